@@ -56,9 +56,7 @@ def read(path: Path, *, reasons: bool = False) -> dict[str, int]:
     from msmqwire.dissection import dissect
 
     dissection = dissect(path, lint=False)
-    names = [
-        column.name for column in USUAL
-    ]
+    names = [column.name for column in USUAL]
     rows, given_up = 0, dict.fromkeys(_REASONS, 0)
     for batch in record_batches(dissection, columns=names, batch_rows=BATCH_ROWS):
         rows += batch.num_rows

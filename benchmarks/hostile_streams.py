@@ -18,7 +18,7 @@ from benchmarks.captures import ACK, FILE_HEADER, MSMQ, MSS, PSH, SYN, CaptureSu
 from benchmarks.hostile_floods import HEADER, Runs, endpoints
 from benchmarks.hostile_packets import SEED, message
 from benchmarks.messages import KIB
-from msmqwire.netware.headers import NCP_PORT
+from msmqwire.ncp.headers import NCP_PORT
 
 _RPC_PORT, _HTTP = 2103, 80
 _CONNECTIONS = 16

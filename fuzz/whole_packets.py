@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-import msmqwire.netware.packets  # noqa: F401 - declares schemas
+import msmqwire.ncp.packets  # noqa: F401 - declares schemas
 from fuzz.drawing import values
 from fuzz.leaves import TEXT, Fixed
 from fuzz.partial_values import partial

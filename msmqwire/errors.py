@@ -197,7 +197,7 @@ class NcpRefused(MsmqError):
 
     Attributes:
         why: the reason.
-        code: the completion code, one of `msmqwire.netware.constants.CompletionCode` if it has a name.
+        code: the completion code, one of `msmqwire.ncp.constants.CompletionCode` if it has a name.
         name: the name of the code, ``ERR_NO_Q_RIGHTS``, as far as a client knows it; else empty.
     """
 

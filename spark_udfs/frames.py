@@ -18,8 +18,8 @@ from msmqwire.columnar.filters import Filter, conditions_of, meeting
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.errors import InvalidArgument
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
 from spark_udfs.source.options import (
     OVERLAP,
     SPLIT_SIZE,

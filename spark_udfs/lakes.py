@@ -26,8 +26,8 @@ from msmqwire.lake.part_writer import PartFiles, PartWriter
 from msmqwire.lake.partitions import By
 from msmqwire.lake.planning import OVERLAP, SPLIT_SIZE
 from msmqwire.lake.reading import LakeContents, lake_contents
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
 from spark_udfs.source.schema import spark_schema
 from spark_udfs.source.survey_tasks import surveys_by_tasks
 

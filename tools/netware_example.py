@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.netware.job_structures import file_handle
+from msmqwire.ncp.job_structures import file_handle
 from tests.support.captures import Frame, merged
 from tests.support.netware_captures import NcpTalk
 

@@ -28,7 +28,7 @@ from typing import Final
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from msmqwire.qms.runtime.administration import attach  # noqa: E402
+from msmqwire.netware.runtime.administration import attach  # noqa: E402
 from tests.support.netware_running import RawNcp  # noqa: E402
 from tests.support.netware_station import be16, be32, le32, new_job, six_bytes  # noqa: E402
 from tools.torture_processes import Supervised  # noqa: E402

@@ -31,7 +31,7 @@ MODULES: Final = (
     "msmqwire.fate",
     "msmqwire.lake",
     "msmqwire.lint",
-    "msmqwire.netware",
+    "msmqwire.ncp",
     "msmqwire.packets",
     "msmqwire.qm.client",
     "msmqwire.report",

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from msmqwire.netware.bindery_calls import BINDERY_CALLS
-from msmqwire.netware.calls import Call
-from msmqwire.netware.file_calls import FILE_CALLS
-from msmqwire.netware.queue_calls import QUEUE_CALLS
+from msmqwire.ncp.bindery_calls import BINDERY_CALLS
+from msmqwire.ncp.calls import Call
+from msmqwire.ncp.file_calls import FILE_CALLS
+from msmqwire.ncp.queue_calls import QUEUE_CALLS
 from msmqwire.schema import (
     Align,
     Bits,
@@ -65,7 +65,7 @@ FIELDS: Final = ["offset", "size", "kind", "name", "meaning", "unit", "default",
 BITS: Final = ["bits", "mask", "name", "default", "meaning", "requirements"]
 INTRODUCTION: Final = """\
 Every structure that msmqwire reads and writes, as its one declaration in `msmqwire/headers`,
-`msmqwire/packets.py` and `msmqwire/netware` has it. Names, sections and requirement ids are the
+`msmqwire/packets.py` and `msmqwire/ncp` has it. Names, sections and requirement ids are the
 specifications' own; requirement ids are those of the [conformance pages](../conformance/index.md). NetWare's
 queue services have no encodings in their specification: [where theirs come from](../netware-wire.md).
 

@@ -46,12 +46,12 @@ DECLARING: Final = (
     "msmqwire.headers",
     "msmqwire.packets",
     "msmqwire.ping",
-    "msmqwire.netware.headers",
-    "msmqwire.netware.job_structures",
-    "msmqwire.netware.print_record",
-    "msmqwire.netware.queue_calls",
-    "msmqwire.netware.bindery_calls",
-    "msmqwire.netware.file_calls",
+    "msmqwire.ncp.headers",
+    "msmqwire.ncp.job_structures",
+    "msmqwire.ncp.print_record",
+    "msmqwire.ncp.queue_calls",
+    "msmqwire.ncp.bindery_calls",
+    "msmqwire.ncp.file_calls",
 )
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 OVER: Final = "\N{DIVISION SIGN}"

@@ -9,12 +9,12 @@ from fuzz.invariants import refusal_has_a_position
 from fuzz.readers.inputs import pieces
 from fuzz.readers.registry import target
 from msmqwire.errors import InvalidValue, MalformedPacket
-from msmqwire.netware.framing import NcpFramer, build_unit
-from msmqwire.netware.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
-from msmqwire.netware.job_structures import job_file_name, to_new, to_old
-from msmqwire.netware.packet_json import SentPacket, from_json, parse_sent
-from msmqwire.netware.packets import CALLS, make_reply, make_request
-from msmqwire.netware.readings import Readings
+from msmqwire.ncp.framing import NcpFramer, build_unit
+from msmqwire.ncp.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
+from msmqwire.ncp.job_structures import job_file_name, to_new, to_old
+from msmqwire.ncp.packet_json import SentPacket, from_json, parse_sent
+from msmqwire.ncp.packets import CALLS, make_reply, make_request
+from msmqwire.ncp.readings import Readings
 from msmqwire.schema import Record
 
 UNIT_SIZE_MAX: Final = 512

@@ -39,7 +39,7 @@ def _build(packet: Any) -> bytes:
 
         return from_json(packet).to_bytes()
     if isinstance(packet, dict) and str(packet.get("packet")).endswith((" request", " reply")):
-        from msmqwire.netware import packet_json
+        from msmqwire.ncp import packet_json
 
         return packet_json.from_json(packet).to_bytes()
     return build(packet)

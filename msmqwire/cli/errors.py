@@ -46,7 +46,7 @@ from msmqwire.errors import (
     UnsupportedStore,
 )
 from msmqwire.extras import MissingExtra
-from msmqwire.netware.constants import CompletionCode
+from msmqwire.ncp.constants import CompletionCode
 
 _STORE_STATUSES: Final = {StoreInUse: EX_UNAVAILABLE, StoreMissing: EX_NOINPUT, StoreRefused: EX_IOERR}
 _LAKE_STATUSES: Final = {LakeInUse: EX_UNAVAILABLE, LakeMissing: EX_NOINPUT, LakeMismatch: EX_USAGE}

@@ -11,8 +11,8 @@ from click import BadParameter
 from msmqwire.cli.errors import run_reporting_errors, wrong_value
 from msmqwire.cli.options import Option
 from msmqwire.errors import InvalidValue, NcpRefused
-from msmqwire.netware.constants import CompletionCode
-from msmqwire.qms.runtime.administration import attach
+from msmqwire.ncp.constants import CompletionCode
+from msmqwire.netware.runtime.administration import attach
 from msmqwire.service.control.client import Local
 
 Data = Annotated[Path, Option(help="Folder of the queue service, with or without a server.")]

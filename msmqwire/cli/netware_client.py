@@ -25,11 +25,11 @@ from msmqwire.cli.netware_session import (
 )
 from msmqwire.cli.options import Argument, Option
 from msmqwire.errors import NcpRefused
-from msmqwire.netware.constants import ANY_SERVER, CompletionCode
-from msmqwire.netware.type_names import QUEUE_TYPES, type_number, type_word
-from msmqwire.qms.client import FileServer, JobEntry, Queue
-from msmqwire.qms.client.files import BLOCK_SIZE, FILE_SIZE_MAX
-from msmqwire.qms.client.job import id_text
+from msmqwire.ncp.constants import ANY_SERVER, CompletionCode
+from msmqwire.ncp.type_names import QUEUE_TYPES, type_number, type_word
+from msmqwire.netware.client import FileServer, JobEntry, Queue
+from msmqwire.netware.client.files import BLOCK_SIZE, FILE_SIZE_MAX
+from msmqwire.netware.client.job import id_text
 
 _IN_MEMORY: Final = 1 << 20
 """Bytes of standard input that are kept in memory; more go to a temporary file."""

@@ -9,8 +9,8 @@ from msmqwire.cli.errors import usage
 from msmqwire.cli.netware_admin import Data, in_folder
 from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
 from msmqwire.cli.options import Argument, Group, Option
-from msmqwire.netware.type_names import OBJECT_TYPES, type_number
-from msmqwire.qms.runtime.bindery_requests import RIGHTS
+from msmqwire.ncp.type_names import OBJECT_TYPES, type_number
+from msmqwire.netware.runtime.bindery_requests import RIGHTS
 from msmqwire.service.control.client import Local
 
 app = Group("object", "Objects of the bindery.")

@@ -9,8 +9,8 @@ from msmqwire.cli.netware_admin import Data, in_folder
 from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
 from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.names.printable import counted, safe
-from msmqwire.netware.type_names import QUEUE_TYPES
-from msmqwire.qms.runtime.queue_requests import SETS
+from msmqwire.ncp.type_names import QUEUE_TYPES
+from msmqwire.netware.runtime.queue_requests import SETS
 
 app = Group("queue", "Queues of the bindery.")
 

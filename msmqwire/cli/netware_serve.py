@@ -15,13 +15,13 @@ from msmqwire.cli.readings import named_values
 from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
 from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.names.printable import format_endpoint
-from msmqwire.netware.constants import JOBS_MAX, QUEUE_SERVERS_MAX
-from msmqwire.netware.headers import NCP_PORT
-from msmqwire.netware.readings import Readings
-from msmqwire.qms.model.settings import Settings
-from msmqwire.qms.runtime.folder import NetwareFolder
-from msmqwire.qms.runtime.limits import NcpLimits
-from msmqwire.qms.runtime.server import NetwareOptions, NetwareServer
+from msmqwire.ncp.constants import JOBS_MAX, QUEUE_SERVERS_MAX
+from msmqwire.ncp.headers import NCP_PORT
+from msmqwire.ncp.readings import Readings
+from msmqwire.netware.model.settings import Settings
+from msmqwire.netware.runtime.folder import NetwareFolder
+from msmqwire.netware.runtime.limits import NcpLimits
+from msmqwire.netware.runtime.server import NetwareOptions, NetwareServer
 from msmqwire.service import descriptors, logs
 from msmqwire.service.disk import MIN_FREE
 from msmqwire.service.endpoints import LOOPBACK

@@ -24,8 +24,8 @@ from msmqwire.cli.netware_session import (
 from msmqwire.cli.options import Option
 from msmqwire.errors import InvalidValue, NcpRefused
 from msmqwire.names.printable import counted
-from msmqwire.netware.constants import ANY_JOB_TYPE, SERVER_STATUS_SIZE, CompletionCode
-from msmqwire.qms.client import FileServer, Queue, ServicedJob
+from msmqwire.ncp.constants import ANY_JOB_TYPE, SERVER_STATUS_SIZE, CompletionCode
+from msmqwire.netware.client import FileServer, Queue, ServicedJob
 
 EX_COMMAND: Final = 1
 """The exit status after a command that failed."""

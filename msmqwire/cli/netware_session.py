@@ -11,8 +11,8 @@ from msmqwire.cli.errors import run_reporting_errors, wrong_value
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.readings import named_values
 from msmqwire.errors import InvalidValue
-from msmqwire.netware.type_names import OBJECT_TYPES, QUEUE_TYPES
-from msmqwire.qms.client import FileServer, Queue, connect
+from msmqwire.ncp.type_names import OBJECT_TYPES, QUEUE_TYPES
+from msmqwire.netware.client import FileServer, Queue, connect
 
 T = TypeVar("T")
 

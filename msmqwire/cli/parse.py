@@ -109,9 +109,9 @@ def run_ncp(
     indent: int | None = None,
 ) -> int:
     """Print the packet, or those of units over TCP; return the exit status. Raises BadParameter."""
-    from msmqwire.netware.packet_json import parse_sent
-    from msmqwire.netware.packets import CALLS_BY_NAME
-    from msmqwire.netware.readings import Readings
+    from msmqwire.ncp.packet_json import parse_sent
+    from msmqwire.ncp.packets import CALLS_BY_NAME
+    from msmqwire.ncp.readings import Readings
 
     if call is not None and call not in CALLS_BY_NAME:
         wrong = unknown_name(call, CALLS_BY_NAME, "call of NCP", see="docs/columns.md#values lists all")

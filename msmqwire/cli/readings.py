@@ -12,7 +12,7 @@ from msmqwire.cli.options import Option
 from msmqwire.crypto.readings import Readings
 
 if TYPE_CHECKING:
-    from msmqwire.netware.readings import Readings as NcpReadings
+    from msmqwire.ncp.readings import Readings as NcpReadings
 
 Reading = Annotated[
     list[str] | None,

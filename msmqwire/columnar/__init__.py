@@ -32,8 +32,8 @@ from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileCo
 from msmqwire.errors import CaptureWarning, InvalidArgument
 from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import counted
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
 
 __all__ = [
     "COLUMNS",

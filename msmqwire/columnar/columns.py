@@ -2,7 +2,7 @@
 
 Each column names the field that it shows by its path in a packet, so that its offset, width and mask
 follow from the schema; `msmqwire.srmp.attributes` has the elements of SRMP in their place, and
-`msmqwire.netware.attributes` all that is of NCP, `msmqwire.remote_read.attributes` what calls of remote read
+`msmqwire.ncp.attributes` all that is of NCP, `msmqwire.remote_read.attributes` what calls of remote read
 say besides messages. Values that a kind of packet does not have are null.
 Unsigned integers are in the next larger signed type, because Spark and many databases have no unsigned ones.
 """

@@ -23,8 +23,8 @@ from msmqwire.capture.splits import divide
 from msmqwire.capture.window import Window
 from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import CaptureError
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
 
 if TYPE_CHECKING:
     from msmqwire.columnar.part_survey import PartSurvey

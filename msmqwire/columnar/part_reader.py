@@ -22,8 +22,8 @@ from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import dissect
 from msmqwire.dissection.message_security import Examiner
 from msmqwire.errors import CaptureError
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
 
 ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port", "tunnel")
 """The columns that flow numbers are made of."""

@@ -26,8 +26,8 @@ from msmqwire.dissection.message_security import SignatureStatus
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.addresses import captured_address
 from msmqwire.names.nearest import unknown_name
-from msmqwire.netware.constants import CompletionCode
-from msmqwire.netware.packets import CALLS_BY_NAME
+from msmqwire.ncp.constants import CompletionCode
+from msmqwire.ncp.packets import CALLS_BY_NAME
 from msmqwire.srmp.kinds import EnvelopeKind
 
 EQUALITIES: Final = ("==", "!=", "in")

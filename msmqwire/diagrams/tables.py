@@ -11,7 +11,7 @@ from msmqwire.dissection.item import PGM_KIND, SRMP_KIND, Packet
 from msmqwire.dissection.summaries import packet_summary, summary
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names.printable import format_endpoint
-from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record

@@ -26,8 +26,8 @@ from msmqwire.dissection.msmq_connection import MSMQ_PORT
 from msmqwire.dissection.tracker import Tracker
 from msmqwire.errors import CaptureError, CaptureWarning, InvalidArgument
 from msmqwire.names.grammar import PORT_MAX
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
 
 __all__ = ["MSMQ_PORT", "Dissection", "Item", "Tracker", "dissect", "format_time"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msmqwire.bodies import Body, Problem, inspect_body
 from msmqwire.names.printable import counted
-from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record

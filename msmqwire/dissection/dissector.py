@@ -24,7 +24,7 @@ from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding
 from msmqwire.lint.srmp_attacks import NOT_CONFORMING
-from msmqwire.netware.readings import PROPOSED, Readings
+from msmqwire.ncp.readings import PROPOSED, Readings
 
 _BY_THE_CAPTURE: Final = ("ATTACK-RPC-FRAGMENT", "ATTACK-TRUNCATED", NOT_CONFORMING.id)
 

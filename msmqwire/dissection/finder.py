@@ -30,7 +30,7 @@ from msmqwire.headers.base import (
     PREFIX_SIZE,
     SIGNATURE_END,
 )
-from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.packets import headers_end, packet_length, parse, well_formed
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record

@@ -14,7 +14,7 @@ from msmqwire.dissection.contents import decoded, message_body
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examined, Examiner, SignatureStatus
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding
-from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.packet_json import fields_to_json
 from msmqwire.remote_read.rpc_packet import RpcPacket

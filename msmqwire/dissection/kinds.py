@@ -8,7 +8,7 @@ from typing import Final
 from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.nearest import unknown_name
-from msmqwire.netware.ncp_packet import KINDS as NCP_KINDS
+from msmqwire.ncp.ncp_packet import KINDS as NCP_KINDS
 from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
 
 KINDS: Final = (

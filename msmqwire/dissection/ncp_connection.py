@@ -15,8 +15,8 @@ from msmqwire.dissection.ncp_finder import NcpFinder, NcpRange, begins_unit, has
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import has_header
 from msmqwire.lint import Finding, NcpLint, lint_malformed_ncp
-from msmqwire.netware.headers import NCP_PORT, NCP_TCP_REQUEST
-from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.ncp.headers import NCP_PORT, NCP_TCP_REQUEST
+from msmqwire.ncp.ncp_packet import NcpPacket
 
 
 class NcpOverTcp(Dissector):

@@ -13,7 +13,7 @@ from msmqwire.dissection.ncp_exchanges import REPLY_TYPES, REQUEST_TYPES, UNREAD
 from msmqwire.errors import MalformedPacket
 from msmqwire.lint import Finding, NcpLint, lint_malformed_ncp
 from msmqwire.names.printable import counted
-from msmqwire.netware.headers import NCP_PORT, WATCHDOG
+from msmqwire.ncp.headers import NCP_PORT, WATCHDOG
 from msmqwire.ping import PING_PORT, is_ping
 
 FLOWS_MAX: Final = 4096

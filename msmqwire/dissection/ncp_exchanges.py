@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.netware.calls import FUNCTION_23
-from msmqwire.netware.headers import (
+from msmqwire.ncp.calls import FUNCTION_23
+from msmqwire.ncp.headers import (
     BUSY,
     CREATE_CONNECTION,
     DESTROY_CONNECTION,
@@ -21,9 +21,9 @@ from msmqwire.netware.headers import (
     SERVICE_REQUEST,
     WATCHDOG,
 )
-from msmqwire.netware.ncp_packet import NcpPacket
-from msmqwire.netware.packets import CALLS, NcpRequest, connection_number, parse_reply, parse_request
-from msmqwire.netware.readings import PROPOSED, Readings
+from msmqwire.ncp.ncp_packet import NcpPacket
+from msmqwire.ncp.packets import CALLS, NcpRequest, connection_number, parse_reply, parse_request
+from msmqwire.ncp.readings import PROPOSED, Readings
 from msmqwire.schema import Record
 
 UNANSWERED_MAX: Final = 16

@@ -14,8 +14,8 @@ from msmqwire.dissection.ncp_exchanges import REPLY_TYPES, REQUEST_TYPES
 from msmqwire.dissection.stream_finder import StreamFinder, StreamRange
 from msmqwire.errors import MalformedPacket
 from msmqwire.names.printable import agreed, counted
-from msmqwire.netware.framing import NcpUnit, unit_size
-from msmqwire.netware.headers import (
+from msmqwire.ncp.framing import NcpUnit, unit_size
+from msmqwire.ncp.headers import (
     NCP_TCP_REPLY,
     NCP_TCP_REQUEST,
     TCP_REPLY_SIGNATURE,

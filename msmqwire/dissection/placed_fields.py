@@ -15,7 +15,7 @@ from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.headers.base import FLAGS_OFFSET, INTERNAL_BIT, SIGNATURE_BYTES, SIGNATURE_END, SIGNATURE_OFFSET
 from msmqwire.lint.srmp_places import Places
 from msmqwire.names.printable import counted, cut, safe
-from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.packets import ESTABLISH_CONNECTION, USER_MESSAGE
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.layouts import COMMON_HEADER, COMMON_HEADER_SIZE

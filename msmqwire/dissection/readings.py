@@ -7,7 +7,7 @@ from typing import Final
 
 from msmqwire.crypto.readings import Readings
 from msmqwire.names.nearest import unknown_name
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import Readings as NcpReadings
 
 _SEE: Final = "docs/message-security.md and docs/netware-captures.md list all"
 NCP_NAMES: Final = frozenset(NcpReadings.fields())

@@ -11,9 +11,9 @@ from msmqwire.dissection.item import Item, Packet
 from msmqwire.dissection.message_security import SignatureStatus
 from msmqwire.headers.queue_names import destination
 from msmqwire.names.printable import counted, cut, safe
-from msmqwire.netware.attributes import attribute as ncp_attribute
-from msmqwire.netware.ncp_packet import NcpPacket
-from msmqwire.netware.packets import NcpReply
+from msmqwire.ncp.attributes import attribute as ncp_attribute
+from msmqwire.ncp.ncp_packet import NcpPacket
+from msmqwire.ncp.packets import NcpReply
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.packet_json import fields_to_json
 from msmqwire.remote_read.constants import Action, Opnum

@@ -15,7 +15,7 @@ from msmqwire.dissection.frame_ranges import FragmentFrames
 from msmqwire.dissection.item import Item, LocateFrames
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
 from msmqwire.dissection.msmq_connection import MSMQ_PORT
-from msmqwire.netware.readings import PROPOSED, Readings
+from msmqwire.ncp.readings import PROPOSED, Readings
 
 CONNECTIONS_MAX: Final = 32_768
 """TCP connections tracked at a time; those idle for longest are evicted."""

@@ -17,8 +17,8 @@ from msmqwire.errors import CaptureError, LakeMismatch
 from msmqwire.lake.captures import Change, examine_all
 from msmqwire.lake.manifest import Manifest, PartEntry
 from msmqwire.lake.planning import SPLIT_SIZE, Plan, without
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
 
 
 def plan_exact_run(

@@ -30,8 +30,8 @@ from msmqwire.lake.partitions import COLUMN_KEYS, By
 from msmqwire.lake.planning import OVERLAP, SPLIT_SIZE, Plan, plan_run, without
 from msmqwire.lake.workers import surveys_by_processes, write_parts
 from msmqwire.names.nearest import unknown_name
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
 
 WriteParts = Callable[[PartWriter, Sequence[Part | ExactPart]], Iterable[tuple[int, PartFiles]]]
 """Writes parts, and gives the number of each with what was written for it."""

@@ -45,10 +45,10 @@ from msmqwire.constants import (
     ProviderType,
     VarEnum,
 )
-from msmqwire.netware import headers as ncp
-from msmqwire.netware.calls import FUNCTION_23
-from msmqwire.netware.constants import CompletionCode, ObjectType
-from msmqwire.netware.packets import CALLS
+from msmqwire.ncp import headers as ncp
+from msmqwire.ncp.calls import FUNCTION_23
+from msmqwire.ncp.constants import CompletionCode, ObjectType
+from msmqwire.ncp.packets import CALLS
 from msmqwire.schema import (
     SCHEMAS,
     Align,

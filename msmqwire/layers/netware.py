@@ -17,11 +17,11 @@ from scapy.packet import bind_layers
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.layers.structure import LAYERS, Structure, is_netware, partial, with_raw_values
-from msmqwire.netware import headers
-from msmqwire.netware.calls import FUNCTION_23, Call
-from msmqwire.netware.framing import unit_size
-from msmqwire.netware.packets import CALLS, connection_number, parse_reply
-from msmqwire.netware.queue_calls import EMPTY
+from msmqwire.ncp import headers
+from msmqwire.ncp.calls import FUNCTION_23, Call
+from msmqwire.ncp.framing import unit_size
+from msmqwire.ncp.packets import CALLS, connection_number, parse_reply
+from msmqwire.ncp.queue_calls import EMPTY
 from msmqwire.schema import Header, head_size
 
 UNITS_MAX: Final = 16

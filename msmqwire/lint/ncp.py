@@ -12,7 +12,7 @@ from msmqwire.lint.finding import Finding, Severity
 from msmqwire.lint.ncp_attacks import LENGTH
 from msmqwire.lint.registry import NCP, Check, listed
 from msmqwire.names.printable import counted
-from msmqwire.netware.constants import (
+from msmqwire.ncp.constants import (
     ANY_JOB_TYPE,
     ANY_SERVER,
     JOB_LIST_MAX,
@@ -24,11 +24,11 @@ from msmqwire.netware.constants import (
     ObjectType,
     PropertyFlags,
 )
-from msmqwire.netware.job_structures import OLD_JOB, OLD_JOB_HEAD
-from msmqwire.netware.job_times import RANGES, is_none, out_of_range
-from msmqwire.netware.ncp_packet import NcpPacket
-from msmqwire.netware.packets import NcpReply, NcpRequest
-from msmqwire.netware.readings import JobNumberForm, Readings
+from msmqwire.ncp.job_structures import OLD_JOB, OLD_JOB_HEAD
+from msmqwire.ncp.job_times import RANGES, is_none, out_of_range
+from msmqwire.ncp.ncp_packet import NcpPacket
+from msmqwire.ncp.packets import NcpReply, NcpRequest
+from msmqwire.ncp.readings import JobNumberForm, Readings
 from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
 

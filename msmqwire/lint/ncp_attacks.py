@@ -16,8 +16,8 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.lint.attacks import TRUNCATED
 from msmqwire.lint.finding import Finding
 from msmqwire.lint.registry import NCP, listed
-from msmqwire.netware.framing import unit_size
-from msmqwire.netware.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
+from msmqwire.ncp.framing import unit_size
+from msmqwire.ncp.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
 
 LENGTH: Final = listed("ATTACK-NCP-LENGTH", "A length can't be", "", NCP, "ATTACK")
 COUNT: Final = listed("ATTACK-NCP-COUNT", "A count announces more than there is room for", "", NCP, "ATTACK")

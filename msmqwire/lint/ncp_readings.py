@@ -13,13 +13,13 @@ from typing import Final
 from msmqwire.lint.ncp import Problem, other_number, swapped
 from msmqwire.lint.registry import NCP, Check, listed
 from msmqwire.names.printable import counted
-from msmqwire.netware.calls import Call
-from msmqwire.netware.constants import ANY_JOB_TYPE, JOBS_MAX
-from msmqwire.netware.job_structures import job_file_name
-from msmqwire.netware.ncp_packet import NcpPacket
-from msmqwire.netware.packets import NcpReply, NcpRequest
-from msmqwire.netware.queue_calls import MOVED, NEW_POSITION, SERVICE
-from msmqwire.netware.readings import PLACES, Readings
+from msmqwire.ncp.calls import Call
+from msmqwire.ncp.constants import ANY_JOB_TYPE, JOBS_MAX
+from msmqwire.ncp.job_structures import job_file_name
+from msmqwire.ncp.ncp_packet import NcpPacket
+from msmqwire.ncp.packets import NcpReply, NcpRequest
+from msmqwire.ncp.queue_calls import MOVED, NEW_POSITION, SERVICE
+from msmqwire.ncp.readings import PLACES, Readings
 from msmqwire.schema import Record
 
 KNOWN_MAX: Final = 256
@@ -38,7 +38,7 @@ _OPTIONS: Final = {
         ("server_station", "ServerStation"), ("destination_queue_id", "DestinationQueueID"),
     )
 }  # fmt: skip
-"""By the name of an option of `msmqwire.netware.readings.Reading`."""
+"""By the name of an option of `msmqwire.ncp.readings.Reading`."""
 FILE_NAME: Final = _check("JOB-FILE-NAME", "The sender ends JobFileName with a NUL and does not count it")
 SIZES: Final = {
     "ReadQueueCurrentStatusOld": _check(

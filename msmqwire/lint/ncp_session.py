@@ -9,8 +9,8 @@ from msmqwire.lint.finding import Finding, Severity
 from msmqwire.lint.ncp import CREATES, SERVICES, Problem, findings_of, lint_ncp
 from msmqwire.lint.ncp_readings import NcpReadings
 from msmqwire.lint.registry import NCP, Check, listed
-from msmqwire.netware.ncp_packet import NcpPacket
-from msmqwire.netware.packets import NcpReply, NcpRequest
+from msmqwire.ncp.ncp_packet import NcpPacket
+from msmqwire.ncp.packets import NcpReply, NcpRequest
 
 JOBS_FOLLOWED_MAX: Final = 256
 """Jobs of a connection that are followed; one with more is no longer judged by them."""

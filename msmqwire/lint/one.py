@@ -15,7 +15,7 @@ from msmqwire.lint.pgm import lint_pgm
 from msmqwire.lint.remote_read_calls import lint_rpc
 from msmqwire.lint.srmp import lint_srmp
 from msmqwire.lint.srmp_attacks import lint_malformed_srmp
-from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket, build_pgm, read_pgm
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record

@@ -1,20 +1,36 @@
-"""The bytes of NetWare's queue services: NCP requests and replies, and the structures of jobs in them.
+"""NetWare's Queue Management System: a bindery, queues and their jobs.
 
-``msmqwire.netware.connect("10.0.0.5:524", name="ALICE")`` uses the queues of a file server.
+`model` has the values, `rules` what happens to them. `rules` does no I/O, reads no clock and draws no random
+numbers; its entrance is `msmqwire.netware.rules.service.QueueService`, and its owner does this for each call:
+
+1. It has one `Caller` for each connection and sets ``caller.task`` from the request.
+2. It calls a method of a part, ``service.jobs.create(caller, queue_id, request, now)``. The method raises
+   `NcpRefused`, whose ``code`` is the completion code, and has changed nothing; or all of it has happened in
+   memory.
+3. It performs ``service.take()``, a list of `msmqwire.netware.model.changes`: what is in ``FIRST`` is made and
+   synced, then all rows are written in one transaction, then what is in ``LAST`` is deleted. Only then it
+   answers. If that fails it throws the service away and restores one from the store.
+
+============== =====================================================================================
+``service``    ``login``, ``logout``, ``connection_lost``, ``take``, and the class method ``restore``
+``bindery``    ``create_object``, ``delete_object``, ``get_id``, ``get_name``, ``scan``
+``properties`` ``create``, ``delete``, ``scan``, ``read``, ``write``, ``add_member``,
+               ``delete_member``, ``check_member``, ``join_group``, ``make_equivalent``
+``logins``     ``change_password``
+``queues``     ``create``, ``destroy``, ``read_status``, ``set_status``
+``jobs``       ``create``, ``close_and_start``, ``close_and_abort``, ``remove``, ``read_entry``,
+               ``file_size``, ``numbers``, ``listed``, ``change_entry``, ``change_position``, ``move``
+``servicing``  ``attach``, ``detach``, ``service``, ``finish``, ``abort``,
+               ``change_to_client_rights``, ``restore_server_rights``, ``read_server_status``,
+               ``set_server_status``
+``files``      ``read``, ``write``, ``close``, ``set_size``
+``volumes``    ``create_directory``, ``create_file``, ``open_file``, ``set_trustee``,
+               ``effective_rights``
+``objects``    lookups without rights: ``named``, ``objects[id]``, iteration
+``queue_table`` the queues without rights: ``queue_table[id].entry(number)``
+============== =====================================================================================
+
+Reading and writing files is the owner's work: ``files.read`` and ``files.write`` say which file a handle
+stands for and how many bytes. Whoever administers without a login has
+``Caller(0, object_id=SUPERVISOR_ID)``; connections of the network count from 1.
 """
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from msmqwire.qms.client import connect
-
-__all__ = ["connect"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the client on first use: whoever reads bytes does not need it."""
-    if name == "connect":
-        from msmqwire.qms.client import connect
-
-        return connect
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

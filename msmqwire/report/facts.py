@@ -10,8 +10,8 @@ from msmqwire.dissection.item import Item
 from msmqwire.dissection.summaries import queue_text, summary
 from msmqwire.headers.queue_names import text
 from msmqwire.names.printable import safe
-from msmqwire.netware.attributes import attribute as ncp_attribute
-from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.ncp.attributes import attribute as ncp_attribute
+from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.rpc.constants import PduType

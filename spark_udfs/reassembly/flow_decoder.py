@@ -21,8 +21,8 @@ from msmqwire.columnar.scanning import flow_checkpoints, row_buffer
 from msmqwire.columnar.scanning.encapsulations import Positions
 from msmqwire.columnar.scanning.row_buffer import RowBuffer
 from msmqwire.dissection import Tracker
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
 from spark_udfs.reassembly.chunks import OFFSET_BITS, ChunkBoundaries
 from spark_udfs.reassembly.segment_tables import Table, Tables
 

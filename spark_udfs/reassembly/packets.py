@@ -26,8 +26,8 @@ from msmqwire.dissection import Item, Tracker, check_ports
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import counted
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
 from spark_udfs.reassembly.chunks import ChunkBoundaries, Segments, chunks
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
 from spark_udfs.reassembly.packet_columns import FRAME_OFFSET, damage_row, packet_schema

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from msmqwire.capture.not_read import NotRead, listed
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.dissection.pgm_items import PGM_PORTS
-from msmqwire.netware.headers import NCP_PORT
+from msmqwire.ncp.headers import NCP_PORT
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
 from spark_udfs.reassembly.boundary_search import (
     BOUNDARY_SCHEMA,

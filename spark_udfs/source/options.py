@@ -21,8 +21,8 @@ from msmqwire.dissection.message_security import Examiner, contents_of
 from msmqwire.dissection.readings import readings_of
 from msmqwire.errors import InvalidArgument, InvalidValue, MsmqError, UnsupportedStore
 from msmqwire.names.nearest import unknown_name
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.netware.readings import Readings as NcpReadings
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
 
 Read = Literal["packets", "segments", "sessions"]
 Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]

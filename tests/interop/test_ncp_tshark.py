@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from msmqwire.netware.calls import Call
-from msmqwire.netware.headers import (
+from msmqwire.ncp.calls import Call
+from msmqwire.ncp.headers import (
     BUSY,
     CREATE_CONNECTION,
     DESTROY_CONNECTION,
@@ -24,7 +24,7 @@ from msmqwire.netware.headers import (
     NCP_TCP_REPLY,
     NCP_TCP_REQUEST,
 )
-from msmqwire.netware.packets import (
+from msmqwire.ncp.packets import (
     CALLS,
     CALLS_BY_NAME,
     NcpReply,
@@ -35,8 +35,8 @@ from msmqwire.netware.packets import (
     parse_reply,
     parse_request,
 )
-from msmqwire.netware.queue_calls import OLD_JOB_ALONE, OLD_JOB_IN_QUEUE, OLD_SHORT_CHARGE, OLD_STATUS
-from msmqwire.netware.readings import PROPOSED, Readings
+from msmqwire.ncp.queue_calls import OLD_JOB_ALONE, OLD_JOB_IN_QUEUE, OLD_SHORT_CHARGE, OLD_STATUS
+from msmqwire.ncp.readings import PROPOSED, Readings
 from msmqwire.schema import Header, Record
 from msmqwire.schema.layout import Field, layout
 from tests.support import captures as c

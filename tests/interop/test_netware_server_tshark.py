@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from msmqwire.netware.headers import NCP_PORT
+from msmqwire.ncp.headers import NCP_PORT
 from tests.support import captures as c
 from tests.support.netware_running import unit
 from tests.support.netware_station import (

@@ -15,8 +15,8 @@ from scapy.utils import rdpcap
 import msmqwire
 from msmqwire.layers import MSMQBaseHeader, MSMQPing, NcpReplyHeader, NcpRequestHeader
 from msmqwire.layers.structure import Structure, partial
-from msmqwire.netware.packets import NcpReply, NcpRequest
-from msmqwire.netware.queue_calls import EMPTY
+from msmqwire.ncp.packets import NcpReply, NcpRequest
+from msmqwire.ncp.queue_calls import EMPTY
 from msmqwire.schema import Record, plain
 from tests.support.paths import EXAMPLES
 from tools import netware_example

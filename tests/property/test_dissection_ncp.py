@@ -15,7 +15,7 @@ from msmqwire.columnar import COLUMNS, arrow_schema, read_capture
 from msmqwire.columnar.arrow.rows import batches
 from msmqwire.dissection import Item, dissect
 from msmqwire.dissection.ncp_finder import NcpFinder
-from msmqwire.netware.headers import NCP_PORT, WATCHDOG
+from msmqwire.ncp.headers import NCP_PORT, WATCHDOG
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.netware_captures import reply_unit, request_unit

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from fuzz.invariants import refusal_has_a_position
 from fuzz.strategies import json_values, values
 from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket
-from msmqwire.netware.calls import Call
-from msmqwire.netware.framing import NcpFramer, build_unit
-from msmqwire.netware.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
-from msmqwire.netware.job_structures import NEW_JOB, OLD_JOB, to_new, to_old
-from msmqwire.netware.packet_json import SentPacket, from_json, parse_sent
-from msmqwire.netware.packets import CALLS, NcpReply, make_request
-from msmqwire.netware.readings import Readings
+from msmqwire.ncp.calls import Call
+from msmqwire.ncp.framing import NcpFramer, build_unit
+from msmqwire.ncp.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
+from msmqwire.ncp.job_structures import NEW_JOB, OLD_JOB, to_new, to_old
+from msmqwire.ncp.packet_json import SentPacket, from_json, parse_sent
+from msmqwire.ncp.packets import CALLS, NcpReply, make_request
+from msmqwire.ncp.readings import Readings
 from msmqwire.schema import Record
 
 _T = TypeVar("_T")

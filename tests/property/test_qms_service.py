@@ -15,8 +15,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from msmqwire.netware.constants import ANY_JOB_TYPE, AT_ONCE, ObjectType
-from msmqwire.qms.model.files import FileAccess, JobFile
+from msmqwire.ncp.constants import ANY_JOB_TYPE, AT_ONCE, ObjectType
+from msmqwire.netware.model.files import FileAccess, JobFile
 from tests.support.queue_machine import (
     NAMES,
     STATIONS,

@@ -10,11 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from msmqwire.netware.constants import CompletionCode
-from msmqwire.qms.model import times
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.job import Job, JobRequest
-from msmqwire.qms.model.settings import Settings
+from msmqwire.ncp.constants import CompletionCode
+from msmqwire.netware.model import times
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.job import Job, JobRequest
+from msmqwire.netware.model.settings import Settings
 from tests.support.queue_service import NOON, QUEUE_ID, QueueServiceHarness
 
 AUTO_START, RESTART, ENTRY_OPEN, USER_HOLD, OPERATOR_HOLD = 0x08, 0x10, 0x20, 0x40, 0x80

@@ -29,9 +29,9 @@ from msmqwire.layers.netware import (
 )
 from msmqwire.layers.structure import LAYERS, Structure, is_netware
 from msmqwire.layers.structure import partial as record_of
-from msmqwire.netware.framing import build_unit
-from msmqwire.netware.headers import NCP_PORT, NCP_TCP_REPLY, NCP_TCP_REQUEST
-from msmqwire.netware.packets import CALLS, NcpReply, NcpRequest, make_reply, make_request
+from msmqwire.ncp.framing import build_unit
+from msmqwire.ncp.headers import NCP_PORT, NCP_TCP_REPLY, NCP_TCP_REQUEST
+from msmqwire.ncp.packets import CALLS, NcpReply, NcpRequest, make_reply, make_request
 from msmqwire.schema import plain
 from tests.support.scapy_layers import layer_of
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import InvalidValue, NcpRefused, StoreRefused
-from msmqwire.netware.constants import CompletionCode
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.job import JobRequest
-from msmqwire.qms.runtime.administration import attach, control_server
-from msmqwire.qms.runtime.driver import ServiceDriver
-from msmqwire.qms.runtime.folder import NetwareFolder
+from msmqwire.ncp.constants import CompletionCode
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.job import JobRequest
+from msmqwire.netware.runtime.administration import attach, control_server
+from msmqwire.netware.runtime.driver import ServiceDriver
+from msmqwire.netware.runtime.folder import NetwareFolder
 from msmqwire.service.control import client as local_module
 from tests.support.netware_folder import NOON
 from tests.support.paths import ROOT
@@ -257,7 +257,7 @@ def test_requests_that_are_none(tmp_path: Path) -> None:
 
 
 def test_a_list_of_many_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msmqwire.qms.runtime.bindery_requests._LIST_MAX", 2)
+    monkeypatch.setattr("msmqwire.netware.runtime.bindery_requests._LIST_MAX", 2)
     with attach(tmp_path / "data", create=True) as local:
         for number in range(4):
             local.call("object_create", name=f"U{number}", type="user")

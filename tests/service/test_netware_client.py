@@ -19,9 +19,9 @@ from msmqwire.errors import (
     NcpRefused,
     Unreachable,
 )
-from msmqwire.netware.constants import QueueStatus
-from msmqwire.qms.client import FileServer, Queue, file_server, servicing
-from msmqwire.qms.client.connection import open_connection
+from msmqwire.ncp.constants import QueueStatus
+from msmqwire.netware.client import FileServer, Queue, file_server, servicing
+from msmqwire.netware.client.connection import open_connection
 from tests.support.netware_peer import HALTED, NetwarePeer
 from tests.support.sending import run
 

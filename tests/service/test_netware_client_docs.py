@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from msmqwire.netware.constants import ObjectType
+from msmqwire.ncp.constants import ObjectType
 from tests.support.netware_running import in_memory
 from tests.support.netware_station import MemoryServer
 from tests.support.paths import ROOT

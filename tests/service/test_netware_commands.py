@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qms.client import servicing
+from msmqwire.netware.client import servicing
 from tests.support.netware_peer import NetwarePeer
 from tests.support.running import Run, begun, called, until
 

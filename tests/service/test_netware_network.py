@@ -11,12 +11,12 @@ from contextlib import ExitStack
 import pytest
 
 from msmqwire.errors import NcpRefused
-from msmqwire.netware.constants import CompletionCode
-from msmqwire.qms.model.caller import AssumedRights
-from msmqwire.qms.model.files import JobFile
-from msmqwire.qms.protocol.session import NcpSession
-from msmqwire.qms.runtime import ncp_listener
-from msmqwire.qms.runtime.limits import SPARE_CONNECTIONS, NcpLimits
+from msmqwire.ncp.constants import CompletionCode
+from msmqwire.netware.model.caller import AssumedRights
+from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.protocol.session import NcpSession
+from msmqwire.netware.runtime import ncp_listener
+from msmqwire.netware.runtime.limits import SPARE_CONNECTIONS, NcpLimits
 from tests.support.netware_running import InMemory, in_memory, unit
 from tests.support.netware_station import (
     CREATE,

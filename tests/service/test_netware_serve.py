@@ -17,7 +17,7 @@ from socket import create_server
 import pytest
 
 from msmqwire.errors import StoreRefused
-from msmqwire.qms.runtime.server import NetwareOptions, NetwareServer
+from msmqwire.netware.runtime.server import NetwareOptions, NetwareServer
 from msmqwire.service.store.sqlite import SqliteStore
 from tests.support.netware_running import LOOPBACK, RawNcp
 from tests.support.netware_station import (

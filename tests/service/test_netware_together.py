@@ -12,8 +12,8 @@ import pytest
 
 import msmqwire.netware
 from msmqwire.errors import NcpLoginRefused, NcpRefused
-from msmqwire.netware.constants import ObjectType, QueueStatus
-from msmqwire.qms.client import FileServer, Queue
+from msmqwire.ncp.constants import ObjectType, QueueStatus
+from msmqwire.netware.client import FileServer, Queue
 from tests.support.netware_running import InMemory, in_memory
 from tests.support.netware_station import MemoryServer
 from tests.support.running import Run, called

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qms.sim.__main__ import main, run_seeds
-from msmqwire.qms.sim.mistakes import MISTAKES
-from msmqwire.qms.sim.violation import Invariant
-from msmqwire.qms.sim.world import Outcome, World
+from msmqwire.netware.sim.__main__ import main, run_seeds
+from msmqwire.netware.sim.mistakes import MISTAKES
+from msmqwire.netware.sim.violation import Invariant
+from msmqwire.netware.sim.world import Outcome, World
 from msmqwire.service.virtual.mistake import injected
 from msmqwire.service.virtual.violation import Violation
 

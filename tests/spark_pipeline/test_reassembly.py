@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import msmqwire
-from msmqwire.netware.headers import NCP_PORT
+from msmqwire.ncp.headers import NCP_PORT
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s

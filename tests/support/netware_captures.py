@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from msmqwire.netware.framing import build_unit
-from msmqwire.netware.headers import (
+from msmqwire.ncp.framing import build_unit
+from msmqwire.ncp.headers import (
     CREATE_CONNECTION,
     DESTROY_CONNECTION,
     NCP_PORT,
@@ -15,7 +15,7 @@ from msmqwire.netware.headers import (
     NCP_TCP_REQUEST,
     NO_CONNECTION,
 )
-from msmqwire.netware.packets import (
+from msmqwire.ncp.packets import (
     CALLS_BY_NAME,
     NcpReply,
     NcpRequest,

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from msmqwire.netware.constants import JobControlFlags, ObjectType
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.job import JobRequest
-from msmqwire.qms.rules.service import QueueService
-from msmqwire.qms.runtime.driver import ServiceDriver
-from msmqwire.qms.runtime.folder import NetwareFolder
-from msmqwire.qms.store.volumes import Volumes
+from msmqwire.ncp.constants import JobControlFlags, ObjectType
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.job import JobRequest
+from msmqwire.netware.rules.service import QueueService
+from msmqwire.netware.runtime.driver import ServiceDriver
+from msmqwire.netware.runtime.folder import NetwareFolder
+from msmqwire.netware.store.volumes import Volumes
 from msmqwire.service.store import Store
 from tests.support.crash_points import main
 from tests.support.netware_folder import ADMIN, NOON, structures

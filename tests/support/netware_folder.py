@@ -10,16 +10,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from msmqwire.netware.constants import SUPERVISOR_ID, ObjectType
-from msmqwire.qms.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.job import Job, JobRequest
-from msmqwire.qms.model.settings import Settings
-from msmqwire.qms.rules.service import QueueService
-from msmqwire.qms.runtime.driver import ServiceDriver
-from msmqwire.qms.runtime.folder import NetwareFolder
-from msmqwire.qms.store import rows
-from msmqwire.qms.store.tables import NEXT_OBJECT_ID, Table
+from msmqwire.ncp.constants import SUPERVISOR_ID, ObjectType
+from msmqwire.netware.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.job import Job, JobRequest
+from msmqwire.netware.model.settings import Settings
+from msmqwire.netware.rules.service import QueueService
+from msmqwire.netware.runtime.driver import ServiceDriver
+from msmqwire.netware.runtime.folder import NetwareFolder
+from msmqwire.netware.store import rows
+from msmqwire.netware.store.tables import NEXT_OBJECT_ID, Table
 from msmqwire.service.disk import DiskRoom
 from msmqwire.service.store import Store
 from msmqwire.service.store.changes import Changes

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from msmqwire.errors import StoreError, StoreRefused
-from msmqwire.qms.model.files import AnyFile
-from msmqwire.qms.rules.service import QueueService
-from msmqwire.qms.runtime.limits import NcpLimits
-from msmqwire.qms.runtime.ncp_listener import NcpListener
+from msmqwire.netware.model.files import AnyFile
+from msmqwire.netware.rules.service import QueueService
+from msmqwire.netware.runtime.limits import NcpLimits
+from msmqwire.netware.runtime.ncp_listener import NcpListener
 from tests.support.netware_station import CREATE, REQUEST, MemoryServer, be16, be32, named, text
 from tests.support.own_addresses import own_loopback
 from tests.support.running import PATIENCE_S

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from msmqwire.errors import NcpRefused
-from msmqwire.netware.constants import CompletionCode
-from msmqwire.qms.runtime import driver as driver_module
+from msmqwire.ncp.constants import CompletionCode
+from msmqwire.netware.runtime import driver as driver_module
 from tests.support.netware_folder import DrivenFolder
 from tests.support.running import PATIENCE_S
 

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from msmqwire.errors import NcpRefused
-from msmqwire.netware.constants import SUPERVISOR_ID, ObjectType
-from msmqwire.netware.readings import PROPOSED
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.changes import CopyJobFile, DeleteJobFile
-from msmqwire.qms.model.files import AnyFile, JobFile
-from msmqwire.qms.model.settings import Settings
-from msmqwire.qms.protocol.calls import ToRead, ToWrite
-from msmqwire.qms.protocol.connection_numbers import ConnectionNumbers
-from msmqwire.qms.protocol.dispatch import perform
-from msmqwire.qms.protocol.files import data_read
-from msmqwire.qms.protocol.session import Answer, GiveUp, Later, NcpSession, Perform
-from msmqwire.qms.rules.service import QueueService
+from msmqwire.ncp.constants import SUPERVISOR_ID, ObjectType
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.changes import CopyJobFile, DeleteJobFile
+from msmqwire.netware.model.files import AnyFile, JobFile
+from msmqwire.netware.model.settings import Settings
+from msmqwire.netware.protocol.calls import ToRead, ToWrite
+from msmqwire.netware.protocol.connection_numbers import ConnectionNumbers
+from msmqwire.netware.protocol.dispatch import perform
+from msmqwire.netware.protocol.files import data_read
+from msmqwire.netware.protocol.session import Answer, GiveUp, Later, NcpSession, Perform
+from msmqwire.netware.rules.service import QueueService
 
 NOW = datetime(2026, 3, 1, 12, 30, 45, tzinfo=UTC)
 ENTRY_TIME = bytes((26, 3, 1, 12, 30, 45))

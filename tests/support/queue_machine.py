@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
 from msmqwire.errors import NcpRefused
-from msmqwire.netware.constants import AT_ONCE, SUPERVISOR_ID, ObjectType, TrusteeRights
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.files import JobFile
-from msmqwire.qms.model.job import Job, JobRequest
-from msmqwire.qms.model.settings import Settings
-from msmqwire.qms.rules.service import QueueService
+from msmqwire.ncp.constants import AT_ONCE, SUPERVISOR_ID, ObjectType, TrusteeRights
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.job import Job, JobRequest
+from msmqwire.netware.model.settings import Settings
+from msmqwire.netware.rules.service import QueueService
 from tests.support.queue_oracle import Oracle
 from tests.support.queue_oracle_state import OPERATORS, SERVERS, USERS, Connection, No
 from tests.support.queue_rows import QueueRows

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from msmqwire.qms.model.job import JobRequest
+from msmqwire.netware.model.job import JobRequest
 from tests.support.queue_oracle_state import (
     ANY_SERVER,
     ANY_TYPE,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.qms.model.settings import Settings
+from msmqwire.netware.model.settings import Settings
 
 if TYPE_CHECKING:
     from typing import Self

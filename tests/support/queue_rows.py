@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from msmqwire.qms.model import changes
-from msmqwire.qms.model.bindery import BinderyObject
-from msmqwire.qms.model.contents import Contents
-from msmqwire.qms.model.files import AnyFile, FileAccess, JobFile, Trustee, VolumeEntry, VolumeFile
-from msmqwire.qms.model.job import Job
-from msmqwire.qms.model.queue import QueueRow
+from msmqwire.netware.model import changes
+from msmqwire.netware.model.bindery import BinderyObject
+from msmqwire.netware.model.contents import Contents
+from msmqwire.netware.model.files import AnyFile, FileAccess, JobFile, Trustee, VolumeEntry, VolumeFile
+from msmqwire.netware.model.job import Job
+from msmqwire.netware.model.queue import QueueRow
 
 
 class QueueRows:

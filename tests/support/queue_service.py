@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import NcpRefused
-from msmqwire.netware.constants import SUPERVISOR_ID, CompletionCode, JobControlFlags, ObjectType
-from msmqwire.qms.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.changes import (
+from msmqwire.ncp.constants import SUPERVISOR_ID, CompletionCode, JobControlFlags, ObjectType
+from msmqwire.netware.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.changes import (
     FIRST,
     LAST,
     Change,
@@ -43,12 +43,12 @@ from msmqwire.qms.model.changes import (
     RemoveQueueDirectory,
     SyncJobFile,
 )
-from msmqwire.qms.model.contents import Contents
-from msmqwire.qms.model.files import FileAccess, JobFile
-from msmqwire.qms.model.job import Job, JobRequest
-from msmqwire.qms.model.queue import Queue
-from msmqwire.qms.model.settings import Settings
-from msmqwire.qms.rules.service import QueueService
+from msmqwire.netware.model.contents import Contents
+from msmqwire.netware.model.files import FileAccess, JobFile
+from msmqwire.netware.model.job import Job, JobRequest
+from msmqwire.netware.model.queue import Queue
+from msmqwire.netware.model.settings import Settings
+from msmqwire.netware.rules.service import QueueService
 
 AUTO_START = JobControlFlags.NWCF_SERVICE_AUTO_START
 RESTART = JobControlFlags.NWCF_SERVICE_RESTART
@@ -79,7 +79,7 @@ def frozen(value: Any, seen: dict[int, int] | None = None) -> Any:
         return tuple(frozen(item, seen) for item in value)
     if is_dataclass(value):
         return tuple(frozen(getattr(value, field.name), seen) for field in fields(value))
-    if type(value).__module__.startswith("msmqwire.qms"):
+    if type(value).__module__.startswith("msmqwire.netware"):
         return frozen(vars(value), seen)
     return repr(type(value))
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import InvalidValue, MalformedPacket
-from msmqwire.netware.bindery_calls import NAMED_OBJECT, OBJECT
-from msmqwire.netware.headers import NCP_TCP_REQUEST
-from msmqwire.netware.job_structures import OLD_JOB
-from msmqwire.netware.queue_calls import CREATE_QUEUE, CURRENT_STATUS, JOB_OF_QUEUE
+from msmqwire.ncp.bindery_calls import NAMED_OBJECT, OBJECT
+from msmqwire.ncp.headers import NCP_TCP_REQUEST
+from msmqwire.ncp.job_structures import OLD_JOB
+from msmqwire.ncp.queue_calls import CREATE_QUEUE, CURRENT_STATUS, JOB_OF_QUEUE
 from msmqwire.schema import Header, plain, reference
 
 ALL_BYTES = bytes(range(256))

@@ -16,9 +16,9 @@ from msmqwire.columnar import read_capture
 from msmqwire.dissection import Item, Tracker, dissect, ncp_datagrams
 from msmqwire.dissection.ncp_exchanges import UNANSWERED_MAX
 from msmqwire.errors import MalformedPacket
-from msmqwire.netware.headers import DESTROY_CONNECTION, NCP_PORT, NO_CONNECTION
-from msmqwire.netware.packets import make_reply, parse_request
-from msmqwire.netware.readings import Readings
+from msmqwire.ncp.headers import DESTROY_CONNECTION, NCP_PORT, NO_CONNECTION
+from msmqwire.ncp.packets import make_reply, parse_request
+from msmqwire.ncp.readings import Readings
 from spark_udfs.source.options import BadOption, Options
 from tests.support import captures as c
 from tests.support import handmade as h

@@ -78,11 +78,11 @@ SPARK_FLOORS = (
 SPARK_FLOOR = {room: number for number, rooms in enumerate(SPARK_FLOORS) for room in rooms}
 
 # The package itself exports names of its parts, and `python -m msmqwire` starts the command line.
-# `msmqwire.netware` exports the client of what its bytes are for.
+# `msmqwire.ncp` exports the client of what its bytes are for.
 EXEMPT = {
     Path("msmqwire/__init__.py"),
     Path("msmqwire/__main__.py"),
-    Path("msmqwire/netware/__init__.py"),
+    Path("msmqwire/ncp/__init__.py"),
 }
 
 # The rooms of qm, and those that each may import. Protocols must not import each other.
@@ -153,7 +153,7 @@ SCAPY_ONLY_IN = {"layers", "fuzz"}  # scapy is GPL-2.0-only and an extra
 PURE = (
     "msmqwire/crypto",
     *(f"msmqwire/qm/{room}" for room in ("model", "protocols", "rules", "security")),
-    *(f"msmqwire/qms/{room}" for room in ("model", "protocol", "rules")),
+    *(f"msmqwire/netware/{room}" for room in ("model", "protocol", "rules")),
 )
 IMPURE = {"asyncio", "os", "random", "socket", "sqlite3", "threading", "time"}
 HEAVY = {
@@ -374,9 +374,9 @@ def test_rooms_of_the_queue_service(path: Path) -> None:
         ("qm/rules/messages.py", "import sqlite3", False),
         ("qm/model.py", "import random", False),
         ("qm/server.py", "import asyncio, time", True),
-        ("qms/rules/jobs.py", "from msmqwire.netware.constants import QueueStatus", True),
+        ("qms/rules/jobs.py", "from msmqwire.ncp.constants import QueueStatus", True),
         ("qms/rules/jobs.py", "import os", False),
-        ("netware/framing.py", "from msmqwire.qms.model import job", False),
+        ("netware/framing.py", "from msmqwire.netware.model import job", False),
         ("service/driver.py", "from msmqwire.errors import StoreError", True),
         ("service/driver.py", "from msmqwire.headers import BASE_HEADER", False),
         ("service/driver.py", "from msmqwire.qm.core import Core", False),

@@ -28,9 +28,9 @@ from msmqwire.capture import source
 from msmqwire.columnar.scanning import row_buffer
 from msmqwire.framing import Framer
 from msmqwire.names import parse_path_name
-from msmqwire.netware import packet_json
-from msmqwire.netware.framing import NcpFramer
-from msmqwire.netware.packets import NcpRequest
+from msmqwire.ncp import packet_json
+from msmqwire.ncp.framing import NcpFramer
+from msmqwire.ncp.packets import NcpRequest
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.rpc.pdu import PduFramer
 from msmqwire.schema.codec import Codec

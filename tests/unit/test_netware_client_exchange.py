@@ -8,8 +8,8 @@ import struct
 import pytest
 
 from msmqwire.errors import InvalidValue, MalformedPacket, MsmqError, Unreachable
-from msmqwire.netware.packets import CALLS_BY_NAME
-from msmqwire.qms.client.exchange import NcpExchange
+from msmqwire.ncp.packets import CALLS_BY_NAME
+from msmqwire.netware.client.exchange import NcpExchange
 
 QUEUE = 0x015D0300
 LIST = CALLS_BY_NAME["GetQueueJobList"]

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire.errors import InvalidValue, MalformedPacket
-from msmqwire.netware import connect
-from msmqwire.netware.job_structures import NEW_JOB, NEW_JOB_HEAD
-from msmqwire.netware.packets import CALLS_BY_NAME
-from msmqwire.netware.type_names import OBJECT_TYPES, QUEUE_TYPES, type_number, type_word
-from msmqwire.qms.client import parse_address
-from msmqwire.qms.client.job import JobEntry, description_bytes, entry_of, request_fields
-from msmqwire.qms.client.refusals import code_name, refusal
-from msmqwire.qms.model.job import JobRequest
+from msmqwire.ncp import connect
+from msmqwire.ncp.job_structures import NEW_JOB, NEW_JOB_HEAD
+from msmqwire.ncp.packets import CALLS_BY_NAME
+from msmqwire.ncp.type_names import OBJECT_TYPES, QUEUE_TYPES, type_number, type_word
+from msmqwire.netware.client import parse_address
+from msmqwire.netware.client.job import JobEntry, description_bytes, entry_of, request_fields
+from msmqwire.netware.client.refusals import code_name, refusal
+from msmqwire.netware.model.job import JobRequest
 
 NOW = datetime(2026, 11, 23, 8, 30, tzinfo=UTC)
 

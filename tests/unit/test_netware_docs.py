@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from msmqwire.netware.constants import CompletionCode
-from msmqwire.netware.framing import UNIT_SIZE_MAX
-from msmqwire.netware.packets import CALLS
-from msmqwire.netware.readings import Readings
+from msmqwire.ncp.constants import CompletionCode
+from msmqwire.ncp.framing import UNIT_SIZE_MAX
+from msmqwire.ncp.packets import CALLS
+from msmqwire.ncp.readings import Readings
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "netware-wire.md").read_text(encoding="utf-8")

@@ -6,9 +6,9 @@ import re
 
 from msmqwire.cli.netware_serve import command
 from msmqwire.cli.options import command as made
-from msmqwire.netware.calls import FUNCTION_23
-from msmqwire.netware.packets import CALLS
-from msmqwire.qms.protocol.dispatch import OPERATIONS
+from msmqwire.ncp.calls import FUNCTION_23
+from msmqwire.ncp.packets import CALLS
+from msmqwire.netware.protocol.dispatch import OPERATIONS
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "netware-server.md").read_text(encoding="utf-8")

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmqwire.netware.calls import Call
-from msmqwire.netware.packets import CALLS_BY_NAME
-from msmqwire.netware.readings import JobNumberForm, Readings
-from msmqwire.qms.protocol.connection_numbers import ConnectionNumbers
-from msmqwire.qms.protocol.dispatch import OPERATIONS
-from msmqwire.qms.protocol.session import Answer, GiveUp, Later, NcpSession, Perform
+from msmqwire.ncp.calls import Call
+from msmqwire.ncp.packets import CALLS_BY_NAME
+from msmqwire.ncp.readings import JobNumberForm, Readings
+from msmqwire.netware.protocol.connection_numbers import ConnectionNumbers
+from msmqwire.netware.protocol.dispatch import OPERATIONS
+from msmqwire.netware.protocol.session import Answer, GiveUp, Later, NcpSession, Perform
 from msmqwire.schema import fixed_size
 from tests.support.netware_station import (
     CREATE,

@@ -12,8 +12,8 @@ from msmqwire.columnar.arrow import rows
 from msmqwire.columnar.arrow.rows import PacketCells, value_of_packet
 from msmqwire.columnar.columns import BY_NAME
 from msmqwire.dissection import Item
-from msmqwire.netware.attributes import attributes as ncp_attributes
-from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.ncp.attributes import attributes as ncp_attributes
+from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.remote_read.attributes import attributes as call_attributes
 from msmqwire.srmp.attributes import attributes as srmp_attributes
 from msmqwire.srmp.message import SrmpMessage

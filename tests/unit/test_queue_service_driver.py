@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import EngineFailed, NcpRefused, StoreDamaged, StoreError, StoreRefused, Unreachable
-from msmqwire.netware.constants import CompletionCode, JobControlFlags
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.changes import (
+from msmqwire.ncp.constants import CompletionCode, JobControlFlags
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.changes import (
     CopyJobFile,
     CreateJobFile,
     DeleteJobFile,
@@ -29,13 +29,13 @@ from msmqwire.qms.model.changes import (
     RemoveQueueDirectory,
     SyncJobFile,
 )
-from msmqwire.qms.model.files import JobFile
-from msmqwire.qms.model.job import JobRequest
-from msmqwire.qms.rules.service import QueueService
-from msmqwire.qms.runtime import driver as driver_module
-from msmqwire.qms.runtime.job_changes import JobChanges
-from msmqwire.qms.store import disk
-from msmqwire.qms.store.tables import LAYOUT, Table
+from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.job import JobRequest
+from msmqwire.netware.rules.service import QueueService
+from msmqwire.netware.runtime import driver as driver_module
+from msmqwire.netware.runtime.job_changes import JobChanges
+from msmqwire.netware.store import disk
+from msmqwire.netware.store.tables import LAYOUT, Table
 from msmqwire.service import disk as room_module
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.memory import MemoryStore

@@ -18,10 +18,9 @@ from msmqwire.errors import (
     StoreMissing,
     StoreNewer,
 )
-from msmqwire.netware.constants import ObjectType
-from msmqwire.qm.runtime.data_folder import DataFolder
-from msmqwire.qms.model.bindery import BinderyObject, Property
-from msmqwire.qms.model.changes import (
+from msmqwire.ncp.constants import ObjectType
+from msmqwire.netware.model.bindery import BinderyObject, Property
+from msmqwire.netware.model.changes import (
     DeleteJob,
     DeleteObject,
     DeleteQueue,
@@ -36,15 +35,16 @@ from msmqwire.qms.model.changes import (
     PutVolumeEntry,
     RemoveQueueDirectory,
 )
-from msmqwire.qms.model.contents import Contents
-from msmqwire.qms.model.files import Trustee, VolumeEntry
-from msmqwire.qms.model.job import Job
-from msmqwire.qms.model.queue import QueueRow
-from msmqwire.qms.runtime.administration import attach
-from msmqwire.qms.runtime.folder import STORE, NetwareFolder
-from msmqwire.qms.store.contents import read_contents, unsettled_directories
-from msmqwire.qms.store.row_changes import RowChanges, settled, unsettled
-from msmqwire.qms.store.tables import LAYOUT, Table, job_key, open_store
+from msmqwire.netware.model.contents import Contents
+from msmqwire.netware.model.files import Trustee, VolumeEntry
+from msmqwire.netware.model.job import Job
+from msmqwire.netware.model.queue import QueueRow
+from msmqwire.netware.runtime.administration import attach
+from msmqwire.netware.runtime.folder import STORE, NetwareFolder
+from msmqwire.netware.store.contents import read_contents, unsettled_directories
+from msmqwire.netware.store.row_changes import RowChanges, settled, unsettled
+from msmqwire.netware.store.tables import LAYOUT, Table, job_key, open_store
+from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.service.store import Store
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.memory import MemoryStore

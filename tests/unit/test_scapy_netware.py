@@ -40,8 +40,8 @@ from msmqwire.layers import (
     netware,
 )
 from msmqwire.layers.netware import UNITS_MAX
-from msmqwire.netware.headers import BUSY, CREATE_CONNECTION, NCP_PORT
-from msmqwire.netware.packets import parse_request
+from msmqwire.ncp.headers import BUSY, CREATE_CONNECTION, NCP_PORT
+from msmqwire.ncp.packets import parse_request
 
 LIST = (
     NcpRequestHeader(SequenceNumber=9, ConnectionNumberLow=3)

@@ -46,7 +46,7 @@ def test_the_hook_adds_every_page_to_the_site() -> None:
 
 
 def test_every_structure_of_a_fresh_process_has_its_page() -> None:
-    modules = "msmqwire.headers, msmqwire.packets, msmqwire.netware.packets, msmqwire.netware.print_record"
+    modules = "msmqwire.headers, msmqwire.packets, msmqwire.ncp.packets, msmqwire.ncp.print_record"
     source = f"import {modules}, msmqwire.schema as s; print(*s.SCHEMAS, sep='\\n')"
     command = [sys.executable, "-c", source]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

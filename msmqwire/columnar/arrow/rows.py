@@ -23,8 +23,8 @@ from msmqwire.dissection import Item
 from msmqwire.dissection.contents import decoded, message_body
 from msmqwire.dissection.item import Packet
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
-from msmqwire.netware.attributes import attributes as ncp_attributes
-from msmqwire.netware.ncp_packet import NcpPacket
+from msmqwire.ncp.attributes import attributes as ncp_attributes
+from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.remote_read.attributes import attributes as call_attributes
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema.record import class_of, first_of, paths_in

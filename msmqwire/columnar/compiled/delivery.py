@@ -79,7 +79,7 @@ from msmqwire.dissection.ncp_finder import REQUEST as NCP_REQUEST
 from msmqwire.dissection.rpc_connection import RPC_PORTS
 from msmqwire.dissection.skip_reasons import PACKET_MIN, Why
 from msmqwire.headers.base import PREFIX_SIZE, VERSION
-from msmqwire.netware.headers import NCP_PORT
+from msmqwire.ncp.headers import NCP_PORT
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.pdus import RPC_VERSION
 

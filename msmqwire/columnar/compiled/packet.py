@@ -40,7 +40,7 @@ from msmqwire.headers.base import (
 from msmqwire.headers.internal import PT_CONNECTION_PARAMETERS, PT_ESTABLISH_CONNECTION, PT_SESSION_ACK
 from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT
-from msmqwire.netware.ncp_packet import KINDS as NCP_KINDS
+from msmqwire.ncp.ncp_packet import KINDS as NCP_KINDS
 from msmqwire.packets import FINAL_ACK, ORDER_ACK
 from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
 from msmqwire.schema import field_offset, least_size

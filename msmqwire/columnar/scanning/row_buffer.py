@@ -28,7 +28,7 @@ from msmqwire.columnar.scanning.flow_events import FlowTable
 from msmqwire.columnar.scanning.flow_keys import key_of
 from msmqwire.dissection import Item, Tracker
 from msmqwire.dissection.pgm_items import PGM_PORTS
-from msmqwire.netware.headers import NCP_PORT
+from msmqwire.ncp.headers import NCP_PORT
 from msmqwire.ping import PING_PORT
 from msmqwire.schema import Record
 

@@ -72,7 +72,7 @@ from msmqwire.columnar.compiled.flow_table import (
 from msmqwire.columnar.compiled.network import PORTS
 from msmqwire.dissection.http_connection import HTTP_PORT
 from msmqwire.dissection.rpc_connection import RPC_PORTS
-from msmqwire.netware.headers import NCP_PORT
+from msmqwire.ncp.headers import NCP_PORT
 
 _ZERO: Final = [
     IS_GONE, OUT_OF_ORDER, IS_WAITING, QUEUED, PACKET_SEGMENTS, PACKET_SIZE, RUN_BYTES,

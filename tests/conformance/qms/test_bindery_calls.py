@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from msmqwire.netware.constants import SUPERVISOR_ID, CompletionCode, ObjectType
-from msmqwire.qms.model import names
-from msmqwire.qms.model.bindery import (
+from msmqwire.ncp.constants import SUPERVISOR_ID, CompletionCode, ObjectType
+from msmqwire.netware.model import names
+from msmqwire.netware.model.bindery import (
     GROUP_MEMBERS,
     GROUPS_IM_IN,
     PASSWORD,
     Q_USERS,
     SECURITY_EQUALS,
 )
-from msmqwire.qms.model.settings import Settings
+from msmqwire.netware.model.settings import Settings
 from tests.support.queue_service import QueueServiceHarness, frozen
 
 requirement = pytest.mark.requirement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qms.model.settings import Settings
+from msmqwire.netware.model.settings import Settings
 from tests.support.netware_station import (
     PRINT_SERVER,
     USER,

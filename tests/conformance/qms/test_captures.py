@@ -12,8 +12,8 @@ from msmqwire.dissection import Item, dissect
 from msmqwire.lint import checks, ncp_readings
 from msmqwire.lint.ncp_session import JOBS_FOLLOWED_MAX
 from msmqwire.lint.registry import NCP
-from msmqwire.netware.packets import CALLS
-from msmqwire.netware.readings import Readings
+from msmqwire.ncp.packets import CALLS
+from msmqwire.ncp.readings import Readings
 from tests.support import captures as c
 from tests.support.netware_captures import NcpTalk, reply_unit, request_unit
 

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from msmqwire.errors import InvalidValue, NcpRefused
-from msmqwire.netware import connect
-from msmqwire.netware.print_record import PRINT_RECORD
-from msmqwire.qms.client import FileServer, Queue
+from msmqwire.ncp import connect
+from msmqwire.ncp.print_record import PRINT_RECORD
+from msmqwire.netware.client import FileServer, Queue
 from tests.support.netware_peer import RESTART, NetwarePeer
 from tests.support.sending import run
 

@@ -9,8 +9,8 @@ import pytest
 
 import msmqwire.netware
 from msmqwire.errors import NcpLoginRefused, NcpRefused
-from msmqwire.netware.constants import ObjectType
-from msmqwire.qms.client import FileServer
+from msmqwire.ncp.constants import ObjectType
+from msmqwire.netware.client import FileServer
 from tests.support.netware_running import InMemory, in_memory
 from tests.support.netware_station import MemoryServer
 from tests.support.sending import run

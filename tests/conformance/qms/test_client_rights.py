@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from msmqwire.netware.constants import CompletionCode, TrusteeRights
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.files import VolumeFile
+from msmqwire.ncp.constants import CompletionCode, TrusteeRights
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.files import VolumeFile
 from tests.support.queue_service import QUEUE_ID, RESTART, QueueServiceHarness
 
 requirement = pytest.mark.requirement

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from msmqwire.netware.constants import CompletionCode
-from msmqwire.qms.model.bindery import Q_OPERATORS
-from msmqwire.qms.model.changes import CopyJobFile, DeleteJobFile
-from msmqwire.qms.model.files import JobFile
-from msmqwire.qms.model.job import JobRequest, JobState
+from msmqwire.ncp.constants import CompletionCode
+from msmqwire.netware.model.bindery import Q_OPERATORS
+from msmqwire.netware.model.changes import CopyJobFile, DeleteJobFile
+from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.job import JobRequest, JobState
 from tests.support.queue_service import (
     AUTO_START,
     OPERATOR_HOLD,

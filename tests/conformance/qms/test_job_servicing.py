@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from msmqwire.netware.constants import ANY_JOB_TYPE, CompletionCode, ObjectType
-from msmqwire.qms.model import times
-from msmqwire.qms.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.changes import DeleteJob, DeleteJobFile
-from msmqwire.qms.model.files import JobFile
-from msmqwire.qms.model.job import JobRequest, JobState
+from msmqwire.ncp.constants import ANY_JOB_TYPE, CompletionCode, ObjectType
+from msmqwire.netware.model import times
+from msmqwire.netware.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.changes import DeleteJob, DeleteJobFile
+from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.job import JobRequest, JobState
 from tests.support.queue_service import (
     AUTO_START,
     OPERATOR_HOLD,

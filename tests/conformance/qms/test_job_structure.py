@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import InvalidValue
-from msmqwire.netware.constants import JobControlFlags
-from msmqwire.netware.job_structures import (
+from msmqwire.ncp.constants import JobControlFlags
+from msmqwire.ncp.job_structures import (
     NEW_JOB,
     NEW_JOB_HEAD,
     OLD_JOB,

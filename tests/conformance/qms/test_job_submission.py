@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import pytest
 
 from msmqwire.errors import InvalidValue
-from msmqwire.netware.constants import AT_ONCE, CompletionCode
-from msmqwire.qms.model.changes import CreateJobFile, DeleteJob, DeleteJobFile, PutJob, SyncJobFile
-from msmqwire.qms.model.files import JobFile
-from msmqwire.qms.model.job import Job, JobRequest, JobState
-from msmqwire.qms.model.settings import Settings
+from msmqwire.ncp.constants import AT_ONCE, CompletionCode
+from msmqwire.netware.model.changes import CreateJobFile, DeleteJob, DeleteJobFile, PutJob, SyncJobFile
+from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.job import Job, JobRequest, JobState
+from msmqwire.netware.model.settings import Settings
 from tests.support.queue_service import (
     AUTO_START,
     OPEN,

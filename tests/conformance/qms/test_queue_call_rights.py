@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
-from msmqwire.netware.constants import CompletionCode, ObjectType
-from msmqwire.qms.model.bindery import Q_OPERATORS
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.job import JobRequest
+from msmqwire.ncp.constants import CompletionCode, ObjectType
+from msmqwire.netware.model.bindery import Q_OPERATORS
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.job import JobRequest
 from tests.support.queue_service import QueueServiceHarness
 
 requirement = pytest.mark.requirement

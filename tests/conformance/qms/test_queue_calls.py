@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import InvalidValue, MalformedPacket
-from msmqwire.netware.calls import Call
-from msmqwire.netware.constants import ObjectType
-from msmqwire.netware.packets import (
+from msmqwire.ncp.calls import Call
+from msmqwire.ncp.constants import ObjectType
+from msmqwire.ncp.packets import (
     CALLS,
     CALLS_BY_NAME,
     NcpReply,

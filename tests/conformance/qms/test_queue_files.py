@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import NcpRefused, StoreRefused
-from msmqwire.netware.constants import CompletionCode, JobControlFlags, ObjectType
-from msmqwire.qms.model.files import JobFile, VolumeEntry, VolumeFile
-from msmqwire.qms.store import dos_attributes
-from msmqwire.qms.store.tables import LAYOUT
+from msmqwire.ncp.constants import CompletionCode, JobControlFlags, ObjectType
+from msmqwire.netware.model.files import JobFile, VolumeEntry, VolumeFile
+from msmqwire.netware.store import dos_attributes
+from msmqwire.netware.store.tables import LAYOUT
 from msmqwire.service.store.memory import MemoryStore
 from tests.support.netware_folder import ADMIN, QUEUE_ID, DrivenFolder, structures
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from msmqwire.netware.constants import SUPERVISOR_ID, CompletionCode, ObjectType
-from msmqwire.qms.model.bindery import GROUP_MEMBERS, Q_OPERATORS, Q_SERVERS, Q_USERS
-from msmqwire.qms.model.caller import Caller
-from msmqwire.qms.model.job import JobRequest
+from msmqwire.ncp.constants import SUPERVISOR_ID, CompletionCode, ObjectType
+from msmqwire.netware.model.bindery import GROUP_MEMBERS, Q_OPERATORS, Q_SERVERS, Q_USERS
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.job import JobRequest
 from tests.support.queue_service import QueueServiceHarness
 
 requirement = pytest.mark.requirement

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.netware.constants import SUPERVISOR_ID, CompletionCode, ObjectType
-from msmqwire.qms.model.bindery import Q_DIRECTORY, Q_OPERATORS, Q_SERVERS, Q_USERS
-from msmqwire.qms.model.changes import (
+from msmqwire.ncp.constants import SUPERVISOR_ID, CompletionCode, ObjectType
+from msmqwire.netware.model.bindery import Q_DIRECTORY, Q_OPERATORS, Q_SERVERS, Q_USERS
+from msmqwire.netware.model.changes import (
     DeleteObject,
     DeleteQueue,
     MakeQueueDirectory,
@@ -14,9 +14,9 @@ from msmqwire.qms.model.changes import (
     PutQueue,
     RemoveQueueDirectory,
 )
-from msmqwire.qms.model.job import JobRequest
-from msmqwire.qms.model.queue import job_file_name, queue_directory, queue_file_stem
-from msmqwire.qms.model.settings import Settings
+from msmqwire.netware.model.job import JobRequest
+from msmqwire.netware.model.queue import job_file_name, queue_directory, queue_file_stem
+from msmqwire.netware.model.settings import Settings
 from tests.support.queue_service import QUEUE_ID, QueueServiceHarness
 
 requirement = pytest.mark.requirement

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from msmqwire.errors import InvalidValue
-from msmqwire.netware.constants import SUPERVISOR_ID, CompletionCode
-from msmqwire.qms.model.bindery import BinderyObject
-from msmqwire.qms.model.changes import PutObject, SyncJobFile
-from msmqwire.qms.model.contents import Contents
-from msmqwire.qms.model.files import JobFile, VolumeFile
-from msmqwire.qms.model.job import JobState
-from msmqwire.qms.model.queue import QueueRow
-from msmqwire.qms.model.settings import Settings
-from msmqwire.qms.rules.service import QueueService
+from msmqwire.ncp.constants import SUPERVISOR_ID, CompletionCode
+from msmqwire.netware.model.bindery import BinderyObject
+from msmqwire.netware.model.changes import PutObject, SyncJobFile
+from msmqwire.netware.model.contents import Contents
+from msmqwire.netware.model.files import JobFile, VolumeFile
+from msmqwire.netware.model.job import JobState
+from msmqwire.netware.model.queue import QueueRow
+from msmqwire.netware.model.settings import Settings
+from msmqwire.netware.rules.service import QueueService
 from tests.support.queue_service import (
     AUTO_START,
     QUEUE_ID,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import InvalidValue
-from msmqwire.netware.packets import (
+from msmqwire.ncp.packets import (
     CALLS,
     NcpReply,
     NcpRequest,
@@ -18,7 +18,7 @@ from msmqwire.netware.packets import (
     parse_reply,
     parse_request,
 )
-from msmqwire.netware.readings import PLACES, PROPOSED, Readings
+from msmqwire.ncp.readings import PLACES, PROPOSED, Readings
 from msmqwire.schema.layout import layout
 from tests.support.ncp_vectors import CallVector, calls
 

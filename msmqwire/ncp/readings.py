@@ -1,0 +1,180 @@
+"""Byte orders on which public descriptions of the queue calls disagree, and how a packet is read by each.
+
+The schemas read such a field one way. A reading that differs changes the numbers of a parsed record, and
+changes them back before it is built: each change is its own inverse and loses nothing, so that bytes come
+back whatever the reading.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, get_args
+
+from msmqwire.names.nearest import unknown_name
+from msmqwire.ncp.job_structures import NEW_JOB, NEW_JOB_HEAD
+from msmqwire.ncp.queue_calls import (
+    CHARGE,
+    FILE_SIZE,
+    FORMS,
+    JOB_NUMBERS,
+    JOB_OF_QUEUE,
+    MOVE,
+    MOVED,
+    NEW_POSITION,
+    PRIORITY,
+    QUEUE_CALLS,
+    SERVER,
+    SERVICE,
+    START,
+)
+from msmqwire.schema import Header, Record, UInt
+from msmqwire.schema.nodes import inner_headers
+
+ByteOrder: TypeAlias = Literal["little", "big"]
+JobNumberForm: TypeAlias = Literal["little", "big", "high-low"]
+"""``high-low`` is a number of 16 bits, big-endian, and two zeros behind it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Readings:
+    """One reading of each disputed field. The defaults are those that real servers and clients bear out.
+
+    Attributes:
+        queue_id: QueueID of every call.
+        job_number: job numbers of 32 bits, those in the newer job structure among them.
+        position_job_number: the job number of 16 bits in ChangeQueueJobPosition.
+        service_type: ServiceType of ServiceQueueJob; that of ServiceQueueJobOld is undisputed.
+        charge: Charge of FinishServicingQueueJob.
+        start_position: StartPosition of GetQueueJobList and of the calls with forms.
+        server_station: ServerStation of ReadQueueServerCurrentStatus.
+        destination_queue_id: DestinationQueueID of MoveQueueJobFromSrcQToDstQ.
+    """
+
+    queue_id: ByteOrder = "big"
+    job_number: JobNumberForm = "little"
+    position_job_number: ByteOrder = "big"
+    service_type: ByteOrder = "big"
+    charge: ByteOrder = "big"
+    start_position: ByteOrder = "little"
+    server_station: ByteOrder = "little"
+    destination_queue_id: ByteOrder = "big"
+
+    def __repr__(self) -> str:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        changed = [f"{name}={value!r}" for name, value in values.items() if value != getattr(PROPOSED, name)]
+        return f"Readings({', '.join(changed)})"
+
+    @classmethod
+    def fields(cls) -> Mapping[str, tuple[str, ...]]:
+        """Return the names of all fields with the values that each can have, the default first."""
+        return {
+            field.name: tuple(sorted(_VALUES[str(field.type)], key=str(field.default).__ne__))
+            for field in dataclasses.fields(cls)
+        }
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Self:
+        """Return the readings with these values, ``{"job_number": "big"}``. Raises InvalidArgument."""
+        known = cls.fields()
+        for name, value in values.items():
+            if name not in known:
+                raise unknown_name(name, known, "reading", path="Readings")
+            if value not in known[name]:
+                raise unknown_name(value, known[name], "such value", path=f"Readings.{name}")
+        given: dict[str, Any] = dict(values)
+        return cls(**given)
+
+    @property
+    def differences(self) -> dict[str, str]:
+        """The values that are not the defaults, by field."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != field.default
+        }
+
+
+_VALUES: Final = {"ByteOrder": get_args(ByteOrder), "JobNumberForm": get_args(JobNumberForm)}
+PROPOSED: Final = Readings()
+"""The readings of the schemas."""
+
+
+def _queue_ids() -> Iterator[Header]:
+    """The structures of the queue calls that hold a QueueID."""
+    seen = dict.fromkeys(layout for call in QUEUE_CALLS for layout in (*call.requests, *call.replies))
+    yield from (layout for layout in seen if "QueueID" in layout.fields)
+
+
+PLACES: Final[Mapping[str, tuple[tuple[Header, str], ...]]] = {
+    "queue_id": tuple((structure, "QueueID") for structure in _queue_ids()),
+    "job_number": (
+        *((structure, "JobNumber") for structure in (JOB_OF_QUEUE, PRIORITY, CHARGE, FILE_SIZE)),
+        *((structure, "JobNumber") for structure in (MOVE, MOVED, JOB_NUMBERS)),
+        *((structure, "jobNumber") for structure in (NEW_JOB, NEW_JOB_HEAD)),
+    ),
+    "position_job_number": ((NEW_POSITION, "JobNumber"),),
+    "service_type": ((SERVICE, "ServiceType"),),
+    "charge": ((CHARGE, "Charge"),),
+    "start_position": ((START, "StartPosition"), (FORMS, "StartPosition")),
+    "server_station": ((SERVER, "ServerStation"),),
+    "destination_queue_id": ((MOVE, "DestinationQueueID"),),
+}
+"""The fields that each field of the readings is about, by structure."""
+
+
+class _Change(NamedTuple):
+    name: str
+    bits: int
+    change: Callable[[int, int], int]
+
+
+def _reversed(value: int, bits: int) -> int:
+    return int.from_bytes(value.to_bytes(bits // 8, "little"), "big")
+
+
+def _low_half_reversed(value: int, bits: int) -> int:
+    """Exchange the two bytes that come first on the wire; what should be zeros stays where it is."""
+    return value & ~0xFFFF | _reversed(value & 0xFFFF, 16)
+
+
+@cache
+def _changes(readings: Readings) -> dict[Header, list[_Change]]:
+    changes: dict[Header, list[_Change]] = {}
+    for option, form in readings.differences.items():
+        change = _low_half_reversed if form == "high-low" else _reversed
+        for structure, name in PLACES[option]:
+            part = structure.part(name)
+            assert isinstance(part, UInt)
+            changes.setdefault(structure, []).append(_Change(name, part.bits, change))
+    return changes
+
+
+def reread(record: Record, readings: Readings) -> Record:
+    """Return what the schemas have read, read in another way; and the reverse.
+
+    The record itself stays as it is. Values that no field of that size can have are left to building, which
+    refuses them.
+    """
+    if readings == PROPOSED:
+        return record
+    record = copy.deepcopy(record)
+    _apply(record, _changes(readings))
+    return record
+
+
+def _apply(record: Record, changes: Mapping[Header, list[_Change]]) -> None:
+    for name, bits, change in changes.get(record.schema, ()):
+        value = record[name]
+        if isinstance(value, int) and 0 <= value < 1 << bits:
+            setattr(record, name, change(value, bits))
+    for part in record.schema.parts:
+        if not inner_headers(part):
+            continue
+        inner = record.get(part.name)
+        for item in inner if isinstance(inner, list) else [inner]:
+            if isinstance(item, Record):
+                _apply(item, changes)

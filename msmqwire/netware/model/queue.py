@@ -1,0 +1,117 @@
+"""A queue: what is durable of it, the order of its jobs, and the queue servers that are attached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from msmqwire.ncp.constants import SERVER_STATUS_SIZE
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """What a store keeps of a queue besides its object, its jobs and their order.
+
+    Attributes:
+        object_id: of the queue's bindery object.
+        directory: the path of the queue directory in the form of `volume_path`. Q_DIRECTORY has it as it was
+            given, and writing that moves nothing.
+        status: bits of `QueueStatus`.
+        next_number: where the search for the number of the next job begins.
+    """
+
+    object_id: int
+    directory: str
+    status: int = 0
+    next_number: int = 1
+
+
+@dataclass(slots=True)
+class AttachedServer:
+    """A queue server attached to a queue.
+
+    Attributes:
+        caller: its connection.
+        object_id: as which it was logged in.
+        status: its 64-byte record, which the service does not interpret.
+    """
+
+    caller: Caller
+    object_id: int
+    status: bytes = bytes(SERVER_STATUS_SIZE)
+
+
+@dataclass(slots=True)
+class Queue:
+    """A queue as the rules have it.
+
+    Attributes:
+        row: the durable part.
+        order: the numbers of the jobs, the head first.
+        jobs: by number.
+        servers: the attached queue servers by connection; gone after a restart.
+    """
+
+    row: QueueRow
+    order: list[int] = field(default_factory=list)
+    jobs: dict[int, Job] = field(default_factory=dict)
+    servers: dict[int, AttachedServer] = field(default_factory=dict)
+
+    @property
+    def id(self) -> int:
+        """The ID of the queue's object."""
+        return self.row.object_id
+
+    def entry(self, number: int) -> Job:
+        """A job as readers get it, with its position."""
+        return replace(self.jobs[number], job_position=self.order.index(number) + 1)
+
+
+_EXTENSION_DIGITS: Final = 3
+
+
+def queue_file_stem(queue_id: int) -> str:
+    """The name without extension of all files of a queue: QMS-files-01."""
+    return f"Q${queue_id & 0xFFFF:04X}"
+
+
+def job_file_name(queue_id: int, job_number: int) -> str:
+    """The name of the queue file of a job: QMS-files-05."""
+    return f"{queue_file_stem(queue_id)}.{job_number:0{_EXTENSION_DIGITS}}"
+
+
+def queue_directory(path: str, queue_id: int) -> str:
+    r"""The path of a queue directory, ``SYS:\SYSTEM\015D03``, below the given one: QMS-qdir-11."""
+    separator = "" if path.endswith((":", "\\", "/")) else "\\"
+    return f"{path}{separator}{queue_id:06X}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatusReport:
+    """The answer of Read Queue Current Status.
+
+    Attributes:
+        status: bits of `QueueStatus`.
+        jobs: how many are in the queue.
+        servers: (object ID, station) of those attached.
+    """
+
+    queue_id: int
+    status: int
+    jobs: int
+    servers: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobList:
+    """The answer of a job list.
+
+    Attributes:
+        total: how many jobs there are to list from the first position on.
+        numbers: of this part of the list, in the order of the queue.
+    """
+
+    total: int
+    numbers: tuple[int, ...]

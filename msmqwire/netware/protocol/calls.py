@@ -1,0 +1,58 @@
+"""What a call is to those who perform it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.files import FileAccess
+from msmqwire.netware.rules.service import QueueService
+from msmqwire.schema import Record
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """A call to be performed.
+
+    Attributes:
+        service: which performs it.
+        caller: who asks for it.
+        data: the data of the request.
+        now: the clock of the file server, UTC.
+        room: bytes of data that the client takes in the reply.
+    """
+
+    service: QueueService
+    caller: Caller
+    data: Record
+    now: datetime
+    room: int
+
+
+Fields = Mapping[str, Any]
+"""The data of a reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToRead:
+    """Bytes of a file to be read; `msmqwire.netware.protocol.files.data_read` makes the data of the reply."""
+
+    access: FileAccess
+
+
+@dataclass(frozen=True, slots=True)
+class ToWrite:
+    """Bytes to be written to a file, before a reply without data."""
+
+    access: FileAccess
+    data: bytes
+
+
+Result = Fields | ToRead | ToWrite
+Operation = Callable[[CallContext], Result]
+"""Performs a call. Raises NcpRefused, with nothing changed."""
+
+NO_DATA: Fields = {}

@@ -1,0 +1,54 @@
+"""Who a caller counts as: itself, its groups, and the objects that it is security equivalent to."""
+
+from __future__ import annotations
+
+from msmqwire.ncp.constants import SUPERVISOR_ID, ObjectType
+from msmqwire.netware.model.bindery import (
+    EVERYONE,
+    GROUP_MEMBERS,
+    GROUPS_IM_IN,
+    SECURITY_EQUALS,
+    BinderyObject,
+)
+from msmqwire.netware.rules.objects import Objects
+
+
+class Equivalence:
+    """Security equivalence as the bindery has it: one step, never that of one's equivalents or groups.
+
+    An object counts as itself, the members of its SECURITY_EQUALS, its groups by its own GROUPS_I'M_IN or by
+    their GROUP_MEMBERS, and the group EVERYONE, to which all objects belong: QMS-qusers-06.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def identities(self, object_id: int | None) -> frozenset[int]:
+        """Return the IDs of all that an object counts as; none if there is no such object."""
+        found = self._objects.get(object_id)
+        if found is None:
+            return frozenset()
+        everyone = self._objects.find(EVERYONE, ObjectType.NWOT_GROUP)
+        return frozenset().union(
+            (found.id,),
+            found.members(SECURITY_EQUALS),
+            found.members(GROUPS_IM_IN),
+            self._objects.sets_of(found.id, GROUP_MEMBERS),
+            () if everyone is None else (everyone.id,),
+        )
+
+    def is_logged_in(self, object_id: int | None) -> bool:
+        """Return whether the ID is that of an object, which it is not once the object has been deleted."""
+        return self._objects.get(object_id) is not None
+
+    def is_supervisor(self, object_id: int | None) -> bool:
+        """Return whether an object is SUPERVISOR or equivalent to it."""
+        found = self._objects.get(object_id)
+        return found is not None and (
+            found.id == SUPERVISOR_ID or SUPERVISOR_ID in found.members(SECURITY_EQUALS)
+        )
+
+    def admitted(self, object_id: int | None, holder: BinderyObject, property_name: str) -> bool:
+        """Return whether a set admits an object: itself, one of its groups or equivalents is a member."""
+        members = holder.members(property_name)
+        return bool(members) and not members.isdisjoint(self.identities(object_id))

@@ -1,0 +1,134 @@
+"""The queue service of a file server: its parts put together."""
+
+from __future__ import annotations
+
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.changes import Change
+from msmqwire.netware.model.contents import Contents
+from msmqwire.netware.model.settings import Settings
+from msmqwire.netware.rules.bindery import Bindery
+from msmqwire.netware.rules.bindery_rights import BinderyRights
+from msmqwire.netware.rules.client_rights import ClientRights
+from msmqwire.netware.rules.equivalence import Equivalence
+from msmqwire.netware.rules.job_life import JobLife
+from msmqwire.netware.rules.jobs import Jobs
+from msmqwire.netware.rules.logins import Logins
+from msmqwire.netware.rules.objects import Objects
+from msmqwire.netware.rules.open_files import OpenFiles
+from msmqwire.netware.rules.properties import Properties
+from msmqwire.netware.rules.queue_table import QueueTable
+from msmqwire.netware.rules.queues import Queues
+from msmqwire.netware.rules.roles import Roles
+from msmqwire.netware.rules.servicing import Servicing
+from msmqwire.netware.rules.trustees import Trustees
+from msmqwire.netware.rules.volumes import Volumes
+
+
+class QueueService:
+    """One file server's bindery and queues.
+
+    A call either raises `NcpRefused` and has changed nothing, or has happened in memory; `take` then returns
+    what has to become durable before it is answered.
+
+    Attributes:
+        objects: all objects, for those who look at them without a caller.
+        bindery, properties, logins: the bindery.
+        queue_table: all queues, for those who look at them without a caller.
+        queues, jobs, servicing: the calls of users, operators and queue servers.
+        files: handles of open files.
+        volumes: directories and files outside the queues, and their trustees.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        settings = settings or Settings()
+        self._changes = changes = list[Change]()
+        self.objects = objects = Objects(settings, changes)
+        self.queue_table = queues = QueueTable()
+        self.files = files = OpenFiles(settings)
+        self._client_rights = client_rights = ClientRights()
+        equivalence = Equivalence(objects)
+        rights = BinderyRights(equivalence)
+        roles = Roles(objects, equivalence)
+        self._trustees = trustees = Trustees(settings, equivalence, changes)
+        self._life = life = JobLife(queues, files, client_rights, changes)
+        self.bindery = bindery = Bindery(objects, rights, trustees, queues)
+        self.properties = Properties(settings, objects, rights)
+        self.logins = Logins(settings, objects, rights)
+        self.servicing = servicing = Servicing(
+            settings,
+            queues,
+            objects=objects,
+            roles=roles,
+            life=life,
+            files=files,
+            client_rights=client_rights,
+        )
+        self.volumes = volumes = Volumes(
+            settings, objects=objects, queues=queues, trustees=trustees, files=files, changes=changes
+        )
+        self.queues = Queues(
+            settings,
+            queues,
+            objects=objects,
+            bindery=bindery,
+            rights=rights,
+            trustees=trustees,
+            volumes=volumes,
+            roles=roles,
+            life=life,
+            servicing=servicing,
+            changes=changes,
+        )
+        self.jobs = Jobs(settings, queues, roles=roles, life=life, files=files)
+
+    @classmethod
+    def restore(cls, contents: Contents, settings: Settings | None = None) -> QueueService:
+        """Return the service that a store holds, as after a restart of the file server.
+
+        All connections are gone: jobs that were open or in service have gone the way of their flags, dynamic
+        objects and properties are deleted. `take` returns what changed by it; in a new store, SUPERVISOR.
+
+        Raises:
+            InvalidValue: the contents contradict each other.
+        """
+        service = cls(settings)
+        service.objects.restore(contents.objects, contents.next_object_id)
+        service.queue_table.restore(contents.queues, contents.orders, contents.jobs, service.objects)
+        service.files.restore(contents.sizes)
+        service.volumes.restore(contents.entries)
+        service._trustees.restore(contents.trustees)
+        service._life.restarted()
+        service.bindery.restore()
+        return service
+
+    def take(self) -> list[Change]:
+        """Return the changes since the last time, in the order in which they happened."""
+        taken = self._changes[:]
+        self._changes.clear()
+        return taken
+
+    def login(self, caller: Caller, name: str, type_: int, password: bytes = b"") -> int:
+        """Log an object in on a connection, instead of one that is: that is logged out.
+
+        Returns:
+            Its ID.
+
+        Raises:
+            NcpRefused: as `Logins.check`.
+        """
+        object_id = self.logins.check(name, type_, password)
+        self.logout(caller)
+        caller.object_id = object_id
+        return object_id
+
+    def logout(self, caller: Caller) -> None:
+        """Log the object of a connection out, and end all that it had open, in service or attached."""
+        self._life.connection_lost(caller.connection)
+        self.servicing.connection_lost(caller.connection)
+        self.files.close_connection(caller.connection)
+        self._client_rights.restore(caller)
+        caller.object_id = None
+
+    def connection_lost(self, caller: Caller) -> None:
+        """End all that a broken connection had: QMS-flags-01 and -02, QMS-flags-04 and -05."""
+        self.logout(caller)

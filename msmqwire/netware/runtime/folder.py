@@ -1,0 +1,41 @@
+"""The data folder of a queue service, DIR of ``msmqwire netware serve --data DIR``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msmqwire.errors import StoreMissing
+from msmqwire.netware.store.tables import open_store
+from msmqwire.netware.store.volumes import Volumes
+from msmqwire.service.folder import ServedFolder
+from msmqwire.service.store.sqlite import SqliteStore
+
+STORE = "netware.qms"
+CONTROL = "netware-control"
+VOLUMES = "volumes"
+_WITHOUT_EFFECT: Final = frozenset({"object_list", "object_show", "queue_list", "queue_show"})
+
+
+class NetwareFolder(ServedFolder):
+    """A folder with the store and volumes of a queue service; it may be that of a queue manager, too."""
+
+    store_name = STORE
+    control_name = CONTROL
+    more_names = (VOLUMES,)
+
+    @classmethod
+    def changes(cls, op: str, request: Mapping[str, Any]) -> bool:
+        return op not in _WITHOUT_EFFECT
+
+    def open_store(self, *, create: bool) -> SqliteStore:
+        """Open the store exclusively. Raises the subclasses of StoreError."""
+        if create:
+            self.create()
+        elif not (self.path / STORE).exists():
+            raise StoreMissing("there is no NetWare queue service in this folder", file=str(self.path))
+        return open_store(self.path / STORE, create=create)
+
+    def open_volumes(self) -> Volumes:
+        """Open the volumes, once the store is open. Raises StoreRefused."""
+        return Volumes(self.path / VOLUMES)

@@ -1,0 +1,208 @@
+"""Connections of NCP at one port, bounded in number, memory and time, and the calls that come by them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from msmqwire.errors import EngineFailed, InvalidValue, NcpRefused, StoreError, Unreachable
+from msmqwire.ncp.constants import CompletionCode
+from msmqwire.ncp.readings import PROPOSED, Readings
+from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.protocol.calls import Fields, Result, ToRead, ToWrite
+from msmqwire.netware.protocol.connection_numbers import ConnectionNumbers
+from msmqwire.netware.protocol.dispatch import perform
+from msmqwire.netware.protocol.files import data_read
+from msmqwire.netware.protocol.session import GiveUp, NcpSession, Perform
+from msmqwire.netware.rules.service import QueueService
+from msmqwire.netware.runtime.driving import Driver
+from msmqwire.netware.runtime.limits import SPARE_CONNECTIONS, NcpLimits, NcpTraffic
+from msmqwire.netware.runtime.ncp_connection import NcpConnection, report
+from msmqwire.netware.runtime.turns import PeerTurns
+from msmqwire.service.descriptors import OpenConnections
+from msmqwire.service.listener import Listener, ListenerLimits
+from msmqwire.service.logs import log
+
+RETRY_S: Final = 1.0
+"""Seconds after which what a lost connection had is tried again to be given up, if the disk refuses."""
+
+_FAILURES: Final = (StoreError, EngineFailed, Unreachable)
+"""Of an operation of which nothing remains: the disk refuses, msmqwire has a fault, or it has stopped."""
+
+
+def utc_now() -> datetime:
+    """Return the time of the system's clock."""
+    return datetime.now(UTC)
+
+
+class NcpListener(Listener[NcpConnection]):
+    """Takes the connections of clients, and performs their calls.
+
+    Attributes:
+        limits: on what clients may use.
+        traffic: counters.
+        turns: of the peers.
+        port: at which it listens; 0 before.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        limits: NcpLimits | None = None,
+        *,
+        readings: Readings = PROPOSED,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.limits = limits = limits or NcpLimits()
+        self.traffic, self.turns, self.port = NcpTraffic(), PeerTurns(), 0
+        most = ListenerLimits(
+            limits.connections + SPARE_CONNECTIONS, limits.connections_per_peer, limits.held_bytes,
+            limits.close_s,
+        )  # fmt: skip
+        super().__init__("NCP", most, self.traffic, OpenConnections(), self._too_much_held)
+        self._driver, self._readings, self._clock = driver, readings, clock
+        self._numbers = ConnectionNumbers(limits.connections)
+        self._endings: set[asyncio.Task[None]] = set()
+        self._sessions: set[NcpSession] = set()  # until what they had is given up
+        self._ended: dict[int, Caller] = {}  # service connections that are being given up
+
+    @property
+    def service_connections(self) -> int:
+        """How many service connections there are, those included that are being given up."""
+        return len(self._numbers)
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes that `NcpLimits.held_bytes` limits."""
+        return sum(connection.held for connection in self)
+
+    async def bind(self, address: str, port: int) -> int:
+        """Listen, so that connections wait for `accept`; return the port. Raises OSError."""
+        self.port = await self.bind_at(address, port, partial(NcpConnection, self))
+        return self.port
+
+    async def close(self) -> None:
+        """End all connections when the requests being performed are answered, and give up what they had.
+
+        Nobody gets more time than `NcpLimits.close_s` to read a reply.
+        """
+        await super().close()
+        await asyncio.gather(*self._endings, return_exceptions=True)
+
+    def restarted(self) -> None:
+        """End all connections: the service was built anew, and knows nothing of them."""
+        callers = [session.caller for session in self._sessions if session.caller is not None]
+        for caller in (*callers, *self._ended.values()):
+            caller.object_id = caller.assumed = None
+        for connection in self:
+            connection.close()
+
+    # -- connections: `NcpConnectionOwner` ------------------------------------------------------------------
+
+    def accepted(self, connection: NcpConnection) -> NcpSession | None:
+        """Register a connection; return None if there are too many."""
+        if not self.admit(connection):
+            return None
+        session = NcpSession(self._numbers, self._readings)
+        self._sessions.add(session)
+        return session
+
+    def _too_much_held(self, connection: NcpConnection) -> None:
+        self.traffic.ended += 1
+
+    def lost(self, connection: NcpConnection) -> None:
+        """Unregister a connection, and give up what it had once its request has been performed."""
+        self.remove(connection)
+        ending = asyncio.get_running_loop().create_task(self._end(connection))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+        ending.add_done_callback(report)
+
+    async def _end(self, connection: NcpConnection) -> None:
+        if connection.working is not None:
+            await asyncio.wait([connection.working])
+        session = connection.session
+        assert session is not None
+        if (caller := session.caller) is not None:
+            session.caller = None
+            await self._give_up(caller, connection.peer)
+            self._numbers.give_back(caller.connection)
+        self._sessions.discard(session)
+
+    # -- calls ----------------------------------------------------------------------------------------------
+
+    async def perform(self, connection: NcpConnection, task: Perform | GiveUp) -> bytes:
+        """Do what the session of a connection asks for; return the reply."""
+        self.traffic.requests += 1
+        session = connection.session
+        assert session is not None
+        if isinstance(task, GiveUp):
+            await self._give_up(task.caller, connection.peer)
+            return session.given_up(task)
+        try:
+            return session.performed(task, await self._fields(task, connection.peer))
+        except NcpRefused as exc:
+            self.traffic.calls_refused += 1
+            log.debug("a call is refused", extra={"call": task.request.kind, "reason": exc.why})
+            return session.refused(task, exc.code)
+        except InvalidValue as exc:
+            log.warning(
+                "a call has a value that can't be", extra={"call": task.request.kind, "error": str(exc)}
+            )
+            return session.refused(task, CompletionCode.FAILURE)
+        except _FAILURES as exc:
+            log.error("a call can't be stored", extra={"error": str(exc)})
+            return session.refused(task, CompletionCode.ERR_Q_IO_FAILURE)
+
+    async def _fields(self, call: Perform, peer: str) -> Fields:
+        def operation(service: QueueService) -> Result:
+            with self._spending(peer):
+                return perform(service, call, self._clock())
+
+        result = await self._driver.run(operation)
+        if isinstance(result, ToRead):
+            access = result.access
+            data = await self._driver.read_file(access.file, access.offset, access.count)
+            return data_read(access, data)
+        if isinstance(result, ToWrite):
+            await self._driver.write_file(result.access.file, result.access.offset, result.data)
+            return {}
+        return result
+
+    @contextmanager
+    def _spending(self, peer: str) -> Iterator[None]:
+        """Count the time of the block as the peer's."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.turns.spent(peer, time.monotonic() - start)
+
+    async def _give_up(self, caller: Caller, peer: str) -> None:
+        """Give up all that a service connection had; again and again while the disk refuses.
+
+        A server that stops does not try again: the next start does the same.
+        """
+        self._ended[caller.connection] = caller
+        try:
+            while not await self._gives_up(caller, peer) and not self.is_stopping:
+                await asyncio.sleep(RETRY_S)
+        finally:
+            del self._ended[caller.connection]
+
+    async def _gives_up(self, caller: Caller, peer: str) -> bool:
+        def operation(service: QueueService) -> None:
+            with self._spending(peer):
+                service.connection_lost(caller)
+
+        try:
+            await self._driver.run(operation)
+        except _FAILURES as exc:
+            log.error("the end of a connection can't be stored", extra={"error": str(exc)})
+            return False
+        return True

@@ -1,0 +1,289 @@
+"""What clients and queue servers were told of each job, and in which states it can be by that.
+
+A call that was asked and not answered may have had its effect or not; so may one whose answer has not
+arrived. The ledger therefore knows a set of states for each job, and what it was at any time before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final, TypeVar
+
+from msmqwire.ncp.constants import QUEUE_RECORD_SIZE, JobControlFlags
+from msmqwire.netware.model.job import JobRequest
+from msmqwire.netware.sim.violation import Invariant
+from msmqwire.service.virtual.violation import Violation
+
+T = TypeVar("T")
+_ID_SIZE: Final = 4
+
+
+class State(Enum):
+    """Where a job is."""
+
+    ABSENT = auto()
+    OPEN = auto()
+    QUEUED = auto()
+    TAKEN = auto()
+    GONE = auto()
+
+
+LIVE: Final = frozenset({State.OPEN, State.QUEUED, State.TAKEN})
+
+
+@dataclass(eq=False, slots=True)
+class Asked:
+    """A call about a job that may have its effect from now on.
+
+    Attributes:
+        sources, target: which states it changes to which; None if it needs them and changes nothing.
+        at: the step of the ledger at which it was asked.
+    """
+
+    sources: frozenset[State]
+    target: State | None
+    at: int
+
+
+@dataclass(eq=False, slots=True)
+class Known:
+    """What is known of a job.
+
+    Attributes:
+        id: in its queueRecord.
+        request: what its client asked for.
+        body: the bytes of its file that were written, and of which the server said so.
+        asked_body: those that may be there, too.
+        is_whole: whether it was told as started, so that exactly `asked_body` is its file.
+        crashed: whether the server was killed before that.
+        states: in which it may be.
+        told_as_gone: whether it was told as finished or removed.
+        taker: the connection that was told to service it.
+        history: the states since each step.
+        holds: whether it may be held, and may not, since each step.
+        pending: calls that may have their effect.
+        told_at: the step at which its state was told last.
+    """
+
+    id: int
+    request: JobRequest
+    body: bytes = b""
+    asked_body: bytes = b""
+    is_whole: bool = False
+    crashed: bool = False
+    states: frozenset[State] = frozenset({State.ABSENT})
+    told_as_gone: bool = False
+    taker: object = None
+    history: list[tuple[int, frozenset[State]]] = field(default_factory=list)
+    holds: list[tuple[int, frozenset[bool]]] = field(default_factory=list)
+    pending: list[Asked] = field(default_factory=list)
+    told_at: int = 0
+
+    @property
+    def auto_start(self) -> bool:
+        return bool(self.request.job_control_flags & JobControlFlags.NWCF_SERVICE_AUTO_START)
+
+    @property
+    def restart(self) -> bool:
+        return bool(self.request.job_control_flags & JobControlFlags.NWCF_SERVICE_RESTART)
+
+    @property
+    def when_submission_fails(self) -> State:
+        return State.QUEUED if self.auto_start else State.GONE
+
+    @property
+    def when_service_fails(self) -> State:
+        return State.QUEUED if self.restart else State.GONE
+
+    def __str__(self) -> str:
+        return f"job {self.id} ({self.request.job_control_flags:#04x})"
+
+
+def queue_record(job_id: int) -> bytes:
+    """Return the queueRecord by which a job is known again."""
+    return job_id.to_bytes(_ID_SIZE, "big").ljust(QUEUE_RECORD_SIZE, b"*")
+
+
+def since_step(history: Sequence[tuple[int, frozenset[T]]], since: int) -> set[T]:
+    """Return all that there was at a step and later."""
+    possible: set[T] = set()
+    for at, those in reversed(history):
+        possible |= those
+        if at <= since:
+            break
+    return possible
+
+
+class Ledger:
+    """All jobs that any client has asked for.
+
+    Attributes:
+        jobs: by ID.
+        step: counts what happens.
+        services: the requests for a job that have no answer.
+    """
+
+    def __init__(self) -> None:
+        self.jobs: dict[int, Known] = {}
+        self.step = 0
+        self.services: set[object] = set()
+        self._service_ended = -1
+
+    def add(self, request: JobRequest) -> Known:
+        """Note a job that is to be created with a request, whose queueRecord is that of `next_record`."""
+        job = Known(len(self.jobs), request)
+        self.jobs[job.id] = job
+        self._set(job, job.states)
+        self.hold(job, bool(request.job_control_flags & JobControlFlags.NWCF_USER_HOLD))
+        return job
+
+    def next_record(self) -> bytes:
+        """Return the queueRecord of the next job."""
+        return queue_record(len(self.jobs))
+
+    def of_record(self, record: bytes) -> Known:
+        """Return the job with a queueRecord. Raises Violation if nobody has asked for it."""
+        job = self.jobs.get(int.from_bytes(record[:_ID_SIZE], "big"))
+        if job is None or record != queue_record(job.id):
+            raise Violation(Invariant.TRUTHFUL, f"nobody has asked for the record {record[:8].hex()}")
+        return job
+
+    # -- asked and told -------------------------------------------------------------------------------------
+
+    def _set(self, job: Known, states: Iterable[State]) -> None:
+        self.step += 1
+        reached = set(states)
+        while more := {one.target for one in job.pending if one.target and reached & one.sources} - reached:
+            reached |= {state for state in more if state}
+        job.states = frozenset(reached)
+        job.history.append((self.step, job.states))
+
+    def ask(self, job: Known, sources: Iterable[State], target: State | None) -> Asked:
+        """A call about a job is on its way."""
+        asked = Asked(frozenset(sources), target, self.step)
+        job.pending.append(asked)
+        self._set(job, job.states)
+        return asked
+
+    def tell(self, job: Known, asked: Asked, invariant: Invariant) -> None:
+        """The call has been answered: it had its effect. Raises Violation if it could not."""
+        self.forget(job, asked)
+        self.check(job, asked.sources, asked.at, invariant)
+        if asked.target is not None:
+            self.told(job, asked.target, asked.at)
+            job.told_as_gone |= asked.target is State.GONE
+
+    def told(self, job: Known, target: State, since: int) -> None:
+        """A job has come into a state at some time since a step."""
+        disturbed = job.told_at > since
+        self._set(job, job.states | {target} if disturbed else {target})
+        job.told_at = self.step
+
+    def check(self, job: Known, sources: Iterable[State], since: int, invariant: Invariant) -> None:
+        """Check that a job can have been in one of these states at some time since a step."""
+        possible = since_step(job.history, since)
+        if possible.isdisjoint(sources):
+            known = "/".join(sorted(state.name for state in possible))
+            raise Violation(invariant, f"{job} is {known}")
+
+    def hold(self, job: Known, held: bool, *, told: bool = True) -> None:
+        """A job is held or released, or may be."""
+        before = frozenset() if told else job.holds[-1][1]
+        self.step += 1
+        job.holds.append((self.step, before | {held}))
+
+    def forget(self, job: Known, asked: Asked) -> None:
+        """A call has had its effect, or was refused, or can have none any more."""
+        if asked in job.pending:
+            job.pending.remove(asked)
+
+    def settle(self, job: Known, asked: Asked) -> None:
+        """A call has had its effect for certain, if the job was in one of its states."""
+        if asked in job.pending:
+            job.pending.remove(asked)
+            target = asked.target
+            self._set(job, {target if target and state in asked.sources else state for state in job.states})
+
+    def may_refuse(self, job: Known, asked: Asked) -> bool:
+        """Return whether a call may have been refused for the state of its job.
+
+        A queue server that waits for an answer may have any job that can be given out.
+        """
+        possible = since_step(job.history, asked.at)
+        if State.QUEUED in possible and (self.services or self._service_ended >= asked.at):
+            possible |= {State.TAKEN, job.when_service_fails}
+        return not possible <= asked.sources
+
+    def service_ended(self, service: object) -> None:
+        """A request for a job has been answered, or nothing can come of it any more."""
+        self.services.discard(service)
+        self._service_ended = self.step
+
+    # -- what happens to all --------------------------------------------------------------------------------
+
+    def service_was_lost(self) -> None:
+        """A queue server has asked for a job and does not know whether it got one."""
+        for job in self.jobs.values():
+            if State.QUEUED in job.states:
+                self._set(job, job.states | {job.when_service_fails})
+
+    def may_restart(self) -> list[tuple[Known, Asked]]:
+        """The service may be built anew soon: what is open or in service may go the way of its flags."""
+        return [
+            (job, self.ask(job, {source}, target))
+            for job in self.jobs.values()
+            for source, target in (
+                (State.OPEN, job.when_submission_fails), (State.TAKEN, job.when_service_fails),
+            )
+        ]  # fmt: skip
+
+    def connections_lost(self) -> None:
+        """The server was killed: all calls that were on their way have had their effect or never have one."""
+        for job in self.jobs.values():
+            job.pending.clear()
+            after = {State.OPEN: job.when_submission_fails, State.TAKEN: job.when_service_fails}
+            if State.OPEN in job.states:
+                job.crashed = True
+            self._set(job, {after.get(state, state) for state in job.states})
+
+    # -- what is seen ---------------------------------------------------------------------------------------
+
+    def given(self, job: Known, taker: object, since: int) -> None:
+        """A queue server was given a job. Raises Violation if it could not be given out."""
+        invariant = Invariant.FLAGS
+        if job.states <= {State.TAKEN}:
+            invariant = Invariant.ONE_SERVER
+        elif job.states <= {State.OPEN}:
+            invariant = Invariant.ELIGIBLE
+        elif job.told_as_gone:
+            invariant = Invariant.GONE
+        self.check(job, {State.QUEUED}, since, invariant)
+        if False not in since_step(job.holds, since):
+            raise Violation(Invariant.ELIGIBLE, f"{job} is held and was given out")
+        job.pending = [one for one in job.pending if one.sources != {State.TAKEN}]  # of those that had it
+        self.told(job, State.TAKEN, since)
+        job.taker = taker
+
+    def check_body(self, job: Known, data: bytes) -> None:
+        """Check what a queue server has read. Raises Violation."""
+        if job.is_whole:
+            right = data == job.asked_body
+        elif job.crashed:
+            right = len(data) <= len(job.asked_body)
+        else:
+            right = data.startswith(job.body) and job.asked_body.startswith(data)
+        if not right:
+            raise Violation(
+                Invariant.TRUTHFUL, f"{job} has {data!r}, written were {job.body!r} of {job.asked_body!r}"
+            )
+
+    def check_present(self, present: Iterable[int]) -> None:
+        """Check which jobs are in the queues when all calls are answered. Raises Violation."""
+        there = set(present)
+        for job in self.jobs.values():
+            if job.id in there and job.states <= {State.GONE, State.ABSENT}:
+                raise Violation(Invariant.GONE, f"{job} is back")
+            if job.id not in there and job.states <= LIVE:
+                raise Violation(Invariant.KEPT, f"{job} is lost")

@@ -1,0 +1,98 @@
+"""The changes of rows that a service asks for, as changes of a store."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from msmqwire.netware.model.changes import (
+    Change,
+    DeleteJob,
+    DeleteObject,
+    DeleteQueue,
+    DeleteTrustee,
+    MakeQueueDirectory,
+    PutJob,
+    PutNextObjectId,
+    PutObject,
+    PutOrder,
+    PutQueue,
+    PutTrustee,
+    PutVolumeEntry,
+    RemoveQueueDirectory,
+)
+from msmqwire.netware.store import rows
+from msmqwire.netware.store.tables import NEXT_OBJECT_ID, Table, job_key, trustee_key
+from msmqwire.service.store.changes import Changes
+
+
+class RowChanges:
+    """Knows which jobs have rows, for the deletion of a queue."""
+
+    def __init__(self, jobs: Iterable[tuple[int, int]] = ()) -> None:
+        """Begin with the (queue ID, job number) of the jobs that have a row."""
+        self._jobs: dict[int, set[int]] = defaultdict(set)
+        for queue_id, number in jobs:
+            self._jobs[queue_id].add(number)
+
+    def of(self, changes: Iterable[Change]) -> Changes:
+        """Return what is to be committed for these changes; those of files are none of rows.
+
+        Only a directory that is removed has a row meanwhile: it is deleted later, by `settled`.
+        """
+        result = Changes()
+        for change in changes:
+            self._add(change, result)
+        return result
+
+    def _add(self, change: Change, result: Changes) -> None:
+        match change:
+            case PutObject(found):
+                result.put(Table.OBJECT, found.id, rows.write_object(found))
+            case DeleteObject(object_id):
+                result.delete(Table.OBJECT, object_id)
+            case PutNextObjectId(object_id):
+                result.put(Table.META, NEXT_OBJECT_ID, rows.write_number(object_id))
+            case PutQueue(row):
+                result.put(Table.QUEUE, row.object_id, rows.write_queue(row))
+            case DeleteQueue(queue_id):
+                result.delete(Table.QUEUE, queue_id)
+                result.delete(Table.ORDER, queue_id)
+                for number in self._jobs.pop(queue_id, ()):
+                    result.delete(Table.JOB, job_key(queue_id, number))
+            case PutJob(queue_id, job):
+                self._jobs[queue_id].add(job.job_number)
+                result.put(Table.JOB, job_key(queue_id, job.job_number), rows.write_job(job))
+            case DeleteJob(queue_id, number):
+                self._jobs[queue_id].discard(number)
+                result.delete(Table.JOB, job_key(queue_id, number))
+            case PutOrder(queue_id, numbers):
+                result.put(Table.ORDER, queue_id, rows.write_order(numbers))
+            case PutVolumeEntry(entry):
+                result.put(Table.ENTRY, entry.path.encode(), rows.write_entry(entry))
+            case PutTrustee(trustee):
+                key = trustee_key(trustee.path, trustee.object_id)
+                result.put(Table.TRUSTEE, key, rows.write_trustee(trustee))
+            case DeleteTrustee(path, object_id):
+                result.delete(Table.TRUSTEE, trustee_key(path, object_id))
+            case RemoveQueueDirectory(queue_id, path):
+                result.put(Table.UNSETTLED, path.encode(), rows.write_number(queue_id))
+            case MakeQueueDirectory(_, path):
+                result.delete(Table.UNSETTLED, path.encode())
+
+
+def unsettled(changes: Iterable[Change]) -> Changes:
+    """Return what is to be committed before queue directories are made: a crash must not leave one behind."""
+    result = Changes()
+    for change in changes:
+        if isinstance(change, MakeQueueDirectory):
+            result.put(Table.UNSETTLED, change.path.encode(), rows.write_number(change.queue_id))
+    return result
+
+
+def settled(paths: Iterable[str]) -> Changes:
+    """Return what is to be committed at some time after queue directories were removed."""
+    result = Changes()
+    for path in paths:
+        result.delete(Table.UNSETTLED, path.encode())
+    return result

@@ -1,0 +1,58 @@
+"""The tables of a queue service's store."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from msmqwire.service.store.layout import Layout, statement
+from msmqwire.service.store.sqlite import SqliteStore
+from msmqwire.service.store.table import StoreTable
+
+
+class Table(StoreTable):
+    """The tables. Their rows are written and read by `msmqwire.netware.store.rows`."""
+
+    META = "meta"  # by name (bytes): counters
+    OBJECT = "object"  # by ID: a bindery object with its properties
+    QUEUE = "queue"  # by ID
+    JOB = "job"  # by `job_key`
+    ORDER = "job_order"  # by ID of the queue: the numbers of its jobs in their order
+    ENTRY = "volume_entry"  # by path: a directory or file of a volume, outside the queue directories
+    TRUSTEE = "trustee"  # by `trustee_key`: rights in a directory
+    UNSETTLED = "unsettled"  # by path: a queue directory that is being made or removed
+
+
+LAYOUT: Final = Layout(
+    {
+        table.value: statement(table, integer_keys=(Table.OBJECT, Table.QUEUE, Table.JOB, Table.ORDER))
+        for table in Table
+    },
+    application_id=0x4E57514D,  # NWQM in ASCII
+    content="a NetWare queue service",
+)
+"""The present layout."""
+
+NEXT_OBJECT_ID: Final = b"next object id"
+"""The key in META of the ID that the next object gets."""
+_NUMBER_BITS: Final = 16
+
+
+def job_key(queue_id: int, job_number: int) -> int:
+    """Return the key of a job."""
+    return queue_id << _NUMBER_BITS | job_number
+
+
+def queue_of(key: int) -> int:
+    """Return the ID of the queue from the key of a job."""
+    return key >> _NUMBER_BITS
+
+
+def trustee_key(path: str, object_id: int) -> bytes:
+    """Return the key of a trustee."""
+    return path.encode() + b"\0" + object_id.to_bytes(4, "big")
+
+
+def open_store(path: str | os.PathLike[str], *, create: bool) -> SqliteStore:
+    """Open the store of a queue service. Raises the subclasses of StoreError."""
+    return SqliteStore(path, LAYOUT, create=create)
