@@ -117,7 +117,7 @@ bench: $(VENV)/.installed-dev
 		if [ -f "$$script" ]; then echo "== $$script"; $(BIN)/python "$$script" || exit; fi; done
 
 clean:
-	rm -rf msmqwire/columnar/_reader.* $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf msmqwire/tables/_reader.* $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

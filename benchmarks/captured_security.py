@@ -26,11 +26,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
 import msmqwire
-from msmqwire.columnar import COLUMNS
-from msmqwire.columnar.columns import EXAMINED
 from msmqwire.dissection import message_security
 from msmqwire.dissection.message_security import Examiner
 from msmqwire.schema import Record
+from msmqwire.tables import COLUMNS
+from msmqwire.tables.columns import EXAMINED
 from tests.support.protected_captures import ALICE, QM_KEY, capture_of, packets, secured
 
 MESSAGES: Final = 20_000

@@ -125,9 +125,9 @@ def whole_values(small: Path) -> None:
     """Print how many whole packets of an Arrow array are read per second, all columns."""
     import pyarrow as pa
 
-    from msmqwire.columnar import PACKET_COLUMNS, arrow_schema, read_capture, read_packets
-    from msmqwire.columnar.arrow.rows import value_of_packet
     from msmqwire.packets import parse
+    from msmqwire.tables import PACKET_COLUMNS, arrow_schema, read_capture, read_packets
+    from msmqwire.tables.arrow.rows import value_of_packet
 
     columns = [column for column in PACKET_COLUMNS if column.paths]
     kind = pa.struct(list(arrow_schema(columns)))

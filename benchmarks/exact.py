@@ -36,14 +36,14 @@ def read(path: str, workers: int) -> int:
 
 def survey(path: str) -> list[object]:
     from msmqwire.capture.splits import whole_file
-    from msmqwire.columnar.exact_parts import exact_parts
+    from msmqwire.tables.exact_parts import exact_parts
 
     return list(exact_parts([whole_file(path)], PART_SIZE))
 
 
 def read_parts(path: str) -> int:
-    from msmqwire.columnar.columns import USUAL
-    from msmqwire.columnar.part_reader import PartReader
+    from msmqwire.tables.columns import USUAL
+    from msmqwire.tables.part_reader import PartReader
 
     names = [column.name for column in USUAL]
     return sum(b.num_rows for part in survey(path) for b in PartReader().batches(part, names))

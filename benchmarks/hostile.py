@@ -51,9 +51,9 @@ def read(path: Path, *, reasons: bool = False) -> dict[str, int]:
     """Read a capture to the end; return what was counted, with `reasons` what was given up as well."""
     import pyarrow.compute as pc
 
-    from msmqwire.columnar import record_batches
-    from msmqwire.columnar.columns import USUAL
     from msmqwire.dissection import dissect
+    from msmqwire.tables import record_batches
+    from msmqwire.tables.columns import USUAL
 
     dissection = dissect(path, lint=False)
     names = [column.name for column in USUAL]

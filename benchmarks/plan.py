@@ -72,9 +72,9 @@ class Figures:
 def measured(gigabytes: float) -> Figures:
     """Measure a lake of a generated capture."""
     import msmqwire
-    from msmqwire.lake import manifest
-    from msmqwire.lake.exact_planning import plan_exact_run
-    from msmqwire.lake.planning import plan_run
+    from msmqwire.tables.lake import manifest
+    from msmqwire.tables.lake.exact_planning import plan_exact_run
+    from msmqwire.tables.lake.planning import plan_run
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -56,7 +56,7 @@ def columnar(request: Request) -> int:
 
 def columnar_headers(request: Request) -> int:
     """The same without bodies."""
-    from msmqwire.columnar.columns import USUAL
+    from msmqwire.tables.columns import USUAL
 
     names = [column.name for column in USUAL if column.name != "body"]
     return columnar(request._replace(columns=names))
@@ -65,8 +65,8 @@ def columnar_headers(request: Request) -> int:
 def generic(request: Request) -> int:
     """The same columns as `columnar`, packet by packet."""
     import msmqwire
-    from msmqwire.columnar.arrow.rows import batches
-    from msmqwire.columnar.columns import USUAL
+    from msmqwire.tables.arrow.rows import batches
+    from msmqwire.tables.columns import USUAL
 
     columns = list(USUAL)
     items = msmqwire.dissect(request.path, lint=False)

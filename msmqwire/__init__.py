@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from msmqwire.columnar import read_capture
     from msmqwire.diagrams import Ladder, Table, ladder, table
     from msmqwire.dissection import Dissection, Item, dissect
     from msmqwire.errors import (
@@ -30,10 +29,11 @@ if TYPE_CHECKING:
         TransactionAborted,
         Unreachable,
     )
-    from msmqwire.lake import read_lake, write_lake
     from msmqwire.lint import lint
     from msmqwire.packets import build, from_json, parse, to_json
     from msmqwire.qm.client import ReceivedMessage, Signer, attach, connect, load_signer
+    from msmqwire.tables import read_capture
+    from msmqwire.tables.lake import read_lake, write_lake
 
 __version__ = "0.1.0"
 

@@ -23,10 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar import CaptureWarning, arrow_schema
-from msmqwire.columnar.columns import BY_NAME, INT64
-from msmqwire.columnar.exact_parts import ExactPart
-from msmqwire.columnar.parts import Part
 from msmqwire.errors import CaptureError
 from msmqwire.fate import BODY_LIMIT, COLUMNS, KINDS
 from msmqwire.fate.connections import Connection, is_start, where_of
@@ -37,6 +33,10 @@ from msmqwire.fate.rows import Row, rows
 from msmqwire.fate.sighting_rows import SIGHTING_SCHEMA, sighting_of, sighting_row
 from msmqwire.fate.summaries import QueueSums
 from msmqwire.fate.tables import FATE_SCHEMA, SUMMARY_SCHEMA, fate_row, summary_row, summed_of
+from msmqwire.tables import CaptureWarning, arrow_schema
+from msmqwire.tables.columns import BY_NAME, INT64
+from msmqwire.tables.exact_parts import ExactPart
+from msmqwire.tables.parts import Part
 from spark_udfs.source.options import SPLIT_SIZE, Options, Paths, paths_option
 from spark_udfs.source.part_tasks import frame_of_parts
 from spark_udfs.source.schema import row_batches, spark_schema

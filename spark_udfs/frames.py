@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar import Condition, Where
-from msmqwire.columnar.filters import Filter, conditions_of, meeting
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.errors import InvalidArgument
 from msmqwire.ncp.readings import PROPOSED
 from msmqwire.ncp.readings import Readings as NcpReadings
+from msmqwire.tables import Condition, Where
+from msmqwire.tables.filters import Filter, conditions_of, meeting
 from spark_udfs.source.options import (
     OVERLAP,
     SPLIT_SIZE,
@@ -65,7 +65,7 @@ def frame(
     Args:
         spark: the session.
         paths: capture files, patterns, folders or URLs: one capture, in this order.
-        columns: names of columns of `msmqwire.columnar.COLUMNS`; by default the usual ones.
+        columns: names of columns of `msmqwire.tables.COLUMNS`; by default the usual ones.
         where: conditions that all rows meet, as for `msmqwire.read_capture`. Those on time, endpoints and
             kind are checked before a packet is decoded. Times are compared in nanoseconds.
         ports: as for `msmqwire.dissect`.

@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.bodies import inspect_body, plain, whole_text
-from msmqwire.columnar import PACKET_COLUMNS, read_packets
-from msmqwire.columnar.columns import BY_NAME, COLUMNS, INT32, INT64, TEXT, TEXTS, Column, arrow_schema
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent, contents_of
 from msmqwire.errors import InvalidName
@@ -23,6 +21,8 @@ from msmqwire.lint import lint
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.packets import Protocol
 from msmqwire.ping import PING
+from msmqwire.tables import PACKET_COLUMNS, read_packets
+from msmqwire.tables.columns import BY_NAME, COLUMNS, INT32, INT64, TEXT, TEXTS, Column, arrow_schema
 from spark_udfs.source.schema import TIME, spark_type
 
 if TYPE_CHECKING:

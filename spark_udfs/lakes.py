@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar import Where
-from msmqwire.columnar.exact_parts import ExactPart
-from msmqwire.columnar.parts import Part, Splits
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import FileContent
 from msmqwire.errors import LakeError
-from msmqwire.lake import LakeCommit, write_lake
-from msmqwire.lake.part_writer import PartFiles, PartWriter
-from msmqwire.lake.partitions import By
-from msmqwire.lake.planning import OVERLAP, SPLIT_SIZE
-from msmqwire.lake.reading import LakeContents, lake_contents
 from msmqwire.ncp.readings import PROPOSED
 from msmqwire.ncp.readings import Readings as NcpReadings
+from msmqwire.tables import Where
+from msmqwire.tables.exact_parts import ExactPart
+from msmqwire.tables.lake import LakeCommit, write_lake
+from msmqwire.tables.lake.part_writer import PartFiles, PartWriter
+from msmqwire.tables.lake.partitions import By
+from msmqwire.tables.lake.planning import OVERLAP, SPLIT_SIZE
+from msmqwire.tables.lake.reading import LakeContents, lake_contents
+from msmqwire.tables.parts import Part, Splits
 from spark_udfs.source.schema import spark_schema
 from spark_udfs.source.survey_tasks import surveys_by_tasks
 

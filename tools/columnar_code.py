@@ -1,5 +1,5 @@
 """Writes `docs/columns.md`, and the code that finds the fields of packets, for numba to compile:
-`msmqwire/columnar/compiled/generated.py`.
+`msmqwire/tables/compiled/generated.py`.
 
 python tools/columnar_code.py            writes them
 python tools/columnar_code.py --check    fails if they are not what the schemas and columns say
@@ -20,8 +20,6 @@ from typing import Final
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from msmqwire.columnar.columns import COLUMNS, CONTENT_GROUP, NCP_GROUPS, PAIR_GROUP  # noqa: E402
-from msmqwire.columnar.possible_values import POSSIBLE, RANGES  # noqa: E402
 from msmqwire.packets import (  # noqa: E402
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,
@@ -30,6 +28,8 @@ from msmqwire.packets import (  # noqa: E402
 )
 from msmqwire.ping import PING  # noqa: E402
 from msmqwire.schema.nodes import Align, Choice, Flags, Guid, Sub, Text, UInt  # noqa: E402
+from msmqwire.tables.columns import COLUMNS, CONTENT_GROUP, NCP_GROUPS, PAIR_GROUP  # noqa: E402
+from msmqwire.tables.possible_values import POSSIBLE, RANGES  # noqa: E402
 from tools.packet_checks import Source  # noqa: E402
 
 TARGET: Final = ROOT / "msmqwire" / "columnar" / "compiled" / "generated.py"
@@ -69,10 +69,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.columnar.compiled.arrays import Input, Int32Rows
-from msmqwire.columnar.compiled.decorators import exported, jit
-from msmqwire.columnar.compiled.memory import chosen_length, ends_on_null, find_null, u8, u16, u32
-from msmqwire.columnar.compiled.refusal import refuse
+from msmqwire.tables.compiled.arrays import Input, Int32Rows
+from msmqwire.tables.compiled.decorators import exported, jit
+from msmqwire.tables.compiled.memory import chosen_length, ends_on_null, find_null, u8, u16, u32
+from msmqwire.tables.compiled.refusal import refuse
 '''
 
 

@@ -11,7 +11,7 @@ Why a mutator of our own: mutmut 3 changes only what is inside functions, while 
 declarations that run at import, and cosmic-ray writes each mutant into the tree and runs one command for all.
 Neither knows that one test is asked about one row. What it takes here is `ast`, an import hook and `os.fork`.
 
-msmqwire/columnar/compiled is left alone: what runs is a library that no mutant changes.
+msmqwire/tables/compiled is left alone: what runs is a library that no mutant changes.
 Processes that a test starts run the product unchanged.
 """
 
@@ -49,7 +49,7 @@ from tools.mutate_targets import Chooser, Row  # noqa: E402
 PRODUCT = Project(
     ROOT,
     packages=("msmqwire", "spark_udfs"),
-    excluded=("msmqwire/columnar/compiled",),
+    excluded=("msmqwire/tables/compiled",),
     slow=("tests/property", "tests/service", "tests/spark_pipeline"),
     environment=(("MSMQWIRE_PATIENCE", "10"),),  # what a mutant never does is not waited for
 )

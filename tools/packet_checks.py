@@ -42,7 +42,7 @@ class Source:
         packet: the kind.
         fields: the paths of the fields whose places are wanted.
         refusals: the refusals of all packets, to which its own are added: form, path and what else the form
-            needs; see `msmqwire.columnar.arrow.refusals`.
+            needs; see `msmqwire.tables.arrow.refusals`.
     """
 
     def __init__(self, packet: Packet, fields: Collection[str], refusals: list[tuple[object, ...]]) -> None:

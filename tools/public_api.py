@@ -26,10 +26,10 @@ TARGET: Final = ROOT / "docs" / "api.txt"
 MODULES: Final = (
     "msmqwire",
     "msmqwire.bodies",
-    "msmqwire.columnar",
+    "msmqwire.tables",
     "msmqwire.errors",
     "msmqwire.fate",
-    "msmqwire.lake",
+    "msmqwire.tables.lake",
     "msmqwire.lint",
     "msmqwire.ncp",
     "msmqwire.packets",

@@ -22,12 +22,12 @@ from fuzz.readers.registry import target
 from msmqwire.capture import record_index, source
 from msmqwire.capture.record_index import is_splittable, one_per_step, record_positions
 from msmqwire.capture.window import Window
-from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
-from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.compiled.skip import skip_records
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import CaptureError
+from msmqwire.tables import COLUMNS, arrow_schema, record_batches
+from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.compiled.skip import skip_records
+from msmqwire.tables.scanning import row_buffer
 
 NAMES = [column.name for column in COLUMNS]
 SIZES = (

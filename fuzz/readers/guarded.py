@@ -22,8 +22,8 @@ PAGE: Final = mmap.PAGESIZE
 CANARY: Final = 0xC5
 FILLED_MAX: Final = 1 << 16
 """Bytes at either end of an array that get the pattern: those of the largest would take too long."""
-_ROOM: Final = "msmqwire.columnar."
-_COMPILED: Final = "msmqwire.columnar.compiled."
+_ROOM: Final = "msmqwire.tables."
+_COMPILED: Final = "msmqwire.tables.compiled."
 _PROT_NONE: Final = 0
 _mprotect: Final = ctypes.CDLL(None, use_errno=True).mprotect
 

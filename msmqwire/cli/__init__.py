@@ -81,7 +81,7 @@ def _engine() -> str:
 
     try:
         with importing():
-            from msmqwire.columnar.compiled.engine import chosen
+            from msmqwire.tables.compiled.engine import chosen
 
             return chosen().about
     except MissingExtra as exc:

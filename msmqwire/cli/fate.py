@@ -102,8 +102,8 @@ def command(
         with opened(
             sources, port or [], lint=False, record_size_max=record_size_max, storage_options=storage_options
         ) as dissection:
-            from msmqwire.columnar import record_batches
             from msmqwire.fate import BATCH_ROWS, BODY_LIMIT, COLUMNS, KINDS, fates_of
+            from msmqwire.tables import record_batches
 
             if not as_json:
                 dissection.follow_attempts()

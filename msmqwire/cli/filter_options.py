@@ -14,7 +14,7 @@ from msmqwire.lint.finding import SEVERITIES
 from msmqwire.names.printable import counted
 
 if TYPE_CHECKING:
-    from msmqwire.columnar.expression import Expression
+    from msmqwire.tables.expression import Expression
 
 Port = Annotated[
     list[int] | None,
@@ -67,7 +67,7 @@ def column_names(text: str | None) -> list[str] | None:
     """Return the names that ``--columns`` has. Raises BadParameter for one that no column has."""
     if text is None:
         return None
-    from msmqwire.columnar import chosen_columns
+    from msmqwire.tables import chosen_columns
 
     names = [name.strip() for name in text.split(",")]
     with usage():

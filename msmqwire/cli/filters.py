@@ -25,7 +25,7 @@ from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.message import SrmpMessage
 
 if TYPE_CHECKING:
-    from msmqwire.columnar.expression import Expression
+    from msmqwire.tables.expression import Expression
 
 Filter = Callable[[Item], bool]
 Condition = tuple[str, str, Any]
@@ -79,7 +79,7 @@ def meets(conditions: list[Condition]) -> Filter:
 def expression_of(text: str) -> Expression:
     """Parse an expression over columns. Raises BadParameter, which shows the place."""
     from msmqwire.cli.wrong_usage import WrongText
-    from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
+    from msmqwire.tables.expression_parser import InvalidExpression, parse_expression
 
     try:
         return parse_expression(text)
@@ -89,7 +89,7 @@ def expression_of(text: str) -> Expression:
 
 def by_expression(expression: Expression) -> Filter:
     """Return a filter for items that an expression over columns accepts."""
-    from msmqwire.columnar.arrow.rows import value_of
+    from msmqwire.tables.arrow.rows import value_of
 
     return lambda item: expression.accepts(lambda column: value_of(column, item))
 

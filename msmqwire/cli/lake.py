@@ -36,7 +36,7 @@ from msmqwire.errors import CaptureWarning, UnsupportedStore
 from msmqwire.names.printable import counted
 
 if TYPE_CHECKING:
-    from msmqwire.lake import LakeCommit
+    from msmqwire.tables.lake import LakeCommit
 
 
 def command(
@@ -90,7 +90,7 @@ def command(
     arguments = MessageSecurity(key, cert, reading).arguments()
 
     def run() -> LakeCommit:
-        from msmqwire.lake import write_lake
+        from msmqwire.tables.lake import write_lake
 
         with usage(), byte_progress(None) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", CaptureWarning)  # what was not read is in the result

@@ -31,8 +31,8 @@ def write(
     Without, `workers` threads make the columns.
     Raises ValueError for an unknown column.
     """
-    from msmqwire.columnar import BATCH_ROWS, Condition, arrow_schema, chosen_columns, record_batches
-    from msmqwire.columnar.arrow.rows import batches
+    from msmqwire.tables import BATCH_ROWS, Condition, arrow_schema, chosen_columns, record_batches
+    from msmqwire.tables.arrow.rows import batches
 
     chosen = chosen_columns(columns)
     if packets.item_filters:

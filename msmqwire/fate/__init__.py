@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from msmqwire.columnar import read_capture
 from msmqwire.dissection import Source
 from msmqwire.fate.connections import Connections
 from msmqwire.fate.messages import HELD_MAX, Messages
@@ -29,6 +28,7 @@ from msmqwire.fate.numbers import Numbers
 from msmqwire.fate.observations import Observation, Sighting
 from msmqwire.fate.rows import BODY_LIMIT, COLUMNS, KINDS, rows
 from msmqwire.fate.summaries import summary
+from msmqwire.tables import read_capture
 
 __all__ = [
     "BATCH_ROWS",
@@ -72,7 +72,7 @@ def fates(
         arguments: ``ports``, ``storage_options``, ``record_size_max``, ``flush``, ``warm_up`` and others of
             `msmqwire.read_capture`.
 
-    A truncated or damaged file is reported by a `msmqwire.columnar.CaptureWarning` when its end is reached.
+    A truncated or damaged file is reported by a `msmqwire.tables.CaptureWarning` when its end is reached.
 
     Raises:
         As `msmqwire.read_capture`.

@@ -60,11 +60,11 @@ def write_report(
         OSError: a capture can't be read, or the file can't be written: its `filename` is `path` then.
     """
     # What has columns takes an extra, which the help of commands does not.
-    from msmqwire.columnar.arrow.rows import batches
-    from msmqwire.columnar.columns import BY_NAME
     from msmqwire.fate import BODY_LIMIT, COLUMNS, KINDS, fates_of, summary
     from msmqwire.report.left_out import left_out
     from msmqwire.report.lives import Lives
+    from msmqwire.tables.arrow.rows import batches
+    from msmqwire.tables.columns import BY_NAME
 
     collector, lives = Collector(limits or Limits()), Lives(limits or Limits())
     columns = [BY_NAME[name] for name in COLUMNS]

@@ -15,7 +15,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
-from msmqwire.columnar.compiled.library import FOLDER, NAME, Refused, load, stamp  # noqa: E402
+from msmqwire.tables.compiled.library import FOLDER, NAME, Refused, load, stamp  # noqa: E402
 
 _C: Final = Path(__file__).with_name("library.c")
 

@@ -25,10 +25,10 @@ from numba.extending import intrinsic  # noqa: E402
 from numba.np.arrayobj import populate_array  # noqa: E402
 from with_numba import OPTIONS, compile_with_numba  # noqa: E402
 
-from msmqwire.columnar.compiled.arrays import ArrayOf  # noqa: E402
-from msmqwire.columnar.compiled.calling import SHAPE_AT, Record, Signature, signature_of  # noqa: E402
-from msmqwire.columnar.compiled.decorators import COMPILED, EXPORTED, Exported  # noqa: E402
-from msmqwire.columnar.compiled.library import SYMBOL, modules  # noqa: E402
+from msmqwire.tables.compiled.arrays import ArrayOf  # noqa: E402
+from msmqwire.tables.compiled.calling import SHAPE_AT, Record, Signature, signature_of  # noqa: E402
+from msmqwire.tables.compiled.decorators import COMPILED, EXPORTED, Exported  # noqa: E402
+from msmqwire.tables.compiled.library import SYMBOL, modules  # noqa: E402
 
 _WITHOUT_WRAPPERS: Final[dict[str, Any]] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -100,7 +100,7 @@ def _flat(entry: Exported, signature: Signature) -> tuple[Callable[..., None], l
 def _wrapper(name: str, inner: str, signature: Signature) -> str:
     """Return LLVM's text of the function of the library that calls one with numba's conventions.
 
-    It is called as `msmqwire.columnar.compiled.calling` says: the address and the shape of an array are
+    It is called as `msmqwire.tables.compiled.calling` says: the address and the shape of an array are
     taken from numpy's object.
     """
     lines, passed, entry = list[str](), list[str](), 0

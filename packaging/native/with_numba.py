@@ -9,7 +9,7 @@ from typing import Any, Final
 import numba
 from intrinsics import INTRINSICS
 
-from msmqwire.columnar.compiled.decorators import COMPILED, EXPORTED, IN_LLVM
+from msmqwire.tables.compiled.decorators import COMPILED, EXPORTED, IN_LLVM
 
 OPTIONS: Final[dict[str, Any]] = {
     "error_model": "numpy",  # no exceptions, so calls need no error path

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from msmqwire.columnar.arrow.rows import value_of
-from msmqwire.columnar.columns import BY_NAME, INT64, TEXT, arrow_schema
 from msmqwire.dissection import Item
+from msmqwire.tables.arrow.rows import value_of
+from msmqwire.tables.columns import BY_NAME, INT64, TEXT, arrow_schema
 from spark_udfs.jobs import common
 from spark_udfs.reassembly.packet_columns import FRAME_OFFSET
 from spark_udfs.reassembly.packets import items

@@ -14,7 +14,7 @@ from msmqwire.capture import Datagram
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
 from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.tunnels import frame_in_tunnel
-from msmqwire.columnar.columns import TUNNEL
+from msmqwire.tables.columns import TUNNEL
 from spark_udfs.reassembly.segment_tunnels import SegmentTunnels
 
 SEGMENT_COLUMNS: Final = (

@@ -12,17 +12,17 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.capture import Datagram
-from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.compiled import grouped_scan
-from msmqwire.columnar.compiled import state as entry
-from msmqwire.columnar.compiled.stop_codes import StopCode
-from msmqwire.columnar.filters import Filter
-from msmqwire.columnar.scanning import flow_checkpoints, row_buffer
-from msmqwire.columnar.scanning.encapsulations import Positions
-from msmqwire.columnar.scanning.row_buffer import RowBuffer
 from msmqwire.dissection import Tracker
 from msmqwire.ncp.readings import PROPOSED
 from msmqwire.ncp.readings import Readings as NcpReadings
+from msmqwire.tables.arrow.batch import BatchMaker
+from msmqwire.tables.compiled import grouped_scan
+from msmqwire.tables.compiled import state as entry
+from msmqwire.tables.compiled.stop_codes import StopCode
+from msmqwire.tables.filters import Filter
+from msmqwire.tables.scanning import flow_checkpoints, row_buffer
+from msmqwire.tables.scanning.encapsulations import Positions
+from msmqwire.tables.scanning.row_buffer import RowBuffer
 from spark_udfs.reassembly.chunks import OFFSET_BITS, ChunkBoundaries
 from spark_udfs.reassembly.segment_tables import Table, Tables
 

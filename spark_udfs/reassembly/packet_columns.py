@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.columnar.columns import INT64, USUAL, arrow_schema, unknown_column
+from msmqwire.tables.columns import INT64, USUAL, arrow_schema, unknown_column
 
 FRAME_OFFSET: Final = pa.field(
     "frame_offset",

@@ -17,10 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.columns import BY_NAME, INT64
-from msmqwire.columnar.filters import Filter
-from msmqwire.columnar.part_reader import PartReader
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection import Item, Tracker, check_ports
 from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
@@ -28,6 +24,10 @@ from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import counted
 from msmqwire.ncp.readings import PROPOSED
 from msmqwire.ncp.readings import Readings as NcpReadings
+from msmqwire.tables.arrow.batch import BatchMaker
+from msmqwire.tables.columns import BY_NAME, INT64
+from msmqwire.tables.filters import Filter
+from msmqwire.tables.part_reader import PartReader
 from spark_udfs.reassembly.chunks import ChunkBoundaries, Segments, chunks
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
 from spark_udfs.reassembly.packet_columns import FRAME_OFFSET, damage_row, packet_schema
@@ -78,7 +78,7 @@ def packets(
         spark: a session, for a shuffle one with the data source ``msmq`` (`spark_udfs.register`).
         paths: capture files, patterns, folders or URLs: one capture, in this order.
         ports: as for `msmqwire.dissect`.
-        columns: names of columns of `msmqwire.columnar.COLUMNS`, and ``frame_offset``; by default all but
+        columns: names of columns of `msmqwire.tables.COLUMNS`, and ``frame_offset``; by default all but
             ``raw``. ``stream`` is the flow number, and ``frame`` is null.
         body_limit: the maximum of bytes in ``body``.
         partitions: of a shuffle: how many tasks put packets together; by default as configured in the
@@ -88,7 +88,7 @@ def packets(
         split_size: bytes of a file that one task reads.
         reassembly: ``parts``: the driver keeps the state of one reader where each task begins, so nothing is
             shuffled. ``shuffle``: segments are shuffled by connection. ``auto``: parts, unless the states of
-            the capture take more than `msmqwire.columnar.exact_parts.STATES_MAX`; then a `ShuffleWarning`
+            the capture take more than `msmqwire.tables.exact_parts.STATES_MAX`; then a `ShuffleWarning`
             says so. With ``parts`` there are fewer and larger ones then.
         storage_options: as for `msmqwire.dissect`, of what JSON has.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; files are read here, not by the

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from msmqwire.capture.splits import whole_file
-from msmqwire.columnar.columns import INT64
-from msmqwire.columnar.exact_parts import ExactPart, ExactPlan, MapWindows, plan_exact_parts
-from msmqwire.columnar.flow_number import FlowNumbers
-from msmqwire.columnar.part_reader import ENDPOINTS, PartReader
 from msmqwire.errors import CaptureError
+from msmqwire.tables.columns import INT64
+from msmqwire.tables.exact_parts import ExactPart, ExactPlan, MapWindows, plan_exact_parts
+from msmqwire.tables.flow_number import FlowNumbers
+from msmqwire.tables.part_reader import ENDPOINTS, PartReader
 from spark_udfs.reassembly.packet_columns import FRAME_OFFSET, damage_row
 from spark_udfs.source.options import Options
 from spark_udfs.source.part_tasks import frame_of_parts

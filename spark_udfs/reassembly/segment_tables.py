@@ -14,7 +14,7 @@ from msmqwire.capture import Datagram
 from msmqwire.capture.ip import Transport
 from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.tunnels import frame_in_tunnel
-from msmqwire.columnar.compiled.grouped_scan import (
+from msmqwire.tables.compiled.grouped_scan import (
     SEGMENT_CHUNK,
     SEGMENT_FIELDS,
     SEGMENT_FLOW,
@@ -23,7 +23,7 @@ from msmqwire.columnar.compiled.grouped_scan import (
     SEGMENT_KIND,
     SEGMENT_NS,
 )
-from msmqwire.columnar.compiled.network import (
+from msmqwire.tables.compiled.network import (
     ACK,
     DST_HIGH,
     FLAGS,
@@ -157,7 +157,7 @@ class Table:
     """The segments of a batch.
 
     Attributes:
-        rows: their numbers; see `msmqwire.columnar.compiled.grouped_scan`.
+        rows: their numbers; see `msmqwire.tables.compiled.grouped_scan`.
         offsets: the offset of each payload, and the end of the last.
         payloads: all payloads, concatenated.
         src, dst: their addresses.

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture.tunnels import PLAIN, Encapsulation, network_of_text
-from msmqwire.columnar.columns import TUNNEL
+from msmqwire.tables.columns import TUNNEL
 
 
 class SegmentTunnels(NamedTuple):

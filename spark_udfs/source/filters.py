@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from msmqwire.columnar.columns import BY_NAME
-from msmqwire.columnar.filters import SimpleCondition, refuse_wrong
 from msmqwire.errors import InvalidArgument
+from msmqwire.tables.columns import BY_NAME
+from msmqwire.tables.filters import SimpleCondition, refuse_wrong
 
 _OPERATORS: Final = {
     "EqualTo": "==",

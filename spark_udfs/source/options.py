@@ -13,9 +13,6 @@ from typing import Final, Literal, cast
 from msmqwire.capture.paths import capture_files, local_path
 from msmqwire.capture.splits import whole_file
 from msmqwire.capture.stores import StorageOptions, is_url
-from msmqwire.columnar.exact_parts import ExactPart, MapWindows, plan_exact_parts
-from msmqwire.columnar.part_reader import PartReader
-from msmqwire.columnar.parts import SPLITS, Part, Splits, plan_parts, plan_windows
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.dissection.message_security import Examiner, contents_of
 from msmqwire.dissection.readings import readings_of
@@ -23,6 +20,9 @@ from msmqwire.errors import InvalidArgument, InvalidValue, MsmqError, Unsupporte
 from msmqwire.names.nearest import unknown_name
 from msmqwire.ncp.readings import PROPOSED
 from msmqwire.ncp.readings import Readings as NcpReadings
+from msmqwire.tables.exact_parts import ExactPart, MapWindows, plan_exact_parts
+from msmqwire.tables.part_reader import PartReader
+from msmqwire.tables.parts import SPLITS, Part, Splits, plan_parts, plan_windows
 
 Read = Literal["packets", "segments", "sessions"]
 Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
@@ -153,7 +153,7 @@ class Options:
         """Return the parts of the load, each for a task. With exact splits all files are read.
 
         Args:
-            map_windows: as for `msmqwire.columnar.exact_parts.exact_parts`.
+            map_windows: as for `msmqwire.tables.exact_parts.exact_parts`.
 
         Raises:
             BadOption: exact splits are for packets.

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.columnar import CaptureWarning, Condition, arrow_schema
-from msmqwire.columnar.columns import BY_NAME
-from msmqwire.columnar.exact_parts import ExactPart
-from msmqwire.columnar.filters import columns_of, meeting
-from msmqwire.columnar.parts import Part
 from msmqwire.errors import CaptureError, MsmqError
+from msmqwire.tables import CaptureWarning, Condition, arrow_schema
+from msmqwire.tables.columns import BY_NAME
+from msmqwire.tables.exact_parts import ExactPart
+from msmqwire.tables.filters import columns_of, meeting
+from msmqwire.tables.parts import Part
 from spark_udfs.source.options import Options
 from spark_udfs.source.schema import as_spark
 

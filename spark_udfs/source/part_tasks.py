@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from msmqwire.columnar.exact_parts import ExactPart
-from msmqwire.columnar.parts import Part
+from msmqwire.tables.exact_parts import ExactPart
+from msmqwire.tables.parts import Part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as spark
 
-from msmqwire.columnar import COLUMNS, arrow_schema
-from msmqwire.columnar.columns import TEXTS, USUAL, unknown_column
+from msmqwire.tables import COLUMNS, arrow_schema
+from msmqwire.tables.columns import TEXTS, USUAL, unknown_column
 from spark_udfs.source.options import BadOption, bad_option
 
 BATCH_ROWS: Final = 8192

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture.record import NO_TIME
-from msmqwire.columnar import CaptureWarning
-from msmqwire.columnar.arrow.tunnel_columns import TunnelColumns
-from msmqwire.columnar.columns import BY_NAME, TUNNEL
-from msmqwire.columnar.compiled.datagram_scan import (
+from msmqwire.errors import CaptureError
+from msmqwire.tables import CaptureWarning
+from msmqwire.tables.arrow.tunnel_columns import TunnelColumns
+from msmqwire.tables.columns import BY_NAME, TUNNEL
+from msmqwire.tables.compiled.datagram_scan import (
     C_ACK,
     C_FILE,
     C_FLAGS,
@@ -33,12 +34,11 @@ from msmqwire.columnar.compiled.datagram_scan import (
     C_TRANSPORT,
     C_TUNNEL,
 )
-from msmqwire.columnar.compiled.network import PGM, TCP, UDP
-from msmqwire.columnar.datagrams import DatagramReader, Datagrams, Pair
-from msmqwire.columnar.filters import SimpleCondition, meeting
-from msmqwire.columnar.flow_number import flow_number
-from msmqwire.columnar.parts import Part
-from msmqwire.errors import CaptureError
+from msmqwire.tables.compiled.network import PGM, TCP, UDP
+from msmqwire.tables.datagrams import DatagramReader, Datagrams, Pair
+from msmqwire.tables.filters import SimpleCondition, meeting
+from msmqwire.tables.flow_number import flow_number
+from msmqwire.tables.parts import Part
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import MalformedCapture
 from spark_udfs.source.schema import as_spark

@@ -13,9 +13,9 @@ from msmqwire.capture import Datagram, IpDecoder, open_records
 from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.capture.tcp import IDLE_NS_MAX
-from msmqwire.columnar import CaptureWarning
-from msmqwire.columnar.flow_number import flow_number
 from msmqwire.errors import CaptureError
+from msmqwire.tables import CaptureWarning
+from msmqwire.tables.flow_number import flow_number
 from spark_udfs.source.options import Options
 from spark_udfs.source.schema import arrow_fields, as_spark, checked_columns, row_batches
 from spark_udfs.source.session_table import SESSION_SCHEMA, FlowSessions

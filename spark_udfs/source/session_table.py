@@ -17,9 +17,9 @@ from msmqwire.capture import Datagram, End, Gap
 from msmqwire.capture.ip import ACK, SYN
 from msmqwire.capture.record import NO_TIME, representable, time_or_none
 from msmqwire.capture.tcp import IDLE_NS_MAX
-from msmqwire.columnar.columns import BOOL, INT32, INT64, TEXT, TIME
 from msmqwire.dissection import MSMQ_PORT, Item, Tracker
 from msmqwire.schema import Record
+from msmqwire.tables.columns import BOOL, INT32, INT64, TEXT, TIME
 
 KINDS: Final = (
     "EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck", "FinalAck",

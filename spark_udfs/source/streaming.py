@@ -19,9 +19,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from msmqwire.capture.paths import exists, file_size
 from msmqwire.capture.splits import Index, Window, is_splittable
 from msmqwire.capture.stores import StorageOptions
-from msmqwire.columnar.parts import plan_parts
 from msmqwire.errors import MsmqError
 from msmqwire.names.printable import counted
+from msmqwire.tables.parts import plan_parts
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
 from spark_udfs.source.segment_reader import SegmentReader

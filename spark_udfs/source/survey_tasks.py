@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.capture.window import Window
-from msmqwire.columnar.exact_parts import SURVEYORS_MIN, MapWindows
+from msmqwire.tables.exact_parts import SURVEYORS_MIN, MapWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from msmqwire.columnar.part_survey import PartSurvey
+    from msmqwire.tables.part_survey import PartSurvey
 
 _AHEAD: Final = 2
 """Surveys for each task at a time that the driver gets at once, and as many more while it uses them; each may

@@ -21,7 +21,7 @@ import pyarrow.feather as feather
 import pytest
 
 import msmqwire
-from msmqwire.columnar.compiled.library import FOLDER, NAME
+from msmqwire.tables.compiled.library import FOLDER, NAME
 from tests.support import handmade as h
 from tests.support.fresh_environment import fresh_environment
 from tests.support.installed import library
@@ -145,7 +145,7 @@ def test_the_wheel_has_a_library_and_the_source_of_each_compiled_module(wheel: P
     assert "msmqwire/schema/generated/readers/packets_usermessage.py" in sources
     assert names.issuperset(sources)
     assert names.issuperset(source.removesuffix(".py") + LIBRARY for source in sources)
-    assert f"msmqwire/columnar/{NAME}" in names
+    assert f"msmqwire/tables/{NAME}" in names
 
 
 def test_the_library_of_the_wheel_reads_without_numba_and_a_compiler(programs: Path, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_the_wheel_is_built_in_isolation_from_nothing(tmp_path: Path) -> None:
     run("-m", "build", "--wheel", "--outdir", made, source, MSMQWIRE_NATIVE="1")
     (wheel,) = made.iterdir()
     with zipfile.ZipFile(wheel) as archive:
-        assert f"msmqwire/columnar/{NAME}" in archive.namelist()
+        assert f"msmqwire/tables/{NAME}" in archive.namelist()
 
 
 def test_commands_of_the_wheel(installed: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.support.paths import EXAMPLES, ROOT
 pytestmark = pytest.mark.xdist_group("distribution")  # built once
 SOURCES = ("msmqwire", "spark_udfs", "fuzz")
 OPTIONAL = ("aiohttp", "scapy", "pyspark", "hypothesis", "spnego", "fsspec", "prometheus_client")
-STRAY = "msmqwire/columnar/_reader.so"
+STRAY = "msmqwire/tables/_reader.so"
 BUILD_S = 300
 
 

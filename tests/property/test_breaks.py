@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 from benchmarks.hostile_packets import LOST
 from msmqwire.capture.tcp import ACKED_SEGMENTS
-from msmqwire.columnar.scanning.flow_events import FlowTable
 from msmqwire.dissection.tracker import HELD_MAX
+from msmqwire.tables.scanning.flow_events import FlowTable
 from tests.support import handmade as h
 from tests.support.attacks import ACK, SYN, pcap, segment
 from tests.support.both_readers import assert_same, columnar

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import msmqwire
 from msmqwire.capture import IpDecoder, open_records
-from msmqwire.columnar import COLUMNS, arrow_schema, read_packets, record_batches
-from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection.message_security import Examiner, SignatureStatus
 from msmqwire.schema.layout import layout
+from msmqwire.tables import COLUMNS, arrow_schema, read_packets, record_batches
+from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.scanning import row_buffer
 from spark_udfs.reassembly.packets import packet_batches
 from tests.support.message_keys import elliptic_certificate, with_signature
 from tests.support.protected_captures import ALICE, QM_KEY, capture_of, packets, secured

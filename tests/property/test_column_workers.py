@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, settings
 
 import msmqwire
-from msmqwire.columnar import COLUMNS, arrow_schema, column_workers, record_batches
-from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.compiled.scan_arrays import RowBlock
-from msmqwire.columnar.scanning import row_buffer
+from msmqwire.tables import COLUMNS, arrow_schema, column_workers, record_batches
+from msmqwire.tables.arrow.batch import BatchMaker
+from msmqwire.tables.compiled.scan_arrays import RowBlock
+from msmqwire.tables.scanning import row_buffer
 from tests.property.test_columnar import captures, file_of, streams
 from tests.support import captures as c
 from tests.support import handmade as h

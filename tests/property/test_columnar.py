@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 
 from fuzz.whole_packets import packet_bytes
-from msmqwire.columnar import COLUMNS, record_batches
-from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.filters import Filter
 from msmqwire.dissection import dissect
+from msmqwire.tables import COLUMNS, record_batches
+from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.filters import Filter
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import tunnelled_frames as t

@@ -10,11 +10,11 @@ import hypothesis.strategies as st
 import pyarrow as pa
 from hypothesis import example, given, settings
 
-from msmqwire.columnar import COLUMNS, arrow_schema, read_capture
-from msmqwire.columnar.arrow.rows import batches
 from msmqwire.dissection import Item, dissect
 from msmqwire.dissection.http_finder import HttpFinder
 from msmqwire.pgm import checksum_is_right
+from msmqwire.tables import COLUMNS, arrow_schema, read_capture
+from msmqwire.tables.arrow.rows import batches
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s

@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given, settings
 
 from msmqwire.capture.splits import records_with_offsets, whole_file
-from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
-from msmqwire.columnar.exact_parts import ExactPart, exact_parts, plan_exact_parts
-from msmqwire.columnar.part_reader import PartReader
-from msmqwire.columnar.resumable_decoder import ResumableDecoder
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import CaptureError
+from msmqwire.tables import COLUMNS, arrow_schema, record_batches
+from msmqwire.tables.exact_parts import ExactPart, exact_parts, plan_exact_parts
+from msmqwire.tables.part_reader import PartReader
+from msmqwire.tables.resumable_decoder import ResumableDecoder
+from msmqwire.tables.scanning import row_buffer
 from tests.property import test_columnar, test_spark_reassembly
 from tests.support import captures as c
 from tests.support import handmade as h
@@ -218,7 +218,7 @@ def test_parts_with_states_beyond_the_limit_are_joined(monkeypatch: pytest.Monke
             size = sum(len(part.state) for part in unbounded.parts)
             counts = []
             for limit in (2 * size, size * 3 // 4, size // 10, 0):
-                monkeypatch.setattr("msmqwire.columnar.exact_parts.STATES_MAX", limit)
+                monkeypatch.setattr("msmqwire.tables.exact_parts.STATES_MAX", limit)
                 plan = plan_exact_parts(files, 1)
                 assert sum(len(part.state) for part in plan.parts) <= limit
                 assert plan.is_coarse == (limit < size)
@@ -230,8 +230,8 @@ def test_parts_with_states_beyond_the_limit_are_joined(monkeypatch: pytest.Monke
 
 
 def test_a_large_state_is_followed_by_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msmqwire.columnar.resumable_decoder.STATE_MIN", 1000)
-    monkeypatch.setattr("msmqwire.columnar.resumable_decoder.STATE_SHARE", 2)
+    monkeypatch.setattr("msmqwire.tables.resumable_decoder.STATE_MIN", 1000)
+    monkeypatch.setattr("msmqwire.tables.resumable_decoder.STATE_SHARE", 2)
     save, states = ResumableDecoder.save, list[int]()
 
     def counted(self: ResumableDecoder) -> bytes:
@@ -259,7 +259,7 @@ def test_a_large_state_is_followed_by_many_bytes(monkeypatch: pytest.MonkeyPatch
 def test_a_state_that_is_large_before_it_is_compressed_is_followed_by_as_many_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("msmqwire.columnar.resumable_decoder.DUMPED_MIN", 0)
+    monkeypatch.setattr("msmqwire.tables.resumable_decoder.DUMPED_MIN", 0)
     assert len(assert_same([c.pcap_bytes(busy_capture(0.1))], 64, 1)) == 2  # states have more than the file
 
 

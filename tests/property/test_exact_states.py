@@ -22,13 +22,13 @@ import pytest
 from hypothesis import given
 
 from msmqwire.capture.splits import whole_file
-from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.compiled import state as entry
-from msmqwire.columnar.exact_parts import exact_parts
-from msmqwire.columnar.filters import Filter
-from msmqwire.columnar.resumable_decoder import ResumableDecoder
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import tracker
+from msmqwire.tables.arrow.batch import BatchMaker
+from msmqwire.tables.compiled import state as entry
+from msmqwire.tables.exact_parts import exact_parts
+from msmqwire.tables.filters import Filter
+from msmqwire.tables.resumable_decoder import ResumableDecoder
+from msmqwire.tables.scanning import row_buffer
 from tests.property import test_evictions, test_spark_reassembly
 from tests.property.test_exact_parts import busy_capture, few, fragmented
 from tests.property.test_lost_synchronisation import ACK, CHANGED, GARBAGE, GOOD

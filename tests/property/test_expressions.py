@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import msmqwire
-from msmqwire.columnar import COLUMNS, expression_parser
-from msmqwire.columnar.arrow.rows import batches, value_of
-from msmqwire.columnar.columns import BINARY, BOOL, TEXT, Column
-from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
-from msmqwire.columnar.filters import Filter
-from msmqwire.columnar.possible_values import POSSIBLE
+from msmqwire.tables import COLUMNS, expression_parser
+from msmqwire.tables.arrow.rows import batches, value_of
+from msmqwire.tables.columns import BINARY, BOOL, TEXT, Column
+from msmqwire.tables.expression_parser import InvalidExpression, parse_expression
+from msmqwire.tables.filters import Filter
+from msmqwire.tables.possible_values import POSSIBLE
 from tests.support.paths import ROOT
 
 CAPTURES = [

@@ -16,7 +16,7 @@ from msmqwire.capture import fragments as limits
 from msmqwire.capture.fragments import DATAGRAM_MAX, FRAGMENT_NS_MAX, FragmentKey, Fragments, FragmentStore
 from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.segment_buffer import SEGMENT_COST, Segment
-from msmqwire.columnar.scanning.fragment_table import FragmentTable
+from msmqwire.tables.scanning.fragment_table import FragmentTable
 from tests.property.test_columnar import PING
 from tests.support import captures as c
 from tests.support import handmade as h

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 
 from msmqwire.capture.not_read import listed
 from msmqwire.capture.splits import whole_file
-from msmqwire.columnar.datagrams import DatagramReader
-from msmqwire.columnar.exact_parts import exact_parts
-from msmqwire.columnar.part_reader import PartReader
-from msmqwire.columnar.parts import plan_parts, plan_windows
 from msmqwire.dissection import Dissection
+from msmqwire.tables.datagrams import DatagramReader
+from msmqwire.tables.exact_parts import exact_parts
+from msmqwire.tables.part_reader import PartReader
+from msmqwire.tables.parts import plan_parts, plan_windows
 from spark_udfs.source.segment_reader import UNREAD, segment_batches
 from tests.support import captures as c
 from tests.support import unread_frames as u

@@ -10,10 +10,10 @@ import pyarrow as pa
 from hypothesis import example, given
 
 import msmqwire
-from msmqwire.columnar import read_packets
-from msmqwire.columnar.arrow import batch
-from msmqwire.columnar.arrow.rows import value_of_packet
-from msmqwire.columnar.columns import BY_NAME
+from msmqwire.tables import read_packets
+from msmqwire.tables.arrow import batch
+from msmqwire.tables.arrow.rows import value_of_packet
+from msmqwire.tables.columns import BY_NAME
 from tests.support import handmade as h
 
 UNITS = st.sampled_from([0, 0x41, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xD800, 0xDBFF, 0xDC00, 0xDFFF, 0xFFFF])

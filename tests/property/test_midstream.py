@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from msmqwire.capture.direction import FAR, START_WINDOW
 from msmqwire.capture.tcp import START_NS as OPENING_NS
 from msmqwire.capture.tcp import START_SEGMENTS
-from msmqwire.columnar.scanning.flow_events import FlowTable
 from msmqwire.dissection import tracker
+from msmqwire.tables.scanning.flow_events import FlowTable
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.both_readers import assert_same, columnar

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from hypothesis import given, settings
 
 from msmqwire.capture.splits import records_with_offsets, whole_file
-from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
-from msmqwire.columnar.flow_number import FlowNumbers
-from msmqwire.columnar.part_reader import PartReader
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import Dissection
 from msmqwire.errors import CaptureError
+from msmqwire.tables import COLUMNS, arrow_schema, record_batches
+from msmqwire.tables.flow_number import FlowNumbers
+from msmqwire.tables.part_reader import PartReader
+from msmqwire.tables.scanning import row_buffer
 from spark_udfs.reassembly.packet_columns import damage_row, packet_schema
 from spark_udfs.reassembly.part_packets import PartPackets, plan_parts
 from spark_udfs.source.options import Options, paths_option

@@ -18,13 +18,13 @@ from hypothesis import given
 
 from msmqwire.capture.splits import divide, whole_file
 from msmqwire.capture.window import Window
-from msmqwire.columnar import exact_parts as module
-from msmqwire.columnar import part_survey
-from msmqwire.columnar.exact_parts import ExactPart, exact_parts
-from msmqwire.columnar.part_survey import Move, PartSurvey
-from msmqwire.columnar.scanning import courses, row_buffer
-from msmqwire.columnar.survey_joining import SurveyJoiner
 from msmqwire.errors import CaptureError
+from msmqwire.tables import exact_parts as module
+from msmqwire.tables import part_survey
+from msmqwire.tables.exact_parts import ExactPart, exact_parts
+from msmqwire.tables.part_survey import Move, PartSurvey
+from msmqwire.tables.scanning import courses, row_buffer
+from msmqwire.tables.survey_joining import SurveyJoiner
 from tests.property import test_columnar, test_spark_reassembly
 from tests.property.test_exact_parts import (
     NAMES,

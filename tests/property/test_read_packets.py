@@ -10,11 +10,11 @@ from hypothesis import given
 
 from fuzz.whole_packets import packet_bytes
 from msmqwire.cli.parse import Kind, protocol_of
-from msmqwire.columnar import PACKET_COLUMNS, Column, arrow_schema, read_packets
-from msmqwire.columnar.arrow.rows import value_of
 from msmqwire.dissection import Item
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse
+from msmqwire.tables import PACKET_COLUMNS, Column, arrow_schema, read_packets
+from msmqwire.tables.arrow.rows import value_of
 from spark_udfs import functions as f
 from tests.support import handmade as h
 

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import example, given
 
 from fuzz.whole_packets import packet_bytes
-from msmqwire.columnar.arrow.errors import ErrorCells
-from msmqwire.columnar.arrow.refusals import IN_WORDS, TIMES
-from msmqwire.columnar.compiled.generated import REFUSALS, SLOTS
-from msmqwire.columnar.compiled.packet import BAD, GAP_REASONS, KINDS, NOT_CAPTURED, SKIPPED_FOR
-from msmqwire.columnar.compiled.refusal import NUMBER
-from msmqwire.columnar.compiled.scan_arrays import RowBlock
-from msmqwire.columnar.compiled.state import R_EXTRA, R_KIND, REFUSAL_IN_OFFSETS, ROW
-from msmqwire.columnar.compiled.whole_packets import PING, SESSION, identify
 from msmqwire.dissection.skip_reasons import Why
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse
+from msmqwire.tables.arrow.errors import ErrorCells
+from msmqwire.tables.arrow.refusals import IN_WORDS, TIMES
+from msmqwire.tables.compiled.generated import REFUSALS, SLOTS
+from msmqwire.tables.compiled.packet import BAD, GAP_REASONS, KINDS, NOT_CAPTURED, SKIPPED_FOR
+from msmqwire.tables.compiled.refusal import NUMBER
+from msmqwire.tables.compiled.scan_arrays import RowBlock
+from msmqwire.tables.compiled.state import R_EXTRA, R_KIND, REFUSAL_IN_OFFSETS, ROW
+from msmqwire.tables.compiled.whole_packets import PING, SESSION, identify
 from tests.support import handmade as h
 from tests.support import malformed
 

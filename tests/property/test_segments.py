@@ -21,12 +21,12 @@ from hypothesis import given
 from msmqwire.capture import IpDecoder
 from msmqwire.capture.record_index import records_with_offsets
 from msmqwire.capture.window import Window
-from msmqwire.columnar import CaptureWarning, datagrams
-from msmqwire.columnar.columns import TUNNEL
-from msmqwire.columnar.datagrams import DatagramReader
-from msmqwire.columnar.flow_number import flow_number
-from msmqwire.columnar.parts import Part, plan_parts, plan_windows
 from msmqwire.errors import CaptureError
+from msmqwire.tables import CaptureWarning, datagrams
+from msmqwire.tables.columns import TUNNEL
+from msmqwire.tables.datagrams import DatagramReader
+from msmqwire.tables.flow_number import flow_number
+from msmqwire.tables.parts import Part, plan_parts, plan_windows
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import MalformedCapture
 from spark_udfs.source.schema import arrow_fields, spark_schema
@@ -277,7 +277,7 @@ def planned(paths: Sequence[str], split_size: int, overlap: int) -> list[Part]:
     return plan_parts(windows, split_size, overlap)
 
 
-@pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
+@pytest.mark.filterwarnings("ignore::msmqwire.tables.CaptureWarning")
 @given(files(), st.sampled_from([0, 0, 500, 6000]), st.sampled_from([0, 300, ALL]), SIZES)
 def test_any_captures_give_the_rows_of_the_generic_reader(
     contents: list[bytes], split_size: int, overlap: int, sizes: dict[str, int]
@@ -290,7 +290,7 @@ def test_any_captures_give_the_rows_of_the_generic_reader(
             assert all(0 < batch.num_rows <= sizes["ROWS"] for batch in batches)
 
 
-@pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
+@pytest.mark.filterwarnings("ignore::msmqwire.tables.CaptureWarning")
 @given(
     files(), st.lists(st.sampled_from(NAMES), min_size=1, unique=True),
     st.lists(

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmqwire.capture import IpDecoder, open_records
-from msmqwire.columnar import COLUMNS
-from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.parts import Part, plan_parts, plan_windows
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
+from msmqwire.tables import COLUMNS
+from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.parts import Part, plan_parts, plan_windows
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
 from spark_udfs.source.schema import arrow_fields, packet_schema, spark_schema
@@ -122,7 +122,7 @@ def compared(rows: Sequence[dict[str, Any]], names: Sequence[str] = UNKNOWN) -> 
     return sorted(repr({**row, **dict.fromkeys(names)}) for row in rows)
 
 
-@pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
+@pytest.mark.filterwarnings("ignore::msmqwire.tables.CaptureWarning")
 @settings(max_examples=60)
 @given(captures(), st.integers(0, 6000))
 def test_packets_of_all_partitions(files: list[bytes], split_size: int) -> None:
@@ -144,7 +144,7 @@ def test_the_windows_of_a_file_are_alike_in_size_and_know_where_warm_ups_start()
         ]
 
 
-@pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
+@pytest.mark.filterwarnings("ignore::msmqwire.tables.CaptureWarning")
 @settings(max_examples=20)
 @given(captures())
 def test_a_single_partition_knows_frames_and_streams_too(files: list[bytes]) -> None:
@@ -154,7 +154,7 @@ def test_a_single_partition_knows_frames_and_streams_too(files: list[bytes]) -> 
         assert compared(packets(paths, ALL, ALL), ()) == compared(alone(paths), ())
 
 
-@pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
+@pytest.mark.filterwarnings("ignore::msmqwire.tables.CaptureWarning")
 @settings(max_examples=60)
 @given(captures(), st.integers(0, 6000))
 def test_segments_of_all_partitions(files: list[bytes], split_size: int) -> None:

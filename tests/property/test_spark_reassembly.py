@@ -16,12 +16,12 @@ from hypothesis import given
 
 import msmqwire
 from msmqwire.capture import Datagram, IpDecoder, open_records
-from msmqwire.columnar.arrow.batch import BatchMaker
-from msmqwire.columnar.arrow.rows import batches as row_batches
-from msmqwire.columnar.columns import BY_NAME, COLUMNS, TUNNEL
-from msmqwire.columnar.filters import Filter
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import Tracker
+from msmqwire.tables.arrow.batch import BatchMaker
+from msmqwire.tables.arrow.rows import batches as row_batches
+from msmqwire.tables.columns import BY_NAME, COLUMNS, TUNNEL
+from msmqwire.tables.filters import Filter
+from msmqwire.tables.scanning import row_buffer
 from spark_udfs.reassembly import flow_decoder
 from spark_udfs.reassembly.boundary_search import (
     check_chunks,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from msmqwire.capture import Record, open_records, record_index, source
 from msmqwire.capture.record_index import RecordPosition, is_splittable, one_per_step
 from msmqwire.capture.splits import Index, Window, last_part, plan
-from msmqwire.columnar.compiled.skip import skip_records
 from msmqwire.errors import CaptureError
+from msmqwire.tables.compiled.skip import skip_records
 from tests.support.captures import Frame, PcapNg, pcap_bytes, pcapng_bytes
 
 Damage = tuple[str, int | None]

@@ -9,11 +9,11 @@ from unittest import mock
 import pytest
 
 import spark_udfs
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.fate import fates, summary
 from msmqwire.fate.tables import FATE_SCHEMA, SUMMARY_SCHEMA, fate_row, summary_row
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.world import World
+from msmqwire.tables.scanning import row_buffer
 from tests.support.fate_captures import Link, capture, message, session_ack
 
 SEEDS = (30, 37)

@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 import spark_udfs
-from msmqwire.columnar.scanning import row_buffer
+from msmqwire.tables.scanning import row_buffer
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture_files import Frame

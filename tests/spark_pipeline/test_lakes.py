@@ -20,8 +20,8 @@ import pytest
 import msmqwire
 import spark_udfs
 from msmqwire.errors import LakeError, LakeMismatch, LakeMissing, UnsupportedStore
-from msmqwire.lake import manifest, reading
-from msmqwire.lake.part_writer import PartWriter
+from msmqwire.tables.lake import manifest, reading
+from msmqwire.tables.lake.part_writer import PartWriter
 from spark_udfs import lakes
 from tests.spark_pipeline.conftest import settings
 from tests.support import captures as c
@@ -204,7 +204,7 @@ import json, os, signal, sys, threading, time
 from pathlib import Path
 
 import spark_udfs
-from msmqwire.lake.folder import LakeFolder
+from msmqwire.tables.lake.folder import LakeFolder
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from spark_udfs import lakes

@@ -130,7 +130,7 @@ def plan_of(rows: Any) -> str:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small captures have parts too."""
-    monkeypatch.setattr("msmqwire.columnar.scanning.row_buffer.CHUNK", 20_000)
+    monkeypatch.setattr("msmqwire.tables.scanning.row_buffer.CHUNK", 20_000)
 
 
 @pytest.mark.parametrize("by_tasks", [False, True])
@@ -143,7 +143,7 @@ def test_parts_are_preferred_unless_their_states_are_too_large(
     rows = packets(spark, files, split_size=40_000)
     assert "Exchange" not in plan_of(rows)
     expected = rows_of(rows.toArrow().to_batches())
-    monkeypatch.setattr("msmqwire.columnar.exact_parts.STATES_MAX", 20_000)
+    monkeypatch.setattr("msmqwire.tables.exact_parts.STATES_MAX", 20_000)
     with pytest.warns(ShuffleWarning, match="not by . exact parts"):
         rows = packets(spark, files, split_size=40_000)
     assert "Exchange" in plan_of(rows)

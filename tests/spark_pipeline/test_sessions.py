@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.tcp import IDLE_NS_MAX
-from msmqwire.columnar import CaptureWarning
+from msmqwire.tables import CaptureWarning
 from spark_udfs.jobs.sessions import session_rows
 from spark_udfs.source.session_reader import session_batches
 from spark_udfs.source.session_table import SESSION_SCHEMA

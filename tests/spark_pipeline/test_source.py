@@ -10,7 +10,7 @@ import pytest
 import msmqwire
 import spark_udfs
 from msmqwire.capture import open_records
-from msmqwire.columnar.compiled.library import is_there
+from msmqwire.tables.compiled.library import is_there
 from tests.support import handmade as h
 from tests.support.paths import EXAMPLES
 from tests.support.protected_captures import ALICE, PROTECTED, QM_KEY, given
@@ -42,7 +42,7 @@ def test_executors_use_what_was_shipped(spark: Any, cluster: Any) -> None:
 
 def test_executors_read_by_the_library_that_was_shipped(spark: Any, cluster: Any) -> None:
     def engine(_: Any) -> list[str]:
-        from msmqwire.columnar.compiled.engine import chosen
+        from msmqwire.tables.compiled.engine import chosen
 
         return [chosen().about]
 

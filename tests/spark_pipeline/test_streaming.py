@@ -109,7 +109,7 @@ def test_a_file_that_disappears(tmp_path: Path) -> None:
         stream.partitions(stream.initialOffset(), later)
 
 
-@pytest.mark.filterwarnings("ignore::msmqwire.columnar.CaptureWarning")
+@pytest.mark.filterwarnings("ignore::msmqwire.tables.CaptureWarning")
 def test_a_truncated_file_and_a_damaged_file_are_reported_once(tmp_path: Path) -> None:
     data = c.pcap_bytes(capture(1))
     (tmp_path / "1.cap").write_bytes(data[:-3])

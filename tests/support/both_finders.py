@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msmqwire.columnar.compiled import finding, pending
-from msmqwire.columnar.compiled.breaks import end_packets
-from msmqwire.columnar.compiled.delivery import deliver
-from msmqwire.columnar.compiled.flow_table import FLOW_FIELDS, IN_DOUBT, LOSS, MODE, MSMQ, SEG_FIELDS
-from msmqwire.columnar.compiled.generated import SLOTS
-from msmqwire.columnar.compiled.network import HEADER_FIELDS
-from msmqwire.columnar.compiled.packet import KINDS
-from msmqwire.columnar.compiled.scan_arrays import ScanArrays
-from msmqwire.columnar.compiled.state import (
+from msmqwire.dissection import finder as finder_module
+from msmqwire.dissection.finder import ScanResult
+from msmqwire.dissection.skip_reasons import Why
+from msmqwire.schema import Record
+from msmqwire.tables.compiled import finding, pending
+from msmqwire.tables.compiled.breaks import end_packets
+from msmqwire.tables.compiled.delivery import deliver
+from msmqwire.tables.compiled.flow_table import FLOW_FIELDS, IN_DOUBT, LOSS, MODE, MSMQ, SEG_FIELDS
+from msmqwire.tables.compiled.generated import SLOTS
+from msmqwire.tables.compiled.network import HEADER_FIELDS
+from msmqwire.tables.compiled.packet import KINDS
+from msmqwire.tables.compiled.scan_arrays import ScanArrays
+from msmqwire.tables.compiled.state import (
     ARENA,
     ARENA_END,
     EVENT_FRAME,
@@ -29,11 +33,7 @@ from msmqwire.columnar.compiled.state import (
     STATE,
     TUNNEL_BITS,
 )
-from msmqwire.columnar.compiled.stop_codes import CONTINUE, StopCode
-from msmqwire.dissection import finder as finder_module
-from msmqwire.dissection.finder import ScanResult
-from msmqwire.dissection.skip_reasons import Why
-from msmqwire.schema import Record
+from msmqwire.tables.compiled.stop_codes import CONTINUE, StopCode
 from tests.support.finders import PacketFinder
 
 Result = tuple[str, int, int, int]

@@ -10,10 +10,10 @@ from unittest import mock
 
 import pyarrow as pa
 
-from msmqwire.columnar import COLUMNS, arrow_schema, record_batches
-from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import Dissection, dissect
+from msmqwire.tables import COLUMNS, arrow_schema, record_batches
+from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.scanning import row_buffer
 
 NAMES = [column.name for column in COLUMNS]
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import msmqwire
-from msmqwire.columnar.flow_number import FlowNumbers
-from msmqwire.lake import manifest
+from msmqwire.tables.flow_number import FlowNumbers
+from msmqwire.tables.lake import manifest
 from tests.support import captures as c
 from tests.support import handmade as h
 

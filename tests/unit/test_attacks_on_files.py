@@ -21,9 +21,9 @@ from msmqwire.capture import open_records, source
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.record_index import one_per_step, record_positions
 from msmqwire.capture.window import Window
-from msmqwire.columnar import CaptureWarning, record_batches
 from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
+from msmqwire.tables import CaptureWarning, record_batches
 from tests.support import attacks
 from tests.support import handmade as h
 from tests.support.capture_files import PcapNg

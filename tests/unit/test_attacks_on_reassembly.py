@@ -15,10 +15,10 @@ import msmqwire
 from msmqwire.capture import IpDecoder, Reassembler, open_records
 from msmqwire.capture.ip import RST
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
-from msmqwire.columnar.compiled.flow_table import PACKET_BYTES
-from msmqwire.columnar.scanning.flow_events import FlowTable
-from msmqwire.columnar.scanning.pending_segments import PendingSegments
 from msmqwire.dissection import dissect
+from msmqwire.tables.compiled.flow_table import PACKET_BYTES
+from msmqwire.tables.scanning.flow_events import FlowTable
+from msmqwire.tables.scanning.pending_segments import PendingSegments
 from tests.support import attacks
 from tests.support import handmade as h
 

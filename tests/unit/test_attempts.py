@@ -14,8 +14,8 @@ import pytest
 
 from msmqwire.capture import attempts as module
 from msmqwire.capture.attempts import FailedAttempts
-from msmqwire.columnar import decoder, record_batches
 from msmqwire.dissection import dissect
+from msmqwire.tables import decoder, record_batches
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.captures import ACK, CLIENT, CLIENT_6, FIN, RST, SERVER, SERVER_6, SYN

@@ -15,11 +15,11 @@ import pytest
 import msmqwire
 from msmqwire.capture import Datagram, IpDecoder, Record, open_records
 from msmqwire.capture.tunnels import UDP_PORTS
-from msmqwire.columnar.columns import TUNNEL
-from msmqwire.columnar.compiled.datagram_scan import C_PAIR, C_SIZE, C_TUNNEL
-from msmqwire.columnar.datagrams import DatagramReader
-from msmqwire.columnar.scanning import encapsulations
 from msmqwire.dissection import dissect
+from msmqwire.tables.columns import TUNNEL
+from msmqwire.tables.compiled.datagram_scan import C_PAIR, C_SIZE, C_TUNNEL
+from msmqwire.tables.datagrams import DatagramReader
+from msmqwire.tables.scanning import encapsulations
 from tests.property.test_columnar import PING
 from tests.support import captures as c
 from tests.support import handmade as h

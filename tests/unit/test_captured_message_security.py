@@ -17,8 +17,6 @@ from cryptography.x509 import load_pem_x509_certificate
 import msmqwire
 from msmqwire.cli import dissect as dissect_command
 from msmqwire.cli import lint as lint_command
-from msmqwire.columnar import COLUMNS, arrow_schema
-from msmqwire.columnar.arrow.rows import batches
 from msmqwire.crypto.keys import read_private_key
 from msmqwire.crypto.readings import Readings
 from msmqwire.dissection.message_security import (
@@ -30,6 +28,8 @@ from msmqwire.dissection.message_security import (
 )
 from msmqwire.errors import InvalidValue
 from msmqwire.lint import lint_packet
+from msmqwire.tables import COLUMNS, arrow_schema
+from msmqwire.tables.arrow.rows import batches
 from spark_udfs import functions
 from spark_udfs.jobs import decode
 from spark_udfs.source.options import BadOption, Options

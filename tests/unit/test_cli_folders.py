@@ -10,7 +10,7 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import CaptureWarning
-from msmqwire.lake import write_lake
+from msmqwire.tables.lake import write_lake
 from tests.support.paths import EXAMPLES
 from tests.support.running import in_process as command
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import msmqwire
 from msmqwire.cli import app
 from msmqwire.errors import UnsupportedStore
-from msmqwire.lake import folder
+from msmqwire.tables.lake import folder
 from tests.support.lakes import expected_rows, named_rows, traffic, write_capture
 
 RUNNER = CliRunner()

@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import msmqwire
-from msmqwire.columnar import record_batches
-from msmqwire.columnar.compiled.generated import FIELD_SLOTS
 from msmqwire.schema.layout import layout
+from msmqwire.tables import record_batches
+from msmqwire.tables.compiled.generated import FIELD_SLOTS
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.paths import ROOT

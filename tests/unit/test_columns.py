@@ -16,15 +16,15 @@ from pyarrow import compute, csv, ipc, parquet
 
 import msmqwire
 from msmqwire.cli.dissect import command
-from msmqwire.columnar import COLUMNS, CaptureWarning, arrow_schema
-from msmqwire.columnar.arrow import batch, variable_width
-from msmqwire.columnar.arrow.values import sender_id
-from msmqwire.columnar.columns import USUAL
-from msmqwire.columnar.scanning.flow_events import FlowTable
-from msmqwire.columnar.scanning.fragment_table import FragmentTable
 from msmqwire.headers import SECURITY_HEADER
 from msmqwire.headers.queue_names import response_queue
 from msmqwire.schema import SCHEMAS, Flags, Header, Maybe, Sub
+from msmqwire.tables import COLUMNS, CaptureWarning, arrow_schema
+from msmqwire.tables.arrow import batch, variable_width
+from msmqwire.tables.arrow.values import sender_id
+from msmqwire.tables.columns import USUAL
+from msmqwire.tables.scanning.flow_events import FlowTable
+from msmqwire.tables.scanning.fragment_table import FragmentTable
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture_files import pcap_bytes

@@ -14,12 +14,12 @@ import pytest
 from pyarrow import parquet
 
 import msmqwire
-from msmqwire.columnar import arrow_schema
-from msmqwire.columnar.arrow import batch
-from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.columns import BY_NAME
 from msmqwire.errors import InvalidArgument
-from msmqwire.lake import write_lake
+from msmqwire.tables import arrow_schema
+from msmqwire.tables.arrow import batch
+from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.columns import BY_NAME
+from msmqwire.tables.lake import write_lake
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.nrbf_streams import objects, ref, stream

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 
 from msmqwire.cli.dissect import command
-from msmqwire.columnar import COLUMNS, read_capture
-from msmqwire.columnar.arrow import batch
-from msmqwire.columnar.arrow.rows import batches
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.dissection import dissect
 from msmqwire.names import FormatName
 from msmqwire.qm.protocols.srmp.deserializing import deserialize
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.message import parse_message
+from msmqwire.tables import COLUMNS, read_capture
+from msmqwire.tables.arrow import batch
+from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.scanning import row_buffer
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s

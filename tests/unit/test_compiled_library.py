@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msmqwire.columnar.compiled import library
-from msmqwire.columnar.compiled.arrays import ArrayOf
-from msmqwire.columnar.compiled.calling import HEAD, Checked, CheckedEachTime, Record, caller, signature_of
-from msmqwire.columnar.compiled.certificates import codes_if, remember
-from msmqwire.columnar.compiled.decorators import EXPORTED, Exported
-from msmqwire.columnar.compiled.flow_events import discard
-from msmqwire.columnar.compiled.flow_table import compact, find
-from msmqwire.columnar.compiled.library import FOLDER, NAME, Refused, load
+from msmqwire.tables.compiled import library
+from msmqwire.tables.compiled.arrays import ArrayOf
+from msmqwire.tables.compiled.calling import HEAD, Checked, CheckedEachTime, Record, caller, signature_of
+from msmqwire.tables.compiled.certificates import codes_if, remember
+from msmqwire.tables.compiled.decorators import EXPORTED, Exported
+from msmqwire.tables.compiled.flow_events import discard
+from msmqwire.tables.compiled.flow_table import compact, find
+from msmqwire.tables.compiled.library import FOLDER, NAME, Refused, load
 from tests.support.paths import EXAMPLES, ROOT
 
 PATH = FOLDER / NAME
@@ -59,17 +59,17 @@ def test_the_library_reads_without_a_compiler() -> None:
 def test_the_library_is_chosen_where_it_is() -> None:
     program = (
         "import logging; logging.basicConfig(level=logging.DEBUG)\n"
-        "from msmqwire.columnar.compiled.engine import chosen; print(chosen().about)"
+        "from msmqwire.tables.compiled.engine import chosen; print(chosen().about)"
     )
     done = run(program)
     assert done.stdout == f"the library {PATH}\n"
-    assert done.stderr == f"DEBUG:msmqwire.columnar:captures are read by the library {PATH}\n"
+    assert done.stderr == f"DEBUG:msmqwire.tables:captures are read by the library {PATH}\n"
 
 
 STALE = """
-from msmqwire.columnar.compiled import library
+from msmqwire.tables.compiled import library
 library.stamp = lambda: "other"
-from msmqwire.columnar.compiled.engine import chosen
+from msmqwire.tables.compiled.engine import chosen
 print(chosen().name)
 """
 
@@ -90,7 +90,7 @@ def test_a_library_that_is_asked_for_and_stale_is_an_error() -> None:
 
 def test_an_engine_that_is_not_there_is_refused() -> None:
     with pytest.raises(subprocess.CalledProcessError) as caught:
-        run("from msmqwire.columnar.compiled.engine import chosen; chosen()", MSMQWIRE_ENGINE="other")
+        run("from msmqwire.tables.compiled.engine import chosen; chosen()", MSMQWIRE_ENGINE="other")
     assert (
         "MSMQWIRE_ENGINE: 'other' is no engine: it can be library, portable, interpreted"
         in caught.value.stderr
@@ -173,7 +173,7 @@ def test_the_stamp_is_that_of_compiled_sources_and_their_constants(tmp_path: Pat
     )
 
     def stamp() -> str:
-        return run("from msmqwire.columnar.compiled.library import stamp; print(stamp())", tmp_path).stdout
+        return run("from msmqwire.tables.compiled.library import stamp; print(stamp())", tmp_path).stdout
 
     def change(name: str, old: str, new: str) -> None:
         source = copy.joinpath(name).read_text(encoding="utf-8")
@@ -194,7 +194,7 @@ def test_the_stamp_is_that_of_compiled_sources_and_their_constants(tmp_path: Pat
 
 # -- in an archive -----------------------------------------------------------------------------------
 
-WHICH = "from msmqwire.columnar.compiled.engine import chosen; print(chosen().about)"
+WHICH = "from msmqwire.tables.compiled.engine import chosen; print(chosen().about)"
 
 
 @pytest.fixture

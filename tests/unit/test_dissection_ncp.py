@@ -12,13 +12,13 @@ import click
 import pytest
 
 from msmqwire.cli.dissect import command
-from msmqwire.columnar import read_capture
 from msmqwire.dissection import Item, Tracker, dissect, ncp_datagrams
 from msmqwire.dissection.ncp_exchanges import UNANSWERED_MAX
 from msmqwire.errors import MalformedPacket
 from msmqwire.ncp.headers import DESTROY_CONNECTION, NCP_PORT, NO_CONNECTION
 from msmqwire.ncp.packets import make_reply, parse_request
 from msmqwire.ncp.readings import Readings
+from msmqwire.tables import read_capture
 from spark_udfs.source.options import BadOption, Options
 from tests.support import captures as c
 from tests.support import handmade as h

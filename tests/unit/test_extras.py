@@ -96,7 +96,7 @@ def test_a_command_names_the_extra_that_it_needs(
     [
         ("import msmqwire; msmqwire.read_capture", "columns"),
         ("import msmqwire; msmqwire.write_lake", "columns"),
-        ("import msmqwire.columnar", "columns"),
+        ("import msmqwire.tables", "columns"),
         ("import msmqwire.layers", "scapy"),
         ("from msmqwire.layers import *", "scapy"),
         ("import spark_udfs; spark_udfs.session()", "spark"),

@@ -434,10 +434,10 @@ def test_importing_msmqwire_is_light() -> None:
     assert not HEAVY & set(run.stdout.split())
 
 
-COLUMNAR = Path("msmqwire/columnar")
+COLUMNAR = Path("msmqwire/tables")
 ROOMS = {  # under columnar, which room must not import which
-    COLUMNAR / "compiled": ("msmqwire.columnar.arrow", "msmqwire.columnar.scanning"),
-    COLUMNAR / "arrow": ("msmqwire.columnar.scanning",),
+    COLUMNAR / "compiled": ("msmqwire.tables.arrow", "msmqwire.tables.scanning"),
+    COLUMNAR / "arrow": ("msmqwire.tables.scanning",),
 }
 COMPILERS = {"jit", "njit", "inlined", "intrinsic"}
 

@@ -13,10 +13,10 @@ import pytest
 
 import msmqwire
 from msmqwire.capture.not_read import NotRead, listed, sentence
-from msmqwire.columnar import CaptureWarning
-from msmqwire.columnar.datagrams import DatagramReader
 from msmqwire.dissection import dissect
 from msmqwire.fate import fates
+from msmqwire.tables import CaptureWarning
+from msmqwire.tables.datagrams import DatagramReader
 from tests.support import captures as c
 from tests.support import unread_frames as u
 from tests.support.both_readers import assert_same, columnar

@@ -25,7 +25,6 @@ from fuzz.readers.runner import Result, run
 from fuzz.readers.shrink import shrunk, what_is_wrong
 from fuzz.readers.tracing import fewest, lines_of, steps_of
 from msmqwire.capture import source
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.framing import Framer
 from msmqwire.names import parse_path_name
 from msmqwire.ncp import packet_json
@@ -35,6 +34,7 @@ from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.rpc.pdu import PduFramer
 from msmqwire.schema.codec import Codec
 from msmqwire.srmp.multipart import Multipart
+from msmqwire.tables.scanning import row_buffer
 from tests.support.paths import ROOT
 from tools import fuzzing_docs
 

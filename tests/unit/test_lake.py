@@ -20,10 +20,10 @@ import pytest
 
 import msmqwire
 from msmqwire.capture.window import Window
-from msmqwire.columnar.part_reader import PartReader
-from msmqwire.columnar.parts import Part
 from msmqwire.errors import LakeDamaged, LakeInUse, LakeMismatch, LakeMissing
-from msmqwire.lake import LakeCommit, captures, folder, manifest, partitions, sorted_files
+from msmqwire.tables.lake import LakeCommit, captures, folder, manifest, partitions, sorted_files
+from msmqwire.tables.part_reader import PartReader
+from msmqwire.tables.parts import Part
 from tests.support import captures as c
 from tests.support.lakes import (
     DAY_NS,
@@ -311,7 +311,7 @@ def test_queues_with_different_names_have_different_keys():
 
 def test_partitions_are_bounded(tmp_path, monkeypatch):
     """A capture with a day and a queue for each message makes some partitions, and loses none."""
-    monkeypatch.setattr("msmqwire.lake.part_writer.PARTITIONS_MAX", 5)
+    monkeypatch.setattr("msmqwire.tables.lake.part_writer.PARTITIONS_MAX", 5)
     frames = c.merged(
         *(
             traffic(2, port=50_000 + day, start_ns=c.START_NS + day * DAY_NS, queues=[f"OS:h\\q{day}"])

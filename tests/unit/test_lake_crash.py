@@ -19,9 +19,9 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import LakeError
-from msmqwire.lake import reading
-from msmqwire.lake.part_writer import PartWriter
-from msmqwire.lake.sorted_files import StagedFile
+from msmqwire.tables.lake import reading
+from msmqwire.tables.lake.part_writer import PartWriter
+from msmqwire.tables.lake.sorted_files import StagedFile
 from tests.support.lakes import Growth, all_files, grown, listed_rows, named_rows
 from tests.support.paths import ROOT
 
@@ -143,7 +143,7 @@ def test_several_attempts_at_a_part_write_files_of_their_own(growth, monkeypatch
 PROGRAM = """
 import os, signal, sys
 import msmqwire
-from msmqwire.lake.part_writer import PartWriter
+from msmqwire.tables.lake.part_writer import PartWriter
 
 write = PartWriter.write
 
@@ -183,7 +183,7 @@ def test_workers_that_are_killed(growth, tmp_path, how):
 BUSY = """
 import os, sys, time
 import msmqwire
-from msmqwire.lake.part_writer import PartWriter
+from msmqwire.tables.lake.part_writer import PartWriter
 
 def write(self, part):
     open(f"{sys.argv[2]}-{os.getpid()}", "w").close()

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 import msmqwire
-from msmqwire.columnar.exact_parts import ExactPart
 from msmqwire.errors import LakeMismatch
-from msmqwire.lake import manifest
-from msmqwire.lake.part_writer import PartFiles, PartWriter
+from msmqwire.tables.exact_parts import ExactPart
+from msmqwire.tables.lake import manifest
+from msmqwire.tables.lake.part_writer import PartFiles, PartWriter
 from tests.property.test_exact_parts import busy_capture
 from tests.support import captures as c
 from tests.support.lakes import listed_rows, traffic, write_capture
@@ -68,7 +68,7 @@ class Writing:
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Parts can begin where a chunk ends."""
-    monkeypatch.setattr("msmqwire.columnar.scanning.row_buffer.CHUNK", 500)
+    monkeypatch.setattr("msmqwire.tables.scanning.row_buffer.CHUNK", 500)
 
 
 def write(captures: Sequence[Path], lake: Path, **options: Any) -> Writing:
@@ -89,7 +89,7 @@ def test_the_pass_before_reports_how_far_it_is(tmp_path):
 
 
 def test_surveys_by_processes_find_the_same_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr("msmqwire.lake.workers.SURVEYORS_MIN", 2)
+    monkeypatch.setattr("msmqwire.tables.lake.workers.SURVEYORS_MIN", 2)
     frames = busy_capture(0.1)
     paths = [write_capture(tmp_path / f"{number}.pcap", frames, pcapng=number == 1) for number in range(3)]
     done = msmqwire.write_lake(paths, tmp_path / "lake", splits="exact", workers=2, split_size=20_000)

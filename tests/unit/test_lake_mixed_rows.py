@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.lake import mixed_rows
-from msmqwire.lake.mixed_rows import MixedRows
+from msmqwire.tables.lake import mixed_rows
+from msmqwire.tables.lake.mixed_rows import MixedRows
 
 ROW_BYTES = 24
 

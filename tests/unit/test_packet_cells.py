@@ -7,16 +7,16 @@ import io
 import pytest
 
 import msmqwire
-from msmqwire.columnar import COLUMNS
-from msmqwire.columnar.arrow import rows
-from msmqwire.columnar.arrow.rows import PacketCells, value_of_packet
-from msmqwire.columnar.columns import BY_NAME
 from msmqwire.dissection import Item
 from msmqwire.ncp.attributes import attributes as ncp_attributes
 from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.remote_read.attributes import attributes as call_attributes
 from msmqwire.srmp.attributes import attributes as srmp_attributes
 from msmqwire.srmp.message import SrmpMessage
+from msmqwire.tables import COLUMNS
+from msmqwire.tables.arrow import rows
+from msmqwire.tables.arrow.rows import PacketCells, value_of_packet
+from msmqwire.tables.columns import BY_NAME
 from tests.support import captures as c
 from tests.support import srmp_captures as s
 from tests.support.paths import EXAMPLES

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from msmqwire.columnar import PACKET_COLUMNS, packet_array, read_packets
-from msmqwire.columnar.arrow import batch
+from msmqwire.tables import PACKET_COLUMNS, packet_array, read_packets
+from msmqwire.tables.arrow import batch
 from tests.support import handmade as h
 
 MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"body"))

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from msmqwire.columnar.arrow import signature_codes
-from msmqwire.columnar.arrow.buffers import Bitmaps
-from msmqwire.columnar.arrow.signature_codes import STATUSES, SignatureCodes
-from msmqwire.columnar.compiled import certificates
-from msmqwire.columnar.compiled.certificates import JUDGED_MAX, NOT_VERIFIED, SIZE_MAX
-from msmqwire.columnar.compiled.generated import SLOTS as FIELDS
-from msmqwire.columnar.compiled.scan_arrays import RowBlock
-from msmqwire.columnar.compiled.state import R_START, ROW
 from msmqwire.dissection.message_security import SignatureStatus
+from msmqwire.tables.arrow import signature_codes
+from msmqwire.tables.arrow.buffers import Bitmaps
+from msmqwire.tables.arrow.signature_codes import STATUSES, SignatureCodes
+from msmqwire.tables.compiled import certificates
+from msmqwire.tables.compiled.certificates import JUDGED_MAX, NOT_VERIFIED, SIZE_MAX
+from msmqwire.tables.compiled.generated import SLOTS as FIELDS
+from msmqwire.tables.compiled.scan_arrays import RowBlock
+from msmqwire.tables.compiled.state import R_START, ROW
 
 UNKNOWN, UNSUPPORTED = (
     STATUSES.index(status) for status in (SignatureStatus.UNKNOWN_SENDER, SignatureStatus.UNSUPPORTED)

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from msmqwire import read_capture
-from msmqwire.columnar.scanning import row_buffer
 from msmqwire.crypto.readings import Readings
 from msmqwire.errors import InvalidValue, UnsupportedStore
 from msmqwire.ncp.readings import Readings as NcpReadings
+from msmqwire.tables.scanning import row_buffer
 from spark_udfs.frames import frame
 from spark_udfs.source.filters import pushed
 from spark_udfs.source.options import BadOption

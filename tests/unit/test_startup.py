@@ -99,7 +99,7 @@ def test_a_client_imports_no_captures_and_no_server(arguments: tuple[str, ...], 
 def test_columns_list_the_values_of_filters_when_one_is_given() -> None:
     program = (
         "import msmqwire, sys\n"
-        "from msmqwire.columnar import possible_values\n"
+        "from msmqwire.tables import possible_values\n"
         "msmqwire.read_capture(sys.argv[1])\n"
         "print(possible_values._all_classes.cache_info().currsize)\n"
         "msmqwire.read_capture(sys.argv[1], where=[('class_name', '==', '0x1234')])\n"

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 import msmqwire
-from msmqwire.columnar import read_packets
 from msmqwire.lint import lint
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.rules import serialization
 from msmqwire.schema import reference
 from msmqwire.schema.layout import layout
+from msmqwire.tables import read_packets
 from spark_udfs import functions
 from tests.support import handmade as h
 from tests.support.capture_files import pcap_bytes

@@ -15,17 +15,17 @@ import pytest
 
 import msmqwire
 from msmqwire.cli import app, filter_options, filters
-from msmqwire.columnar import COLUMNS, read_packets
-from msmqwire.columnar.arrow.rows import value_of
-from msmqwire.columnar.columns import TEXT
-from msmqwire.columnar.compiled.packet import KINDS as COMPILED_KINDS
-from msmqwire.columnar.expression_parser import InvalidExpression, parse_expression
-from msmqwire.columnar.filters import refuse_wrong
-from msmqwire.columnar.possible_values import POSSIBLE, RANGES, refuse_impossible
 from msmqwire.constants import class_name
 from msmqwire.dissection.kinds import KINDS
 from msmqwire.errors import InvalidArgument, InvalidValue
 from msmqwire.lint import checks
+from msmqwire.tables import COLUMNS, read_packets
+from msmqwire.tables.arrow.rows import value_of
+from msmqwire.tables.columns import TEXT
+from msmqwire.tables.compiled.packet import KINDS as COMPILED_KINDS
+from msmqwire.tables.expression_parser import InvalidExpression, parse_expression
+from msmqwire.tables.filters import refuse_wrong
+from msmqwire.tables.possible_values import POSSIBLE, RANGES, refuse_impossible
 from tests.support.capture_files import pcap_bytes
 from tests.support.paths import EXAMPLES, ROOT
 from tests.support.running import in_process as command

@@ -1,0 +1,125 @@
+"""What has to be read for an exact lake: from the first capture on that is new or has changed, everything.
+
+All captures of a lake are one capture, in their order, and a part has the rows that one reader of it finds
+there. They depend on whatever comes before, so a part stays if nothing before its end has changed. The
+captures before are read again too, without making rows: the state of the reader there is in no lake, as it
+would have to be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
+from msmqwire.capture.window import Window
+from msmqwire.errors import CaptureError, LakeMismatch
+from msmqwire.ncp.readings import PROPOSED
+from msmqwire.ncp.readings import Readings as NcpReadings
+from msmqwire.tables.exact_parts import MapWindows, plan_exact_parts
+from msmqwire.tables.lake.captures import Change, examine_all
+from msmqwire.tables.lake.manifest import Manifest, PartEntry
+from msmqwire.tables.lake.planning import SPLIT_SIZE, Plan, without
+
+
+def plan_exact_run(
+    files: Sequence[str],
+    manifest: Manifest,
+    *,
+    split_size: int = SPLIT_SIZE,
+    ports: Collection[int] = (),
+    ncp_readings: NcpReadings = PROPOSED,
+    storage_options: StorageOptions = NO_OPTIONS,
+    map_windows: MapWindows | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Plan:
+    """Return what has to be read so that a lake has the rows of one reader of these captures.
+
+    Args:
+        files: absolute paths and URLs, each once, in their order; among them all that the lake has.
+        manifest: of the lake.
+        split_size: bytes of a part, about.
+        ports, ncp_readings: as for `msmqwire.dissect`.
+        storage_options: of the stores of URLs.
+        map_windows: as for `exact_parts`.
+        progress: as for `plan_exact_parts`.
+
+    Raises:
+        LakeMismatch: a capture of the lake is not named.
+        OSError: a file can't be read.
+    """
+    missing = [path for path in manifest.captures if path not in set(files)]
+    if missing:
+        raise LakeMismatch(
+            "the lake has the rows of one capture, of which this is a part: name all of it, in its order, or"
+            " start another lake",
+            file=missing[0],
+        )
+    examined = examine_all(files, manifest.captures, storage_options)
+    captures = {entry.path: entry for entry, _ in examined}
+    windows = [
+        Window(
+            entry.path,
+            b"",
+            0,
+            entry.size,
+            storage_options=storage_options if is_url(entry.path) else NO_OPTIONS,
+            version=entry.version,
+        )
+        for entry, _ in examined
+    ]
+    kept, start = _kept(manifest, windows, {entry.path: change for entry, change in examined})
+    while start != (len(files), 0):
+        try:
+            parts = plan_exact_parts(
+                windows,
+                split_size,
+                start=start,
+                ports=ports,
+                ncp_readings=ncp_readings,
+                map_windows=map_windows,
+                progress=progress,
+            ).parts
+            return Plan(parts, without(manifest.parts, kept), captures)
+        except CaptureError:  # no record begins where the manifest says so
+            kept, start = [], (0, 0)
+    return Plan([], [], captures)
+
+
+def _kept(
+    manifest: Manifest, files: Sequence[Window], changes: Mapping[str, Change]
+) -> tuple[list[PartEntry], tuple[int, int]]:
+    """The parts of a lake that stay, and the place behind them: the index of a file, and an offset in it."""
+    by_start = {(part.windows[0].path, part.windows[0].start): part for part in manifest.parts}
+    valid = {path: entry.size for path, entry in manifest.captures.items()}
+    for path, size in valid.items():
+        # A last record of a file that has grown may have been cut off.
+        valid[path] = {Change.NONE: size, Change.GROWN: size - 1}.get(changes[path], 0)
+    kept, place = list[PartEntry](), (0, 0)
+    while place[0] < len(files):
+        part = by_start.get((files[place[0]].path, place[1]))
+        end = None if part is None else _end(part, place, files, valid)
+        if part is None or end is None or (part.is_last and end != (len(files), 0)):
+            break
+        kept.append(part)
+        place = end
+    return kept, place
+
+
+def _end(
+    part: PartEntry, place: tuple[int, int], files: Sequence[Window], valid: Mapping[str, int]
+) -> tuple[int, int] | None:
+    """The place behind a part that begins at another; None if what it was made of is not there.
+
+    ``valid`` says how many bytes of each file are those that the lake was made of.
+    """
+    file, offset = place
+    for window in part.windows:
+        if file == len(files) or (window.path, window.start) != (files[file].path, offset):
+            return None
+        if not offset <= window.end <= valid[window.path]:
+            return None
+        if window.end == files[file].end:
+            file, offset = file + 1, 0
+        else:
+            offset = window.end
+    return (file, offset) if (file, offset) > place else None

@@ -1,0 +1,145 @@
+"""The folder of a lake, and how it changes: by commits that happen as a whole, whenever the writer is killed.
+
+Files are staged under ``_lake``, by names that no reader of Parquet files takes. A commit replaces the
+manifest: from then on the lake has the new files and not those that they replace. What follows (replaced
+files are removed, then the new ones get their names) stands in the manifest as pending, and whoever opens the
+folder next completes it. So readers of the manifest see all or nothing of a commit, and those that list the
+folder never see a row twice.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from msmqwire.durable import acquire_lock, replace_file, sync_directory
+from msmqwire.errors import LakeInUse, LakeMismatch, LakeMissing
+from msmqwire.tables.lake.manifest import HIDDEN, NAME, STAGING, Manifest, Pending, lake_folder, load
+
+LOCK: Final = "lock"
+_RUN_NAME: Final = re.compile("[0-9a-f]{32}")
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[LakeFolder]:
+    """Open a folder for writing; it is created if missing, and what an earlier writer left is cleaned up.
+
+    Raises:
+        LakeInUse: another process has it open.
+        LakeMismatch: the folder has other files, and no lake.
+        LakeDamaged: the manifest is broken.
+        UnsupportedStore: the folder is a URL.
+        OSError: it can't be written.
+    """
+    folder = lake_folder(path)
+    hidden = folder / HIDDEN
+    if not hidden.exists() and folder.exists() and any(folder.iterdir()):
+        raise LakeMismatch("the folder has files, and is no lake: name another one", file=str(folder))
+    (folder / STAGING).mkdir(parents=True, exist_ok=True)
+    try:
+        lock = acquire_lock(hidden / LOCK)
+    except sqlite3.Error as exc:
+        raise OSError(None, f"the lake can't be locked: {exc}", str(hidden / LOCK)) from exc
+    if lock is None:
+        raise LakeInUse("another process is writing the lake", file=str(folder))
+    with closing(lock):
+        opened_folder = LakeFolder(folder)
+        opened_folder.recover()
+        try:
+            yield opened_folder
+        finally:
+            opened_folder.clean_up()
+
+
+class LakeFolder:
+    """A folder that this process alone writes.
+
+    Attributes:
+        path: the folder.
+        manifest: of the lake; None before the first commit.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.manifest: Manifest | None = load(path)
+        except LakeMissing:
+            self.manifest = None
+
+    def begin(self) -> str:
+        """Return a new folder for staged files, below that of the lake."""
+        run = f"{STAGING}/{secrets.token_hex(16)}"
+        (self.path / run).mkdir()
+        return run
+
+    def commit(self, manifest: Manifest) -> None:
+        """Make this the lake: all of it once the manifest is written, nothing before.
+
+        Args:
+            manifest: with the moves of the staged files and the removals as pending.
+
+        Raises:
+            OSError: it can't be written. If it was after the commit, the next writer completes it.
+        """
+        self._write(manifest)
+        self.recover()
+
+    def recover(self) -> None:
+        """Complete the last commit."""
+        if self.manifest is None or self.manifest.pending is None:
+            return
+        pending = self.manifest.pending
+        self._remove(pending.removals)
+        self._move(pending)
+        self._write(replace(self.manifest, pending=None))
+
+    def _write(self, manifest: Manifest) -> None:
+        replace_file(self.path / HIDDEN / NAME, manifest.dump())
+        self.manifest = manifest
+
+    def _remove(self, files: Iterable[str]) -> None:
+        """Remove files for good: a reader must not find them beside those that replace them."""
+        folders = set()
+        for name in files:
+            path = self.path / name
+            path.unlink(missing_ok=True)
+            folders.add(path.parent)
+        for folder in sorted(folders):
+            if folder.exists():
+                sync_directory(folder)
+
+    def _move(self, pending: Pending) -> None:
+        """Give staged files their names; those that are gone have theirs."""
+        folders = set()
+        for staged, name in pending.moves:
+            path = self.path / name
+            if not path.parent.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                folders |= {path.parent.parent, self.path}
+            folders.add(path.parent)
+            if not path.exists():
+                os.rename(self.path / staged, path)
+        for folder in sorted(folders):
+            sync_directory(folder)
+
+    def clean_up(self) -> None:
+        """Remove staged files that no commit needs, and empty partitions.
+
+        What is still being written by a task that nobody waits for is left to the next writer.
+        """
+        if self.manifest is not None and self.manifest.pending is not None:
+            return
+        for run in (self.path / STAGING).iterdir():
+            if _RUN_NAME.fullmatch(run.name):
+                shutil.rmtree(run, ignore_errors=True)
+        for folder in sorted(self.path.glob("date=*/**/"), reverse=True):
+            with suppress(OSError):
+                folder.rmdir()  # only what is empty

@@ -1,0 +1,215 @@
+"""The rows of a part of captures to staged Parquet files, which are in the lake once they are committed."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from msmqwire.capture.record import NO_TIME
+from msmqwire.durable import sync_directory
+from msmqwire.errors import CaptureError
+from msmqwire.tables import Condition, arrow_schema
+from msmqwire.tables.columns import BY_NAME
+from msmqwire.tables.exact_parts import ExactPart
+from msmqwire.tables.lake.manifest import Damage, LakeFile
+from msmqwire.tables.lake.mixed_rows import MixedRows, Taken
+from msmqwire.tables.lake.partitions import DAY_NS, PARTITIONS_MAX, By, Partition, folder_of
+from msmqwire.tables.lake.sorted_files import PartitionWriter, StagedFile
+from msmqwire.tables.part_reader import PartReader
+from msmqwire.tables.parts import Part
+
+TIME: Final = pa.timestamp("us", "UTC")
+"""Of the column ``time``: nanoseconds are in ``time_ns``, for Spark reads no other times than these."""
+PENDING_BYTES_MAX: Final = 256 << 20
+"""Bytes of rows that wait to be written into the files of their partitions."""
+CLOSED_AT_ONCE: Final = 16
+"""Files of a part that are synced at the same time."""
+
+
+def lake_schema(columns: Sequence[str], by: By | None = None) -> pa.Schema:
+    """Return the Arrow schema of the files of a lake.
+
+    Args:
+        columns: names of `COLUMNS`.
+        by: how the lake is partitioned; a kind is a key and no column.
+    """
+    fields = []
+    for field in arrow_schema([BY_NAME[name] for name in columns if not (name == by == "kind")]):
+        fields.append(field.with_type(TIME) if field.name == "time" else field)
+        if field.name == "time":
+            meaning = {"comment": "The same in nanoseconds since 1970-01-01 UTC.", "group": "where"}
+            fields.append(pa.field("time_ns", pa.int64(), metadata=meaning))
+    return pa.schema(fields)
+
+
+@dataclass(frozen=True, slots=True)
+class PartFiles:
+    """What was written for a part.
+
+    Attributes:
+        files: as the manifest will name them.
+        staged: where each of them is until then, below the lake.
+        damages: the captures that could not be read to their ends.
+        not_read: how many frames were not read though packets may be in them, by reason.
+    """
+
+    files: tuple[LakeFile, ...]
+    staged: tuple[str, ...]
+    damages: tuple[Damage, ...]
+    not_read: dict[str, int]
+
+
+@dataclass(frozen=True)
+class PartWriter:
+    """Writes the rows of parts.
+
+    Attributes:
+        lake: the folder of the lake.
+        run: the folder of the staged files, below that of the lake.
+        reader: of the packets.
+        columns: names of `COLUMNS`.
+        where: conditions that all rows meet.
+        by: the second key of partitions; None for none.
+    """
+
+    lake: str
+    run: str
+    reader: PartReader
+    columns: tuple[str, ...]
+    where: tuple[Condition, ...] = ()
+    by: By | None = None
+
+    def write(self, part: Part | ExactPart) -> PartFiles:
+        """Write the rows of a part. Each attempt has files of its own.
+
+        Raises:
+            OSError: a file can't be read or written.
+        """
+        errors, not_read = list[CaptureError](), Counter[str]()
+        files = _PartitionFiles(self)
+        decoded = dict.fromkeys([*self.columns, "time", *([self.by] if self.by else [])])
+        try:
+            for batch in self.reader.batches(
+                part, list(decoded), self.where, errors=errors, not_read=not_read
+            ):
+                files.add(batch)
+            written, staged = files.finish()
+        except BaseException:
+            files.discard()
+            raise
+        damages = tuple(Damage(error.file, error.offset, error.why, error.cut) for error in errors)
+        return PartFiles(written, staged, damages, dict(not_read))
+
+
+class _PartitionFiles:
+    """The files of one attempt to write a part."""
+
+    def __init__(self, writer: PartWriter) -> None:
+        self._writer = writer
+        # Meanings of columns are a third of a small file; `read_lake` knows them.
+        self._schema = pa.schema(
+            [field.remove_metadata() for field in lake_schema(writer.columns, writer.by)]
+        )
+        self._token = secrets.token_hex(16)
+        self._numbers: dict[Partition, int] = {}
+        self._partitions: list[PartitionWriter] = []
+        self._files: list[StagedFile] = []
+        self._mixed = MixedRows()
+
+    def _open(self, partition: Partition, uncompressed: Collection[str]) -> StagedFile:
+        """Begin a file of a partition; some columns have no values in it."""
+        number = len(self._files)
+        keys = partition.keys(self._writer.by)
+        path = f"{folder_of(keys)}/part-{self._token}-{number}.parquet"
+        staged = Path(self._writer.lake, self._staged(number))
+        entry = LakeFile(path, 0, 0, keys, None, None)
+        self._files.append(StagedFile(staged, entry, self._schema, uncompressed))
+        return self._files[-1]
+
+    def _staged(self, number: int) -> str:
+        return f"{self._writer.run}/{self._token}-{number}.staged"
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        times = batch.column("time").view(pa.int64()).fill_null(NO_TIME).to_numpy()
+        rows = _as_written(batch, self._schema)
+        numbers = self._partitions_of(batch, times)
+        if np.all(numbers == numbers[0]):
+            self._partitions[numbers[0]].add(pa.Table.from_batches([rows]), rows.nbytes, times)
+        else:
+            self._write_mixed(self._mixed.add(rows, times, numbers))
+        if sum(writer.pending_bytes for writer in self._partitions) > PENDING_BYTES_MAX:
+            for writer in self._partitions:
+                writer.flush()
+
+    def _partitions_of(self, batch: pa.RecordBatch, times: Any) -> Any:
+        """The number of the partition of each row."""
+        days, values = times // DAY_NS, [None]
+        codes = np.zeros(len(times), np.int64)
+        if self._writer.by is not None:
+            encoded = batch.column(self._writer.by).dictionary_encode(null_encoding="encode")
+            values, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
+        elif days.min() == days.max():
+            return np.full(len(times), self._number_of(int(days[0]), None))
+        different, day_codes = np.unique(days, return_inverse=True)
+        pairs, rows = np.unique(day_codes * len(values) + codes, return_inverse=True)
+        numbers = [
+            self._number_of(int(different[pair // len(values)]), values[pair % len(values)])
+            for pair in pairs.tolist()
+        ]
+        return np.array(numbers)[rows]
+
+    def _number_of(self, day: int, value: str | None) -> int:
+        partition = Partition(None if day == NO_TIME // DAY_NS else day, value)
+        if partition not in self._numbers and len(self._partitions) >= PARTITIONS_MAX:
+            partition = partition.overflow(self._writer.by)
+        if partition not in self._numbers:
+            self._numbers[partition] = len(self._partitions)
+            self._partitions.append(PartitionWriter(partial(self._open, partition)))
+        return self._numbers[partition]
+
+    def _write_mixed(self, taken: Iterable[Taken], *, is_end: bool = False) -> None:
+        for number, rows, size, times in taken:
+            self._partitions[number].add(rows, size, times)
+            # They may be a small part of what is kept in memory for them.
+            self._partitions[number].flush_in_order(is_end=is_end)
+
+    def finish(self) -> tuple[tuple[LakeFile, ...], tuple[str, ...]]:
+        """Write what is left; return the files, on disk now, and their staged paths."""
+        self._write_mixed(self._mixed.take(), is_end=True)
+        for writer in self._partitions:
+            writer.flush(is_end=True)
+        # Each waits for the disk, which completes several at once.
+        with ThreadPoolExecutor(CLOSED_AT_ONCE) as pool:
+            list(pool.map(StagedFile.close, self._files))
+        sync_directory(Path(self._writer.lake, self._writer.run))
+        staged = tuple(self._staged(number) for number in range(len(self._files)))
+        return tuple(file.entry for file in self._files), staged
+
+    def discard(self) -> None:
+        """Remove the files."""
+        for file in self._files:
+            file.discard()
+
+
+def _as_written(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows with the columns of a lake."""
+    arrays = []
+    for field in schema:
+        if field.name == "time":
+            arrays.append(pc.cast(batch.column("time"), field.type, safe=False))
+        elif field.name == "time_ns":
+            arrays.append(batch.column("time").view(field.type))
+        else:
+            arrays.append(batch.column(field.name))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
