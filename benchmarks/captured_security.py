@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
 import msmqwire
-from msmqwire.dissection import message_security
-from msmqwire.dissection.message_security import Examiner
+from msmqwire.analysis.dissection import message_security
+from msmqwire.analysis.dissection.message_security import Examiner
 from msmqwire.schema import Record
 from msmqwire.tables import COLUMNS
 from msmqwire.tables.columns import EXAMINED

@@ -30,9 +30,9 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.hostile_captures import CASES, CLEAN, Case  # noqa: E402
 from benchmarks.readers import resident  # noqa: E402
+from msmqwire.analysis.dissection.tracker import CONNECTIONS_MAX, HELD_MAX  # noqa: E402
 from msmqwire.capture.fragments import FRAGMENT_BYTES_MAX  # noqa: E402
 from msmqwire.capture.tcp import BUFFERED_TOTAL_MAX  # noqa: E402
-from msmqwire.dissection.tracker import CONNECTIONS_MAX, HELD_MAX  # noqa: E402
 
 RATE_MIN: Final = 100_000
 """Frames a second that no traffic may bring it below."""
@@ -51,7 +51,7 @@ def read(path: Path, *, reasons: bool = False) -> dict[str, int]:
     """Read a capture to the end; return what was counted, with `reasons` what was given up as well."""
     import pyarrow.compute as pc
 
-    from msmqwire.dissection import dissect
+    from msmqwire.analysis.dissection import dissect
     from msmqwire.tables import record_batches
     from msmqwire.tables.columns import USUAL
 

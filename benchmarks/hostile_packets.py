@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import msmqwire
 from benchmarks.captures import Sessions
 from benchmarks.messages import KIB, Template, template
+from msmqwire.analysis.dissection.message_security import SENDERS_MAX
 from msmqwire.crypto.certificates import ders_of_pem
-from msmqwire.dissection.message_security import SENDERS_MAX
 from msmqwire.errors import MalformedPacket
 
 SEED: Final = 1801

@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from msmqwire.diagrams import Ladder, Table, ladder, table
-    from msmqwire.dissection import Dissection, Item, dissect
+    from msmqwire.analysis.diagrams import Ladder, Table, ladder, table
+    from msmqwire.analysis.dissection import Dissection, Item, dissect
+    from msmqwire.analysis.lint import lint
     from msmqwire.errors import (
         CaptureError,
         EndUnknown,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         TransactionAborted,
         Unreachable,
     )
-    from msmqwire.lint import lint
     from msmqwire.packets import build, from_json, parse, to_json
     from msmqwire.qm.client import ReceivedMessage, Signer, attach, connect, load_signer
     from msmqwire.tables import read_capture
@@ -107,7 +107,7 @@ _PART_OF: Final = {name: part for part, names in _PARTS.items() for name in name
 def __getattr__(name: str) -> Any:
     """Import parts on first use, so that `import msmqwire` and the command line start fast."""
     if name == "lint":
-        return import_module("msmqwire.lint")  # the package can be called
+        return import_module("msmqwire.analysis.lint")  # the package can be called
     if name not in _PART_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from msmqwire.extras import importing

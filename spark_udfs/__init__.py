@@ -27,7 +27,7 @@ from spark_udfs.java import NoJava, starts_no_jvm, use_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from msmqwire.dissection.message_security import FileContent
+    from msmqwire.analysis.dissection.message_security import FileContent
     from spark_udfs.fates import fate, fate_summary
     from spark_udfs.frames import frame
     from spark_udfs.lakes import lake, read_lake

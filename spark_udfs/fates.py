@@ -1,4 +1,4 @@
-"""The fate of messages in captures of any size, by the stages of `msmqwire.fate` in tasks.
+"""The fate of messages in captures of any size, by the stages of `msmqwire.analysis.fate` in tasks.
 
 Rows are shuffled three times and sorted within their partitions, so that no task holds more than one
 connection, one sequence or one message at a time:
@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msmqwire.analysis.fate import BODY_LIMIT, COLUMNS, KINDS
+from msmqwire.analysis.fate.connections import Connection, is_start, where_of
+from msmqwire.analysis.fate.messages import Namesakes
+from msmqwire.analysis.fate.numbers import Numbers
+from msmqwire.analysis.fate.observations import Observation
+from msmqwire.analysis.fate.rows import Row, rows
+from msmqwire.analysis.fate.sighting_rows import SIGHTING_SCHEMA, sighting_of, sighting_row
+from msmqwire.analysis.fate.summaries import QueueSums
+from msmqwire.analysis.fate.tables import FATE_SCHEMA, SUMMARY_SCHEMA, fate_row, summary_row, summed_of
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.errors import CaptureError
-from msmqwire.fate import BODY_LIMIT, COLUMNS, KINDS
-from msmqwire.fate.connections import Connection, is_start, where_of
-from msmqwire.fate.messages import Namesakes
-from msmqwire.fate.numbers import Numbers
-from msmqwire.fate.observations import Observation
-from msmqwire.fate.rows import Row, rows
-from msmqwire.fate.sighting_rows import SIGHTING_SCHEMA, sighting_of, sighting_row
-from msmqwire.fate.summaries import QueueSums
-from msmqwire.fate.tables import FATE_SCHEMA, SUMMARY_SCHEMA, fate_row, summary_row, summed_of
 from msmqwire.tables import CaptureWarning, arrow_schema
 from msmqwire.tables.columns import BY_NAME, INT64
 from msmqwire.tables.exact_parts import ExactPart
@@ -68,7 +68,7 @@ def fate(
     partitions: int | None = None,
     storage_options: StorageOptions = NO_OPTIONS,
 ) -> DataFrame:
-    """Return what became of each message in captures, a row each: `msmqwire.fate.fates` by tasks.
+    """Return what became of each message in captures, a row each: `msmqwire.analysis.fate.fates` by tasks.
 
     The captures are read once before it returns, for exact parts. A truncated or damaged file is told by a
     warning in the log of a task; its messages up to there are in the result.
@@ -83,7 +83,7 @@ def fate(
         storage_options: as for `msmqwire.dissect`.
 
     Returns:
-        The columns of `msmqwire.fate.tables.FATE_SCHEMA`, and ``position``: by it the rows are in the order
+        The columns of `msmqwire.analysis.fate.tables.FATE_SCHEMA`, and ``position``: by it the rows are in the order
         in which messages are seen first.
 
     Raises:
@@ -117,14 +117,14 @@ def fate(
 
 
 def fate_summary(fates: DataFrame, *, partitions: int | None = None) -> DataFrame:
-    """Return the rows of `fate` summed up by destination queue: `msmqwire.fate.summary` by tasks.
+    """Return the rows of `fate` summed up by destination queue: `msmqwire.analysis.fate.summary` by tasks.
 
     Args:
         fates: rows of `fate`, all or some of them.
         partitions: of the shuffle; by default as configured in the session.
 
     Returns:
-        The columns of `msmqwire.fate.tables.SUMMARY_SCHEMA`; the task of a queue holds its latencies.
+        The columns of `msmqwire.analysis.fate.tables.SUMMARY_SCHEMA`; the task of a queue holds its latencies.
     """
     return _staged(fates, ("destination",), ("position",), _summary_stage, SUMMARY_SCHEMA, partitions)
 

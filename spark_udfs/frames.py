@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from msmqwire.analysis.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.errors import InvalidArgument
 from msmqwire.ncp.readings import PROPOSED
 from msmqwire.ncp.readings import Readings as NcpReadings

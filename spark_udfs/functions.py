@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent, contents_of
+from msmqwire.analysis.lint import lint
 from msmqwire.bodies import inspect_body, plain, whole_text
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent, contents_of
 from msmqwire.errors import InvalidName
-from msmqwire.lint import lint
 from msmqwire.names import FormatName, parse_format_name
 from msmqwire.packets import Protocol
 from msmqwire.ping import PING
@@ -36,7 +36,7 @@ PING_COLUMNS: Final[tuple[Column, ...]] = (
 )
 """The fields of the struct that ``msmq_ping`` returns."""
 FINDING: Final = pa.struct({"id": TEXT, "severity": TEXT, "path": TEXT, "offset": INT64, "message": TEXT})
-"""A finding, as `msmqwire.lint.Finding`."""
+"""A finding, as `msmqwire.analysis.lint.Finding`."""
 BODY: Final = pa.struct(
     {
         "format": TEXT,

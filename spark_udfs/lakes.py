@@ -14,9 +14,9 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msmqwire.analysis.dissection.message_security import FileContent
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.dissection.message_security import FileContent
 from msmqwire.errors import LakeError
 from msmqwire.ncp.readings import PROPOSED
 from msmqwire.ncp.readings import Readings as NcpReadings

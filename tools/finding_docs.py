@@ -17,7 +17,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from msmqwire.lint import Check, checks  # noqa: E402
+from msmqwire.analysis.lint import Check, checks  # noqa: E402
 from tools.finding_texts import MEASURED, RESERVED, TEXTS  # noqa: E402
 from tools.generated_pages import write_or_check  # noqa: E402
 

@@ -17,8 +17,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from msmqwire import __version__  # noqa: E402
-from msmqwire.dissection import dissect  # noqa: E402
-from msmqwire.report import write_report  # noqa: E402
+from msmqwire.analysis.dissection import dissect  # noqa: E402
+from msmqwire.analysis.report import write_report  # noqa: E402
 from tools.browser import has_browser, open_page  # noqa: E402
 
 EXAMPLE: Final = "example.html"

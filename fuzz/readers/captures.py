@@ -11,10 +11,10 @@ from typing import Final
 from fuzz.readers.frames import PAYLOAD_MAX, capture_of, script_of, step
 from fuzz.readers.inputs import EXAMPLES, payloads
 from fuzz.readers.registry import target
+from msmqwire.analysis.dissection import dissect
 from msmqwire.capture import Record, links, open_records
 from msmqwire.capture.ip import IpDecoder
 from msmqwire.capture.source import GZIP_MAGIC, ZSTD_MAGIC
-from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
 
 CAPTURES = ("session.pcap", "hostile.pcapng", "remote_read.pcap", "protected.pcap")

@@ -19,10 +19,10 @@ from fuzz.readers.captures import files, named, scripts
 from fuzz.readers.frames import capture_of
 from fuzz.readers.guarded import guarded_arrays
 from fuzz.readers.registry import target
+from msmqwire.analysis.dissection import Dissection, dissect
 from msmqwire.capture import record_index, source
 from msmqwire.capture.record_index import is_splittable, one_per_step, record_positions
 from msmqwire.capture.window import Window
-from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import CaptureError
 from msmqwire.tables import COLUMNS, arrow_schema, record_batches
 from msmqwire.tables.arrow.rows import batches

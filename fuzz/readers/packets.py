@@ -19,12 +19,12 @@ from fuzz.invariants import (
 from fuzz.readers.inputs import payloads, pieces, vectors
 from fuzz.readers.registry import target
 from fuzz.whole_packets import SELF_CONTAINED
+from msmqwire.analysis.lint.packet import lint_packet
 from msmqwire.constants import MessageClass
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import Framer
 from msmqwire.headers.acknowledgements import ACK_LABEL, ORDER_QUEUE_NAME
 from msmqwire.headers.base import PACKET_SIZE_MAX, SIGNATURE_BYTES
-from msmqwire.lint.packet import lint_packet
 from msmqwire.packets import Protocol, build, packet_length, parse, to_json
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules import serialization

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple, TextIO
 
 from click.exceptions import Exit
 
+from msmqwire.analysis.dissection import Dissection, dissect
 from msmqwire.capture.folders import PassedOver, captures_of
 from msmqwire.capture.not_read import NotRead, sentence
 from msmqwire.capture.paths import file_size
@@ -18,7 +19,6 @@ from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, say
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.progress import byte_progress
 from msmqwire.cli.readings import capture_readings_of
-from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import UnsupportedStore
 
 Captures = Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TextIO
 from click import BadParameter
 from click.exceptions import Exit
 
+from msmqwire.analysis.dissection import Dissection, Item
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli import filters, tables
 from msmqwire.cli.capture_input import (
@@ -43,7 +44,6 @@ from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.output import Output, binary, output
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.cli.show import STYLES, hexdump, raw_dump
-from msmqwire.dissection import Dissection, Item
 from msmqwire.errors import InvalidValue, UnsupportedStore
 from msmqwire.names.printable import counted, safe
 from msmqwire.schema import Record

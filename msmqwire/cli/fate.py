@@ -29,7 +29,7 @@ from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import counted, safe
 
 if TYPE_CHECKING:
-    from msmqwire.fate import MessageFate, QueueSummary
+    from msmqwire.analysis.fate import MessageFate, QueueSummary
 
     Test = Callable[[MessageFate], bool]
 
@@ -102,7 +102,7 @@ def command(
         with opened(
             sources, port or [], lint=False, record_size_max=record_size_max, storage_options=storage_options
         ) as dissection:
-            from msmqwire.fate import BATCH_ROWS, BODY_LIMIT, COLUMNS, KINDS, fates_of
+            from msmqwire.analysis.fate import BATCH_ROWS, BODY_LIMIT, COLUMNS, KINDS, fates_of
             from msmqwire.tables import record_batches
 
             if not as_json:
@@ -157,7 +157,7 @@ def _matches(text: str | None, patterns: list[str]) -> bool:
 
 def _show(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool, events: bool) -> None:
     """Print messages, each as it is known."""
-    from msmqwire.fate.tables import fate_json, time_text
+    from msmqwire.analysis.fate.tables import fate_json, time_text
 
     count = 0
     for fate in fates:
@@ -181,7 +181,7 @@ def _show(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool, events: b
 
 
 def _show_events(fate: MessageFate, out: TextIO) -> None:
-    from msmqwire.fate.tables import time_text
+    from msmqwire.analysis.fate.tables import time_text
 
     for event in fate.events:
         place = f"frame {'-' if event.frame is None else event.frame}"
@@ -209,8 +209,8 @@ def _show_attempts(failed: Sequence[FailedAttempts], left_out: int, out: TextIO,
 
 def _show_summary(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool) -> None:
     """Print the sums of each queue."""
-    from msmqwire.fate import summary
-    from msmqwire.fate.tables import summary_json
+    from msmqwire.analysis.fate import summary
+    from msmqwire.analysis.fate.tables import summary_json
 
     for one in summary(fates):
         if as_json:

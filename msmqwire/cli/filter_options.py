@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TextIO, TypeVar
 
+from msmqwire.analysis.dissection import Item
+from msmqwire.analysis.dissection.kinds import KINDS
+from msmqwire.analysis.lint.finding import SEVERITIES
 from msmqwire.cli import filters
 from msmqwire.cli.errors import usage
 from msmqwire.cli.options import Option
-from msmqwire.dissection import Item
-from msmqwire.dissection.kinds import KINDS
-from msmqwire.lint.finding import SEVERITIES
 from msmqwire.names.printable import counted
 
 if TYPE_CHECKING:

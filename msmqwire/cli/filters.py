@@ -9,13 +9,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from msmqwire.dissection import Item
-from msmqwire.dissection.kinds import kind_named
-from msmqwire.dissection.summaries import queue_text
-from msmqwire.dissection.times import parse_time
+from msmqwire.analysis.dissection import Item
+from msmqwire.analysis.dissection.kinds import kind_named
+from msmqwire.analysis.dissection.summaries import queue_text
+from msmqwire.analysis.dissection.times import parse_time
+from msmqwire.analysis.lint import checks
+from msmqwire.analysis.lint.finding import SEVERITIES
 from msmqwire.errors import InvalidArgument
-from msmqwire.lint import checks
-from msmqwire.lint.finding import SEVERITIES
 from msmqwire.names.addresses import captured_address
 from msmqwire.names.grammar import PORT_MAX
 from msmqwire.names.nearest import unknown_name

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from msmqwire.analysis.dissection import Item
+from msmqwire.analysis.dissection.summaries import summary_with_body
 from msmqwire.cli.common import dumps
-from msmqwire.dissection import Item
-from msmqwire.dissection.summaries import summary_with_body
 from msmqwire.names.printable import cut, format_endpoint, safe
 
 TITLES: Final = ("time", "frames", "st", "from", "to", "packet", "size", "find", "about")

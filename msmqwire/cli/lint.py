@@ -11,6 +11,15 @@ from typing import Annotated, Any, Final, TextIO
 from click import BadParameter
 from click.exceptions import Exit
 
+from msmqwire.analysis.dissection import Item
+from msmqwire.analysis.lint import (
+    BREACHES,
+    Finding,
+    lint_malformed,
+    lint_malformed_srmp,
+    lint_packet,
+    lint_srmp,
+)
 from msmqwire.capture import is_capture
 from msmqwire.capture.paths import expand, local_path, open_file
 from msmqwire.capture.record import RECORD_SIZE_MAX
@@ -32,9 +41,7 @@ from msmqwire.cli.filter_options import Port
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
 from msmqwire.cli.readings import CaptureReading
-from msmqwire.dissection import Item
 from msmqwire.errors import LocatedError, MalformedPacket, UnsupportedStore
-from msmqwire.lint import BREACHES, Finding, lint_malformed, lint_malformed_srmp, lint_packet, lint_srmp
 from msmqwire.names.printable import counted, safe
 from msmqwire.packets import parse
 from msmqwire.srmp.message import parse_message

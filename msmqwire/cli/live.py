@@ -13,12 +13,12 @@ from typing import Annotated, Any, Final, TextIO
 
 from click import BadParameter
 
+from msmqwire.analysis.dissection import Dissection, Item
 from msmqwire.capture.followed import FollowedFile
 from msmqwire.capture.live import CaptureFailed, LiveCapture, StoppableInput
 from msmqwire.capture.stores import is_url
 from msmqwire.cli.common import EX_NOINPUT, NoInput, say, standard_input
 from msmqwire.cli.options import Option
-from msmqwire.dissection import Dissection, Item
 from msmqwire.names.printable import counted
 
 Interface = Annotated[

@@ -13,6 +13,14 @@ from typing import Annotated, Any, BinaryIO, cast
 from click import BadParameter
 from click.exceptions import Exit
 
+from msmqwire.analysis.dissection import Dissection, Item
+from msmqwire.analysis.dissection.excerpt import (
+    Found,
+    FrameSet,
+    TooManyConnections,
+    find,
+    frames_of_connections,
+)
 from msmqwire.capture import Record, open_records
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import StorageOptions
@@ -47,8 +55,6 @@ from msmqwire.cli.filter_options import (
 from msmqwire.cli.options import Option
 from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.cli.readings import CaptureReading
-from msmqwire.dissection import Dissection, Item
-from msmqwire.dissection.excerpt import Found, FrameSet, TooManyConnections, find, frames_of_connections
 from msmqwire.durable import new_content
 from msmqwire.errors import CaptureError, InvalidValue, UnsupportedStore
 from msmqwire.names.printable import counted

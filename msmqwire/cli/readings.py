@@ -41,7 +41,7 @@ def readings_of(texts: Iterable[str] | None) -> Readings:
 
 def capture_readings_of(texts: Iterable[str] | None) -> tuple[Readings, NcpReadings]:
     """Return the readings of message security and of NCP with these switches. Raises BadParameter."""
-    from msmqwire.dissection import readings as dissection_readings
+    from msmqwire.analysis.dissection import readings as dissection_readings
 
     with usage("--reading"):
         return dissection_readings.readings_of(named_values(texts))

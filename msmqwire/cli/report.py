@@ -8,6 +8,8 @@ from typing import Annotated
 from click.exceptions import Exit
 
 from msmqwire import __version__
+from msmqwire.analysis.report import Limits, write_report
+from msmqwire.analysis.report.limits import DETAILS_DEFAULT, PACKETS_DEFAULT
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli.capture_input import (
     Captures,
@@ -28,8 +30,6 @@ from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import CaptureError, InvalidValue, UnsupportedStore
 from msmqwire.names.printable import counted
-from msmqwire.report import Limits, write_report
-from msmqwire.report.limits import DETAILS_DEFAULT, PACKETS_DEFAULT
 
 
 def command(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from msmqwire.analysis.dissection.item import PGM_KIND, SRMP_KIND
 from msmqwire.bodies import Body
-from msmqwire.dissection.item import PGM_KIND, SRMP_KIND
 from msmqwire.names.printable import counted, cut, safe
 from msmqwire.schema import Record
 from msmqwire.schema.field_text import field_text

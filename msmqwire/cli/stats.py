@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TextIO
 
+from msmqwire.analysis.report.statistics import Statistics
 from msmqwire.capture.attempts import FailedAttempts
 from msmqwire.cli.common import dumps
 from msmqwire.names.printable import counted, cut
-from msmqwire.report.statistics import Statistics
 
 ROWS_MAX: Final = 20
 """Rows of a table for people; in JSON are all."""

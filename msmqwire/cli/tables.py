@@ -7,12 +7,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from msmqwire.analysis.dissection import Dissection
 from msmqwire.capture.paths import is_folder
 from msmqwire.capture.store_errors import store_errors, translated
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url, open_store
 from msmqwire.cli.common import dumps
 from msmqwire.cli.filter_options import Wanted
-from msmqwire.dissection import Dissection
 
 
 def write(

@@ -11,12 +11,12 @@ from msmqwire.extras import importing
 with importing():
     import pyarrow as pa
 
+from msmqwire.analysis.dissection import Dissection, Source, dissect
+from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.capture.not_read import warn_of
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.dissection import Dissection, Source, dissect
-from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.errors import CaptureWarning, InvalidArgument
 from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import counted

@@ -309,7 +309,7 @@ BY_NAME: Final = {column.name: column for column in COLUMNS}
 SEE: Final = "docs/columns.md lists all"
 """Where all columns are listed."""
 EXAMINED: Final = frozenset({"signature_status", "decrypted"})
-"""The columns that say what `msmqwire.dissection.message_security` finds out."""
+"""The columns that say what `msmqwire.analysis.dissection.message_security` finds out."""
 OF_BODY: Final = frozenset({"body", "body_size"})
 """The columns that are about the body in clear, where it was decrypted."""
 

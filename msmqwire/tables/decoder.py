@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from msmqwire.analysis.dissection import Dissection, Item
 from msmqwire.capture import Record
 from msmqwire.capture.fragments import Fragments
 from msmqwire.capture.record import ReportDamage
-from msmqwire.dissection import Dissection, Item
 from msmqwire.errors import CaptureError
 from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.compiled import state as entry

@@ -18,10 +18,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msmqwire.analysis.dissection import Dissection, dissect
 from msmqwire.capture.record_index import record_positions
 from msmqwire.capture.splits import divide
 from msmqwire.capture.window import Window
-from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import CaptureError
 from msmqwire.ncp.readings import PROPOSED
 from msmqwire.ncp.readings import Readings as NcpReadings

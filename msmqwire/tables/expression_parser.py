@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import pyarrow as pa
 
-from msmqwire.dissection.times import parse_time
+from msmqwire.analysis.dissection.times import parse_time
 from msmqwire.errors import InvalidArgument
 from msmqwire.tables.columns import BINARY, BOOL, BY_NAME, TEXT, TEXTS, Column, unknown_column
 from msmqwire.tables.expression import (

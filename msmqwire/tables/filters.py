@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.dissection import Item
+from msmqwire.analysis.dissection import Item
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.nearest import unknown_name
 from msmqwire.tables.arrow.rows import value_of

@@ -9,7 +9,7 @@ from typing import Any, Final, cast, get_args
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
+from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse
 from msmqwire.schema import Record

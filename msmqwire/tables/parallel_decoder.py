@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from msmqwire.dissection import Dissection
+from msmqwire.analysis.dissection import Dissection
 from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.column_workers import ColumnWorkers, Room, ScannedBlock
 from msmqwire.tables.compiled import state as entry

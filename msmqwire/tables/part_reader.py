@@ -11,10 +11,10 @@ from typing import BinaryIO, Final, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msmqwire.analysis.dissection import dissect
+from msmqwire.analysis.dissection.message_security import Examiner
 from msmqwire.capture.window import Window
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.dissection import dissect
-from msmqwire.dissection.message_security import Examiner
 from msmqwire.errors import CaptureError
 from msmqwire.ncp.readings import PROPOSED
 from msmqwire.ncp.readings import Readings as NcpReadings

@@ -16,11 +16,11 @@ from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 import numpy as np
 
+from msmqwire.analysis.dissection import Dissection
 from msmqwire.capture import Datagram, Record, pcap, pcapng
 from msmqwire.capture.source import Buffer
 from msmqwire.capture.tcp import SWEEP_NS
 from msmqwire.capture.window import Window
-from msmqwire.dissection import Dissection
 from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.compiled.flow_table import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from msmqwire.dissection import Dissection
+from msmqwire.analysis.dissection import Dissection
 from msmqwire.tables.arrow.rows import batches
 from msmqwire.tables.columns import Column, arrow_schema
 from msmqwire.tables.compiled.engine import slow_reading

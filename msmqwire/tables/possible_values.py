@@ -16,11 +16,11 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msmqwire.analysis.dissection import kinds
+from msmqwire.analysis.dissection.message_security import SignatureStatus
 from msmqwire.bodies import FORMATS
 from msmqwire.capture.ip import Transport
 from msmqwire.constants import MessageClass, class_name
-from msmqwire.dissection import kinds
-from msmqwire.dissection.message_security import SignatureStatus
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.addresses import captured_address
 from msmqwire.names.nearest import unknown_name

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from msmqwire.analysis.dissection import Dissection, state_pickle
 from msmqwire.capture import pcap, pcapng
 from msmqwire.capture.source import Buffer
 from msmqwire.capture.splits import is_splittable
 from msmqwire.capture.window import Window
-from msmqwire.dissection import Dissection, state_pickle
 from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.decoder import Decoder

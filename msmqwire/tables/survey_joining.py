@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from msmqwire.analysis.dissection import Dissection
+from msmqwire.analysis.dissection.tracker import HELD_MAX
 from msmqwire.capture import pcapng
 from msmqwire.capture.source import Buffer
 from msmqwire.capture.tcp import BUFFERED_TOTAL_MAX
 from msmqwire.capture.tunnels import encapsulation_of, frame_in_tunnel
 from msmqwire.capture.window import Window
-from msmqwire.dissection import Dissection
-from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.errors import CaptureError
 from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.compiled.flow_table import KEY_FIELDS, find

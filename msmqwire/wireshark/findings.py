@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from msmqwire.headers.multiqueue import MULTI_QUEUE_FORMAT_HEADER
-from msmqwire.lint import Check
-from msmqwire.lint.attacks import (
+from msmqwire.analysis.lint import Check
+from msmqwire.analysis.lint.attacks import (
     BLAMED,
     ELEMENT_COUNT,
     HEADER_ID,
@@ -16,8 +15,9 @@ from msmqwire.lint.attacks import (
     PACKET_SIZE,
     UNKNOWN_PT,
 )
-from msmqwire.lint.parts import DATA_PAST_PACKET
-from msmqwire.lint.registry import REGISTER
+from msmqwire.analysis.lint.parts import DATA_PAST_PACKET
+from msmqwire.analysis.lint.registry import REGISTER
+from msmqwire.headers.multiqueue import MULTI_QUEUE_FORMAT_HEADER
 from msmqwire.packets import (
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,

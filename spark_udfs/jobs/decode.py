@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from msmqwire.dissection.message_security import Examiner, contents_of
+from msmqwire.analysis.dissection.message_security import Examiner, contents_of
 from spark_udfs.jobs import common
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from msmqwire.dissection import Item
+from msmqwire.analysis.dissection import Item
 from msmqwire.tables.arrow.rows import value_of
 from msmqwire.tables.columns import BY_NAME, INT64, TEXT, arrow_schema
 from spark_udfs.jobs import common

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from msmqwire.analysis.dissection.tracker import CONNECTIONS_MAX
 from msmqwire.capture import Datagram, Reassembler
 from msmqwire.capture.ip import FIN, RST, SYN, FlowKey
 from msmqwire.capture.record import NO_TIME
-from msmqwire.dissection.tracker import CONNECTIONS_MAX
 from msmqwire.framing import begins_packet
 from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.packets import packet_length, well_formed

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from msmqwire.analysis.dissection import Tracker
 from msmqwire.capture import Datagram
-from msmqwire.dissection import Tracker
 from msmqwire.ncp.readings import PROPOSED
 from msmqwire.ncp.readings import Readings as NcpReadings
 from msmqwire.tables.arrow.batch import BatchMaker

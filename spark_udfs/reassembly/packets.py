@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
+from msmqwire.analysis.dissection import Item, Tracker, check_ports
+from msmqwire.analysis.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.dissection import Item, Tracker, check_ports
-from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import counted
 from msmqwire.ncp.readings import PROPOSED

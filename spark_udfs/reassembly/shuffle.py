@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from msmqwire.analysis.dissection.pgm_items import PGM_PORTS
 from msmqwire.capture.not_read import NotRead, listed
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
-from msmqwire.dissection.pgm_items import PGM_PORTS
 from msmqwire.ncp.headers import NCP_PORT
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
 from spark_udfs.reassembly.boundary_search import (

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, cast
 
+from msmqwire.analysis.dissection.message_security import Examiner, contents_of
+from msmqwire.analysis.dissection.readings import readings_of
 from msmqwire.capture.paths import capture_files, local_path
 from msmqwire.capture.splits import whole_file
 from msmqwire.capture.stores import StorageOptions, is_url
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.dissection.message_security import Examiner, contents_of
-from msmqwire.dissection.readings import readings_of
 from msmqwire.errors import InvalidArgument, InvalidValue, MsmqError, UnsupportedStore
 from msmqwire.names.nearest import unknown_name
 from msmqwire.ncp.readings import PROPOSED

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from msmqwire.analysis.dissection import MSMQ_PORT, Item, Tracker
 from msmqwire.capture import Datagram, End, Gap
 from msmqwire.capture.ip import ACK, SYN
 from msmqwire.capture.record import NO_TIME, representable, time_or_none
 from msmqwire.capture.tcp import IDLE_NS_MAX
-from msmqwire.dissection import MSMQ_PORT, Item, Tracker
 from msmqwire.schema import Record
 from msmqwire.tables.columns import BOOL, INT32, INT64, TEXT, TIME
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msmqwire.dissection import dissect
+from msmqwire.analysis.dissection import dissect
 from tests.support.paths import EXAMPLES
 from tests.support.tshark import tshark
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from msmqwire.dissection import dissect
+from msmqwire.analysis.dissection import dissect
 from msmqwire.rpc.constants import AuthLevel, AuthType, PduType
 from msmqwire.rpc.pdu import PduFramer, parse_pdu
 from tests.support import captures as c

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 
-from msmqwire.dissection import Item, dissect
+from msmqwire.analysis.dissection import Item, dissect
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.tshark import DISORDERS, followed

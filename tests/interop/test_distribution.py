@@ -88,7 +88,7 @@ def test_every_file_of_the_packages_is_in_the_wheel(checkout: Path, wheel: Path)
     assert {name for name in packed if ".dist-info/" not in name} == expected - {STRAY}
     assert wheel.name.endswith("-py3-none-any.whl")
     assert "msmqwire/py.typed" in packed
-    assert any(name.startswith("msmqwire/report/assets/") for name in packed)
+    assert any(name.startswith("msmqwire/analysis/report/assets/") for name in packed)
     assert any(name.startswith("msmqwire/qm/runtime/console/assets/") for name in packed)
     (licence,) = [name for name in packed if name.endswith("/LICENSE")]
     assert packed[licence] == (ROOT / "LICENSE").read_bytes()

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import msmqwire
+from msmqwire.analysis.dissection import Item, dissect
+from msmqwire.analysis.fate import fates
+from msmqwire.analysis.report import Limits, write_report
 from msmqwire.capture.attempts import CAUSES
-from msmqwire.dissection import Item, dissect
-from msmqwire.fate import fates
-from msmqwire.report import Limits, write_report
 from tests.support.browser import Opened, browser, open_page
 from tests.support.captures import TcpConversation, pcap_bytes
 from tests.support.paths import EXAMPLES, ROOT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msmqwire.dissection import Item, dissect
+from msmqwire.analysis.dissection import Item, dissect
 from msmqwire.pgm import PgmPacket
 from msmqwire.srmp.fields import CONTENT_LENGTH, value_of
 from msmqwire.srmp.http_message import RequestLine

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz import strategies
-from msmqwire.dissection import Item, dissect
+from msmqwire.analysis.dissection import Item, dissect
+from msmqwire.analysis.lint import lint
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import begins_packet, find_header
 from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE
-from msmqwire.lint import lint
 from msmqwire.packets import Protocol, packet_length
 from msmqwire.ping import PING
 from msmqwire.schema import Record

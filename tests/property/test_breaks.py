@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from benchmarks.hostile_packets import LOST
+from msmqwire.analysis.dissection.tracker import HELD_MAX
 from msmqwire.capture.tcp import ACKED_SEGMENTS
-from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.tables.scanning.flow_events import FlowTable
 from tests.support import handmade as h
 from tests.support.attacks import ACK, SYN, pcap, segment
@@ -181,7 +181,7 @@ def test_gaps_of_many_connections_are_given_up_by_age() -> None:
 
 
 def test_connections_that_hold_something_are_evicted_without_the_generic_reader(monkeypatch) -> None:
-    monkeypatch.setattr("msmqwire.dissection.tracker.CONNECTIONS_MAX", 64)
+    monkeypatch.setattr("msmqwire.analysis.dissection.tracker.CONNECTIONS_MAX", 64)
     frames = []
     for client in range(500):
         stream = Stream(client)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msmqwire
+from msmqwire.analysis.dissection.message_security import Examiner, SignatureStatus
 from msmqwire.capture import IpDecoder, open_records
-from msmqwire.dissection.message_security import Examiner, SignatureStatus
 from msmqwire.schema.layout import layout
 from msmqwire.tables import COLUMNS, arrow_schema, read_packets, record_batches
 from msmqwire.tables.arrow.rows import batches

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from fuzz.whole_packets import packet_bytes
-from msmqwire.dissection import dissect
+from msmqwire.analysis.dissection import dissect
 from msmqwire.tables import COLUMNS, record_batches
 from msmqwire.tables.arrow.rows import batches
 from msmqwire.tables.filters import Filter

@@ -11,8 +11,8 @@ import hypothesis.strategies as st
 import pyarrow as pa
 from hypothesis import example, given, settings
 
-from msmqwire.dissection import Item, dissect
-from msmqwire.dissection.rpc_finder import RpcFinder
+from msmqwire.analysis.dissection import Item, dissect
+from msmqwire.analysis.dissection.rpc_finder import RpcFinder
 from msmqwire.rpc.pdu import PduFramer
 from msmqwire.tables import COLUMNS, arrow_schema, read_capture
 from msmqwire.tables.arrow.rows import batches

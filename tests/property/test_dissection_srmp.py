@@ -10,8 +10,8 @@ import hypothesis.strategies as st
 import pyarrow as pa
 from hypothesis import example, given, settings
 
-from msmqwire.dissection import Item, dissect
-from msmqwire.dissection.http_finder import HttpFinder
+from msmqwire.analysis.dissection import Item, dissect
+from msmqwire.analysis.dissection.http_finder import HttpFinder
 from msmqwire.pgm import checksum_is_right
 from msmqwire.tables import COLUMNS, arrow_schema, read_capture
 from msmqwire.tables.arrow.rows import batches

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from msmqwire.dissection import tracker
+from msmqwire.analysis.dissection import tracker
 from tests.support import handmade as h
 from tests.support.attacks import ACK, SYN, pcap, segment
 from tests.support.both_readers import assert_same, columnar

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from msmqwire.analysis.dissection import Dissection, dissect
 from msmqwire.capture.splits import records_with_offsets, whole_file
-from msmqwire.dissection import Dissection, dissect
 from msmqwire.errors import CaptureError
 from msmqwire.tables import COLUMNS, arrow_schema, record_batches
 from msmqwire.tables.exact_parts import ExactPart, exact_parts, plan_exact_parts

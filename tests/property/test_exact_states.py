@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from msmqwire.analysis.dissection import tracker
 from msmqwire.capture.splits import whole_file
-from msmqwire.dissection import tracker
 from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.exact_parts import exact_parts

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmqwire.dissection import dissect
-from msmqwire.fate import EVENTS_MAX, State, connections, fates, numbers, summary
-from msmqwire.fate.connections import Connections
-from msmqwire.fate.messages import NAMESAKES_MAX
-from msmqwire.fate.model import TEXT_MAX, What
-from msmqwire.fate.numbers import Numbers
-from msmqwire.fate.observations import AboutNumber, Numbered, Observation, Where
-from msmqwire.fate.rows import COLUMNS, Row
-from msmqwire.fate.tables import fate_batches
-from msmqwire.report import write_report
+from msmqwire.analysis.dissection import dissect
+from msmqwire.analysis.fate import EVENTS_MAX, State, connections, fates, numbers, summary
+from msmqwire.analysis.fate.connections import Connections
+from msmqwire.analysis.fate.messages import NAMESAKES_MAX
+from msmqwire.analysis.fate.model import TEXT_MAX, What
+from msmqwire.analysis.fate.numbers import Numbers
+from msmqwire.analysis.fate.observations import AboutNumber, Numbered, Observation, Where
+from msmqwire.analysis.fate.rows import COLUMNS, Row
+from msmqwire.analysis.fate.tables import fate_batches
+from msmqwire.analysis.report import write_report
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.fate_captures import (

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmqwire.fate.messages import NAMESAKES_MAX, Namesakes
-from msmqwire.fate.model import NEGATIVE, MessageFate, Missing, State, What
-from msmqwire.fate.observations import Attributes, Observation, Where
-from msmqwire.fate.words import OPEN, is_stuck
+from msmqwire.analysis.fate.messages import NAMESAKES_MAX, Namesakes
+from msmqwire.analysis.fate.model import NEGATIVE, MessageFate, Missing, State, What
+from msmqwire.analysis.fate.observations import Attributes, Observation, Where
+from msmqwire.analysis.fate.words import OPEN, is_stuck
 
 SENDER, RECEIVER, ROUTER = "10.0.0.1", "10.0.0.2", "10.0.0.3"
 KEY = "557358d1-9150-9595-4997-b6e611ea26c6\\1"

@@ -11,9 +11,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from msmqwire.analysis.dissection import Dissection
 from msmqwire.capture.not_read import listed
 from msmqwire.capture.splits import whole_file
-from msmqwire.dissection import Dissection
 from msmqwire.tables.datagrams import DatagramReader
 from msmqwire.tables.exact_parts import exact_parts
 from msmqwire.tables.part_reader import PartReader

@@ -7,8 +7,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msmqwire.analysis.lint import (
+    SEVERITIES,
+    Finding,
+    PingLint,
+    SessionLint,
+    lint,
+    lint_malformed,
+    lint_packet,
+)
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import SEVERITIES, Finding, PingLint, SessionLint, lint, lint_malformed, lint_packet
 from msmqwire.packets import parse
 from msmqwire.schema import Record
 from tests.support.lint_packets import CLEAN, SOURCE, TARGET, make

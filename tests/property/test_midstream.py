@@ -9,10 +9,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from msmqwire.analysis.dissection import tracker
 from msmqwire.capture.direction import FAR, START_WINDOW
 from msmqwire.capture.tcp import START_NS as OPENING_NS
 from msmqwire.capture.tcp import START_SEGMENTS
-from msmqwire.dissection import tracker
 from msmqwire.tables.scanning.flow_events import FlowTable
 from tests.support import captures as c
 from tests.support import handmade as h

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import assume, given
 
-from msmqwire.dissection.finder import ScanResult
+from msmqwire.analysis.dissection.finder import ScanResult
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import parse, well_formed
 from tests.support import handmade as h

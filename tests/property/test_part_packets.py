@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given, settings
 
+from msmqwire.analysis.dissection import Dissection
 from msmqwire.capture.splits import records_with_offsets, whole_file
-from msmqwire.dissection import Dissection
 from msmqwire.errors import CaptureError
 from msmqwire.tables import COLUMNS, arrow_schema, record_batches
 from msmqwire.tables.flow_number import FlowNumbers

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 
 from fuzz.whole_packets import packet_bytes
+from msmqwire.analysis.dissection import Item
 from msmqwire.cli.parse import Kind, protocol_of
-from msmqwire.dissection import Item
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse
 from msmqwire.tables import PACKET_COLUMNS, Column, arrow_schema, read_packets

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 
 from fuzz.whole_packets import packet_bytes
-from msmqwire.dissection.skip_reasons import Why
+from msmqwire.analysis.dissection.skip_reasons import Why
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse
 from msmqwire.tables.arrow.errors import ErrorCells

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msmqwire.analysis.dissection import dissect
 from msmqwire.capture import IpDecoder, open_records
-from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
 from msmqwire.tables import COLUMNS
 from msmqwire.tables.arrow.rows import batches

@@ -15,8 +15,8 @@ import pyarrow as pa
 from hypothesis import given
 
 import msmqwire
+from msmqwire.analysis.dissection import Tracker
 from msmqwire.capture import Datagram, IpDecoder, open_records
-from msmqwire.dissection import Tracker
 from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.arrow.rows import batches as row_batches
 from msmqwire.tables.columns import BY_NAME, COLUMNS, TUNNEL

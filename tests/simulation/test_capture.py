@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from msmqwire.dissection import dissect
+from msmqwire.analysis.dissection import dissect
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.world import World
 

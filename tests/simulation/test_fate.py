@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
+from msmqwire.analysis.fate import MessageFate, State, fates
 from msmqwire.constants import class_name
-from msmqwire.fate import MessageFate, State, fates
 from msmqwire.qm.model.message import ObjectId
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.plan import make_plan

@@ -9,8 +9,8 @@ from unittest import mock
 import pytest
 
 import spark_udfs
-from msmqwire.fate import fates, summary
-from msmqwire.fate.tables import FATE_SCHEMA, SUMMARY_SCHEMA, fate_row, summary_row
+from msmqwire.analysis.fate import fates, summary
+from msmqwire.analysis.fate.tables import FATE_SCHEMA, SUMMARY_SCHEMA, fate_row, summary_row
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.world import World
 from msmqwire.tables.scanning import row_buffer

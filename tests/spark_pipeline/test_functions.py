@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import msmqwire
-from msmqwire.lint import lint
+from msmqwire.analysis.lint import lint
 from msmqwire.tables.columns import GENERIC_GROUPS, USUAL
 from spark_udfs import functions as f
 from tests.support import handmade as h

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msmqwire.dissection import finder as finder_module
-from msmqwire.dissection.finder import ScanResult
-from msmqwire.dissection.skip_reasons import Why
+from msmqwire.analysis.dissection import finder as finder_module
+from msmqwire.analysis.dissection.finder import ScanResult
+from msmqwire.analysis.dissection.skip_reasons import Why
 from msmqwire.schema import Record
 from msmqwire.tables.compiled import finding, pending
 from msmqwire.tables.compiled.breaks import end_packets

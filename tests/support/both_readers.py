@@ -10,7 +10,7 @@ from unittest import mock
 
 import pyarrow as pa
 
-from msmqwire.dissection import Dissection, dissect
+from msmqwire.analysis.dissection import Dissection, dissect
 from msmqwire.tables import COLUMNS, arrow_schema, record_batches
 from msmqwire.tables.arrow.rows import batches
 from msmqwire.tables.scanning import row_buffer

@@ -1,4 +1,4 @@
-"""Captures of sessions with messages by hand, and what `msmqwire.fate` makes of them."""
+"""Captures of sessions with messages by hand, and what `msmqwire.analysis.fate` makes of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from typing import Any
 from uuid import UUID
 
-from msmqwire.fate import MessageFate, fates
+from msmqwire.analysis.fate import MessageFate, fates
 from tests.support import captures as c
 from tests.support import handmade as h
 

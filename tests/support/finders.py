@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from msmqwire.dissection import finder
-from msmqwire.dissection.finder import ScanResult
+from msmqwire.analysis.dissection import finder
+from msmqwire.analysis.dissection.finder import ScanResult
 
 
 class PacketFinder(finder.PacketFinder):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import msmqwire
+from msmqwire.analysis.lint import Finding, checks, lint_packet
 from msmqwire.crypto.certificates import create_self_signed
-from msmqwire.lint import Finding, checks, lint_packet
 from msmqwire.schema import Record
 from tests.support.message_keys import private_key
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 
+from msmqwire.analysis.dissection import dissect
 from msmqwire.capture import IpDecoder, Record, open_records
 from msmqwire.capture.writing import PcapngWriter
-from msmqwire.dissection import dissect
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.world import World
 

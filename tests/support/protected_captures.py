@@ -6,7 +6,7 @@ import io
 from functools import cache
 from typing import Any, Final
 
-from msmqwire.dissection.message_security import FileContent
+from msmqwire.analysis.dissection.message_security import FileContent
 from msmqwire.schema import Record
 from tests.support import captures as c
 from tests.support.paths import EXAMPLES

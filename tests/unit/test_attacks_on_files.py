@@ -17,11 +17,11 @@ import pytest
 import zstandard
 
 import msmqwire
+from msmqwire.analysis.dissection import dissect
 from msmqwire.capture import open_records, source
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.record_index import one_per_step, record_positions
 from msmqwire.capture.window import Window
-from msmqwire.dissection import dissect
 from msmqwire.errors import CaptureError
 from msmqwire.tables import CaptureWarning, record_batches
 from tests.support import attacks

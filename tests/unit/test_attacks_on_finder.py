@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import msmqwire
-from msmqwire import dissection
-from msmqwire.dissection import finder as finder_module
+from msmqwire.analysis import dissection
+from msmqwire.analysis.dissection import finder as finder_module
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import parse, well_formed
 from tests.support import attacks

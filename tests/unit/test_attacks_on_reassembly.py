@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import msmqwire
+from msmqwire.analysis.dissection import dissect
 from msmqwire.capture import IpDecoder, Reassembler, open_records
 from msmqwire.capture.ip import RST
 from msmqwire.capture.segment_buffer import Segment, SegmentBuffer
-from msmqwire.dissection import dissect
 from msmqwire.tables.compiled.flow_table import PACKET_BYTES
 from msmqwire.tables.scanning.flow_events import FlowTable
 from msmqwire.tables.scanning.pending_segments import PendingSegments

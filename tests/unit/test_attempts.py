@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from msmqwire.analysis.dissection import dissect
 from msmqwire.capture import attempts as module
 from msmqwire.capture.attempts import FailedAttempts
-from msmqwire.dissection import dissect
 from msmqwire.tables import decoder, record_batches
 from tests.support import captures as c
 from tests.support import handmade as h

@@ -17,8 +17,8 @@ from uuid import UUID
 
 import pytest
 
+from msmqwire.analysis.lint import SessionLint, lint_packet
 from msmqwire.constants import MessageClass
-from msmqwire.lint import SessionLint, lint_packet
 from msmqwire.names import parse_format_name
 from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, USER_MESSAGE, parse, well_formed
 from msmqwire.ping import PING

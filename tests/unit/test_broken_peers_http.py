@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire.lint import lint_srmp
+from msmqwire.analysis.lint import lint_srmp
 from msmqwire.srmp.message import parse_message
 from tests.support.broken_peer_world import World
 from tests.support.broken_peers.mistakes import MISTAKES

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import msmqwire
+from msmqwire.analysis.fate import fates
 from msmqwire.capture import open_records
 from msmqwire.capture.record import NO_TIME
-from msmqwire.fate import fates
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.both_readers import assert_same
@@ -214,10 +214,12 @@ def test_a_gap_of_simple_packets_is_left_to_the_next_reader() -> None:
     file = PcapNg().section().interface()
     for frame in frames[:9]:
         file.simple_packet(frame)
-    whole = msmqwire.dissection.dissect(io.BytesIO(file.data), flush=False)
+    whole = msmqwire.analysis.dissection.dissect(io.BytesIO(file.data), flush=False)
     assert [item.kind for item in whole if item.kind == "Skipped"] == []
     for successor_ns, kinds in ((0, set()), (c.START_NS, {"Skipped"})):
-        part = msmqwire.dissection.dissect(io.BytesIO(file.data), flush=False, successor_ns=successor_ns)
+        part = msmqwire.analysis.dissection.dissect(
+            io.BytesIO(file.data), flush=False, successor_ns=successor_ns
+        )
         assert {item.kind for item in part if item.kind == "Skipped"} == kinds
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import msmqwire
+from msmqwire.analysis.dissection import dissect
 from msmqwire.capture import Datagram, IpDecoder, Record, open_records
 from msmqwire.capture.tunnels import UDP_PORTS
-from msmqwire.dissection import dissect
 from msmqwire.tables.columns import TUNNEL
 from msmqwire.tables.compiled.datagram_scan import C_PAIR, C_SIZE, C_TUNNEL
 from msmqwire.tables.datagrams import DatagramReader

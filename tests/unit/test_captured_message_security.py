@@ -15,19 +15,19 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509 import load_pem_x509_certificate
 
 import msmqwire
-from msmqwire.cli import dissect as dissect_command
-from msmqwire.cli import lint as lint_command
-from msmqwire.crypto.keys import read_private_key
-from msmqwire.crypto.readings import Readings
-from msmqwire.dissection.message_security import (
+from msmqwire.analysis.dissection.message_security import (
     SENDERS_MAX,
     SESSION_KEYS_MAX,
     Examiner,
     SignatureStatus,
     key_of,
 )
+from msmqwire.analysis.lint import lint_packet
+from msmqwire.cli import dissect as dissect_command
+from msmqwire.cli import lint as lint_command
+from msmqwire.crypto.keys import read_private_key
+from msmqwire.crypto.readings import Readings
 from msmqwire.errors import InvalidValue
-from msmqwire.lint import lint_packet
 from msmqwire.tables import COLUMNS, arrow_schema
 from msmqwire.tables.arrow.rows import batches
 from spark_udfs import functions

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 import msmqwire
+from msmqwire.analysis.dissection import dissect as dissected
 from msmqwire.cli import build, capture_input, dissect, filters, lint, parse, progress
 from msmqwire.cli.common import from_hex
-from msmqwire.dissection import dissect as dissected
 from msmqwire.names.printable import safe
 from tests.support import captures as c
 from tests.support import handmade as h

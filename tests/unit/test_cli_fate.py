@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from msmqwire.analysis.fate import State
 from msmqwire.cli import app
 from msmqwire.cli.fate import duration
-from msmqwire.fate import State
 from tests.support import handmade as h
 from tests.support.fate_captures import (
     RECEIVER,

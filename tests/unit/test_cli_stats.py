@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import msmqwire
+from msmqwire.analysis.report.limits import Limits
+from msmqwire.analysis.report.statistics import Statistics
 from msmqwire.cli.stats import ROWS_MAX
-from msmqwire.report.limits import Limits
-from msmqwire.report.statistics import Statistics
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.paths import EXAMPLES

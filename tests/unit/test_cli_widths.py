@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from msmqwire.analysis.dissection import dissect as dissected
 from msmqwire.cli import dissect, lint
 from msmqwire.cli.item_table import FittingLines
-from msmqwire.dissection import dissect as dissected
 from tests.support.paths import EXAMPLES
 from tests.support.running import in_process as command
 

@@ -9,8 +9,8 @@ import click
 import pyarrow as pa
 import pytest
 
+from msmqwire.analysis.dissection import dissect
 from msmqwire.cli.dissect import command
-from msmqwire.dissection import dissect
 from msmqwire.names import FormatName
 from msmqwire.qm.protocols.srmp.deserializing import deserialize
 from msmqwire.srmp.attributes import attribute

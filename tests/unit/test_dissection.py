@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import pytest
 
 import msmqwire
-from msmqwire.dissection import Dissection, Item, dissect, format_time
-from msmqwire.dissection.tracker import HALF_ENDED_MAX, HELD_MAX
+from msmqwire.analysis.dissection import Dissection, Item, dissect, format_time
+from msmqwire.analysis.dissection.tracker import HALF_ENDED_MAX, HELD_MAX
 from tests.support import captures as c
 from tests.support import handmade as h
 
@@ -409,7 +409,7 @@ def test_connections_of_which_one_side_was_captured_are_forgotten():
 
 
 def test_the_memory_of_incomplete_packets_is_bounded(monkeypatch):
-    monkeypatch.setattr("msmqwire.dissection.tracker.HELD_MAX", 100_000)
+    monkeypatch.setattr("msmqwire.analysis.dissection.tracker.HELD_MAX", 100_000)
     assert HELD_MAX > 100_000
     large = h.user_message(properties=h.properties_header(body=bytes(30_000)))
     talks = []

@@ -11,9 +11,9 @@ from dataclasses import replace
 import click
 import pytest
 
+from msmqwire.analysis.dissection import Item, Tracker, dissect, ncp_datagrams
+from msmqwire.analysis.dissection.ncp_exchanges import UNANSWERED_MAX
 from msmqwire.cli.dissect import command
-from msmqwire.dissection import Item, Tracker, dissect, ncp_datagrams
-from msmqwire.dissection.ncp_exchanges import UNANSWERED_MAX
 from msmqwire.errors import MalformedPacket
 from msmqwire.ncp.headers import DESTROY_CONNECTION, NCP_PORT, NO_CONNECTION
 from msmqwire.ncp.packets import make_reply, parse_request

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from msmqwire.analysis.dissection import Item, dissect
+from msmqwire.analysis.dissection.pgm_sessions import PARTS_MAX, SESSIONS_MAX, Apdu, Lost, PgmSessions
 from msmqwire.capture import Datagram
 from msmqwire.capture.segment_buffer import SEGMENT_COST
-from msmqwire.dissection import Item, dissect
-from msmqwire.dissection.pgm_sessions import PARTS_MAX, SESSIONS_MAX, Apdu, Lost, PgmSessions
 from msmqwire.pgm import Data, OptFragment, OptRst, PgmPacket, PgmType, build_pgm
 from msmqwire.pgm.receive_window import WINDOW_MAX
 from msmqwire.srmp.message import SrmpMessage, parse_message

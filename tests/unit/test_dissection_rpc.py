@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
+from msmqwire.analysis.dissection import Item, dissect, tracker
+from msmqwire.analysis.dissection.rpc_calls import CALLS_MAX
+from msmqwire.analysis.dissection.rpc_connection import FRAGMENTED_MAX
+from msmqwire.analysis.dissection.rpc_finder import RpcFinder
 from msmqwire.cli.parse import run_rpc
-from msmqwire.dissection import Item, dissect, tracker
-from msmqwire.dissection.rpc_calls import CALLS_MAX
-from msmqwire.dissection.rpc_connection import FRAGMENTED_MAX
-from msmqwire.dissection.rpc_finder import RpcFinder
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_request
 from msmqwire.rpc.constants import AuthLevel, AuthType, PduType

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.dissection import Item, dissect, tracker
-from msmqwire.dissection.http_connection import UNANSWERED_MAX
-from msmqwire.dissection.http_finder import HttpFinder
-from msmqwire.dissection.stream_finder import MALFORMED_MAX
-from msmqwire.lint import lint_srmp
+from msmqwire.analysis.dissection import Item, dissect, tracker
+from msmqwire.analysis.dissection.http_connection import UNANSWERED_MAX
+from msmqwire.analysis.dissection.http_finder import HttpFinder
+from msmqwire.analysis.dissection.stream_finder import MALFORMED_MAX
+from msmqwire.analysis.lint import lint_srmp
 from msmqwire.srmp import message_json
 from msmqwire.srmp.http_framer import parse_http
 from msmqwire.srmp.message import SrmpMessage, parse_message

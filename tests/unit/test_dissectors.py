@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
+from msmqwire.analysis.dissection import Item, Tracker, dissect, registry, rpc_finder
+from msmqwire.analysis.dissection.dissector import DatagramDissector, Dissector, Opening
+from msmqwire.analysis.dissection.finder import ScanResult
+from msmqwire.analysis.dissection.followed_conversation import FollowedConversation
+from msmqwire.analysis.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
+from msmqwire.analysis.dissection.ncp_exchanges import NcpExchanges
+from msmqwire.analysis.dissection.rpc_finder import RpcFinder
+from msmqwire.analysis.dissection.stream_finder import StreamFinder, StreamRange
+from msmqwire.analysis.lint import Finding
 from msmqwire.capture import Datagram, Flow
 from msmqwire.capture.events import Endpoint, Event
-from msmqwire.dissection import Item, Tracker, dissect, registry, rpc_finder
-from msmqwire.dissection.dissector import DatagramDissector, Dissector, Opening
-from msmqwire.dissection.finder import ScanResult
-from msmqwire.dissection.followed_conversation import FollowedConversation
-from msmqwire.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
-from msmqwire.dissection.ncp_exchanges import NcpExchanges
-from msmqwire.dissection.rpc_finder import RpcFinder
-from msmqwire.dissection.stream_finder import StreamFinder, StreamRange
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import Finding
 from msmqwire.rpc import pdu
 from msmqwire.schema import Packet, Record, uint
 from tests.support import captures as c

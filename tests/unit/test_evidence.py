@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from msmqwire.dissection import Item, dissect
-from msmqwire.lint.finding import BREACHES
+from msmqwire.analysis.dissection import Item, dissect
+from msmqwire.analysis.lint.finding import BREACHES
 from msmqwire.pgm import build_pgm, parse_pgm, read_pgm
 from msmqwire.srmp.message import parse_message
 from msmqwire.srmp.recognition import is_srmp_apdu

@@ -9,10 +9,10 @@ import sys
 import click
 import pytest
 
+from msmqwire.analysis.dissection import Item, dissect
+from msmqwire.analysis.dissection.summaries import summary
 from msmqwire.cli import lint
 from msmqwire.cli.dissect import Printer, run
-from msmqwire.dissection import Item, dissect
-from msmqwire.dissection.summaries import summary
 from msmqwire.remote_read.constants import Opnum
 from tests.support import captures
 from tests.support.paths import ROOT

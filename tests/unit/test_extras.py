@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from msmqwire.analysis.dissection import dissect
 from msmqwire.constants import CryptographicProvider, EncryptionAlgorithm, HashAlgorithm
 from msmqwire.crypto import extra_algorithms
 from msmqwire.crypto.ciphers import SessionKey
 from msmqwire.crypto.hashes import digest
 from msmqwire.crypto.keys import unwrap
 from msmqwire.crypto.readings import DEFAULT
-from msmqwire.dissection import dissect
 from msmqwire.errors import DecryptionFailed, MsmqError, UnsupportedAlgorithm
 from msmqwire.extras import MissingExtra, importing
 from tests.support.message_keys import private_key

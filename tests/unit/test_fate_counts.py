@@ -6,7 +6,7 @@ from collections import deque
 
 import pytest
 
-from msmqwire.fate.session_counts import COUNTS, OUTSTANDING_MAX, Counter, Outstanding
+from msmqwire.analysis.fate.session_counts import COUNTS, OUTSTANDING_MAX, Counter, Outstanding
 
 
 def counter(sent: int = 0, *, from_start: bool = True, count: int | None = None) -> Counter:

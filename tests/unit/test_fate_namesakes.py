@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.dissection import dissect
-from msmqwire.fate import State, fates, summary
-from msmqwire.lint import checks
-from msmqwire.lint import queue_managers as table
-from msmqwire.lint.queue_managers import Place, QueueManagers
+from msmqwire.analysis.dissection import dissect
+from msmqwire.analysis.fate import State, fates, summary
+from msmqwire.analysis.lint import checks
+from msmqwire.analysis.lint import queue_managers as table
+from msmqwire.analysis.lint.queue_managers import Place, QueueManagers
 from tests.support import handmade as h
 from tests.support.fate_captures import (
     POSITIVE_RECEIVE,

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 import msmqwire
-from msmqwire.fate import MessageFate, State
+from msmqwire.analysis.fate import MessageFate, State
 from msmqwire.remote_read.constants import Opnum
 from tests.support import captures as c
 from tests.support import handmade as h

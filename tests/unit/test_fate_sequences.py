@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from msmqwire.fate.model import What
-from msmqwire.fate.numbers import Numbers
-from msmqwire.fate.observations import AboutNumber, Numbered, Where
+from msmqwire.analysis.fate.model import What
+from msmqwire.analysis.fate.numbers import Numbers
+from msmqwire.analysis.fate.observations import AboutNumber, Numbered, Where
 
 
 def where(position: int, src: str, dst: str) -> Where:

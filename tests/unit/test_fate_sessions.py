@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.fate import State
+from msmqwire.analysis.fate import State
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.fate_captures import (

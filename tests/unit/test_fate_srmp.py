@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 import msmqwire
-from msmqwire.fate import MessageFate, State
+from msmqwire.analysis.fate import MessageFate, State
 from tests.support import captures as c
 from tests.support import srmp_captures as s
 from tests.support.fate_captures import THIRD, Link, capture, fates_in, message, told

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.lint import Check, checks
+from msmqwire.analysis.lint import Check, checks
 from tools.finding_docs import TARGET, anchor, main, texts
 from tools.finding_texts import TEXTS
 

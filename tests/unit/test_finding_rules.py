@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from msmqwire.lint import checks
-from msmqwire.lint.registry import REGISTER, Check, add
+from msmqwire.analysis.lint import checks
+from msmqwire.analysis.lint.registry import REGISTER, Check, add
 
 
 def test_two_rules_never_share_an_id() -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import msmqwire
+from msmqwire.analysis.dissection import dissect
+from msmqwire.analysis.fate import fates
 from msmqwire.capture.not_read import NotRead, listed, sentence
-from msmqwire.dissection import dissect
-from msmqwire.fate import fates
 from msmqwire.tables import CaptureWarning
 from msmqwire.tables.datagrams import DatagramReader
 from tests.support import captures as c

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import msmqwire
+from msmqwire.analysis.dissection import dissect, frame_ranges
+from msmqwire.analysis.dissection.frame_ranges import FragmentFrames
 from msmqwire.capture import open_records
-from msmqwire.dissection import dissect, frame_ranges
-from msmqwire.dissection.frame_ranges import FragmentFrames
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.both_readers import assert_same, columnar

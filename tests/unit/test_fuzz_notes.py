@@ -9,7 +9,7 @@ import pytest
 from fuzz.peer.binary.session import PeerSession
 from fuzz.peer.channel import Channel
 from fuzz.peer.failure import PeerFailure
-from msmqwire.lint import lint_packet
+from msmqwire.analysis.lint import lint_packet
 from tests.support.lint_packets import make
 
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import msmqwire
-from msmqwire.report.facts import Group
+from msmqwire.analysis.report.facts import Group
 from tests.support import captures as c
 from tests.support.paths import EXAMPLES
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import msmqwire
-from msmqwire.lint import checks, lint, lint_malformed
+from msmqwire.analysis.lint import checks, lint, lint_malformed
 from msmqwire.schema.layout import layout
 from tests.support import handmade as h
 from tests.support.capture_files import pcap_bytes

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import msmqwire
+from msmqwire.analysis.lint import lint_srmp
+from msmqwire.analysis.lint.bodies import document_type
 from msmqwire.bodies.nrbf.records import Binary
-from msmqwire.lint import lint_srmp
-from msmqwire.lint.bodies import document_type
 from msmqwire.srmp.message import parse_message
 from msmqwire.srmp.multipart import BODY_ID, Multipart
 from tests.support import captures as c
@@ -27,7 +27,7 @@ NRBF = b"\0\1\0\0\0\xff\xff\xff\xff\1\0\0\0\0\0\0\0\6\1\0\0\0\5hello\x0b"
 def found(body: bytes, **more: bytes) -> list[tuple[str, str, str]]:
     """Id, path and message of the findings about the body of a message."""
     packet = h.user_message(properties=h.properties_header(body=body), **more)
-    return [(one.id, one.path, one.message) for one in msmqwire.lint(packet) if one.id in OURS]
+    return [(one.id, one.path, one.message) for one in msmqwire.analysis.lint(packet) if one.id in OURS]
 
 
 @pytest.mark.parametrize(

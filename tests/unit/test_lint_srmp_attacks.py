@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from msmqwire.lint import Finding, lint
+from msmqwire.analysis.lint import Finding, lint
 from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX
 from msmqwire.srmp.limits import ENTITY_SIZE_MAX
 from msmqwire.srmp.message import parse_message

@@ -11,7 +11,7 @@ from tests.support.paths import ROOT
 
 MEASURE = '''
 import itertools, random, sys
-from msmqwire.dissection import dissect
+from msmqwire.analysis.dissection import dissect
 from tests.support import captures as c
 from tests.support import handmade as h
 

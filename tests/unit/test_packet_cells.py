@@ -7,7 +7,7 @@ import io
 import pytest
 
 import msmqwire
-from msmqwire.dissection import Item
+from msmqwire.analysis.dissection import Item
 from msmqwire.ncp.attributes import attributes as ncp_attributes
 from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.remote_read.attributes import attributes as call_attributes

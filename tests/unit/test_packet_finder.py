@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from msmqwire.dissection.finder import SKIP_SHOWN, ScanResult
-from msmqwire.dissection.skip_reasons import PACKET_MIN
+from msmqwire.analysis.dissection.finder import SKIP_SHOWN, ScanResult
+from msmqwire.analysis.dissection.skip_reasons import PACKET_MIN
 from msmqwire.framing import begins_packet
 from tests.support import handmade as h
 from tests.support.finders import PacketFinder

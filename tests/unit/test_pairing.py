@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from msmqwire.analysis.dissection import Item, dissect, tracker
+from msmqwire.analysis.fate import fates
+from msmqwire.analysis.fate.model import What
 from msmqwire.capture.tcp import IDLE_NS_MAX
-from msmqwire.dissection import Item, dissect, tracker
-from msmqwire.fate import fates
-from msmqwire.fate.model import What
 from msmqwire.srmp.message import SrmpMessage
 from tests.support import captures as c
 from tests.support import srmp_captures as s

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from msmqwire.dissection import dissect
-from msmqwire.fate import State, fates
-from msmqwire.lint import SessionLint
+from msmqwire.analysis.dissection import dissect
+from msmqwire.analysis.fate import State, fates
+from msmqwire.analysis.lint import SessionLint
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support import srmp_captures as s

@@ -13,7 +13,7 @@ import pytest
 import fuzz
 import msmqwire
 import spark_udfs
-from msmqwire.dissection import dissect
+from msmqwire.analysis.dissection import dissect
 from msmqwire.schema.nodes import SCHEMAS
 from tests.support.paths import EXAMPLES
 

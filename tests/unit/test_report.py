@@ -14,20 +14,20 @@ from typing import Any
 
 import pytest
 
-from msmqwire.dissection import dissect
-from msmqwire.dissection.item import Item
-from msmqwire.dissection.placed_fields import placed_fields
-from msmqwire.fate import fates, summary
-from msmqwire.lint import Finding
+from msmqwire.analysis.dissection import dissect
+from msmqwire.analysis.dissection.item import Item
+from msmqwire.analysis.dissection.placed_fields import placed_fields
+from msmqwire.analysis.fate import fates, summary
+from msmqwire.analysis.lint import Finding
+from msmqwire.analysis.report import Limits, write_report
+from msmqwire.analysis.report.collecting import Collector
+from msmqwire.analysis.report.facts import Group
+from msmqwire.analysis.report.page import SCRIPTS, asset
+from msmqwire.analysis.report.texts import LEFT_OUT, Texts
+from msmqwire.analysis.report.timeline import Timeline
+from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
 from msmqwire.names.printable import cut, safe
-from msmqwire.report import Limits, write_report
-from msmqwire.report.collecting import Collector
-from msmqwire.report.facts import Group
-from msmqwire.report.page import SCRIPTS, asset
-from msmqwire.report.texts import LEFT_OUT, Texts
-from msmqwire.report.timeline import Timeline
 from msmqwire.schema import Record
-from msmqwire.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.captures import pcap_bytes
@@ -400,7 +400,7 @@ def test_a_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: p
         yield "half"
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("msmqwire.report.page", failing)
+    monkeypatch.setattr("msmqwire.analysis.report.page", failing)
     with pytest.raises(OSError, match="No space left"):
         write_report(dissect(EXAMPLES / "session.pcap"), path)
     assert path.read_text() == "before"

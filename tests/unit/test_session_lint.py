@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import msmqwire
-from msmqwire.lint import Finding, PingLint, SessionLint, lint, lint_packet
-from msmqwire.lint import sequences as tables
+from msmqwire.analysis.lint import Finding, PingLint, SessionLint, lint, lint_packet
+from msmqwire.analysis.lint import sequences as tables
 from msmqwire.schema import Record
 from tests.support.lint_packets import DONE_ELSEWHERE, OTHER, SOURCE, TARGET, brief, make
 from tests.support.paths import VECTORS

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from msmqwire.dissection.message_security import SignatureStatus
+from msmqwire.analysis.dissection.message_security import SignatureStatus
 from msmqwire.tables.arrow import signature_codes
 from msmqwire.tables.arrow.buffers import Bitmaps
 from msmqwire.tables.arrow.signature_codes import STATUSES, SignatureCodes

@@ -48,7 +48,7 @@ def test_version_and_help_import_no_part(arguments: tuple[str, ...]) -> None:
 
 def test_dissecting_a_small_capture_imports_no_columns_keys_or_sockets() -> None:
     modules = imported("dissect", str(EXAMPLES / "session.pcap"))
-    assert "msmqwire.dissection" in modules
+    assert "msmqwire.analysis.dissection" in modules
     assert heavy(modules) == set()
     for part in ("columnar", "report", "qm", "lake", "fate", "diagrams", "display.as_html"):
         assert f"msmqwire.{part}" not in modules

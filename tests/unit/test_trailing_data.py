@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import msmqwire
-from msmqwire.lint import lint
+from msmqwire.analysis.lint import lint
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.rules import serialization
 from msmqwire.schema import reference

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
+from msmqwire.analysis.lint import checks
 from msmqwire.cli import app
-from msmqwire.lint import checks
 from msmqwire.packets import (
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,

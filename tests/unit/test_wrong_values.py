@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 
 import msmqwire
+from msmqwire.analysis.dissection.kinds import KINDS
+from msmqwire.analysis.lint import checks
 from msmqwire.cli import app, filter_options, filters
 from msmqwire.constants import class_name
-from msmqwire.dissection.kinds import KINDS
 from msmqwire.errors import InvalidArgument, InvalidValue
-from msmqwire.lint import checks
 from msmqwire.tables import COLUMNS, read_packets
 from msmqwire.tables.arrow.rows import value_of
 from msmqwire.tables.columns import TEXT
@@ -316,7 +316,7 @@ def test_arguments_of_other_functions(tmp_path: Path) -> None:
         read_packets(pa.array([b""]), columns=[])
 
 
-@pytest.mark.parametrize("read", [msmqwire.parse, msmqwire.lint])
+@pytest.mark.parametrize("read", [msmqwire.parse, msmqwire.analysis.lint])
 def test_an_unknown_protocol_of_bytes(read: Any) -> None:
     with pytest.raises(InvalidArgument, match="'sesion' is not session, ping or remote_read") as caught:
         read(bytes(40), protocol="sesion")

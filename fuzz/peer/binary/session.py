@@ -9,11 +9,11 @@ from fuzz.peer.binary import messages
 from fuzz.peer.binary.live import Shift, has_shift
 from fuzz.peer.channel import Channel
 from fuzz.peer.failure import WRONG_ANSWER, PeerFailure
+from msmqwire.analysis.lint import BREACHES, Finding, lint_packet
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import Framer
 from msmqwire.headers import SESSION_HEADER
 from msmqwire.headers.session import SESSION_HEADER_SIZE
-from msmqwire.lint import BREACHES, Finding, lint_packet
 from msmqwire.names.printable import agreeing, counted
 from msmqwire.packets import parse
 from msmqwire.schema import Record

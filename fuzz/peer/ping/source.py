@@ -12,8 +12,8 @@ from uuid import UUID
 from fuzz.peer.failure import PeerFailure
 from fuzz.peer.ping.datagrams import NO_GUID, Manner, asked, cookie_of, manner
 from fuzz.peer.recording import Ends, Recording
+from msmqwire.analysis.lint.pings import COOKIE_ECHO, RC_ECHO
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint.pings import COOKIE_ECHO, RC_ECHO
 from msmqwire.names.printable import counted
 from msmqwire.ping import PING, PING_SIZE
 from msmqwire.schema import Record

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from fuzz.peer.channel import Channel
 from fuzz.peer.failure import PeerFailure
+from msmqwire.analysis.dissection.dissector import Surroundings
+from msmqwire.analysis.dissection.finder import ScanResult
+from msmqwire.analysis.dissection.rpc_connection import RemoteRead, RpcConnection
+from msmqwire.analysis.lint import BREACHES, lint_malformed_rpc, lint_rpc
 from msmqwire.capture.events import Data, Flow
-from msmqwire.dissection.dissector import Surroundings
-from msmqwire.dissection.finder import ScanResult
-from msmqwire.dissection.rpc_connection import RemoteRead, RpcConnection
-from msmqwire.lint import BREACHES, lint_malformed_rpc, lint_rpc
 from msmqwire.names.printable import agreeing, counted
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.rpc.constants import (

@@ -7,8 +7,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from fuzz.peer.failure import WRONG_ANSWER, PeerFailure
+from msmqwire.analysis.lint import BREACHES, lint_malformed_srmp, lint_srmp
 from msmqwire.errors import MalformedPacket
-from msmqwire.lint import BREACHES, lint_malformed_srmp, lint_srmp
 from msmqwire.names.printable import counted
 from msmqwire.srmp.content import Content
 from msmqwire.srmp.envelope import Envelope

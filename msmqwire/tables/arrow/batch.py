@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.capture.record import NO_TIME
-from msmqwire.constants import class_name
-from msmqwire.dissection.item import Packet
-from msmqwire.dissection.message_security import (
+from msmqwire.analysis.dissection.item import Packet
+from msmqwire.analysis.dissection.message_security import (
     NOTHING_GIVEN,
     Examiner,
     SignatureStatus,
 )
+from msmqwire.capture.record import NO_TIME
+from msmqwire.constants import class_name
 from msmqwire.packets import Protocol, parse
 from msmqwire.tables.arrow import plans
 from msmqwire.tables.arrow.buffers import Bitmaps, BufferPool, SharedTexts

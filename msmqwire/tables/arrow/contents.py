@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from msmqwire.analysis.dissection.contents import MessageBody, decoded
 from msmqwire.bodies import Body
-from msmqwire.dissection.contents import MessageBody, decoded
 from msmqwire.tables.columns import Column
 
 SOURCES: Final = ("body", "body_size", "body_type", "extension", "kind", "encrypted", "decrypted")

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from msmqwire.dissection.skip_reasons import SkipReason, Why
+from msmqwire.analysis.dissection.skip_reasons import SkipReason, Why
 from msmqwire.headers import BASE_HEADER, FINAL_ACK_BODY
 from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
 from msmqwire.ping import PING

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.dissection import Item
-from msmqwire.dissection.contents import decoded, message_body
-from msmqwire.dissection.item import Packet
-from msmqwire.dissection.message_security import NOTHING_GIVEN, Examiner
+from msmqwire.analysis.dissection import Item
+from msmqwire.analysis.dissection.contents import decoded, message_body
+from msmqwire.analysis.dissection.item import Packet
+from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner
 from msmqwire.ncp.attributes import attributes as ncp_attributes
 from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.remote_read.attributes import attributes as call_attributes

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.dissection.message_security import SignatureStatus, key_of, status_without_key
+from msmqwire.analysis.dissection.message_security import SignatureStatus, key_of, status_without_key
 from msmqwire.tables.compiled import certificates
 from msmqwire.tables.compiled.certificates import (
     JUDGED_MAX,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from msmqwire.dissection.message_security import Examiner, key_of
+from msmqwire.analysis.dissection.message_security import Examiner, key_of
 from msmqwire.tables.arrow.signature_codes import STATUSES
 from msmqwire.tables.compiled.generated import FIELD_SLOTS
 from msmqwire.tables.compiled.scan_arrays import RowBlock

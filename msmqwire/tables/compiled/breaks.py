@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.dissection.skip_reasons import Why
+from msmqwire.analysis.dissection.skip_reasons import Why
 from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE
 from msmqwire.tables.compiled.decorators import jit
 from msmqwire.tables.compiled.failed_checks import add_failed, admits, any_failed
@@ -67,7 +67,7 @@ _HOLE: Final = int(Why.HOLE)
 
 @jit
 def _refuse_cut(arrays: ScanArrays, start: int, stop: int, r: int) -> None:
-    """Refuse the beginning of a packet: `msmqwire.dissection.finder.parse_error`."""
+    """Refuse the beginning of a packet: `msmqwire.analysis.dissection.finder.parse_error`."""
     if not refuse_base(arrays.memory, start, stop, arrays.field_offsets, r):
         session_packet(arrays.memory, start, stop, arrays.field_offsets, r)
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from msmqwire.analysis.dissection.http_connection import HTTP_PORT, METHOD
+from msmqwire.analysis.dissection.ncp_finder import REPLY as NCP_REPLY
+from msmqwire.analysis.dissection.ncp_finder import REQUEST as NCP_REQUEST
+from msmqwire.analysis.dissection.rpc_connection import RPC_PORTS
+from msmqwire.analysis.dissection.skip_reasons import PACKET_MIN, Why
 from msmqwire.capture.segment_buffer import SEGMENT_COST
-from msmqwire.dissection.http_connection import HTTP_PORT, METHOD
-from msmqwire.dissection.ncp_finder import REPLY as NCP_REPLY
-from msmqwire.dissection.ncp_finder import REQUEST as NCP_REQUEST
-from msmqwire.dissection.rpc_connection import RPC_PORTS
-from msmqwire.dissection.skip_reasons import PACKET_MIN, Why
 from msmqwire.headers.base import PREFIX_SIZE, VERSION
 from msmqwire.ncp.headers import NCP_PORT
 from msmqwire.rpc.constants import PduType

@@ -1,4 +1,4 @@
-"""Ranges of a flow that were checked for a packet in vain, compiled: `msmqwire.dissection.failed_checks`.
+"""Ranges of a flow that were checked for a packet in vain, compiled: `msmqwire.analysis.dissection.failed_checks`.
 
 Each entry of a flow has the end of a range, counted as DELIVERED is, above six bits for the class of its
 size.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.dissection.failed_checks import OVERLAPS_MAX
+from msmqwire.analysis.dissection.failed_checks import OVERLAPS_MAX
 from msmqwire.tables.compiled.decorators import jit
 from msmqwire.tables.compiled.flow_table import FAILED, FLOW_FIELDS
 

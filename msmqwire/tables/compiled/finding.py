@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from msmqwire.analysis.dissection.finder import FRAME_COST
+from msmqwire.analysis.dissection.skip_reasons import Why
 from msmqwire.capture.segment_buffer import SEGMENT_COST
-from msmqwire.dissection.finder import FRAME_COST
-from msmqwire.dissection.skip_reasons import Why
 from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE, SIGNATURE, SIGNATURE_END, VERSION
 from msmqwire.tables.compiled.decorators import jit
 from msmqwire.tables.compiled.failed_checks import add_failed, admits, any_failed

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from msmqwire.dissection.skip_reasons import Why
-from msmqwire.dissection.tracker import HELD_MAX
+from msmqwire.analysis.dissection.skip_reasons import Why
+from msmqwire.analysis.dissection.tracker import HELD_MAX
 from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.tables.compiled.breaks import end_packets, take_hole
 from msmqwire.tables.compiled.decorators import exported, jit

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from msmqwire.analysis.dissection.failed_checks import FAILED_MAX
 from msmqwire.capture import direction
-from msmqwire.dissection.failed_checks import FAILED_MAX
 from msmqwire.tables.compiled.arrays import Bytes, Int32s, Int64Rows, Int64s
 from msmqwire.tables.compiled.decorators import exported, inlined, jit
 from msmqwire.tables.compiled.memory import copy

@@ -6,8 +6,8 @@ from typing import Any, Final, get_args
 
 import numpy as np
 
+from msmqwire.analysis.dissection.skip_reasons import Why
 from msmqwire.capture.events import GapReason
-from msmqwire.dissection.skip_reasons import Why
 from msmqwire.headers import BASE_HEADER, EXTENSION_HEADER, INTERNAL_HEADER, USER_HEADER
 from msmqwire.headers.acknowledgements import (
     ACK_BODY_SIZE,
@@ -71,7 +71,7 @@ LAYOUTS: Final = (*["UserMessage"] * 3, "SessionAck", "EstablishConnection", "Co
 ) = range(len(REFUSALS), len(REFUSALS) + 9)  # fmt: skip
 """The numbers of refusals that are not in the generated functions."""
 SKIPPED_FOR: Final = FOLLOWED_PING + 1
-"""Added to a `msmqwire.dissection.skip_reasons.Why`, the number of the refusal that says why bytes are
+"""Added to a `msmqwire.analysis.dissection.skip_reasons.Why`, the number of the refusal that says why bytes are
 skipped."""
 NOT_CAPTURED: Final = SKIPPED_FOR + max(Why) + 1
 """Added to the place of a reason in `GAP_REASONS`, the number of the refusal that says why bytes are taken
@@ -142,7 +142,7 @@ def begins_packet(memory: Any, start: int, stop: int) -> bool:
 def is_doubtful(memory: Any, start: int, kind: int, field_offsets: Any, r: int) -> bool:
     """Whether a packet is malformed, or a message with the beginning of another packet in its TrailingData.
 
-    It ends where its size says only if a packet follows there, or nothing: `msmqwire.dissection.finder`.
+    It ends where its size says only if a packet follows there, or nothing: `msmqwire.analysis.dissection.finder`.
     """
     if kind > FINAL:
         return kind == BAD

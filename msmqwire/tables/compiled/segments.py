@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire.analysis.dissection.tracker import HELD_MAX
 from msmqwire.capture.direction import SEGMENT_MAX
 from msmqwire.capture.ip import ACK as ACK_FLAG
 from msmqwire.capture.ip import FIN, RST, SYN
 from msmqwire.capture.tcp import IDLE_NS_MAX, TIME_MAX
-from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.tables.compiled.arrays import Bools
 from msmqwire.tables.compiled.decorators import exported, inlined, jit
 from msmqwire.tables.compiled.delivery import deliver

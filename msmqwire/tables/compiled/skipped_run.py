@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.dissection.finder import SKIP_SHOWN
-from msmqwire.dissection.skip_reasons import PACKET_MIN, Why
+from msmqwire.analysis.dissection.finder import SKIP_SHOWN
+from msmqwire.analysis.dissection.skip_reasons import PACKET_MIN, Why
 from msmqwire.tables.compiled.decorators import inlined, jit
 from msmqwire.tables.compiled.flow_table import (
     AFTER_BAD,

@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
+from msmqwire.analysis.dissection import check_ports
+from msmqwire.analysis.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.capture.folders import all_captures_of
 from msmqwire.capture.not_read import NotRead, listed, warn_of
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.dissection import check_ports
-from msmqwire.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.errors import CaptureError, CaptureWarning, InvalidArgument, LakeDamaged, LakeMismatch
 from msmqwire.names.nearest import unknown_name
 from msmqwire.ncp.readings import PROPOSED

@@ -7,17 +7,17 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from msmqwire.analysis.dissection import Item, Tracker
+from msmqwire.analysis.dissection.connection import Connection
+from msmqwire.analysis.dissection.dissector import Dissector
+from msmqwire.analysis.dissection.finder import FRAME_COST, ScanResult
+from msmqwire.analysis.dissection.followed_direction import UNKNOWN as NOT_RECOGNISED
+from msmqwire.analysis.dissection.msmq_connection import MsmqSessions
+from msmqwire.analysis.dissection.tracker import HELD_MAX
 from msmqwire.capture import Data, End, Event, Flow, Gap
 from msmqwire.capture.direction import FAR
 from msmqwire.capture.events import distance
 from msmqwire.capture.segment_buffer import SEGMENT_COST
-from msmqwire.dissection import Item, Tracker
-from msmqwire.dissection.connection import Connection
-from msmqwire.dissection.dissector import Dissector
-from msmqwire.dissection.finder import FRAME_COST, ScanResult
-from msmqwire.dissection.followed_direction import UNKNOWN as NOT_RECOGNISED
-from msmqwire.dissection.msmq_connection import MsmqSessions
-from msmqwire.dissection.tracker import HELD_MAX
 from msmqwire.framing import begins_packet
 from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.tables.compiled import flow_events as compiled

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from msmqwire.analysis.dissection import Item, Tracker
+from msmqwire.analysis.dissection.pgm_items import PGM_PORTS
 from msmqwire.capture import Datagram
 from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.tunnels import frame_in_tunnel
-from msmqwire.dissection import Item, Tracker
-from msmqwire.dissection.pgm_items import PGM_PORTS
 from msmqwire.ncp.headers import NCP_PORT
 from msmqwire.ping import PING_PORT
 from msmqwire.schema import Record

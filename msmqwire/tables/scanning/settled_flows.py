@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from msmqwire.analysis.dissection.http_connection import HTTP_PORT
+from msmqwire.analysis.dissection.rpc_connection import RPC_PORTS
 from msmqwire.capture.events import distance
-from msmqwire.dissection.http_connection import HTTP_PORT
-from msmqwire.dissection.rpc_connection import RPC_PORTS
 from msmqwire.ncp.headers import NCP_PORT
 from msmqwire.tables.compiled.failed_checks import END_SHIFT
 from msmqwire.tables.compiled.flow_table import (

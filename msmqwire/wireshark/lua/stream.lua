@@ -1,4 +1,4 @@
--- Finding packets in the bytes of a connection, as `msmqwire.dissection` does, as far as they are there.
+-- Finding packets in the bytes of a connection, as `msmqwire.analysis.dissection` does, as far as they are there.
 
 local packet_size_max = @PACKET_SIZE_MAX@
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msmqwire.lint import lint_packet
+from msmqwire.analysis.lint import lint_packet
 from tests.support.lint_packets import broken, check_broken, make
 
 CASES = [

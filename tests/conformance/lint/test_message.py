@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import msmqwire
-from msmqwire.lint import lint_packet
+from msmqwire.analysis.lint import lint_packet
 from tests.support.lint_packets import DIRECT, OTHER, broken, check_broken, make
 
 CASES = [

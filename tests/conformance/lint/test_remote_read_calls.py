@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire.dissection import Item, dissect
-from msmqwire.lint import checks
-from msmqwire.lint.registry import RPC
-from msmqwire.lint.remote_read_session import EACH_MAX
+from msmqwire.analysis.dissection import Item, dissect
+from msmqwire.analysis.lint import checks
+from msmqwire.analysis.lint.registry import RPC
+from msmqwire.analysis.lint.remote_read_session import EACH_MAX
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import build_request
 from msmqwire.remote_read.queue_format import QUEUE_FORMAT

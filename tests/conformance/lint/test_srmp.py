@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import msmqwire.srmp
-from msmqwire.lint import Finding, checks, lint, lint_srmp
-from msmqwire.lint.registry import SRMP
-from msmqwire.lint.srmp import DEPARTURES
-from msmqwire.lint.srmp_attacks import NOT_CONFORMING, NOT_MIME, REFUSALS
-from msmqwire.lint.srmp_places import Places
+from msmqwire.analysis.lint import Finding, checks, lint, lint_srmp
+from msmqwire.analysis.lint.registry import SRMP
+from msmqwire.analysis.lint.srmp import DEPARTURES
+from msmqwire.analysis.lint.srmp_attacks import NOT_CONFORMING, NOT_MIME, REFUSALS
+from msmqwire.analysis.lint.srmp_places import Places
 from msmqwire.srmp.elements import Blank, Element, Group, Ignored
 from msmqwire.srmp.fields import Field
 from msmqwire.srmp.http_message import Chunking, HttpMessage

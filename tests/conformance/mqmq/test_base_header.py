@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import msmqwire
+from msmqwire.analysis.lint import lint
 from msmqwire.headers import BASE_HEADER
-from msmqwire.lint import lint
 from msmqwire.packets import USER_MESSAGE
 from tests.support import handmade
 from tests.support.codec_checks import (

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 import msmqwire
+from msmqwire.analysis.lint import lint
 from msmqwire.headers import USER_HEADER
-from msmqwire.lint import lint
 from msmqwire.packets import USER_MESSAGE
 from tests.support import handmade
 from tests.support.codec_checks import (

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import msmqwire
+from msmqwire.analysis.lint import lint
 from msmqwire.headers.propvariant import PROPVARIANT
-from msmqwire.lint import lint
 from msmqwire.packets import USER_MESSAGE
 from msmqwire.schema import Header
 from tests.support import handmade

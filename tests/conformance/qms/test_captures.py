@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from msmqwire.dissection import Item, dissect
-from msmqwire.lint import checks, ncp_readings
-from msmqwire.lint.ncp_session import JOBS_FOLLOWED_MAX
-from msmqwire.lint.registry import NCP
+from msmqwire.analysis.dissection import Item, dissect
+from msmqwire.analysis.lint import checks, ncp_readings
+from msmqwire.analysis.lint.ncp_session import JOBS_FOLLOWED_MAX
+from msmqwire.analysis.lint.registry import NCP
 from msmqwire.ncp.packets import CALLS
 from msmqwire.ncp.readings import Readings
 from tests.support import captures as c

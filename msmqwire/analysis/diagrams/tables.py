@@ -1,0 +1,120 @@
+"""Items, packets and messages one below the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from msmqwire.analysis.dissection import Item
+from msmqwire.analysis.dissection.item import PGM_KIND, SRMP_KIND, Packet
+from msmqwire.analysis.dissection.summaries import packet_summary, summary
+from msmqwire.display import Table, line
+from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.names.printable import format_endpoint
+from msmqwire.ncp.ncp_packet import NcpPacket
+from msmqwire.pgm import PgmPacket
+from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.schema import Record
+from msmqwire.schema.showing import completed
+from msmqwire.srmp.message import SrmpMessage
+
+if TYPE_CHECKING:
+    from msmqwire.qm.client import ReceivedMessage
+
+ROWS_DEFAULT: Final = 100
+_INDEX: Final = "index"
+_OF_ITEM: Final = ("time", "frame", "from", "to", "kind", "bytes", "findings", "about")
+_OF_PACKET: Final = ("kind", "bytes", "about")
+_OF_MESSAGE: Final = ("sent", "class", "label", "bytes", "body", "identifier")
+
+
+def table(
+    things: Iterable[Item] | Iterable[Packet] | Iterable[ReceivedMessage], *, limit: int = ROWS_DEFAULT
+) -> Table:
+    """Return items, packets or messages as a table, a row each, with what is to be known of them at a glance.
+
+    Their ``index``, from 0, is that in a list of them. Rows of items with findings are marked.
+
+    Args:
+        things: what `msmqwire.dissect` returns, packets or headers, or messages that were received: all of
+            them of one of these three. They are read to their end.
+        limit: how many rows there are, of the first ones. The others are counted.
+
+    Raises:
+        ValueError: the limit is negative.
+        TypeError: something is none of these, or of another of the three than the first.
+    """
+    if limit < 0:
+        raise ValueError("a limit is not negative")
+    rows: list[tuple[str, ...]] = []
+    marked: list[int] = []
+    count, noun, columns = 0, "row", tuple[str, ...]()
+    row_of: Callable[[Any], tuple[str, ...]] = _row_of_item
+    for count, thing in enumerate(things, 1):
+        its_noun, its_columns, its_row_of = _shown_as(thing)
+        if count == 1:
+            noun, columns, row_of = its_noun, its_columns, its_row_of
+        elif its_noun != noun:
+            raise TypeError(f"a table has {noun}s or {its_noun}s, not both: number {count - 1} is one")
+        if len(rows) < limit:
+            if isinstance(thing, Item) and thing.findings:
+                marked.append(len(rows))
+            rows.append((str(count - 1), *map(line, row_of(thing))))
+    return Table(noun, (_INDEX, *columns), tuple(rows), frozenset(marked), count - len(rows))
+
+
+def _shown_as(thing: object) -> tuple[str, tuple[str, ...], Callable[[Any], tuple[str, ...]]]:
+    """Return what something is called, its columns, and what makes its row."""
+    if isinstance(thing, Item):
+        return "item", _OF_ITEM, _row_of_item
+    if isinstance(thing, Packet):
+        return "packet", _OF_PACKET, _row_of_packet
+    from msmqwire.qm.client import ReceivedMessage
+
+    if isinstance(thing, ReceivedMessage):
+        return "message", _OF_MESSAGE, _row_of_message
+    raise TypeError(f"a table has items, packets or messages, not {type(thing).__name__}")
+
+
+def _row_of_item(item: Item) -> tuple[str, ...]:
+    return (
+        item.time or "-",
+        str(item.frames[-1]) if item.frames else "",
+        format_endpoint(item.src, item.src_port),
+        format_endpoint(item.dst, item.dst_port),
+        item.kind,
+        f"{item.size:,}",
+        f"{len(item.findings):,}" if item.findings else "",
+        summary(item),
+    )
+
+
+def _row_of_packet(packet: Packet) -> tuple[str, ...]:
+    match packet:
+        case Record():
+            return _row_of_record(packet)
+        case SrmpMessage():
+            return SRMP_KIND, "", packet_summary(packet)
+        case PgmPacket():
+            return PGM_KIND, "", packet_summary(packet)
+        case RpcPacket() | NcpPacket():
+            return packet.kind, "", packet_summary(packet)
+
+
+def _row_of_record(record: Record) -> tuple[str, ...]:
+    try:
+        data, whole = completed(record)
+    except (InvalidValue, MalformedPacket) as exc:
+        return record.schema.name, "", f"No bytes: {exc}"
+    return record.schema.name, f"{len(data):,}", packet_summary(whole) or repr(record)
+
+
+def _row_of_message(message: ReceivedMessage) -> tuple[str, ...]:
+    return (
+        "" if message.sent is None else message.sent.isoformat(),
+        message.class_name,
+        message.label,
+        f"{len(message.body):,}",
+        message.text or "",
+        message.identifier,
+    )

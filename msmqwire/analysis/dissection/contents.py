@@ -1,0 +1,86 @@
+"""What is inside of the messages in packets: their bodies decoded, with the headers in their extension."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from msmqwire.bodies import Body, Problem, inspect_body
+from msmqwire.names.printable import counted
+from msmqwire.ncp.ncp_packet import NcpPacket
+from msmqwire.pgm import PgmPacket
+from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.schema import Record
+from msmqwire.srmp.attributes import attribute
+from msmqwire.srmp.http_message import StatusLine
+from msmqwire.srmp.message import SrmpMessage
+
+if TYPE_CHECKING:
+    from msmqwire.analysis.dissection.message_security import Examiner
+
+
+class MessageBody(NamedTuple):
+    """The body of a message, as a packet has it.
+
+    Attributes:
+        body: its bytes, decrypted.
+        size: bytes of the whole: a call of remote read may have less.
+        body_type: BodyType; 0 if unknown.
+        extension: ExtensionData.
+    """
+
+    body: bytes
+    size: int
+    body_type: int
+    extension: bytes
+
+    def limited(self, limit: int | None) -> MessageBody:
+        """Return the message with no more than so many bytes of its body."""
+        return self if limit is None else self._replace(body=self.body[:limit])
+
+
+def decoded(message: MessageBody) -> Body:
+    """Return what is inside of a message."""
+    found = inspect_body(message.body, body_type=message.body_type, extension=message.extension)
+    if len(message.body) >= message.size:
+        return found
+    return replace(found, problems=(cut_short(len(message.body), message.size), *found.problems))
+
+
+def cut_short(length: int, size: int) -> Problem:
+    """Return the problem of a body that is not all there."""
+    return Problem(f"only the first {length:,} of {counted(size, 'byte', 'are')} there", offset=length)
+
+
+def message_body(
+    packet: Record | SrmpMessage | PgmPacket | RpcPacket | NcpPacket | None, examiner: Examiner
+) -> MessageBody | None:
+    """Return the body of the message in a packet.
+
+    None if there is none, if it is that of an acknowledgement of [MS-MQQB], or encrypted for somebody else.
+    """
+    if isinstance(packet, SrmpMessage):
+        if isinstance(packet.start, StatusLine):
+            return None
+        body, extension = packet.body or b"", packet.extension or b""
+        return MessageBody(body, len(body), attribute("body_type", packet) or 0, extension)
+    message, size, may_be_clear = packet, None, False
+    if isinstance(packet, RpcPacket):
+        if packet.message is None:
+            return None
+        # Its queue manager has decrypted what was encrypted for it.
+        message, size, may_be_clear = packet.message.whole, packet.message.body_size, True
+    if not isinstance(message, Record) or message.get("OrderAckBody") or message.get("FinalAckBody"):
+        return None
+    properties, security = message.get("MessagePropertiesHeader"), message.get("SecurityHeader")
+    if properties is None:
+        return None
+    body = properties.MessageBody or b""
+    if security is not None and security.Flags.EB:
+        examined = examiner.examine(packet)
+        if examined is not None and examined.body is not None:
+            body = examined.body
+        elif not may_be_clear:
+            return None
+    whole = len(body) if size is None else size
+    return MessageBody(body, whole, properties.BodyType, properties.ExtensionData or b"")

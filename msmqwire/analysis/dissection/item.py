@@ -1,0 +1,241 @@
+"""The result of dissection: one item for each packet, malformed packet or range of skipped bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from msmqwire.analysis.dissection.contents import decoded, message_body
+from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examined, Examiner, SignatureStatus
+from msmqwire.analysis.lint import Finding
+from msmqwire.bodies import Body
+from msmqwire.capture.ip import Transport
+from msmqwire.capture.tunnels import PLAIN, Encapsulation
+from msmqwire.errors import MalformedPacket
+from msmqwire.ncp.ncp_packet import NcpPacket
+from msmqwire.pgm import PgmPacket
+from msmqwire.pgm.packet_json import fields_to_json
+from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.schema import Record, to_json
+from msmqwire.srmp import message_json
+from msmqwire.srmp.compound import compound_to_json
+from msmqwire.srmp.message import SrmpMessage
+
+Packet = Record | SrmpMessage | PgmPacket | RpcPacket | NcpPacket
+SRMP_KIND: Final = message_json.PACKET
+PGM_KIND: Final = "PgmPacket"
+
+LocateFrames = Callable[[tuple[int, ...]], tuple[str, tuple[int, ...]]]
+"""Maps frame numbers to the file of the last frame, and each to its number in its file."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Item:
+    """One packet of a capture, a malformed one among them, or a range of bytes that was skipped.
+
+    Attributes:
+        file: the capture file of the frame that completed it.
+        time_ns: when that frame was captured, nanoseconds since 1970-01-01 UTC; None if the file has no time
+            of it, or one that 64 bits can't represent.
+        frames: the numbers of the frames that carry it, those of all fragments of IP too, from 1 in each
+            file; the last one completed it.
+        transport: ``tcp``, ``udp``, or ``pgm`` for IP protocol 113.
+        stream: the number of the TCP connection; None without TCP.
+        src, src_port, dst, dst_port: address and port of the sender and the receiver.
+        packet: the packet, the HTTP message of SRMP, the PDU or call of RPC, or the request or reply of NCP;
+            None when it is malformed or skipped.
+        kind: the packet's name, ``Malformed`` or ``Skipped``.
+        size: its length in bytes on the wire.
+        findings: its departures from the specifications.
+        error: why a malformed packet can't be parsed.
+        raw: the bytes of the packet, even if malformed; empty for skipped bytes.
+        reason: why bytes were skipped.
+        exchange: the number of a request or call in its connection, from 0, and of the response to it; None
+            where that is unknown.
+        request_frame: the last frame of the request to which a message or answer is the response.
+        examiner: has the keys and certificates given.
+        one_sided: of HTTP: whether nothing that the other side of its connection has sent was captured up to
+            here, not even a segment without data; None for other items.
+        encapsulation: the tunnels in which the frame was captured that completed it.
+    """
+
+    file: str
+    time_ns: int | None
+    frames: tuple[int, ...]
+    transport: Transport
+    stream: int | None
+    src: str
+    src_port: int
+    dst: str
+    dst_port: int
+    packet: Packet | None
+    kind: str
+    size: int
+    findings: Sequence[Finding]
+    error: MalformedPacket | None
+    raw: bytes
+    reason: str
+    exchange: int | None = None
+    request_frame: int | None = None
+    examiner: Examiner = field(default=NOTHING_GIVEN, repr=False, compare=False)
+    one_sided: bool | None = None
+    encapsulation: Encapsulation = PLAIN
+
+    @property
+    def time(self) -> str | None:
+        """The time as text, UTC with nanoseconds: ``2026-03-01T12:00:00.000001000Z``; None without one."""
+        return None if self.time_ns is None else format_time(self.time_ns)
+
+    @property
+    def tunnel(self) -> str | None:
+        """The tunnels around it from outside in: ``gre=7 mpls=100,200 vxlan=5001``; None without any."""
+        return self.encapsulation.text
+
+    @property
+    def tunnel_src(self) -> str | None:
+        """The sender of the IP packet next outside its own; None if there is none."""
+        return self.encapsulation.src
+
+    @property
+    def tunnel_dst(self) -> str | None:
+        """The receiver of that packet."""
+        return self.encapsulation.dst
+
+    @property
+    def tunnel_id(self) -> int | None:
+        """The innermost number of its tunnels; None without any."""
+        return self.encapsulation.number
+
+    @property
+    def signature_status(self) -> SignatureStatus | None:
+        """What is known of the signature of a message; None for other items."""
+        examined = self._examined
+        return None if examined is None else examined.signature_status
+
+    @property
+    def decrypted(self) -> bool | None:
+        """Whether the body of a message was encrypted and could be decrypted; None for other items."""
+        examined = self._examined
+        return None if examined is None else examined.decrypted
+
+    @property
+    def body(self) -> bytes | None:
+        """The body in clear if it was `decrypted`; that in `packet` is as it was sent."""
+        examined = self._examined
+        return None if examined is None else examined.body
+
+    def decoded(self) -> Body | None:
+        """Return what is inside of the message: format, value, text, headers; None for other items.
+
+        That of an encrypted message is None unless the body was `decrypted`.
+        """
+        message = message_body(self.packet, self.examiner)
+        return None if message is None else decoded(message)
+
+    @property
+    def _examined(self) -> Examined | None:
+        return self.examiner.examine(self.packet)
+
+    def __repr__(self) -> str:
+        from msmqwire.analysis.dissection.showing import one_line
+
+        return one_line(self)
+
+    def _repr_html_(self) -> str:
+        """Return HTML for a notebook: findings, and each field beside its bytes."""
+        from msmqwire.analysis.dissection.showing import item_view
+        from msmqwire.display import to_html
+
+        return to_html(item_view(self))
+
+    def __rich__(self) -> Any:
+        """Return a table for rich, of the same."""
+        from msmqwire.analysis.dissection.showing import item_view
+        from msmqwire.display import to_rich
+
+        return to_rich(item_view(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the item as the JSON object that ``msmqwire dissect --json`` prints."""
+        result: dict[str, Any] = {
+            "time": self.time,
+            "file": self.file,
+            "frames": list(self.frames),
+            "transport": self.transport,
+            "stream": self.stream,
+            "src": self.src,
+            "src_port": self.src_port,
+            "dst": self.dst,
+            "dst_port": self.dst_port,
+            "tunnel": self.tunnel,
+            "tunnel_src": self.tunnel_src,
+            "tunnel_dst": self.tunnel_dst,
+            "tunnel_id": self.tunnel_id,
+            "packet": self.kind,
+            "size": self.size,
+        }
+        if self.exchange is not None:
+            result["exchange"] = self.exchange
+        if self.request_frame is not None:
+            result["request_frame"] = self.request_frame
+        if self.packet is not None:
+            result["fields"] = _fields_to_json(self.packet)
+            inner = compound_to_json(self.packet)
+            if inner is not None:
+                result["srmp"] = inner
+        if isinstance(self.packet, RpcPacket):
+            result |= _around_a_call(self.packet)
+        if (examined := self._examined) is not None:
+            result["signature_status"] = examined.signature_status
+            result["decrypted"] = examined.decrypted
+            if examined.body is not None:
+                result["decrypted_body"] = examined.body.hex()
+        if (body := self.decoded()) is not None:
+            result["body"] = body.to_json()
+        result["findings"] = [finding.to_json() for finding in self.findings]
+        result["error"] = self.error.to_json() if self.error else None
+        if self.packet is None and self.raw:
+            result["raw"] = self.raw.hex()
+        if self.reason:
+            result["reason"] = self.reason
+        return result
+
+
+def _around_a_call(packet: RpcPacket) -> dict[str, Any]:
+    """Return what is known of a call beside its bytes, and the message in an answer."""
+    result: dict[str, Any] = {}
+    if packet.queue:
+        result["queue"] = packet.queue
+    if packet.security is not None:
+        result["security"] = packet.security.to_json()
+    if packet.message is not None:
+        message = packet.message
+        result["message"] = {
+            **message.whole.to_json(),
+            "body_size": message.body_size,
+            "cut": message.cut,
+        }
+        if (inner := compound_to_json(message.whole)) is not None:
+            result["srmp"] = inner
+    return result
+
+
+def _fields_to_json(packet: Packet) -> dict[str, Any]:
+    if isinstance(packet, RpcPacket | NcpPacket):
+        return packet.to_json()
+    if isinstance(packet, SrmpMessage):
+        fields: dict[str, Any] = message_json.to_json(packet)["fields"]
+        return fields
+    return fields_to_json(packet) if isinstance(packet, PgmPacket) else to_json(packet)
+
+
+def format_time(time_ns: int) -> str:
+    """Format nanoseconds since 1970-01-01 UTC as ISO 8601 text, to the nanosecond."""
+    seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
+    try:
+        text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return f"{seconds}.{nanoseconds:09d}"  # outside of the range of datetime
+    return f"{text}.{nanoseconds:09d}Z"

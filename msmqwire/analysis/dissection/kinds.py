@@ -1,0 +1,34 @@
+"""The kinds of items: a filter by a name that is none of them finds nothing in any capture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msmqwire.analysis.dissection.item import PGM_KIND, SRMP_KIND
+from msmqwire.errors import InvalidArgument
+from msmqwire.names.nearest import unknown_name
+from msmqwire.ncp.ncp_packet import KINDS as NCP_KINDS
+from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
+
+KINDS: Final = (
+    "EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck", "FinalAck",
+    "Ping", SRMP_KIND, PGM_KIND, *RPC_KINDS, *NCP_KINDS, "Malformed", "Skipped",
+)  # fmt: skip
+"""All values of `Item.kind`."""
+SEE: Final = "docs/columns.md#values lists all"
+"""Where all kinds are listed, and all other values of a set."""
+_BY_LOWER: Final[Mapping[str, str]] = {kind.lower(): kind for kind in KINDS}
+
+
+def kind_named(name: str) -> str:
+    """Return the kind with a name, in any case. Raises InvalidArgument, which names the nearest ones."""
+    kind = _BY_LOWER.get(name.strip().lower())
+    if kind is None:
+        raise unknown_kind(name)
+    return kind
+
+
+def unknown_kind(name: str, path: str = "kind") -> InvalidArgument:
+    """Return the error for a name that no kind has."""
+    return unknown_name(name, KINDS, "kind of packet", path=path, see=SEE)

@@ -1,0 +1,37 @@
+"""The dissectors of captures, in the order in which they are asked; the first that recognises one has it.
+
+A tracker makes its dissectors when it is made: it knows those that are registered by then. The built reader
+of columns looks for the protocols of this program only; the items of others come from `msmqwire.dissect`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msmqwire.analysis.dissection.dissector import DatagramDissector, Dissector
+from msmqwire.analysis.dissection.http_connection import SrmpOverHttp
+from msmqwire.analysis.dissection.msmq_connection import MsmqSessions
+from msmqwire.analysis.dissection.ncp_connection import NcpOverTcp
+from msmqwire.analysis.dissection.ncp_datagrams import NcpDatagrams
+from msmqwire.analysis.dissection.pgm_items import PgmItems
+from msmqwire.analysis.dissection.ping_datagrams import PingDatagrams
+from msmqwire.analysis.dissection.rpc_connection import RemoteRead
+
+STREAMS: list[type[Dissector]] = [SrmpOverHttp, RemoteRead, NcpOverTcp, MsmqSessions]
+"""Those of TCP."""
+DATAGRAMS: list[type[DatagramDissector]] = [PgmItems, NcpDatagrams, PingDatagrams]
+"""Those of UDP and PGM."""
+
+
+def register(dissector: type[Dissector] | type[DatagramDissector]) -> None:
+    """Let a dissector be asked before all others."""
+    _beside(dissector).insert(0, dissector)
+
+
+def unregister(dissector: type[Dissector] | type[DatagramDissector]) -> None:
+    """Let a dissector be asked no more."""
+    _beside(dissector).remove(dissector)
+
+
+def _beside(dissector: type[Dissector] | type[DatagramDissector]) -> list[Any]:
+    return DATAGRAMS if issubclass(dissector, DatagramDissector) else STREAMS

@@ -1,0 +1,116 @@
+"""The fate of messages: what became of each one, as far as captures show it.
+
+Three stages, each a plain function of what it is fed, so that one process and many tasks come to the same:
+the packets of a connection in order say things of messages; some of them are about numbers, and are looked
+up; all that is said of a message is folded into one `MessageFate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msmqwire.analysis.dissection import Source
+from msmqwire.analysis.fate.connections import Connections
+from msmqwire.analysis.fate.messages import HELD_MAX, Messages
+from msmqwire.analysis.fate.model import (
+    EVENTS_MAX,
+    NEGATIVE,
+    STUCK_MAX,
+    FateEvent,
+    Latency,
+    MessageFate,
+    QueueSummary,
+    State,
+    What,
+)
+from msmqwire.analysis.fate.numbers import Numbers
+from msmqwire.analysis.fate.observations import Observation, Sighting
+from msmqwire.analysis.fate.rows import BODY_LIMIT, COLUMNS, KINDS, rows
+from msmqwire.analysis.fate.summaries import summary
+from msmqwire.tables import read_capture
+
+__all__ = [
+    "BATCH_ROWS",
+    "BODY_LIMIT",
+    "COLUMNS",
+    "EVENTS_MAX",
+    "HELD_MAX",
+    "KINDS",
+    "NEGATIVE",
+    "STUCK_MAX",
+    "FateEvent",
+    "Latency",
+    "MessageFate",
+    "QueueSummary",
+    "State",
+    "What",
+    "fates",
+    "fates_of",
+    "summary",
+]
+
+BATCH_ROWS = 16_384
+"""Rows of captures that are taken at a time."""
+
+
+def fates(
+    captures: Source | Iterable[Source],
+    *,
+    acknowledgements: bool = False,
+    held_max: int = HELD_MAX,
+    **arguments: Any,
+) -> Iterator[MessageFate]:
+    """Yield the fate of each message of captures, in the order in which they are seen first.
+
+    Args:
+        captures: as for `msmqwire.read_capture`: one capture, in this order.
+        acknowledgements: whether messages that acknowledge others have fates of their own.
+        held_max: messages and events of them that are held in memory, about a kilobyte each. If there are
+            more, the message that was silent longest gets its fate early: it is not `complete`, and what
+            comes of it later is told as of another message.
+        arguments: ``ports``, ``storage_options``, ``record_size_max``, ``flush``, ``warm_up`` and others of
+            `msmqwire.read_capture`.
+
+    A truncated or damaged file is reported by a `msmqwire.tables.CaptureWarning` when its end is reached.
+
+    Raises:
+        As `msmqwire.read_capture`.
+    """
+    reader = read_capture(
+        captures,
+        columns=COLUMNS,
+        where=[("kind", "in", KINDS)],
+        batch_rows=BATCH_ROWS,
+        body_limit=BODY_LIMIT,
+        **arguments,
+    )
+    return fates_of(reader, acknowledgements=acknowledgements, held_max=held_max)
+
+
+def fates_of(
+    batches: Iterable[Any], *, acknowledgements: bool = False, held_max: int = HELD_MAX
+) -> Iterator[MessageFate]:
+    """Yield the fate of each message of record batches that have `COLUMNS`, in the order of the capture.
+
+    Arguments as for `fates`.
+    """
+    connections, numbers = Connections(), Numbers()
+    messages = Messages(acknowledgements=acknowledgements, held_max=held_max)
+
+    def told(sightings: Iterable[Sighting]) -> Iterator[Observation]:
+        for sighting in sightings:
+            if isinstance(sighting, Observation):
+                yield sighting
+            else:
+                yield from numbers.feed(sighting)
+
+    position = 0
+    for batch in batches:
+        for row in rows(batch):
+            for observation in told(connections.feed(row, position)):
+                yield from messages.feed(observation)
+            position += 1
+    for observation in told(connections.end()):
+        yield from messages.feed(observation)
+    yield from messages.end()

@@ -1,0 +1,73 @@
+"""Checks of packets against the specifications: which requirement is broken, and where.
+
+`lint_packet` checks one packet, `SessionLint` the order of the packets on a connection, `PingLint` ping
+requests and responses, `lint_malformed` bytes that are no packet; `lint_srmp` a message of SRMP,
+`lint_malformed_srmp` bytes that are none; `lint_rpc` a call or answer of remote read, `RemoteReadLint` their
+order, `lint_malformed_rpc` bytes of RPC that can't be read; `NcpLint` packets of NCP and their order,
+`lint_malformed_ncp` bytes that are none; `lint_pgm` a packet of PGM. `checks` lists all rules. `lint` judges
+any of them alone.
+
+The package itself can be called as `lint`: ``msmqwire.analysis.lint(packet)``.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from msmqwire.analysis.lint.attacks import lint_malformed
+from msmqwire.analysis.lint.finding import BREACHES, SEVERITIES, Finding, Severity
+from msmqwire.analysis.lint.ncp_attacks import lint_malformed_ncp
+from msmqwire.analysis.lint.ncp_session import NcpLint
+from msmqwire.analysis.lint.one import lint
+from msmqwire.analysis.lint.packet import checks, lint_packet
+from msmqwire.analysis.lint.pgm import lint_pgm
+from msmqwire.analysis.lint.pings import PingLint
+from msmqwire.analysis.lint.queue_managers import QueueManagers
+from msmqwire.analysis.lint.registry import Check
+from msmqwire.analysis.lint.remote_read_calls import lint_malformed_rpc, lint_rpc
+from msmqwire.analysis.lint.remote_read_session import RemoteReadLint
+from msmqwire.analysis.lint.security import lint_wrong_signature
+from msmqwire.analysis.lint.session import SessionLint
+from msmqwire.analysis.lint.srmp import lint_srmp
+from msmqwire.analysis.lint.srmp_attacks import lint_malformed_srmp
+
+__all__ = [
+    "BREACHES",
+    "SEVERITIES",
+    "Check",
+    "Finding",
+    "NcpLint",
+    "PingLint",
+    "QueueManagers",
+    "RemoteReadLint",
+    "SessionLint",
+    "Severity",
+    "checks",
+    "lint",
+    "lint_malformed",
+    "lint_malformed_ncp",
+    "lint_malformed_rpc",
+    "lint_malformed_srmp",
+    "lint_packet",
+    "lint_pgm",
+    "lint_rpc",
+    "lint_srmp",
+    "lint_wrong_signature",
+]
+
+
+class _Callable(ModuleType):
+    """A package that can be called.
+
+    `msmqwire.analysis.lint` is this package as soon as anything of it is imported, whatever else has that name: so it
+    does what the function does. Type checkers see the function.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> list[Finding]:
+        """Judge one packet: see the function `lint`."""
+        return lint(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,95 @@
+"""What is wrong with one packet, whatever form it has: `msmqwire.analysis.lint(packet)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from msmqwire import packets
+from msmqwire.analysis.lint.attacks import lint_malformed
+from msmqwire.analysis.lint.finding import Finding
+from msmqwire.analysis.lint.ncp import lint_ncp
+from msmqwire.analysis.lint.packet import lint_packet
+from msmqwire.analysis.lint.pgm import lint_pgm
+from msmqwire.analysis.lint.remote_read_calls import lint_rpc
+from msmqwire.analysis.lint.srmp import lint_srmp
+from msmqwire.analysis.lint.srmp_attacks import lint_malformed_srmp
+from msmqwire.errors import MalformedPacket
+from msmqwire.ncp.ncp_packet import NcpPacket
+from msmqwire.pgm import PgmPacket, build_pgm, read_pgm
+from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.schema import Record
+from msmqwire.srmp.message import SrmpMessage, parse_message
+
+
+class Dissected(Protocol):
+    """What lint needs of a `msmqwire.Item`."""
+
+    @property
+    def packet(self) -> object:
+        """The packet, or None."""
+
+    @property
+    def raw(self) -> bytes:
+        """Its bytes."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What was found when it was dissected."""
+
+
+def lint(
+    packet: bytes | Record | SrmpMessage | PgmPacket | RpcPacket | NcpPacket | Dissected,
+    *,
+    protocol: packets.Protocol | Literal["srmp"] = "session",
+) -> list[Finding]:
+    """Return the departures from the specifications in one packet or message, by id of the requirement.
+
+    The package `msmqwire.analysis.lint` is called for the same: ``msmqwire.analysis.lint(packet)``.
+
+    Args:
+        packet: a packet, a message of SRMP, a call of remote read, a packet of NCP or of PGM; bytes, which
+            may be malformed; or an item of `msmqwire.dissect`. The findings of an item are those that it
+            has, which are also about its place in the session; if it was dissected with ``lint=False``,
+            those of its packet alone, and none of bytes that are malformed: judge its `raw`.
+        protocol: what bytes are: ``session``, ``ping``, ``remote_read`` or ``srmp``.
+
+    Raises:
+        TypeError: it is none of these.
+    """
+    if isinstance(packet, Record):
+        return lint_packet(packet)
+    if isinstance(packet, SrmpMessage):
+        return lint_srmp(packet)
+    if isinstance(packet, RpcPacket):
+        return lint_rpc(packet)
+    if isinstance(packet, NcpPacket):
+        return lint_ncp(packet)
+    if isinstance(packet, bytes | bytearray | memoryview):
+        return _lint_bytes(bytes(packet), protocol)
+    if isinstance(packet, PgmPacket):
+        built = build_pgm(packet)
+        return lint_pgm(*read_pgm(built), built)
+    if not hasattr(packet, "findings"):
+        raise TypeError(f"lint judges packets, bytes and items, not {type(packet).__name__}")
+    return list(packet.findings) or _lint_dissected(packet)
+
+
+def _lint_bytes(data: bytes, protocol: packets.Protocol | Literal["srmp"]) -> list[Finding]:
+    if protocol == "srmp":
+        try:
+            return lint_srmp(parse_message(data))
+        except MalformedPacket as error:
+            return lint_malformed_srmp(data, error)
+    try:
+        packet = packets.parse(data, protocol=protocol)
+    except MalformedPacket as error:
+        return lint_malformed(data, error, protocol)
+    return lint_packet(packet, data)
+
+
+def _lint_dissected(item: Dissected) -> list[Finding]:
+    packet = item.packet
+    if isinstance(packet, Record):
+        return lint_packet(packet, item.raw)
+    return lint(packet) if isinstance(packet, SrmpMessage | RpcPacket | NcpPacket | PgmPacket) else []

@@ -1,0 +1,90 @@
+"""Captures as a report: one file of HTML that anybody can open, without a network.
+
+`write_report` reads captures once and writes the page. Whatever is in the captures, memory and the page are
+bounded by `Limits`; what they leave out is counted, and the page says so.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from msmqwire.analysis.dissection import Dissection
+from msmqwire.analysis.report.collecting import Collector
+from msmqwire.analysis.report.limits import Limits
+from msmqwire.analysis.report.page import page
+from msmqwire.durable import new_content
+
+__all__ = ["Limits", "Written", "write_report"]
+
+
+BATCH_ROWS = 4_096
+
+
+class Written(NamedTuple):
+    """What a report has.
+
+    Attributes:
+        packets: in the captures.
+        findings: in them.
+        size: bytes of the page.
+    """
+
+    packets: int
+    findings: int
+    size: int
+
+
+def write_report(
+    dissection: Dissection,
+    path: str | os.PathLike[str],
+    *,
+    title: str = "",
+    version: str = "",
+    limits: Limits | None = None,
+) -> Written:
+    """Read captures to their end, and write the report of them to a file.
+
+    The file is replaced when the report is complete, so that nobody sees half of one.
+
+    Args:
+        dissection: the captures, not read yet.
+        path: of the file.
+        title: of the page; by default the name of the first capture.
+        version: of msmqwire, which the page names.
+        limits: how much goes into the page.
+
+    Raises:
+        CaptureError: the first of the errors, if nothing of any file could be read. Nothing is written.
+        OSError: a capture can't be read, or the file can't be written: its `filename` is `path` then.
+    """
+    # What has columns takes an extra, which the help of commands does not.
+    from msmqwire.analysis.fate import BODY_LIMIT, COLUMNS, KINDS, fates_of, summary
+    from msmqwire.analysis.report.left_out import left_out
+    from msmqwire.analysis.report.lives import Lives
+    from msmqwire.tables.arrow.rows import batches
+    from msmqwire.tables.columns import BY_NAME
+
+    collector, lives = Collector(limits or Limits()), Lives(limits or Limits())
+    columns = [BY_NAME[name] for name in COLUMNS]
+    dissection.follow_attempts()
+    items = (item for item in collector.observed(dissection) if item.kind in KINDS)
+    rows = batches(items, columns, batch_rows=BATCH_ROWS, body_limit=BODY_LIMIT)
+    queues = summary(lives.observed(fates_of(rows)))
+    data = collector.to_json(dissection)
+    if dissection.errors and not dissection.records and not any(e.offset for e in dissection.errors):
+        raise dissection.errors[0]
+    data["lives"] = lives.summary_json(queues)
+    attempts = 0 if dissection.attempts is None else dissection.attempts.failed()[1]
+    data["left_out"] = list(left_out(collector, lives, attempts))
+    if not title:
+        names = [Path(name).name for name in data["captures"]]
+        more = data["totals"]["captures"] - 1
+        title = f"{names[0] if names else 'No capture'}{f' and {more:,} more' if more > 0 else ''}"
+    tables = {"packet-table": collector.table.to_json(), "life-table": lives.to_json()}
+    size = 0
+    with new_content(path) as file:
+        for text in page(title, version, data, tables, collector.details.pieces):
+            size += file.write(text.encode("utf-8", "replace"))
+    return Written(collector.packets, collector.findings, size)

@@ -1,0 +1,168 @@
+"""What the report says of one packet, whatever its protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from msmqwire.analysis.dissection.item import Item
+from msmqwire.analysis.dissection.summaries import queue_text, summary
+from msmqwire.headers.queue_names import text
+from msmqwire.names.printable import safe
+from msmqwire.ncp.attributes import attribute as ncp_attribute
+from msmqwire.ncp.ncp_packet import NcpPacket
+from msmqwire.pgm import PgmPacket
+from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.rpc.constants import PduType
+from msmqwire.schema import Record
+from msmqwire.srmp.attributes import attribute
+from msmqwire.srmp.http_message import StatusLine
+from msmqwire.srmp.message import SrmpMessage
+
+
+class Group(StrEnum):
+    """What a packet is for: the colours of the ladder and the charts go by it."""
+
+    HANDSHAKE = "handshake"
+    MESSAGE = "message"
+    ACKNOWLEDGEMENT = "acknowledgement"
+    CALL = "call"
+    ANSWER = "answer"
+    OTHER = "other"
+    MALFORMED = "malformed"
+    GAP = "gap"
+
+
+class Protocol(StrEnum):
+    """The protocols of a report."""
+
+    MSMQ = "MSMQ session"
+    PING = "MSMQ ping"
+    SRMP = "SRMP over HTTP"
+    MULTICAST = "SRMP over PGM"
+    REMOTE_READ = "Remote read (RPC)"
+    NCP = "NetWare (NCP)"
+    UNREAD = "Not read"
+
+
+GROUPS: Final = tuple(Group)
+_OF_KIND: Final = {
+    "EstablishConnection": Group.HANDSHAKE,
+    "ConnectionParameters": Group.HANDSHAKE,
+    "UserMessage": Group.MESSAGE,
+    "SessionAck": Group.ACKNOWLEDGEMENT,
+    "OrderAck": Group.ACKNOWLEDGEMENT,
+    "FinalAck": Group.ACKNOWLEDGEMENT,
+    "Malformed": Group.MALFORMED,
+    "Skipped": Group.GAP,
+}
+_CALL_TYPES: Final = {
+    PduType.REQUEST: Group.CALL,
+    PduType.RESPONSE: Group.ANSWER,
+    PduType.FAULT: Group.ANSWER,
+}
+_CONNECTIONS: Final = ("CreateConnection", "DestroyConnection")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is told of a packet in the tables.
+
+    Attributes:
+        group: what it is for.
+        protocol: the protocol it belongs to.
+        about: a summary in one line.
+        queue: the queue it is about; empty if there is none.
+        label: the label of the message in it; empty if there is none.
+        body_size: bytes of the body of the message that it carries; None if it carries none.
+        identity: tells a message from others; None where nothing does.
+        is_again: whether its protocol says that it was sent before.
+    """
+
+    group: Group
+    protocol: Protocol
+    about: str
+    queue: str = ""
+    label: str = ""
+    body_size: int | None = None
+    identity: tuple[str, int] | None = None
+    is_again: bool = False
+
+
+def facts_of(item: Item) -> Facts:
+    """Return what the tables tell of an item."""
+    about, packet = summary(item), item.packet
+    match packet:
+        case None:
+            return Facts(_OF_KIND[item.kind], Protocol.UNREAD, about)
+        case SrmpMessage():
+            return _srmp(packet, about, is_multicast=item.transport == "pgm")
+        case PgmPacket():
+            return Facts(Group.OTHER, Protocol.MULTICAST, about)
+        case RpcPacket():
+            return _rpc(packet, about)
+        case NcpPacket():
+            return _ncp(packet, about)
+        case Record():
+            if item.kind == "Ping":
+                return Facts(Group.OTHER, Protocol.PING, about)
+            return _session(item.kind, packet, about)
+
+
+def _session(kind: str, packet: Record, about: str) -> Facts:
+    group = _OF_KIND[kind]
+    user = packet.get("UserHeader")
+    if user is None:
+        return Facts(group, Protocol.MSMQ, about)
+    properties = packet.MessagePropertiesHeader
+    if properties.MessageClass:
+        group = Group.ACKNOWLEDGEMENT
+    return Facts(
+        group,
+        Protocol.MSMQ,
+        about,
+        queue=queue_text(packet),
+        label=_label(properties.Label),
+        body_size=int(properties.MessageSize),
+        identity=(str(user.SourceQueueManager), int(user.MessageID)) if user.MessageID else None,
+    )
+
+
+def _label(value: Any) -> str:
+    return safe(text(value) or "")
+
+
+def _srmp(message: SrmpMessage, about: str, *, is_multicast: bool) -> Facts:
+    protocol = Protocol.MULTICAST if is_multicast else Protocol.SRMP
+    if isinstance(message.start, StatusLine):
+        return Facts(Group.ACKNOWLEDGEMENT, protocol, about)
+    number, source = attribute("message_id", message), attribute("source_qm", message)
+    return Facts(
+        Group.ACKNOWLEDGEMENT if attribute("message_class", message) else Group.MESSAGE,
+        protocol,
+        about,
+        queue=safe(attribute("destination", message) or ""),
+        label=safe(attribute("label", message) or ""),
+        body_size=attribute("body_size", message),
+        identity=(source, number) if source and number else None,
+    )
+
+
+def _rpc(packet: RpcPacket, about: str) -> Facts:
+    group = _CALL_TYPES.get(PduType(packet.ptype), Group.HANDSHAKE)
+    queue = safe(packet.queue)
+    if packet.message is None:
+        return Facts(group, Protocol.REMOTE_READ, about, queue)
+    label = _label(packet.message.whole.MessagePropertiesHeader.Label)
+    return Facts(group, Protocol.REMOTE_READ, about, queue, label, packet.message.body_size)
+
+
+def _ncp(packet: NcpPacket, about: str) -> Facts:
+    group = Group.ANSWER if packet.kind.endswith(" reply") else Group.CALL
+    if packet.kind.startswith(_CONNECTIONS):
+        group = Group.HANDSHAKE
+    number = ncp_attribute("queue_id", packet)
+    queue = "" if number is None else f"NetWare queue {number:08x}"
+    label = safe(ncp_attribute("job_description", packet) or "")
+    return Facts(group, Protocol.NCP, about, queue, label, is_again=packet.is_repeated)

@@ -1,0 +1,153 @@
+"""Who talked with whom: TCP connections, and for datagrams pairs of computers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from msmqwire.analysis.dissection.item import Item
+from msmqwire.analysis.dissection.msmq_connection import MSMQ_PORT
+from msmqwire.analysis.report.facts import Facts, Group, Protocol
+from msmqwire.analysis.report.limits import Limits
+
+Key = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class Session:
+    """One session.
+
+    Attributes:
+        stream: the number of the TCP connection; None without TCP.
+        left, right: address and port of both ends, that of the first sender first.
+        start_ns, end_ns: the earliest and the latest time of a packet; None if no packet has one.
+        protocols: how many packets there are of each.
+        groups: how many packets there are of each.
+        packets, bytes: to the right, and to the left.
+        findings: departures from the specifications.
+        again: packets that were sent again.
+        state: how its handshake ended.
+        managers: the queue managers at both ends, as far as they told.
+    """
+
+    stream: int | None
+    left: str
+    right: str
+    start_ns: int | None = None
+    end_ns: int | None = None
+    protocols: Counter[Protocol] = field(default_factory=Counter)
+    groups: Counter[Group] = field(default_factory=Counter)
+    packets: list[int] = field(default_factory=lambda: [0, 0])
+    bytes: list[int] = field(default_factory=lambda: [0, 0])
+    findings: int = 0
+    again: int = 0
+    state: str = ""
+    managers: list[str] = field(default_factory=lambda: ["", ""])
+
+    def add(self, item: Item, facts: Facts, sender: str, *, is_again: bool) -> None:
+        """Count an item, and note what it tells of the handshake."""
+        to_left = sender != self.left
+        self.start_ns, self.end_ns = span_with(self.start_ns, self.end_ns, item.time_ns)
+        self.protocols[facts.protocol] += 1
+        self.groups[facts.group] += 1
+        self.packets[to_left] += 1
+        self.bytes[to_left] += item.size
+        self.findings += len(item.findings)
+        self.again += is_again
+        if item.kind == "EstablishConnection":
+            self._note_handshake(item, to_left=to_left)
+
+    def _note_handshake(self, item: Item, *, to_left: bool) -> None:
+        """Note what an EstablishConnection tells."""
+        packet: Any = item.packet
+        header = packet.EstablishConnectionHeader
+        if is_by_initiator(item, is_first_sender=not to_left):
+            self.managers[to_left] = str(header.ClientGuid)
+            self.state = self.state or "asked for"
+        else:
+            self.managers[to_left] = str(header.ServerGuid)
+            self.state = "refused" if packet.InternalHeader.Flags.CS else "accepted"
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol of most packets that were read."""
+        read = [
+            (count, protocol) for protocol, count in self.protocols.items() if protocol != Protocol.UNREAD
+        ]
+        return max(read)[1] if read else Protocol.UNREAD
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row of the session."""
+        return {
+            "stream": self.stream,
+            "left": self.left,
+            "right": self.right,
+            "start": split_time(self.start_ns),
+            "end": split_time(self.end_ns),
+            "protocol": self.protocol,
+            "groups": dict(self.groups),
+            "packets": self.packets,
+            "bytes": self.bytes,
+            "findings": self.findings,
+            "again": self.again,
+            "state": self.state,
+            "managers": self.managers,
+        }
+
+
+def span_with(start_ns: int | None, end_ns: int | None, time_ns: int | None) -> tuple[int | None, int | None]:
+    """Return the earliest and the latest time, with one more; None for none."""
+    if time_ns is None:
+        return start_ns, end_ns
+    if start_ns is None or end_ns is None:
+        return time_ns, time_ns
+    return min(start_ns, time_ns), max(end_ns, time_ns)
+
+
+def split_time(time_ns: int | None) -> list[int] | None:
+    """Return a time as seconds and nanoseconds, which JavaScript has no integers large enough for."""
+    return None if time_ns is None else list(divmod(time_ns, 1_000_000_000))
+
+
+def is_by_initiator(item: Item, *, is_first_sender: bool) -> bool:
+    """Return whether who has opened a session has sent an item.
+
+    A capture may lack the beginning of a session: the end at the port of MSMQ is the one that was called. If
+    both ends or none are there, the first sender has called.
+    """
+    at_port, to_port = item.src_port == MSMQ_PORT, item.dst_port == MSMQ_PORT
+    return is_first_sender if at_port == to_port else to_port
+
+
+def session_key(item: Item, ends: tuple[str, str]) -> Key:
+    """Return what the items of one session have in common."""
+    return ("tcp", item.stream) if item.stream is not None else (item.transport, *sorted(ends))
+
+
+class Sessions:
+    """The sessions of captures.
+
+    Attributes:
+        sessions: by number.
+        left_out: packets of sessions beyond the limit.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.sessions: list[Session] = []
+        self.left_out = 0
+        self._numbers: dict[Key, int] = {}
+        self._max = limits.sessions
+
+    def of(self, item: Item, ends: tuple[str, str]) -> int:
+        """Return the number of the session of an item between two ends; -1 beyond the limit."""
+        key = session_key(item, ends)
+        number = self._numbers.get(key)
+        if number is not None:
+            return number
+        if len(self.sessions) == self._max:
+            self.left_out += 1
+            return -1
+        number = self._numbers[key] = len(self.sessions)
+        self.sessions.append(Session(item.stream, *ends))
+        return number
