@@ -100,14 +100,14 @@ class Record:
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: each field beside its bytes."""
-        from msmqwire.display import to_html
+        from msmqwire.schema.display import to_html
         from msmqwire.schema.showing import record_view
 
         return to_html(record_view(self))
 
     def __rich__(self) -> Any:
         """Return a table for rich: each field beside its bytes."""
-        from msmqwire.display import to_rich
+        from msmqwire.schema.display import to_rich
         from msmqwire.schema.showing import record_view
 
         return to_rich(record_view(self))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from msmqwire.display import PlacedField, View, view_of
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names.printable import counted, cut
+from msmqwire.schema.display import PlacedField, View, view_of
 from msmqwire.schema.field_text import field_text
 from msmqwire.schema.layout import layout
 from msmqwire.schema.record import Record

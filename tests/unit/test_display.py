@@ -13,9 +13,9 @@ from rich.console import Console
 
 import msmqwire
 from msmqwire.analysis.lint import Finding
-from msmqwire.display import PlacedField, to_html, to_rich, view_of
-from msmqwire.display.view import FIELDS_MAX, FOUND_MAX, ROW_SIZE, ROWS_MAX, TEXT_MAX
 from msmqwire.names.printable import cut
+from msmqwire.schema.display import PlacedField, to_html, to_rich, view_of
+from msmqwire.schema.display.view import FIELDS_MAX, FOUND_MAX, ROW_SIZE, ROWS_MAX, TEXT_MAX
 from tests.support.captures import pcap_bytes
 from tests.support.paths import EXAMPLES
 from tests.support.srmp_captures import samples

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import msmqwire
-from msmqwire.display.view import TEXT_MAX
 from msmqwire.names.printable import cut
+from msmqwire.schema.display.view import TEXT_MAX
 from tests.support.paths import EXAMPLES
 from tests.unit.test_display import ALLOWED, EVIL, Markup, all_items, evil_packet, in_rich
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from msmqwire.analysis.diagrams.session_ladder import Ladder, Rung, ladder
 from msmqwire.analysis.diagrams.tables import table
-from msmqwire.display import Table
+from msmqwire.schema.display import Table
 
 __all__ = ["Ladder", "Rung", "Table", "ladder", "table"]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from msmqwire.analysis.dissection import Item
 from msmqwire.analysis.dissection.item import PGM_KIND, SRMP_KIND, Packet
 from msmqwire.analysis.dissection.summaries import packet_summary, summary
-from msmqwire.display import Table, line
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names.printable import format_endpoint
 from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
+from msmqwire.schema.display import Table, line
 from msmqwire.schema.showing import completed
 from msmqwire.srmp.message import SrmpMessage
 

@@ -146,14 +146,14 @@ class Item:
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: findings, and each field beside its bytes."""
         from msmqwire.analysis.dissection.showing import item_view
-        from msmqwire.display import to_html
+        from msmqwire.schema.display import to_html
 
         return to_html(item_view(self))
 
     def __rich__(self) -> Any:
         """Return a table for rich, of the same."""
         from msmqwire.analysis.dissection.showing import item_view
-        from msmqwire.display import to_rich
+        from msmqwire.schema.display import to_rich
 
         return to_rich(item_view(self))
 

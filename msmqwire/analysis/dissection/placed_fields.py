@@ -11,7 +11,6 @@ from typing import Any
 
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.lint.srmp_places import Places
-from msmqwire.display import PlacedField
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.headers.base import FLAGS_OFFSET, INTERNAL_BIT, SIGNATURE_BYTES, SIGNATURE_END, SIGNATURE_OFFSET
 from msmqwire.names.printable import counted, cut, safe
@@ -27,6 +26,7 @@ from msmqwire.remote_read.rpc_packet import RpcPacket, section_offset
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.ndr import to_json as ndr_to_json
 from msmqwire.schema import Record
+from msmqwire.schema.display import PlacedField
 from msmqwire.schema.layout import layout
 from msmqwire.schema.nodes import Maybe, Sub
 from msmqwire.schema.showing import TEXT_MAX

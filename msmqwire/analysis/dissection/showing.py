@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.dissection.placed_fields import placed_fields
 from msmqwire.analysis.dissection.summaries import summary
-from msmqwire.display import View, view_of
 from msmqwire.names.printable import counted, cut, format_endpoint
+from msmqwire.schema.display import View, view_of
 
 ABOUT_MAX = 160
 """Characters of the summary in a ``repr``."""

@@ -15,7 +15,7 @@ from msmqwire.qm.runtime.deliveries import EXPRESS, RECOVERABLE, TRANSACTIONAL
 
 if TYPE_CHECKING:
     from msmqwire.bodies import Body
-    from msmqwire.display import View
+    from msmqwire.schema.display import View
 
 
 class _Recorded:
@@ -104,18 +104,18 @@ class ReceivedMessage(_Recorded):
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: its properties, and its body as far as it is text."""
-        from msmqwire.display import to_html
+        from msmqwire.schema.display import to_html
 
         return to_html(self._view())
 
     def __rich__(self) -> Any:
         """Return a table for rich, of the same."""
-        from msmqwire.display import to_rich
+        from msmqwire.schema.display import to_rich
 
         return to_rich(self._view())
 
     def _view(self) -> View:
-        from msmqwire.display import view_of
+        from msmqwire.schema.display import view_of
 
         properties = {"class": self.class_name, **{one.name: getattr(self, one.name) for one in fields(self)}}
         properties["body"] = self.text or self.body

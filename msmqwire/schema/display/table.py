@@ -15,7 +15,7 @@ class Table:
     Attributes:
         noun: what a row is of, in the singular.
         columns: their names.
-        rows: the cells of each, all of them `msmqwire.display.line`.
+        rows: the cells of each, all of them `msmqwire.schema.display.line`.
         marked: the numbers of rows that have findings.
         left_out: how many more there are.
     """
@@ -43,12 +43,12 @@ class Table:
 
     def __rich__(self) -> Any:
         """Return a table for rich."""
-        from msmqwire.display.as_rich import table_to_rich
+        from msmqwire.schema.display.as_rich import table_to_rich
 
         return table_to_rich(self)
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook."""
-        from msmqwire.display.as_html import table_to_html
+        from msmqwire.schema.display.as_html import table_to_html
 
         return table_to_html(self)

@@ -6,8 +6,8 @@ import html
 from collections.abc import Iterator
 from typing import Final
 
-from msmqwire.display.table import Table
-from msmqwire.display.view import View
+from msmqwire.schema.display.table import Table
+from msmqwire.schema.display.view import View
 
 _STYLE: Final = (
     ".msmqwire{max-height:36em;overflow:auto;font:13px/1.4 sans-serif}"

@@ -6,9 +6,9 @@ of many. All of it may come from a peer: no character of it is markup, and none 
 
 from __future__ import annotations
 
-from msmqwire.display.as_html import to_html
-from msmqwire.display.as_rich import to_rich
-from msmqwire.display.table import Table
-from msmqwire.display.view import Found, PlacedField, View, line, view_of
+from msmqwire.schema.display.as_html import to_html
+from msmqwire.schema.display.as_rich import to_rich
+from msmqwire.schema.display.table import Table
+from msmqwire.schema.display.view import Found, PlacedField, View, line, view_of
 
 __all__ = ["Found", "PlacedField", "Table", "View", "line", "to_html", "to_rich", "view_of"]

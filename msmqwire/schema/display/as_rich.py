@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.display.table import Table
-from msmqwire.display.view import View
+from msmqwire.schema.display.table import Table
+from msmqwire.schema.display.view import View
 
 _SHORT: Final = 8
 """Characters of cells that are never broken into lines: numbers are not."""
