@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import captures
-from msmqwire.wireshark import dissector
+from msmqwire.plugins.wireshark import dissector
 from tests.support import attacks
 
 OUTPUTS = {

@@ -16,7 +16,7 @@ def wireshark() -> None:
 
     To install it: msmqwire export wireshark > ~/.local/lib/wireshark/plugins/msmq.lua
     """
-    from msmqwire.wireshark import dissector
+    from msmqwire.plugins.wireshark import dissector
 
     print(dissector(), end="")
 

@@ -2,4 +2,4 @@
 
 # SPDX-License-Identifier: GPL-2.0-only
 
-from msmqwire.layers import *  # noqa: F403
+from msmqwire.plugins.scapy import *  # noqa: F403

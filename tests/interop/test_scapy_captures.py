@@ -13,10 +13,10 @@ from scapy.sessions import TCPSession
 from scapy.utils import rdpcap
 
 import msmqwire
-from msmqwire.layers import MSMQBaseHeader, MSMQPing, NcpReplyHeader, NcpRequestHeader
-from msmqwire.layers.structure import Structure, partial
 from msmqwire.ncp.packets import NcpReply, NcpRequest
 from msmqwire.ncp.queue_calls import EMPTY
+from msmqwire.plugins.scapy import MSMQBaseHeader, MSMQPing, NcpReplyHeader, NcpRequestHeader
+from msmqwire.plugins.scapy.structure import Structure, partial
 from msmqwire.schema import Record, plain
 from tests.support.paths import EXAMPLES
 from tools import netware_example

@@ -19,9 +19,9 @@ from msmqwire.framing import begins_packet, find_header
 from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE
 from msmqwire.packets import Protocol, packet_length
 from msmqwire.ping import PING
+from msmqwire.plugins.wireshark.findings import Findings
+from msmqwire.plugins.wireshark.kept import Kept
 from msmqwire.schema import Record
-from msmqwire.wireshark.findings import Findings
-from msmqwire.wireshark.kept import Kept
 from tests.support import attacks
 from tests.support import captures as c
 from tests.support import handmade as h

@@ -26,11 +26,11 @@ from fuzz.strategies import (
 )
 from msmqwire.errors import InvalidValue
 from msmqwire.headers.base import SIGNATURE_END
-from msmqwire.layers import MSMQBaseHeader
-from msmqwire.layers.bindings import MSMQ_PORT
-from msmqwire.layers.stack import Stack
-from msmqwire.layers.structure import LAYERS, Structure, is_netware
-from msmqwire.layers.structure import partial as record_of
+from msmqwire.plugins.scapy import MSMQBaseHeader
+from msmqwire.plugins.scapy.bindings import MSMQ_PORT
+from msmqwire.plugins.scapy.stack import Stack
+from msmqwire.plugins.scapy.structure import LAYERS, Structure, is_netware
+from msmqwire.plugins.scapy.structure import partial as record_of
 from msmqwire.schema import Record, View, plain
 from msmqwire.schema.references import stands_alone
 from tests.support.scapy_layers import layer_of, packet_of

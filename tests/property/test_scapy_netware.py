@@ -18,7 +18,10 @@ from scapy.sessions import TCPSession
 
 from fuzz.strategies import mutated, partial, values
 from msmqwire.errors import InvalidValue
-from msmqwire.layers.netware import (
+from msmqwire.ncp.framing import build_unit
+from msmqwire.ncp.headers import NCP_PORT, NCP_TCP_REPLY, NCP_TCP_REQUEST
+from msmqwire.ncp.packets import CALLS, NcpReply, NcpRequest, make_reply, make_request
+from msmqwire.plugins.scapy.netware import (
     REPLIES,
     REQUESTS,
     NcpReplyHeader,
@@ -27,11 +30,8 @@ from msmqwire.layers.netware import (
     NcpTcpReply,
     NcpTcpRequest,
 )
-from msmqwire.layers.structure import LAYERS, Structure, is_netware
-from msmqwire.layers.structure import partial as record_of
-from msmqwire.ncp.framing import build_unit
-from msmqwire.ncp.headers import NCP_PORT, NCP_TCP_REPLY, NCP_TCP_REQUEST
-from msmqwire.ncp.packets import CALLS, NcpReply, NcpRequest, make_reply, make_request
+from msmqwire.plugins.scapy.structure import LAYERS, Structure, is_netware
+from msmqwire.plugins.scapy.structure import partial as record_of
 from msmqwire.schema import plain
 from tests.support.scapy_layers import layer_of
 

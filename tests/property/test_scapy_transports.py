@@ -15,10 +15,10 @@ from scapy.layers.inet import IP, TCP
 from scapy.packet import Packet as ScapyPacket
 from scapy.packet import Raw
 
-from msmqwire.layers import pgm, remote_read
-from msmqwire.layers.pgm import PGM
-from msmqwire.layers.srmp import ELEMENTS, MSMQSRMPEnvelope, MSMQSRMPMultipart, MSMQSRMPPart
 from msmqwire.pgm import Opaque, PgmPacket, build_pgm
+from msmqwire.plugins.scapy import pgm, remote_read
+from msmqwire.plugins.scapy.pgm import PGM
+from msmqwire.plugins.scapy.srmp import ELEMENTS, MSMQSRMPEnvelope, MSMQSRMPMultipart, MSMQSRMPPart
 from msmqwire.remote_read.procedures import PROCEDURES
 from msmqwire.rpc.ndr import NDR20, NDR64, Stub, Syntax, build_stub, parse_stub
 from msmqwire.srmp.elements import Group

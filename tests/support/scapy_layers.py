@@ -10,8 +10,8 @@ from scapy.layers.dcerpc import DCE_RPC_INTERFACES
 from scapy.packet import NoPayload, Raw
 from scapy.packet import Packet as ScapyPacket
 
-from msmqwire.layers.remote_read import register
-from msmqwire.layers.structure import LAYERS
+from msmqwire.plugins.scapy.remote_read import register
+from msmqwire.plugins.scapy.structure import LAYERS
 from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.schema import Choice, Close, Flags, Header, Maybe, Packet, Part, Record, Text, View
 from msmqwire.schema import Raw as RawPart

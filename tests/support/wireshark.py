@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msmqwire.plugins.wireshark import dissector, filter_name
 from msmqwire.schema import SCHEMAS, Flags, Guid, Header, Packet, Raw, Text, UInt
 from msmqwire.schema.nodes import Align, Choice, Close, Fill, Maybe, Part, Repeat, Sub, View
-from msmqwire.wireshark import dissector, filter_name
 from tests.support.tshark import TSHARK
 
 GENERATED = (

@@ -29,7 +29,8 @@ from scapy.utils import rdpcap, wrpcap
 
 import msmqwire
 from msmqwire import InvalidValue, layers
-from msmqwire.layers import (
+from msmqwire.packets import parse
+from msmqwire.plugins.scapy import (
     PGM,
     MSMQBaseHeader,
     MSMQConnectionParametersHeader,
@@ -58,10 +59,9 @@ from msmqwire.layers import (
     R_OpenQueue_Response,
     RemoteRead_QUEUE_FORMAT,
 )
-from msmqwire.layers.binary import PACKETS_MAX
-from msmqwire.layers.remote_read import register
-from msmqwire.layers.stack import Stack
-from msmqwire.packets import parse
+from msmqwire.plugins.scapy.binary import PACKETS_MAX
+from msmqwire.plugins.scapy.remote_read import register
+from msmqwire.plugins.scapy.stack import Stack
 from msmqwire.remote_read.interface import INTERFACE
 from tests.support import handmade as h
 from tests.support.paths import EXAMPLES, ROOT

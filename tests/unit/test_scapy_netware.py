@@ -19,7 +19,9 @@ from scapy.sessions import TCPSession
 from scapy.supersocket import StreamSocket
 
 from msmqwire.errors import InvalidValue
-from msmqwire.layers import (
+from msmqwire.ncp.headers import BUSY, CREATE_CONNECTION, NCP_PORT
+from msmqwire.ncp.packets import parse_request
+from msmqwire.plugins.scapy import (
     NcpChangeQueueJobEntryOld_ShortRequest,
     NcpCreateQueue_Request,
     NcpGetQueueJobList_Reply,
@@ -39,9 +41,7 @@ from msmqwire.layers import (
     NcpWriteFile_Request,
     netware,
 )
-from msmqwire.layers.netware import UNITS_MAX
-from msmqwire.ncp.headers import BUSY, CREATE_CONNECTION, NCP_PORT
-from msmqwire.ncp.packets import parse_request
+from msmqwire.plugins.scapy.netware import UNITS_MAX
 
 LIST = (
     NcpRequestHeader(SequenceNumber=9, ConnectionNumberLow=3)

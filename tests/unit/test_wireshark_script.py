@@ -19,11 +19,11 @@ from msmqwire.packets import (
     USER_MESSAGE,
 )
 from msmqwire.ping import PING
+from msmqwire.plugins.wireshark import dissector, filter_name
+from msmqwire.plugins.wireshark.findings import Findings
+from msmqwire.plugins.wireshark.kept import Kept
 from msmqwire.schema import Flags, Header
 from msmqwire.schema.nodes import Close, View, inner_headers
-from msmqwire.wireshark import dissector, filter_name
-from msmqwire.wireshark.findings import Findings
-from msmqwire.wireshark.kept import Kept
 from tests.support.paths import ROOT
 
 PACKETS = (USER_MESSAGE, ORDER_ACK, FINAL_ACK, SESSION_ACK, ESTABLISH_CONNECTION, CONNECTION_PARAMETERS)

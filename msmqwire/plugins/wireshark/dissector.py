@@ -24,14 +24,14 @@ from msmqwire.packets import (
     USER_MESSAGE,
 )
 from msmqwire.ping import PING, PING_PORT, PING_SIGNATURE, PING_SIZE
+from msmqwire.plugins.wireshark.fields import Fields, quoted
+from msmqwire.plugins.wireshark.findings import Findings, blamed_sizes, blamed_values
+from msmqwire.plugins.wireshark.kept import Kept, Place, bits_of
+from msmqwire.plugins.wireshark.reader import Readers
 from msmqwire.schema import field_offset
 from msmqwire.schema.nodes import inner_headers
 from msmqwire.schema.sizes import least_size
 from msmqwire.schema.texts import encode_text
-from msmqwire.wireshark.fields import Fields, quoted
-from msmqwire.wireshark.findings import Findings, blamed_sizes, blamed_values
-from msmqwire.wireshark.kept import Kept, Place, bits_of
-from msmqwire.wireshark.reader import Readers
 
 PORT: Final = 1801
 _INTERNAL: Final = {

@@ -11,7 +11,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from msmqwire.wireshark.conditions import (
+from msmqwire.plugins.wireshark.conditions import (
     WORD,
     Constant,
     Number,
@@ -27,7 +27,7 @@ from msmqwire.wireshark.conditions import (
 )
 
 if TYPE_CHECKING:
-    from msmqwire.wireshark.rules import Translation
+    from msmqwire.plugins.wireshark.rules import Translation
 
 _OPERATORS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,

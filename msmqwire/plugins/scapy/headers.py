@@ -1,22 +1,21 @@
 """The headers of packets as layers: [MS-MQMQ] 2.2.19 and 2.2.20, [MS-MQQB] 2.2, [MS-MQRR] 2.2.5.
 
 A layer is named after its structure, with ``MSMQ`` before it, and so are the structures inside headers:
-`msmqwire.layers.structure.LAYERS` has them all. Those that answer one another are written out here.
+`msmqwire.plugins.scapy.structure.LAYERS` has them all. Those that answer one another are written out here.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from msmqwire import headers
+from msmqwire.headers import propvariant
+from msmqwire.ping import PING, is_ping
+from msmqwire.plugins.scapy.structure import LAYERS, Structure, layer
+from msmqwire.schema import Header
 from scapy.config import conf
 from scapy.layers.inet import UDP
 from scapy.packet import Packet as ScapyPacket
-
-from msmqwire import headers
-from msmqwire.headers import propvariant
-from msmqwire.layers.structure import LAYERS, Structure, layer
-from msmqwire.ping import PING, is_ping
-from msmqwire.schema import Header
 
 
 class MSMQSessionHeader(Structure):

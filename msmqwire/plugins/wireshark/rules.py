@@ -16,10 +16,7 @@ from uuid import UUID
 
 from msmqwire.names.printable import counted
 from msmqwire.packets import unexplained_tail
-from msmqwire.schema import Bits, Flags, Guid, Header, OddPadding, Raw, Text, UInt
-from msmqwire.schema.nodes import Align, Choice, Fill, Maybe, Sub, View
-from msmqwire.schema.texts import encode_text
-from msmqwire.wireshark.conditions import (
+from msmqwire.plugins.wireshark.conditions import (
     Constant,
     Number,
     Span,
@@ -34,8 +31,11 @@ from msmqwire.wireshark.conditions import (
     masked,
     negated,
 )
-from msmqwire.wireshark.kept import Kept, bits_of
-from msmqwire.wireshark.rule_source import Scope, source_of
+from msmqwire.plugins.wireshark.kept import Kept, bits_of
+from msmqwire.plugins.wireshark.rule_source import Scope, source_of
+from msmqwire.schema import Bits, Flags, Guid, Header, OddPadding, Raw, Text, UInt
+from msmqwire.schema.nodes import Align, Choice, Fill, Maybe, Sub, View
+from msmqwire.schema.texts import encode_text
 
 
 class Case(NamedTuple):

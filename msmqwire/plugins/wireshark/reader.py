@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msmqwire.plugins.wireshark.fields import Fields, quoted
+from msmqwire.plugins.wireshark.kept import Kept, Place, bits_of, inner_places, resolve
 from msmqwire.schema import Flags, Guid, Header, Packet, Raw, Ref, Text, UInt
 from msmqwire.schema.nodes import (
     MORE,
@@ -27,8 +29,6 @@ from msmqwire.schema.nodes import (
     Sub,
 )
 from msmqwire.schema.sizes import least_size
-from msmqwire.wireshark.fields import Fields, quoted
-from msmqwire.wireshark.kept import Kept, Place, bits_of, inner_places, resolve
 
 _CODES: Final = {8: "B", 16: "I2", 32: "I4"}
 GAP_MAX: Final = 8

@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
-from scapy.base_classes import Packet_metaclass
-from scapy.fields import RawVal
-from scapy.packet import NoPayload
-from scapy.packet import Packet as ScapyPacket
-from scapy.volatile import VolatileValue
-
 from msmqwire.errors import MalformedPacket
-from msmqwire.layers.fields import may_be_omitted, scapy_fields
+from msmqwire.plugins.scapy.fields import may_be_omitted, scapy_fields
 from msmqwire.schema import (
     Choice,
     Close,
@@ -31,6 +25,11 @@ from msmqwire.schema import (
 )
 from msmqwire.schema.layout import layout
 from msmqwire.schema.references import stands_alone
+from scapy.base_classes import Packet_metaclass
+from scapy.fields import RawVal
+from scapy.packet import NoPayload
+from scapy.packet import Packet as ScapyPacket
+from scapy.volatile import VolatileValue
 
 LAYERS: Final[dict[str, type[Structure]]] = {}
 """The layers of structures, by the keys of their schemas."""
@@ -122,7 +121,7 @@ def layer(schema: Header) -> type[Structure]:
         return known
     is_own = is_netware(schema)
     name = schema.key if is_own else "MSMQ" + schema.key.replace(" ", "_")
-    space = {"schema": schema, "__module__": f"msmqwire.layers.{'netware' if is_own else 'headers'}"}
+    space = {"schema": schema, "__module__": f"msmqwire.plugins.scapy.{'netware' if is_own else 'headers'}"}
     return _FromSchema(name, (Structure,), space)  # type: ignore[no-any-return]
 
 

@@ -9,6 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from msmqwire.errors import MalformedPacket
+from msmqwire.ping import PING_PORT, is_ping
+from msmqwire.plugins.scapy.binary import MSMQBaseHeader, shows_signature
+from msmqwire.plugins.scapy.headers import MSMQPing
+from msmqwire.plugins.scapy.netware import bind_netware, unit_layer
+from msmqwire.plugins.scapy.pgm import PGM, PGM_PROTOCOL, PGMData
+from msmqwire.plugins.scapy.remote_read import register
+from msmqwire.plugins.scapy.srmp import entity_layer
+from msmqwire.rpc.pdu import parse_header
+from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, RPC_VERSION
+from msmqwire.srmp.recognition import begins_srmp
 from scapy.config import conf
 from scapy.layers.dcerpc import DceRpc5
 from scapy.layers.http import HTTP, HTTPRequest
@@ -17,18 +28,6 @@ from scapy.layers.inet6 import IPv6
 from scapy.packet import Packet as ScapyPacket
 from scapy.packet import bind_bottom_up, bind_layers
 from scapy.sessions import streamcls
-
-from msmqwire.errors import MalformedPacket
-from msmqwire.layers.binary import MSMQBaseHeader, shows_signature
-from msmqwire.layers.headers import MSMQPing
-from msmqwire.layers.netware import bind_netware, unit_layer
-from msmqwire.layers.pgm import PGM, PGM_PROTOCOL, PGMData
-from msmqwire.layers.remote_read import register
-from msmqwire.layers.srmp import entity_layer
-from msmqwire.ping import PING_PORT, is_ping
-from msmqwire.rpc.pdu import parse_header
-from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, RPC_VERSION
-from msmqwire.srmp.recognition import begins_srmp
 
 MSMQ_PORT: Final = 1801  # MQQB-2.1-01
 

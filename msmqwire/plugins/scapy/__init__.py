@@ -1,6 +1,6 @@
 """MSMQ for scapy: the binary protocol, ping, SRMP over HTTP and PGM, remote read; and NetWare's queues.
 
-``from msmqwire.layers import *`` makes and binds them. Their fields come from the declarations that all of
+``from msmqwire.plugins.scapy import *`` makes and binds them. Their fields come from the declarations that all of
 msmqwire reads; what is left None is computed when a packet is built. scapy's own list has them as the module
 ``scapy.layers.msmq``.
 """
@@ -16,8 +16,8 @@ with importing():
     import scapy.layers
     from scapy.config import conf
 
-from msmqwire.layers.bindings import bind
-from msmqwire.layers.structure import Structure
+from msmqwire.plugins.scapy.bindings import bind
+from msmqwire.plugins.scapy.structure import Structure
 
 _SCAPY_NAME: Final = "scapy.layers.msmq"
 """Where `explore("msmq")` and `load_layer("msmq")` of scapy look."""

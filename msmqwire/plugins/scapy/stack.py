@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from scapy.config import conf
-from scapy.fields import RawVal
-from scapy.packet import NoPayload
-from scapy.packet import Packet as ScapyPacket
-
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers import BASE_HEADER, INTERNAL_HEADER, SESSION_HEADER, USER_HEADER
 from msmqwire.headers.acknowledgements import ACK_LABEL
 from msmqwire.headers.base import BASE_HEADER_SIZE
 from msmqwire.headers.internal import PT_MASK, PT_OFFSET
-from msmqwire.layers.structure import Structure, given_fields, of_record, partial, with_raw_values
 from msmqwire.packets import (
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,
@@ -26,6 +20,7 @@ from msmqwire.packets import (
     USER_MESSAGE,
     parse,
 )
+from msmqwire.plugins.scapy.structure import Structure, given_fields, of_record, partial, with_raw_values
 from msmqwire.schema import (
     MORE,
     Align,
@@ -42,6 +37,10 @@ from msmqwire.schema import (
     UInt,
     View,
 )
+from scapy.config import conf
+from scapy.fields import RawVal
+from scapy.packet import NoPayload
+from scapy.packet import Packet as ScapyPacket
 
 _KINDS: Final = (ESTABLISH_CONNECTION, CONNECTION_PARAMETERS, SESSION_ACK, USER_MESSAGE, REMOTE_READ_MESSAGE)
 _KIND: Final = "InternalHeader.Flags.PT"

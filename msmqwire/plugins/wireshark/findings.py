@@ -26,12 +26,12 @@ from msmqwire.packets import (
     SESSION_ACK,
     USER_MESSAGE,
 )
+from msmqwire.plugins.wireshark.conditions import Untranslatable
+from msmqwire.plugins.wireshark.fields import quoted
+from msmqwire.plugins.wireshark.kept import Kept
+from msmqwire.plugins.wireshark.rules import Case, Translation
 from msmqwire.schema import Flags, Header, Repeat, Sub, UInt
 from msmqwire.schema.nodes import inner_headers
-from msmqwire.wireshark.conditions import Untranslatable
-from msmqwire.wireshark.fields import quoted
-from msmqwire.wireshark.kept import Kept
-from msmqwire.wireshark.rules import Case, Translation
 
 KINDS: Final = (
     USER_MESSAGE,

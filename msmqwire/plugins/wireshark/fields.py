@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+from msmqwire.plugins.wireshark.names import filter_name
+from msmqwire.plugins.wireshark.values import TIMES, value_names
 from msmqwire.schema import Bits, Flags, Guid, Raw, Text, UInt
 from msmqwire.schema.nodes import Align, Fill, Header
-from msmqwire.wireshark.names import filter_name
-from msmqwire.wireshark.values import TIMES, value_names
 
 Shown: TypeAlias = "UInt | Flags | Bits | Guid | Raw | Text | Align | Fill | Header"
 _HEX: Final = frozenset({"BaseHeader.Signature", "BaseHeader.VersionNumber", "Ping.Signature"})

@@ -3,7 +3,7 @@
 `dissector` returns it; `filter_name` tells the display filter of a field.
 """
 
-from msmqwire.wireshark.dissector import dissector
-from msmqwire.wireshark.names import filter_name
+from msmqwire.plugins.wireshark.dissector import dissector
+from msmqwire.plugins.wireshark.names import filter_name
 
 __all__ = ["dissector", "filter_name"]

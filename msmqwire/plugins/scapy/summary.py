@@ -8,10 +8,10 @@ from msmqwire.bodies import inspect_body
 from msmqwire.constants import MessageClass, class_name
 from msmqwire.errors import InvalidValue
 from msmqwire.headers.queue_names import destination
-from msmqwire.layers.stack import Stack
-from msmqwire.layers.structure import Structure, partial
 from msmqwire.names.printable import cut, safe
 from msmqwire.packets import FINAL_ACK, ORDER_ACK
+from msmqwire.plugins.scapy.stack import Stack
+from msmqwire.plugins.scapy.structure import Structure, partial
 
 _TEXT_MAX: Final = 40
 """Characters of a body in a summary."""
