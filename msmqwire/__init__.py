@@ -6,8 +6,11 @@ of other computers and reads them, ``attach`` uses those of this one; everything
 module.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+
+from msmqwire.moved import Finder
 
 if TYPE_CHECKING:
     from msmqwire.analysis.diagrams import Ladder, Table, ladder, table
@@ -76,10 +79,13 @@ __all__ = [
     "write_lake",
 ]
 
+if Finder not in sys.meta_path:
+    sys.meta_path.insert(0, Finder)
+
 _PARTS: Final = {
-    "columnar": ("read_capture",),
-    "diagrams": ("Ladder", "Table", "ladder", "table"),
-    "dissection": ("Dissection", "Item", "dissect"),
+    "tables": ("read_capture",),
+    "analysis.diagrams": ("Ladder", "Table", "ladder", "table"),
+    "analysis.dissection": ("Dissection", "Item", "dissect"),
     "errors": (
         "CaptureError",
         "EndUnknown",
@@ -97,7 +103,7 @@ _PARTS: Final = {
         "TransactionAborted",
         "Unreachable",
     ),
-    "lake": ("read_lake", "write_lake"),
+    "tables.lake": ("read_lake", "write_lake"),
     "packets": ("build", "from_json", "parse", "to_json"),
     "qm.client": ("ReceivedMessage", "Signer", "attach", "connect", "load_signer"),
 }

@@ -62,23 +62,13 @@ def _floors() -> Iterator[tuple[str, str, str]]:
 
 
 def _rooms() -> Iterator[tuple[str, str, str]]:
-    yield from _rooms_of("columnar", _columnar())
-    yield from _rooms_of("qm", floors.QM_ROOMS)
-    yield from _rooms_of("qms", floors.QMS_ROOMS)
+    for part, rooms in floors.ROOMS.items():
+        yield from _rooms_of(part, rooms)
 
 
 def _rooms_of(part: str, rooms: Mapping[str, Set[str]]) -> Iterator[tuple[str, str, str]]:
     for room, used in rooms.items():
         yield f"`{part}/{room}`", _first_line(ROOT / "msmqwire" / part / room), _names(used) or "nothing else"
-
-
-def _columnar() -> dict[str, set[str]]:
-    """The rooms of columnar and what each may import: the test names what it must not."""
-    forbidden = {
-        path.name: {name.rpartition(".")[2] for name in names} for path, names in floors.ROOMS.items()
-    }
-    rooms = [*forbidden, *sorted(set().union(*forbidden.values()) - forbidden.keys())]
-    return {room: set(rooms) - {room} - forbidden.get(room, set()) for room in rooms}
 
 
 def _inner_floors() -> Iterator[tuple[str, str, str]]:

@@ -33,4 +33,23 @@ numbers; its entrance is `msmqwire.netware.rules.service.QueueService`, and its 
 Reading and writing files is the owner's work: ``files.read`` and ``files.write`` say which file a handle
 stands for and how many bytes. Whoever administers without a login has
 ``Caller(0, object_id=SUPERVISOR_ID)``; connections of the network count from 1.
+
+``msmqwire.netware.connect("10.0.0.5:524", name="ALICE")`` uses the queues of a file server. The bytes of
+requests, replies and jobs are `msmqwire.ncp`.
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from msmqwire.netware.client import connect
+
+__all__ = ["connect"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the client on first use: the server does not need it."""
+    if name == "connect":
+        from msmqwire.netware.client import connect
+
+        return connect
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

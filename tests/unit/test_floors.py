@@ -16,13 +16,13 @@ from tests.support.paths import ROOT
 PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
 
 FLOORS = (
-    {"constants", "display", "durable", "errors", "extras", "names", "schema", "web_assets"},
+    {"constants", "durable", "errors", "extras", "moved", "names", "schema"},
     {
         "bodies",
         "crypto",
         "framing",
         "headers",
-        "netware",
+        "ncp",
         "packets",
         "pgm",
         "ping",
@@ -30,9 +30,19 @@ FLOORS = (
         "rpc",
         "srmp",
     },
-    {"capture", "columnar", "dissection", "layers", "lint", "wireshark"},
-    {"fate", "lake", "report", "service"},
-    {"diagrams", "qm", "qms"},
+    {"capture"},
+    {
+        "analysis/diagrams",
+        "analysis/dissection",
+        "analysis/fate",
+        "analysis/lint",
+        "analysis/report",
+        "analysis/web_assets",
+        "plugins",
+        "service",
+        "tables",
+    },
+    {"netware", "qm"},
     {"cli", "fuzz", "spark_udfs"},
 )
 FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}
@@ -42,10 +52,8 @@ TOP = len(FLOORS) - 1
 SIDEWAYS = {
     ("errors", "constants"),
     ("extras", "errors"),
-    ("display", "names"),
     ("names", "constants"),
     ("names", "errors"),
-    ("schema", "display"),
     ("schema", "errors"),
     ("schema", "names"),
     ("packets", "headers"),
@@ -53,18 +61,24 @@ SIDEWAYS = {
     ("crypto", "headers"),
     ("framing", "headers"),
     ("framing", "packets"),
-    ("columnar", "capture"),
-    ("columnar", "dissection"),
-    ("dissection", "capture"),
-    ("dissection", "lint"),
-    ("wireshark", "lint"),
     ("remote_read", "headers"),
     ("remote_read", "packets"),
     ("remote_read", "rpc"),
     ("srmp", "crypto"),
+    ("analysis/dissection", "analysis/lint"),
+    ("analysis/fate", "analysis/dissection"),
+    ("analysis/fate", "analysis/lint"),
+    ("analysis/fate", "tables"),
+    ("analysis/report", "analysis/dissection"),
+    ("analysis/report", "analysis/fate"),
+    ("analysis/report", "analysis/lint"),
+    ("analysis/report", "analysis/web_assets"),
+    ("analysis/report", "tables"),
+    ("analysis/diagrams", "analysis/dissection"),
+    ("analysis/diagrams", "analysis/report"),
+    ("plugins", "analysis/lint"),
+    ("tables", "analysis/dissection"),
     ("cli", "fuzz"),
-    ("diagrams", "qm"),
-    ("report", "fate"),
 }
 
 # The rooms of spark_udfs, in the same manner. `source` is the base: its schema, options and flow numbers
@@ -78,37 +92,44 @@ SPARK_FLOORS = (
 SPARK_FLOOR = {room: number for number, rooms in enumerate(SPARK_FLOORS) for room in rooms}
 
 # The package itself exports names of its parts, and `python -m msmqwire` starts the command line.
-# `msmqwire.ncp` exports the client of what its bytes are for.
 EXEMPT = {
     Path("msmqwire/__init__.py"),
     Path("msmqwire/__main__.py"),
-    Path("msmqwire/ncp/__init__.py"),
+    Path("msmqwire/analysis/__init__.py"),
 }
 
-# The rooms of qm, and those that each may import. Protocols must not import each other.
-QM_ROOMS = {
-    "model": set(),
-    "directory": {"model"},
-    "store": {"model"},
-    "rules": {"directory", "model"},
-    "security": {"directory", "model", "rules"},
-    "protocols": {"model", "rules", "security"},
-    "core": {"directory", "model", "protocols", "rules", "security"},
-    "runtime": {"core", "directory", "model", "protocols", "rules", "security", "store"},
-    "client": {"core", "model", "protocols", "rules", "runtime", "security", "store"},
-    "sim": {"core", "directory", "model", "protocols", "rules", "runtime", "security", "store"},
+# The rooms of large parts, and those of its part that each may import. Protocols must not import each other.
+ROOMS: dict[str, dict[str, set[str]]] = {
+    "tables": {
+        "compiled": set(),
+        "arrow": {"columns", "compiled", "filters"},
+        "scanning": {"arrow", "compiled"},
+        "lake": {"__init__", "columns", "exact_parts", "filters", "part_reader", "part_survey", "parts"},
+    },
+    "plugins": {"scapy": set(), "wireshark": set()},
+    "qm": {
+        "model": set(),
+        "directory": {"model"},
+        "store": {"model"},
+        "rules": {"directory", "model"},
+        "security": {"directory", "model", "rules"},
+        "protocols": {"model", "rules", "security"},
+        "core": {"directory", "model", "protocols", "rules", "security"},
+        "runtime": {"core", "directory", "model", "protocols", "rules", "security", "store"},
+        "client": {"core", "model", "protocols", "rules", "runtime", "security", "store"},
+        "sim": {"core", "directory", "model", "protocols", "rules", "runtime", "security", "store"},
+    },
+    "netware": {
+        "model": set(),
+        "rules": {"model"},
+        "protocol": {"model", "rules"},
+        "store": {"model"},
+        "runtime": {"model", "protocol", "rules", "store"},
+        "client": {"model"},
+        "sim": {"client", "model", "protocol", "rules", "runtime", "store"},
+    },
 }
-
-# The rooms of qms, in the same manner.
-QMS_ROOMS = {
-    "model": set(),
-    "rules": {"model"},
-    "protocol": {"model", "rules"},
-    "store": {"model"},
-    "runtime": {"model", "protocol", "rules", "store"},
-    "client": {"model"},
-    "sim": {"client", "model", "protocol", "rules", "runtime", "store"},
-}
+FREE = {"tables"}  # whose modules outside of rooms may import all of them
 
 # The rooms of service, in the manner of spark_udfs: the driver knows no socket, a listener knows no driver,
 # and the store and virtual time know nothing else.
@@ -146,9 +167,9 @@ SERVICE_FLOORS = (
 SERVICE_FLOOR = {room: number for number, rooms in enumerate(SERVICE_FLOORS) for room in rooms}
 
 # What a service of any protocol is made of knows none.
-SERVICE_MAY_USE = {"constants", "display", "durable", "errors", "extras", "names", "web_assets"}
+SERVICE_MAY_USE = {"constants", "durable", "errors", "extras", "names"}
 
-SCAPY_ONLY_IN = {"layers", "fuzz"}  # scapy is GPL-2.0-only and an extra
+SCAPY_ONLY_IN = ("msmqwire/plugins/scapy/", "fuzz/")  # scapy is GPL-2.0-only and an extra
 # Protocol rules without I/O, clock or chance.
 PURE = (
     "msmqwire/crypto",
@@ -175,9 +196,14 @@ MODULES = sorted(
 
 
 def part_of(module: str) -> str:
-    """The part that one of our dotted module names belongs to; "" for the package msmqwire itself."""
-    package, _, rest = module.partition(".")
-    return rest.partition(".")[0] if package == "msmqwire" else package
+    """The part that one of our dotted module names belongs to; "" for the package msmqwire itself.
+
+    The rooms of `analysis` are parts of their own: some are below `tables`, and some above.
+    """
+    package, *names = module.split(".")
+    if package != "msmqwire":
+        return package
+    return "/".join(names[:2] if names[:1] == ["analysis"] else names[:1])
 
 
 def imports(source: str, path: Path) -> Iterator[tuple[int, str]]:
@@ -204,8 +230,8 @@ def offences(source: str, path: Path) -> list[str]:
     violations = []
     for line, name in imports(source, path):
         root = name.partition(".")[0]
-        if root == "scapy" and part not in SCAPY_ONLY_IN:
-            violations.append(f"{path}:{line}: scapy is imported only under {sorted(SCAPY_ONLY_IN)}")
+        if root == "scapy" and not path.as_posix().startswith(SCAPY_ONLY_IN):
+            violations.append(f"{path}:{line}: scapy is imported only under {SCAPY_ONLY_IN}")
         if root in IMPURE and path.as_posix().startswith(
             tuple(f"{pure}{end}" for pure in PURE for end in "/.")
         ):
@@ -259,16 +285,64 @@ def service_offences(source: str, path: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path not in EXEMPT], ids=str)
-def test_imports_go_down(path: Path) -> None:
-    part = part_of(".".join(path.with_suffix("").parts))
-    assert part in FLOOR, f"give {part} a floor in FLOORS"
-    assert not offences((ROOT / path).read_text(encoding="utf-8"), path)
+def room_offences(source: str, path: Path) -> list[str]:
+    """What the module of msmqwire at this path, relative to the root, must not import of its own part."""
+    part, *inner = path.with_suffix("").parts[1:]
+    if part not in ROOMS or inner in ([], ["__init__"]) or (part in FREE and inner[0] not in ROOMS[part]):
+        return []
+    room, violations = inner[0], []
+    for line, name in imports(source, path):
+        package, *used = name.split(".")
+        if package != "msmqwire" or used[:1] != [part] or len(used) < 2:
+            continue
+        used = used[1:]
+        if used[0] == room == "protocols":
+            if used[1:] and len(inner) > 1 and used[1] not in ("interface", inner[1]):
+                violations.append(f"{path}:{line}: a protocol imports {name}")
+            continue
+        folder = ROOT / "msmqwire" / part
+        is_module = folder.joinpath(used[0]).is_dir() or folder.joinpath(f"{used[0]}.py").is_file()
+        if (used[0] if is_module else "__init__") not in {room, *ROOMS[part][room]}:
+            violations.append(f"{path}:{line}: the room {part}/{room} imports {name}")
+    return violations
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.parts[0] == "spark_udfs"], ids=str)
-def test_imports_among_the_rooms_of_spark_udfs_go_down(path: Path) -> None:
-    assert not spark_offences((ROOT / path).read_text(encoding="utf-8"), path)
+def all_offences(path: Path) -> list[str]:
+    """All that a module of ours must not import."""
+    source = (ROOT / path).read_text(encoding="utf-8")
+    found = [] if path in EXEMPT else offences(source, path)
+    if path.parts[0] == "spark_udfs":
+        found += spark_offences(source, path)
+    elif path.parts[:2] == ("msmqwire", "service") and path.name != "__init__.py":
+        found += service_offences(source, path)
+    return found + (room_offences(source, path) if path.parts[0] == "msmqwire" else [])
+
+
+def test_imports_go_down() -> None:
+    parts = {part_of(".".join(path.with_suffix("").parts)) for path in MODULES if path not in EXEMPT}
+    assert parts <= FLOOR.keys(), "give each part a floor in FLOORS"
+    assert [offence for path in MODULES for offence in all_offences(path)] == []
+
+
+def test_each_module_is_used() -> None:
+    """By another of ours, or by name: a command, an entry point, a module that is run."""
+    texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in MODULES}
+    used = {name for path, source in texts.items() for _, name in imports(source, path)}
+    named = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    named += (ROOT / "scapy_extension" / "pyproject.toml").read_text(encoding="utf-8")
+    unused = []
+    for path in MODULES:
+        name = ".".join(path.with_suffix("").parts)
+        if path.name in ("__init__.py", "__main__.py") or name in used or name in named:
+            continue
+        if 'if __name__ == "__main__"' in texts[path]:
+            continue
+        if any(f"{name}.".startswith(f"{one}.") or one.startswith(f"{name}.") for one in used):
+            continue
+        stem = re.compile(rf"[\"'.]{path.stem}[\"']|[\"']{path.stem}\b")
+        if not any(stem.search(source) for other, source in texts.items() if other != path):
+            unused.append(path.as_posix())
+    assert unused == []
 
 
 def test_each_room_of_spark_udfs_has_a_floor() -> None:
@@ -277,11 +351,6 @@ def test_each_room_of_spark_udfs_has_a_floor() -> None:
 
 
 SERVICE = [path for path in MODULES if path.parts[:2] == ("msmqwire", "service") and len(path.parts) > 2]
-
-
-@pytest.mark.parametrize("path", [path for path in SERVICE if path.name != "__init__.py"], ids=str)
-def test_imports_among_the_rooms_of_service_go_down(path: Path) -> None:
-    assert not service_offences((ROOT / path).read_text(encoding="utf-8"), path)
 
 
 def test_each_room_of_service_has_a_floor() -> None:
@@ -316,32 +385,6 @@ def test_sideways_stays_on_its_floor_and_has_no_circle() -> None:
     assert not left, f"a circle: {sorted(left)}"
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.parts[1:2] == ("qm",)], ids=str)
-def test_rooms_of_the_queue_manager(path: Path) -> None:
-    room, *inner = path.with_suffix("").parts[2:]
-    if room == "__init__":
-        return
-    used = set()
-    for _, name in imports((ROOT / path).read_text(encoding="utf-8"), path):
-        parts = name.split(".")
-        if parts[:2] != ["msmqwire", "qm"]:
-            continue
-        used.add(parts[2])
-        if room == "protocols" == parts[2] and len(inner) > 1:
-            assert parts[3] in ("interface", inner[0]), f"{path}: a protocol imports {name}"
-    assert used - {room} <= QM_ROOMS[room]
-
-
-@pytest.mark.parametrize("path", [path for path in MODULES if path.parts[1:2] == ("qms",)], ids=str)
-def test_rooms_of_the_queue_service(path: Path) -> None:
-    room = path.with_suffix("").parts[2]
-    if room == "__init__":
-        return
-    names = [name.split(".") for _, name in imports((ROOT / path).read_text(encoding="utf-8"), path)]
-    used = {parts[2] for parts in names if parts[:2] == ["msmqwire", "qms"]}
-    assert used - {room} <= QMS_ROOMS[room]
-
-
 @pytest.mark.parametrize(
     ("path", "source", "allowed"),
     [
@@ -366,7 +409,7 @@ def test_rooms_of_the_queue_service(path: Path) -> None:
         ("packets.py", "from .framing import frame_length", False),
         ("lint.py", "import scapy.all", False),
         ("cli/parse.py", "from scapy.packet import Packet", False),
-        ("layers/base.py", "from scapy.packet import Packet", True),
+        ("plugins/scapy/base.py", "from scapy.packet import Packet", True),
         ("cli/parse.py", "import msmqwire", True),
         ("cli/parse.py", "from fuzz import mutations", True),
         ("cli/parse.py", "import spark_udfs.stages", False),
@@ -374,9 +417,14 @@ def test_rooms_of_the_queue_service(path: Path) -> None:
         ("qm/rules/messages.py", "import sqlite3", False),
         ("qm/model.py", "import random", False),
         ("qm/server.py", "import asyncio, time", True),
-        ("qms/rules/jobs.py", "from msmqwire.ncp.constants import QueueStatus", True),
-        ("qms/rules/jobs.py", "import os", False),
-        ("netware/framing.py", "from msmqwire.netware.model import job", False),
+        ("netware/rules/jobs.py", "from msmqwire.ncp.constants import QueueStatus", True),
+        ("plugins/wireshark/reader.py", "from scapy.packet import Packet", False),
+        ("netware/rules/jobs.py", "import os", False),
+        ("analysis/lint/base.py", "from msmqwire.analysis.dissection import Item", False),
+        ("analysis/fate/rows.py", "from msmqwire.analysis.dissection import Item", True),
+        ("analysis/fate/rows.py", "from msmqwire.tables import read_capture", True),
+        ("tables/decoder.py", "from msmqwire.analysis.fate import fate", False),
+        ("ncp/framing.py", "from msmqwire.netware.model import job", False),
         ("service/driver.py", "from msmqwire.errors import StoreError", True),
         ("service/driver.py", "from msmqwire.headers import BASE_HEADER", False),
         ("service/driver.py", "from msmqwire.qm.core import Core", False),
@@ -434,11 +482,6 @@ def test_importing_msmqwire_is_light() -> None:
     assert not HEAVY & set(run.stdout.split())
 
 
-COLUMNAR = Path("msmqwire/tables")
-ROOMS = {  # under columnar, which room must not import which
-    COLUMNAR / "compiled": ("msmqwire.tables.arrow", "msmqwire.tables.scanning"),
-    COLUMNAR / "arrow": ("msmqwire.tables.scanning",),
-}
 COMPILERS = {"jit", "njit", "inlined", "intrinsic"}
 
 
@@ -455,10 +498,10 @@ def compiles(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=str)
-def test_compiled_functions_are_all_under_compiled(path: Path) -> None:
-    inside = path.is_relative_to(COLUMNAR / "compiled")
-    assert inside or not compiles((ROOT / path).read_text(encoding="utf-8"))
+def test_compiled_functions_are_all_under_compiled() -> None:
+    compiled = {path for path in MODULES if compiles((ROOT / path).read_text(encoding="utf-8"))}
+    assert compiled
+    assert {path.parent for path in compiled} == {Path("msmqwire/tables/compiled")}
 
 
 @pytest.mark.parametrize("decorator", ["jit", "inlined", "jit.inlined", "numba.njit(nogil=True)"])
@@ -466,13 +509,22 @@ def test_compiled_functions_are_recognised(decorator: str) -> None:
     assert compiles(f"@{decorator}\ndef scan(state): ...\n") == ["scan"]
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=str)
-def test_rooms_of_columnar_keep_their_order(room: Path) -> None:
-    offences = [
-        f"{path}:{line}: {name}"
-        for path in MODULES
-        if path.is_relative_to(room)
-        for line, name in imports((ROOT / path).read_text(encoding="utf-8"), path)
-        if f"{name}.".startswith(tuple(f"{other}." for other in ROOMS[room]))
-    ]
-    assert not offences
+@pytest.mark.parametrize(
+    ("path", "source", "allowed"),
+    [
+        ("qm/rules/messages.py", "from msmqwire.qm.model import message", True),
+        ("qm/rules/messages.py", "from msmqwire.qm.runtime import server", False),
+        ("qm/core.py", "from msmqwire.qm.runtime import server", False),
+        ("qm/protocols/srmp/sender.py", "from msmqwire.qm.protocols.srmp.states import State", True),
+        ("qm/protocols/srmp/sender.py", "from msmqwire.qm.protocols.interface import Effect", True),
+        ("qm/protocols/srmp/sender.py", "from msmqwire.qm.protocols.binary.session import Session", False),
+        ("netware/rules/jobs.py", "def f():\n    from msmqwire.netware.store import rows", False),
+        ("tables/compiled/scan.py", "from msmqwire.tables.arrow import batch", False),
+        ("tables/arrow/batch.py", "from msmqwire.tables.columns import COLUMNS", True),
+        ("tables/decoder.py", "from msmqwire.tables.arrow import batch", True),
+        ("tables/arrow/batch.py", "from msmqwire.tables import read_capture", False),
+        ("tables/lake/writing.py", "from msmqwire.tables import Where", True),
+    ],
+)
+def test_the_rule_of_rooms_itself(path: str, source: str, allowed: bool) -> None:
+    assert (room_offences(source, Path("msmqwire", path)) == []) is allowed

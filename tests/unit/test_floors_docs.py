@@ -21,7 +21,7 @@ def test_another_table_fails_the_check_and_is_written_anew(
 ) -> None:
     page = tmp_path / "CONTRIBUTING.md"
     assert main([], page) == main(["--check"], page) == 0
-    monkeypatch.setitem(floors.QM_ROOMS, "rules", {"model", "store"})
+    monkeypatch.setitem(floors.ROOMS["qm"], "rules", {"model", "store"})
     assert main(["--check"], page) == 1
     assert "run python tools/floors_docs.py" in capsys.readouterr().err
     assert main([], page) == main(["--check"], page) == 0
@@ -35,8 +35,7 @@ def test_every_part_room_and_arrow_has_its_place() -> None:
     for part, number in floors.FLOOR.items():
         assert any(line.startswith(f"| {number} |") and f"`{part}`" in line for line in lines)
     assert sum(line.count("→") for line in lines) == len({importer for importer, _ in floors.SIDEWAYS})
-    rooms = {f"columnar/{room}" for room in ("arrow", "compiled", "scanning")}
-    rooms |= {f"qm/{room}" for room in floors.QM_ROOMS} | {f"qms/{room}" for room in floors.QMS_ROOMS}
+    rooms = {f"{part}/{room}" for part, rooms in floors.ROOMS.items() for room in rooms}
     cells = {row[1].strip(" `"): row[2:] for row in (line.split("|") for line in lines) if len(row) > 4}
     assert rooms <= cells.keys()
     assert all(words.strip() for room in rooms for words in cells[room][:2])

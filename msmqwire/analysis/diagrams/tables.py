@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msmqwire.analysis.dissection import Item
 from msmqwire.analysis.dissection.item import PGM_KIND, SRMP_KIND, Packet
@@ -14,22 +14,18 @@ from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
-from msmqwire.schema.display import Table, line
+from msmqwire.schema.display import Table, Tabular, line
 from msmqwire.schema.showing import completed
 from msmqwire.srmp.message import SrmpMessage
-
-if TYPE_CHECKING:
-    from msmqwire.qm.client import ReceivedMessage
 
 ROWS_DEFAULT: Final = 100
 _INDEX: Final = "index"
 _OF_ITEM: Final = ("time", "frame", "from", "to", "kind", "bytes", "findings", "about")
 _OF_PACKET: Final = ("kind", "bytes", "about")
-_OF_MESSAGE: Final = ("sent", "class", "label", "bytes", "body", "identifier")
 
 
 def table(
-    things: Iterable[Item] | Iterable[Packet] | Iterable[ReceivedMessage], *, limit: int = ROWS_DEFAULT
+    things: Iterable[Item] | Iterable[Packet] | Iterable[Tabular], *, limit: int = ROWS_DEFAULT
 ) -> Table:
     """Return items, packets or messages as a table, a row each, with what is to be known of them at a glance.
 
@@ -69,10 +65,8 @@ def _shown_as(thing: object) -> tuple[str, tuple[str, ...], Callable[[Any], tupl
         return "item", _OF_ITEM, _row_of_item
     if isinstance(thing, Packet):
         return "packet", _OF_PACKET, _row_of_packet
-    from msmqwire.qm.client import ReceivedMessage
-
-    if isinstance(thing, ReceivedMessage):
-        return "message", _OF_MESSAGE, _row_of_message
+    if isinstance(thing, Tabular):
+        return *thing._table_head(), type(thing)._table_row
     raise TypeError(f"a table has items, packets or messages, not {type(thing).__name__}")
 
 
@@ -107,14 +101,3 @@ def _row_of_record(record: Record) -> tuple[str, ...]:
     except (InvalidValue, MalformedPacket) as exc:
         return record.schema.name, "", f"No bytes: {exc}"
     return record.schema.name, f"{len(data):,}", packet_summary(whole) or repr(record)
-
-
-def _row_of_message(message: ReceivedMessage) -> tuple[str, ...]:
-    return (
-        "" if message.sent is None else message.sent.isoformat(),
-        message.class_name,
-        message.label,
-        f"{len(message.body):,}",
-        message.text or "",
-        message.identifier,
-    )

@@ -114,6 +114,20 @@ class ReceivedMessage(_Recorded):
 
         return to_rich(self._view())
 
+    @staticmethod
+    def _table_head() -> tuple[str, tuple[str, ...]]:
+        return "message", ("sent", "class", "label", "bytes", "body", "identifier")
+
+    def _table_row(self) -> tuple[str, ...]:
+        return (
+            "" if self.sent is None else self.sent.isoformat(),
+            self.class_name,
+            self.label,
+            f"{len(self.body):,}",
+            self.text or "",
+            self.identifier,
+        )
+
     def _view(self) -> View:
         from msmqwire.schema.display import view_of
 

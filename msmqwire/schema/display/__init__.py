@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msmqwire.schema.display.as_html import to_html
 from msmqwire.schema.display.as_rich import to_rich
-from msmqwire.schema.display.table import Table
+from msmqwire.schema.display.table import Table, Tabular
 from msmqwire.schema.display.view import Found, PlacedField, View, line, view_of
 
-__all__ = ["Found", "PlacedField", "Table", "View", "line", "to_html", "to_rich", "view_of"]
+__all__ = ["Found", "PlacedField", "Table", "Tabular", "View", "line", "to_html", "to_rich", "view_of"]

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from msmqwire.names.printable import counted
+
+
+@runtime_checkable
+class Tabular(Protocol):
+    """Something that says itself what its row in a table is."""
+
+    @staticmethod
+    def _table_head() -> tuple[str, tuple[str, ...]]:
+        """Return what it is called, and the names of the columns."""
+
+    def _table_row(self) -> tuple[str, ...]:
+        """Return the cells of its row."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
