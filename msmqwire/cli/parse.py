@@ -10,10 +10,10 @@ from typing import Annotated, Any, Final, TextIO
 from click import BadParameter
 from click.exceptions import Exit
 
+from msmqwire.cli.captures.readings import named_values
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, dumps, from_hex, read_input, say
 from msmqwire.cli.errors import usage
 from msmqwire.cli.options import Argument, Option
-from msmqwire.cli.readings import named_values
 from msmqwire.errors import LocatedError, MalformedPacket
 from msmqwire.names.nearest import unknown_name
 from msmqwire.packets import Protocol, parse

@@ -22,11 +22,11 @@ from msmqwire.cli.body_values import (
     headers_format_of,
     headers_of,
 )
+from msmqwire.cli.captures.readings import Reading
 from msmqwire.cli.common import EX_TEMPFAIL, EX_UNAVAILABLE, read_input, readable, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.network_options import Pgm, PgmInterface, TlsAuthorities, TlsVerify, address_overrides
 from msmqwire.cli.options import Argument, Option
-from msmqwire.cli.readings import Reading
 from msmqwire.cli.send_outcome import ASKED, Confirmation, DirectSending, print_sent
 from msmqwire.cli.send_protection import (
     Cert,

@@ -7,9 +7,9 @@ from typing import Annotated, Any, NamedTuple
 
 from click import BadParameter
 
+from msmqwire.cli.captures.readings import readings_of
 from msmqwire.cli.common import readable, say
 from msmqwire.cli.options import Option
-from msmqwire.cli.readings import readings_of
 from msmqwire.crypto.readings import DEFAULT
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.protecting import check_names

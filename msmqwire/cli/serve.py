@@ -11,6 +11,7 @@ from typing import Annotated, Final
 from click import BadParameter
 from click.exceptions import Exit
 
+from msmqwire.cli.captures.readings import Reading, readings_of
 from msmqwire.cli.common import readable, say
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.network_options import (
@@ -21,7 +22,6 @@ from msmqwire.cli.network_options import (
     address_overrides,
 )
 from msmqwire.cli.options import Option
-from msmqwire.cli.readings import Reading, readings_of
 from msmqwire.cli.rpc_options import LEVELS, Auth, Mapper, Pending, Rpc, RpcAuth, Users, check_rpc, with_users
 from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
 from msmqwire.cli.srmp_files import SrmpFiles, srmp_configuration

@@ -11,8 +11,8 @@ from msmqwire.analysis.dissection import Dissection
 from msmqwire.capture.paths import is_folder
 from msmqwire.capture.store_errors import store_errors, translated
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url, open_store
+from msmqwire.cli.captures.filter_options import Wanted
 from msmqwire.cli.common import dumps
-from msmqwire.cli.filter_options import Wanted
 
 
 def write(

@@ -23,8 +23,8 @@ from msmqwire.analysis.dissection.message_security import (
     key_of,
 )
 from msmqwire.analysis.lint import lint_packet
-from msmqwire.cli import dissect as dissect_command
-from msmqwire.cli import lint as lint_command
+from msmqwire.cli.captures import dissect as dissect_command
+from msmqwire.cli.captures import lint as lint_command
 from msmqwire.crypto.keys import read_private_key
 from msmqwire.crypto.readings import Readings
 from msmqwire.errors import InvalidValue

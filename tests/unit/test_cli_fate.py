@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from msmqwire.analysis.fate import State
 from msmqwire.cli import app
-from msmqwire.cli.fate import duration
+from msmqwire.cli.captures.fate import duration
 from tests.support import handmade as h
 from tests.support.fate_captures import (
     RECEIVER,

@@ -12,7 +12,7 @@ import pytest
 import msmqwire
 from msmqwire.analysis.report.limits import Limits
 from msmqwire.analysis.report.statistics import Statistics
-from msmqwire.cli.stats import ROWS_MAX
+from msmqwire.cli.captures.stats import ROWS_MAX
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.paths import EXAMPLES

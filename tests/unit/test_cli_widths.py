@@ -11,7 +11,7 @@ import pytest
 
 from msmqwire.analysis.dissection import dissect as dissected
 from msmqwire.cli import dissect, lint
-from msmqwire.cli.item_table import FittingLines
+from msmqwire.cli.captures.item_table import FittingLines
 from tests.support.paths import EXAMPLES
 from tests.support.running import in_process as command
 

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import compute, csv, ipc, parquet
 
 import msmqwire
-from msmqwire.cli.dissect import command
+from msmqwire.cli.captures.dissect import command
 from msmqwire.headers import SECURITY_HEADER
 from msmqwire.headers.queue_names import response_queue
 from msmqwire.schema import SCHEMAS, Flags, Header, Maybe, Sub

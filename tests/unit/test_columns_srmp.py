@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from msmqwire.analysis.dissection import dissect
-from msmqwire.cli.dissect import command
+from msmqwire.cli.captures.dissect import command
 from msmqwire.names import FormatName
 from msmqwire.qm.protocols.srmp.deserializing import deserialize
 from msmqwire.srmp.attributes import attribute

@@ -13,7 +13,7 @@ import pytest
 
 from msmqwire.analysis.dissection import Item, Tracker, dissect, ncp_datagrams
 from msmqwire.analysis.dissection.ncp_exchanges import UNANSWERED_MAX
-from msmqwire.cli.dissect import command
+from msmqwire.cli.captures.dissect import command
 from msmqwire.errors import MalformedPacket
 from msmqwire.ncp.headers import DESTROY_CONNECTION, NCP_PORT, NO_CONNECTION
 from msmqwire.ncp.packets import make_reply, parse_request

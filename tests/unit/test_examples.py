@@ -11,8 +11,8 @@ import pytest
 
 from msmqwire.analysis.dissection import Item, dissect
 from msmqwire.analysis.dissection.summaries import summary
-from msmqwire.cli import lint
-from msmqwire.cli.dissect import Printer, run
+from msmqwire.cli.captures import lint
+from msmqwire.cli.captures.dissect import Printer, run
 from msmqwire.remote_read.constants import Opnum
 from tests.support import captures
 from tests.support.paths import ROOT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from msmqwire.cli.netware_serve import command
+from msmqwire.cli.netware.serve import command
 from msmqwire.cli.options import command as made
 from msmqwire.ncp.calls import FUNCTION_23
 from msmqwire.ncp.packets import CALLS

@@ -43,7 +43,7 @@ def test_version_and_help_import_no_part(arguments: tuple[str, ...]) -> None:
     assert heavy(modules) == set()
     ours = {name for name in modules if name.startswith("msmqwire")}
     assert ours <= {"msmqwire", "msmqwire.cli", "msmqwire.cli.commands", "msmqwire.cli.common",
-                    "msmqwire.cli.netware", "msmqwire.cli.options"}  # fmt: skip
+                    "msmqwire.cli.netware.app", "msmqwire.cli.options"}  # fmt: skip
 
 
 def test_dissecting_a_small_capture_imports_no_columns_keys_or_sockets() -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from scapy.config import conf
+from scapy.layers.inet import TCP
+from scapy.packet import Packet as ScapyPacket
+
 from msmqwire.framing import begins_packet, find_header
 from msmqwire.headers import BASE_HEADER
 from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE, SIGNATURE_END
@@ -13,9 +17,6 @@ from msmqwire.packets import is_extension, packet_length
 from msmqwire.plugins.scapy.stack import Stack, acknowledgement_body, extension_layers, layers_of
 from msmqwire.plugins.scapy.structure import Structure, take
 from msmqwire.plugins.scapy.summary import packet_summary
-from scapy.config import conf
-from scapy.layers.inet import TCP
-from scapy.packet import Packet as ScapyPacket
 
 PACKETS_MAX: Final = 16
 """Packets that are shown in one segment; scapy handles payloads recursively. What follows them is raw."""

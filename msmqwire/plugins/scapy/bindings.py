@@ -9,6 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from scapy.config import conf
+from scapy.layers.dcerpc import DceRpc5
+from scapy.layers.http import HTTP, HTTPRequest
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.packet import Packet as ScapyPacket
+from scapy.packet import bind_bottom_up, bind_layers
+from scapy.sessions import streamcls
+
 from msmqwire.errors import MalformedPacket
 from msmqwire.ping import PING_PORT, is_ping
 from msmqwire.plugins.scapy.binary import MSMQBaseHeader, shows_signature
@@ -20,14 +29,6 @@ from msmqwire.plugins.scapy.srmp import entity_layer
 from msmqwire.rpc.pdu import parse_header
 from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, RPC_VERSION
 from msmqwire.srmp.recognition import begins_srmp
-from scapy.config import conf
-from scapy.layers.dcerpc import DceRpc5
-from scapy.layers.http import HTTP, HTTPRequest
-from scapy.layers.inet import IP, TCP, UDP
-from scapy.layers.inet6 import IPv6
-from scapy.packet import Packet as ScapyPacket
-from scapy.packet import bind_bottom_up, bind_layers
-from scapy.sessions import streamcls
 
 MSMQ_PORT: Final = 1801  # MQQB-2.1-01
 

@@ -7,6 +7,35 @@ from enum import IntEnum
 from functools import cache
 from typing import Any, Final
 
+from scapy.fields import (
+    BitField,
+    ByteEnumField,
+    ByteField,
+    Field,
+    IntField,
+    LEIntEnumField,
+    LEIntField,
+    LELongField,
+    LEShortEnumField,
+    LEShortField,
+    LESignedIntField,
+    LESignedLongField,
+    LESignedShortField,
+    PacketField,
+    PacketListField,
+    ShortEnumField,
+    ShortField,
+    SignedByteField,
+    StrField,
+    StrFixedLenField,
+    UUIDField,
+    XIntField,
+    XLEIntField,
+    XLEShortField,
+)
+from scapy.packet import Packet as ScapyPacket
+from scapy.volatile import RandBin, RandNum
+
 from msmqwire.constants import (
     QUEUE_FORMAT_TYPE,
     EncryptionAlgorithm,
@@ -44,34 +73,6 @@ from msmqwire.schema import (
 from msmqwire.schema.nodes import inner_headers
 from msmqwire.schema.references import deciding
 from msmqwire.schema.texts import encode_oem, encode_text
-from scapy.fields import (
-    BitField,
-    ByteEnumField,
-    ByteField,
-    Field,
-    IntField,
-    LEIntEnumField,
-    LEIntField,
-    LELongField,
-    LEShortEnumField,
-    LEShortField,
-    LESignedIntField,
-    LESignedLongField,
-    LESignedShortField,
-    PacketField,
-    PacketListField,
-    ShortEnumField,
-    ShortField,
-    SignedByteField,
-    StrField,
-    StrFixedLenField,
-    UUIDField,
-    XIntField,
-    XLEIntField,
-    XLEShortField,
-)
-from scapy.packet import Packet as ScapyPacket
-from scapy.volatile import RandBin, RandNum
 
 _REQUEST_TYPES: Final = {
     ncp.CREATE_CONNECTION: "CreateConnection",

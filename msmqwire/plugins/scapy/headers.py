@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from scapy.config import conf
+from scapy.layers.inet import UDP
+from scapy.packet import Packet as ScapyPacket
+
 from msmqwire import headers
 from msmqwire.headers import propvariant
 from msmqwire.ping import PING, is_ping
 from msmqwire.plugins.scapy.structure import LAYERS, Structure, layer
 from msmqwire.schema import Header
-from scapy.config import conf
-from scapy.layers.inet import UDP
-from scapy.packet import Packet as ScapyPacket
 
 
 class MSMQSessionHeader(Structure):

@@ -10,6 +10,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
+from scapy.config import conf
+from scapy.layers.inet import TCP, UDP
+from scapy.packet import Packet as ScapyPacket
+from scapy.packet import bind_layers
+
 from msmqwire.errors import MalformedPacket
 from msmqwire.ncp import headers
 from msmqwire.ncp.calls import FUNCTION_23, Call
@@ -18,10 +23,6 @@ from msmqwire.ncp.packets import CALLS, connection_number, parse_reply
 from msmqwire.ncp.queue_calls import EMPTY
 from msmqwire.plugins.scapy.structure import LAYERS, Structure, is_netware, partial, with_raw_values
 from msmqwire.schema import Header, head_size
-from scapy.config import conf
-from scapy.layers.inet import TCP, UDP
-from scapy.packet import Packet as ScapyPacket
-from scapy.packet import bind_layers
 
 UNITS_MAX: Final = 16
 """Units that are shown in one segment; scapy handles payloads recursively. What follows them is raw."""

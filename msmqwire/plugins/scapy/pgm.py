@@ -11,20 +11,6 @@ from dataclasses import fields
 from ipaddress import IPv4Address, ip_address
 from typing import Any, ClassVar, Final
 
-from msmqwire.errors import MalformedPacket
-from msmqwire.pgm import values
-from msmqwire.pgm.layouts import (
-    COMMON_HEADER,
-    GSI_SIZE,
-    OPTION_END,
-    OPTION_HEAD_SIZE,
-    OPTIONS,
-    OptionFlags,
-    PgmType,
-)
-from msmqwire.pgm.options import build_options, complete_options
-from msmqwire.pgm.packets import NLAS, build_body, build_nla, build_pgm, field_layout, read_pgm
-from msmqwire.pgm.values import BODIES, Nla, Opaque, PgmPacket
 from scapy.base_classes import Packet_metaclass
 from scapy.config import conf
 from scapy.fields import (
@@ -42,6 +28,21 @@ from scapy.fields import (
 )
 from scapy.packet import Packet as ScapyPacket
 from scapy.volatile import RandBin, RandNum
+
+from msmqwire.errors import MalformedPacket
+from msmqwire.pgm import values
+from msmqwire.pgm.layouts import (
+    COMMON_HEADER,
+    GSI_SIZE,
+    OPTION_END,
+    OPTION_HEAD_SIZE,
+    OPTIONS,
+    OptionFlags,
+    PgmType,
+)
+from msmqwire.pgm.options import build_options, complete_options
+from msmqwire.pgm.packets import NLAS, build_body, build_nla, build_pgm, field_layout, read_pgm
+from msmqwire.pgm.values import BODIES, Nla, Opaque, PgmPacket
 
 PGM_PROTOCOL: Final = 113
 """Of IP."""

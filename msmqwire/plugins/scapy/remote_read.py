@@ -10,6 +10,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
+from scapy.fields import (
+    ByteField,
+    ConditionalField,
+    Field,
+    IntField,
+    LongField,
+    PacketField,
+    PacketListField,
+    ShortField,
+    SignedIntField,
+    StrField,
+    StrFixedLenField,
+    UUIDField,
+)
+from scapy.layers.dcerpc import (
+    DCE_RPC_INTERFACES,
+    DceRpc5Request,
+    DceRpcOp,
+    NDRPacket,
+    register_dcerpc_interface,
+)
+from scapy.layers.inet import TCP
+from scapy.packet import Packet as ScapyPacket
+from scapy.packet import bind_top_down
+
 from msmqwire.plugins.scapy.binary import MSMQBaseHeader, is_whole_prefix
 from msmqwire.plugins.scapy.fields import BodyField, TextField
 from msmqwire.remote_read.constants import Opnum
@@ -42,30 +67,6 @@ from msmqwire.rpc.ndr import (
     parse_stub,
 )
 from msmqwire.schema import NULL_GUID
-from scapy.fields import (
-    ByteField,
-    ConditionalField,
-    Field,
-    IntField,
-    LongField,
-    PacketField,
-    PacketListField,
-    ShortField,
-    SignedIntField,
-    StrField,
-    StrFixedLenField,
-    UUIDField,
-)
-from scapy.layers.dcerpc import (
-    DCE_RPC_INTERFACES,
-    DceRpc5Request,
-    DceRpcOp,
-    NDRPacket,
-    register_dcerpc_interface,
-)
-from scapy.layers.inet import TCP
-from scapy.packet import Packet as ScapyPacket
-from scapy.packet import bind_top_down
 
 STUBS: Final[dict[str, type[ScapyPacket]]] = {}
 """The layers by their names."""

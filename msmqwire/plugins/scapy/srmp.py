@@ -10,6 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from scapy.base_classes import Packet_metaclass
+from scapy.config import conf
+from scapy.fields import ByteField, PacketField, PacketListField, StrField
+from scapy.fields import Field as ScapyField
+from scapy.layers.http import HTTPRequest
+from scapy.packet import Packet as ScapyPacket
+
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.plugins.scapy.fields import BodyField
 from msmqwire.schema import NULL_GUID
@@ -32,12 +39,6 @@ from msmqwire.srmp.multipart import (
 from msmqwire.srmp.recognition import has_envelope
 from msmqwire.srmp.request import request_address
 from msmqwire.srmp.schema import HEADER
-from scapy.base_classes import Packet_metaclass
-from scapy.config import conf
-from scapy.fields import ByteField, PacketField, PacketListField, StrField
-from scapy.fields import Field as ScapyField
-from scapy.layers.http import HTTPRequest
-from scapy.packet import Packet as ScapyPacket
 
 ELEMENTS: Final[dict[str, type[_Element]]] = {}
 """The layers of elements that hold others, by their names."""

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from scapy.config import conf
+from scapy.fields import RawVal
+from scapy.packet import NoPayload
+from scapy.packet import Packet as ScapyPacket
+
 from msmqwire.errors import MalformedPacket
 from msmqwire.headers import BASE_HEADER, INTERNAL_HEADER, SESSION_HEADER, USER_HEADER
 from msmqwire.headers.acknowledgements import ACK_LABEL
@@ -37,10 +42,6 @@ from msmqwire.schema import (
     UInt,
     View,
 )
-from scapy.config import conf
-from scapy.fields import RawVal
-from scapy.packet import NoPayload
-from scapy.packet import Packet as ScapyPacket
 
 _KINDS: Final = (ESTABLISH_CONNECTION, CONNECTION_PARAMETERS, SESSION_ACK, USER_MESSAGE, REMOTE_READ_MESSAGE)
 _KIND: Final = "InternalHeader.Flags.PT"

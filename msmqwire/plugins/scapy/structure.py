@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
+from scapy.base_classes import Packet_metaclass
+from scapy.fields import RawVal
+from scapy.packet import NoPayload
+from scapy.packet import Packet as ScapyPacket
+from scapy.volatile import VolatileValue
+
 from msmqwire.errors import MalformedPacket
 from msmqwire.plugins.scapy.fields import may_be_omitted, scapy_fields
 from msmqwire.schema import (
@@ -25,11 +31,6 @@ from msmqwire.schema import (
 )
 from msmqwire.schema.layout import layout
 from msmqwire.schema.references import stands_alone
-from scapy.base_classes import Packet_metaclass
-from scapy.fields import RawVal
-from scapy.packet import NoPayload
-from scapy.packet import Packet as ScapyPacket
-from scapy.volatile import VolatileValue
 
 LAYERS: Final[dict[str, type[Structure]]] = {}
 """The layers of structures, by the keys of their schemas."""

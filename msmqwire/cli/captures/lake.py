@@ -14,8 +14,8 @@ from msmqwire.capture.folders import all_captures_of
 from msmqwire.capture.not_read import to_json
 from msmqwire.capture.paths import local_path
 from msmqwire.capture.stores import is_url
-from msmqwire.cli import filters
-from msmqwire.cli.capture_input import (
+from msmqwire.cli.captures import filters
+from msmqwire.cli.captures.capture_input import (
     Cert,
     Key,
     MessageSecurity,
@@ -26,12 +26,12 @@ from msmqwire.cli.capture_input import (
     say_passed_over,
     storage_options_of,
 )
+from msmqwire.cli.captures.filter_options import Columns, From, Kind, Port, To, column_names, say_no_match
+from msmqwire.cli.captures.readings import CaptureReading
 from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, say
 from msmqwire.cli.errors import run_reporting_errors, usage
-from msmqwire.cli.filter_options import Columns, From, Kind, Port, To, column_names, say_no_match
 from msmqwire.cli.options import Option
 from msmqwire.cli.progress import byte_progress
-from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import CaptureWarning, UnsupportedStore
 from msmqwire.names.printable import counted
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 from msmqwire.cli.errors import usage
-from msmqwire.cli.netware_admin import Data, in_folder
-from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
+from msmqwire.cli.netware.admin import Data, in_folder
+from msmqwire.cli.netware.output import AsJson, AsTable, print_one, print_rows, wants_table
 from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.ncp.type_names import OBJECT_TYPES, type_number
 from msmqwire.netware.runtime.bindery_requests import RIGHTS

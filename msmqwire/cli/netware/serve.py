@@ -9,9 +9,9 @@ from typing import Annotated, Final
 
 from click import BadParameter
 
+from msmqwire.cli.captures.readings import named_values
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.options import Option
-from msmqwire.cli.readings import named_values
 from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
 from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.names.printable import format_endpoint

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Final, TypeVar
 
+from msmqwire.cli.captures.readings import named_values
 from msmqwire.cli.errors import run_reporting_errors, wrong_value
 from msmqwire.cli.options import Argument, Option
-from msmqwire.cli.readings import named_values
 from msmqwire.errors import InvalidValue
 from msmqwire.ncp.type_names import OBJECT_TYPES, QUEUE_TYPES
 from msmqwire.netware.client import FileServer, Queue, connect

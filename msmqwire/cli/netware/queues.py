@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from msmqwire.cli.confirm import Yes, confirm
-from msmqwire.cli.netware_admin import Data, in_folder
-from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
+from msmqwire.cli.netware.admin import Data, in_folder
+from msmqwire.cli.netware.output import AsJson, AsTable, print_one, print_rows, wants_table
 from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.names.printable import counted, safe
 from msmqwire.ncp.type_names import QUEUE_TYPES

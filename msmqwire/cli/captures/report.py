@@ -11,7 +11,7 @@ from msmqwire import __version__
 from msmqwire.analysis.report import Limits, write_report
 from msmqwire.analysis.report.limits import DETAILS_DEFAULT, PACKETS_DEFAULT
 from msmqwire.capture.record import RECORD_SIZE_MAX
-from msmqwire.cli.capture_input import (
+from msmqwire.cli.captures.capture_input import (
     Captures,
     Cert,
     Key,
@@ -23,11 +23,11 @@ from msmqwire.cli.capture_input import (
     report,
     storage_options_of,
 )
+from msmqwire.cli.captures.filter_options import Port
+from msmqwire.cli.captures.readings import CaptureReading
 from msmqwire.cli.common import EX_DATAERR, NoInput, say, standard_input
-from msmqwire.cli.filter_options import Port
 from msmqwire.cli.options import Option
 from msmqwire.cli.output import refuse_to_overwrite
-from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import CaptureError, InvalidValue, UnsupportedStore
 from msmqwire.names.printable import counted
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TextIO, TypeVa
 from msmqwire.analysis.dissection import Item
 from msmqwire.analysis.dissection.kinds import KINDS
 from msmqwire.analysis.lint.finding import SEVERITIES
-from msmqwire.cli import filters
+from msmqwire.cli.captures import filters
 from msmqwire.cli.errors import usage
 from msmqwire.cli.options import Option
 from msmqwire.names.printable import counted

@@ -10,8 +10,8 @@ from typing import Annotated, Any, BinaryIO, Final, cast
 
 from msmqwire.cli.common import NoInput, standard_input
 from msmqwire.cli.errors import run_reporting_errors, usage
-from msmqwire.cli.netware_output import AsJson, AsTable, print_one, print_rows, wants_table
-from msmqwire.cli.netware_session import (
+from msmqwire.cli.netware.output import AsJson, AsTable, print_one, print_rows, wants_table
+from msmqwire.cli.netware.session import (
     As,
     Connect,
     JobNumber,

@@ -12,7 +12,7 @@ from click.exceptions import Exit
 
 from msmqwire.capture.attempts import FailedAttempts, left_out_sentence
 from msmqwire.capture.record import RECORD_SIZE_MAX
-from msmqwire.cli.capture_input import (
+from msmqwire.cli.captures.capture_input import (
     RecordSizeMax,
     StorageOption,
     StoredCaptures,
@@ -21,8 +21,8 @@ from msmqwire.cli.capture_input import (
     report,
     storage_options_of,
 )
+from msmqwire.cli.captures.filter_options import Chosen, say_no_match
 from msmqwire.cli.common import NoInput, dumps, standard_input
-from msmqwire.cli.filter_options import Chosen, say_no_match
 from msmqwire.cli.options import Option
 from msmqwire.errors import UnsupportedStore
 from msmqwire.names.nearest import unknown_name
@@ -194,7 +194,7 @@ def _show_events(fate: MessageFate, out: TextIO) -> None:
 
 def _show_attempts(failed: Sequence[FailedAttempts], left_out: int, out: TextIO, *, is_first: bool) -> None:
     """Print a line for each client and port with failed attempts to connect, of many the first."""
-    from msmqwire.cli.stats import ROWS_MAX
+    from msmqwire.cli.captures.stats import ROWS_MAX
 
     if failed and not is_first:
         print(file=out)

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final
 
 from click.exceptions import Exit
 
-from msmqwire.cli.netware_output import AsJson, AsTable, print_one, wants_table
-from msmqwire.cli.netware_session import (
+from msmqwire.cli.netware.output import AsJson, AsTable, print_one, wants_table
+from msmqwire.cli.netware.session import (
     As,
     Connect,
     QueueName,

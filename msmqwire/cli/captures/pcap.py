@@ -25,7 +25,7 @@ from msmqwire.capture import Record, open_records
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import StorageOptions
 from msmqwire.capture.writing import PcapngWriter, PcapWriter
-from msmqwire.cli.capture_input import (
+from msmqwire.cli.captures.capture_input import (
     Captures,
     Cert,
     Key,
@@ -37,8 +37,7 @@ from msmqwire.cli.capture_input import (
     report,
     storage_options_of,
 )
-from msmqwire.cli.common import EX_DATAERR, NoInput, say, standard_input
-from msmqwire.cli.filter_options import (
+from msmqwire.cli.captures.filter_options import (
     Chosen,
     Endpoint,
     Findings,
@@ -52,9 +51,10 @@ from msmqwire.cli.filter_options import (
     say_no_match,
     wanted,
 )
+from msmqwire.cli.captures.readings import CaptureReading
+from msmqwire.cli.common import EX_DATAERR, NoInput, say, standard_input
 from msmqwire.cli.options import Option
 from msmqwire.cli.output import refuse_to_overwrite
-from msmqwire.cli.readings import CaptureReading
 from msmqwire.durable import new_content
 from msmqwire.errors import CaptureError, InvalidValue, UnsupportedStore
 from msmqwire.names.printable import counted

@@ -24,7 +24,7 @@ from msmqwire.capture import is_capture
 from msmqwire.capture.paths import expand, local_path, open_file
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import StorageOptions
-from msmqwire.cli.capture_input import (
+from msmqwire.cli.captures.capture_input import (
     Cert,
     Key,
     MessageSecurity,
@@ -35,12 +35,12 @@ from msmqwire.cli.capture_input import (
     report,
     storage_options_of,
 )
+from msmqwire.cli.captures.dissect import finding_text
+from msmqwire.cli.captures.filter_options import Port
+from msmqwire.cli.captures.readings import CaptureReading
 from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, say, standard_input
-from msmqwire.cli.dissect import finding_text
-from msmqwire.cli.filter_options import Port
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
-from msmqwire.cli.readings import CaptureReading
 from msmqwire.errors import LocatedError, MalformedPacket, UnsupportedStore
 from msmqwire.names.printable import counted, safe
 from msmqwire.packets import parse

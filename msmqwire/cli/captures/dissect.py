@@ -11,7 +11,7 @@ from click.exceptions import Exit
 from msmqwire.analysis.dissection import Dissection, Item
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.cli import filters, tables
-from msmqwire.cli.capture_input import (
+from msmqwire.cli.captures.capture_input import (
     Cert,
     Key,
     MessageSecurity,
@@ -22,8 +22,7 @@ from msmqwire.cli.capture_input import (
     report,
     storage_options_of,
 )
-from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, say
-from msmqwire.cli.filter_options import (
+from msmqwire.cli.captures.filter_options import (
     Columns,
     Endpoint,
     Findings,
@@ -38,11 +37,12 @@ from msmqwire.cli.filter_options import (
     say_no_match,
     wanted,
 )
-from msmqwire.cli.item_table import FittingLines, WholeLines, to_table
-from msmqwire.cli.live import CaptureFilter, Follow, Interface, LiveInput, live_input
+from msmqwire.cli.captures.item_table import FittingLines, WholeLines, to_table
+from msmqwire.cli.captures.live import CaptureFilter, Follow, Interface, LiveInput, live_input
+from msmqwire.cli.captures.readings import CaptureReading
+from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, say
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.output import Output, binary, output
-from msmqwire.cli.readings import CaptureReading
 from msmqwire.cli.show import STYLES, hexdump, raw_dump
 from msmqwire.errors import InvalidValue, UnsupportedStore
 from msmqwire.names.printable import counted, safe
@@ -73,7 +73,7 @@ def print_items(
 
 def print_counts(dissection: Dissection, is_wanted: filters.Filter, out: TextIO, *, as_json: bool) -> int:
     """Print what is counted of the wanted items, and return how many there are."""
-    from msmqwire.cli.stats import Statistics, print_stats
+    from msmqwire.cli.captures.stats import Statistics, print_stats
 
     counts = Statistics()
     dissection.follow_attempts()

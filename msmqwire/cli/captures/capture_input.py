@@ -15,10 +15,10 @@ from msmqwire.capture.not_read import NotRead, sentence
 from msmqwire.capture.paths import file_size
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, parse_options
+from msmqwire.cli.captures.readings import capture_readings_of
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, EX_USAGE, NoInput, say
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.progress import byte_progress
-from msmqwire.cli.readings import capture_readings_of
 from msmqwire.errors import UnsupportedStore
 
 Captures = Annotated[
