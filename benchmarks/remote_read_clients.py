@@ -24,7 +24,7 @@ from qm_daemons import ADDRESS, QUEUE, Where
 
 from msmqwire.names import parse_format_name
 from msmqwire.qm.client.remote_options import credentials_of
-from msmqwire.qm.runtime.rpc_client import RpcClient, open_rpc
+from msmqwire.qm.runtime.rpc.client import RpcClient, open_rpc
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
 from msmqwire.remote_read.interface import INTERFACE, build_request, parse_response
 from msmqwire.remote_read.queue_format import queue_format_of

@@ -33,8 +33,8 @@ from remote_read_clients import NAME, Stubs, connected, opened, opening
 
 from msmqwire.errors import Unreachable
 from msmqwire.names import parse_format_name
-from msmqwire.qm.runtime.rpc_client import RpcClient
-from msmqwire.qm.runtime.rpc_security import initiator
+from msmqwire.qm.runtime.rpc.client import RpcClient
+from msmqwire.qm.runtime.rpc.security import initiator
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.remote_read.procedures import PROCEDURES, PROPAGATION_TOKEN_MAX

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
-from msmqwire.qm.runtime.rpc_connection import RpcConnection
-from msmqwire.qm.runtime.rpc_listener import RpcListener
-from msmqwire.qm.runtime.rpc_ntlm import RpcUsers
-from msmqwire.qm.runtime.rpc_security import acceptors
-from msmqwire.qm.runtime.rpc_users import load_users
+from msmqwire.qm.runtime.rpc.connection import RpcConnection
+from msmqwire.qm.runtime.rpc.listener import RpcListener
+from msmqwire.qm.runtime.rpc.ntlm import RpcUsers
+from msmqwire.qm.runtime.rpc.security import acceptors
+from msmqwire.qm.runtime.rpc.users import load_users
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.rpc.events import Called

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 import msmqwire  # noqa: E402
 from msmqwire.qm.runtime.local import attach  # noqa: E402
-from msmqwire.qm.runtime.rpc_network import RpcOptions  # noqa: E402
+from msmqwire.qm.runtime.rpc.network import RpcOptions  # noqa: E402
 from msmqwire.rpc.constants import AuthLevel  # noqa: E402
 from tests.support.loopback import captured  # noqa: E402
 from tests.support.running import ORDERS, options, put, recoverable, served  # noqa: E402

@@ -12,8 +12,8 @@ from click import BadParameter
 
 from msmqwire.cli.common import readable
 from msmqwire.cli.options import Option
-from msmqwire.qm.runtime.rpc_network import RpcOptions
-from msmqwire.qm.runtime.rpc_users import load_users
+from msmqwire.qm.runtime.rpc.network import RpcOptions
+from msmqwire.qm.runtime.rpc.users import load_users
 from msmqwire.remote_read.constants import DEFAULT_PORT
 from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT, AuthLevel
 

@@ -40,7 +40,7 @@ from msmqwire.qm.runtime.limits import LIMITS, Limits
 from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
 from msmqwire.qm.runtime.multicast.options import TTL
 from msmqwire.qm.runtime.named_values import with_named_values
-from msmqwire.qm.runtime.rpc_network import PENDING_S, RpcOptions
+from msmqwire.qm.runtime.rpc.network import PENDING_S, RpcOptions
 from msmqwire.qm.runtime.server import SETTINGS, Server, ServerOptions
 from msmqwire.remote_read.constants import DEFAULT_PORT
 from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT

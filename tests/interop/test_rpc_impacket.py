@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.errors import AuthenticationFailed
-from msmqwire.qm.runtime.rpc_ntlm import RpcUsers
-from msmqwire.qm.runtime.rpc_security import acceptors
+from msmqwire.qm.runtime.rpc.ntlm import RpcUsers
+from msmqwire.qm.runtime.rpc.security import acceptors
 from msmqwire.rpc.constants import NDR20, NDR64, AuthLevel, FaultStatus
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
 from msmqwire.rpc.events import Bound, Called

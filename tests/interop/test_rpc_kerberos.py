@@ -13,10 +13,10 @@ import spnego
 
 from msmqwire.errors import AuthenticationFailed
 from msmqwire.qm.runtime.limits import Limits
-from msmqwire.qm.runtime.rpc_kerberos import KerberosAcceptor, caller_name, without_frame
-from msmqwire.qm.runtime.rpc_network import RpcOptions
-from msmqwire.qm.runtime.rpc_ntlm import KERBEROS_ONLY, RpcUsers
-from msmqwire.qm.runtime.rpc_security import PyspnegoContext, acceptors, initiator
+from msmqwire.qm.runtime.rpc.kerberos import KerberosAcceptor, caller_name, without_frame
+from msmqwire.qm.runtime.rpc.network import RpcOptions
+from msmqwire.qm.runtime.rpc.ntlm import KERBEROS_ONLY, RpcUsers
+from msmqwire.qm.runtime.rpc.security import PyspnegoContext, acceptors, initiator
 from msmqwire.rpc.constants import AuthLevel, AuthType
 from tests.support.kerberos_realm import (
     AES_SHA1,

@@ -22,7 +22,7 @@ from msmqwire.qm.protocols.remote_read.calls import Refused
 from msmqwire.qm.protocols.remote_read.opening import Opening
 from msmqwire.qm.protocols.remote_read.receiving import Receiving
 from msmqwire.qm.rules.messages import Messages
-from msmqwire.qm.runtime.rpc_network import RpcOptions
+from msmqwire.qm.runtime.rpc.network import RpcOptions
 from msmqwire.remote_read.constants import Action
 from msmqwire.rpc import presentation, server_association
 from msmqwire.rpc.constants import AuthLevel, FaultStatus

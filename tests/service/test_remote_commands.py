@@ -15,9 +15,9 @@ import pytest
 from msmqwire.cli import main
 from msmqwire.cli import messages as printing
 from msmqwire.constants import HResult
-from msmqwire.qm.runtime import rpc_client
 from msmqwire.qm.runtime.message_json import message_json
-from msmqwire.qm.runtime.rpc_security import acceptors
+from msmqwire.qm.runtime.rpc import client as rpc_client
+from msmqwire.qm.runtime.rpc.security import acceptors
 from msmqwire.remote_read.constants import Access, Acknowledge, Opnum
 from msmqwire.rpc.constants import AuthLevel, FaultStatus
 from tests.support.remote_read_server import (

@@ -27,8 +27,8 @@ from msmqwire.errors import (
     Unreachable,
 )
 from msmqwire.qm.client import Queue, ReceivedMessage
-from msmqwire.qm.runtime import rpc_client
-from msmqwire.qm.runtime.rpc_security import acceptors
+from msmqwire.qm.runtime.rpc import client as rpc_client
+from msmqwire.qm.runtime.rpc.security import acceptors
 from msmqwire.remote_read.constants import Acknowledge, Opnum
 from msmqwire.remote_read.interface import build_response
 from msmqwire.rpc.constants import AuthLevel, FaultStatus, PduType, SyntaxId
@@ -312,7 +312,7 @@ def test_a_queue_that_is_closed_while_it_is_connected() -> None:
 
 
 def test_without_the_library_for_authentication(queue: RemoteQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "msmqwire.qm.runtime.rpc_security", None)
+    monkeypatch.setitem(sys.modules, "msmqwire.qm.runtime.rpc.security", None)
     who = {"user": USER, "password": PASSWORD}
     with (
         msmqwire.connect(NAME, rpc_port=queue.port, **who) as orders,  # type: ignore[arg-type]

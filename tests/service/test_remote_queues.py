@@ -15,7 +15,7 @@ from msmqwire.errors import QueueError, ReadTimeout, RpcFault, Unreachable
 from msmqwire.qm.client import Connection, Queue, ReceivedMessage, SyncQueue
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.rpc_network import RpcOptions
+from msmqwire.qm.runtime.rpc.network import RpcOptions
 from msmqwire.rpc.constants import AuthLevel
 from tests.support.queues import rest
 from tests.support.running import (

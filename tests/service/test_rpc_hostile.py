@@ -15,9 +15,9 @@ import pytest
 
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.rpc_listener import ANSWERS_MAX
-from msmqwire.qm.runtime.rpc_network import RpcOptions
-from msmqwire.qm.runtime.rpc_services import RemoteReadListener
+from msmqwire.qm.runtime.rpc.listener import ANSWERS_MAX
+from msmqwire.qm.runtime.rpc.network import RpcOptions
+from msmqwire.qm.runtime.rpc.services import RemoteReadListener
 from msmqwire.remote_read.constants import Access, Action, Opnum
 from msmqwire.rpc.constants import AuthLevel, FaultStatus, PduType, PfcFlags
 from msmqwire.rpc.pdu import build_pdu, make_pdu

@@ -13,7 +13,7 @@ import pytest
 
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.rpc_network import RpcOptions
+from msmqwire.qm.runtime.rpc.network import RpcOptions
 from msmqwire.remote_read.constants import DEFAULT_PORT, Access, Acknowledge, Action, Opnum
 from msmqwire.rpc.constants import AuthLevel
 from msmqwire.rpc.ndr import NDR20, NDR64

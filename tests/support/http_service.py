@@ -14,8 +14,8 @@ from msmqwire.qm.model.effects import HttpRequest, HttpResponse
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
-from msmqwire.qm.runtime.http_connection import HttpConnection
-from msmqwire.qm.runtime.http_network import HttpNetwork
+from msmqwire.qm.runtime.http.connection import HttpConnection
+from msmqwire.qm.runtime.http.network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import memory_store

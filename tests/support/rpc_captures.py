@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from msmqwire.names import parse_format_name
-from msmqwire.qm.runtime.rpc_ntlm import RpcUsers
-from msmqwire.qm.runtime.rpc_security import acceptors, initiator
+from msmqwire.qm.runtime.rpc.ntlm import RpcUsers
+from msmqwire.qm.runtime.rpc.security import acceptors, initiator
 from msmqwire.remote_read.constants import Opnum, SectionType
 from msmqwire.remote_read.interface import INTERFACE, build_request, build_response
 from msmqwire.remote_read.message_packet import MessageState, message_packet

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msmqwire.qm.runtime.rpc_ntlm import RpcUsers
-from msmqwire.qm.runtime.rpc_security import acceptors, initiator
+from msmqwire.qm.runtime.rpc.ntlm import RpcUsers
+from msmqwire.qm.runtime.rpc.security import acceptors, initiator
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import AuthLevel, AuthType, PduType
 from msmqwire.rpc.events import ClientEvent, ServerEvent

@@ -11,7 +11,7 @@ from typing import Any
 
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.key_ring import KeyFile
-from msmqwire.qm.runtime.rpc_network import RpcOptions
+from msmqwire.qm.runtime.rpc.network import RpcOptions
 from msmqwire.qm.runtime.server import SETTINGS
 from msmqwire.rpc.constants import AuthLevel
 from tests.support.running import ORDERS, PATIENCE_S, InThread, Run, called, options, served

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.errors import AuthenticationFailed, InvalidValue, MalformedPacket, RpcRefused
-from msmqwire.qm.runtime.rpc_security import initiator
+from msmqwire.qm.runtime.rpc.security import initiator
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import NDR20, NDR64, WHOLE, AuthLevel, AuthType, PduType, PfcFlags
 from msmqwire.rpc.events import Answered, Bound, Closed, Faulted, ShutdownAsked

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.runtime import rpc_logins
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
-from msmqwire.qm.runtime.rpc_logins import LoginAttempts
-from msmqwire.qm.runtime.rpc_security import acceptors
+from msmqwire.qm.runtime.rpc import logins as rpc_logins
+from msmqwire.qm.runtime.rpc.logins import LoginAttempts
+from msmqwire.qm.runtime.rpc.security import acceptors
 from msmqwire.rpc.constants import AuthLevel, AuthType
 from tests.support.rpc_pair import PASSWORD, USER, USERS, Pair
 from tests.support.rpc_server import ECHO

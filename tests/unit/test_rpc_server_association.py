@@ -10,8 +10,8 @@ import pytest
 from spnego._ntlm_raw.messages import NegotiateFlags
 
 from msmqwire.errors import AuthenticationFailed, InvalidValue, MalformedPacket, RpcRefused
-from msmqwire.qm.runtime.rpc_ntlm import RpcUsers
-from msmqwire.qm.runtime.rpc_security import initiator
+from msmqwire.qm.runtime.rpc.ntlm import RpcUsers
+from msmqwire.qm.runtime.rpc.security import initiator
 from msmqwire.rpc.constants import (
     NDR20,
     NDR64,

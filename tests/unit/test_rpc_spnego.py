@@ -11,9 +11,9 @@ from spnego._spnego import NegState, NegTokenInit, NegTokenResp, unpack_token
 from spnego.exceptions import BadMechanismError
 
 from msmqwire.errors import AuthenticationFailed
-from msmqwire.qm.runtime.rpc_ntlm import KERBEROS_ONLY, NtlmAcceptor, RpcUsers
-from msmqwire.qm.runtime.rpc_security import PyspnegoContext, acceptors, initiator
-from msmqwire.qm.runtime.rpc_spnego import SpnegoAcceptor
+from msmqwire.qm.runtime.rpc.ntlm import KERBEROS_ONLY, NtlmAcceptor, RpcUsers
+from msmqwire.qm.runtime.rpc.security import PyspnegoContext, acceptors, initiator
+from msmqwire.qm.runtime.rpc.spnego import SpnegoAcceptor
 from msmqwire.rpc.constants import AuthLevel, AuthType
 from tests.support.rpc_pair import PASSWORD, USER, USERS, Pair
 

@@ -43,7 +43,7 @@ from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core, stored_name
-from msmqwire.qm.runtime.http_network import HttpNetwork
+from msmqwire.qm.runtime.http.network import HttpNetwork
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_from, identifier_text
 from msmqwire.qm.runtime.multicast import PgmOptions

@@ -11,7 +11,7 @@ from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import MalformedPacket, MsmqError, QueueError, RpcFault, Unreachable
 from msmqwire.names import DirectName, FormatName
 from msmqwire.qm.runtime.reasons import reason
-from msmqwire.qm.runtime.rpc_client import RpcCall, RpcClient
+from msmqwire.qm.runtime.rpc.client import RpcCall, RpcClient
 from msmqwire.remote_read.constants import Access, Opnum, ShareMode
 from msmqwire.remote_read.interface import build_request, parse_response
 from msmqwire.remote_read.queue_format import queue_format_of

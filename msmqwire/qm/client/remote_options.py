@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from msmqwire.errors import InvalidValue
 from msmqwire.names import DirectName, FormatName
-from msmqwire.qm.runtime.rpc_credentials import ANONYMOUS, Credentials
+from msmqwire.qm.runtime.rpc.credentials import ANONYMOUS, Credentials
 from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT, AuthLevel
 
 AUTH_LEVELS: Final[Mapping[str, AuthLevel]] = {

@@ -33,7 +33,7 @@ from msmqwire.qm.client.remote_lookup import PEEK_CURRENT, lookup_spellings
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.runtime.local_names import queue_name
-from msmqwire.qm.runtime.rpc_client import RpcCall, find_port, open_rpc
+from msmqwire.qm.runtime.rpc.client import RpcCall, find_port, open_rpc
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum
 from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.remote_read.queue_format import queue_format_of

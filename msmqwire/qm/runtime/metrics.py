@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from msmqwire.qm.model.elements import OutgoingQueue, short_name
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.http_network import HttpNetwork
+from msmqwire.qm.runtime.http.network import HttpNetwork
 from msmqwire.qm.runtime.queues import kind
-from msmqwire.qm.runtime.rpc_network import RpcNetwork
+from msmqwire.qm.runtime.rpc.network import RpcNetwork
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.service.control.server import ControlServer
 from msmqwire.service.page_server import PageServer

@@ -23,13 +23,13 @@ from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
-from msmqwire.qm.runtime.http_network import HttpNetwork
+from msmqwire.qm.runtime.http.network import HttpNetwork
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.metrics import Metrics
 from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
 from msmqwire.qm.runtime.multicast.joined import multicast_of
 from msmqwire.qm.runtime.operations import LocalSession
-from msmqwire.qm.runtime.rpc_network import RpcNetwork, RpcOptions
+from msmqwire.qm.runtime.rpc.network import RpcNetwork, RpcOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.rpc.constants import AuthLevel
 from msmqwire.service import tls

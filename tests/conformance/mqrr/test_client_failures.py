@@ -288,5 +288,5 @@ def test_only_rpc_has_timers(queue: RemoteQueue) -> None:
         await reading.close()
 
     asyncio.run(scenario())
-    assert timers == {"msmqwire.qm.runtime.rpc_client"}
+    assert timers == {"msmqwire.qm.runtime.rpc.client"}
     assert [read.ulTimeout for read in queue.arguments(Opnum.R_StartReceive)] == [60_000] * 4

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Final
 
 from msmqwire.qm.runtime.console.options import ConsoleLimits
-from msmqwire.qm.runtime.rpc_logins import LoginAttempts
+from msmqwire.qm.runtime.rpc.logins import LoginAttempts
 
 TOKEN_BYTES: Final = 32
 TOKEN_MAX: Final = 256

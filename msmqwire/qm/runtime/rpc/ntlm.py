@@ -22,7 +22,7 @@ from spnego._ntlm_raw.messages import Authenticate, AvFlags, AvId, NegotiateFlag
 from spnego.exceptions import InvalidTokenError
 
 from msmqwire.errors import InvalidValue
-from msmqwire.qm.runtime.rpc_logins import LoginAttempts
+from msmqwire.qm.runtime.rpc.logins import LoginAttempts
 
 HASH_PREFIX: Final = "$NT$"
 """What a hash instead of a password begins with; 32 hexadecimal digits follow."""

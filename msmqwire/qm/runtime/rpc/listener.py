@@ -10,7 +10,7 @@ from typing import Final
 
 from msmqwire.errors import AuthenticationFailed
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
-from msmqwire.qm.runtime.rpc_connection import RpcConnection
+from msmqwire.qm.runtime.rpc.connection import RpcConnection
 from msmqwire.rpc.constants import AuthLevel, SyntaxId
 from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphaned, ServerEvent
 from msmqwire.rpc.groups import AssociationGroups

@@ -15,9 +15,9 @@ from spnego.exceptions import SpnegoError
 from spnego.iov import BufferType
 
 from msmqwire.errors import AuthenticationFailed, InvalidValue
-from msmqwire.qm.runtime.rpc_logins import LoginAttempts
-from msmqwire.qm.runtime.rpc_ntlm import HASH_PREFIX, NtlmAcceptor, RpcUsers, nt_hash
-from msmqwire.qm.runtime.rpc_spnego import SpnegoAcceptor
+from msmqwire.qm.runtime.rpc.logins import LoginAttempts
+from msmqwire.qm.runtime.rpc.ntlm import HASH_PREFIX, NtlmAcceptor, RpcUsers, nt_hash
+from msmqwire.qm.runtime.rpc.spnego import SpnegoAcceptor
 from msmqwire.rpc.constants import AuthLevel, AuthType
 
 _Result = TypeVar("_Result")
@@ -207,7 +207,7 @@ def acceptors(
 
 def _kerberos() -> ModuleType:
     """Return what needs the extra ``[kerberos]``. Raises ImportError without."""
-    return import_module("msmqwire.qm.runtime.rpc_kerberos")
+    return import_module("msmqwire.qm.runtime.rpc.kerberos")
 
 
 def _kerberos_acceptor(request: spnego.ContextReq) -> Any | None:

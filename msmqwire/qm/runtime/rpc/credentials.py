@@ -34,7 +34,7 @@ class Credentials:
         if self.level <= AuthLevel.NONE:
             return None
         try:
-            from msmqwire.qm.runtime.rpc_security import initiator
+            from msmqwire.qm.runtime.rpc.security import initiator
         except ModuleNotFoundError as exc:
             why = f"needs the extra msmqwire[qm]: {exc.name} is not installed"
             raise InvalidValue(why, path="auth") from None

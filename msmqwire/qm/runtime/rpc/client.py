@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from msmqwire.errors import MsmqError, RpcFault, Unreachable
-from msmqwire.qm.runtime.rpc_credentials import ANONYMOUS, Credentials
+from msmqwire.qm.runtime.rpc.credentials import ANONYMOUS, Credentials
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import SyntaxId, status_name
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, EPT_MAP, map_request, mapped_port

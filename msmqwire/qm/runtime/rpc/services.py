@@ -11,8 +11,8 @@ from msmqwire.qm.model import effects
 from msmqwire.qm.model.caller import Caller
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
-from msmqwire.qm.runtime.rpc_connection import RpcConnection
-from msmqwire.qm.runtime.rpc_listener import Acceptors, RpcListener
+from msmqwire.qm.runtime.rpc.connection import RpcConnection
+from msmqwire.qm.runtime.rpc.listener import Acceptors, RpcListener
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_response, parse_request
 from msmqwire.rpc.constants import AuthLevel, FaultStatus

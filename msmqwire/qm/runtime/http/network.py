@@ -18,8 +18,8 @@ from msmqwire.service.carrier import Performers
 from msmqwire.service.tls import client_context
 
 if TYPE_CHECKING:
-    from msmqwire.qm.runtime.http_listener import HttpListener
-    from msmqwire.qm.runtime.http_sender import HttpSender
+    from msmqwire.qm.runtime.http.listener import HttpListener
+    from msmqwire.qm.runtime.http.sender import HttpSender
     from msmqwire.srmp.http_message import HttpMessage
 
 _MISSING: Final = "HTTP needs aiohttp: install msmqwire[qm]"
@@ -76,7 +76,7 @@ class HttpNetwork:
         Returns the port. Raises OSError.
         """
         if self._listener is None:
-            from msmqwire.qm.runtime.http_listener import HttpListener
+            from msmqwire.qm.runtime.http.listener import HttpListener
 
             network = self._network
             self._listener = HttpListener(
@@ -100,7 +100,7 @@ class HttpNetwork:
             return
         if self._sender is None:
             try:
-                from msmqwire.qm.runtime.http_sender import HttpSender
+                from msmqwire.qm.runtime.http.sender import HttpSender
             except ModuleNotFoundError:
                 self._driver.notify(self._engine().failed, request, _MISSING)
                 return

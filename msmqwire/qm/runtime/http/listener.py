@@ -18,7 +18,7 @@ from aiohttp.http import RawRequestMessage
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.model.refusals import MEMORY, QUOTA
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.http_connection import HttpConnection, RequestHandler, answer
+from msmqwire.qm.runtime.http.connection import HttpConnection, RequestHandler, answer
 from msmqwire.qm.runtime.limits import HttpTraffic, Limits
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.listener import Listener, ListenerLimits

@@ -14,9 +14,9 @@ from typing import Final
 from msmqwire.qm.model.effects import RpcAnswer, RpcFault
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
-from msmqwire.qm.runtime.rpc_listener import Acceptors, RpcListener
-from msmqwire.qm.runtime.rpc_logins import LoginAttempts
-from msmqwire.qm.runtime.rpc_services import MapperListener, RemoteReadListener
+from msmqwire.qm.runtime.rpc.listener import Acceptors, RpcListener
+from msmqwire.qm.runtime.rpc.logins import LoginAttempts
+from msmqwire.qm.runtime.rpc.services import MapperListener, RemoteReadListener
 from msmqwire.remote_read.constants import PORT_STEP
 from msmqwire.rpc.constants import AuthLevel
 from msmqwire.service.carrier import Performers
@@ -137,7 +137,7 @@ class RpcNetwork:
 
 
 def _acceptors(users: Mapping[str, str], attempts: LoginAttempts) -> Acceptors:
-    from msmqwire.qm.runtime.rpc_ntlm import RpcUsers
-    from msmqwire.qm.runtime.rpc_security import acceptors
+    from msmqwire.qm.runtime.rpc.ntlm import RpcUsers
+    from msmqwire.qm.runtime.rpc.security import acceptors
 
     return partial(acceptors, RpcUsers(users), attempts)
