@@ -13,15 +13,15 @@ import click
 from msmqwire.cli.options import Command, Group, command
 
 _PLACES: Final = {
-    "dissect": ("dissect", "command"),
-    "lint": ("lint", "command"),
-    "fate": ("fate", "command"),
-    "report": ("report", "command"),
-    "pcap": ("pcap", "command"),
+    "dissect": ("captures.dissect", "command"),
+    "lint": ("captures.lint", "command"),
+    "fate": ("captures.fate", "command"),
+    "report": ("captures.report", "command"),
+    "pcap": ("captures.pcap", "command"),
     "parse": ("parse", "command"),
     "build": ("build", "command"),
     "body": ("body", "app"),
-    "lake": ("lake", "command"),
+    "lake": ("captures.lake", "command"),
     "export": ("export", "app"),
     "send": ("send", "command"),
     "receive": ("reading", "receive"),
@@ -35,7 +35,7 @@ _PLACES: Final = {
     "fuzz": ("fuzz", "command"),
     "key": ("key", "app"),
     "cert": ("cert", "app"),
-    "netware": ("netware", "app"),
+    "netware": ("netware.app", "app"),
 }
 """The module of each command, and what it is there: a function, or a group."""
 _SUMMARIES: Final = {

@@ -19,7 +19,8 @@ import pytest
 
 import msmqwire
 from msmqwire.analysis.dissection import dissect as dissected
-from msmqwire.cli import build, capture_input, dissect, filters, lint, parse, progress
+from msmqwire.cli import build, parse, progress
+from msmqwire.cli.captures import capture_input, dissect, filters, lint
 from msmqwire.cli.common import from_hex
 from msmqwire.names.printable import safe
 from tests.support import captures as c

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.analysis.dissection import dissect as dissected
-from msmqwire.cli import dissect, lint
+from msmqwire.cli.captures import dissect, lint
 from msmqwire.cli.captures.item_table import FittingLines
 from tests.support.paths import EXAMPLES
 from tests.support.running import in_process as command

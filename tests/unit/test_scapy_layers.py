@@ -28,8 +28,9 @@ from scapy.supersocket import StreamSocket
 from scapy.utils import rdpcap, wrpcap
 
 import msmqwire
-from msmqwire import InvalidValue, layers
+from msmqwire import InvalidValue
 from msmqwire.packets import parse
+from msmqwire.plugins import scapy as layers
 from msmqwire.plugins.scapy import (
     PGM,
     MSMQBaseHeader,

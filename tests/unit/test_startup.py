@@ -8,7 +8,8 @@ import sys
 import click
 import pytest
 
-from msmqwire.cli import app, commands, netware
+from msmqwire.cli import app, commands
+from msmqwire.cli.netware import app as netware
 from tests.support.paths import EXAMPLES, ROOT
 
 HEAVY = {

@@ -16,7 +16,8 @@ import pytest
 import msmqwire
 from msmqwire.analysis.dissection.kinds import KINDS
 from msmqwire.analysis.lint import checks
-from msmqwire.cli import app, filter_options, filters
+from msmqwire.cli import app
+from msmqwire.cli.captures import filter_options, filters
 from msmqwire.constants import class_name
 from msmqwire.errors import InvalidArgument, InvalidValue
 from msmqwire.tables import COLUMNS, read_packets

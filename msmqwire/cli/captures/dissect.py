@@ -10,7 +10,8 @@ from click.exceptions import Exit
 
 from msmqwire.analysis.dissection import Dissection, Item
 from msmqwire.capture.record import RECORD_SIZE_MAX
-from msmqwire.cli import filters, tables
+from msmqwire.cli import tables
+from msmqwire.cli.captures import filters
 from msmqwire.cli.captures.capture_input import (
     Cert,
     Key,

@@ -1,0 +1,1 @@
+"""HTTP of a running queue manager: what it takes, and what it sends."""
