@@ -83,8 +83,8 @@ def fate(
         storage_options: as for `msmqwire.dissect`.
 
     Returns:
-        The columns of `msmqwire.analysis.fate.tables.FATE_SCHEMA`, and ``position``: by it the rows are in the order
-        in which messages are seen first.
+        The columns of `msmqwire.analysis.fate.tables.FATE_SCHEMA`, and ``position``: by it the rows are in
+        the order in which messages are seen first.
 
     Raises:
         BadOption: an argument is not what it should be, a ValueError.
@@ -124,7 +124,8 @@ def fate_summary(fates: DataFrame, *, partitions: int | None = None) -> DataFram
         partitions: of the shuffle; by default as configured in the session.
 
     Returns:
-        The columns of `msmqwire.analysis.fate.tables.SUMMARY_SCHEMA`; the task of a queue holds its latencies.
+        The columns of `msmqwire.analysis.fate.tables.SUMMARY_SCHEMA`; the task of a queue holds its
+        latencies.
     """
     return _staged(fates, ("destination",), ("position",), _summary_stage, SUMMARY_SCHEMA, partitions)
 

@@ -176,7 +176,7 @@ def page() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Writes columnar/compiled/generated.py and docs/columns.md.")
+    parser = argparse.ArgumentParser(description="Writes tables/compiled/generated.py and docs/columns.md.")
     parser.add_argument("--check", action="store_true", help="fail if they are not up to date")
     check = parser.parse_args().check
     for path, text in ((TARGET, generated()), (PAGE, page())):

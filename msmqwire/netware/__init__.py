@@ -7,8 +7,8 @@ numbers; its entrance is `msmqwire.netware.rules.service.QueueService`, and its 
 2. It calls a method of a part, ``service.jobs.create(caller, queue_id, request, now)``. The method raises
    `NcpRefused`, whose ``code`` is the completion code, and has changed nothing; or all of it has happened in
    memory.
-3. It performs ``service.take()``, a list of `msmqwire.netware.model.changes`: what is in ``FIRST`` is made and
-   synced, then all rows are written in one transaction, then what is in ``LAST`` is deleted. Only then it
+3. It performs ``service.take()``, a list of `msmqwire.netware.model.changes`: what is in ``FIRST`` is made
+   and synced, then all rows are written in one transaction, then what is in ``LAST`` is deleted. Only then it
    answers. If that fails it throws the service away and restores one from the store.
 
 ============== =====================================================================================

@@ -82,7 +82,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, made = tmp_path_factory.mktemp("source") / "project", tmp_path_factory.mktemp("wheel")
     copy_project(source)
     assert (FOLDER / NAME).exists(), "make native"
-    shutil.copy2(FOLDER / NAME, source / "msmqwire" / "columnar")
+    shutil.copy2(FOLDER / NAME, source / "msmqwire" / "tables")
     run("-m", "build", "--wheel", "--no-isolation", "--outdir", made, source, MSMQWIRE_NATIVE="1")
     (file,) = made.iterdir()
     return file

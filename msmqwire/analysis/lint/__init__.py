@@ -61,8 +61,8 @@ __all__ = [
 class _Callable(ModuleType):
     """A package that can be called.
 
-    `msmqwire.analysis.lint` is this package as soon as anything of it is imported, whatever else has that name: so it
-    does what the function does. Type checkers see the function.
+    `msmqwire.lint` is this package, as it was when the function and its modules had one name: so it does what
+    the function does. Type checkers see the function.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[Finding]:

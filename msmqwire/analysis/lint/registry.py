@@ -33,9 +33,9 @@ PING: Final = frozenset({"Ping"})
 FLOW: Final = frozenset({"session"})
 """Checks of a whole session, in `msmqwire.analysis.lint.session`."""
 SRMP: Final = frozenset({"srmp"})
-"""Messages of SRMP, in `msmqwire.analysis.lint.srmp`, and bytes that are none, in `msmqwire.analysis.lint.srmp_attacks`."""
+"""Messages of SRMP, in `srmp.py`, and bytes that are none, in `srmp_attacks.py`."""
 RPC: Final = frozenset({"rpc"})
-"""Calls and answers of remote read, in `msmqwire.analysis.lint.remote_read_calls`, and bytes of RPC that are none."""
+"""Calls and answers of remote read, in `remote_read_calls.py`, and bytes of RPC that are none."""
 NCP: Final = frozenset({"ncp"})
 """Packets of NCP, in `msmqwire.analysis.lint.ncp` and `ncp_session`, and bytes that are none."""
 BYTES: Final = frozenset({"bytes"})

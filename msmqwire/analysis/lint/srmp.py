@@ -1,7 +1,7 @@
 """One SRMP message against [MC-MQSRM].
 
-What a receiver has to refuse is no message but malformed bytes, see `msmqwire.analysis.lint.srmp_attacks`. What is
-left is accepted all the same. So a statement of fact, which receivers do not insist on, counts as SHOULD.
+What a receiver has to refuse is no message but malformed bytes, see `srmp_attacks.py`. What is left is
+accepted all the same. So a statement of fact, which receivers do not insist on, counts as SHOULD.
 """
 
 from __future__ import annotations

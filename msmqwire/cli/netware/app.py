@@ -14,11 +14,11 @@ class _NetwareGroup(LazyGroup):
     """The commands of NetWare's queue services."""
 
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "serve": ("netware_serve", "command"),
-        "object": ("netware_objects", "app"),
-        "queue": ("netware_queues", "app"),
-        **{name: ("netware_client", name) for name in _CLIENT},
-        "service": ("netware_service", "command"),
+        "serve": ("netware.serve", "command"),
+        "object": ("netware.objects", "app"),
+        "queue": ("netware.queues", "app"),
+        **{name: ("netware.client", name) for name in _CLIENT},
+        "service": ("netware.service", "command"),
     }
     titles: ClassVar[Mapping[str, str]] = {
         "serve": "A queue service",

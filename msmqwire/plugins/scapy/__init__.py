@@ -1,8 +1,8 @@
 """MSMQ for scapy: the binary protocol, ping, SRMP over HTTP and PGM, remote read; and NetWare's queues.
 
-``from msmqwire.plugins.scapy import *`` makes and binds them. Their fields come from the declarations that all of
-msmqwire reads; what is left None is computed when a packet is built. scapy's own list has them as the module
-``scapy.layers.msmq``.
+``from msmqwire.plugins.scapy import *`` makes and binds them. Their fields come from the declarations
+that all of msmqwire reads; what is left None is computed when a packet is built. scapy's own list has
+them as the module ``scapy.layers.msmq``.
 """
 
 from __future__ import annotations

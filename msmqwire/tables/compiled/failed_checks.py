@@ -1,4 +1,4 @@
-"""Ranges of a flow that were checked for a packet in vain, compiled: `msmqwire.analysis.dissection.failed_checks`.
+"""Ranges of a flow that were checked for a packet in vain: `msmqwire.analysis.dissection.failed_checks`.
 
 Each entry of a flow has the end of a range, counted as DELIVERED is, above six bits for the class of its
 size.

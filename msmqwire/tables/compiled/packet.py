@@ -71,8 +71,7 @@ LAYOUTS: Final = (*["UserMessage"] * 3, "SessionAck", "EstablishConnection", "Co
 ) = range(len(REFUSALS), len(REFUSALS) + 9)  # fmt: skip
 """The numbers of refusals that are not in the generated functions."""
 SKIPPED_FOR: Final = FOLLOWED_PING + 1
-"""Added to a `msmqwire.analysis.dissection.skip_reasons.Why`, the number of the refusal that says why bytes are
-skipped."""
+"""Added to a `Why`, the number of the refusal that says why bytes are skipped."""
 NOT_CAPTURED: Final = SKIPPED_FOR + max(Why) + 1
 """Added to the place of a reason in `GAP_REASONS`, the number of the refusal that says why bytes are taken
 for lost."""
@@ -142,7 +141,7 @@ def begins_packet(memory: Any, start: int, stop: int) -> bool:
 def is_doubtful(memory: Any, start: int, kind: int, field_offsets: Any, r: int) -> bool:
     """Whether a packet is malformed, or a message with the beginning of another packet in its TrailingData.
 
-    It ends where its size says only if a packet follows there, or nothing: `msmqwire.analysis.dissection.finder`.
+    It ends where its size says only if a packet follows there, or nothing: see `PacketFinder`.
     """
     if kind > FINAL:
         return kind == BAD
