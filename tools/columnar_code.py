@@ -32,7 +32,7 @@ from msmqwire.tables.columns import COLUMNS, CONTENT_GROUP, NCP_GROUPS, PAIR_GRO
 from msmqwire.tables.possible_values import POSSIBLE, RANGES  # noqa: E402
 from tools.packet_checks import Source  # noqa: E402
 
-TARGET: Final = ROOT / "msmqwire" / "columnar" / "compiled" / "generated.py"
+TARGET: Final = ROOT / "msmqwire" / "tables" / "compiled" / "generated.py"
 PAGE: Final = ROOT / "docs" / "columns.md"
 PACKETS: Final = (USER_MESSAGE, SESSION_ACK, ESTABLISH_CONNECTION, CONNECTION_PARAMETERS, PING)
 EXTRA: Final = {  # fields that identify packets, and that columns use besides those in their paths

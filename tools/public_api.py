@@ -31,7 +31,7 @@ MODULES: Final = (
     "msmqwire.analysis.fate",
     "msmqwire.tables.lake",
     "msmqwire.analysis.lint",
-    "msmqwire.ncp",
+    "msmqwire.netware",
     "msmqwire.packets",
     "msmqwire.qm.client",
     "msmqwire.analysis.report",

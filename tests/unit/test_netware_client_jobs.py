@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire.errors import InvalidValue, MalformedPacket
-from msmqwire.ncp import connect
 from msmqwire.ncp.job_structures import NEW_JOB, NEW_JOB_HEAD
 from msmqwire.ncp.packets import CALLS_BY_NAME
 from msmqwire.ncp.type_names import OBJECT_TYPES, QUEUE_TYPES, type_number, type_word
+from msmqwire.netware import connect
 from msmqwire.netware.client import parse_address
 from msmqwire.netware.client.job import JobEntry, description_bytes, entry_of, request_fields
 from msmqwire.netware.client.refusals import code_name, refusal

@@ -37,7 +37,7 @@ from tests.support.paths import EXAMPLES, ROOT
 from tests.support.srmp_captures import samples
 
 CAPTURES = sorted(EXAMPLES.glob("*.pcap*"))
-VENDOR = ROOT / "msmqwire" / "web_assets"
+VENDOR = ROOT / "msmqwire" / "analysis" / "web_assets"
 
 
 class Page:

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from msmqwire.errors import InvalidValue, NcpRefused
-from msmqwire.ncp import connect
 from msmqwire.ncp.print_record import PRINT_RECORD
+from msmqwire.netware import connect
 from msmqwire.netware.client import FileServer, Queue
 from tests.support.netware_peer import RESTART, NetwarePeer
 from tests.support.sending import run
