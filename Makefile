@@ -62,37 +62,37 @@ wheel: $(VENV)/.installed-dev
 	else cp build/wheel/*.whl dist; fi
 
 conformance: $(VENV)/.installed-dev
-	$(BIN)/python tools/conformance.py
+	$(BIN)/python tools/pages/conformance.py
 
 columns: $(VENV)/.installed-dev
-	$(BIN)/python tools/columnar_code.py
+	$(BIN)/python tools/generate/columnar_code.py
 
 codec: $(VENV)/.installed-dev
-	$(BIN)/python tools/codec_code.py
+	$(BIN)/python tools/generate/codec_code.py
 
 api: $(VENV)/.installed-dev
-	$(BIN)/python tools/public_api.py
+	$(BIN)/python tools/pages/public_api.py
 
 srmp-docs: $(VENV)/.installed-dev
-	$(BIN)/python tools/srmp_docs.py
+	$(BIN)/python tools/pages/srmp_docs.py
 
 settings-docs: $(VENV)/.installed-dev
-	$(BIN)/python tools/settings_docs.py
+	$(BIN)/python tools/pages/settings_docs.py
 
 finding-docs: $(VENV)/.installed-dev
-	$(BIN)/python tools/finding_docs.py
+	$(BIN)/python tools/pages/finding_docs.py
 
 floors-docs: $(VENV)/.installed-dev
-	$(BIN)/python tools/floors_docs.py
+	$(BIN)/python tools/pages/floors_docs.py
 
 packet-path: $(VENV)/.installed-dev
-	@$(BIN)/python tools/packet_path.py
+	@$(BIN)/python tools/pages/packet_path.py
 
 conformance-check: $(VENV)/.installed-dev
-	$(BIN)/python tools/conformance.py --check
+	$(BIN)/python tools/pages/conformance.py --check
 
 mutate: $(VENV)/.installed-dev
-	$(BIN)/python tools/mutate.py --rows $(ROWS) --seed $(SEED)
+	$(BIN)/python tools/mutate/mutate.py --rows $(ROWS) --seed $(SEED)
 
 unit: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) tests/unit
@@ -104,7 +104,7 @@ compiled: native
 # What takes long: before an issue is resolved, and at night.
 nightly: native
 	MSMQWIRE_HYPOTHESIS=nightly MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -n $(WORKERS) --timeout=3600
-	$(BIN)/python tools/torture.py --kills 80
+	$(BIN)/python tools/torture/torture.py --kills 80
 	$(BIN)/python -m msmqwire.qm.sim --seeds $(SEEDS) --jobs 2
 	$(BIN)/python -m fuzz.readers --time $(TIME)
 

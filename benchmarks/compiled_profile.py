@@ -1,6 +1,6 @@
 """Where the server's time goes, function by function of the compiled modules: needs ``perf`` of Linux.
 
-    python tools/compiled_copy.py COPY && cd COPY
+    python tools/generate/compiled_copy.py COPY && cd COPY
     python benchmarks/compiled_profile.py [KIND] [--window N] [--senders N] [--seconds S] [--functions N]
 
 cProfile does not see compiled functions. Each sample of ``perf`` is charged to the innermost function of ours

@@ -2,7 +2,7 @@
 
     python benchmarks/instructions.py [COPY ...] [--lines TEXT] [--seconds S]
 
-Copies of the project (``python tools/compiled_copy.py COPY``) are measured one after the other, and compared
+Copies of the project (``python tools/generate/compiled_copy.py COPY``) are measured one after the other, and compared
 with the first; without any, this one is. Rates of two processes on a machine with other work differ by a
 fifth from run to run; the instructions of one process differ by less than a hundredth, so that two versions
 can be told apart. They say nothing of waiting for the disk or for a processor, which `qm.py` measures. The

@@ -27,7 +27,7 @@ from tests.support.fresh_environment import fresh_environment
 from tests.support.installed import library
 from tests.support.paths import EXAMPLES, ROOT
 from tests.support.running import READY
-from tools.compiled_copy import compiled_modules, copy_project
+from tools.generate.compiled_copy import compiled_modules, copy_project
 
 pytestmark = [
     pytest.mark.skipif("MSMQWIRE_TEST_COMPILED" not in os.environ, reason="make compiled"),

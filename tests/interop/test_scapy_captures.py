@@ -19,7 +19,7 @@ from msmqwire.plugins.scapy import MSMQBaseHeader, MSMQPing, NcpReplyHeader, Ncp
 from msmqwire.plugins.scapy.structure import Structure, partial
 from msmqwire.schema import Record, plain
 from tests.support.paths import EXAMPLES
-from tools import netware_example
+from tools.generate import netware_example
 
 
 def headers(packet: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from msmqwire.tables.arrow.rows import batches
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.netware_captures import reply_unit, request_unit
-from tools.netware_example import talks
+from tools.generate.netware_example import talks
 
 NAMES = [column.name for column in COLUMNS]
 OTHER_PORT, GIVEN_PORT = 4444, 18_010

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.netware_torture import Books, Torture, body_of
+from tools.torture.netware_torture import Books, Torture, body_of
 
 
 @pytest.mark.requirement("QMS-flags-04", "QMS-service-16", "QMS-manage-09", "QMS-files-08", "QMS-service-09")

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tools.torture import Options, Torture, report
-from tools.torture_books import KINDS, Balance, Book, Entry, body_of, message_of, read_books
-from tools.torture_processes import Supervised
+from tools.torture.books import KINDS, Balance, Book, Entry, body_of, message_of, read_books
+from tools.torture.processes import Supervised
+from tools.torture.torture import Options, Torture, report
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.2-12", "DMPR-3.1.1.12-17")

@@ -10,7 +10,7 @@ from msmqwire.analysis.dissection.message_security import FileContent
 from msmqwire.schema import Record
 from tests.support import captures as c
 from tests.support.paths import EXAMPLES
-from tools.protected_example import messages, private_keys
+from tools.generate.protected_example import messages, private_keys
 
 PROTECTED: Final = EXAMPLES / "protected.pcap"
 KEYS: Final = EXAMPLES / "keys"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.conformance import ConformanceError, read_tables
+from tools.pages.conformance import ConformanceError, read_tables
 
 MARKER = "requirement"
 WORST_FIRST = ("failed", "skipped", "passed")

@@ -12,7 +12,7 @@ from msmqwire.qm.model.tables import Table
 from msmqwire.qm.sim.driver_mistakes import DRIVER_MISTAKES
 from msmqwire.qm.store import open_store
 from tests.support.paths import ROOT
-from tools.packet_path import PART, TARGET, main
+from tools.pages.packet_path import PART, TARGET, main
 
 PAGE = TARGET.read_text(encoding="utf-8")
 WRITTEN = PAGE.partition(f"<!-- {PART} -->")[0]
@@ -76,7 +76,7 @@ def test_it_is_printed_and_another_one_fails_the_check(
     page = tmp_path / "architecture.md"
     page.write_text(PAGE.replace(". `service/driver.py`, ", ". `service/other.py`, "), encoding="utf-8")
     assert main(["--check"], page) == 1
-    assert "run python tools/packet_path.py --write" in capsys.readouterr().err
+    assert "run python tools/pages/packet_path.py --write" in capsys.readouterr().err
     assert main(["--write"], page) == main(["--check"], page) == 0
     assert ". `service/driver.py`, `Driver.notify`: The driver" in page.read_text(encoding="utf-8")
 

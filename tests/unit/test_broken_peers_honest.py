@@ -46,7 +46,7 @@ from tests.support.raw_peer import GUID, Message, Session, direct
 from tests.support.received_packets import cut
 from tests.support.running import until
 from tests.support.srmp_peer import SRMP, srmp_peer
-from tools.conformance import read_tables
+from tools.pages.conformance import read_tables
 
 CLIENT = UUID(bytes_le=GUID)
 ALL = AcknowledgementsRequested.ACK_FULL_RECEIVE | AcknowledgementsRequested.ACK_POS_ARRIVAL

@@ -25,7 +25,7 @@ from tests.support.remote_read_harness import (
     RemoteReadHarness,
 )
 from tests.support.rpc_pair import Pair, pdu
-from tools.conformance import read_tables
+from tools.pages.conformance import read_tables
 
 
 class Died(Exception):

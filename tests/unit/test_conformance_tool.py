@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
-from tools.conformance import (
+from tools.pages.conformance import (
     COLUMNS,
     FOLDER,
     ConformanceError,

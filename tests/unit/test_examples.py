@@ -32,7 +32,7 @@ def attacks(item: Item) -> set[str]:
 
 
 def test_they_are_what_the_tool_makes():
-    command = [sys.executable, str(ROOT / "tools/make_examples.py"), "--check"]
+    command = [sys.executable, str(ROOT / "tools/generate/make_examples.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

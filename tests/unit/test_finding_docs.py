@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from msmqwire.analysis.lint import Check, checks
-from tools.finding_docs import TARGET, anchor, main, texts
-from tools.finding_texts import TEXTS
+from tools.pages.finding_docs import TARGET, anchor, main, texts
+from tools.pages.finding_texts import TEXTS
 
 
 def test_the_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,4 +81,4 @@ def test_the_check_tells_of_an_old_page(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["--check"], page) == 0
     page.write_text("old")
     assert main(["--check"], page) == 1
-    assert "run python tools/finding_docs.py" in capsys.readouterr().err
+    assert "run python tools/pages/finding_docs.py" in capsys.readouterr().err

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.unit import test_floors as floors
-from tools.floors_docs import TARGET, main, tables
-from tools.generated_pages import part_replaced
+from tools.pages.floors_docs import TARGET, main, tables
+from tools.pages.generated_pages import part_replaced
 
 
 def test_the_tables_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,7 +23,7 @@ def test_another_table_fails_the_check_and_is_written_anew(
     assert main([], page) == main(["--check"], page) == 0
     monkeypatch.setitem(floors.ROOMS["qm"], "rules", {"model", "store"})
     assert main(["--check"], page) == 1
-    assert "run python tools/floors_docs.py" in capsys.readouterr().err
+    assert "run python tools/pages/floors_docs.py" in capsys.readouterr().err
     assert main([], page) == main(["--check"], page) == 0
     changed = set(page.read_text(encoding="utf-8").splitlines()) - set(TARGET.read_text("utf-8").splitlines())
     assert len(changed) == 1

@@ -36,7 +36,7 @@ from msmqwire.schema.codec import Codec
 from msmqwire.srmp.multipart import Multipart
 from msmqwire.tables.scanning import row_buffer
 from tests.support.paths import ROOT
-from tools import fuzzing_docs
+from tools.pages import fuzzing_docs
 
 TARGETS = {target.name: target for target in all_targets()}
 EVERY_TARGET = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)

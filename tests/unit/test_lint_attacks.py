@@ -16,7 +16,7 @@ from tests.support.capture_files import pcap_bytes
 from tests.support.captures import TcpConversation
 from tests.support.lint_packets import brief, make
 from tests.support.paths import VECTORS
-from tools.conformance import read_tables
+from tools.pages.conformance import read_tables
 
 FORMATS = {1: "<B", 2: "<H", 4: "<I"}
 

@@ -1,4 +1,4 @@
-"""tools/mutate.py on a product of its own: which marks it calls earned."""
+"""tools/mutate/mutate.py on a product of its own: which marks it calls earned."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from textwrap import dedent
 import pytest
 
 from tests.support.paths import ROOT
-from tools.mutants import mutants
-from tools.mutate_names import Space
-from tools.mutate_targets import Chooser, Row
+from tools.mutate.mutate.mutants import mutants
+from tools.mutate.names import Space
+from tools.mutate.targets import Chooser, Row
 
 PRODUCT = '''
     """Prices."""

@@ -14,7 +14,7 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.runtime.limits import LIMITS, Limits
 from msmqwire.qm.runtime.named_values import named_values, with_named_values
 from msmqwire.qm.runtime.server import SETTINGS
-from tools.settings_docs import TARGET, main
+from tools.pages.settings_docs import TARGET, main
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import msmqwire
-from tools import public_api
-from tools.public_api import MODULES, TARGET, entry, main, page
+from tools.pages import public_api
+from tools.pages.public_api import MODULES, TARGET, entry, main, page
 
 
 def test_the_file_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,9 +16,9 @@ from mkdocs.structure.files import Files
 from msmqwire.headers import BASE_HEADER, MESSAGE_PROPERTIES_HEADER, USER_HEADER
 from msmqwire.schema import REST, TO_NULL, Align, Close, Flags, Header, Ref, View
 from tests.support.paths import ROOT
-from tools.schema_diagrams import Cell, Mark, diagram
-from tools.schema_docs import pages
-from tools.schema_words import length_words, page_name, size_words, structures
+from tools.pages.schema_diagrams import Cell, Mark, diagram
+from tools.pages.schema_docs import pages
+from tools.pages.schema_words import length_words, page_name, size_words, structures
 
 STRUCTURES = structures()
 SVG = "{http://www.w3.org/2000/svg}"

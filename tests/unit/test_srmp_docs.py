@@ -8,7 +8,7 @@ import pytest
 
 from msmqwire.srmp.elements import Element, Group
 from msmqwire.srmp.schema import ENVELOPE
-from tools.srmp_docs import TARGET, main
+from tools.pages.srmp_docs import TARGET, main
 
 
 def test_the_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,7 +24,7 @@ def test_the_check_tells_of_a_page_that_is_missing_or_old(
     assert main(["--check"], page) == 0
     page.write_text(page.read_text() + "by hand\n")
     assert main(["--check"], page) == 1
-    assert "run python tools/srmp_docs.py" in capsys.readouterr().err
+    assert "run python tools/pages/srmp_docs.py" in capsys.readouterr().err
 
 
 def test_every_element_has_a_row() -> None:

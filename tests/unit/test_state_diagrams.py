@@ -7,7 +7,7 @@ import re
 from msmqwire.qm.protocols.binary.states import MESSAGES, PING, SESSION, Role, SessionState
 from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES
 from tests.support.installed import installed
-from tools.state_diagrams import drawn, page
+from tools.pages.state_diagrams import drawn, page
 
 
 def test_every_transition_is_in_a_table_and_in_a_diagram() -> None:

@@ -25,7 +25,7 @@ from msmqwire.remote_read.queue_format import ARMS, QUEUE_FORMAT
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import NDR20, NDR64, SYNTAXES, Syntax, from_json, to_json
 from tests.support.codec_checks import proving, requirement
-from tools.conformance import read_tables
+from tools.pages.conformance import read_tables
 
 UUID_TEXT = "01020304-0506-0708-090a-0b0c0d0e0f10"
 GUID = "04030201 0605 0807 090a0b0c0d0e0f10"

@@ -1,6 +1,6 @@
 """Pictures of a report, for the documentation, in the chromium of the system.
 
-    python tools/report_pictures.py FOLDER
+    python tools/pages/report_pictures.py FOLDER
 
 Writes an example report and pictures of it into the folder, as the documentation has them. README's picture,
 docs/assets/report.png, is the one of a finding.
@@ -13,13 +13,13 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from msmqwire import __version__  # noqa: E402
 from msmqwire.analysis.dissection import dissect  # noqa: E402
 from msmqwire.analysis.report import write_report  # noqa: E402
-from tools.browser import has_browser, open_page  # noqa: E402
+from tools.pages.browser import has_browser, open_page  # noqa: E402
 
 EXAMPLE: Final = "example.html"
 

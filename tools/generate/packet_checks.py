@@ -1,4 +1,4 @@
-"""The source of the functions that check packets, for `tools/columnar_code.py`."""
+"""The source of the functions that check packets, for `tools/generate/columnar_code.py`."""
 
 from __future__ import annotations
 

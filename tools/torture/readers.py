@@ -17,8 +17,8 @@ import msmqwire
 from msmqwire.errors import EndUnknown, MsmqError, QueueError, ReadTimeout, RpcFault, Unreachable
 from msmqwire.qm.client import Queue, ReceivedMessage
 from msmqwire.rpc.constants import FaultStatus
-from tools import torture_books as books
-from tools.torture_participant import Participant
+from tools.torture import books as books
+from tools.torture.participant import Participant
 
 _OUTSTANDING: Final = 3
 _TIMEOUT_S: Final = 0.3

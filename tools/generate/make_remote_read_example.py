@@ -1,4 +1,4 @@
-"""Make examples/remote_read.pcap: ``python tools/make_remote_read_example.py``, which needs packet sockets.
+"""Make examples/remote_read.pcap: ``python tools/generate/make_remote_read_example.py``, which needs packet sockets.
 
 A queue manager and its readers talk on the loopback and are captured there, so that ports, identifiers and
 times are new each time. An anonymous reader asks the endpoint mapper, looks through the queue, takes a
@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import msmqwire  # noqa: E402

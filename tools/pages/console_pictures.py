@@ -1,6 +1,6 @@
 """Pictures of the console of a queue manager with some queues, for the documentation.
 
-python tools/console_pictures.py FOLDER
+python tools/pages/console_pictures.py FOLDER
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import msmqwire  # noqa: E402
-from tools.browser import has_browser, open_page  # noqa: E402
+from tools.pages.browser import has_browser, open_page  # noqa: E402
 
 _PATIENCE_S: Final = 30
 _QUEUES: Final = {"x": 0, "y": 0, "width": 1280, "height": 460}

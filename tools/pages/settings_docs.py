@@ -1,7 +1,7 @@
 """Writes `docs/settings.md`: what ``serve --set NAME=VALUE`` can change, from the declarations.
 
-python tools/settings_docs.py            writes the page
-python tools/settings_docs.py --check    fails if the page is out of date
+python tools/pages/settings_docs.py            writes the page
+python tools/pages/settings_docs.py --check    fails if the page is out of date
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from msmqwire.qm.model.settings import Settings  # noqa: E402
 from msmqwire.qm.runtime.limits import LIMITS, Limits  # noqa: E402
 from msmqwire.qm.runtime.named_values import NamedValue, named_values  # noqa: E402
 from msmqwire.qm.runtime.server import SETTINGS  # noqa: E402
-from tools.generated_pages import row, write_or_check  # noqa: E402
+from tools.pages.generated_pages import row, write_or_check  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "settings.md"
 HEAD: Final = """\
@@ -34,7 +34,7 @@ hide:
 `msmqwire serve --set NAME=VALUE`, more than once for several, changes any timer, limit or choice of a queue
 manager: `--set window_size=32 --set resend_timer_table=5,5,5,60`. Other options for the same value yield to
 it; what the folder keeps (`--insecure-nacks`, `--resend-times`) goes before it. A name or value that can't be
-ends the command with 2. The tables are made from the declarations by `python tools/settings_docs.py`.
+ends the command with 2. The tables are made from the declarations by `python tools/pages/settings_docs.py`.
 """
 SECTIONS: Final = (
     ("The engines", Settings, SETTINGS, "Timers and choices of [MS-MQQB], [MC-MQSRM] and [MS-MQDMPR]."),

@@ -1,8 +1,8 @@
 """Prints the way of one received packet: the files that run from the socket to its acknowledgement.
 
-python tools/packet_path.py            prints the files, in the order in which they are entered
-python tools/packet_path.py --write    writes them into `docs/architecture.md`
-python tools/packet_path.py --check    fails if the files there are others
+python tools/pages/packet_path.py            prints the files, in the order in which they are entered
+python tools/pages/packet_path.py --write    writes them into `docs/architecture.md`
+python tools/pages/packet_path.py --check    fails if the files there are others
 
 A queue manager serves a folder, and a client sends it two recoverable messages over TCP. The second one is
 followed, in an established session and with everything imported: from the call of `Connection.data_received`
@@ -26,14 +26,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import msmqwire  # noqa: E402
 from msmqwire.framing import Framer  # noqa: E402
 from msmqwire.qm.runtime.connection import Connection  # noqa: E402
 from msmqwire.qm.runtime.server import Server, ServerOptions  # noqa: E402
-from tools.generated_pages import part_replaced  # noqa: E402
+from tools.pages.generated_pages import part_replaced  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "architecture.md"
 PART: Final = "way of a packet"
@@ -154,7 +154,7 @@ def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
     if given.write:
         target.write_text(page, encoding="utf-8", newline="\n")
     elif page != before:
-        print(f"{target} is not up to date: run python tools/packet_path.py --write", file=sys.stderr)
+        print(f"{target} is not up to date: run python tools/pages/packet_path.py --write", file=sys.stderr)
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""Generate the captures in examples/: ``python tools/make_examples.py``; ``--check`` only compares.
+"""Generate the captures in examples/: ``python tools/generate/make_examples.py``; ``--check`` only compares.
 
 session.pcap contains the eight frames of [MS-MQQB] chapter 4, from tests/vectors, exchanged between two
 hosts. hostile.pcapng contains what an analyst may encounter: disorder, gaps, malformed packets, known shapes
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import msmqwire  # noqa: E402
@@ -210,7 +210,7 @@ def main() -> int:
         if "--check" not in sys.argv[1:]:
             path.write_bytes(data)
         elif not path.exists() or path.read_bytes() != data:
-            print(f"{path} is not what tools/make_examples.py makes", file=sys.stderr)
+            print(f"{path} is not what tools/generate/make_examples.py makes", file=sys.stderr)
             return 1
     return 0
 

@@ -1,7 +1,7 @@
 """Writes `docs/srmp.md`: the elements of an SRMP envelope, from their declarations.
 
-python tools/srmp_docs.py            writes the page
-python tools/srmp_docs.py --check    fails if the page is out of date
+python tools/pages/srmp_docs.py            writes the page
+python tools/pages/srmp_docs.py --check    fails if the page is out of date
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from msmqwire.srmp.elements import Base64, Element, Group, Identifier, Ignored, Number, Text  # noqa: E402
 from msmqwire.srmp.scan import DEPTH_MAX, ELEMENTS_MAX, SIZE_MAX, TAG_MAX  # noqa: E402
 from msmqwire.srmp.schema import ENVELOPE  # noqa: E402
-from tools.generated_pages import row, write_or_check  # noqa: E402
+from tools.pages.generated_pages import row, write_or_check  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "srmp.md"
 HEAD: Final = f"""\
@@ -31,7 +31,7 @@ hide:
 
 MSMQ over HTTP carries a message's attributes in the header of a SOAP envelope ([MC-MQSRM] 2.2).
 `msmqwire.srmp.envelope` reads and writes it; the tables are made from the declarations in
-`msmqwire/srmp/schema.py` by `python tools/srmp_docs.py`.
+`msmqwire/srmp/schema.py` by `python tools/pages/srmp_docs.py`.
 
 ```python
 from msmqwire.srmp.envelope import build_envelope, envelope_from_json, parse_envelope

@@ -1,7 +1,7 @@
 """Writes the tables of floors in `CONTRIBUTING.md` from `tests/unit/test_floors.py`, which enforces them.
 
-python tools/floors_docs.py            writes the tables
-python tools/floors_docs.py --check    fails if they are out of date
+python tools/pages/floors_docs.py            writes the tables
+python tools/pages/floors_docs.py --check    fails if they are out of date
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.unit import test_floors as floors  # noqa: E402
-from tools.generated_pages import part_replaced, row, write_or_check  # noqa: E402
+from tools.pages.generated_pages import part_replaced, row, write_or_check  # noqa: E402
 
 TARGET: Final = ROOT / "CONTRIBUTING.md"
 PART: Final = "floors"

@@ -1,13 +1,13 @@
 """The torture run: servers are killed again and again under load, and every message has to be accounted for.
 
-``python tools/torture.py --kills 200``: three servers, senders with files, senders and receivers at the
+``python tools/torture/torture.py --kills 200``: three servers, senders with files, senders and receivers at the
 control channels, remote readers, and one that moves messages, all of them processes. alpha sends to beta over
 sessions, and to gamma by HTTP over beta, which stores and forwards: streams, whose receipts come back
 straight, and messages in none. beta and a sender with a file reach gamma by HTTP as well. Queues of alpha are
 read remotely by anybody and by a user, one of beta by a user alone, with calls encrypted. A server is killed
 by SIGKILL at a random moment, while it works or recovers, and restarted; now and then a client is killed too,
 a server is stopped in good order, or messages are sent while none runs. At the end all queues drain, and the
-books of all participants are balanced: see `tools.torture_books`.
+books of all participants are balanced: see `tools.torture.books`.
 
 The exit status is 0 if they balance, and 1 if not, with every discrepancy and the story of its message.
 """
@@ -30,15 +30,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from msmqwire.errors import StoreError, Unreachable  # noqa: E402
 from msmqwire.qm.runtime.local import attach  # noqa: E402
-from tools.torture_books import KINDS, Balance, Book, Wrong, read_books  # noqa: E402
-from tools.torture_clients import send_here  # noqa: E402
-from tools.torture_participant import PATIENCE_S, Participant, Plan  # noqa: E402
-from tools.torture_processes import Broken, Supervised  # noqa: E402
+from tools.torture.books import KINDS, Balance, Book, Wrong, read_books  # noqa: E402
+from tools.torture.clients import send_here  # noqa: E402
+from tools.torture.participant import PATIENCE_S, Participant, Plan  # noqa: E402
+from tools.torture.processes import Broken, Supervised  # noqa: E402
 
 ALPHA, BETA, GAMMA = "alpha", "beta", "gamma"
 ADDRESSES: Final = {ALPHA: "127.0.0.41", BETA: "127.0.0.42", GAMMA: "127.0.0.43"}
@@ -415,7 +415,7 @@ def free_port(address: str) -> int:
 
 def _client_command(plan: Plan) -> Callable[[int], Sequence[str]]:
     def command(life: int) -> Sequence[str]:
-        return [sys.executable, str(ROOT / "tools/torture_clients.py"), json.dumps({**plan, "life": life})]
+        return [sys.executable, str(ROOT / "tools/torture/clients.py"), json.dumps({**plan, "life": life})]
 
     return command
 

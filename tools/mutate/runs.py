@@ -25,8 +25,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tools.mutants import Mutant
-from tools.mutate_plugins import Judge, Marks, Project, Watcher
+from tools.mutate.mutate.mutants import Mutant
+from tools.mutate.plugins import Judge, Marks, Project, Watcher
 
 KILLED, ALIVE, BROKEN = "killed", "alive", "broken"
 

@@ -22,8 +22,8 @@ from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.requests import LastingRequests
 from msmqwire.qm.runtime.served_requests import ServedRequests
-from tools import torture_books as books
-from tools.torture_participant import Participant
+from tools.torture import books as books
+from tools.torture.participant import Participant
 
 _TIMEOUT_S: Final = 0.3
 _POLL_S: Final = 0.05

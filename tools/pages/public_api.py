@@ -1,7 +1,7 @@
 """Writes `docs/api.txt`: public names with their signatures, so that a change of the API is seen in a diff.
 
-python tools/public_api.py            writes the file
-python tools/public_api.py --check    fails if the file is out of date
+python tools/pages/public_api.py            writes the file
+python tools/pages/public_api.py --check    fails if the file is out of date
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tools.generated_pages import write_or_check  # noqa: E402
+from tools.pages.generated_pages import write_or_check  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "api.txt"
 MODULES: Final = (

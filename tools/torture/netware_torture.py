@@ -1,6 +1,6 @@
 """The torture run of the NetWare queue service: it is killed again and again, and every job is counted.
 
-``python tools/netware_torture.py --kills 100``: users submit jobs over NCP, queue servers take, read and
+``python tools/torture/netware_torture.py --kills 100``: users submit jobs over NCP, queue servers take, read and
 finish them, while the server is killed by SIGKILL at random moments and started again. In the end the queue
 drains. No job that was told as submitted may be missing, none that was told as finished may come back, none
 may be with two servers at a time, each has to have its data, and in the queue directory there have to be the
@@ -25,13 +25,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from msmqwire.netware.runtime.administration import attach  # noqa: E402
 from tests.support.netware_running import RawNcp  # noqa: E402
 from tests.support.netware_station import be16, be32, le32, new_job, six_bytes  # noqa: E402
-from tools.torture_processes import Supervised  # noqa: E402
+from tools.torture.processes import Supervised  # noqa: E402
 
 ADDRESS: Final = "127.0.0.46"
 _READY: Final = re.compile(r"ready netware tcp=\S+:(\d+) ")

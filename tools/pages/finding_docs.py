@@ -1,7 +1,7 @@
 """Writes `docs/findings.md`: each finding of lint, what it means, why it matters and what to do.
 
-python tools/finding_docs.py            writes the page
-python tools/finding_docs.py --check    fails if the page is out of date
+python tools/pages/finding_docs.py            writes the page
+python tools/pages/finding_docs.py --check    fails if the page is out of date
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from msmqwire.analysis.lint import Check, checks  # noqa: E402
-from tools.finding_texts import MEASURED, RESERVED, TEXTS  # noqa: E402
-from tools.generated_pages import write_or_check  # noqa: E402
+from tools.pages.finding_texts import MEASURED, RESERVED, TEXTS  # noqa: E402
+from tools.pages.generated_pages import write_or_check  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "findings.md"
 TABLES: Final = ROOT / "docs" / "conformance"
@@ -64,7 +64,7 @@ about one requirement, or begins with `ATTACK`, `PGM` or `READING`. `msmqwire di
 
 A finding in a capture may have another cause than its packet: frames that the capture lacks.
 `msmqwire dissect FILE --kind Skipped` shows such gaps. This page is made from the register of rules by
-`python tools/finding_docs.py`.
+`python tools/pages/finding_docs.py`.
 """
 
 
@@ -73,7 +73,7 @@ def page() -> str:
     parts = [HEAD, *(f"- [{heading}](#{_slug(heading)})" for heading in GROUPS.values()), ""]
     listed = list(checks())
     if strange := {check.id.partition("-")[0] for check in listed} - GROUPS.keys():
-        raise LookupError(f"no group of tools/finding_docs.py has {', '.join(sorted(strange))}")
+        raise LookupError(f"no group of tools/pages/finding_docs.py has {', '.join(sorted(strange))}")
     for prefix, heading in GROUPS.items():
         parts.append(f"## {heading}\n")
         parts += [_entry(check) for check in listed if check.id.partition("-")[0] == prefix]
@@ -99,7 +99,7 @@ def texts(check: Check) -> tuple[str, str]:
     for pattern, why, advice in TEXTS:
         if re.fullmatch(pattern, check.id):
             return why, advice
-    raise LookupError(f"tools/finding_texts.py has nothing about {check.id}")
+    raise LookupError(f"tools/pages/finding_texts.py has nothing about {check.id}")
 
 
 _OWN: Final = frozenset({"MQMQ-2.2.19.1-19", "MQMQ-2.2.19.1-11"})

@@ -1,7 +1,7 @@
 """Writes the tables in `docs/fuzzing-readers.md`, from what runs of `python -m fuzz.readers` have counted.
 
-python tools/fuzzing_docs.py            writes the tables
-python tools/fuzzing_docs.py --check    fails if they are out of date
+python tools/pages/fuzzing_docs.py            writes the tables
+python tools/pages/fuzzing_docs.py --check    fails if they are out of date
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import sys
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from fuzz.readers.keeping import read_reached  # noqa: E402
 from fuzz.readers.registry import all_targets  # noqa: E402
 from fuzz.readers.tally import Tally, read  # noqa: E402
-from tools.generated_pages import row, write_or_check  # noqa: E402
+from tools.pages.generated_pages import row, write_or_check  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "fuzzing-readers.md"
 TALLY: Final = ROOT / "docs" / "fuzzing-readers.tsv"
 LINES: Final = ROOT / "docs" / "fuzzing-readers-lines.tsv"
-START: Final = "<!-- tally: written by python tools/fuzzing_docs.py -->\n"
+START: Final = "<!-- tally: written by python tools/pages/fuzzing_docs.py -->\n"
 END: Final = "<!-- end of tally -->\n"
 EDGES: Final = (
     "Edges and features are libFuzzer's: branches of the instrumented code, and these with how often they",

@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-from tools import torture_books as books
-from tools.torture_books import Book
+from tools.torture import books as books
+from tools.torture.books import Book
 
 PATIENCE_S: Final = 400.0
 """Seconds that any step may take at the end: the machine may be busy."""

@@ -1,6 +1,6 @@
 """A copy of the project with the modules of the queue manager compiled: for its tests and benchmarks.
 
-    python tools/compiled_copy.py FOLDER
+    python tools/generate/compiled_copy.py FOLDER
 
 The folder must not be there yet. Then ``cd FOLDER`` and run there what is to be run compiled:
 ``python -m pytest tests/service/test_torture.py``, ``python benchmarks/engine.py``. Tests that replace a
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "packaging"))
 
 from compile_hook import compile_modules, compiled_modules  # noqa: E402

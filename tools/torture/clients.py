@@ -1,4 +1,4 @@
-"""Participants of a torture run, each a process: ``python tools/torture_clients.py PLAN``, a JSON object.
+"""Participants of a torture run, each a process: ``python tools/torture/clients.py PLAN``, a JSON object.
 
 Each continues by itself whatever is killed: a sender with its file, a receiver at the control channel that
 asks for messages or has them pushed, a remote reader. SIGTERM ends them in good order.
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import msmqwire  # noqa: E402
@@ -30,10 +30,10 @@ from msmqwire.qm.client import Queue, Sent  # noqa: E402
 from msmqwire.qm.runtime.data_folder import DataFolder  # noqa: E402
 from msmqwire.service.control.client import Local, server_of  # noqa: E402
 from tools import torture_books as books  # noqa: E402
-from tools.torture_books import EXPRESS, RECOVERABLE, TRANSACTIONAL  # noqa: E402
-from tools.torture_participant import PATIENCE_S, Participant, Plan  # noqa: E402
-from tools.torture_pushed import receive_pushed  # noqa: E402
-from tools.torture_readers import read_remotely  # noqa: E402
+from tools.torture.books import EXPRESS, RECOVERABLE, TRANSACTIONAL  # noqa: E402
+from tools.torture.participant import PATIENCE_S, Participant, Plan  # noqa: E402
+from tools.torture.pushed import receive_pushed  # noqa: E402
+from tools.torture.readers import read_remotely  # noqa: E402
 
 _POLL_S: Final = 0.05
 _WAIT_MS: Final = 300
@@ -312,7 +312,9 @@ def main(plan: Plan) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     participant = Participant(plan)
     signal.signal(signal.SIGTERM, lambda *_: participant.stop.set())
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # blocked by tools/torture.py until now
+    signal.pthread_sigmask(
+        signal.SIG_UNBLOCK, {signal.SIGTERM}
+    )  # blocked by tools/torture/torture.py until now
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     match plan["role"]:
         case "remote":

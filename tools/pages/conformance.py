@@ -1,7 +1,7 @@
 """Writes the conformance pages: which requirement is proved by which test.
 
-    python tools/conformance.py            writes docs/conformance/*.md
-    python tools/conformance.py --check    fails if the pages are out of date
+    python tools/pages/conformance.py            writes docs/conformance/*.md
+    python tools/pages/conformance.py --check    fails if the pages are out of date
 
 The requirements are the rows of docs/conformance/*.tsv; tests name those they prove with the marker
 ``requirement`` (tests/support/requirements_plugin.py). docs/conformance/not-proved.tsv has the reasons for
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "conformance"
 NOT_PROVED = "not-proved.tsv"
 COLUMNS = ["id", "section", "kind", "role", "strength", "title", "requirement", "values"]
@@ -38,10 +38,10 @@ TITLES = {
     "QMS": "NetWare Queue Services",
     "SRMP": "[MC-MQSRM] SOAP Reliable Messaging Protocol (SRMP)",
 }
-NOTE = "<!-- Written by tools/conformance.py (make conformance); changes by hand are lost. -->\n\n"
+NOTE = "<!-- Written by tools/pages/conformance.py (make conformance); changes by hand are lost. -->\n\n"
 EARNED = (
     "What the marks are worth is tried by changing the code that a row's tests cover (`make mutate`, see "
-    "CONTRIBUTING.md): of the 300 rows of `tools/mutate.py --rows 300 --seed 10` the tests of 299 noticed a "
+    "CONTRIBUTING.md): of the 300 rows of `tools/mutate/mutate.py --rows 300 --seed 10` the tests of 299 noticed a "
     "change, those of the last one with more mutants.\n\n"
 )
 

@@ -1,7 +1,7 @@
 """Checks that the marks of requirements are earned: marked tests must notice when the code does other things.
 
-    python tools/mutate.py --rows 300 --seed 1       a random sample of the rows that marked tests prove
-    python tools/mutate.py --row MQQB-4.1.1-01 ...   these rows
+    python tools/mutate/mutate.py --rows 300 --seed 1       a random sample of the rows that marked tests prove
+    python tools/mutate/mutate.py --row MQQB-4.1.1-01 ...   these rows
 
 For each row it looks which code the row's tests cover, changes one small thing there (a mutant) and runs
 these tests; the first mutant that they kill ends the matter. Rows whose tests kill none are printed, and make
@@ -27,11 +27,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tools.mutants import Mutant  # noqa: E402
-from tools.mutate_runs import (  # noqa: E402
+from tools.mutate.mutate.mutants import Mutant  # noqa: E402
+from tools.mutate.runs import (  # noqa: E402
     ALIVE,
     KILLED,
     Baseline,
@@ -44,7 +44,7 @@ from tools.mutate_runs import (  # noqa: E402
     preload,
     watch,
 )
-from tools.mutate_targets import Chooser, Row  # noqa: E402
+from tools.mutate.targets import Chooser, Row  # noqa: E402
 
 PRODUCT = Project(
     ROOT,

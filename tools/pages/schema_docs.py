@@ -1,6 +1,6 @@
 """The wire-format pages of the documentation: every structure of `msmqwire.schema.SCHEMAS`, with diagrams.
 
-`tools/mkdocs_hooks.py` adds them to the site while it is built; they are never written to disk.
+`tools/pages/mkdocs_hooks.py` adds them to the site while it is built; they are never written to disk.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from msmqwire.schema import (
     UInt,
     View,
 )
-from tools.schema_diagrams import Cell, Mark, diagram
-from tools.schema_words import (
+from tools.pages.schema_diagrams import Cell, Mark, diagram
+from tools.pages.schema_words import (
     TIMES,
     anchor,
     code,
