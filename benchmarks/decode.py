@@ -23,8 +23,8 @@ from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.captures import BAD, CaptureSummary, write, write_flow
-from benchmarks.readers import measured
+from benchmarks.support.captures import BAD, CaptureSummary, write, write_flow
+from benchmarks.support.readers import measured
 
 SMALL: Final = 5000
 """Frames of the capture for first runs."""

@@ -2,7 +2,7 @@
 
     python benchmarks/exact.py [MEGABYTES]
 
-Reads a generated capture (`benchmarks/captures.py`; 600 MB by default) in turn, several times over: by one
+Reads a generated capture (`benchmarks/support/captures.py`; 600 MB by default) in turn, several times over: by one
 thread and with `workers` for the columns; and as exact parts, first the pass that finds them, then each part.
 Prints the seconds of the fastest run of each, those of all processors, and the ratio to one thread. Needs two
 free cores.

@@ -45,7 +45,7 @@ CLOSED: Final = {
 READ: Final = f"import msmqwire; msmqwire.read_capture({CAPTURE!r})"
 FIRST_BATCH: Final = "import sys, msmqwire; next(msmqwire.read_capture(sys.argv[1], batch_rows=65_536))"
 FRAMES_PER_MB: Final = 1_295
-"""Of captures as `benchmarks.captures` writes them."""
+"""Of captures as `benchmarks.support.captures` writes them."""
 
 
 def install(folder: Path, requirement: str) -> tuple[Path, float, float]:

@@ -28,8 +28,8 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.hostile_captures import CASES, CLEAN, Case  # noqa: E402
-from benchmarks.readers import resident  # noqa: E402
+from benchmarks.support.hostile_captures import CASES, CLEAN, Case  # noqa: E402
+from benchmarks.support.readers import resident  # noqa: E402
 from msmqwire.analysis.dissection.tracker import CONNECTIONS_MAX, HELD_MAX  # noqa: E402
 from msmqwire.capture.fragments import FRAGMENT_BYTES_MAX  # noqa: E402
 from msmqwire.capture.tcp import BUFFERED_TOTAL_MAX  # noqa: E402

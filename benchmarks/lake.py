@@ -2,7 +2,7 @@
 
     python benchmarks/lake.py [GIGABYTES] [--no-spark] [--runs N] [--sizes GB,GB] [--only-sizes]
 
-Reads a generated capture (`benchmarks/captures.py`; 0.75 GB by default), all columns with their bodies, in
+Reads a generated capture (`benchmarks/support/captures.py`; 0.75 GB by default), all columns with their bodies, in
 turn, several times over: the decoder alone; the decoder and a `ParquetWriter` with zstd in one process; the
 decoder and pyarrow's `write_dataset` by destination; `write_lake` in one process, by date alone, by kind and
 by destination; `spark_udfs.lake` on local[1]. Prints for each the CPU seconds of its cheapest run, here and
@@ -26,8 +26,8 @@ from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.captures import write
-from benchmarks.processes import cpu_seconds
+from benchmarks.support.captures import write
+from benchmarks.support.processes import cpu_seconds
 
 FRAME_BYTES: Final = 776
 """Bytes of a frame of the generated captures, about."""

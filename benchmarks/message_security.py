@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CBC
 from cryptography.hazmat.primitives.hashes import SHA512
 from cryptography.hazmat.primitives.padding import PKCS7
 
-from benchmarks.turns import best
+from benchmarks.support.turns import best
 from msmqwire.constants import CryptographicProvider, EncryptionAlgorithm, HashAlgorithm
 from msmqwire.crypto.ciphers import decrypt, encrypt, new_session_key
 from msmqwire.crypto.keys import unwrap, wrap

@@ -2,7 +2,7 @@
 
     python benchmarks/plan.py [--gigabytes GB] [--seconds S] [--exact-pass S] [--walk S] ...
 
-Writes a generated capture (`benchmarks/captures.py`; 1.25 GB by default) into a lake, all columns with their
+Writes a generated capture (`benchmarks/support/captures.py`; 1.25 GB by default) into a lake, all columns with their
 bodies, in one process, and measures what is not given: CPU seconds for a GB, those of the passes that find
 the parts, Parquet bytes for a byte of capture, memory, bytes of the manifest for a part, and seconds of
 planning for a capture. Prints core hours, hours on 16, 64 and 512 cores, sizes, files and parts. Assumed are
@@ -25,7 +25,7 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.captures import write
+from benchmarks.support.captures import write
 
 FRAME_BYTES: Final = 776
 """Bytes of a frame of the generated captures, about."""

@@ -29,9 +29,9 @@ from typing import Any, Final, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import spark_queries
-from benchmarks.captures import CaptureSummary, write
-from benchmarks.readers import measured
 from benchmarks.spark_queries import FEW, QUERIES, READERS, SPLIT, Run, runs_over
+from benchmarks.support.captures import CaptureSummary, write
+from benchmarks.support.readers import measured
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SIZES: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.processes import MemoryWatch, cpu_seconds
+from benchmarks.support.processes import MemoryWatch, cpu_seconds
 
 SPLIT: Final = 512 << 20
 """The default of the data source."""

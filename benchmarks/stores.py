@@ -27,7 +27,7 @@ import fsspec
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 import msmqwire
-from benchmarks.captures import write
+from benchmarks.support.captures import write
 
 PARTS: Final = 8
 """Connections of the parallel download."""

@@ -1,6 +1,6 @@
 """tshark with the generated dissector, beside tshark without it: user time, the best of several turns.
 
-`python -m benchmarks.wireshark [FRAMES [TURNS]]` writes captures (100,000 frames of `benchmarks.captures`,
+`python -m benchmarks.wireshark [FRAMES [TURNS]]` writes captures (100,000 frames of `benchmarks.support.captures`,
 and streams of an attacker) and prints seconds and ratios.
 """
 
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import captures
+from benchmarks.support import captures
 from msmqwire.plugins.wireshark import dissector
 from tests.support import attacks
 

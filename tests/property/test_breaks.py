@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from benchmarks.hostile_packets import LOST
+from benchmarks.support.hostile_packets import LOST
 from msmqwire.analysis.dissection.tracker import HELD_MAX
 from msmqwire.capture.tcp import ACKED_SEGMENTS
 from msmqwire.tables.scanning.flow_events import FlowTable

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from benchmarks import captures
-from benchmarks.hostile_captures import CASES
-from benchmarks.hostile_packets import refusals
+from benchmarks.support import captures
+from benchmarks.support.hostile_captures import CASES
+from benchmarks.support.hostile_packets import refusals
 from msmqwire import MalformedPacket, parse
 from tests.support.both_readers import assert_same
 from tests.support.paths import ROOT

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from benchmarks.hostile_packets import LOST
+from benchmarks.support.hostile_packets import LOST
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.both_readers import assert_same, columnar

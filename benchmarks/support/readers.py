@@ -1,6 +1,6 @@
 """The readers that `decode` and `spark` compare, each run in a process of its own.
 
-    python benchmarks/readers.py READER CAPTURE [--first SMALL] [--runs N] [--columns a,b,c] [--batch-rows N]
+    python benchmarks/support/readers.py READER CAPTURE [--first SMALL] [--runs N] [--columns a,b,c] [--batch-rows N]
 
 Reads the capture and prints a JSON object: `counted` rows or packets (0 if the reader does not say), `first`
 the seconds of a first run over the small capture (start-up and compilation), `seconds` those of the fastest
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 FIELDS: Final = (

@@ -14,17 +14,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import msmqwire
-from benchmarks.captures import Sessions
-from benchmarks.messages import KIB, Template, template
+from benchmarks.support.captures import Sessions
+from benchmarks.support.messages import KIB, Template, template
 from msmqwire.analysis.dissection.message_security import SENDERS_MAX
 from msmqwire.crypto.certificates import ders_of_pem
 from msmqwire.errors import MalformedPacket
 
 SEED: Final = 1801
-_CERTIFICATE: Final = Path(__file__).resolve().parents[1] / "examples" / "keys" / "alice.crt"
+_CERTIFICATE: Final = Path(__file__).resolve().parents[2] / "examples" / "keys" / "alice.crt"
 UNDISTURBED: Final = 1e-12
 """An impairment at which nothing of a capture is disturbed by `captures` itself."""
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.captures import ACK, FIN, MSMQ, MSS, PSH, SYN, Direction
-from benchmarks.hostile_packets import message
+from benchmarks.support.captures import ACK, FIN, MSMQ, MSS, PSH, SYN, Direction
+from benchmarks.support.hostile_packets import message
 
 RST: Final = 0x04
 _HTTP: Final = 80

@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.captures import (
+from benchmarks.support.captures import (
     ACK,
     MSMQ,
     MSS,
@@ -27,7 +27,7 @@ from benchmarks.captures import (
     write_runs,
     write_sessions,
 )
-from benchmarks.hostile_floods import (
+from benchmarks.support.hostile_floods import (
     HEADER,
     Runs,
     bare_acks,
@@ -48,7 +48,7 @@ from benchmarks.hostile_floods import (
     syns_again,
     whole_flows,
 )
-from benchmarks.hostile_packets import (
+from benchmarks.support.hostile_packets import (
     LOST,
     SEED,
     UNDISTURBED,
@@ -60,7 +60,7 @@ from benchmarks.hostile_packets import (
     refusals,
     signed_messages,
 )
-from benchmarks.hostile_streams import (
+from benchmarks.support.hostile_streams import (
     bare_headers,
     empty_records,
     false_headers,
@@ -76,7 +76,7 @@ from benchmarks.hostile_streams import (
     rpc_fragments,
     with_holes,
 )
-from benchmarks.messages import KIB
+from benchmarks.support.messages import KIB
 
 THIRD: Final = 1 / 3
 TENTH: Final = 1 / 10

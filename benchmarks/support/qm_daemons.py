@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
 ADDRESS: Final = "127.0.0.1"
 QUEUE: Final = "bench"
 """A durable queue, a stream, or ``private$\\bench``; ours has a transactional one beside it."""

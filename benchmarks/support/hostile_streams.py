@@ -12,12 +12,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.captures import ACK, FILE_HEADER, MSMQ, MSS, PSH, SYN, CaptureSummary, Direction
-from benchmarks.hostile_floods import HEADER, Runs, endpoints
-from benchmarks.hostile_packets import SEED, message
-from benchmarks.messages import KIB
+from benchmarks.support.captures import ACK, FILE_HEADER, MSMQ, MSS, PSH, SYN, CaptureSummary, Direction
+from benchmarks.support.hostile_floods import HEADER, Runs, endpoints
+from benchmarks.support.hostile_packets import SEED, message
+from benchmarks.support.messages import KIB
 from msmqwire.ncp.headers import NCP_PORT
 
 _RPC_PORT, _HTTP = 2103, 80

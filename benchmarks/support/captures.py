@@ -1,6 +1,6 @@
 """Generate captures for the benchmarks: mixed MSMQ sessions as on a busy network.
 
-    python benchmarks/captures.py FILE [FRAMES]
+    python benchmarks/support/captures.py FILE [FRAMES]
 
 Many concurrent TCP sessions on port 1801, each with handshake, greeting, messages, acknowledgements and end;
 pings; about 2 % of other traffic (DNS, HTTP, ARP). Of the segments with data, at `BAD` about 1 % each are out
@@ -20,9 +20,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.messages import Packets, Template, message_of
+from benchmarks.support.messages import Packets, Template, message_of
 
 ACTIVE: Final = 64
 """Concurrent sessions."""
