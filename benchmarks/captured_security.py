@@ -92,7 +92,7 @@ def figures() -> Iterator[tuple[str, float, int]]:
             yield name, examine(packet), size
             yield (
                 f"{name}, certificate never seen",
-                examine(packet, message_security._key_of.cache_clear),
+                examine(packet, message_security.key_of.cache_clear),
                 size,
             )
     body, properties = bytes(1 << 22), packets()["signed by alice"].MessagePropertiesHeader

@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from qm import rate, together
-from qm_daemons import Msmqwire
+from benchmarks.qm import rate, together
+from benchmarks.support.qm_daemons import Msmqwire
 
 _PREFIX: Final = "CPyDef_"
 """What mypyc puts before the names of functions."""

@@ -2,10 +2,10 @@
 
     python benchmarks/exact.py [MEGABYTES]
 
-Reads a generated capture (`benchmarks/support/captures.py`; 600 MB by default) in turn, several times over: by one
-thread and with `workers` for the columns; and as exact parts, first the pass that finds them, then each part.
-Prints the seconds of the fastest run of each, those of all processors, and the ratio to one thread. Needs two
-free cores.
+Reads a generated capture (`benchmarks/support/captures.py`; 600 MB by default) in turn, several times over:
+by one thread and with `workers` for the columns; and as exact parts, first the pass that finds them, then
+each part. Prints the seconds of the fastest run of each, those of all processors, and the ratio to one
+thread. Needs two free cores.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import captures  # noqa: E402
+from benchmarks.support import captures  # noqa: E402
 
 RUNS: Final = 5
 PART_SIZE: Final = 64 << 20

@@ -29,7 +29,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import captures  # noqa: E402
+from benchmarks.support import captures  # noqa: E402
 
 CAPTURE: Final = str(ROOT / "examples/session.pcap")
 QUEUE: Final = r"DIRECT=TCP:127.0.0.1\private$\orders"

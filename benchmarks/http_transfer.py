@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from qm import rate, together
-from qm_clients import WINDOW, Sample
-from qm_daemons import ADDRESS, QUEUE, Daemon, Msmqwire
+from benchmarks.qm import rate, together
+from benchmarks.support.qm_clients import WINDOW, Sample
+from benchmarks.support.qm_daemons import ADDRESS, QUEUE, Daemon, Msmqwire
 
 AIM: Final = 0.5
 PROFILED: Final = (

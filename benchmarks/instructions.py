@@ -2,11 +2,11 @@
 
     python benchmarks/instructions.py [COPY ...] [--lines TEXT] [--seconds S]
 
-Copies of the project (``python tools/generate/compiled_copy.py COPY``) are measured one after the other, and compared
-with the first; without any, this one is. Rates of two processes on a machine with other work differ by a
-fifth from run to run; the instructions of one process differ by less than a hundredth, so that two versions
-can be told apart. They say nothing of waiting for the disk or for a processor, which `qm.py` measures. The
-lines are those of `qm.py`; senders are this copy's, and the same for all.
+Copies of the project (``python tools/generate/compiled_copy.py COPY``) are measured one after the other, and
+compared with the first; without any, this one is. Rates of two processes on a machine with other work differ
+by a fifth from run to run; the instructions of one process differ by less than a hundredth, so that two
+versions can be told apart. They say nothing of waiting for the disk or for a processor, which `qm.py`
+measures. The lines are those of `qm.py`; senders are this copy's, and the same for all.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from qm import SENDING, together
-from qm_daemons import ROOT, Msmqwire
+from benchmarks.qm import SENDING, together
+from benchmarks.support.qm_daemons import ROOT, Msmqwire
 
 _COLLECTED: Final = re.compile(r"Collected : (\d+)")
 

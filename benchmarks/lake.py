@@ -2,14 +2,14 @@
 
     python benchmarks/lake.py [GIGABYTES] [--no-spark] [--runs N] [--sizes GB,GB] [--only-sizes]
 
-Reads a generated capture (`benchmarks/support/captures.py`; 0.75 GB by default), all columns with their bodies, in
-turn, several times over: the decoder alone; the decoder and a `ParquetWriter` with zstd in one process; the
-decoder and pyarrow's `write_dataset` by destination; `write_lake` in one process, by date alone, by kind and
-by destination; `spark_udfs.lake` on local[1]. Prints for each the CPU seconds of its cheapest run, here and
-in the JVM and the Python processes of Spark; those for a capture of 1,000 frames, which are fixed, and those
-for a GB beyond; and its rate relative to the decoder with the writer, whole and without what is fixed. With
-``--sizes`` also lakes of captures of so many GB, one after the other, and how far their seconds for a GB are
-apart. Linux only: CPU times of other processes are read from /proc.
+Reads a generated capture (`benchmarks/support/captures.py`; 0.75 GB by default), all columns with their
+bodies, in turn, several times over: the decoder alone; the decoder and a `ParquetWriter` with zstd in one
+process; the decoder and pyarrow's `write_dataset` by destination; `write_lake` in one process, by date alone,
+by kind and by destination; `spark_udfs.lake` on local[1]. Prints for each the CPU seconds of its cheapest
+run, here and in the JVM and the Python processes of Spark; those for a capture of 1,000 frames, which are
+fixed, and those for a GB beyond; and its rate relative to the decoder with the writer, whole and without what
+is fixed. With ``--sizes`` also lakes of captures of so many GB, one after the other, and how far their
+seconds for a GB are apart. Linux only: CPU times of other processes are read from /proc.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
     python benchmarks/plan.py [--gigabytes GB] [--seconds S] [--exact-pass S] [--walk S] ...
 
-Writes a generated capture (`benchmarks/support/captures.py`; 1.25 GB by default) into a lake, all columns with their
-bodies, in one process, and measures what is not given: CPU seconds for a GB, those of the passes that find
-the parts, Parquet bytes for a byte of capture, memory, bytes of the manifest for a part, and seconds of
-planning for a capture. Prints core hours, hours on 16, 64 and 512 cores, sizes, files and parts. Assumed are
-that time grows with the bytes, that storage keeps up, and that captures have 1 GB each. Linux only.
+Writes a generated capture (`benchmarks/support/captures.py`; 1.25 GB by default) into a lake, all columns
+with their bodies, in one process, and measures what is not given: CPU seconds for a GB, those of the passes
+that find the parts, Parquet bytes for a byte of capture, memory, bytes of the manifest for a part, and
+seconds of planning for a capture. Prints core hours, hours on 16, 64 and 512 cores, sizes, files and parts.
+Assumed are that time grows with the bytes, that storage keeps up, and that captures have 1 GB each. Linux
+only.
 """
 
 from __future__ import annotations

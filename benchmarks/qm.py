@@ -32,11 +32,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from qm_clients import BATCH, RECEIVERS, SENDERS, WINDOW, Sample
-from qm_daemons import Daemon, Msmqwire, MsmqwireUvloop, Rabbit, Redis, missing
-from remote_read_clients import READERS
+from benchmarks.support.qm_clients import BATCH, RECEIVERS, SENDERS, WINDOW, Sample
+from benchmarks.support.qm_daemons import Daemon, Msmqwire, MsmqwireUvloop, Rabbit, Redis, missing
+from benchmarks.support.remote_read_clients import READERS
 
 SIDES: Final[tuple[type[Daemon], ...]] = (Msmqwire, MsmqwireUvloop, Rabbit, Redis)
 BY_DEFAULT: Final = (Msmqwire, Rabbit, Redis)

@@ -32,14 +32,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from http_transfer import PROFILED
-from qm import rate, together
-from qm_clients import BODY, Sample
-from qm_daemons import ADDRESS, QUEUE, Daemon, Msmqwire
-from remote_read_clients import PASSWORD, USER, Stubs, connected, opened
 
+from benchmarks.qm import rate, together
+from benchmarks.support.qm_clients import BODY, Sample
+from benchmarks.support.qm_daemons import ADDRESS, QUEUE, Daemon, Msmqwire
+from benchmarks.support.remote_read_clients import PASSWORD, USER, Stubs, connected, opened
 from msmqwire.qm.runtime.local import attach
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.rpc.ndr import SYNTAXES

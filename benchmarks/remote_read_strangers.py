@@ -25,12 +25,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from qm_daemons import ADDRESS
 from remote_read import Readable
-from remote_read_clients import NAME, Stubs, connected, opened, opening
 
+from benchmarks.support.qm_daemons import ADDRESS
+from benchmarks.support.remote_read_clients import NAME, Stubs, connected, opened, opening
 from msmqwire.errors import Unreachable
 from msmqwire.names import parse_format_name
 from msmqwire.qm.runtime.rpc.client import RpcClient

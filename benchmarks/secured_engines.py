@@ -31,7 +31,6 @@ from typing import Any, Final
 from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
@@ -39,9 +38,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CBC
 from cryptography.hazmat.primitives.hashes import SHA512
-from engine import BATCH, BODY, UTC, ManagerPair
-from turns import best
 
+from benchmarks.engine import BATCH, BODY, UTC, ManagerPair
+from benchmarks.support.turns import best
 from msmqwire.constants import CryptographicProvider
 from msmqwire.crypto.certificates import SenderCertificate, create_self_signed
 from msmqwire.headers.security_descriptor import sid_bytes

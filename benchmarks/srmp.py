@@ -2,10 +2,10 @@
 
     python benchmarks/srmp.py [ROUNDS]
 
-The plain side is `benchmarks/support/srmp_plain.py`: lxml and `email`, without any check. Ours checks, limits and
-keeps everything, and its bytes come back. Both take turns in one process and must give the same values; the
-best of 100 short rounds counts, in processor time. Then the worst requests that a stranger can send, in sizes
-that double: the nanoseconds for a byte do not grow if the cost is linear.
+The plain side is `benchmarks/support/srmp_plain.py`: lxml and `email`, without any check. Ours checks, limits
+and keeps everything, and its bytes come back. Both take turns in one process and must give the same values;
+the best of 100 short rounds counts, in processor time. Then the worst requests that a stranger can send, in
+sizes that double: the nanoseconds for a byte do not grow if the cost is linear.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from uuid import UUID
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import srmp_plain as plain  # noqa: E402
+from benchmarks.support import srmp_plain as plain  # noqa: E402
 from benchmarks.support.turns import best  # noqa: E402
 from msmqwire.errors import MalformedPacket  # noqa: E402
 from msmqwire.names import parse_format_name  # noqa: E402

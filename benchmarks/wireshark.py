@@ -1,7 +1,7 @@
 """tshark with the generated dissector, beside tshark without it: user time, the best of several turns.
 
-`python -m benchmarks.wireshark [FRAMES [TURNS]]` writes captures (100,000 frames of `benchmarks.support.captures`,
-and streams of an attacker) and prints seconds and ratios.
+`python -m benchmarks.wireshark [FRAMES [TURNS]]` writes captures (100,000 frames of
+`benchmarks.support.captures`, and streams of an attacker) and prints seconds and ratios.
 """
 
 from __future__ import annotations

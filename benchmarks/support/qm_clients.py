@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from qm_daemons import ADDRESS, EXPRESS, QUEUE, TRANSACTIONAL, Where, rabbit_parameters
+from benchmarks.support.qm_daemons import ADDRESS, EXPRESS, QUEUE, TRANSACTIONAL, Where, rabbit_parameters
 
 BODY: Final = random.Random(1801).randbytes(1024)
 WINDOW: Final = 64

@@ -9,8 +9,8 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Final
 
-from qm_clients import BODY, clock
-from qm_daemons import ADDRESS, QUEUE, Daemon, Msmqwire, Rabbit, Redis, rabbit_parameters
+from benchmarks.support.qm_clients import BODY, clock
+from benchmarks.support.qm_daemons import ADDRESS, QUEUE, Daemon, Msmqwire, Rabbit, Redis, rabbit_parameters
 
 AT_ONCE: Final = 500
 FEW: Final = 100

@@ -1,6 +1,7 @@
 """The readers that `decode` and `spark` compare, each run in a process of its own.
 
-    python benchmarks/support/readers.py READER CAPTURE [--first SMALL] [--runs N] [--columns a,b,c] [--batch-rows N]
+    python benchmarks/support/readers.py READER CAPTURE [--first SMALL] [--runs N] [--columns a,b,c]
+    [--batch-rows N]
 
 Reads the capture and prints a JSON object: `counted` rows or packets (0 if the reader does not say), `first`
 the seconds of a first run over the small capture (start-up and compilation), `seconds` those of the fastest

@@ -19,9 +19,8 @@ from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from qm_clients import Sample, Start, clock
-from qm_daemons import ADDRESS, QUEUE, Where
-
+from benchmarks.support.qm_clients import Sample, Start, clock
+from benchmarks.support.qm_daemons import ADDRESS, QUEUE, Where
 from msmqwire.names import parse_format_name
 from msmqwire.qm.client.remote_options import credentials_of
 from msmqwire.qm.runtime.rpc.client import RpcClient, open_rpc

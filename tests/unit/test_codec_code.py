@@ -54,7 +54,7 @@ def declared() -> Iterator[Header]:
 
 def test_generated_code_is_up_to_date() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "codec_code.py", "--check"],
+        [sys.executable, ROOT / "tools" / "generate" / "codec_code.py", "--check"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

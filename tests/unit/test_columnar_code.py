@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 
 def test_the_generated_code_is_up_to_date() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "columnar_code.py", "--check"],
+        [sys.executable, ROOT / "tools" / "generate" / "columnar_code.py", "--check"],
         capture_output=True,
         text=True,
         check=False,

@@ -12,7 +12,7 @@ from textwrap import dedent
 import pytest
 
 from tests.support.paths import ROOT
-from tools.mutate.mutate.mutants import mutants
+from tools.mutate.mutants import mutants
 from tools.mutate.names import Space
 from tools.mutate.targets import Chooser, Row
 
@@ -85,7 +85,14 @@ def shop(tmp_path_factory):
 
 
 def check(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "tools" / "mutate.py"), "--root", str(root), "--package", "shop"]
+    command = [
+        sys.executable,
+        str(ROOT / "tools" / "mutate" / "mutate.py"),
+        "--root",
+        str(root),
+        "--package",
+        "shop",
+    ]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
         [*command, *arguments, "--mutants", "3"], env=environment, capture_output=True, text=True, check=False

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 import msmqwire  # noqa: E402
 from tests.support import captures as net  # noqa: E402
 from tests.support.captures import Frame, TcpConversation  # noqa: E402
-from tools import netware_example, protected_example  # noqa: E402
+from tools.generate import netware_example, protected_example  # noqa: E402
 
 START_NS = 1_772_366_400_000_001_000  # 2026-03-01T12:00:00.000001Z
 STEP_NS = 187_000

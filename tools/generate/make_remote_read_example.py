@@ -1,4 +1,6 @@
-"""Make examples/remote_read.pcap: ``python tools/generate/make_remote_read_example.py``, which needs packet sockets.
+"""Make examples/remote_read.pcap; this needs packet sockets.
+
+    python tools/generate/make_remote_read_example.py
 
 A queue manager and its readers talk on the loopback and are captured there, so that ports, identifiers and
 times are new each time. An anonymous reader asks the endpoint mapper, looks through the queue, takes a

@@ -1,6 +1,6 @@
 """Checks that the marks of requirements are earned: marked tests must notice when the code does other things.
 
-    python tools/mutate/mutate.py --rows 300 --seed 1       a random sample of the rows that marked tests prove
+    python tools/mutate/mutate.py --rows 300 --seed 1       a random sample of the rows with marked tests
     python tools/mutate/mutate.py --row MQQB-4.1.1-01 ...   these rows
 
 For each row it looks which code the row's tests cover, changes one small thing there (a mutant) and runs
@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tools.mutate.mutate.mutants import Mutant  # noqa: E402
+from tools.mutate.mutants import Mutant  # noqa: E402
 from tools.mutate.runs import (  # noqa: E402
     ALIVE,
     KILLED,

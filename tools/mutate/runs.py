@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tools.mutate.mutate.mutants import Mutant
+from tools.mutate.mutants import Mutant
 from tools.mutate.plugins import Judge, Marks, Project, Watcher
 
 KILLED, ALIVE, BROKEN = "killed", "alive", "broken"

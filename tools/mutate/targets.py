@@ -21,7 +21,7 @@ from itertools import count, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.mutate.mutate.mutants import BLUNT, Mutant, mutants
+from tools.mutate.mutants import BLUNT, Mutant, mutants
 from tools.mutate.names import ROUTINES, Module, Name, Space, bound, flat, names_in
 
 _WORD = re.compile(r"[A-Za-z_]\w{2,}|\b0x[0-9A-Fa-f_]+\b")

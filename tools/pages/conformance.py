@@ -41,8 +41,8 @@ TITLES = {
 NOTE = "<!-- Written by tools/pages/conformance.py (make conformance); changes by hand are lost. -->\n\n"
 EARNED = (
     "What the marks are worth is tried by changing the code that a row's tests cover (`make mutate`, see "
-    "CONTRIBUTING.md): of the 300 rows of `tools/mutate/mutate.py --rows 300 --seed 10` the tests of 299 noticed a "
-    "change, those of the last one with more mutants.\n\n"
+    "CONTRIBUTING.md): of the 300 rows of `tools/mutate/mutate.py --rows 300 --seed 10` the tests of 299 "
+    "noticed a change, those of the last one with more mutants.\n\n"
 )
 
 

@@ -16,7 +16,7 @@ from mkdocs.structure.pages import Page
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the schemas of this checkout, not of an installed msmqwire
 
-from tools import command_docs, console_pictures, report_pictures, schema_docs, state_diagrams  # noqa: E402
+from tools.pages import command_docs, console_pictures, report_pictures, schema_docs, state_diagrams  # noqa: E402
 from tools.pages.browser import has_browser  # noqa: E402
 
 _PICTURE: Final = re.compile(r"^!\[[^\]]*\]\(([^)]*(?:report|console)/[^)]+)\)\n", re.MULTILINE)

@@ -29,7 +29,7 @@ from msmqwire.errors import NotDelivered, QueueError, Unreachable  # noqa: E402
 from msmqwire.qm.client import Queue, Sent  # noqa: E402
 from msmqwire.qm.runtime.data_folder import DataFolder  # noqa: E402
 from msmqwire.service.control.client import Local, server_of  # noqa: E402
-from tools import torture_books as books  # noqa: E402
+from tools.torture import books  # noqa: E402
 from tools.torture.books import EXPRESS, RECOVERABLE, TRANSACTIONAL  # noqa: E402
 from tools.torture.participant import PATIENCE_S, Participant, Plan  # noqa: E402
 from tools.torture.pushed import receive_pushed  # noqa: E402

@@ -1,10 +1,10 @@
 """The torture run of the NetWare queue service: it is killed again and again, and every job is counted.
 
-``python tools/torture/netware_torture.py --kills 100``: users submit jobs over NCP, queue servers take, read and
-finish them, while the server is killed by SIGKILL at random moments and started again. In the end the queue
-drains. No job that was told as submitted may be missing, none that was told as finished may come back, none
-may be with two servers at a time, each has to have its data, and in the queue directory there have to be the
-system files alone.
+``python tools/torture/netware_torture.py --kills 100``: users submit jobs over NCP, queue servers take, read
+and finish them, while the server is killed by SIGKILL at random moments and started again. In the end the
+queue drains. No job that was told as submitted may be missing, none that was told as finished may come back,
+none may be with two servers at a time, each has to have its data, and in the queue directory there have to be
+the system files alone.
 
 The exit status is 0 if that is so, and 1 if not, with everything that is wrong.
 """

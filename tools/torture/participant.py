@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-from tools.torture import books as books
+from tools.torture import books
 from tools.torture.books import Book
 
 PATIENCE_S: Final = 400.0

@@ -22,7 +22,7 @@ from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.requests import LastingRequests
 from msmqwire.qm.runtime.served_requests import ServedRequests
-from tools.torture import books as books
+from tools.torture import books
 from tools.torture.participant import Participant
 
 _TIMEOUT_S: Final = 0.3

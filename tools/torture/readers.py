@@ -17,7 +17,7 @@ import msmqwire
 from msmqwire.errors import EndUnknown, MsmqError, QueueError, ReadTimeout, RpcFault, Unreachable
 from msmqwire.qm.client import Queue, ReceivedMessage
 from msmqwire.rpc.constants import FaultStatus
-from tools.torture import books as books
+from tools.torture import books
 from tools.torture.participant import Participant
 
 _OUTSTANDING: Final = 3

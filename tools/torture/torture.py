@@ -1,8 +1,8 @@
 """The torture run: servers are killed again and again under load, and every message has to be accounted for.
 
-``python tools/torture/torture.py --kills 200``: three servers, senders with files, senders and receivers at the
-control channels, remote readers, and one that moves messages, all of them processes. alpha sends to beta over
-sessions, and to gamma by HTTP over beta, which stores and forwards: streams, whose receipts come back
+``python tools/torture/torture.py --kills 200``: three servers, senders with files, senders and receivers at
+the control channels, remote readers, and one that moves messages, all of them processes. alpha sends to beta
+over sessions, and to gamma by HTTP over beta, which stores and forwards: streams, whose receipts come back
 straight, and messages in none. beta and a sender with a file reach gamma by HTTP as well. Queues of alpha are
 read remotely by anybody and by a user, one of beta by a user alone, with calls encrypted. A server is killed
 by SIGKILL at a random moment, while it works or recovers, and restarted; now and then a client is killed too,
