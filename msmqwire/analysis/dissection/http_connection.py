@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -135,9 +134,10 @@ class HttpConnection(FollowedConversation[_Direction]):
     def __init__(self, surroundings: Surroundings, flow: Flow, ignored: dict[Endpoint, Ignored]) -> None:
         super().__init__(surroundings, ignored)
         self.is_settled = False
-        self._unanswered: deque[_Request] = deque()
+        # Lists, since most connections have one or none, and an empty deque takes 600 bytes.
+        self._unanswered: list[_Request] = []
         self._crowded = False
-        self._early: deque[_EarlyResponse] = deque(maxlen=UNANSWERED_MAX)
+        self._early: list[_EarlyResponse] = []
         self._are_certain = True  # all requests and responses were captured
         self._has_asked = False  # a request was seen
         # Up to where requests may have been answered before they came, by bytes that were ignored.
@@ -262,7 +262,7 @@ class HttpConnection(FollowedConversation[_Direction]):
             self._doubt()
             return
         while self._early:
-            early = self._early.popleft()
+            early = self._early.pop(0)
             if request.first_frame < early.frame or request.end <= early.acknowledged:
                 return
             if self._are_certain:  # what it answers nobody knows
@@ -288,13 +288,14 @@ class HttpConnection(FollowedConversation[_Direction]):
             if not interim:
                 self._unanswered.clear()
                 self._early.append(_EarlyResponse(found.frames[-1], self._acknowledged(direction.flow)))
+                del self._early[:-UNANSWERED_MAX]
                 if self._has_asked and not is_ahead:
                     self._to_alternate = ALTERNATING_MIN
             return None
         received = self._received(direction)
         self._pipelines |= received > 1
         if self._are_certain or received == 1:
-            request = self._unanswered[0] if interim else self._unanswered.popleft()
+            request = self._unanswered[0] if interim else self._unanswered.pop(0)
             if self._to_alternate and not interim:
                 self._to_alternate -= 1
             return None if self._to_alternate else request
@@ -302,7 +303,7 @@ class HttpConnection(FollowedConversation[_Direction]):
         if not received:  # it answers an earlier request, or one that it refuses before its end
             self._unanswered.clear()
         elif not interim:
-            self._unanswered.popleft()
+            self._unanswered.pop(0)
         return None
 
     def _received(self, direction: _Direction) -> int:
