@@ -22,13 +22,13 @@ export NO_MKDOCS_2_WARNING := 1
 # The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format types floors docs native wheel columns codec api srmp-docs settings-docs finding-docs floors-docs packet-path conformance conformance-check mutate unit compiled nightly fuzz bench clean
+.PHONY: demo test lint format types floors docs conformance native wheel generated generated-check mutate unit compiled nightly fuzz bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
 
 test: $(VENV)/.installed-dev
-	$(MAKE) --no-print-directory -j 2 lint types docs conformance-check native
+	$(MAKE) --no-print-directory -j 2 lint types docs generated-check native
 	$(PYTEST) -n $(WORKERS)
 
 lint: $(VENV)/.installed-dev
@@ -45,8 +45,13 @@ types: $(VENV)/.installed-dev
 floors: $(VENV)/.installed-dev
 	$(PYTEST) -q tests/unit/test_floors.py
 
-docs: $(VENV)/.installed-dev
+docs: conformance
+	$(BIN)/python tools/pages/finding_docs.py
 	$(BIN)/mkdocs build --strict --quiet
+
+# Which requirement is proved by which test; fails for one without a test and without a reason.
+conformance: $(VENV)/.installed-dev
+	$(BIN)/python tools/pages/conformance.py
 
 # The library of compiled functions, beside their package: captures are then read without waiting for a compiler.
 native: $(VENV)/.installed-dev
@@ -61,35 +66,17 @@ wheel: $(VENV)/.installed-dev
 		PATH="$(CURDIR)/$(BIN):$$PATH" auditwheel repair --wheel-dir dist build/wheel/*.whl; \
 	else cp build/wheel/*.whl dist; fi
 
-conformance: $(VENV)/.installed-dev
-	$(BIN)/python tools/pages/conformance.py
+# What is made of the declarations: readers and writers of structures and columns, parts of pages, the public API.
+GENERATE := generate/codec_code generate/columnar_code pages/srmp_docs pages/settings_docs pages/floors_docs \
+	pages/public_api
 
-columns: $(VENV)/.installed-dev
-	$(BIN)/python tools/generate/columnar_code.py
+generated: $(VENV)/.installed-dev
+	@for tool in $(GENERATE); do $(BIN)/python tools/$$tool.py || exit; done
+	$(BIN)/python tools/pages/packet_path.py --write
 
-codec: $(VENV)/.installed-dev
-	$(BIN)/python tools/generate/codec_code.py
-
-api: $(VENV)/.installed-dev
-	$(BIN)/python tools/pages/public_api.py
-
-srmp-docs: $(VENV)/.installed-dev
-	$(BIN)/python tools/pages/srmp_docs.py
-
-settings-docs: $(VENV)/.installed-dev
-	$(BIN)/python tools/pages/settings_docs.py
-
-finding-docs: $(VENV)/.installed-dev
-	$(BIN)/python tools/pages/finding_docs.py
-
-floors-docs: $(VENV)/.installed-dev
-	$(BIN)/python tools/pages/floors_docs.py
-
-packet-path: $(VENV)/.installed-dev
-	@$(BIN)/python tools/pages/packet_path.py
-
-conformance-check: $(VENV)/.installed-dev
-	$(BIN)/python tools/pages/conformance.py --check
+generated-check: $(VENV)/.installed-dev
+	@$(BIN)/python tools/generate/codec_code.py # is not in git, so that nothing can be out of date there
+	@for tool in $(GENERATE); do $(BIN)/python tools/$$tool.py --check || exit; done
 
 mutate: $(VENV)/.installed-dev
 	$(BIN)/python tools/mutate/mutate.py --rows $(ROWS) --seed $(SEED)

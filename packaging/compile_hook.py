@@ -1,4 +1,6 @@
-"""A build hook that makes the wheel of one platform, if asked to: with what is compiled in it.
+"""A build hook: it writes the codec out, and makes the wheel of one platform if asked to.
+
+Readers and writers of structures, `msmqwire/schema/generated`, are made for each wheel and editable install.
 
 ``MSMQWIRE_NATIVE=1 pip install .`` makes a wheel for one Python and platform, which needs a C compiler. In it
 are the library that reads captures, built by packaging/native/build.py, and the modules on the hot path of
@@ -112,8 +114,14 @@ def library(root: Path) -> dict[str, str]:
     return {path: Path(path).relative_to(root).as_posix()}
 
 
+def write_codec(root: Path) -> bool:
+    """Write the readers and writers of structures beside their declarations; return whether that was done."""
+    program = [sys.executable, "-I", str(root / "tools" / "generate" / "codec_code.py")]
+    return subprocess.run(program, check=False).returncode == 0
+
+
 class CompileHook(BuildHookInterface[Any]):
-    """Adds the library and the compiled modules to a wheel."""
+    """Adds to a wheel what is generated, and what is compiled."""
 
     PLUGIN_NAME = "custom"
 
@@ -126,10 +134,16 @@ class CompileHook(BuildHookInterface[Any]):
         return [*project.dependencies, *itertools.chain.from_iterable(extras)]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile before the files of the wheel are gathered."""
+        """Write the codec out, and compile if asked to, before the files of the wheel are gathered."""
+        root = Path(self.root).resolve()
+        if write_codec(root):
+            build_data["artifacts"].append("/msmqwire/schema/generated/**/*.py")
+        else:
+            self.app.display_warning(
+                "The codec can't be written out: it is made at the first use of each part."
+            )
         if not is_asked_for() or version == "editable":
             return
-        root = Path(self.root).resolve()
         self._folder = tempfile.TemporaryDirectory(prefix="msmqwire-compiled-")
         build_data["force_include"] |= library(root) | compile_modules(root, Path(self._folder.name))
         build_data["pure_python"], build_data["infer_tag"] = False, True

@@ -4,8 +4,9 @@ It decides only whether bytes are well-formed. If they are not, the reference re
 the offset and the reason; if a value is incomplete, it is filled in first. So both readers refuse alike,
 and the fast path carries no bookkeeping.
 
-The code for structures of the library is written out, in `msmqwire.schema.generated`; for others it is made
-at their first use, by the same generator.
+The code for structures of the library is written out when it is installed, into `msmqwire.schema.generated`;
+see `msmqwire.schema.written`. For others, and where that is missing or out of date, it is made at their first
+use, by the same generator.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from typing import Any, Final
 from msmqwire.errors import MalformedPacket
 from msmqwire.schema import reasons
 from msmqwire.schema.codec_support import Refused
-from msmqwire.schema.generated import WRITTEN
 from msmqwire.schema.nodes import SCHEMAS, Header
 from msmqwire.schema.record import Record
+from msmqwire.schema.written import index
 
 _REFUSALS: Final = (Refused, AttributeError, TypeError, ValueError, struct.error, OverflowError)
 
@@ -106,10 +107,11 @@ def _function(room: str, header: Header) -> Any:
 
 def _written(header: Header) -> str | None:
     """Return the module with the code of a structure, once all that it names is declared."""
-    module, declaring, name = WRITTEN.get(header.key, ("", "", ""))
+    written = index()
+    module, declaring, name = written.get(header.key, ("", "", ""))
     if getattr(sys.modules.get(declaring), name, None) is not header:
         return None  # none of the library, or another structure of that name
-    if any(other[0] == module and key not in SCHEMAS for key, other in WRITTEN.items()):
+    if any(other[0] == module and key not in SCHEMAS for key, other in written.items()):
         return None
     return module
 

@@ -8,17 +8,13 @@ from pathlib import Path
 import pytest
 
 from msmqwire.analysis.lint import Check, checks
-from tools.pages.finding_docs import TARGET, anchor, main, texts
+from tools.pages.finding_docs import anchor, page, texts
 from tools.pages.finding_texts import TEXTS
-
-
-def test_the_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--check"]) == 0, capsys.readouterr().err
 
 
 def test_every_rule_has_an_entry() -> None:
     entries = {}
-    for entry in TARGET.read_text(encoding="utf-8").split("\n### ")[1:]:
+    for entry in page().split("\n### ")[1:]:
         id, _, rest = entry.partition(" {: #")
         assert rest.startswith(f"{anchor(id)} }}\n")
         entries[id] = rest

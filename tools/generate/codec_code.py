@@ -3,6 +3,9 @@
 python tools/generate/codec_code.py            writes them
 python tools/generate/codec_code.py --check    fails if they are not what the declarations say
 
+They are not kept in git: `make generated` makes them, and so does whatever installs the library or builds a
+wheel of it. Nothing besides Python is needed for that.
+
 For each module that declares structures there is one with their readers and one with their writers;
 structures with long code have modules of their own. Structures without a name of their own in a module, as
 the arms of unions, are read and written inside others only.
@@ -27,9 +30,10 @@ from msmqwire.schema.codec_parse import ParserSource  # noqa: E402
 from msmqwire.schema.codec_parts import identifier  # noqa: E402
 from msmqwire.schema.nodes import Header  # noqa: E402
 from msmqwire.schema.references import stands_alone  # noqa: E402
+from msmqwire.schema.written import sources  # noqa: E402
 
 TARGET: Final = ROOT / "msmqwire" / "schema" / "generated"
-DECLARING: Final = ("headers", "netware", "packets.py", "ping", "rpc")
+DECLARING: Final = ("headers", "ncp", "packets.py", "ping", "rpc")
 """The parts of the library that declare structures."""
 LONG: Final = 300
 """Lines of a reader from which the code of a structure has a module of its own."""
@@ -49,6 +53,8 @@ INDEX: Final = '''"""{about}"""
 
 from typing import Final
 
+SOURCES: Final = {sources}
+"""See `msmqwire.schema.written.sources`."""
 WRITTEN: Final[dict[str, tuple[str, str, str]]] = {{
 {entries}
 }}
@@ -91,7 +97,7 @@ def generated() -> dict[str, str]:
                 short += f"_{identifier(header.key).lower()}"
             files[short].append(header)
             entries.append(f"    {header.key!r}: {(short, module.removesuffix('.__init__'), name)!r},")
-    texts = {"__init__.py": INDEX.format(about=ABOUT, entries="\n".join(entries))}
+    texts = {"__init__.py": INDEX.format(about=ABOUT, sources=sources(), entries="\n".join(entries))}
     for room, (kind, about) in ROOMS.items():
         texts[f"{room}/__init__.py"] = f'"""{about}"""\n'
         for short, headers in files.items():
@@ -113,7 +119,7 @@ def main() -> None:
     for name in there.keys() - texts.keys():
         (TARGET / name).unlink()
     for name, text in texts.items():
-        (TARGET / name).parent.mkdir(exist_ok=True)
+        (TARGET / name).parent.mkdir(parents=True, exist_ok=True)
         (TARGET / name).write_text(text)
 
 

@@ -1,7 +1,4 @@
-"""Writes the conformance pages: which requirement is proved by which test.
-
-    python tools/pages/conformance.py            writes docs/conformance/*.md
-    python tools/pages/conformance.py --check    fails if the pages are out of date
+"""Writes the conformance pages, docs/conformance/*.md: which requirement is proved by which test.
 
 The requirements are the rows of docs/conformance/*.tsv; tests name those they prove with the marker
 ``requirement`` (tests/support/requirements_plugin.py). docs/conformance/not-proved.tsv has the reasons for
@@ -10,9 +7,7 @@ rows without a test. Every row has one or the other.
 
 from __future__ import annotations
 
-import argparse
 import csv
-import difflib
 import json
 import os
 import re
@@ -271,25 +266,7 @@ def _test(node: str) -> str:
     return f"`{node}`"
 
 
-def differences(pages: Mapping[str, str], folder: Path) -> Iterator[str]:
-    """Yield a line and the start of a diff for each page that is out of date."""
-    for name in sorted({*pages, *(path.name for path in folder.glob("*.md"))}):
-        path = folder / name
-        old = path.read_text(encoding="utf-8") if path.exists() else ""
-        new = pages.get(name, "")
-        if old != new:
-            diff = list(
-                difflib.unified_diff(old.splitlines(), new.splitlines(), "committed", "made", "", "", 0, "")
-            )
-            yield "\n".join([f"{path} is out of date", *diff[2:22], *(["..."] if len(diff) > 22 else [])])
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail if the pages are out of date"
-    )
-    check = parser.parse_args(arguments).check
+def main() -> int:
     try:
         tables, reasons, tests = read_tables(), read_not_proved(), collect_markers()
         if contradictions := problems(tables, tests, reasons):
@@ -298,11 +275,6 @@ def main(arguments: list[str] | None = None) -> int:
         print(exc, file=sys.stderr)
         return 1
     pages = Pages(tables, tests, reasons).render()
-    if check:
-        outdated = list(differences(pages, FOLDER))
-        if outdated:
-            print(*outdated, "Run `make conformance` and commit the pages.", sep="\n", file=sys.stderr)
-        return 1 if outdated else 0
     for path in FOLDER.glob("*.md"):
         if path.name not in pages:
             path.unlink()

@@ -143,10 +143,5 @@ def _escaped(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]#|$~])", r"\\\1", escape(text, quote=False))
 
 
-def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
-    """Write the page, or with --check compare it; return the exit status."""
-    return write_or_check(page, target, "finding_docs.py", arguments)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    TARGET.write_text(page(), encoding="utf-8", newline="\n")

@@ -128,7 +128,7 @@ class _Words(str):
 def page() -> str:
     """Return the text of the file."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = ["# Every public name. Made by: make api", "", "# Programs"]
+    lines = ["# Every public name. Made by: make generated", "", "# Programs"]
     lines += [f"{name} = {target}" for name, target in sorted(project["scripts"].items())]
     for name in MODULES:
         module = importlib.import_module(name)

@@ -32,7 +32,7 @@ Condition = tuple[str, str, Any]
 """A condition on time or kind, as `msmqwire.read_capture` takes it."""
 
 ANY: Final = "any"
-_FINDINGS: Final = f"there are {ANY}, {', '.join(SEVERITIES)}, and the ids of docs/findings.md"
+_FINDINGS: Final = f"there are {ANY}, {', '.join(SEVERITIES)}, and the ids that lint prints"
 _PART_ENDS: Final = re.compile(r"[-.]")
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">=": operator.ge,

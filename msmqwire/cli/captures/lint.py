@@ -99,7 +99,7 @@ def run_capture(items: Iterable[Item], out: TextIO, *, as_json: bool = False) ->
         for (severity, name), count in sorted(ids.items()):
             print(f"  {count:>6}  {severity:<6}  {name}", file=out)
         if ids:
-            print("docs/findings.md explains each.", file=out)
+            print("The page Findings of the documentation explains each.", file=out)
     return counts
 
 
@@ -170,7 +170,7 @@ def command(
     Findings say what departs from the specifications, by requirement id.
 
     SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack. A NOTE is what
-    is strange, but nobody's fault. docs/findings.md explains each id.
+    is strange, but nobody's fault. The page Findings of the documentation explains each id.
     """
     security = MessageSecurity(key, cert, reading)
     try:

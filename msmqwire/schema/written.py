@@ -1,0 +1,48 @@
+"""The readers and writers of the library's structures that are written out: whether they are there, and fit.
+
+They are in `msmqwire.schema.generated`, which is made when the library is installed or a wheel of it is
+built, by ``tools/generate/codec_code.py``. In a checkout declarations change: there the code is used only if
+it was made of the sources as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+PACKAGE: Final = Path(__file__).resolve().parents[1]
+_SOURCES: Final = ("constants", "headers", "names", "ncp", "packets.py", "ping", "rpc", "schema")
+"""What the declarations are made of, and their code."""
+
+Index = Mapping[str, tuple[str, str, str]]
+"""For each structure by its key: the module of its code, the one that declares it, and its name there."""
+
+
+@cache
+def index() -> Index:
+    """Return which structures have code that is written out: none where it is missing or out of date."""
+    try:
+        from msmqwire.schema.generated import SOURCES, WRITTEN
+    except ImportError:
+        return {}
+    if (PACKAGE.parent / "pyproject.toml").is_file() and sources() != SOURCES:
+        log = logging.getLogger("msmqwire.schema")
+        log.debug("msmqwire/schema/generated is out of date, and made anew at each first use: make generated")
+        return {}
+    written: Index = WRITTEN
+    return written
+
+
+def sources() -> int:
+    """Return a number that is another one when a source of the code changes."""
+    result = 0
+    for part in _SOURCES:
+        place = PACKAGE / part
+        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
+            if "generated" not in path.parts:
+                result = crc32(path.read_bytes(), crc32(path.name.encode(), result))
+    return result
