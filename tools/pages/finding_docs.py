@@ -19,7 +19,6 @@ sys.path.insert(0, str(ROOT))
 
 from msmqwire.analysis.lint import Check, checks  # noqa: E402
 from tools.pages.finding_texts import MEASURED, RESERVED, TEXTS  # noqa: E402
-from tools.pages.generated_pages import write_or_check  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "findings.md"
 TABLES: Final = ROOT / "docs" / "conformance"
