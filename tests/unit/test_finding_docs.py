@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -66,15 +65,6 @@ def test_the_text_is_about_the_rule(id: str, words: str) -> None:
 
 
 def test_the_entry_of_body_types() -> None:
-    text = TARGET.read_text(encoding="utf-8").partition("### MQMQ-2.2.19.3-12 ")[2].partition("\n### ")[0]
+    text = page().partition("### MQMQ-2.2.19.3-12 ")[2].partition("\n### ")[0]
     assert "**BodyType is not a VARIANT type.** NOTE, at `MessagePropertiesHeader.BodyType`." in text
     assert "the program that receives the message chooses by it how to read the body" in text
-
-
-def test_the_check_tells_of_an_old_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = tmp_path / "page.md"
-    assert main([], page) == 0
-    assert main(["--check"], page) == 0
-    page.write_text("old")
-    assert main(["--check"], page) == 1
-    assert "run python tools/pages/finding_docs.py" in capsys.readouterr().err
