@@ -154,6 +154,8 @@ def show(lines: list[Line]) -> None:
     for reader in sorted({line.reader for line in lines} - {"decoder alone"}):
         for query in QUERIES:
             judged = [line for line in lines if (line.reader, line.query) == (reader, query) and line.busy]
+            if not judged:  # too small a capture for so many tasks
+                continue
             share = judged[-1].rate / alone[query, judged[-1].gigabytes]
             times = [line.per_gigabyte for line in judged]
             apart = max(times) / min(times) - 1

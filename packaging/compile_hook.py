@@ -137,7 +137,7 @@ class CompileHook(BuildHookInterface[Any]):
         """Write the codec out, and compile if asked to, before the files of the wheel are gathered."""
         root = Path(self.root).resolve()
         if write_codec(root):
-            build_data["artifacts"].append("/msmqwire/schema/generated/**/*.py")
+            build_data.setdefault("artifacts", []).append("/msmqwire/schema/generated/**/*.py")
         else:
             self.app.display_warning(
                 "The codec can't be written out: it is made at the first use of each part."

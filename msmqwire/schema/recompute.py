@@ -14,12 +14,15 @@ from msmqwire.schema.nodes import (
     Header,
     Maybe,
     Part,
+    Ref,
+    Text,
     UInt,
     View,
     inner_headers,
     references,
 )
 from msmqwire.schema.record import FlagsValue, Record
+from msmqwire.schema.texts import encode_text
 
 
 def recomputed(record: Record) -> Record:
@@ -35,12 +38,26 @@ def _without_computed(record: Record) -> dict[str, Any]:
             continue
         value = record[part.name]
         if isinstance(part, UInt) and (part.name in computed or part.size_of or part.same_as):
+            if _is_of_bytes(record, part.name):
+                fields[part.name] = value
             continue
         if isinstance(part, Flags) and isinstance(value, FlagsValue):
             bits = _presence_bits(record, part.name)
             value = {name: bit for name, bit in value.bits().items() if name not in bits}
         fields[part.name] = _inner(value)
     return _without_bits(record, fields)
+
+
+def _is_of_bytes(record: Record, name: str) -> bool:
+    """Whether a length of a text counts bytes, where readers would take its characters for fewer bytes.
+
+    So it is for texts that are no well-formed UTF-16, of which a shorter part may be.
+    """
+    for part in record.schema.parts:
+        if isinstance(part, Text) and isinstance(part.otherwise, Ref) and part.otherwise.path == name:
+            text = record[part.name]
+            return not isinstance(text, str) and bool(record[name] == len(encode_text(text)))
+    return False
 
 
 def _inner(value: Any) -> Any:

@@ -7,7 +7,6 @@ it was made of the sources as they are.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -30,8 +29,10 @@ def index() -> Index:
     except ImportError:
         return {}
     if (PACKAGE.parent / "pyproject.toml").is_file() and sources() != SOURCES:
+        import logging  # which a short command does without
+
         log = logging.getLogger("msmqwire.schema")
-        log.debug("msmqwire/schema/generated is out of date, and made anew at each first use: make generated")
+        log.debug("msmqwire/schema/generated is out of date, so code is made at first use: make generated")
         return {}
     written: Index = WRITTEN
     return written

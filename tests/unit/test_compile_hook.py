@@ -18,6 +18,8 @@ sys.path.insert(0, str(ROOT / "packaging"))
 
 import compile_hook
 
+CODEC = {"artifacts": ["/msmqwire/schema/generated/**/*.py"]}
+
 
 def hook() -> Any:
     metadata = pytest.importorskip("hatchling.metadata.core").ProjectMetadata(str(ROOT), None)
@@ -53,7 +55,7 @@ def test_a_wheel_is_pure_unless_the_variable_is_set(
         monkeypatch.setattr(compile_hook, name, lambda *_: pytest.fail("it compiles"))
     data: dict[str, Any] = {"force_include": {}}
     hook().initialize("standard", data)
-    assert (data, hook().dependencies()) == ({"force_include": {}}, [])
+    assert (data, hook().dependencies()) == ({"force_include": {}, **CODEC}, [])
 
 
 def test_a_compiled_wheel_has_the_libraries_and_is_of_one_platform(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,10 +67,10 @@ def test_a_compiled_wheel_has_the_libraries_and_is_of_one_platform(monkeypatch: 
     one = hook()
     one.initialize("standard", data)
     one.finalize("standard", data, "")
-    assert data == {"force_include": modules | reader, "pure_python": False, "infer_tag": True}
+    assert data == {"force_include": modules | reader, "pure_python": False, "infer_tag": True, **CODEC}
     editable: dict[str, Any] = {"force_include": {}}
     hook().initialize("editable", editable)
-    assert editable == {"force_include": {}}
+    assert editable == {"force_include": {}, **CODEC}
 
 
 def test_the_build_of_a_compiled_wheel_asks_for_all_that_mypy_and_numba_read(

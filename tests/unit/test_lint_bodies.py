@@ -27,7 +27,7 @@ NRBF = b"\0\1\0\0\0\xff\xff\xff\xff\1\0\0\0\0\0\0\0\6\1\0\0\0\5hello\x0b"
 def found(body: bytes, **more: bytes) -> list[tuple[str, str, str]]:
     """Id, path and message of the findings about the body of a message."""
     packet = h.user_message(properties=h.properties_header(body=body), **more)
-    return [(one.id, one.path, one.message) for one in msmqwire.analysis.lint(packet) if one.id in OURS]
+    return [(one.id, one.path, one.message) for one in msmqwire.lint(packet) if one.id in OURS]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import given
 import msmqwire
 from fuzz.strategies import packets
 from msmqwire.headers import SECURITY_HEADER, TRANSACTION_HEADER
+from msmqwire.headers.srmp import SRMP_ENVELOPE_HEADER
 from msmqwire.schema import Record
 from tests.support.paths import VECTORS
 
@@ -55,6 +56,15 @@ def test_a_queue_of_another_form_has_its_type() -> None:
     packet.UserHeader.DestinationQueue = {"PublicQueueIdentifier": UUID(int=7)}
     packet.UserHeader = packet.UserHeader.recomputed()
     assert packet.UserHeader.Flags.DQ == 5
+
+
+def test_a_length_in_bytes_stays_where_characters_would_be_read_otherwise() -> None:
+    """Bytes that are no text, and of which half, the length in characters, would be one."""
+    data = "00000000140000003000300030003000000036003000300030000000"
+    header = SRMP_ENVELOPE_HEADER.parse(bytes.fromhex(data))
+    assert (header.DataLength, header.recomputed()) == (20, header)
+    header.Data = "<a/>"
+    assert header.recomputed().DataLength == 5
 
 
 @given(packets())

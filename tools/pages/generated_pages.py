@@ -31,7 +31,7 @@ def write_or_check(page: Callable[[], str], target: Path, tool: str, arguments: 
     if not check:
         target.write_text(text, encoding="utf-8", newline="\n")
     elif not target.exists() or target.read_text(encoding="utf-8") != text:
-        print(f"{target} is not up to date: run python tools/{tool}", file=sys.stderr)
+        print(f"{target} is not up to date: run python tools/pages/{tool}", file=sys.stderr)
         return 1
     return 0
 

@@ -7,7 +7,7 @@ order, `lint_malformed_rpc` bytes of RPC that can't be read; `NcpLint` packets o
 `lint_malformed_ncp` bytes that are none; `lint_pgm` a packet of PGM. `checks` lists all rules. `lint` judges
 any of them alone.
 
-The package itself can be called as `lint`: ``msmqwire.analysis.lint(packet)``.
+The package itself can be called as `lint`: ``msmqwire.lint(packet)``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is wrong with one packet, whatever form it has: `msmqwire.analysis.lint(packet)`."""
+"""What is wrong with one packet, whatever form it has: `msmqwire.lint(packet)`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lint(
 ) -> list[Finding]:
     """Return the departures from the specifications in one packet or message, by id of the requirement.
 
-    The package `msmqwire.analysis.lint` is called for the same: ``msmqwire.analysis.lint(packet)``.
+    The package `msmqwire.analysis.lint` is called for the same: ``msmqwire.lint(packet)``.
 
     Args:
         packet: a packet, a message of SRMP, a call of remote read, a packet of NCP or of PGM; bytes, which
