@@ -55,7 +55,7 @@ app = _Root(
             is_eager=True,  # before --version, wherever it stands
             expose_value=False,
             callback=lambda context, _option, requested: context.meta.update({_VERBOSE: requested}),
-            help="With --version: what decodes captures to columns, too.",
+            help="With --version: also the decoder of captures to columns.",
         ),
         click.Option(
             ["--version"],
@@ -76,7 +76,7 @@ def _print_version(context: click.Context) -> NoReturn:
 
 
 def _engine() -> str:
-    """Return what decodes captures to columns, or which extra is missing."""
+    """Return the decoder of captures to columns, or the extra that is missing."""
     from msmqwire.extras import MissingExtra, importing
 
     try:

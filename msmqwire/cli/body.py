@@ -1,4 +1,4 @@
-"""``msmqwire body``: what is inside of the body of a message, and the body of a value."""
+"""``msmqwire body``: decodes the body of a message, and encodes a value as a body."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Bodies(Group):
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return what a shell offers: the commands, and files."""
+        """Return the completions that a shell offers: the commands, and files."""
         from click.shell_completion import CompletionItem
 
         return [*super().shell_complete(ctx, incomplete), CompletionItem(incomplete, type="file")]
@@ -62,7 +62,7 @@ class _Bodies(Group):
 
 app = _Bodies(
     "body",
-    "Bodies of messages: what is inside of them, and bodies of values.\n\n"
+    "Decode bodies of messages, and encode values as bodies.\n\n"
     "msmqwire body FILE is short for msmqwire body decode FILE.",
 )
 
@@ -76,11 +76,11 @@ def run(
     extension: bytes = b"",
     as_json: bool = False,
 ) -> int:
-    """Print what is inside of a body; return the exit status."""
+    """Print the decoded body; return the exit status."""
     try:
         body = decode(data, body_type=body_type, extension=extension)
     except LocatedError as exc:
-        say(exc, err, see="without --body-type the content decides what it is" if body_type else "")
+        say(exc, err, see="without --body-type the content decides its format" if body_type else "")
         return EX_DATAERR
     if as_json or not out.isatty():
         print(dumps_deep(body.to_json(), indent=2) if out.isatty() else dumps(body.to_json()), file=out)
@@ -120,11 +120,11 @@ def decode_(
     ] = None,
     as_json: Annotated[bool, Option("--json", help="JSON, also on a terminal.")] = False,
 ) -> None:
-    """Say what is inside of a body: its format, its value, one line of text, its headers.
+    """Decode a body: its format, its value, a summary in one line, its headers.
 
     Without --body-type the content decides. Prints text on a terminal, else one JSON object. Ends with 65 if
-    the bytes can't be of the format that the type names; of a fault further on it prints what precedes it,
-    and the fault among the problems. docs/bodies.md has the formats and how values look in JSON.
+    the bytes can't be of the format that the type names; of a fault further on it prints the values before
+    it, and the fault among the problems. docs/bodies.md has the formats and how values look in JSON.
     """
     number = body_type_of(body_type) or 0
     if file == extension == "-":
@@ -141,7 +141,7 @@ def encode_(
         Option(
             "--format",
             metavar="FORMAT",
-            help=f"How the value is written: {FORMATS_HELP}.",
+            help=f"Format of the body: {FORMATS_HELP}.",
             complete=lambda: FORMATS,
         ),
     ],
@@ -156,11 +156,15 @@ def encode_(
     headers_format: HeadersFormat = None,
     out: Annotated[
         str | None,
-        Option("-o", "--output", metavar="FILE", help="Where the body goes; - is standard output."),
+        Option("-o", "--output", metavar="FILE", help="File to write the body to; - is standard output."),
     ] = None,
     extension_out: Annotated[
         str | None,
-        Option("--extension-output", metavar="FILE", help="Where the extension goes, which has the headers."),
+        Option(
+            "--extension-output",
+            metavar="FILE",
+            help="File to write the extension to, which has the headers.",
+        ),
     ] = None,
     as_json: Annotated[
         bool, Option("--json", help="One JSON object: body and extension in hex, the body type.")

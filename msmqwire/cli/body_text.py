@@ -1,4 +1,4 @@
-"""What is inside of a body, in lines for people."""
+"""The content of a body, in lines for people."""
 
 from __future__ import annotations
 

@@ -34,14 +34,14 @@ HeadersFormat = Annotated[
     Option(
         "--headers-format",
         metavar="NAME",
-        help="Whose --headers they are if the body is of another format: nservicebus or rebus.",
+        help="Product of --headers if the body is of another format: nservicebus or rebus.",
         complete=lambda: HEADERS_FORMATS,
     ),
 ]
 
 
 def headers_format_of(name: str, headers: str | None, headers_format: str | None, extension: str) -> None:
-    """Check what is said of headers beside the format of a value. Raises BadParameter.
+    """Check the options of headers beside the format of a value. Raises BadParameter.
 
     Args:
         name: the format of the value.

@@ -53,8 +53,8 @@ def command(
 ) -> None:
     """Build the bytes of a packet from the JSON object that parse prints.
 
-    What can be computed (sizes, counts, presence bits, padding) may be left out; what is given is
-    respected, even if wrong.
+    Fields that can be computed (sizes, counts, presence bits, padding) may be left out; values that are given
+    are written, even if they are wrong.
     """
     try:
         text = read_input(file)

@@ -28,7 +28,7 @@ from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN
 from msmqwire.qm.runtime.user_certificates import open_users, register_certificate, registered_certificates
 from msmqwire.service.given_files import read_file
 
-app = Group("cert", "Certificates of users.")
+app = Group("cert", "Administer the certificates of users.")
 
 Sid = Annotated[
     str | None,
@@ -68,11 +68,17 @@ def create(
     subject: Annotated[
         str | None, Option(metavar="NAME", help=r"Its subject; COMPUTER\user by default.")
     ] = None,
-    days: Annotated[int, Option(min=1, max=_DAYS_MAX, metavar="DAYS", help="How long it is valid.")] = _DAYS,
+    days: Annotated[
+        int, Option(min=1, max=_DAYS_MAX, metavar="DAYS", help="Validity of the certificate.")
+    ] = _DAYS,
     bits: Annotated[int, Option(min=BITS_MIN, max=BITS_MAX, help="Length of its key.")] = BITS,
     out: Annotated[
         Path | None,
-        Option(metavar="FILE", help="Write it there too, as PEM, to be registered where it sends to."),
+        Option(
+            metavar="FILE",
+            help="Write the certificate to this file, too, as PEM, to register it at the computers that "
+            "receive its messages.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -112,8 +118,8 @@ def register(
         list[str] | None,
         Option(
             metavar="SID",
-            help="A group that the user is in, more than once for several: rights of the group are the "
-            "user's. Instead of those told before.",
+            help="A group that the user is in: its rights are the user's, too. Replaces the groups given "
+            "before; may be repeated.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -145,7 +151,7 @@ def revoke(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Believe a certificate no more: messages that it signs are refused. That is for good."""
+    """Revoke a certificate for good: messages that it signs are refused."""
     if (cert is None) == (digest is None):
         raise BadParameter("either --cert or --digest says which certificate")
     known = _digest(digest) if digest is not None else b""

@@ -1,4 +1,4 @@
-"""The commands of the command line, each imported when it is asked for: no command needs what all need."""
+"""The commands of the command line, each imported only when it is asked for."""
 
 from __future__ import annotations
 
@@ -37,39 +37,48 @@ _PLACES: Final = {
     "cert": ("cert", "app"),
     "netware": ("netware.app", "app"),
 }
-"""The module of each command, and what it is there: a function, or a group."""
+"""The module of each command, and its name there: a function, or a group."""
 _SUMMARIES: Final = {
     "dissect": (
-        "Dissect captures: every MSMQ packet in them, named, decoded and judged; also over HTTP, PGM and RPC."
+        "Dissect captures: name, decode and judge every MSMQ packet in them, also over HTTP, PGM and RPC."
     ),
-    "lint": "Judge packets and messages of SRMP, in captures also calls of remote read and of NCP.",
-    "fate": "Say of each message in captures what became of it, and why it is stuck.",
+    "lint": "Judge packets and SRMP messages; in captures, also calls of remote read and of NCP.",
+    "fate": "Trace each message in captures: the state it reached, and the reason if it is stuck.",
     "report": "Write a report of captures: one page for the browser that works without a network.",
-    "pcap": "Write the frames that carry packets to a capture: all MSMQ packets, or those that are wanted.",
+    "pcap": (
+        "Write the frames that carry MSMQ packets to a capture: all of them, or those that the options "
+        "choose."
+    ),
     "parse": (
         "Parse one packet and print it as one JSON object; of RPC each PDU as an object, of NCP each unit."
     ),
     "build": "Build the bytes of a packet from the JSON object that parse prints.",
-    "body": "Bodies of messages: what is inside of them, and bodies of values.",
-    "lake": "Decode captures into a lake: Parquet files by date, to which later runs add what is new.",
-    "export": "Write what makes other tools understand the protocols.",
+    "body": "Decode bodies of messages, and encode values as bodies.",
+    "lake": "Decode captures into a lake: Parquet files by date, to which later runs add new packets.",
+    "export": "Write files for other tools: a dissector for Wireshark, a manual page, shell completion.",
     "send": (
-        "Send a message, with --data by a queue manager here, else straight to the computer of the queue."
+        "Send a message: with --data through a queue manager here, else straight to the computer of the "
+        "queue."
     ),
-    "receive": "Take messages out of a queue and print them; nothing is printed when none comes in time.",
+    "receive": "Take messages out of a queue and print them; nothing is printed if none arrives in time.",
     "peek": "Print messages of a queue and leave them there.",
     "move": "Move messages between a queue and its subqueues, which are made if they are missing.",
     "purge": "Delete the messages of a queue of another computer; see queue purge for those of a folder.",
-    "serve": "Run a queue manager: it takes messages from other computers and sends them there.",
-    "queue": "Queues of a folder.",
-    "top": "Show queues, sessions and counters of a queue manager; q ends it.",
-    "ping": (
-        "Ask a queue manager whether it is there, by the ping of [MS-MQQB] 2.1.2, and open a session with it."
+    "serve": (
+        "Run a queue manager: it keeps queues in a folder, and exchanges messages with other computers."
     ),
-    "fuzz": "Test a peer by property, and keep what shows each failure: a capture, a seed to replay, a test.",
-    "key": "Keys of a queue manager.",
-    "cert": "Certificates of users.",
-    "netware": "NetWare's queue services: a server, its bindery and queues, and a client.",
+    "queue": "Administer the queues of a folder.",
+    "top": "Watch the queues, sessions and counters of a queue manager; q quits.",
+    "ping": ("Ping a queue manager, as [MS-MQQB] 2.1.2 has it, and open a session with it."),
+    "fuzz": (
+        "Test a peer by property, and keep the evidence of each failure: a capture, a seed to replay, a test."
+    ),
+    "key": "Administer the keys of a queue manager.",
+    "cert": "Administer the certificates of users.",
+    "netware": (
+        "Run, administer and use NetWare's queue services: a server with its bindery and queues, and a "
+        "client."
+    ),
 }
 """The first sentence of the help of each command: a list of commands imports none of them."""
 _SECTIONS: Final = {
@@ -119,7 +128,7 @@ class LazyGroup(Group):
     """A group whose commands are imported when they are asked for.
 
     Attributes:
-        places: the module of each command, and what it is there: a function, or a group.
+        places: the module of each command, and its name there: a function, or a group.
         summaries: the first sentence of the help of each command.
         titles: those in the list of commands, by the first command below each.
     """

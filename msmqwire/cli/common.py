@@ -23,7 +23,7 @@ EX_UNAVAILABLE: Final = 69
 EX_SOFTWARE: Final = 70
 EX_IOERR: Final = 74
 EX_TEMPFAIL: Final = 75
-"""Whether it has succeeded is not known."""
+"""The exit status if it is not known whether the command has succeeded."""
 
 
 def dumps(data: Any, *, indent: int | None = None) -> str:
@@ -75,7 +75,7 @@ def say(
 
 
 def _for_people(data: Mapping[str, Any], see: str) -> str:
-    """Return an error as text: what kind it is, where, and why. What comes from elsewhere is made safe."""
+    """Return an error as text: its kind, its place and its reason. Text from outside is made safe."""
     from msmqwire.names.printable import safe
 
     kind = "warning" if "warning" in data else "error"

@@ -19,7 +19,7 @@ def confirm(question: str, why: str) -> None:
 
     Args:
         question: without its mark.
-        why: what is in the way where nobody can be asked.
+        why: the obstacle where nobody can be asked.
 
     Raises Exit with the status 1 for no, BadParameter where nobody can be asked.
     """

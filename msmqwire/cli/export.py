@@ -1,4 +1,4 @@
-"""``msmqwire export``: what other tools take from the schemas and the commands."""
+"""``msmqwire export``: files for other tools, made from the schemas and the commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Annotated
 
 from msmqwire.cli.options import Argument, Group
 
-app = Group("export", "Write what makes other tools understand the protocols.")
+app = Group(
+    "export", "Write files for other tools: a dissector for Wireshark, a manual page, shell completion."
+)
 
 
 @app.command("wireshark")
@@ -45,7 +47,7 @@ class Shell(StrEnum):
 def completion(
     shell: Annotated[Shell, Argument(metavar="bash|zsh|fish", help="The shell.")],
 ) -> None:
-    """Write what makes a shell complete commands, options and their values.
+    """Write a script that makes a shell complete commands, options and their values.
 
     To install it: msmqwire export completion bash > ~/.local/share/bash-completion/completions/msmqwire
     """

@@ -1,4 +1,4 @@
-"""``msmqwire fuzz``: tests a peer by property, and keeps what it finds."""
+"""``msmqwire fuzz``: tests a peer by property, and keeps the evidence of failures."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ _PROTOCOL_HELP: Final = (
     "binary, srmp, remote-read or ping; may be repeated. HOST:PORT is that of the first. "
     "binary, and ping if it is answered, if none is given."
 )
-_PORT_HELP: Final = "Where the peer listens for another protocol; 1801, 80, 2103 and 3527 (UDP) if not given."
+_PORT_HELP: Final = "Port of the peer for another protocol; 1801, 80, 2103 and 3527 (UDP) if not given."
 
 
 def command(
     peer: Annotated[str, Argument(metavar="HOST:PORT", help="The peer.")],
-    seconds: Annotated[float, Option("--time", metavar="SECONDS", help="How long.")] = 60.0,
-    seed: Annotated[int, Option("--seed", help="What is drawn depends on it alone.")] = 0,
-    out: Annotated[Path, Option("--out", metavar="DIR", help="Where what is found is written.")] = Path(
+    seconds: Annotated[float, Option("--time", metavar="SECONDS", help="Duration of the run.")] = 60.0,
+    seed: Annotated[
+        int, Option("--seed", help="Start of the random numbers: the same seed draws the same inputs.")
+    ] = 0,
+    out: Annotated[Path, Option("--out", metavar="DIR", help="Folder for the evidence of failures.")] = Path(
         "msmqwire-fuzz"
     ),
     bound: Annotated[
-        float, Option("--bound", metavar="SECONDS", help="A fresh session is answered within it.")
+        float,
+        Option("--bound", metavar="SECONDS", help="Time within which a fresh session must be answered."),
     ] = 5.0,
     protocol: Annotated[list[str] | None, Option("--protocol", metavar="NAME", help=_PROTOCOL_HELP)] = None,
     port: Annotated[list[str] | None, Option("--port", metavar="PROTOCOL=PORT", help=_PORT_HELP)] = None,
@@ -46,11 +49,16 @@ def command(
         Option("--transactional-queue", metavar="QUEUE", help="A transactional queue that the peer has."),
     ] = None,
     replay: Annotated[
-        Path | None, Option("--replay", metavar="SEEDFILE", help="Do again what an earlier run found.")
+        Path | None,
+        Option("--replay", metavar="SEEDFILE", help="Repeat a failure that an earlier run found."),
     ] = None,
     restart: Annotated[
         str | None,
-        Option("--restart", metavar="COMMAND", help="Brings the peer back after its end, by the shell."),
+        Option(
+            "--restart",
+            metavar="COMMAND",
+            help="Shell command that starts the peer again after it has ended.",
+        ),
     ] = None,
     pid: Annotated[
         int | None, Option("--pid", min=1, help="A process whose resident memory is watched.")
@@ -60,10 +68,10 @@ def command(
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON document at the end.")] = False,
 ) -> None:
-    """Test a peer by property, and keep what shows each failure: a capture, a seed to replay, a test.
+    """Test a peer by property, and keep the evidence of each failure: a capture, a seed to replay, a test.
 
-    Sends to this computer only, unless HOST is named a second time with --consent. The exit status is 0 if
-    nothing is found, and 1 if something is.
+    Sends to this computer only, unless HOST is named a second time with --consent. The exit status is 0 if no
+    failure is found, else 1.
     """
     from fuzz.peer.evidence import Seed
     from fuzz.peer.running import announcement, choose, fuzz_peer, replay_seed, replay_target

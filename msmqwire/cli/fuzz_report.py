@@ -1,4 +1,4 @@
-"""What ``msmqwire fuzz`` shows: its progress, a table at the end, or one document."""
+"""The output of ``msmqwire fuzz``: its progress, a table at the end, or one document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Lines:
-    """Prints what happens."""
+    """Prints the events."""
 
     def line(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -27,7 +27,7 @@ class _Lines:
 
 @contextmanager
 def progress(seconds: float) -> Iterator[Watcher]:
-    """Return what shows a run of so many seconds on standard error; a bar only on a terminal."""
+    """Return the display of a run of `seconds` on standard error; a bar only on a terminal."""
     if not sys.stderr.isatty():
         yield _Lines()
         return
@@ -50,7 +50,7 @@ def progress(seconds: float) -> Iterator[Watcher]:
 
 
 def show(report: Report, *, as_json: bool) -> None:
-    """Print what came of a run: tables for people, or the JSON document."""
+    """Print the result of a run: tables for people, or the JSON document."""
     if as_json:
         print(dumps(report.to_json()))
         return

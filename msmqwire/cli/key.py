@@ -21,7 +21,7 @@ from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN, new_key, own_
 from msmqwire.qm.runtime.peer_keys import public_keys, read_peer_keys
 from msmqwire.service.given_files import read_file
 
-app = Group("key", "Keys of a queue manager.")
+app = Group("key", "Administer the keys of a queue manager.")
 
 Providers = Annotated[
     list[str] | None,
@@ -83,8 +83,8 @@ def create(
 ) -> None:
     """Make a key to encrypt messages for this queue manager, and one for its signatures.
 
-    They are the ones that others are told from now on; bodies under earlier ones are still decrypted. A
-    server that runs uses them at once.
+    Senders are given these from now on; bodies that were encrypted with earlier keys are still decrypted. A
+    running server uses them at once.
     """
     chosen = _providers(provider)
 
@@ -102,14 +102,14 @@ def create(
 def import_(
     file: Annotated[Path, Argument(metavar="FILE", help="The key: PEM or DER, not encrypted.")],
     data: Data,
-    use: Annotated[KeyUse, Option(help="What the key is for.")] = KeyUse.EXCHANGE,
+    use: Annotated[KeyUse, Option(help="Purpose of the key.")] = KeyUse.EXCHANGE,
     provider: Providers = None,
     peer: Annotated[
         UUID | None,
         Option(
             metavar="GUID",
-            help="FILE has the public key of this queue manager, to encrypt for it: what key show --public "
-            "prints there, a PUBLICKEYBLOB (also in hex), or PEM or DER.",
+            help="FILE has the public key of this queue manager, to encrypt for it, as key show --public "
+            "prints it there: a PUBLICKEYBLOB (also in hex), or PEM or DER.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -138,16 +138,18 @@ def import_(
 
 @app.command("list")
 def list_(data: Data, as_json: AsJson = False) -> None:
-    """List the keys of this queue manager, the newest first, and those of others that it knows."""
+    """List the keys of this queue manager, newest first, and those that it knows of other queue managers."""
     run_reporting_errors(lambda: show_rows(_rows(key_file(data).read()), as_json))
 
 
 @app.command("show")
 def show(
     data: Data,
-    public: Annotated[bool, Option("--public", help="The public parts; others are not shown.")] = False,
+    public: Annotated[
+        bool, Option("--public", help="The public parts; private keys are never shown.")
+    ] = False,
 ) -> None:
-    """Print the keys that others are told, a line each: provider, use, PUBLICKEYBLOB in hex.
+    """Print the public keys for other queue managers, one a line: provider, use, PUBLICKEYBLOB in hex.
 
     Another queue manager encrypts for this one with them: send --peer-key FILE, key import --peer GUID FILE.
     """

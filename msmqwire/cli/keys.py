@@ -10,7 +10,7 @@ from typing import Final
 
 _POLL_S: Final = 0.05
 Wait = Callable[[float], str]
-"""Waits so many seconds for a key; returns it, or an empty text if none was pressed."""
+"""Waits a number of seconds for a key; returns it, or an empty text if none was pressed."""
 
 
 @contextmanager

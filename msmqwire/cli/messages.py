@@ -15,7 +15,7 @@ _TEXT_MAX: Final = 1 << 16
 
 
 def show(message: dict[str, Any], as_json: bool, *, decode: bool = False) -> None:
-    """Print one message, as JSON or for human readers; with what is inside of its body if wanted."""
+    """Print one message, as JSON or for human readers; with its decoded body if wanted."""
     from msmqwire.bodies import inspect_body, whole_text
 
     message.pop("receipt", None)

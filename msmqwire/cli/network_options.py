@@ -1,4 +1,4 @@
-"""What the commands share that send to other computers: where those are, TLS and multicast."""
+"""Options of the commands that send to other computers: their addresses, TLS and multicast."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Pgm = Annotated[
     str | None,
     Option(
         metavar="raw|udp[:MULTICAST[:UNICAST]]|off",
-        help="What carries multicast messages: IP protocol 113; UDP, with its ports "
-        f"({UDP_PORT}, {UDP_PORT}); or nothing. IP where the process may, else UDP, if not given.",
+        help="Transport of multicast messages: raw, IP protocol 113; udp, with its ports "
+        f"({UDP_PORT}, {UDP_PORT}); or off. By default raw where the process may, else udp.",
     ),
 ]
 PgmInterface = Annotated[
@@ -32,9 +32,7 @@ TlsAuthorities = Annotated[
 ]
 TlsVerify = Annotated[
     bool,
-    Option(
-        "--tls-verify/--tls-no-verify", help="Verify the certificates of other computers, or trust anybody."
-    ),
+    Option("--tls-verify/--tls-no-verify", help="Verify the certificates of other computers, or accept any."),
 ]
 
 

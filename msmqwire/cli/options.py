@@ -24,11 +24,11 @@ _DIGITS_MAX: Final = 40
 
 
 class _Declared:
-    """What an annotation says of a parameter.
+    """An annotation of a parameter.
 
     Args:
         names: ``--name`` and ``-n``; by default that of the parameter.
-        help: what it is for.
+        help: its purpose, for the help.
         metavar: its value in the help; by default one of its type: PATH, N, SECONDS, TEXT.
         min, max: the least and the greatest number.
         complete: the values that a shell offers.
@@ -71,7 +71,7 @@ class Argument(_Declared):
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]
-    """A number between two others, each of which may be missing; `kind` is int or float."""
+    """A number between two limits, each of which may be missing; `kind` is int or float."""
 
     def __init__(self, kind: type[int] | type[float], least: float | None, most: float | None) -> None:
         self.kind, self.least, self.most = kind, least, most
@@ -79,7 +79,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]
 
     @property
     def range(self) -> str:
-        """Which numbers it takes, in words; empty for all."""
+        """The numbers that are accepted, in words; empty for all."""
         if self.least is None and self.most is None:
             return ""
         if self.most is None:
@@ -110,7 +110,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]
 
 
 class _Parsed(click.ParamType):  # type: ignore[type-arg]
-    """What a function makes of a text; its ValueError is wrong usage."""
+    """The result of a function of a text; its ValueError is wrong usage."""
 
     def __init__(self, name: str, parse: Callable[[Any], Any], what: str) -> None:
         self.name, self._parse, self._what = name, parse, what
@@ -125,7 +125,7 @@ class _Parsed(click.ParamType):  # type: ignore[type-arg]
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return what a shell offers: the values of a set, or files."""
+        """Return the completions that a shell offers: the values of a set, or files."""
         from click.shell_completion import CompletionItem
 
         if self.name == "PATH":
@@ -171,7 +171,7 @@ class _Argument(click.Argument):
 
 
 class Helpful(click.Command):
-    """What a command and a group have in common: options for help, and styles on a terminal."""
+    """The base of a command and a group: options for help, and styles on a terminal."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments. Raises click.UsageError, which knows the command."""
@@ -251,7 +251,7 @@ class Group(Helpful, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that arguments name, and the others. Raises click.UsageError."""
+        """Return the command that arguments name, and the remaining arguments. Raises click.UsageError."""
         if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in self.commands:
             from msmqwire.names.nearest import unknown_name
 
@@ -259,7 +259,7 @@ class Group(Helpful, click.Group):
         return super().resolve_command(ctx, args)
 
     def sections(self, ctx: click.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """Yield the parts of the list of commands: a title, and names with what they do."""
+        """Yield the parts of the list of commands: a title, and names with their summaries."""
         yield "Commands", [(name, summary(self.commands[name])) for name in self.list_commands(ctx)]
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -18,17 +18,17 @@ from msmqwire.cli.options import Option
 
 Output = Annotated[
     str | None,
-    Option("-o", "--output", metavar="FILE", help="Where to, instead of standard output; - is that."),
+    Option("-o", "--output", metavar="FILE", help="File to write to; - is standard output (the default)."),
 ]
 
 
 @contextmanager
 def output(path: str | None, captures: list[str], storage_options: StorageOptions) -> Iterator[TextIO]:
-    """Open what a command writes to, text in UTF-8; its ``buffer`` is for bytes.
+    """Open the output of a command, text in UTF-8; its ``buffer`` is for bytes.
 
     Args:
         path: the file; None and ``-`` for standard output.
-        captures: what the command reads: none of it is overwritten.
+        captures: files that the command reads: none of them is overwritten.
         storage_options: those of the captures.
 
     Raises:
@@ -50,7 +50,7 @@ def output(path: str | None, captures: list[str], storage_options: StorageOption
 
 
 def binary(out: TextIO) -> BinaryIO:
-    """Return what takes the bytes of an output."""
+    """Return the sink for the bytes of an output."""
     return out.buffer
 
 

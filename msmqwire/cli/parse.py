@@ -40,7 +40,7 @@ class AnyKind(StrEnum):
 
 
 class ParseKind(StrEnum):
-    """The same for what `parse` reads besides: PDUs of DCE/RPC, packets of NCP."""
+    """The same for the other input of `parse`: PDUs of DCE/RPC, packets of NCP."""
 
     AUTO = "auto"
     SESSION = "session"
@@ -151,14 +151,14 @@ def command(
         ),
     ] = "-",
     hex_text: Annotated[bool, Option("--hex", help="The input is hex text.")] = False,
-    protocol: Annotated[ParseKind, Option(help="What the bytes are.")] = ParseKind.AUTO,
+    protocol: Annotated[ParseKind, Option(help="Protocol of the bytes.")] = ParseKind.AUTO,
     call: Annotated[
         str | None,
-        Option(metavar="NAME", help="The call that a reply of NCP answers, ReadQueueJobEntry for instance."),
+        Option(metavar="NAME", help="The call that a reply of NCP answers, such as ReadQueueJobEntry."),
     ] = None,
     reading: Annotated[
         list[str] | None,
-        Option(metavar="NAME=VALUE", help="How a field of NCP is read on whose byte order sources disagree."),
+        Option(metavar="NAME=VALUE", help="Byte order of a field of NCP on which sources disagree."),
     ] = None,
 ) -> None:
     """Parse one packet and print it as one JSON object; of RPC each PDU as an object, of NCP each unit."""

@@ -41,7 +41,7 @@ def command(
     ] = SESSION_PORT,
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Ask a queue manager whether it is there, by the ping of [MS-MQQB] 2.1.2, and open a session with it.
+    """Ping a queue manager, as [MS-MQQB] 2.1.2 has it, and open a session with it.
 
     Nothing is sent to a queue. Ends with status 69 if no ping was answered, all were refused, or no session
     was opened.

@@ -1,4 +1,4 @@
-"""What is shown on a terminal of work that takes a while: a progress bar, or what is waited for."""
+"""Progress of long work, shown on a terminal: a bar, or the event that is waited for."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 PATIENCE_S: Final = 2.0
-"""Seconds after which a bar is shown: what takes less needs none."""
+"""Seconds after which a bar is shown: shorter work needs none."""
 
 Advance = Callable[[int], None]
-"""Is told of bytes that were read."""
+"""A function that is called with the number of bytes that were read."""
 
 
 @contextmanager
 def byte_progress(total: int | None, what: str = "") -> Iterator[Advance | None]:
-    """Show how far reading is, at which rate, and how long it will take, if standard error is a terminal.
+    """Show the progress of reading, its rate and the time left, if standard error is a terminal.
 
     Args:
         total: all bytes; None if nobody knows.
         what: words before the bar.
 
     Yields:
-        What is to be called with the number of bytes read since the last call; None without a terminal.
+        A function to call with the number of bytes read since the last call; None without a terminal.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
@@ -36,7 +36,8 @@ def byte_progress(total: int | None, what: str = "") -> Iterator[Advance | None]
 
 @contextmanager
 def waiting_shown(state: Callable[[], str]) -> Iterator[None]:
-    """Print what is waited for, if standard error is a terminal, whenever it has changed for `PATIENCE_S`.
+    """Print the event that is waited for, if standard error is a terminal, whenever it has changed for
+    `PATIENCE_S`.
 
     `state` returns that; it is called on another thread.
     """

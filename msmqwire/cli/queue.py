@@ -20,13 +20,15 @@ from msmqwire.names.printable import counted, safe
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.queue_access import RIGHTS
 
-app = Group("queue", "Queues of a folder.")
+app = Group("queue", "Administer the queues of a folder.")
 
 Data = Annotated[Path, Option(help="Folder of the queue manager.")]
 Name = Annotated[str, Argument(metavar="QUEUE", help=r"Its name: private$\orders.")]
-Label = Annotated[str | None, Option(help="A text that says what it is for.")]
+Label = Annotated[str | None, Option(help="A text for people: the purpose of the queue.")]
 Quota = Annotated[str | None, Option(metavar="KIB", help="KiB of its messages, or none for no limit.")]
-Journal = Annotated[bool | None, Option("--journal/--no-journal", help="Keep what was received.")]
+Journal = Annotated[
+    bool | None, Option("--journal/--no-journal", help="Keep received messages in the journal of the queue.")
+]
 JournalQuota = Annotated[str | None, Option(metavar="KIB", help="KiB of its journal, or none.")]
 Authenticated = Annotated[
     bool | None, Option("--authenticated/--not-authenticated", help="Take signed messages only.")
@@ -36,9 +38,7 @@ Privacy = Annotated[
     Option(metavar="none|optional|body", help="Take messages that are not encrypted: none, optional, body."),
 ]
 Priority = Annotated[int | None, Option(help="Base priority, -32768 to 32767.")]
-Kind = Annotated[
-    str | None, Option("--type", metavar="GUID", help="GUID that says what kind of queue it is.")
-]
+Kind = Annotated[str | None, Option("--type", metavar="GUID", help="GUID of the service type of the queue.")]
 Multicast = Annotated[
     str | None,
     Option(metavar="ADDR:PORT", help="Multicast group to receive from, 234.1.1.1:8001, or none."),
@@ -48,14 +48,17 @@ Allow = Annotated[
     list[str] | None,
     Option(
         metavar=_ACCESS,
-        help=r"What a remote reader may do; more than once for several. USER is DOMAIN\user, a SID, callers "
+        help=r"Rights of a remote reader; may be repeated. USER is DOMAIN\user, a SID, callers "
         f"(all that the server lets in), everyone or anonymous; RIGHT is of {', '.join(RIGHTS)}, or none "
-        "to forget what was set.",
+        f"to forget the rights that were set.",
     ),
 ]
 Deny = Annotated[
     list[str] | None,
-    Option(metavar=_ACCESS, help="What he must not; it goes before what callers are allowed."),
+    Option(
+        metavar=_ACCESS,
+        help="Rights that are denied to a remote reader; they take precedence over the rights of callers.",
+    ),
 ]
 AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
 
@@ -147,7 +150,9 @@ def _print_done(result: dict[str, Any], text: str, as_json: bool) -> None:
 def create(
     queue: Name,
     data: Data,
-    transactional: Annotated[bool, Option("--transactional", help="Takes transactional messages.")] = False,
+    transactional: Annotated[
+        bool, Option("--transactional", help="Take transactional messages only.")
+    ] = False,
     label: Label = None,
     quota: Quota = None,
     journal: Journal = None,
@@ -212,7 +217,8 @@ def set_(
     allow: Allow = None,
     deny: Deny = None,
     paused: Annotated[
-        bool | None, Option("--pause/--resume", help="Of a queue on the way to another computer.")
+        bool | None,
+        Option("--pause/--resume", help="Stop or resume sending; of a queue on the way to another computer."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -35,11 +35,11 @@ Name = Annotated[
     ),
 ]
 Timeout = Annotated[
-    float, Option(min=0, metavar="SECONDS", help="How long to wait for a message; 0 does not wait.")
+    float, Option(min=0, metavar="SECONDS", help="Time to wait for a message; 0 does not wait.")
 ]
 AsJson = Annotated[bool, Option("--json", help="One JSON object a message.")]
 Decode = Annotated[
-    bool, Option("--decode", help="Say what is inside of the body: format, value, headers; docs/bodies.md.")
+    bool, Option("--decode", help="Decode the body, too: format, value, headers; docs/bodies.md.")
 ]
 
 
@@ -64,9 +64,10 @@ def _waiting(folder: Path) -> Iterator[WaitingLocal]:
 def _receive(
     local: WaitingLocal, queue: str, count: int, timeout: float, as_json: bool, *, decode: bool
 ) -> None:
-    """Print messages and confirm those printed, even if interrupted: the others return to the queue.
+    """Print messages and confirm those printed, even if interrupted: messages not printed return to the
+    queue.
 
-    Nothing is waited for before they are confirmed, so that their end is known if the server goes meanwhile.
+    They are confirmed before any wait, so that their end is known if the server goes meanwhile.
     """
     printed: dict[int, str] = {}
     remaining = count
@@ -102,7 +103,7 @@ def _ending(local: WaitingLocal, op: str, printed: dict[int, str], **request: An
 def receive(
     queue: Name,
     data: Data = None,
-    count: Annotated[int, Option(min=1, help="How many messages at most.")] = 1,
+    count: Annotated[int, Option(min=1, help="The most messages.")] = 1,
     timeout: Timeout = 0,
     is_remote: IsRemote = False,
     rpc_port: RpcPort = None,
@@ -113,7 +114,7 @@ def receive(
     decode: Decode = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take messages out of a queue and print them; nothing is printed when none comes in time."""
+    """Take messages out of a queue and print them; nothing is printed if none arrives in time."""
     if is_remote:
         remote = Remote(rpc_port, endpoint_mapper, user, password_file, auth)
         remote_reading.receive(queue, remote, count, timeout, as_json, decode=decode)
@@ -130,7 +131,7 @@ def receive(
 def peek(
     queue: Name,
     data: Data = None,
-    count: Annotated[int, Option(min=1, help="How many messages at most.")] = 1,
+    count: Annotated[int, Option(min=1, help="The most messages.")] = 1,
     timeout: Timeout = 0,
     is_remote: IsRemote = False,
     rpc_port: RpcPort = None,
@@ -168,7 +169,7 @@ def move(
     queue: Name,
     to: Annotated[str, Argument(metavar="TO", help=r"A subqueue of the same queue: private$\orders;poison.")],
     data: Data = None,
-    count: Annotated[int, Option(min=1, max=BATCH_MAX, help="How many messages at most.")] = 1,
+    count: Annotated[int, Option(min=1, max=BATCH_MAX, help="The most messages.")] = 1,
     identifier: Annotated[
         str | None, Option(metavar=r"GUID\NUMBER", help="Only the message with this identifier.")
     ] = None,

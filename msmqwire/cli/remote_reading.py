@@ -46,7 +46,7 @@ RpcPort = Annotated[
 MapperPort = Annotated[
     int, Option(min=1, max=_PORT_MAX, metavar="PORT", help="With --remote: port of the endpoint mapper.")
 ]
-User = Annotated[str | None, Option(metavar=r"DOMAIN\NAME", help="With --remote: who reads.")]
+User = Annotated[str | None, Option(metavar=r"DOMAIN\NAME", help="With --remote: the user that reads.")]
 PasswordFile = Annotated[
     Path | None,
     Option(help="With --remote: file with the password; a newline at its end is not part of it."),

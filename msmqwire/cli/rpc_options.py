@@ -39,21 +39,22 @@ Rpc = Annotated[
     str | None,
     Option(
         metavar="ADDR:PORT",
-        help=f"Where others may read the queues (remote read); usually port {DEFAULT_PORT}.",
+        help=f"Address for other computers to read the queues at (remote read); usually port {DEFAULT_PORT}.",
     ),
 ]
 Mapper = Annotated[
     str | None,
     Option(
         metavar="ADDR:PORT",
-        help=f"Where to tell the port of --rpc; other computers ask at port {ENDPOINT_MAPPER_PORT}.",
+        help=f"Address of the endpoint mapper, which answers with the port of --rpc; other computers ask at "
+        f"port {ENDPOINT_MAPPER_PORT}.",
     ),
 ]
 Users = Annotated[
     Path | None,
     Option(
         metavar="FILE",
-        help=r"Who may read: a line each, DOMAIN\user:password, DOMAIN\user:$NT$ and the NT hash, "
+        help=r"Users that may read, one a line: DOMAIN\user:password, DOMAIN\user:$NT$ and the NT hash, "
         r"or REALM\user:$KERBEROS$. The file must be its owner's alone, mode 0600.",
     ),
 ]
@@ -66,7 +67,8 @@ Pending = Annotated[
     Option(
         min=1,
         max=0xFFFFFFFF // 1000,
-        help="Seconds after which a message that a remote reader has received and not ended returns.",
+        help="Seconds after which a message returns to its queue if a remote reader has received it and not "
+        "ended its receive.",
     ),
 ]
 

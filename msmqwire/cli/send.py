@@ -95,7 +95,9 @@ def command(
             help=f"Acknowledgements to ask for, more than once for several: {', '.join(ACKNOWLEDGEMENTS)}.",
         ),
     ] = None,
-    admin_queue: Annotated[str | None, Option(metavar="FORMATNAME", help="Queue for them.")] = None,
+    admin_queue: Annotated[
+        str | None, Option(metavar="FORMATNAME", help="Queue for the acknowledgements.")
+    ] = None,
     response_queue: Annotated[str | None, Option(metavar="FORMATNAME", help="Queue for answers.")] = None,
     correlation: Annotated[
         str | None, Option(metavar=r"GUID\NUMBER", help="The message that this one answers.")
@@ -110,7 +112,7 @@ def command(
     ] = False,
     reach_within: Annotated[int | None, Option(metavar="SECONDS", help="Time to reach the queue.")] = None,
     receive_within: Annotated[int | None, Option(metavar="SECONDS", help="Time to be received.")] = None,
-    count: Annotated[int, Option(min=1, max=BATCH_MAX, help="Send it so often.")] = 1,
+    count: Annotated[int, Option(min=1, max=BATCH_MAX, help="Number of times to send it.")] = 1,
     data: Annotated[
         Path | None, Option(help="Send through the queue manager of this folder, which keeps it.")
     ] = None,
@@ -128,7 +130,7 @@ def command(
         list[str] | None,
         Option(
             metavar="NAME=ADDR[:PORT]",
-            help="Where another computer is, also GUID=ADDR for names PRIVATE=; without --data.",
+            help="Address of another computer, also GUID=ADDR for names PRIVATE=; without --data.",
         ),
     ] = None,
     port: Annotated[
@@ -136,21 +138,19 @@ def command(
     ] = TCP_PORT,
     listen: Annotated[
         str | None,
-        Option(metavar="ADDR:PORT", help="Where acknowledgements can come to; without --data."),
+        Option(metavar="ADDR:PORT", help="Address to receive acknowledgements at; without --data."),
     ] = None,
     tls_ca: TlsAuthorities = None,
     tls_verify: TlsVerify = True,
     pgm: Pgm = None,
     pgm_interface: PgmInterface = None,
-    timeout: Annotated[
-        float, Option(min=0, metavar="SECONDS", help="How long to wait until it is transferred.")
-    ] = 30.0,
+    timeout: Annotated[float, Option(min=0, metavar="SECONDS", help="Time to wait for the transfer.")] = 30.0,
     confirm: Annotated[
         float | None,
         Option(
             min=0,
             metavar="SECONDS",
-            help="How long to wait from then on for the acknowledgement of its queue: 5 by default.",
+            help="Time to wait after the transfer for the acknowledgement of its queue: 5 by default.",
         ),
     ] = None,
     no_confirm: Annotated[
@@ -158,16 +158,16 @@ def command(
     ] = False,
     as_json: Annotated[bool, Option("--json", help="One JSON object a message.")] = False,
 ) -> None:
-    """Send a message, with --data by a queue manager here, else straight to the computer of the queue.
+    """Send a message: with --data through a queue manager here, else straight to the computer of the queue.
 
-    Prints the identifier of each message and what has become of it: confirmed, its queue has acknowledged
-    it; refused, with the reason; transferred, its computer has it, and the queue has not acknowledged it;
-    unknown, nobody has acknowledged it; with --data stored, as soon as the folder has it. Ends with 69 if a
-    message was refused or nobody is there, with 75 if it is not known whether the queue has it.
+    Prints the identifier of each message and its outcome: confirmed, if its queue has acknowledged it;
+    refused, with the reason; transferred, if its computer has it and its queue has not acknowledged it;
+    unknown, if nothing has acknowledged it; with --data stored, as soon as the folder has it. Ends with 69 if
+    a message was refused or no computer answers, with 75 if it is not known whether the queue has it.
 
-    Without --data it asks for an acknowledgement of the arrival and waits for that, once for all messages;
-    not with --no-confirm and --admin-queue. With --ack it asks for those alone, and waits for the positive
-    ones.
+    Without --data it asks for an acknowledgement of the arrival and waits for it, once for all messages; not
+    so with --no-confirm and --admin-queue. With --ack it asks only for those acknowledgements, and waits for
+    the positive ones.
     """
     if body is not None and file is not None:
         raise BadParameter("--body and --file do not go together")

@@ -1,4 +1,4 @@
-"""What becomes of messages that ``msmqwire send`` sends straight to another computer."""
+"""Outcomes of messages that ``msmqwire send`` sends straight to another computer."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _NOT_ASKED: Final = (
 
 
 class _Left(Exception):
-    """Leaves a connection without waiting for what is not transferred."""
+    """Leaves a connection without waiting for untransferred messages."""
 
 
 class Confirmation(NamedTuple):
-    """What a message asks its queue for, and what is waited for.
+    """The acknowledgements that a message asks its queue for, and those to wait for.
 
     Attributes:
         asked: whether it asks for an acknowledgement of its own accord.
@@ -83,11 +83,11 @@ class Confirmation(NamedTuple):
 
 
 class DirectSending:
-    """Sends messages and waits until it is known what becomes of them.
+    """Sends messages and waits until their outcomes are known.
 
     Args:
         name: the queue.
-        confirmation: what is waited for.
+        confirmation: the acknowledgements to wait for.
         timeout: seconds that the transfer may take.
     """
 
@@ -100,7 +100,7 @@ class DirectSending:
     def send(
         self, connection: Connection, body: bytes, properties: dict[str, Any], count: int, *, as_json: bool
     ) -> int:
-        """Send a message so often, print what becomes of each, and return the exit status.
+        """Send a message a number of times, print the outcome of each, and return the exit status.
 
         Raises Unreachable if none was sent, and what `connect` and `Queue.send` raise.
         """
@@ -144,7 +144,7 @@ class DirectSending:
         return outcome
 
     def _state(self) -> str:
-        """Return what is waited for."""
+        """Return the event that is waited for."""
         message = self._waits_for
         outcome = Outcome("unknown", "sending") if message is None else message.outcome(0)
         if outcome.name in ("transferred", "confirmed"):

@@ -29,14 +29,14 @@ Signature = Annotated[
     ),
 ]
 Hash = Annotated[str | None, Option("--hash", metavar="|".join(HASHES), help="Its hash; sha512 by default.")]
-Cert = Annotated[Path | None, Option(metavar="FILE", help="PEM or DER: the certificate of who signs.")]
+Cert = Annotated[Path | None, Option(metavar="FILE", help="PEM or DER: the certificate of the signer.")]
 Key = Annotated[Path | None, Option(metavar="FILE", help="PEM or DER: the RSA key of that certificate.")]
 Sid = Annotated[
     str | None,
     Option(
         metavar="SID",
-        help="For whom the certificate is registered; by default who runs this command. Without --cert, "
-        "whose certificate of --data signs.",
+        help="The user that the certificate is registered for; by default the user who runs this command. "
+        "Without --cert, the user whose certificate in --data signs.",
     ),
 ]
 Encrypt = Annotated[
@@ -47,7 +47,7 @@ PeerKey = Annotated[
     Path | None,
     Option(
         metavar="FILE",
-        help="The public key of the queue's computer: what key show --public prints there, a PUBLICKEYBLOB "
+        help="The public key of the queue's computer, as key show --public prints it there: a PUBLICKEYBLOB "
         "(also in hex), or PEM or DER. --data keeps it.",
     ),
 ]

@@ -132,12 +132,16 @@ def _ready(server: Server) -> str:
 
 def command(
     data: Annotated[Path, Option(help="Folder of the queue manager; made if it is missing.")],
-    listen: Annotated[str, Option(metavar="ADDR:PORT", help="Where to take sessions.")] = (
+    listen: Annotated[str, Option(metavar="ADDR:PORT", help="Address to accept sessions at.")] = (
         f"{LOOPBACK}:{TCP_PORT}"
     ),
     ping: Annotated[
         str | None,
-        Option(metavar="ADDR:PORT", help=f"Where to answer pings; UDP {PING_PORT} beside --listen; or off."),
+        Option(
+            metavar="ADDR:PORT",
+            help=f"Address to answer pings at, or off; by default UDP port {PING_PORT} of the address of "
+            f"--listen.",
+        ),
     ] = None,
     name: Annotated[
         str | None,
@@ -145,13 +149,14 @@ def command(
     ] = None,
     queue: Annotated[
         list[str] | None,
-        Option(metavar="QUEUE[;transactional]", help="A queue to be there; more than once for several."),
+        Option(metavar="QUEUE[;transactional]", help="A queue to create if it is missing; may be repeated."),
     ] = None,
     host: Annotated[
         list[str] | None,
         Option(
             metavar="NAME=ADDR[:PORT]",
-            help="Where another computer is, if not where its name says; also GUID=ADDR for names PRIVATE=.",
+            help="Address of another computer whose name does not lead to it; also GUID=ADDR for names "
+            "PRIVATE=.",
         ),
     ] = None,
     remote_port: Annotated[
@@ -160,12 +165,14 @@ def command(
     remote_ping_port: Annotated[
         int, Option(min=1, max=0xFFFF, metavar="PORT", help="UDP port of other queue managers.")
     ] = PING_PORT,
-    metrics: Annotated[str | None, Option(metavar="ADDR:PORT", help="Where to answer Prometheus.")] = None,
+    metrics: Annotated[
+        str | None, Option(metavar="ADDR:PORT", help="Address to answer Prometheus at.")
+    ] = None,
     console: Annotated[
         str | None,
         Option(
             metavar="ADDR:PORT",
-            help=f"Where browsers find the console; port {CONSOLE_PORT} unless another is given.",
+            help=f"Address of the console for browsers; port {CONSOLE_PORT} unless another is given.",
         ),
     ] = None,
     console_write: Annotated[
@@ -176,13 +183,13 @@ def command(
         list[str] | None,
         Option(
             metavar="NAME",
-            help="A host name by which browsers reach it, besides localhost and addresses; more than once "
-            "for several.",
+            help="A host name by which browsers reach the console, besides localhost and addresses; may be "
+            "repeated.",
         ),
     ] = None,
     http: Annotated[
         str | None,
-        Option(metavar="ADDR:PORT", help=f"Where to take messages by HTTP; usually port {HTTP_PORT}."),
+        Option(metavar="ADDR:PORT", help=f"Address to accept messages by HTTP at; usually port {HTTP_PORT}."),
     ] = None,
     https: Annotated[
         str | None,
@@ -204,13 +211,16 @@ def command(
         Path | None, Option(metavar="FILE", help="JSON: redirections of messages by HTTP.")
     ] = None,
     http_sign_cert: Annotated[
-        Path | None, Option(metavar="FILE", help="PEM: the certificate of who signs messages by HTTP.")
+        Path | None, Option(metavar="FILE", help="PEM: the certificate that signs messages by HTTP.")
     ] = None,
     http_sign_key: Annotated[
         Path | None, Option(metavar="FILE", help="PEM: the key of that certificate, RSA or DSA.")
     ] = None,
     http_trust: Annotated[
-        Path | None, Option(metavar="FILE", help="PEM: whose signatures of such messages are believed.")
+        Path | None,
+        Option(
+            metavar="FILE", help="PEM: the certificates whose signatures of messages by HTTP are trusted."
+        ),
     ] = None,
     rpc: Rpc = None,
     endpoint_mapper: Mapper = None,
@@ -221,12 +231,15 @@ def command(
     min_free: Annotated[
         int, Option(min=0, max=1 << 30, help="MiB of disk space below which no new messages are taken.")
     ] = MIN_FREE >> 20,
-    max_connections: Annotated[int, Option(min=1, help="TCP connections of others.")] = LIMITS.connections,
+    max_connections: Annotated[
+        int, Option(min=1, help="TCP connections from other computers.")
+    ] = LIMITS.connections,
     insecure_nacks: Annotated[
         bool | None,
         Option(
             "--insecure-nacks/--no-insecure-nacks",
-            help="Tell senders of refusals that reveal something; the folder keeps it.",
+            help="Send negative acknowledgements also for refusals that reveal something of this computer; "
+            "the folder keeps it.",
         ),
     ] = None,
     resend_times: Annotated[
@@ -240,20 +253,23 @@ def command(
     relay: Annotated[
         Relay,
         Option(
-            help="Which messages of others for other computers to forward: none; known: to those in the "
-            "directory, in --host, or to which an application of this computer sends; or all."
+            help="Messages to forward from one computer to another: none; known, those for computers in the "
+            "directory, in --host, or that an application of this computer sends to; or all."
         ),
     ] = Relay.KNOWN,
     memory: Annotated[
         int | None,
-        Option(min=1, help="MiB for express messages, and for what others make the server remember."),
+        Option(
+            min=1,
+            help="MiB for express messages and for the state that other computers make the server keep.",
+        ),
     ] = None,
     set_values: Annotated[
         list[str] | None,
         Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A timer or limit by its name, more than once for several; other options yield to it.",
+            help="A timer or limit by its name; overrides other options, and may be repeated.",
         ),
     ] = None,
     reading: Reading = None,
@@ -267,7 +283,7 @@ def command(
     ] = int(TXW_MAX_RTE),
     log: LogLevel = "info",
 ) -> None:
-    """Run a queue manager: it takes messages from other computers and sends them there."""
+    """Run a queue manager: it keeps queues in a folder, and exchanges messages with other computers."""
     check_level(log)
     if https and not (tls_cert and tls_key):
         raise BadParameter("--https needs --tls-cert and --tls-key")

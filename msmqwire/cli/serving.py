@@ -1,4 +1,4 @@
-"""Shared by the commands that serve: addresses to listen at, waiting for a folder, and being told to stop."""
+"""Shared by the commands that serve: addresses to listen at, waiting for a folder, and signals to stop."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _PROBLEMS: Final = 8
 
 
 def hexdump(packet: Record, data: bytes, body: Body | None = None) -> Iterator[str]:
-    """Yield every field beside its bytes, and what is inside of the body; what is long is truncated."""
+    """Yield every field beside its bytes, and the decoded body; long values are truncated."""
     for field in layout(packet):
         assignment = f"{field.path} = {field_text(field)}"
         content = data[field.offset : field.offset + field.size]

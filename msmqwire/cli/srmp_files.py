@@ -37,7 +37,7 @@ class SrmpFiles(NamedTuple):
 
 
 def srmp_configuration(files: SrmpFiles) -> SrmpConfiguration:
-    """Return what the files contain. Raises NoInput, and InvalidValue for contents."""
+    """Return the contents of the files. Raises NoInput, and InvalidValue for contents."""
     readable(*files)
     redirections = Redirections() if files.redirections is None else load_redirections(files.redirections)
     return SrmpConfiguration(redirections, *_signatures(files))
@@ -46,7 +46,7 @@ def srmp_configuration(files: SrmpFiles) -> SrmpConfiguration:
 def _signatures(files: SrmpFiles) -> tuple[Signer | None, Trust | None]:
     if files.sign_cert is None and files.trust is None:
         return None, None
-    from msmqwire.qm.runtime.signature_files import (  # few need what takes long to load
+    from msmqwire.qm.runtime.signature_files import (  # takes long to load, and few need it
         load_signer,
         load_trust,
     )

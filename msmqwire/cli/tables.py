@@ -92,7 +92,7 @@ def to_arrow(path: str, storage_options: StorageOptions = NO_OPTIONS) -> Callabl
 
 @contextmanager
 def _created(path: str, storage_options: StorageOptions) -> Iterator[Any]:
-    """Yield what pyarrow writes to: a path, or the stream of a URL, whose file is removed after an error."""
+    """Yield a target for pyarrow: a path, or the stream of a URL, whose file is removed after an error."""
     if not is_url(path):
         yield path
         return
@@ -143,7 +143,7 @@ def _as_text(column: Any, text_of: Callable[[Any], str]) -> Any:
 
 
 def _text_of(kind: Any) -> Callable[[Any], str] | None:
-    """Return what makes text of the values of a type that CSV has not; None for the others."""
+    """Return the function that formats values of a type that CSV lacks; None for types that CSV has."""
     import pyarrow as pa
 
     if pa.types.is_map(kind):

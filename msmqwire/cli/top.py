@@ -29,11 +29,11 @@ _QUIT: Final = ("q", "Q", "\x03", "\x04")
 
 @dataclass
 class Figures:
-    """What a queue manager told at one time.
+    """The report of a queue manager at one time.
 
     Attributes:
         at: seconds of a clock that only goes forward.
-        told: as `--json` prints it.
+        told: the report, as `--json` prints it.
         rates: by counter, and by queue, how much a second was ``put`` and ``taken`` since the figures before.
     """
 
@@ -123,14 +123,14 @@ def _told(local: Local) -> dict[str, Any]:
 def command(
     data: Annotated[Path, Option(help="Folder of the queue manager.")],
     interval: Annotated[
-        float, Option(min=0.2, max=3600, metavar="SECONDS", help="Time from one look to the next.")
+        float, Option(min=0.2, max=3600, metavar="SECONDS", help="Time between updates.")
     ] = 2.0,
     once: Annotated[bool, Option("--once", help="Print the tables once.")] = False,
     as_json: Annotated[
         bool, Option("--json", help="Print one JSON object, as where output is not a terminal.")
     ] = False,
 ) -> None:
-    """Show queues, sessions and counters of a queue manager; q ends it."""
+    """Watch the queues, sessions and counters of a queue manager; q quits."""
 
     def run() -> None:
         watched = Watched(data)
@@ -149,7 +149,7 @@ def command(
 
 
 def _watch(watched: Watched, interval: float) -> None:
-    """Show figures until q or Ctrl-C. Raises what the first look raises; later a server may come and go."""
+    """Show figures until q or Ctrl-C. Raises the error of the first look; later a server may come and go."""
     console = Console()
     figures = watched.figures()
     problem = ""

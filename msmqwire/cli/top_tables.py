@@ -83,7 +83,7 @@ def screen(figures: Figures, console: Console, *, fit: bool, problem: str = "") 
 
 
 def _shares(wanted: list[int], height: int | None) -> list[int]:
-    """Return how many rows each table gets: all it wants, or what the others leave, the first one first."""
+    """Return the number of rows of each table: all it wants, or the rows that the tables before it leave."""
     if height is None:
         return wanted
     room = max(0, height - _HEAD_LINES - _OVERHEAD * len(wanted))

@@ -1,4 +1,4 @@
-"""Wrong usage of a command, reported as all errors are: where, why, and what to write instead."""
+"""Wrong usage of a command, reported as all errors are: its place, its reason and the right usage."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SETTINGS: Final = {
     "--unreachable": "unreachable_per_origin_max=100",
     "--bind-senders": "bind_senders=true",
 }
-"""What were options of ``serve``, and are settings: an example of each."""
+"""Former options of ``serve`` that are settings now: an example of each."""
 
 
 class WrongText(click.BadParameter):
-    """A value that is wrong at one place. People are shown the place, programs are told its number."""
+    """A value that is wrong at one place. People are shown the place, programs get its offset."""
 
     def __init__(self, why: str, text: str, position: int, *, param_hint: str) -> None:
         """`position` is the character at which it is wrong, from 0."""

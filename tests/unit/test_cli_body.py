@@ -124,7 +124,7 @@ def test_bytes_that_can_t_be_of_their_type(tmp_path: Path) -> None:
     shown = on_a_terminal("body", tmp_path / "body", "--body-type", "3", status=65)
     assert shown.splitlines() == [
         "error: VT_I4, byte 3: VT_I4 takes 4 bytes, the body has 3",
-        "without --body-type the content decides what it is",
+        "without --body-type the content decides its format",
     ]
     error = called("body", "-", "--body-type", "VT_I4", data=b"\1\2\3").error(65)
     assert set(error) == {"error", "path", "offset"}

@@ -1,4 +1,4 @@
-"""What the commands that read captures share: their options, and the captures opened."""
+"""The options of commands that read captures, and the captures opened."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Cert = Annotated[
     Option(
         "--cert",
         metavar="FILE",
-        help="Certificates of senders, PEM or DER: whose signatures are valid.",
+        help="Certificates of senders, PEM or DER: signatures made with them are valid.",
     ),
 ]
 
@@ -121,7 +121,8 @@ def no_input(error: NoInput | OSError | UnsupportedStore) -> Exit:
 
 
 def files_of(source: str, storage_options: StorageOptions) -> list[Any]:
-    """Return the files that a path means; of a folder the captures in it, and say what is passed over.
+    """Return the files that a path means; of a folder the captures in it, and report the files that are
+    passed over.
 
     Raises NoInput, OSError and UnsupportedStore.
     """

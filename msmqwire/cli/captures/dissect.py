@@ -73,7 +73,7 @@ def print_items(
 
 
 def print_counts(dissection: Dissection, is_wanted: filters.Filter, out: TextIO, *, as_json: bool) -> int:
-    """Print what is counted of the wanted items, and return how many there are."""
+    """Print the counts of the wanted items, and return their number."""
     from msmqwire.cli.captures.stats import Statistics, print_stats
 
     counts = Statistics()
@@ -195,7 +195,7 @@ def command(
         Option(
             "--parquet",
             metavar="PATH",
-            help="Write columns to NAME.parquet, or to packets.parquet in a folder; also a URL.",
+            help="Write columns to this Parquet file or URL, or to packets.parquet in a folder.",
         ),
     ] = None,
     arrow: Annotated[
@@ -220,14 +220,14 @@ def command(
     cert: Cert = None,
     reading: CaptureReading = None,
 ) -> None:
-    """Dissect captures: every MSMQ packet in them, named, decoded and judged; also over HTTP, PGM and RPC.
+    """Dissect captures: name, decode and judge every MSMQ packet in them, also over HTTP, PGM and RPC.
 
-    NetWare's queue services, NCP over TCP and UDP, too: requests and their replies.
+    The queue services of NetWare are dissected, too: requests and replies of NCP over TCP and UDP.
 
     With --interface packets are shown as they are captured, with --follow as a capture grows, until Ctrl-C
     or SIGTERM.
 
-    Ends with status 65 if a file is cut off or damaged; what precedes the damage is printed.
+    Ends with status 65 if a file is cut off or damaged; the packets before the damage are printed.
     """
     if sum((as_json, table, dump, as_csv, parquet is not None, arrow is not None)) > 1:
         raise BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")

@@ -1,4 +1,4 @@
-"""``msmqwire fate``: what became of the messages in captures."""
+"""``msmqwire fate``: the fate of each message in captures."""
 
 from __future__ import annotations
 
@@ -44,9 +44,11 @@ def command(
     captures: StoredCaptures,
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
     as_table: Annotated[bool, Option("--table", help="A table (the default).")] = False,
-    summed: Annotated[bool, Option("--summary", help="A line for each queue, not message.")] = False,
+    summed: Annotated[
+        bool, Option("--summary", help="One line for each queue, not for each message.")
+    ] = False,
     events: Annotated[
-        bool, Option("--events", help="Below each message what the capture shows of it.")
+        bool, Option("--events", help="Below each message, its events in the capture.")
     ] = False,
     state: Annotated[
         list[str] | None,
@@ -65,10 +67,10 @@ def command(
     ] = False,
     missing: Annotated[
         bool,
-        Option("--missing", help="Only messages of which an acknowledgement that should have come did not."),
+        Option("--missing", help="Only messages that lack an expected acknowledgement."),
     ] = False,
     acknowledgements: Annotated[
-        bool, Option("--acknowledgements", help="Messages that acknowledge others, too.")
+        bool, Option("--acknowledgements", help="Acknowledgement messages, too.")
     ] = False,
     port: Annotated[
         list[int] | None, Option("--port", min=1, max=65535, metavar="PORT", help="One more port of MSMQ.")
@@ -76,17 +78,17 @@ def command(
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
 ) -> None:
-    """Say of each message in captures what became of it, and why it is stuck.
+    """Trace each message in captures: the state it reached, and the reason if it is stuck.
 
-    Where it went, which acknowledgements came and after what time, whether it was sent again, and how far it
-    came: its state, the reason if it was refused, and what it waits for. What a capture can't show, as it
-    begins late, ends early or has one direction only, is said to be unknown.
+    Prints each message with its destination, its acknowledgements and their delays, its resends and its
+    state; for a refused message the reason, for a stuck one the event that it waits for. Facts that a capture
+    can't show, since it begins late, ends early or has one direction only, are shown as unknown.
 
     Below the messages is a line for each computer whose connections to a port of MSMQ were refused, not
     answered, or ended by ICMP, whatever the filters: its messages wait there, and are in no capture.
 
-    Acknowledgements from where the message was not sent to are told, and change nothing. Ends with status 65
-    if a file is cut off or damaged; messages up to there are told.
+    An acknowledgement from a computer that the message was not sent to is reported, and doesn't change its
+    state. Ends with status 65 if a file is cut off or damaged; messages up to there are printed.
     """
     if as_json and as_table:
         raise BadParameter("only one of --json and --table")
@@ -136,7 +138,7 @@ def _tests(
     stuck: bool,
     missing: bool,
 ) -> Iterator[Test]:
-    """Yield what messages must meet."""
+    """Yield the conditions that messages must meet."""
     if state:
         states = {name.lower() for name in state}
         yield lambda fate: fate.state.value in states

@@ -1,4 +1,4 @@
-"""The options by which commands choose packets of captures, and what they amount to."""
+"""The options by which commands choose packets of captures, and the filters that they make."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Chosen(Generic[T]):
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person reads what is printed."""
+    """Whether the output is for a person."""
     return stream.isatty()
 
 
@@ -146,7 +146,7 @@ def wanted(
     findings: list[str] | None,
     where: str | None,
 ) -> Wanted:
-    """Return what the options ask for. Raises BadParameter for what no packet can meet."""
+    """Return the filters of the options. Raises BadParameter for conditions that no packet can meet."""
     with usage():
         conditions = filters.by_time(start, end)
         item_filters = [filters.by_endpoint(text) for text in host or ()]

@@ -97,7 +97,7 @@ def by_expression(expression: Expression) -> Filter:
 def by_endpoint(text: str) -> Filter:
     """Return a filter for items to or from an address, ``address:port`` or ``:port``.
 
-    Raises InvalidArgument for what no packet can come from.
+    Raises InvalidArgument for an endpoint that no packet can come from.
     """
     address, port = _endpoint(text)
 
@@ -196,7 +196,7 @@ def by_findings(names: list[str]) -> Filter:
 
 @cache
 def _finding_names() -> dict[str, str]:
-    """Return what findings can be chosen by, each by its upper case: severities, ids and their beginnings."""
+    """Return the names that choose findings, each by its upper case: severities, ids and their beginnings."""
     ids = dict.fromkeys(check.id for check in checks())
     beginnings = (id[: end.start()] for id in ids for end in _PART_ENDS.finditer(id))
     return {name.upper(): name for name in (ANY, *SEVERITIES, *beginnings, *ids)}

@@ -44,7 +44,7 @@ def command(
     out: Annotated[str, Option("--out", metavar="DIR", help="The folder; created if missing.")],
     by: Annotated[
         str | None,
-        Option("--by", metavar="COLUMN", help="Partition by kind or destination too."),
+        Option("--by", metavar="COLUMN", help="Partition by this column, too: kind or destination."),
     ] = None,
     workers: Annotated[int, Option("--workers", min=1, help="Processes that decode and write.")] = 1,
     columns: Columns = None,
@@ -57,25 +57,31 @@ def command(
     port: Port = None,
     splits: Annotated[
         str,
-        Option("--splits", metavar="HOW", help="How captures are divided: walked, searched or exact."),
+        Option(
+            "--splits",
+            metavar="HOW",
+            help="Method to divide captures between processes: walked, searched or exact.",
+        ),
     ] = "walked",
     storage_option: StorageOption = None,
     key: Key = None,
     cert: Cert = None,
     reading: CaptureReading = None,
-    as_json: Annotated[bool, Option("--json", help="Print what was done as one JSON object.")] = False,
+    as_json: Annotated[
+        bool, Option("--json", help="Print the result of the run as one JSON object.")
+    ] = False,
 ) -> None:
-    """Decode captures into a lake: Parquet files by date, to which later runs add what is new.
+    """Decode captures into a lake: Parquet files by date, to which later runs add new packets.
 
-    Captures that the lake has are not read again, of those that have grown only the end. Give all captures
-    that belong together, in their order, each time, as by a folder or a pattern. The rows of a run are in the
-    lake once it ends, all of them or, if it is killed, none.
+    Captures that are in the lake are not read again; of those that have grown, only the end is read. Give all
+    captures that belong together, in their order, each time, as by a folder or a pattern. The rows of a run
+    are in the lake once it ends, all of them or, if it is killed, none.
 
     With --splits exact the rows are those of one reader of all captures. It takes one pass over all of them
     before the first row.
 
-    Ends with status 65 if a file is cut off or damaged; what precedes the damage is in the lake. Status 69:
-    another process is writing the lake.
+    Ends with status 65 if a file is cut off or damaged; the packets before the damage are in the lake. Status
+    69: another process is writing the lake.
     """
     with usage():
         where = filters.by_time(start, end) + ([filters.by_kind(kind)] if kind else [])
@@ -123,7 +129,7 @@ def command(
 
 
 def _is_of_lake(file: str | None, out: str) -> bool:
-    """Whether an error is about the lake, and not about what is read."""
+    """Whether an error is about the lake, and not about its captures."""
     if file is None or is_url(file):
         return file is None
     path, lake = os.path.realpath(file), os.path.realpath(local_path(out))
@@ -131,7 +137,7 @@ def _is_of_lake(file: str | None, out: str) -> bool:
 
 
 def _report(commit: LakeCommit, *, as_json: bool) -> int:
-    """Print what was done; return the exit status."""
+    """Print the result; return the exit status."""
     for error in commit.damages:
         say(f"{error.file}: {error.why}", offset=error.offset)
     if as_json:

@@ -149,15 +149,15 @@ def _print_wrapped(before: str, finding: Finding, console: Any) -> None:
 def command(
     files: Annotated[
         list[str],
-        Argument(help="Captures, or files with one packet or message of SRMP each; - is standard input."),
+        Argument(help="Captures, or files with one packet or SRMP message each; - is standard input."),
     ],
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
     hex_text: Annotated[bool, Option("--hex", help="The files are packets in hex text.")] = False,
-    protocol: Annotated[AnyKind, Option(help="What files that are no captures hold.")] = AnyKind.AUTO,
+    protocol: Annotated[AnyKind, Option(help="Content of the files that are no captures.")] = AnyKind.AUTO,
     port: Port = None,
     check: Annotated[
         bool,
-        Option("--check", help="End with status 65 on a MUST or ATTACK finding, not on others."),
+        Option("--check", help="End with status 65 on MUST and ATTACK findings, not on SHOULD and NOTE."),
     ] = False,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,
@@ -165,12 +165,12 @@ def command(
     cert: Cert = None,
     reading: CaptureReading = None,
 ) -> None:
-    """Judge packets and messages of SRMP, in captures also calls of remote read and of NCP.
+    """Judge packets and SRMP messages; in captures, also calls of remote read and of NCP.
 
-    Findings say what departs from the specifications, by requirement id.
+    Findings are departures from the specifications, each with its requirement id.
 
-    SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack. A NOTE is what
-    is strange, but nobody's fault. The page Findings of the documentation explains each id.
+    SHOULD and MUST are the strength of the requirement; ATTACK is a known shape of attack. A NOTE is unusual,
+    but no fault of a program. The page Findings of the documentation explains each id.
     """
     security = MessageSecurity(key, cert, reading)
     try:

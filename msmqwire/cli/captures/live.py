@@ -30,7 +30,7 @@ CaptureFilter = Annotated[
     Option(
         "--capture-filter",
         metavar="TEXT",
-        help="Which frames of the interface, as 'tcp port 1801 or (vlan and tcp port 1801)'. A port alone "
+        help="Frames to capture, as 'tcp port 1801 or (vlan and tcp port 1801)'. A port alone "
         "leaves out frames with a VLAN tag or in a tunnel, and all but the first fragment of a datagram.",
     ),
 ]
@@ -60,7 +60,7 @@ class LiveInput:
 
     @property
     def has_summary(self) -> bool:
-        """Whether `end` prints one: of an interface, and of what was stopped."""
+        """Whether `end` prints one: for an interface, and for a run that was stopped."""
         return self._stream is not None and (isinstance(self._stream, LiveCapture) or self._stream.is_stopped)
 
     def show_when_quiet(self, dissection: Dissection, show: Callable[[Item], None]) -> None:
@@ -81,7 +81,7 @@ class LiveInput:
         Args:
             dissection: after its last item.
             err: where to.
-            shown: what was shown, for the summary.
+            shown: the items shown, for the summary.
         """
         stream = self._stream
         if isinstance(stream, FollowedFile) and stream.lost:
@@ -110,7 +110,7 @@ def live_input(
     *,
     follow: bool = False,
 ) -> Iterator[LiveInput]:
-    """Open what has no end of its own; Ctrl-C and SIGTERM end it as its end would.
+    """Open a source that has no end of its own; Ctrl-C and SIGTERM end it as its end would.
 
     That is an interface, standard input that is a pipe, or the last capture if it is to be followed.
 

@@ -64,11 +64,19 @@ def command(
     captures: Captures,
     out: Annotated[
         str,
-        Option("-o", "--output", metavar="FILE", help="Where to: .pcap, or pcapng otherwise; - ."),
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File to write: pcap if its name ends in .pcap, else pcapng; - is standard output.",
+        ),
     ],
     connections: Annotated[
         bool,
-        Option("--connections", help="All frames between the endpoints of these packets, not theirs only."),
+        Option(
+            "--connections",
+            help="All frames between the endpoints of these packets, not only frames that carry them.",
+        ),
     ] = False,
     port: Port = None,
     start: From = None,
@@ -85,12 +93,12 @@ def command(
     cert: Cert = None,
     reading: CaptureReading = None,
 ) -> None:
-    """Write the frames that carry packets to a capture: all MSMQ packets, or those that are wanted.
+    """Write the frames that carry MSMQ packets to a capture: all of them, or those that the options choose.
 
     The options that choose packets are those of dissect. The captures are read twice, with --connections
     three times; standard input is kept in a temporary file meanwhile.
 
-    Ends with status 65 if a file is cut off or damaged; what precedes the damage is written.
+    Ends with status 65 if a file is cut off or damaged; the packets before the damage are written.
     """
     packets = wanted(start, end, host, kind, label, queue, findings, where)
     chosen = packets.test()
@@ -171,7 +179,7 @@ def _records(dissection: Dissection, storage_options: StorageOptions) -> Iterato
                 last = before + record.number
                 yield record._replace(number=last)
         except CaptureError:
-            pass  # the dissection has told of it
+            pass  # the dissection has reported it
         before = last
 
 

@@ -1,4 +1,4 @@
-"""The options that settle what specifications leave open: signatures and session keys, byte orders of NCP."""
+"""The options for questions that specifications leave open: signatures, session keys, byte orders of NCP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Reading = Annotated[
     Option(
         "--reading",
         metavar="NAME=VALUE",
-        help="How signatures and keys are read and made, where the specification leaves it open.",
+        help="Reading of the specification where it is open: of signatures and keys.",
     ),
 ]
 
@@ -28,7 +28,8 @@ CaptureReading = Annotated[
     Option(
         "--reading",
         metavar="NAME=VALUE",
-        help="How signatures and keys are read, or fields of NCP in disputed byte orders (job_number=big).",
+        help="Reading of the specification where it is open: of signatures and keys, and of NCP fields "
+        "whose byte order is disputed (job_number=big).",
     ),
 ]
 

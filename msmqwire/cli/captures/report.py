@@ -45,7 +45,7 @@ def command(
     ] = PACKETS_DEFAULT,
     details: Annotated[
         int,
-        Option("--details", min=0, help="How many packets are shown with their fields and bytes."),
+        Option("--details", min=0, help="Number of packets that are shown with their fields and bytes."),
     ] = DETAILS_DEFAULT,
     port: Port = None,
     no_lint: Annotated[bool, Option("--no-lint", help="Do not judge the packets: faster.")] = False,
@@ -57,11 +57,11 @@ def command(
 ) -> None:
     """Write a report of captures: one page for the browser that works without a network.
 
-    It has what is in the captures, messages and bytes over time, a ladder diagram for each session, findings
-    with the bytes that they are about, and all packets with filters.
+    The page has a summary of the captures, messages and bytes over time, a ladder diagram for each session,
+    findings with the bytes that they are about, and a table of all packets with filters.
 
-    Ends with status 65 if a file is cut off or damaged; the report has what precedes the damage. Of what is
-    no capture there is none.
+    Ends with status 65 if a file is cut off or damaged; the report covers the packets before the damage. A
+    file that is no capture gets no report.
     """
     sources = [standard_input() if name == "-" else name for name in captures]
     try:

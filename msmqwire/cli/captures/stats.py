@@ -1,4 +1,4 @@
-"""``msmqwire dissect --stats``: what is in captures, counted, as tables for people or one JSON object."""
+"""``msmqwire dissect --stats``: counts of captures, as tables for people or one JSON object."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Statistics", "print_stats"]
 
 
 def print_stats(counts: dict[str, Any], out: TextIO, *, as_json: bool) -> None:
-    """Print what `Statistics.to_json` returns."""
+    """Print the counts that `Statistics.to_json` returns."""
     if as_json:
         print(dumps(counts), file=out)
         return

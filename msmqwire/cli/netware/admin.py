@@ -1,4 +1,4 @@
-"""What the commands share that administer the bindery and queues of a folder."""
+"""The common part of the commands that administer the bindery and queues of a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WRONG: Final = (
     CompletionCode.WILD_CARD_NOT_ALLOWED,
     CompletionCode.INVALID_PATH,
 )
-"""What is wrong usage of a command, since it names what can't be."""
+"""Wrong usage of a command: it names an object or a value that can't exist."""
 
 
 def in_folder(data: Path, work: Callable[[Local], None], *, create: bool = False) -> None:

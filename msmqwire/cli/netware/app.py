@@ -29,13 +29,13 @@ class _NetwareGroup(LazyGroup):
             "Run the queue service of a NetWare file server: its bindery, its queues and their jobs,"
             " over NCP."
         ),
-        "object": "Objects of the bindery.",
-        "queue": "Queues of the bindery.",
-        "queues": "List the queues of a file server, with the status of those that one may use.",
+        "object": "Administer the objects of the bindery.",
+        "queue": "Administer the queues of the bindery.",
+        "queues": "List the queues of a file server, with the status of those that the user may use.",
         "jobs": "List the jobs of a queue in their order.",
         "show": "Show a queue, or a job of it.",
         "submit": (
-            "Submit a job. Its number is printed once it is started; after an error nothing of it stays."
+            "Submit a job. Its number is printed once it is started; after an error nothing of the job stays."
         ),
         "hold": "Hold a job: it advances in the queue, but is not serviced; for its owner and operators.",
         "release": "Release a job that was held; for its owner and operators.",
@@ -44,8 +44,11 @@ class _NetwareGroup(LazyGroup):
         "remove": (
             "Remove a job; for its owner and operators. If a queue server has it, its service is aborted."
         ),
-        "service": "Take jobs as a queue server, the one at the head first.",
+        "service": "Service jobs as a queue server, the job at the head of the queue first.",
     }
 
 
-app = _NetwareGroup("netware", "NetWare's queue services: a server, its bindery and queues, and a client.")
+app = _NetwareGroup(
+    "netware",
+    "Run, administer and use NetWare's queue services: a server with its bindery and queues, and a client.",
+)

@@ -53,8 +53,8 @@ ByOperator = Annotated[
     bool | None,
     Option(
         "--operator/--user",
-        help="Which of the two holds is meant; by default the user's if the job is one's own, the operator's "
-        "if it is not. A job is serviced when it has neither.",
+        help="The hold that is meant; by default the user's for a job of the user, else the operator's. A "
+        "job is serviced when it has neither.",
     ),
 ]
 
@@ -70,7 +70,7 @@ def queues(
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
-    """List the queues of a file server, with the status of those that one may use."""
+    """List the queues of a file server, with the status of those that the user may use."""
     with usage("--type"):
         for one in type_ or ():
             type_number(one, QUEUE_TYPES)
@@ -161,8 +161,8 @@ def submit(
         str, Option("--body-file", metavar="FILE", help="The data of the job; - for standard input.")
     ],
     description: Annotated[str, Option(help="A text for people, at most 49 characters.")] = "",
-    job_type: Annotated[int, Option(help="What queue servers ask for, 0 to 65534.")] = 0,
-    hold: Annotated[bool, Option("--hold", help="Not serviced until it is released.")] = False,
+    job_type: Annotated[int, Option(help="Type by which queue servers ask for jobs, 0 to 65534.")] = 0,
+    hold: Annotated[bool, Option("--hold", help="Do not service the job until it is released.")] = False,
     target_server: Annotated[
         str | None,
         Option(metavar="NAME[:TYPE]", help="The only queue server that may service it; print-server."),
@@ -171,22 +171,28 @@ def submit(
         str | None,
         Option(
             metavar="TIME",
-            help="Not serviced before, 2026-11-23T08:30:00 by the clock of the file server; with a zone it "
+            help="Earliest time of its service, 2026-11-23T08:30:00 by the clock of the file server; with a "
+            "zone it "
             "is converted to UTC, which msmqwire netware serve has. By default at the first opportunity.",
         ),
     ] = None,
     auto_start: Annotated[
-        bool, Option("--auto-start", help="Started, not removed, if the connection breaks before.")
+        bool,
+        Option(
+            "--auto-start",
+            help="Start the job, instead of removing it, if the connection breaks before.",
+        ),
     ] = False,
     restart: Annotated[
-        bool, Option("--restart", help="Stays in the queue, and is not removed, if its service fails.")
+        bool,
+        Option("--restart", help="Keep the job in the queue, instead of removing it, if its service fails."),
     ] = False,
     queue_record: Annotated[str, Option(metavar="HEX", help="Bytes for the queue server, at most 152.")] = "",
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
-    """Submit a job. Its number is printed once it is started; after an error nothing of it stays."""
+    """Submit a job. Its number is printed once it is started; after an error nothing of the job stays."""
 
     async def work(server: FileServer, body: BinaryIO) -> dict[str, Any]:
         opened = await queue_of(server, queue)

@@ -13,7 +13,7 @@ from msmqwire.ncp.type_names import OBJECT_TYPES, type_number
 from msmqwire.netware.runtime.bindery_requests import RIGHTS
 from msmqwire.service.control.client import Local
 
-app = Group("object", "Objects of the bindery.")
+app = Group("object", "Administer the objects of the bindery.")
 
 Name = Annotated[
     str, Argument(metavar="NAME[:TYPE]", help="TYPE where objects of several types have the name.")
@@ -41,7 +41,8 @@ def create(
         list[str] | None,
         Option(
             metavar="NAME[:TYPE]",
-            help="Whose rights it has as well: SUPERVISOR for those of a supervisor; more than once.",
+            help="An object whose rights it has as well: SUPERVISOR for those of a supervisor; may be "
+            "repeated.",
         ),
     ] = None,
     trustee: Annotated[

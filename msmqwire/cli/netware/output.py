@@ -1,4 +1,4 @@
-"""What the commands of NetWare queues print: lines of JSON, or tables for people."""
+"""The output of the commands of NetWare queues: lines of JSON, or tables for people."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from msmqwire.names.printable import counted, safe
 from msmqwire.ncp.type_names import QUEUE_TYPES
 from msmqwire.netware.runtime.queue_requests import SETS
 
-app = Group("queue", "Queues of the bindery.")
+app = Group("queue", "Administer the queues of the bindery.")
 
 Name = Annotated[
     str,

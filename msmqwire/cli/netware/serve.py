@@ -77,7 +77,7 @@ async def _started(options: NetwareOptions) -> NetwareServer:
 
 def command(
     data: Annotated[Path, Option(help="Folder of the bindery and the queues; made if it is missing.")],
-    listen: Annotated[str, Option(metavar="ADDR:PORT", help="Where to take NCP over TCP.")] = (
+    listen: Annotated[str, Option(metavar="ADDR:PORT", help="Address to accept NCP over TCP at.")] = (
         f"{LOOPBACK}:{NCP_PORT}"
     ),
     max_objects: Annotated[int, Option(min=1, help="Objects in the bindery.")] = _SETTINGS.objects_max,
@@ -126,7 +126,7 @@ def command(
         list[str] | None,
         Option(
             metavar="NAME=VALUE",
-            help="How a field is read on whose byte order sources disagree; more than once for several: "
+            help="Byte order of a field on which sources disagree; may be repeated: "
             + "; ".join(f"{name}={' or '.join(values)}" for name, values in Readings.fields().items())
             + ". The first value is the default.",
         ),
@@ -135,7 +135,8 @@ def command(
 ) -> None:
     """Run the queue service of a NetWare file server: its bindery, its queues and their jobs, over NCP.
 
-    A name proves nothing: whoever reaches the port is whom he says. Listen on trusted networks only.
+    There is no authentication: every client that reaches the port is taken for the user that it names. Listen
+    on trusted networks only.
     """
     check_level(log)
     for option, seconds in (("--partial", partial), ("--idle", idle)):

@@ -47,8 +47,8 @@ def command(
         Option(
             "--command",
             metavar="CMD",
-            help="What the shell runs for a job, with the job's data on standard input, its fields as "
-            "QMS_JOB_NUMBER, QMS_JOB_DESCRIPTION and so on, and QMS_QUEUE. What it prints goes to standard "
+            help="Shell command to run for a job, with the job's data on standard input, its fields as "
+            "QMS_JOB_NUMBER, QMS_JOB_DESCRIPTION and so on, and QMS_QUEUE. Its output goes to standard "
             "error.",
         ),
     ],
@@ -56,22 +56,22 @@ def command(
         int, Option(min=0, max=ANY_JOB_TYPE, help="Only jobs of this type; 65535 for any.")
     ] = ANY_JOB_TYPE,
     wait: Annotated[
-        float, Option(min=0, max=_WAIT_MAX, metavar="SECONDS", help="How long to wait for each job.")
+        float, Option(min=0, max=_WAIT_MAX, metavar="SECONDS", help="Time to wait for each job.")
     ] = 0,
-    count: Annotated[int, Option(min=1, help="How many jobs at most.")] = 1,
+    count: Annotated[int, Option(min=1, help="The most jobs to take.")] = 1,
     server_status: Annotated[
         str | None,
-        Option(metavar="TEXT", help="What users and operators read of this server, at most 64 bytes."),
+        Option(metavar="TEXT", help="Status of this server for users and operators, at most 64 bytes."),
     ] = None,
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
 ) -> None:
-    """Take jobs as a queue server, the one at the head first.
+    """Service jobs as a queue server, the job at the head of the queue first.
 
-    A job is finished, and gone, when CMD ends with 0; otherwise it is aborted, and stays only if it was
+    A job is finished, and removed, when CMD ends with 0; otherwise it is aborted, and stays only if it was
     submitted with --restart. After a CMD that fails no more jobs are taken, and the exit status is 1. Nothing
-    is printed when no job comes in time.
+    is printed if no job comes in time.
     """
     table = wants_table(as_json, as_table)
 

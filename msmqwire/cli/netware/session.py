@@ -1,4 +1,4 @@
-"""What the commands of a client of NetWare queues share: options, the connection, output."""
+"""The common part of the commands of a client of NetWare queues: options, the connection, output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ As = Annotated[
     Option(
         "--as",
         metavar="NAME[:TYPE]",
-        help=f"Who to log in as, without a password. TYPE is {', '.join(OBJECT_TYPES)} or a number; user.",
+        help=f"Name to log in as, without a password. TYPE is {', '.join(OBJECT_TYPES)} or a number; user.",
     ),
 ]
 QueueName = Annotated[
@@ -39,7 +39,7 @@ Reading = Annotated[
     Option(
         "--reading",
         metavar="NAME=VALUE",
-        help="How the server has a field on whose byte order sources disagree; may be repeated.",
+        help="Byte order that the server has for a field on which sources disagree; may be repeated.",
     ),
 ]
 _DEFAULT_TYPE: Final = "user"
