@@ -26,7 +26,7 @@ from msmqwire.qm.runtime.message_signers import (
 )
 from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN
 from msmqwire.qm.runtime.user_certificates import open_users, register_certificate, registered_certificates
-from msmqwire.service.given_files import read_file
+from msmqwire.service.credential_files import read_file
 
 app = Group("cert", "Administer the certificates of users.")
 

@@ -19,7 +19,7 @@ from msmqwire.qm.runtime.folder_security import private_key_of
 from msmqwire.qm.runtime.key_ring import PROVIDERS, SHORT_NAMES, KeyRing, KeyUse, OwnKey
 from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN, new_key, own_keys
 from msmqwire.qm.runtime.peer_keys import public_keys, read_peer_keys
-from msmqwire.service.given_files import read_file
+from msmqwire.service.credential_files import read_file
 
 app = Group("key", "Administer the keys of a queue manager.")
 

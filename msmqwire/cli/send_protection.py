@@ -15,7 +15,7 @@ from msmqwire.errors import InvalidValue
 from msmqwire.qm.client.protecting import check_names
 from msmqwire.qm.runtime.message_protection import CIPHERS, HASHES, VERSIONS
 from msmqwire.qm.runtime.message_signers import load_signer, own_signer
-from msmqwire.service.given_files import read_file
+from msmqwire.service.credential_files import read_file
 
 Sign = Annotated[
     bool,

@@ -1,4 +1,4 @@
-"""What a driver commits together, and what waits for that."""
+"""The changes that a driver commits together, and the waiters for that commit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from msmqwire.service.guest import Pending
 
 
 class Batch:
-    """What is committed together.
+    """Changes that are committed together.
 
     Attributes:
         changes: of the guest; None for none.
         effects: to be carried out once the changes are durable.
-        waiting: those who wait for that.
+        waiting: the futures of those who wait for the commit.
         actions: to be called after the effects.
     """
 
@@ -40,7 +40,7 @@ class Batch:
             self.effects = effects
 
     def wake(self, failure: MsmqError | None = None) -> None:
-        """Wake those who wait, with a failure or none."""
+        """Wake the waiting tasks, with a failure or none."""
         waiting, self.waiting = self.waiting, []
         for future in waiting:
             if future.done():

@@ -1,4 +1,4 @@
-"""What carries out the effects of a guest: each protocol registers its own with the driver."""
+"""Carriers of the effects of a guest: each protocol registers its own with the driver."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 Performers = Mapping[type, Callable[[Any], None]]
-"""What carries out an effect, by its kind."""
+"""The functions that carry out effects, by the kind of effect."""
 
 
 class Carrier(Protocol):
@@ -19,13 +19,13 @@ class Carrier(Protocol):
 
     @property
     def performers(self) -> Performers:
-        """What carries out each kind of effect. No two carriers of a driver share one."""
+        """The carrier of each kind of effect. No two carriers of a driver share one."""
 
     def stop_listening(self) -> None:
         """Accept nothing new."""
 
     async def finish(self) -> None:
-        """Wait for a limited time until what is under way has ended."""
+        """Wait for a limited time until the work under way has ended."""
 
     def abort(self) -> None:
         """End all connections at once."""

@@ -1,4 +1,4 @@
-"""A connection over TCP: what those of all protocols share, who the peer is and how it ends."""
+"""A connection over TCP, as all protocols share it: its peer and its end."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class PeerConnection(asyncio.Protocol):
         self.close()
 
     def _after(self, seconds: float, act: Callable[[], None]) -> None:
-        """Act after so many seconds, instead of what was to come before."""
+        """Act after a number of seconds, in place of the action scheduled before."""
         self._cancel_timer()
         self._timer = asyncio.get_running_loop().call_later(seconds, act)
 
@@ -88,8 +88,8 @@ class PeerConnection(asyncio.Protocol):
     def _send_end(self, transport: asyncio.Transport) -> None:
         """Send nothing more, and let the peer end the connection.
 
-        What it still sends is to be read and dropped: closing the socket at once would reset the connection,
-        and the peer would lose what it has not read.
+        Bytes that it still sends are to be read and dropped: closing the socket at once would reset the
+        connection, and the peer would lose the bytes that it has not read.
         """
         try:
             transport.write_eof()
@@ -97,7 +97,7 @@ class PeerConnection(asyncio.Protocol):
             self.abort()
 
     def _drop(self, data: bytes, most: int) -> None:
-        """Drop bytes received after the end; beyond so many the connection is ended at once."""
+        """Drop bytes received after the end; above a limit the connection is ended at once."""
         self._unwanted += len(data)
         if self._unwanted > most:
             self.abort()

@@ -52,7 +52,7 @@ class DescriptorBudget:
         self.one_way = max(1, self.total * _SHARE[0] // _SHARE[1])
 
     def allows(self, one_way: int, other_way: int) -> bool:
-        """Return whether one more connection may be opened in a direction that has so many."""
+        """Return whether a direction with this number of connections may open one more."""
         return one_way < self.one_way and one_way + other_way < self.total
 
 

@@ -1,7 +1,8 @@
-"""The room on the disk of a store: what comes from publishers stops before what goes to consumers can't.
+"""The room on the disk of a store: publishers are stopped before consumers have to be.
 
 Receiving a message is a commit as well and needs some room, which it gives back many times over. So nothing
-new is accepted below a low-water mark of free space. A small reserve helps where others have filled the disk.
+new is accepted below a low-water mark of free space. A small reserve helps where another program has filled
+the disk.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 MIN_FREE: Final = 64 << 20
 """Default of the low-water mark in bytes."""
 POLL_S: Final = 1.0
-"""Seconds between two looks at a disk that others write to as well."""
+"""Seconds between two checks of a disk that other programs write to as well."""
 _PLENTY: Final = 1 << 30
 """Bytes above the mark: more than is written between two looks that are `POLL_S` apart."""
 _LOG_SHARE: Final = 4
@@ -34,8 +35,8 @@ class Room(Protocol):
     """The room on a disk, as a driver sees it.
 
     Attributes:
-        low: whether there is so little that nothing new may be accepted.
-        plenty: whether there is so much that a look every `POLL_S` suffices.
+        low: whether it is too small to accept anything new.
+        plenty: whether it is large enough for one check every `POLL_S`.
         least: the bytes below which it is low; 0 for no such mark.
     """
 
@@ -52,19 +53,19 @@ class Room(Protocol):
         """Return the bytes that anything new may have."""
 
     def look(self, *, tidy: bool = False) -> None:
-        """Look how much there is; with `tidy`, room that can be given back is given back first."""
+        """Measure the room; with `tidy`, room that can be given back is given back first."""
 
     def release(self) -> bool:
         """Give up a reserve for a commit that was refused; return whether there was one."""
 
 
 class DiskRoom:
-    """The room that the store of a server has.
+    """The disk space left to the store of a server.
 
     Attributes:
         least: the low-water mark in bytes; 0 for none.
-        low: whether there is less, so that nothing new may be accepted.
-        plenty: whether there is so much more that a look every `POLL_S` suffices.
+        low: whether the room is below that mark, so that nothing new may be accepted.
+        plenty: whether the room is large enough for one check every `POLL_S`.
     """
 
     def __init__(self, store: SqliteStore, least: int = MIN_FREE) -> None:

@@ -1,7 +1,7 @@
 """The driver of a service: the calls of a turn of the event loop, one commit, and then their effects.
 
-What ships is what is simulated: the driver takes its loop, clock, store and carriers, and a simulator gives
-it others.
+The code that ships is the code that is simulated: the driver is given its loop, clock, store and carriers,
+and a simulator gives it its own.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ RETRY_S: Final = 0.25
 """Seconds after which a commit that the disk refused is retried."""
 REFUSED_S: Final = 3.0
 """Seconds that a stop waits for a disk that refuses commits already."""
-PUT_OFF_S: Final = 0.005
-"""Seconds that `Driver.put_off` leaves changes uncommitted at most."""
+COMMIT_DELAY_S: Final = 0.005
+"""Seconds that `Driver.defer_commit` leaves changes uncommitted at most."""
 _LONGEST_S: Final = 3600.0
 REFUSALS: Final = (InvalidName, InvalidValue, QueueError, NcpRefused)
-"""What a call may raise without having changed anything."""
+"""Exceptions that a call may raise without having changed anything."""
 
 
 class Reporter(Protocol):
@@ -57,40 +57,41 @@ class Reporter(Protocol):
     def deadline(self) -> int | None: ...
 
     def report(self, now_ms: int) -> None:
-        """Report what is due."""
+        """Make the reports that are due."""
 
     def close(self) -> None:
-        """Report the rest."""
+        """Make the last reports."""
 
 
 class Driver(Generic[GuestT]):
     r"""Runs one guest in an event loop.
 
     A turn: the calls of one turn of the loop, by which the guest changes; one commit of all that they have
-    changed, so that many messages share one sync of the disk; only then those who wait for `durable` are
+    changed, so that many messages share one sync of the disk; only then are the tasks that wait for `durable`
     woken and the effects carried out.
 
-    Four ways to call the guest, by who waits for what:
+    Four ways to call the guest, by what their callers wait for:
 
-    ========= =================================== ========================= ==================================
-    \          somebody waits for                  committed                 an unforeseen exception
-    ========= =================================== ========================= ==================================
-    `call`     its result, and then for `durable`  at the end of the turn    ends the driver, and is raised
-    `notify`   nothing: an event from outside      the same                  ends the driver
-    `put_off`  its result; not for its changes     with the next ones, or    ends the driver, and is raised
-                                                   `PUT_OFF_S` later
-    `read`     its result; it changes nothing      what else has changed     is raised: nothing has changed
-    ========= =================================== ========================= ==================================
+    ============== ============================== ======================== =================================
+    \               the caller waits for           committed                an unforeseen exception
+    ============== ============================== ======================== =================================
+    `call`         its result, then for `durable` at the end of the turn   ends the driver, and is raised
+    `notify`       nothing: an event from outside the same                 ends the driver
+    `defer_commit` its result; not for its        with the next ones, or   ends the driver, and is raised
+                   changes                        `COMMIT_DELAY_S` later
+    `read`         its result; it changes nothing what else has changed    is raised: nothing has changed
+    ============== ============================== ======================== =================================
 
     Where it commits is a value, `writer`. Without one a turn commits by itself and the loop stands still
     meanwhile. For rows alone 2.5 times as many changes become durable in a second one by one, and 3.5 times
-    with 64 under way, as by a thread (benchmarks/commit_place.py), and what arrives meanwhile shares the next
-    commit. With one the commit is made in a thread and the guest goes on: for work on files, of which one may
-    be copied whole.
+    with 64 under way, as by a thread (benchmarks/commit_place.py), and calls that arrive meanwhile share the
+    next commit. With one the commit is made in a thread and the guest goes on: for work on files, of which
+    one may be copied whole.
 
     An exception that nobody has foreseen, in a call, a timer, a commit or an effect, may have left the guest
-    changed half way: nothing that is not durable by then is stored or acknowledged. What the disk refuses,
-    and what a fault has spoilt, is handled in one of two ways, by what peers can bear:
+    changed half way: nothing that is not durable by then is stored or acknowledged. Commits that the disk
+    refuses, and state that a fault has spoilt, are handled in one of two ways, depending on what peers can
+    bear:
 
     - Those of a queue manager repeat what is not acknowledged, and nobody is kept waiting by that. So changes
       that the disk refuses are kept and retried, and nothing new is accepted meanwhile. A fault ends the
@@ -99,12 +100,12 @@ class Driver(Generic[GuestT]):
       driver `rebuilds`, all who wait are refused, and the guest is made anew from its store, as by a restart.
 
     Attributes:
-        guest: what it runs.
-        has_guest: whether it does; if not, who needs it has another one made.
+        guest: the rules that it runs.
+        has_guest: whether there is a guest; if not, whoever needs one has another one made.
         loop: the event loop.
         refused: whether the disk refuses commits; nothing new is accepted meanwhile.
-        room: the room on the disk; None if nobody looks.
-        poll_s: seconds between two looks at it.
+        room: the room on the disk; None if it is not watched.
+        poll_s: seconds between two checks of the room.
         calls_max: calls that a turn has at most, for a program whose tasks send many messages at once: its
             peer can process the first ones meanwhile. 0 for no limit: all share one sync.
         reporter: None for no reports.
@@ -143,7 +144,7 @@ class Driver(Generic[GuestT]):
         self._pending = Batch()
         self._ready: deque[Batch] = deque()  # those before it, which it could not join
         self._on_disk: Batch | None = None  # which the writer commits
-        self._put_off: Handle | None = None
+        self._deferred: Handle | None = None
         self._calls = 0  # since the last commit
         self._calls_before = 0  # those of the last commit
         self._scheduled = self._closed = self._throttles = self._acting = False
@@ -177,7 +178,7 @@ class Driver(Generic[GuestT]):
             carrier.stop_listening()
 
     async def finish_carriers(self) -> None:
-        """Let all carriers end what is under way, while what that changes can still be made durable."""
+        """Let all carriers end their work under way, while its changes can still be made durable."""
         for carrier in self.carriers:
             await carrier.finish()
 
@@ -253,11 +254,11 @@ class Driver(Generic[GuestT]):
         finally:
             self._acting = acting
 
-    def put_off(self, action: Callable[..., T], *args: object) -> T:
+    def defer_commit(self, action: Callable[..., T], *args: object) -> T:
         """Call `action` as `call` does, for changes that nobody waits for, like the end of a message.
 
-        They are committed with the next ones, `PUT_OFF_S` later at most, or as soon as somebody waits for
-        `durable`. If something has come by `action` that is waited for, a copy in a journal say, they are
+        They are committed with the next ones, `COMMIT_DELAY_S` later at most, or as soon as somebody waits
+        for `durable`. If something has come by `action` that is waited for, a copy in a journal say, they are
         committed as usual.
         """
         scheduled, guest = self._scheduled, self.guest
@@ -271,8 +272,8 @@ class Driver(Generic[GuestT]):
                 self._scheduled = False
                 if guest.arrivals != arrivals:
                     self._schedule()
-                elif self._put_off is None:
-                    self._put_off = self.loop.call_later(PUT_OFF_S, self._schedule)
+                elif self._deferred is None:
+                    self._deferred = self.loop.call_later(COMMIT_DELAY_S, self._schedule)
 
     def read(self, action: Callable[..., T], *args: object) -> T:
         """Update the guest's clock and call `action`, which changes nothing.
@@ -287,10 +288,10 @@ class Driver(Generic[GuestT]):
             raise
 
     def notify(self, action: Callable[..., object], *args: object, alone: bool = False) -> None:
-        """Call `action` for an event that nobody waits for an answer to; any exception ends the driver.
+        """Call `action` for an event without an answer; any exception ends the driver.
 
-        With `alone` nobody but its sender is there to send: its changes are committed at once, unless there
-        are others of this turn, or were of the last one.
+        With `alone` its sender is the only one: the changes are committed at once, unless this turn has
+        further changes, or the last one had.
         """
         commits = alone and not (self._scheduled or self._closed or self._calls_before > 1)
         if commits:
@@ -342,7 +343,7 @@ class Driver(Generic[GuestT]):
         return None if self._on_disk is None else self._on_disk.changes
 
     def when_settled(self, action: Callable[[], None]) -> None:
-        """Call `action` once what has come by now is durable."""
+        """Call `action` once all changes so far are durable."""
         batch = self._on_disk
         if batch is None or self._scheduled:
             batch = self._pending
@@ -361,7 +362,7 @@ class Driver(Generic[GuestT]):
         """
         if self._failure is not None:
             raise self._failure
-        if self._put_off is not None:
+        if self._deferred is not None:
             self._schedule()
         batch = self._pending if self._scheduled else self._on_disk
         if batch is not None:
@@ -370,7 +371,7 @@ class Driver(Generic[GuestT]):
             await future
 
     async def idle(self) -> None:
-        """Wait until nothing is being committed, and nothing is to be, whatever becomes of it."""
+        """Wait until no commit is under way or due, whatever its outcome."""
         while not self._closed:
             batch = self._pending if self._scheduled else self._on_disk
             if batch is None:
@@ -381,7 +382,7 @@ class Driver(Generic[GuestT]):
             future.exception()  # it has been looked at
 
     async def durable_within(self, timeout_s: float) -> None:
-        """Wait as `durable` does. Raises StoreRefused as well, if the disk refuses for so many seconds."""
+        """Wait as `durable` does. Raises StoreRefused as well, if the disk refuses for `timeout`."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self.durable()
@@ -393,7 +394,7 @@ class Driver(Generic[GuestT]):
     # -- the end of a turn --------------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Commit, then carry out the effects; what those change is committed in the next turn."""
+        """Commit, then carry out the effects; their changes are committed in the next turn."""
         if self._closed:
             return
         try:
@@ -406,14 +407,14 @@ class Driver(Generic[GuestT]):
 
     def _end_turn(self) -> None:
         self._calls_before, self._calls = self._calls, 0
-        if self._put_off is not None:
-            self._put_off.cancel()
-            self._put_off = None
+        if self._deferred is not None:
+            self._deferred.cancel()
+            self._deferred = None
         if self._on_disk is not None:
             self._set_alarm()
             return  # `_written` goes on
         if self.has_guest:
-            # What is due now belongs to it, such as the acknowledgement of this turn's packets.
+            # Actions due now belong to it, such as the acknowledgement of this turn's packets.
             now_ms = self._update_time()
             self.part()
             if self.reporter is not None:
@@ -433,7 +434,7 @@ class Driver(Generic[GuestT]):
         self._settle(batch)
 
     def part(self) -> None:
-        """Take what has changed, into a batch of its own if it can't be committed with what came before."""
+        """Take the changes, into a batch of their own if they can't be committed with earlier ones."""
         changes, effects = self.guest.take()
         batch = self._pending
         if batch.changes is not None and not batch.changes.joins(changes):
@@ -480,7 +481,7 @@ class Driver(Generic[GuestT]):
             self.fail(fault)
 
     def _settle(self, batch: Batch) -> None:
-        """The changes of a batch are durable: wake those who wait, and carry out the effects."""
+        """The changes of a batch are durable: wake the tasks that wait, and carry out the effects."""
         if self.refused:
             self.refused = False
             log.warning("the disk takes commits again")
@@ -554,7 +555,7 @@ class Driver(Generic[GuestT]):
         return failure
 
     def _spoilt(self, exc: BaseException) -> None:
-        """A commit has failed by what nobody has foreseen: what it was to make durable is given up."""
+        """A commit has failed in an unforeseen way: the changes that it was to make durable are given up."""
         failure = self.fail(exc)
         if self.rebuilds:
             self._give_up(failure)
@@ -590,12 +591,12 @@ class Driver(Generic[GuestT]):
         self.guest.throttle(on=False)
 
     def watch(self, room: Room | None) -> None:
-        """Begin to look at the room on the disk, if that is to be done."""
+        """Begin to watch the room on the disk, if it is to be watched."""
         self.room = room
         self._watch_room()
 
     def _watch_room(self) -> None:
-        """Look at the room from time to time: others write to the disk as well."""
+        """Check the room from time to time: other programs write to the disk as well."""
         if self.room is None or self._closed:
             return
         if self._writer is not None:
@@ -610,7 +611,7 @@ class Driver(Generic[GuestT]):
             self._look = self.loop.call_later(self.poll_s, self._watch_room)
 
     def _looked(self, look: asyncio.Future[None]) -> None:
-        """The writer has looked at the room."""
+        """The writer has measured the room."""
         if self._closed or look.cancelled():
             return
         failure = look.exception()
@@ -692,7 +693,7 @@ class Driver(Generic[GuestT]):
         if self._closed:
             return
         self._closed, self._failure = True, failure
-        for timer in (self._alarm, self._look, self._put_off):
+        for timer in (self._alarm, self._look, self._deferred):
             if timer is not None:
                 timer.cancel()
         if self._on_disk is not None:

@@ -14,7 +14,7 @@ class Handle(Protocol):
     """A callback that is to be called, unless it is cancelled."""
 
     def cancel(self) -> None:
-        """Let it not be called."""
+        """Cancel the call."""
 
 
 class EventLoop(Protocol):

@@ -12,22 +12,22 @@ _PACKAGE: Final = "msmqwire."
 
 
 class Breakable(Protocol):
-    """What a fault ends."""
+    """The part of a server that a fault ends."""
 
     @property
     def broken(self) -> asyncio.Future[Any]:
         """Done when it has ended by a failure."""
 
     def fail(self, exc: BaseException) -> object:
-        """End it."""
+        """End the part."""
 
 
 class LoopFaults:
     """The exception handler of the event loop of a server.
 
     An exception that code of msmqwire has raised or passed on in a callback or a task is a fault of its own:
-    an event is lost, and somebody would wait for ever. It ends the driver. What the system refuses (OSError)
-    and what other libraries do among themselves is logged as one line.
+    an event is lost, and somebody would wait for ever. It ends the driver. Refusals of the system (OSError)
+    and exceptions within other libraries are logged as one line.
     """
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ class ServedFolder:
 
     @classmethod
     def changes(cls, op: str, request: Mapping[str, Any]) -> bool:
-        """Return whether a request may have changed something that stays when its connection is lost."""
+        """Return whether a request may have changed anything that stays when its connection is lost."""
         raise NotImplementedError
 
     def create(self) -> None:
@@ -68,9 +68,9 @@ class ServedFolder:
             raise StoreRefused(exc.strerror or str(exc), file=str(self.path)) from None
 
     def _secure(self) -> None:
-        """Let nobody else create files in the folder, or refuse one in which somebody else can, or has.
+        """Let no other user create files in the folder; refuse a folder in which another user can, or has.
 
-        Whoever can write into it can put links in place of our files, and a socket in place of ours.
+        A user who can write into it can put links in place of our files, and a socket in place of ours.
         """
         trusted = {os.geteuid(), 0}
         status = self.path.stat()
@@ -79,7 +79,7 @@ class ServedFolder:
         others = status.st_mode & _WRITABLE_BY_OTHERS
         if others and status.st_uid == os.geteuid():
             self.path.chmod(stat.S_IMODE(status.st_mode) & ~_WRITABLE_BY_OTHERS)
-            log.warning("others could write into the folder: not any more", extra={"folder": str(self.path)})
+            log.warning("took the right to write from other users", extra={"folder": str(self.path)})
         elif others & stat.S_IWOTH:
             raise StoreRefused("everybody can write into the folder", file=str(self.path))
         control = self.control_name

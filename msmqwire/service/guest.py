@@ -1,4 +1,4 @@
-"""What a driver runs: the rules of a service, without I/O, clock or chance."""
+"""The guest of a driver: the rules of a service, without I/O, clock or chance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Guest(Protocol):
     Attributes:
         deadline: when `at` has to be called next, in milliseconds of the driver's clock; None for no timer.
         arrivals: a number that grows with each change that somebody outside waits for, such as a message
-            that has come: see `Driver.put_off`.
+            that has come: see `Driver.defer_commit`.
     """
 
     @property
@@ -48,14 +48,14 @@ class Guest(Protocol):
         """Accept nothing new while the disk refuses commits or is almost full; or accept it again."""
 
     def acknowledge_received(self) -> None:
-        """Acknowledge what has come so far without waiting for more: `stop` follows."""
+        """Acknowledge all that has come so far without waiting for more: `stop` follows."""
 
     def stop(self) -> None:
         """End in good order: the last changes and effects are taken afterwards."""
 
 
 class Committer(Protocol):
-    """What makes the changes of a guest durable: a `Store`, or what is built on one."""
+    """The store of a guest's changes: a `Store`, or an object built on one."""
 
     def commit(self, changes: Any) -> None:
         """Make changes durable, all or none. Raises StoreError, after StoreRefused it may be tried again."""

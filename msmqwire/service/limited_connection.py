@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Owner(Protocol):
-    """Who has the connections."""
+    """The owner of the connections."""
 
     def admit(self, connection: LimitedConnection) -> bool:
         """Note a new connection; return False if there are too many: it is closed then."""
@@ -52,11 +52,11 @@ class LimitedConnection(PeerConnection):
         return True
 
     def last(self, seconds: float) -> None:
-        """End the connection after so many seconds from now on."""
+        """End the connection after a number of seconds from now."""
         self._after(seconds, self.abort)
 
     def send_any_number(self) -> None:
-        """Let it send any number of bytes."""
+        """Let the client send any number of bytes."""
         self._bytes_left = None
 
     def data_received(self, data: bytes) -> None:

@@ -31,10 +31,10 @@ class IncomingConnection(Hashable, Protocol):
         """Done when it is closed."""
 
     def stop(self) -> None:
-        """End it, as the server stops, once the peer has read what was sent, or has had its time."""
+        """End the connection as the server stops, once the peer has read all, or has had its time."""
 
     def abort(self) -> None:
-        """End it at once."""
+        """End the connection at once."""
 
 
 ConnectionT = TypeVar("ConnectionT", bound=IncomingConnection)
@@ -42,10 +42,10 @@ ConnectionT = TypeVar("ConnectionT", bound=IncomingConnection)
 
 @dataclass(frozen=True, slots=True)
 class ListenerLimits:
-    """What the connections of a listener may use together.
+    """Limits on what the connections of a listener may use together.
 
     Attributes:
-        connections: how many there may be.
+        connections: the number that may be open.
         per_origin: the same, from one IPv4 address or one IPv6 network of 64 bits.
         held_bytes: bytes that they may hold.
         close_s: seconds that a peer has to read what was sent before its connection is closed.
@@ -82,7 +82,7 @@ class Listener(Generic[ConnectionT]):
         open_connections: OpenConnections,
         evicted: Callable[[ConnectionT], None],
     ) -> None:
-        """Make a listener that has no socket yet.
+        """Make a listener without a socket.
 
         Args:
             protocol: its name, for logs.
@@ -208,9 +208,9 @@ class Listener(Generic[ConnectionT]):
         self.evict(now)
 
     def evict(self, now: float) -> None:
-        """End the connections with the largest waits, until the others hold no more than they may.
+        """End the connections with the largest waits, until the rest hold no more than they may.
 
-        What a peer has read meanwhile is not held any more, so that each is measured again before its end.
+        Bytes that a peer has read meanwhile are not held any more, so each is measured again before its end.
         """
         held = self.held
         while (largest := held.excess(now)) is not None:

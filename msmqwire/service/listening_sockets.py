@@ -41,7 +41,7 @@ class ListeningSockets:
     """The sockets at which connections of one kind are accepted.
 
     Args:
-        rate: connections accepted in a second at each socket, on the average; the others wait. None for any
+        rate: connections accepted in a second at each socket, on average; further ones wait. None for any
             number.
     """
 

@@ -31,7 +31,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(self.entry(record), default=str)
 
     def entry(self, record: logging.LogRecord) -> dict[str, object]:
-        """Return what the line of a record has."""
+        """Return the items of the line of a record."""
         time = datetime.fromtimestamp(record.created, UTC)
         entry: dict[str, object] = {
             "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -80,7 +80,7 @@ class OncePerSecond(logging.Filter):
 
 
 class RecentRecords(logging.Handler):
-    """Keeps the latest lines of the log, for who looks at it through the server.
+    """Keeps the latest lines of the log, for readers of the log through the server.
 
     Attributes:
         last: the number of the latest line; the first one has 1.
@@ -100,7 +100,7 @@ class RecentRecords(logging.Handler):
         self._kept.append((self.last, record.levelno, entry))
 
     def after(self, number: int, level: int, count: int) -> list[dict[str, object]]:
-        """Return the latest lines of a level or above that follow a number, in order, so many at most."""
+        """Return the latest lines of a level or above after a line number, in order, at most `count`."""
         found: list[dict[str, object]] = []
         for at, levelno, entry in reversed(self._kept):
             if at <= number or len(found) >= count:
@@ -120,7 +120,7 @@ def _short(value: object) -> object:
 def begin(level: str = "info", stream: TextIO | None = None) -> None:
     """Send the logs of msmqwire from a level on (debug, info, warning, error) to standard error.
 
-    What asyncio reports, such as errors that nobody has handled, goes there in the same form.
+    Reports of asyncio, such as unhandled errors, go there in the same form.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())

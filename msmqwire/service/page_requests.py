@@ -1,4 +1,4 @@
-"""The protocol of aiohttp for pages: what is no request gets a short refusal, and one line of the log."""
+"""The protocol of aiohttp for pages: malformed requests get a short refusal, and one line of the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEEP_ALIVE_S: Final = 75.0
 _LINE_MAX: Final = 4096
 _FIELDS_MAX: Final = 64
 _REASON_MAX: Final = 100
-"""Characters of what aiohttp tells, which has some of what was sent."""
+"""Characters of the text of aiohttp, which has some of the bytes sent."""
 
 
 class RequestHandler(web.RequestHandler):
@@ -23,7 +23,7 @@ class RequestHandler(web.RequestHandler):
 
     Args:
         server: of aiohttp, which has the pages.
-        refuse: returns the answer to what can't be answered, by its status and the reason.
+        refuse: returns the answer to a request that can't be served, by its status and the reason.
     """
 
     def __init__(self, server: web.Server, refuse: Callable[[int, str], web.Response]) -> None:
@@ -47,7 +47,7 @@ class RequestHandler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return the answer to what is no request, or to one that failed because of a fault of ours."""
+        """Return the answer to a malformed request, or to one that failed because of a fault of ours."""
         if status == web.HTTPBadRequest.status_code:
             details = {"peer": request.remote, "reason": cut(message or str(exc), _REASON_MAX)}
             log.info("not a request of HTTP", extra=details)

@@ -1,4 +1,4 @@
-"""A server of HTTP for one page: whoever reaches its port can cost little."""
+"""A server of HTTP for one page; a client that reaches its port can cost little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of what connections hold, bounded over all of them."""
+"""Memory for incomplete packets, bounded over all connections."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ GuestT = TypeVar("GuestT", bound=Guest)
 
 
 class Rebuilding(Generic[GuestT]):
-    """Makes the guest of a driver anew where all that matters is in its store.
+    """Makes the guest of a driver anew where its whole state is in the store.
 
     Attributes:
         on_restart: called when a guest has been made in place of another one.

@@ -28,7 +28,7 @@ def read_secret(file: Path, size_max: int, path: str = "") -> bytes:
     """
     with file.open("rb") as stream:
         if os.name == "posix" and (mode := stat.S_IMODE(os.fstat(stream.fileno()).st_mode)) & _OTHERS:
-            why = f"{file} has the mode {mode:04o}: others may use it; chmod 600 makes it its owner's alone"
+            why = f"{file} has the mode {mode:04o}: other users may use it; use chmod 600"
             raise InvalidValue(why, path=path)
         content = stream.read(size_max + 1)
     if len(content) > size_max:

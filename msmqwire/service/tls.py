@@ -70,7 +70,7 @@ def _check_readable(file: str | os.PathLike[str], path: str) -> None:
 
 
 def _no_password(asked: list[bool]) -> Callable[[], str]:
-    """Return what OpenSSL calls for the password of a key, which else would ask at the terminal."""
+    """Return the callback of OpenSSL for the password of a key, which would else ask at the terminal."""
 
     def password() -> str:
         asked.append(True)

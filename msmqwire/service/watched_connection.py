@@ -15,7 +15,7 @@ QUIET_S: Final = 0.25
 
 
 class Wait(Enum):
-    """What a connection waits for its peer to do."""
+    """The step of its peer that a connection waits for."""
 
     BEGIN = auto()  # what its protocol begins with
     REST = auto()  # of a request
@@ -24,7 +24,7 @@ class Wait(Enum):
 
 
 class WatchedConnection(PeerConnection, ABC):
-    """A connection whose peer is given time for what is awaited from it.
+    """A connection whose peer has a limited time for each step that is awaited from it.
 
     A subclass writes with `_write` and says in `_awaited` what the peer has to do. Once `_is_ending` is set,
     the timer is that of the end, and no request is taken any more.
@@ -42,7 +42,7 @@ class WatchedConnection(PeerConnection, ABC):
 
     @abstractmethod
     def _awaited(self) -> tuple[Wait, int] | None:
-        """Return what is awaited from the peer, with a number that changes when it has done something."""
+        """Return the step awaited from the peer, with a number that changes when it has done something."""
 
     @abstractmethod
     def _seconds_for(self, wait: Wait) -> float:

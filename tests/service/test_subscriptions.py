@@ -137,7 +137,7 @@ def test_a_message_is_pushed_when_its_commit_is_done_and_not_before() -> None:
 
 
 def test_receiving_and_ending_need_no_commit_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver_module, "PUT_OFF_S", 3600)
+    monkeypatch.setattr(driver_module, "COMMIT_DELAY_S", 3600)
 
     async def scenario(bench: Bench) -> None:
         await bench.send(*recoverable(b"1", b"2", b"3"))
@@ -174,7 +174,7 @@ def test_the_end_of_a_message_is_committed_by_itself_before_long() -> None:
 
 
 def test_the_end_of_a_message_is_committed_with_the_next_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver_module, "PUT_OFF_S", 3600)
+    monkeypatch.setattr(driver_module, "COMMIT_DELAY_S", 3600)
 
     async def scenario(bench: Bench) -> None:
         await bench.send(*recoverable(b"1"))
@@ -192,7 +192,7 @@ def test_the_end_of_a_message_is_committed_with_the_next_changes(monkeypatch: py
 def test_a_copy_in_the_journal_is_pushed_when_it_is_durable_and_not_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(driver_module, "PUT_OFF_S", 3600)
+    monkeypatch.setattr(driver_module, "COMMIT_DELAY_S", 3600)
 
     async def scenario(bench: Bench) -> None:
         bench.driver.call(queues.change, bench.driver.core, {"queue": ORDERS, "journal": True})
@@ -216,7 +216,7 @@ def test_a_copy_in_the_journal_is_pushed_when_it_is_durable_and_not_before(
 def test_a_copy_in_the_journal_that_nobody_waits_for_is_durable_before_it_is_pushed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(driver_module, "PUT_OFF_S", 3600)
+    monkeypatch.setattr(driver_module, "COMMIT_DELAY_S", 3600)
 
     async def scenario(bench: Bench) -> None:
         bench.driver.call(queues.change, bench.driver.core, {"queue": ORDERS, "journal": True})
@@ -267,7 +267,7 @@ def test_a_message_that_is_asked_for_is_durable_before_it_is_answered(request_: 
 def test_what_a_request_ends_is_durable_with_its_answer_unless_that_is_not_awaited(
     monkeypatch: pytest.MonkeyPatch, awaited: bool
 ) -> None:
-    monkeypatch.setattr(driver_module, "PUT_OFF_S", 3600)
+    monkeypatch.setattr(driver_module, "COMMIT_DELAY_S", 3600)
 
     async def scenario(bench: Bench) -> None:
         await bench.send(*recoverable(b"1", b"2", b"3"))

@@ -26,7 +26,7 @@ from msmqwire.qm.sim.world import World
 from msmqwire.qm.store import memory_store
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.virtual.clock import VirtualClock
-from msmqwire.service.virtual.life import Life
+from msmqwire.service.virtual.process_loop import ProcessLoop
 
 NAMES: Final = ("alpha", "beta", "gamma")
 PATIENCE_S: Final = 120.0
@@ -186,11 +186,11 @@ class SimStation(Node):
         )
         self.core = core = Core()  # type: ignore[assignment]
         self.engine: Recorder = core.binary
-        self._life = Life(world.environment.loop, self)
+        self._process = ProcessLoop(world.environment.loop, self)
         self._driver = EngineDriver(
             core,
             memory_store(),
-            loop=self._life,
+            loop=self._process,
             clock=VirtualClock(world.environment.loop, lambda: self.utc),
         )
         self._tcp = TcpNetwork(self._driver, resolver=VirtualResolver(self), pings=VirtualPings(self))
@@ -200,9 +200,9 @@ class SimStation(Node):
         self.driver.call(self.core.effects.extend, effects)  # type: ignore[union-attr]
 
     def die(self) -> None:
-        assert self._life is not None
+        assert self._process is not None
         self.core = None
-        self._life.kill()
+        self._process.kill()
         self.network.crashed(self)
 
 

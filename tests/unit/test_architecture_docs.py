@@ -50,7 +50,7 @@ def test_every_method_that_it_names_exists() -> None:
     named = set(re.findall(r"`Driver\.(\w+)`", WRITTEN))
     assert named
     assert named <= methods
-    assert {"call", "put_off", "read", "notify"} <= methods
+    assert {"call", "defer_commit", "read", "notify"} <= methods
 
 
 def test_it_counts_the_mistakes_that_are_planted_in_the_driver() -> None:

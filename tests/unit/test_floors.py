@@ -136,10 +136,10 @@ FREE = {"tables"}  # whose modules outside of rooms may import all of them
 SERVICE_FLOORS = (
     {
         "carrier",
+        "credential_files",
         "descriptors",
         "endpoints",
         "event_loop",
-        "given_files",
         "guest",
         "keep_alive",
         "logs",
@@ -369,7 +369,7 @@ def test_each_room_of_service_has_a_floor() -> None:
         ("rebuilding.py", "from msmqwire.service.driver import Driver", True),
         ("store/sqlite.py", "from msmqwire.service.store.table import Table", True),
         ("store/sqlite.py", "from msmqwire.service.logs import log", False),
-        ("virtual/loop.py", "from .life import Life", True),
+        ("virtual/loop.py", "from .process_loop import ProcessLoop", True),
         ("virtual/loop.py", "from msmqwire.service.event_loop import EventLoop", False),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.runtime.signature_files import load_signer, load_trust
-from msmqwire.service.given_files import FILE_SIZE_MAX
+from msmqwire.service.credential_files import FILE_SIZE_MAX
 from tests.support.srmp_signatures import signer
 
 

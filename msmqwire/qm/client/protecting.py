@@ -21,7 +21,7 @@ from msmqwire.qm.runtime.key_ring import PeerKeys
 from msmqwire.qm.runtime.message_protection import CIPHERS, HASHES, LEGACY, VERSIONS, set_cipher
 from msmqwire.qm.runtime.peer_keys import read_peer_keys
 from msmqwire.qm.security.signing import Signer, signed
-from msmqwire.service.given_files import read_file
+from msmqwire.service.credential_files import read_file
 
 PROPERTIES: Final = ("sign", "signature", "hash", "encrypt", "peer_key", "legacy")
 """The properties of a message that are about its protection: see `Properties`."""

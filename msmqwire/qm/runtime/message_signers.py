@@ -15,7 +15,7 @@ from msmqwire.qm.model.caller import user_sid
 from msmqwire.qm.runtime.folder import default_name
 from msmqwire.qm.runtime.key_ring import KeyFile, OwnCertificate
 from msmqwire.qm.security.signing import Signer
-from msmqwire.service.given_files import read_file
+from msmqwire.service.credential_files import read_file
 
 if TYPE_CHECKING:
     from msmqwire.crypto.certificates import SenderCertificate

@@ -222,18 +222,18 @@ class LocalSession:
         if self._held.room() + len(done) + len(back) <= 0:
             raise InvalidValue(f"{HELD_MAX} messages are taken and not ended", path="count")
         awaited = request.get("awaited") is None or flag(request["awaited"], "awaited")
-        descriptor = driver.put_off(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
+        descriptor = driver.defer_commit(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
         if done or back:
-            (driver.call if awaited or back else driver.put_off)(self._held.end, done, back)
+            (driver.call if awaited or back else driver.defer_commit)(self._held.end, done, back)
         durable = driver.settled
-        taken = driver.put_off(self._take, descriptor, count)
+        taken = driver.defer_commit(self._take, descriptor, count)
         if not taken and wait and self._reads.may_wait:
             begin = self._core.messages.dequeue_begin
             read = await self._reads.wait(lambda: begin(descriptor, timeout=wait), descriptor)
             if read.message is not None and read.position is not None:
                 durable = (durable or has_waited(read)) and driver.settled
                 taken = [(self._held.hold(descriptor, read.position), read.message)]
-                taken += driver.put_off(self._take, descriptor, count - 1)
+                taken += driver.defer_commit(self._take, descriptor, count - 1)
         if not durable and (taken or ((done or back) and awaited)):
             await driver.durable()
         return answer_of(request, taken)

@@ -144,7 +144,7 @@ class SessionReads:
         Raises QueueError with the status if there is none.
         """
         durable = self._driver.settled
-        descriptor, begin = self._driver.put_off(self._chosen, request, action)
+        descriptor, begin = self._driver.defer_commit(self._chosen, request, action)
         read = await self.wait(begin, descriptor, tag)
         if read.status != MQ_OK:
             name = queues.text(request, "queue")
@@ -214,7 +214,7 @@ class SessionReads:
         knows it by.
         """
         driver = self._driver
-        read = driver.put_off(begin)
+        read = driver.defer_commit(begin)
         if read.status != PENDING:
             return ReadCompleted(0, read.status, read.message, read.position)
         future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from msmqwire.errors import InvalidValue
-from msmqwire.service.given_files import read_file
+from msmqwire.service.credential_files import read_file
 from msmqwire.srmp.certificates import Signer, Trust
 
 

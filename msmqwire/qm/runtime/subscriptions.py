@@ -88,7 +88,7 @@ class Subscription:
                 elif not driver.settled:
                     self._comes_back = True
                     driver.when_settled(self._again)
-                elif frames := driver.put_off(self._take):
+                elif frames := driver.defer_commit(self._take):
                     sink.push(frames)
         except QueueError as exc:
             self._failed(self, exc)
@@ -152,7 +152,7 @@ class Subscription:
             ended.append(receipt)
         before, self._comes_back = self._comes_back, True
         try:
-            self._driver.put_off(self._held.end, ended, [])
+            self._driver.defer_commit(self._held.end, ended, [])
         finally:
             self._comes_back = before
 

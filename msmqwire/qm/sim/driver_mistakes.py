@@ -58,7 +58,7 @@ def _woken_before_the_sync(original: Any) -> Any:
 
 def _put_off_is_durable(original: Any) -> Any:
     async def durable(self: Any) -> None:
-        if self._put_off is None:
+        if self._deferred is None:
             await original(self)
 
     return durable

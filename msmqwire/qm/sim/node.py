@@ -43,8 +43,8 @@ from msmqwire.qm.store import memory_store
 from msmqwire.service.carrier import Performers
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.virtual.clock import VirtualClock
-from msmqwire.service.virtual.life import Life
 from msmqwire.service.virtual.loop import Killed
+from msmqwire.service.virtual.process_loop import ProcessLoop
 from msmqwire.service.virtual.violation import Violation
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ _STORED: Final = 0.5
 _STOP_S: Final = 10.0
 """Seconds that a stop waits for a disk that refuses commits."""
 _WRITER: Final = Executor()
-"""In place of a thread: `Life` does its work."""
+"""In place of a thread: `ProcessLoop` does its work."""
 _FUSE_MS: Final = 2_000
 """A crash that waits for effects comes after this time at the latest."""
 
@@ -83,7 +83,7 @@ class Node:
         store: what is durable.
         clock: its time at the start of the run, in seconds since 1970-01-01.
         epoch: how often it was started.
-        remote: what it serves to remote readers in its present life.
+        remote: the server of remote readers in its present process.
         refuses_until, unresolved_until, disk_refuses_until, disk_slow_until, disk_full_until: faults that
             last for a time.
         disk_slow_ms: how long a commit in a thread takes while the disk is slow.
@@ -119,7 +119,7 @@ class Node:
         self.refuses_until = self.unresolved_until = -1
         self.disk_refuses_until = self.disk_slow_until = self.disk_full_until = -1
         self.disk_slow_ms = 0
-        self._life: Life | None = None
+        self._process: ProcessLoop | None = None
         self._driver: EngineDriver | None = None
         self._guest: ObservedCore | None = None
         self._tcp: TcpNetwork | None = None
@@ -144,7 +144,7 @@ class Node:
 
     @property
     def driver(self) -> EngineDriver:
-        """The driver of its present life."""
+        """The driver of its present process."""
         assert self._driver is not None, f"{self.name} is down"
         return self._driver
 
@@ -165,10 +165,10 @@ class Node:
 
     def program(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a program at this node, until the node crashes; nothing while it is down."""
-        if self._life is None:
+        if self._process is None:
             work.close()
             return
-        self._life.create_task(work).add_done_callback(self._program_ended)
+        self._process.create_task(work).add_done_callback(self._program_ended)
 
     def _program_ended(self, program: asyncio.Task[None]) -> None:
         failure = None if program.cancelled() else program.exception()
@@ -287,18 +287,18 @@ class Node:
         core.remote_read.transacting.coordinated = True
         self.remote = RemoteServer(environment, self, self._hands)
         self.epoch += 1
-        self._life = life = Life(environment.loop, self)
+        self._process = process = ProcessLoop(environment.loop, self)
         self._guest = guest = ObservedCore(core, self, self._hands)
         self._driver = driver = EngineDriver(
             core,
             self,
             guest=guest,
-            loop=life,
+            loop=process,
             clock=VirtualClock(environment.loop, lambda: self.utc, start=environment.now),
             writer=_WRITER if plan.commits_in_thread else None,
         )
         driver.room = VirtualRoom(self)
-        driver.broken.add_done_callback(partial(_raise_fault, life))
+        driver.broken.add_done_callback(partial(_raise_fault, process))
         self._tcp = TcpNetwork(driver, resolver=VirtualResolver(self), pings=VirtualPings(self))
         for kind, perform in (*self._tcp.performers.items(), *self._performers(core).items()):
             driver.perform_by(kind, self._until_it_crashes(perform))
@@ -362,10 +362,10 @@ class Node:
 
     def restart(self, down_ms: int) -> None:
         """Stop in good order, then start again."""
-        if self.core is None or self._life is None:
+        if self.core is None or self._process is None:
             return
         self._environment.log(self.name, f"stops, down for {down_ms} ms")
-        self._life.create_task(self._stop(self.driver, down_ms))
+        self._process.create_task(self._stop(self.driver, down_ms))
 
     async def _stop(self, driver: EngineDriver, down_ms: int) -> None:
         driver.stop_listening()
@@ -380,9 +380,9 @@ class Node:
 
     def _go_down(self, down_ms: int) -> None:
         self.core = None
-        if self._life is not None:
-            self._life.kill()
-        self._life = self._driver = self._guest = self._tcp = None
+        if self._process is not None:
+            self._process.kill()
+        self._process = self._driver = self._guest = self._tcp = None
         self._taken, self._fuse = [], None
         self._decided.clear()
         self.network.crashed(self)
@@ -522,10 +522,10 @@ class VirtualPings:
         self._node.network.datagram(self._node, address, port, data)
 
 
-def _raise_fault(life: Life, broken: asyncio.Future[MsmqError]) -> None:
+def _raise_fault(process: ProcessLoop, broken: asyncio.Future[MsmqError]) -> None:
     """Let a fault in a queue manager that is alive end the run."""
     failure = broken.result()
-    if life.alive:
+    if process.alive:
         raise failure.why if isinstance(failure, EngineFailed) else failure
 
 

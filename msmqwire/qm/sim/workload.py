@@ -292,7 +292,7 @@ class Workload:
 
         await asyncio.sleep(args["hold_ms"] / 1000)
         driver = node.driver
-        driver.put_off(end, driver.core)
+        driver.defer_commit(end, driver.core)
         await driver.durable()
         if args["mode"] == "take":
             for position in taken:

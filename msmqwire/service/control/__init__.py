@@ -1,1 +1,1 @@
-"""The channel by which commands and programs of a computer reach what serves a folder there."""
+"""The channel by which commands and programs of a computer reach the server of a folder there."""

@@ -35,7 +35,7 @@ GONE: Final = "the server has gone"
 
 
 class Local(Protocol):
-    """Access to what one folder has.
+    """Access to the content of one folder.
 
     Attributes:
         served: whether requests go through a server.
@@ -53,7 +53,7 @@ class Local(Protocol):
         """
 
     def close(self) -> None:
-        """End the session: what it has and has not ended is given back."""
+        """End the session; messages that it holds are given back."""
 
     def __enter__(self) -> Self: ...
 
@@ -63,7 +63,7 @@ class Local(Protocol):
 
 
 def attach_to(folder: ServedFolder, in_store: Callable[[], Local]) -> Local:
-    """Reach what a folder has: through its server, or by `in_store` if none runs.
+    """Reach the content of a folder: through its server, or by `in_store` if none runs.
 
     Raises what `in_store` raises: StoreInUse only if the store stays in use without a server.
     """

@@ -43,7 +43,7 @@ BATCH_MAX: Final = 1000
 WINDOW_MAX: Final = 1000
 """Limit of the messages of a subscription that are not ended."""
 FRAMES: Final = "frames"
-"""What an answer has besides the JSON that is sent: bytes that follow it."""
+"""The part of an answer besides its JSON: the bytes that follow it."""
 REQUEST_MAX: Final = 16 << 20
 """Limit of a request in bytes."""
 _UNANSWERED_MAX: Final = 1000
@@ -63,24 +63,24 @@ _FIRST_LINE_MAX: Final = 4096
 
 
 class Sink(Protocol):
-    """What the messages of a session are pushed to."""
+    """The receiver of messages pushed in a session."""
 
     @property
     def writable(self) -> bool:
-        """Whether it takes more."""
+        """Whether it takes more messages."""
 
     def when_writable(self, action: Callable[[], None]) -> None:
-        """Call `action` once it takes more again."""
+        """Call `action` once it takes messages again."""
 
     def push(self, frames: list[bytes]) -> None:
         """Pass on messages, each as a frame."""
 
     def subscription_ended(self, subscription: int, error: MsmqError) -> None:
-        """Pass on why a subscription has ended by itself."""
+        """Pass on the reason for which a subscription has ended by itself."""
 
 
 class ControlSession(Protocol):
-    """What one client has with a service."""
+    """The session of one client with a service."""
 
     async def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Run a request, and return its answer once its changes are durable.
@@ -97,11 +97,11 @@ class ControlSession(Protocol):
         """End the requests that wait for something to happen, and let none wait from now on."""
 
     def close(self) -> None:
-        """Give back what the client has and has not ended."""
+        """Give back the messages that the client holds."""
 
 
 class ControlServer:
-    """Accepts connections of those who may read the folder."""
+    """Accepts connections of users who may read the folder."""
 
     def __init__(
         self,
@@ -409,7 +409,7 @@ class _Client(asyncio.Protocol):
             self._answer(number, {"answer": answer}, frames)
 
     def _fail(self, number: object, exc: Exception) -> None:
-        """Tell why a request has failed, or end the connection if the service ends."""
+        """Answer with the error of a request, or end the connection if the service ends."""
         if isinstance(exc, StoreError) and not self._server.outlives_store_errors:  # it stops and logs why
             self.end()
             return
@@ -443,6 +443,6 @@ class _Client(asyncio.Protocol):
         self._write(b"".join(frames))
 
     def subscription_ended(self, subscription: int, error: MsmqError) -> None:
-        """Send why a subscription has ended by itself."""
+        """Send the reason for which a subscription has ended by itself."""
         line = {"subscription": subscription, "error": _error_json(error)}
         self._write(json.dumps(line).encode() + b"\n")

@@ -19,7 +19,7 @@ class Layout(NamedTuple):
     """The schema of a store.
 
     Attributes:
-        tables: for each name the statement that creates the table. A file must have these and no others.
+        tables: for each name the statement that creates the table. A file must have exactly these.
         application_id: the number in the header of the file that says whose it is.
         content: what such a file holds, for people.
         migrations: the first goes from version 1 to 2, the second from 2 to 3, and so on. After the last the

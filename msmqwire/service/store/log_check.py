@@ -1,8 +1,8 @@
-"""Damage to the write-ahead log that SQLite takes for its end.
+"""Damage to the write-ahead log that SQLite takes for the end of the log.
 
 SQLite ends a log at the first frame whose checksum is wrong: it may belong to the last transaction, cut off
 by a power failure before that was reported as durable. But a transaction begins only when the one before is
-on disk. Where one ends at or behind the wrong frame and another begins, what was durable has been lost.
+on disk. Where one ends at or after the wrong frame and another begins, durable transactions have been lost.
 
 The format of the log: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
@@ -26,9 +26,9 @@ Checksum = tuple[int, int]
 
 
 def lost_transactions(path: Path, page_size: int) -> int:
-    """Return how many transactions that were durable a log has lost; 0 for an intact or missing one.
+    """Return the number of durable transactions that a log has lost; 0 for an intact or missing one.
 
-    Those behind the damage are counted as far as they can be told. Raises OSError.
+    Those after the damage are counted as far as they can be recognised. Raises OSError.
     """
     try:
         file = path.open("rb")
@@ -47,7 +47,7 @@ def lost_transactions(path: Path, page_size: int) -> int:
 def _frames(file: BinaryIO, page_size: int) -> Iterator[tuple[bool, bool]]:
     """Yield of each frame of the log whether it ends a transaction, and whether its checksum is right.
 
-    Frames of earlier logs, which the file has behind the present one, have other salts.
+    Frames of earlier logs, which the file has after the present one, have other salts.
     """
     header = file.read(_HEADER.size)
     if len(header) < _HEADER.size:
@@ -78,7 +78,7 @@ def _frames(file: BinaryIO, page_size: int) -> Iterator[tuple[bool, bool]]:
 
 @cache
 def _coefficients(words: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, int, int, int]]:
-    """Return what each word adds to both sums of so many words, and the matrix that multiplies the seed.
+    """Return the addend of each of `words` words in both sums, and the matrix that multiplies the seed.
 
     For each pair of words SQLite computes first += one + second; second += other + first.
     """

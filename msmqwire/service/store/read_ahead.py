@@ -22,8 +22,8 @@ class ReadAhead:
     """Reads rows by their keys, for a connection that sees each commit.
 
     A queue that is received from is read in the order of its keys, thousands of them; one statement for many
-    rows takes a third of the time. What was read ahead and not asked for is forgotten when other rows are
-    read, and when it is changed.
+    rows takes a third of the time. Rows that were read ahead and not asked for are forgotten when other rows
+    are read, and when they change.
     """
 
     def __init__(self) -> None:

@@ -70,7 +70,7 @@ _LOG_PAGES_MIN: Final = 16
 
 
 class _Statements(NamedTuple):
-    """What is done with a table."""
+    """The operations on a table."""
 
     put: str
     delete: str
@@ -330,7 +330,7 @@ class SqliteStore:
             raise StoreForeign(reason, file=str(self._path))
 
     def _check_log(self) -> None:
-        """Refuse a log that lacks what was durable: SQLite would cut it short, and later overwrite it."""
+        """Refuse a log that lacks durable transactions: SQLite would cut it short, and later overwrite it."""
         if lost := lost_transactions(self._sibling("-wal"), PAGE_SIZE):
             raise self._damaged(
                 f"a part of the log (-wal) is overwritten, before {counted(lost, 'commit')} or more"

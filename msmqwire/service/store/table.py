@@ -1,4 +1,4 @@
-"""What the tables of stores are."""
+"""The base of the tables of stores."""
 
 from __future__ import annotations
 

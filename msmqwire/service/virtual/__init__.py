@@ -1,1 +1,1 @@
-"""A service in virtual time: the loop, the lives of its process, and its links, with their faults."""
+"""A service in virtual time: the loop, its processes, and its links, with their faults."""

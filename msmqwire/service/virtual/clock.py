@@ -15,7 +15,7 @@ class VirtualClock:
         self._loop, self._utc, self._start = loop, utc, start
 
     def check(self) -> None:
-        """Nobody sets it to what can't be."""
+        """Do nothing: the simulated time of day is always a valid one."""
 
     def read(self) -> tuple[int, int]:
         """See `Clock.read`."""

@@ -38,19 +38,19 @@ class VirtualHandle:
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        """Let it not be called."""
+        """Cancel the call."""
         self.is_cancelled = True
 
     def cancelled(self) -> bool:
-        """Whether it is not to be called."""
+        """Whether the call is cancelled."""
         return self.is_cancelled
 
     def when(self) -> float:
-        """The time at which it is due."""
+        """The time at which the call is due."""
         return self._when
 
     def run(self) -> None:
-        """Call it."""
+        """Run the callback."""
         if self._context is None:
             self._callback(*self._args)
         else:
@@ -58,13 +58,14 @@ class VirtualHandle:
 
 
 class VirtualLoop:
-    """An event loop that never waits. What is due at the same time is called in the order it was asked for.
+    """An event loop that never waits.
 
+    Callbacks due at the same time are called in the order in which they were scheduled.
     An exception that nobody catches goes to the exception handler; without one it leaves `run_until` and
     `run_until_complete`.
 
     Attributes:
-        turns: how many callbacks there were.
+        turns: the number of callbacks so far.
         now_ms: milliseconds since the beginning, to the nearest one.
     """
 
@@ -142,7 +143,7 @@ class VirtualLoop:
         return self._is_closed
 
     def close(self) -> None:
-        """Forget all that is still to happen."""
+        """Forget all callbacks that are still to come."""
         self._is_closed = True
         self._ready.clear()
         self._timers.clear()
@@ -162,12 +163,12 @@ class VirtualLoop:
     # -- running ------------------------------------------------------------------------------------------
 
     def run_until(self, end: float) -> None:
-        """Let all happen that is due up to a time."""
+        """Run all callbacks that are due up to a time."""
         self._run(lambda: False, end)
         self._now, self.now_ms = end, round(end * 1000)
 
     def run_one(self, end: float) -> bool:
-        """Call what is next, if it is due up to a time; return whether there was anything."""
+        """Run the next callback, if it is due up to a time; return whether there was one."""
         turns = self.turns
         self._run(lambda: self.turns > turns, end)
         return self.turns > turns
@@ -201,7 +202,7 @@ class VirtualLoop:
             events._set_running_loop(before)
 
     def _next(self, end: float | None) -> VirtualHandle | None:
-        """Return what is to be called next; None if that is after `end`. Raises Stuck."""
+        """Return the next callback; None if that is after `end`. Raises Stuck."""
         ready, timers = self._ready, self._timers
         while True:
             if ready:

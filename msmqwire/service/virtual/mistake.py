@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Mistake(NamedTuple):
-    """What is replaced, by what, and which invariants detect it.
+    """A replaced function, its replacement, and the invariants that detect it.
 
     Attributes:
         owner, attribute: the class or module, and its function that is replaced.

@@ -10,7 +10,7 @@ class Violation(Exception):
 
     Attributes:
         invariant: which one.
-        details: what happened instead.
+        details: of the violation.
     """
 
     def __init__(self, invariant: StrEnum, details: str) -> None:

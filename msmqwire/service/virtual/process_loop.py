@@ -1,4 +1,4 @@
-"""One life of a process in virtual time: the loop as its code sees it, until it is killed."""
+"""A process in virtual time: the event loop as its code sees it, until it is killed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Surroundings(Protocol):
-    """What a process has outside: the time that its threads take, and sockets."""
+    """The outside of a process: the time that its threads take, and its sockets."""
 
     def thread_delays(self) -> tuple[float, float]:
         """Return the seconds before work in a thread is done, and from then until the loop learns of it."""
@@ -24,11 +24,11 @@ class Surroundings(Protocol):
         """Connect to an address. Raises OSError."""
 
 
-class Life:
-    """The event loop for what ends with the process.
+class ProcessLoop:
+    """The event loop of one process: all that it schedules ends with the process.
 
-    Once it is killed nothing of what it has asked for is called, its tasks are cancelled, and work in threads
-    is not done or has been done without anybody learning of it.
+    Once it is killed none of its callbacks is called, its tasks are cancelled, and work in threads is not
+    done or has been done without anybody learning of it.
 
     Attributes:
         alive: whether it has not been killed.
@@ -40,7 +40,7 @@ class Life:
         self.alive = True
 
     def kill(self) -> None:
-        """End it."""
+        """Kill the process."""
         self.alive = False
         for task in list(self._tasks):
             task.cancel()
