@@ -16,13 +16,15 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 3)')
 ROWS ?= 300
 SEED ?= 10
 TIME ?= 600
+BUDGET ?= 60
+TESTS ?= tests/unit tests/conformance
 SEEDS ?= 0:10000
 
 export NO_MKDOCS_2_WARNING := 1
 # The tests start hundreds of processes: each would compile the library anew, and pytest rewrite every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint format types floors docs conformance native wheel generated generated-check mutate unit compiled nightly fuzz bench clean
+.PHONY: demo test lint format types floors docs conformance native wheel generated generated-check mutate near near-map unit compiled nightly fuzz bench clean
 
 demo: $(VENV)/.installed
 	@PYTHON=$(BIN)/python sh examples/demo.sh
@@ -81,7 +83,17 @@ generated-check: $(VENV)/.installed-dev
 mutate: $(VENV)/.installed-dev
 	$(BIN)/python tools/mutate/mutate.py --rows $(ROWS) --seed $(SEED)
 
-unit: $(VENV)/.installed-dev
+# What a change is tried with first: the tests that reach a file, as many as the time allows.
+near: $(if $(FILE),$(VENV)/.installed-unit)
+	@if [ -n "$(FILE)" ]; then $(BIN)/python -m tools.near $(FILE) --budget $(BUDGET); else \
+		echo "Say which file: make near FILE=msmqwire/packets.py, with BUDGET=20 for 20 seconds" >&2; exit 2; fi
+
+# Which test files run which source files: what near goes by, noted in build/near.
+near-map: $(VENV)/.installed-unit
+	$(BIN)/python -m tools.near --map $(TESTS)
+
+# Needs no Spark, Java, browser or other program.
+unit: $(VENV)/.installed-unit
 	$(PYTEST) -n $(WORKERS) tests/unit
 
 # The wheel that `make wheel` makes: built, installed and used.
@@ -116,6 +128,10 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[columns]'
 	@touch $@
 
+$(VENV)/.installed-unit: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[unit]'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[$(EXTRAS)]'
-	@touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-unit
