@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
-from fuzz.peer.evidence import Kept, Seed, keep
+from fuzz.peer.evidence import ReportedFailure, Seed, keep
 from fuzz.peer.failure import DOWN, PeerFailure
 from fuzz.peer.memory import MemoryWatch
 from fuzz.peer.performing import Outcome, Stage
@@ -61,7 +61,7 @@ class Campaign:
     ) -> None:
         self._target, self._options, self._watcher = target, options, watcher
         self.stage = Stage(target, protocols, options.seed)
-        self.failures: list[Kept] = []
+        self.failures: list[ReportedFailure] = []
         self._known: set[tuple[str, tuple[str, ...]]] = set()
         self._deadly: set[str] = set()
         self._history: dict[str, deque[Case]] = {name: deque(maxlen=HISTORY) for name in protocols}

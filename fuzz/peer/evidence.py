@@ -80,8 +80,8 @@ class Seed:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A failure in the report.
+class ReportedFailure:
+    """A failure in the report of a run.
 
     Attributes:
         requirements: the ids that the peer breaks.
@@ -100,7 +100,9 @@ class Kept:
     replayed: bool
 
 
-def keep(folder: Path, number: int, seed: Seed, recordings: Sequence[Recording], *, replayed: bool) -> Kept:
+def keep(
+    folder: Path, number: int, seed: Seed, recordings: Sequence[Recording], *, replayed: bool
+) -> ReportedFailure:
     """Write the files of a failure into the folder of the run. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"failure_{number:03}"
@@ -117,7 +119,7 @@ def keep(folder: Path, number: int, seed: Seed, recordings: Sequence[Recording],
     )
     (folder / names[2]).write_text(text)
     packets = max(1, sum(1 for case in seed.cases for step in case.steps if step.data))  # one may be empty
-    return Kept(failure.requirements, failure.text, packets, *names, replayed)
+    return ReportedFailure(failure.requirements, failure.text, packets, *names, replayed)
 
 
 def _plain(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.peer.campaign import Campaign, coverage
-from fuzz.peer.evidence import Kept, Seed, keep
+from fuzz.peer.evidence import ReportedFailure, Seed, keep
 from fuzz.peer.performing import Stage
 from fuzz.peer.ports import ping_port
 from fuzz.peer.registry import FUZZED
@@ -33,7 +33,7 @@ class Report:
     """
 
     packets: int
-    failures: tuple[Kept, ...]
+    failures: tuple[ReportedFailure, ...]
     coverage: dict[str, Any]
     seconds: float
     seed: int
@@ -49,7 +49,7 @@ class Report:
         }
 
 
-def _plain(kept: Kept) -> dict[str, Any]:
+def _plain(kept: ReportedFailure) -> dict[str, Any]:
     return {**asdict(kept), "requirements": list(kept.requirements)}
 
 
@@ -114,7 +114,7 @@ def replay_seed(target: Target, seed: Seed, out: Path) -> Report:
     names = dict.fromkeys(case.protocol for case in seed.cases)
     stage = Stage(target, {name: FUZZED[name] for name in names}, time.time_ns())
     again = replay_cases(stage, seed.cases, None)
-    failures: tuple[Kept, ...] = ()
+    failures: tuple[ReportedFailure, ...] = ()
     if again is not None:
         found = Seed(target, again.cases, again.failure)
         failures = (keep(out, 1, found, again.recordings, replayed=True),)

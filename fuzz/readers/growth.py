@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from fuzz.readers.kept import corpus
+from fuzz.readers.corpora import corpus
 from fuzz.readers.registry import Check, Target, all_targets, load
 from msmqwire.names.printable import counted
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from fuzz.readers.kept import corpus, keep
+from fuzz.readers.corpora import corpus, keep
 from fuzz.readers.registry import Target
 from fuzz.readers.tracing import PACKAGE, fewest, lines_of, steps_of
 from msmqwire.names.printable import counted

@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from fuzz.readers.corpora import corpus, regressions
 from fuzz.readers.inputs import ROOT
-from fuzz.readers.kept import corpus, regressions
 from fuzz.readers.registry import Target
 
 TIMEOUT_S: Final = 20

@@ -1,1 +1,1 @@
-"""What is said of captures: their packets, findings, the fate of messages, reports and diagrams."""
+"""Analysis of captures: their packets, findings, the fate of messages, reports and diagrams."""

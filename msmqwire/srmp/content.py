@@ -17,7 +17,7 @@ class Departure(NamedTuple):
     text: str
 
 
-class Kept(NamedTuple):
+class UndeclaredElement(NamedTuple):
     """An element that no declaration gives a value, as XML of its own.
 
     The XML declares the namespaces of its names itself, so that it means the same in any place. Prefixes

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names.printable import counted
-from msmqwire.srmp.content import Content, Departure, Kept
+from msmqwire.srmp.content import Content, Departure, UndeclaredElement
 from msmqwire.srmp.elements import Group, Leaf
 from msmqwire.srmp.reading import Reading, element_offsets
 from msmqwire.srmp.rules import Weight, broken
@@ -34,7 +34,7 @@ class Envelope:
     """
 
     header: Content
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[UndeclaredElement, ...] = ()
     departures: tuple[Departure, ...] = field(default=(), init=False, compare=False)
     source: bytes | None = field(default=None, init=False, compare=False, repr=False)
 
@@ -59,7 +59,7 @@ class Envelope:
         return {} if self.source is None else element_offsets(self.source)
 
     @property
-    def unknown(self) -> tuple[Kept, ...]:
+    def unknown(self) -> tuple[UndeclaredElement, ...]:
         """The kept elements that the specification does not have."""
         return tuple(item for item in self.kept if not item.known)
 
@@ -176,10 +176,10 @@ def _from_json(group: Group, obj: Any, path: str) -> Content:
     return Content(group, values, path)
 
 
-def _kept_from_json(obj: Any) -> Kept:
+def _kept_from_json(obj: Any) -> UndeclaredElement:
     match obj:
         case {"path": str(path), "position": int(position), "xml": str(xml), **rest} if position >= 0:
             known = rest.pop("known", False)
             if isinstance(known, bool) and not rest:
-                return Kept(path, position, xml, known)
+                return UndeclaredElement(path, position, xml, known)
     raise InvalidValue("a kept element is an object with path, position, xml and known", path="Envelope")

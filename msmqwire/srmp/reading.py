@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.srmp.content import Content, Departure, Kept
+from msmqwire.srmp.content import Content, Departure, UndeclaredElement
 from msmqwire.srmp.elements import NO_CHILD, SPACE, Child, Element, Group, Ignored
 from msmqwire.srmp.markup import own_xml
 from msmqwire.srmp.scan import BOM, NOT_XML, Place, is_within_limits, scan
@@ -66,7 +66,7 @@ class Reading:
         self._data, self._offsets = data, offsets
         self._root, places = read_document(data)
         self._places = None if places is None else self._located(places)
-        self.kept: list[Kept] = []
+        self.kept: list[UndeclaredElement] = []
         self.departures: list[Departure] = []
         if offsets is not None:
             offsets[ENVELOPE.name] = self._place(self._root).start
@@ -187,7 +187,7 @@ class Reading:
             raise self._malformed(f"{node.tag[:200]} is not understood", (group.refuses,), inside, node)
         if element is not None and element.departure:
             self._depart(element.req[0], inside, "not in the specification")
-        self.kept.append(Kept(path, position, own_xml(node), element is not None))
+        self.kept.append(UndeclaredElement(path, position, own_xml(node), element is not None))
         if self._offsets is not None:
             self._offsets.setdefault(inside, self._place(node).start)
 

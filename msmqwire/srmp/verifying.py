@@ -42,7 +42,7 @@ OFFERED_SIZE_MAX: Final = 16_384
 _METHOD_PATH: Final = f"{SIGNED_INFO_PATH}.SignatureMethod"
 _VALUE_PATH: Final = f"{SIGNATURE_PATH}.SignatureValue"
 _KEY_INFO_PATH: Final = f"{SIGNATURE_PATH}.{KEY_INFO}"
-# As `Kept.xml` has them.
+# As `UndeclaredElement.xml` has them.
 _KEY_INFO_START: Final = f'<{KEY_INFO} xmlns="{SIGNATURE}"'
 _CANONICALIZATIONS: Final = {
     f'<CanonicalizationMethod xmlns="{SIGNATURE}" Algorithm="{name}"></CanonicalizationMethod>': exclusive

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import InvalidValue
-from msmqwire.srmp.content import Content, Kept
+from msmqwire.srmp.content import Content, UndeclaredElement
 from msmqwire.srmp.elements import Element, Flag, Group, Ignored, Leaf
 from msmqwire.srmp.markup import attribute_xml, is_xml_text, text_xml
 from msmqwire.srmp.schema import ENVELOPE
@@ -68,7 +68,7 @@ def _form(element: Element, default: str) -> _Form:
 _ENVELOPE: Final = _form(ENVELOPE, SRMP)
 
 
-def write_envelope(header: Content, kept: tuple[Kept, ...]) -> str:
+def write_envelope(header: Content, kept: tuple[UndeclaredElement, ...]) -> str:
     """Return the text of an envelope. Raises InvalidValue."""
     return Writing(kept).envelope(header)
 
@@ -76,8 +76,8 @@ def write_envelope(header: Content, kept: tuple[Kept, ...]) -> str:
 class Writing:
     """One envelope that is being written."""
 
-    def __init__(self, kept: tuple[Kept, ...]) -> None:
-        self._kept: dict[str, list[Kept]] = {}
+    def __init__(self, kept: tuple[UndeclaredElement, ...]) -> None:
+        self._kept: dict[str, list[UndeclaredElement]] = {}
         for item in sorted(kept, key=lambda item: item.position):
             self._kept.setdefault(item.path, []).append(item)
 

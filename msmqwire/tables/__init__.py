@@ -244,8 +244,8 @@ def read_packets(
         raw: a `pyarrow.Array` or `pyarrow.ChunkedArray` of bytes.
         columns: names of `PACKET_COLUMNS`; by default all.
         protocols: an array of text of the same length: for each value ``session``, ``ping`` or
-            ``remote_read``. Where it is null, and for None, a value with the size and the signature of a Ping
-            is one, and any other is a packet of a session.
+            ``remote_read``. For null, and for None, a value with the size and the signature of a Ping is one,
+            and any other is a packet of a session.
         examiner: decrypts bodies and verifies signatures.
 
     Returns:

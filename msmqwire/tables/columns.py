@@ -75,7 +75,7 @@ TUNNEL: Final = ("tunnel", "tunnel_src", "tunnel_dst", "tunnel_id")
 NCP_GROUPS: Final = ("ncp", "job")
 """The columns that only packets of NCP have."""
 PAIR_GROUP: Final = "pair"
-"""The columns that say which answer belongs to which request: what the generic reader finds, not a packet."""
+"""The columns that pair answers with requests: the generic reader finds the pairs, not a packet."""
 CONTENT_GROUP: Final = "content"
 """The columns that say what is inside of a body: made of other columns, and on request only."""
 GENERIC_GROUPS: Final = (*NCP_GROUPS, "receipt", "call", PAIR_GROUP)
@@ -303,11 +303,11 @@ COLUMNS: Final[tuple[Column, ...]] = (
 ON_REQUEST: Final = frozenset({"raw", *(column.name for column in COLUMNS if column.group == CONTENT_GROUP)})
 """The columns that are there only when they are asked for."""
 USUAL: Final = tuple(column for column in COLUMNS if column.name not in ON_REQUEST)
-"""All others."""
+"""All other columns."""
 BY_NAME: Final = {column.name: column for column in COLUMNS}
 """The columns by name."""
 SEE: Final = "docs/columns.md lists all"
-"""Where all columns are listed."""
+"""The page that lists all columns."""
 EXAMINED: Final = frozenset({"signature_status", "decrypted"})
 """The columns that say what `msmqwire.analysis.dissection.message_security` finds out."""
 OF_BODY: Final = frozenset({"body", "body_size"})

@@ -158,7 +158,7 @@ class Decoder(RowBuffer, FileScanner):
         return self._pass_over  # kept, it would be a cycle, in which the memory of the columns stays too
 
     def _pass_over(self, error: CaptureError) -> None:
-        """Count a record that is too large to be read: the frames behind it have later numbers."""
+        """Count a record that is too large to be read: the frames after it have later numbers."""
         self._dissection.errors.append(error)
         self._state[entry.FRAME_NO] += 1
         self._dissection.records = self._frames_before + int(self._state[entry.FRAME_NO])

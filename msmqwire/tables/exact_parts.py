@@ -43,7 +43,7 @@ class ExactPart:
     """The input of one task.
 
     Attributes:
-        windows: what to read, in order.
+        windows: the windows to read, in order.
         state: that of a reader before it, for `ResumableDecoder.resume`; empty for the start of the capture.
             A pickle: only for those who trust who made it.
         is_last: whether the capture ends with it.
@@ -75,8 +75,8 @@ def exact_parts(
     Args:
         files: the files, each as one window, in their order.
         part_size: bytes of files in a part, about; 0: each file is a part. Compressed files are not divided.
-        start: the index of a file and the offset of a record in it: there the first part begins. What is
-            before it is read too, but in no part.
+        start: the index of a file and the offset of a record in it: there the first part begins. Bytes before
+            it are read too, but are in no part.
         by_offset: see `ExactPart`.
         ports, ncp_readings: as for `msmqwire.dissect`, and the same for the readers of the parts.
         map_windows: makes the surveys of windows, in processes or tasks; None for one reader.
@@ -197,7 +197,7 @@ def plan_exact_parts(
 ) -> ExactPlan:
     """Return the parts of a capture; arguments and errors as for `exact_parts`.
 
-    Where their states would take more than `STATES_MAX` bytes, neighbours are one part. `progress` gets the
+    If their states took more than `STATES_MAX` bytes, neighbours would be one part. `progress` gets the
     bytes of each part that was found.
     """
     parts, size = list[ExactPart](), 0

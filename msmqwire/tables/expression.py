@@ -1,4 +1,4 @@
-"""Expressions over columns: what `parse_expression` reads, judged for one item or for a batch of rows.
+"""Expressions over columns, as `parse_expression` reads them, judged for one item or for a batch of rows.
 
 Logic is that of SQL, with three values: a comparison with null is null, and a row is wanted only if the whole
 expression is true. Both ways of judging agree on every row.
@@ -139,7 +139,8 @@ class OneOf:
 class Matching:
     """``column like 'order%'`` and ``column matches 'order [0-9]+'``.
 
-    Patterns are Arrow's, of RE2, whose time is linear in the text: the text is a stranger's.
+    Patterns are Arrow's, of RE2, whose time is linear in the text: the text comes from unauthenticated
+    senders.
 
     Attributes:
         regular: whether the pattern is a regular expression that is searched for, not one of ``like``.

@@ -56,10 +56,10 @@ _KEYWORDS: Final = frozenset(
 
 
 class InvalidExpression(InvalidArgument):
-    """An expression that can't be read, or that compares a column with what it can't be.
+    """An expression that can't be read, or that compares a column with an impossible value.
 
     Attributes:
-        why: what is wrong.
+        why: the fault.
         position: the character at which it is, from 0.
         near: the right names most like a wrong one.
     """

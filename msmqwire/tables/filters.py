@@ -1,4 +1,4 @@
-"""Conditions on columns: those that are checked before a packet is decoded into columns, and the others."""
+"""Conditions on columns: those checked before a packet is decoded into columns, and those checked after."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def conditions_of(where: Where) -> Sequence[Condition]:
 
 
 def refuse_wrong(condition: Any) -> None:
-    """Raise InvalidArgument for what is no condition, or one that compares a column with what it can't be."""
+    """Raise InvalidArgument for a value that is no condition, or a comparison with an impossible value."""
     if isinstance(condition, Expression):
         return
     if isinstance(condition, str) or not isinstance(condition, Sequence) or len(condition) != _PARTS:

@@ -16,13 +16,13 @@ from msmqwire.tables.decoder import Decoder
 
 
 class ParallelDecoder(Decoder):
-    """A decoder whose rows are those of `Decoder`, in their order; the batches may be others.
+    """A decoder whose rows are those of `Decoder`, in their order; the batches may differ.
 
     One thread at a time follows the connections as a `Decoder` does, so that nothing depends on how many
     there are. They read ahead of the caller.
 
     Args:
-        dissection: what to decode.
+        dissection: the captures to decode.
         makers: a batch maker for each of the threads.
         batch_rows: rows of a batch.
     """

@@ -33,7 +33,7 @@ ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port", "tunnel")
 class PartReader:
     """Reads the packets of parts, as `msmqwire.read_capture` reads those of a capture.
 
-    Where there are several parts, ``stream`` is the flow number (`flow_number`), ``frame`` is null for
+    With several parts, ``stream`` is the flow number (`flow_number`), ``frame`` is null for
     files that are split, and so are ``exchange`` and ``one_sided``, which take what was before; exact parts
     have all of them as one reader does.
 
@@ -43,8 +43,8 @@ class PartReader:
         batch_rows: rows of a batch.
         keys: contents of files with private keys of receiving queue managers.
         certificates: contents of files with certificates of senders.
-        readings: how signatures and session keys are read.
-        ncp_readings: how fields of NCP are read whose byte order is disputed.
+        readings: readings of the specification for signatures and session keys.
+        ncp_readings: byte orders of the NCP fields that sources dispute.
     """
 
     ports: tuple[int, ...] = ()
@@ -67,7 +67,7 @@ class PartReader:
         """Yield the rows of a part as record batches with these columns.
 
         Args:
-            part: what to read.
+            part: the part to read.
             columns: names of `COLUMNS`, in their order.
             where: conditions that all rows meet.
             errors: gets the errors in the files of the part, with their offsets there, once all is read.

@@ -1,11 +1,11 @@
 """Surveys of parts of a capture, made without the state of a reader before them.
 
 To divide a capture exactly, one reader has to know the state before each part, and read everything. Tasks
-spare it that: each reads a part as if nothing was before it, and says which frames must be seen nevertheless,
-as those of connections that it has not come to know yet, or that something still waits of, and where the
-others lead. The reader that has the state before the part takes these frames and values, and has the state
-after it: `SurveyJoiner`. It takes nothing on trust but what `settled_flows` says of connections in the same
-place; where they are not, it reads the part itself.
+spare it that: each surveys a part as if nothing was before it, and reports the frames that must be seen
+nevertheless, as those of connections that it does not know yet or that something still waits for, and the
+state after the remaining frames. The reader that has the state before the part takes these frames and values,
+and has the state after it: `SurveyJoiner`. It takes nothing on trust but what `settled_flows` says of
+connections in the same place; where they are not, it reads the part itself.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Clock(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Where a connection is at two places between which its segments need not be seen.
+    """State of a connection at two places between which its segments need not be seen.
 
     Attributes:
         key: of the flow with the even number; see `compiled.flow_table`.
@@ -101,13 +101,13 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True)
 class PartSurvey:
-    """What a window leaves to another reader.
+    """The state that a window leaves to another reader.
 
     Attributes:
         window: the window.
         data: the frames that must be seen, as they are in the file.
-        omissions: what was left out of it; see `compiled.notes`. The first moves are for the first omission
-            that stops, and so on.
+        omissions: the segments left out of it; see `compiled.notes`. The first moves are for the first
+            omission that stops, and so on.
         moves: the connections that go on, for each omission that stops.
         held, buffered: bytes that the reader has held at most, about: HELD and BUFFERED of a scan.
         why_not: why the window has to be read instead; empty if it need not be.
@@ -129,7 +129,7 @@ def survey(window: Window, dissection: Dissection, *, by_offset: bool = False) -
 
     Args:
         window: the window.
-        dissection: how captures are dissected, without sources.
+        dissection: the settings of dissecting captures, without sources.
         by_offset: see `ExactPart`.
 
     Raises:
@@ -141,7 +141,7 @@ def survey(window: Window, dissection: Dissection, *, by_offset: bool = False) -
 
 
 class _Chunk(NamedTuple):
-    """Frames that were read at once: where they start and end, and those that need not be seen, perhaps."""
+    """Frames that were read at once: their start and end, and those that perhaps need not be seen."""
 
     start: int
     end: int
@@ -352,7 +352,7 @@ class _Surveyor(ResumableDecoder):
         return data, omissions, tuple(tuple(moves[number]) for number in places)
 
     def _omissions_with_stops(self, places: list[int]) -> Any:
-        """Return what was left out of the data, with a stop at the ends of some chunks."""
+        """Return the omissions of the data, with a stop at the ends of some chunks."""
         if not self._chunks:
             return NO_OMISSIONS
         groups = np.concatenate([chunk.omitted for chunk in self._chunks])
@@ -372,8 +372,9 @@ class _Surveyor(ResumableDecoder):
 
 
 G_START, G_END, G_FRAMES, G_FIRST_NOW, G_LAST_NOW = range(5)
-"""Records that follow each other and need not be seen, by index: where they start and end, how many they are,
-and the clock after the first and the last, between which no timeouts are applied."""
+"""Records that follow each other and need not be seen, by index: their start, end and number, and the clock
+after the first and the last, between which no timeouts are applied.
+"""
 
 
 def _joined(notes: Any) -> Any:

@@ -20,8 +20,9 @@ from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.errors import CaptureError
 
 Splits = Literal["walked", "searched", "exact"]
-"""How captures are divided: at records that are found by reading them once, or near each split; or as
-`msmqwire.tables.exact_parts` does."""
+"""Division of captures: at records that are found by reading them once, or near each split; or as
+`msmqwire.tables.exact_parts` does.
+"""
 SPLITS: Final = ("walked", "searched", "exact")
 WARM_UP_FILES_MAX: Final = 64
 """Files that a task reads before its own, however small they are."""
@@ -35,7 +36,8 @@ class Part:
 
     Attributes:
         windows: its windows, in order.
-        file_index: the index in the capture of the file of the first window; the others follow it.
+        file_index: the index in the capture of the file of the first window; those of later windows follow
+            it.
         warm_up: the windows to read before them, in order.
         overlap: sufficient bytes of warm-up; the task shortens a longer one.
         split_files: the files of which this or another part has a window, so that no part knows the numbers
@@ -135,7 +137,7 @@ def plan_parts(
         overlap: bytes of warm-up.
         already_read: for reading that continues an earlier one and does not end the capture, the number of
             windows at the start of each file that were read before.
-        last_alone: whether the last file, which may still grow, is in no part with others.
+        last_alone: whether the last file, which may still grow, is in a part of its own.
     """
     split_files = {of_file[0].path for of_file in windows if len(of_file) > 1 or (already_read and of_file)}
     groups: list[_WindowGroup] = []

@@ -24,7 +24,7 @@ def portable_batches(
     """Yield the record batches of a dissection: the rows of `msmqwire.tables.decoder.Decoder`.
 
     Args:
-        dissection: what to read.
+        dissection: the captures to read.
         columns: those of the batches.
         where: the conditions that all rows meet.
         batch_rows: rows of a batch, at most.

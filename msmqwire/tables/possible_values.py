@@ -1,7 +1,8 @@
-"""What values a column can have: a comparison with any other is a mistake, which would find nothing.
+"""Possible values of a column: a comparison with any other value is a mistake, which would find nothing.
 
 Columns with names out of a known set, addresses, GUIDs and ports have such values; labels, names of queues
-and numbers in general have not. Whatever a reader can give is possible, wrong or not by the specifications.
+and numbers in general have not. Every value that a reader can give is possible, wrong or not by the
+specifications.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ class _Names:
     """Names out of a set.
 
     Attributes:
-        what: what they are names of.
+        what: the kind of thing that they name.
         names: those to propose.
-        see: where all are listed.
-        unnamed: values besides them, of what has no name.
+        see: the page that lists all.
+        unnamed: values besides them, for things without a name.
     """
 
     what: str
@@ -61,14 +62,14 @@ class _Names:
         yield from self.unnamed()
 
     def problem(self, value: str) -> InvalidArgument | None:
-        """Return what is wrong with a value."""
+        """Return the fault of a value."""
         if value in self.names or value in self.unnamed():
             return None
         unnamed = [one for one in self.unnamed() if one.lower() == value.lower()]
         return unknown_name(value, [*unnamed, *self.names], self.what, path=PATH, see=self.see)
 
     def problem_of_pattern(self, pattern: Matching | Containing, shown: str) -> InvalidArgument | None:
-        """Return what is wrong with a pattern that matches no value."""
+        """Return the fault of a pattern that matches no value."""
         every = pa.record_batch({pattern.column.name: list(self.all())})
         if pc.any(pattern.mask(every)).as_py():
             return None
@@ -84,7 +85,7 @@ class _Texts:
     """Texts of a form.
 
     Attributes:
-        what: what they are.
+        what: their kind.
         form: returns the text in the form that a column has; raises ValueError if it has none.
         alphabet: the characters of such texts.
         example: one of them.
@@ -96,7 +97,7 @@ class _Texts:
     example: str
 
     def problem(self, value: str) -> InvalidArgument | None:
-        """Return what is wrong with a value."""
+        """Return the fault of a value."""
         try:
             right = self.form(value)
         except InvalidArgument as exc:
@@ -109,7 +110,7 @@ class _Texts:
         return InvalidArgument(why, path=PATH, near=(right,))
 
     def problem_of_pattern(self, pattern: Matching | Containing, shown: str) -> InvalidArgument | None:
-        """Return what is wrong with a pattern that has a character which no value has."""
+        """Return the fault of a pattern with a character that no value has."""
         if isinstance(pattern, Matching) and pattern.regular:
             return None
         text = shown.lower() if isinstance(pattern, Matching) and pattern.ignore_case else shown

@@ -26,7 +26,7 @@ _COMPRESSION: Final = 1
 """Fast: most of a checkpoint are zeros."""
 STATE_MIN: Final = 1 << 20
 STATE_SHARE: Final = 16
-"""A state above so many bytes is followed by at least so many times as many of files."""
+"""After a state of more than `STATE_MIN` bytes, at least this many times its size follows in the files."""
 DUMPED_MIN: Final = 4 << 20
 """A state that has more bytes before it is compressed is followed by about as many of files, so that saving
 takes no more than a share of the time."""
@@ -50,7 +50,7 @@ class ResumableDecoder(Decoder):
     """A decoder of windows that adjoin, from the start of a capture or from a checkpoint.
 
     Args:
-        dissection: how the capture is to be dissected.
+        dissection: the settings of dissecting the capture.
         maker: makes the record batches.
         by_offset: whether the number of a frame is the offset of its record in the (unpacked) file.
     """
@@ -71,7 +71,7 @@ class ResumableDecoder(Decoder):
 
     @property
     def dissection(self) -> Dissection:
-        """What it decodes; its errors are those of the windows read."""
+        """The captures that it decodes; its errors are those of the windows read."""
         return self._dissection
 
     def read(self, windows: Iterable[Window]) -> Iterator[Any]:
@@ -145,18 +145,19 @@ class ResumableDecoder(Decoder):
 
 
 def unpacked(state: bytes) -> dict[str, Any]:
-    """Return what is saved in a state."""
+    """Return the objects that a state saves."""
     saved: dict[str, Any] = state_pickle.loads(zlib.decompress(state))
     return saved
 
 
 class Surveyor(ResumableDecoder):
-    """Reads a capture without making columns, to say where others can start, each with what is before it.
+    """Reads a capture without making columns, to find places where other readers can start, each with its
+    state.
 
     Args:
-        dissection: how the capture is to be dissected.
+        dissection: the settings of dissecting the capture.
         step: bytes of files between two checkpoints, about; 0 for one at the start of each file. Only files
-            that are not compressed have some inside. Where a state is large, there are more bytes.
+            that are not compressed have some inside. With a large state there are more bytes.
         by_offset: whether the number of a frame is the offset of its record in the (unpacked) file.
     """
 

@@ -56,7 +56,7 @@ class _JoiningSurveyor(Surveyor):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many bytes there were since the last checkpoint, and with how many another one is due."""
+        """The number of bytes since the last checkpoint, and the number at which the next one is due."""
         return self._since, self._due
 
     @progress.setter
@@ -140,7 +140,7 @@ class _JoiningSurveyor(Surveyor):
             omission[O_STOPS] = 0
 
     def _apply(self, moves: Sequence[Move]) -> None:
-        """Bring connections to where they are at the end of what was left out of them."""
+        """Bring connections to their state at the end of the segments left out of them."""
         arrays, state, numbers = self._flows.arrays, self._state, list[int]()
         clock = Clock._make(state[[entry.NOW, entry.SWEEP_AT, entry.IDLE_AT]].tolist())
         for move in moves:
@@ -199,10 +199,10 @@ class _Named(io.BytesIO):
 class SurveyJoiner:
     """Finds the states at the starts of parts from surveys of them.
 
-    What a survey does not say for certain is read here.
+    Frames that a survey is not certain of are read here.
 
     Args:
-        dissection: how the capture is to be dissected, without sources.
+        dissection: the settings of dissecting the capture, without sources.
         step: as for `Surveyor`.
         by_offset: see `ExactPart`.
 
@@ -219,7 +219,7 @@ class SurveyJoiner:
 
     @property
     def errors(self) -> list[CaptureError]:
-        """The errors in what was read here."""
+        """The errors in the windows read here."""
         return self._reader.dissection.errors
 
     def save(self, file: int, offset: int) -> Checkpoint:
@@ -233,7 +233,7 @@ class SurveyJoiner:
 
         Args:
             number: the index of the file.
-            file: what is to be read of it.
+            file: the windows to read of it.
             surveys: of adjoining windows, which are that.
 
         Raises:

@@ -20,7 +20,7 @@ from msmqwire.headers.base import BASE_HEADER_SIZE, PREFIX_SIZE
 from msmqwire.packets import Protocol, packet_length
 from msmqwire.ping import PING
 from msmqwire.plugins.wireshark.findings import Findings
-from msmqwire.plugins.wireshark.kept import Kept
+from msmqwire.plugins.wireshark.value_slots import ValueSlots
 from msmqwire.schema import Record
 from tests.support import attacks
 from tests.support import captures as c
@@ -29,7 +29,7 @@ from tests.support import wireshark as w
 from tests.support.paths import ROOT
 
 T = TypeVar("T")
-UNTRANSLATED = set(Findings(Kept()).untranslated)
+UNTRANSLATED = set(Findings(ValueSlots()).untranslated)
 
 
 @pytest.fixture(scope="module")

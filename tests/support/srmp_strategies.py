@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from msmqwire.srmp.content import Content, Kept
+from msmqwire.srmp.content import Content, UndeclaredElement
 from msmqwire.srmp.elements import (
     SPACE,
     UINT32_MAX,
@@ -122,5 +122,8 @@ def envelopes(draw: st.DrawFn) -> Envelope:
             max_size=len(texts),
             unique=True,
         )
-        kept += [Kept(path, at, xml) for at, xml in zip(draw(places) if texts else [], texts, strict=True)]
+        kept += [
+            UndeclaredElement(path, at, xml)
+            for at, xml in zip(draw(places) if texts else [], texts, strict=True)
+        ]
     return Envelope(header, tuple(kept))

@@ -18,8 +18,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from fuzz.readers import crypto, names, ndr, packets, pgm, srmp, tally
 from fuzz.readers.__main__ import main
+from fuzz.readers.corpora import CORPORA, REGRESSIONS, corpus, keep, regressions
 from fuzz.readers.guarded import GuardedNumpy
-from fuzz.readers.kept import CORPORA, REGRESSIONS, corpus, keep, regressions
 from fuzz.readers.registry import Target, all_targets, load
 from fuzz.readers.runner import Result, run
 from fuzz.readers.shrink import shrunk, what_is_wrong
@@ -258,7 +258,7 @@ def test_the_tally_adds_up(tmp_path: Path) -> None:
 
 
 def test_inputs_are_kept_short_ones_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fuzz.readers.kept.CORPORA", tmp_path)
+    monkeypatch.setattr("fuzz.readers.corpora.CORPORA", tmp_path)
     keep("a.b", [b"longer", b"", b"b", b"a", b"b"])
     assert corpus("a.b") == [b"a", b"b", b"longer"]
 

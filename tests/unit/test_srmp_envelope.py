@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from msmqwire.errors import InvalidValue
-from msmqwire.srmp.content import Content, Kept
+from msmqwire.srmp.content import Content, UndeclaredElement
 from msmqwire.srmp.elements import Group, Ignored
 from msmqwire.srmp.envelope import Envelope, build_envelope, envelope_from_json, parse_envelope
 from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
@@ -121,14 +121,14 @@ def test_unknown_elements_are_kept_and_built_back():
     data = changed(data, "</se:Envelope>", "<late/></se:Envelope>")
     envelope = parse_envelope(data)
     assert envelope.unknown == (
-        Kept("Envelope", 2, '<late xmlns="http://schemas.xmlsoap.org/srmp/"></late>'),
-        Kept(
+        UndeclaredElement("Envelope", 2, '<late xmlns="http://schemas.xmlsoap.org/srmp/"></late>'),
+        UndeclaredElement(
             "Envelope.Header.path",
             1,
             '<x xmlns="urn:v" xmlns:n0="urn:v" n0:a="&quot;">'
             '<b xmlns="http://schemas.xmlsoap.org/rp/"></b>t<c></c></x>',
         ),
-        Kept("Envelope.Header.path", 4, '<z xmlns="http://schemas.xmlsoap.org/rp/"></z>'),
+        UndeclaredElement("Envelope.Header.path", 4, '<z xmlns="http://schemas.xmlsoap.org/rp/"></z>'),
     )
     built = build_envelope(envelope.replace())
     assert parse_envelope(built) == envelope
@@ -147,20 +147,22 @@ def test_an_unknown_header_that_has_to_be_understood():
 @pytest.mark.parametrize(
     "kept",
     [
-        Kept("Envelope.Header", 0, "<a></b>"),
-        Kept("Envelope.Header", 9, '<x xmlns="urn:x"></x>'),  # not that far
-        Kept("Envelope.Header", 0, MSMQ),  # it is known
-        Kept("Envelope.Header", 0, '<x xmlns="urn:x"/>'),  # not in the form that is kept
-        Kept("Envelope.Header", 0, "text"),
-        Kept("Envelope.Header", 0, "\ud800"),
-        Kept("Envelope.Header.stream", 0, '<x xmlns="urn:x"></x>'),
-        Kept("", 0, '<x xmlns="urn:x"></x>'),
-        Kept("Envelope.Header", 0, '<x xmlns="urn:x"></x></se:Header><se:Header>'),
+        UndeclaredElement("Envelope.Header", 0, "<a></b>"),
+        UndeclaredElement("Envelope.Header", 9, '<x xmlns="urn:x"></x>'),  # not that far
+        UndeclaredElement("Envelope.Header", 0, MSMQ),  # it is known
+        UndeclaredElement("Envelope.Header", 0, '<x xmlns="urn:x"/>'),  # not in the form that is kept
+        UndeclaredElement("Envelope.Header", 0, "text"),
+        UndeclaredElement("Envelope.Header", 0, "\ud800"),
+        UndeclaredElement("Envelope.Header.stream", 0, '<x xmlns="urn:x"></x>'),
+        UndeclaredElement("", 0, '<x xmlns="urn:x"></x>'),
+        UndeclaredElement("Envelope.Header", 0, '<x xmlns="urn:x"></x></se:Header><se:Header>'),
     ],
 )
 def test_what_is_kept_can_say_nothing_else(kept):
     header = parse_envelope(SMALL).header
-    assert build_envelope(Envelope(header, (Kept("Envelope.Header", 0, '<x xmlns="urn:x"></x>'),)))
+    assert build_envelope(
+        Envelope(header, (UndeclaredElement("Envelope.Header", 0, '<x xmlns="urn:x"></x>'),))
+    )
     with pytest.raises(InvalidValue):
         build_envelope(Envelope(header, (kept,)))
 

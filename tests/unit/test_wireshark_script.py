@@ -21,7 +21,7 @@ from msmqwire.packets import (
 from msmqwire.ping import PING
 from msmqwire.plugins.wireshark import dissector, filter_name
 from msmqwire.plugins.wireshark.findings import Findings
-from msmqwire.plugins.wireshark.kept import Kept
+from msmqwire.plugins.wireshark.value_slots import ValueSlots
 from msmqwire.schema import Flags, Header
 from msmqwire.schema.nodes import Close, View, inner_headers
 from tests.support.paths import ROOT
@@ -88,7 +88,7 @@ def test_masks_and_names_of_values():
 def test_the_documentation_names_the_rules_that_are_not_in_the_script():
     text = (ROOT / "docs" / "wireshark.md").read_text(encoding="utf-8")
     listed = text.partition("## Expert information")[2].partition("## Statistics")[0]
-    missing = set(Findings(Kept()).untranslated)
+    missing = set(Findings(ValueSlots()).untranslated)
     assert set(re.findall(r"`((?:MQ\w\w|ATTACK)-[\w.-]+)`", listed)) == missing
     judged = {check.id for check in checks() if check.judge is not None and check.kinds & {"UserMessage"}}
     assert len(judged - missing) > 80

@@ -31,7 +31,7 @@ STYLES: Final = {
 
 
 def label(rung: Rung) -> str:
-    """Return what stands on an arrow."""
+    """Return the text of an arrow."""
     parts = [rung.kind if rung.group is not Group.GAP else "gap", rung.about]
     return " ".join(part for part in ["again:" * rung.is_again, *parts] if part)
 

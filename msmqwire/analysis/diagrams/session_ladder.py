@@ -17,7 +17,7 @@ from msmqwire.names.printable import counted, cut, format_endpoint
 
 RUNGS_DEFAULT: Final = 200
 ABOUT_MAX: Final = 300
-"""Characters of what is said of one packet."""
+"""Characters of the text about one packet."""
 
 Source = str | os.PathLike[str] | BinaryIO
 
@@ -29,10 +29,10 @@ class Rung(NamedTuple):
         time_ns: when it was captured, nanoseconds since 1970-01-01 UTC; None for none.
         to_right: whether it goes to the right.
         kind: its name, as that of an item.
-        group: what it is for.
+        group: its purpose.
         about: it in one line.
         is_again: whether it was sent before.
-        findings: how many departures from the specifications it has.
+        findings: the number of its departures from the specifications.
         frame: the last frame that carries it.
     """
 
@@ -51,9 +51,9 @@ class Ladder:
     """A session to be looked at: an SVG in notebooks, text by ``str`` and ``print``, in colours by rich.
 
     Attributes:
-        session: its ends and what was counted, of all its packets; None if there are no packets.
+        session: its ends and the counts of all its packets; None if there are no packets.
         rungs: its packets, from the first.
-        left_out: how many more there are.
+        left_out: the number of packets beyond these.
     """
 
     session: Session | None
@@ -115,7 +115,7 @@ def ladder(
             returned. They are read to their end.
         stream: the number of the TCP connection, `stream` of its items. By default the first connection that
             has packets; if there is none, the first two ends that sent each other datagrams.
-        limit: how many packets are drawn, the first ones. The others are counted.
+        limit: the most packets to draw, from the first. Those after them are counted.
 
     Raises:
         ValueError: the limit is negative.

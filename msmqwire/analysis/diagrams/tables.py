@@ -27,14 +27,14 @@ _OF_PACKET: Final = ("kind", "bytes", "about")
 def table(
     things: Iterable[Item] | Iterable[Packet] | Iterable[Tabular], *, limit: int = ROWS_DEFAULT
 ) -> Table:
-    """Return items, packets or messages as a table, a row each, with what is to be known of them at a glance.
+    """Return items, packets or messages as a table, a row each, with a summary of each.
 
     Their ``index``, from 0, is that in a list of them. Rows of items with findings are marked.
 
     Args:
-        things: what `msmqwire.dissect` returns, packets or headers, or messages that were received: all of
-            them of one of these three. They are read to their end.
-        limit: how many rows there are, of the first ones. The others are counted.
+        things: items of `msmqwire.dissect`, packets or headers, or received messages: all of them of one of
+            these three. They are read to their end.
+        limit: the most rows, from the first. Those after them are counted.
 
     Raises:
         ValueError: the limit is negative.
@@ -60,7 +60,7 @@ def table(
 
 
 def _shown_as(thing: object) -> tuple[str, tuple[str, ...], Callable[[Any], tuple[str, ...]]]:
-    """Return what something is called, its columns, and what makes its row."""
+    """Return the name of a thing, its columns, and the function that makes its row."""
     if isinstance(thing, Item):
         return "item", _OF_ITEM, _row_of_item
     if isinstance(thing, Packet):

@@ -62,8 +62,8 @@ def dissect(
         lint: whether to lint the packets.
         flush: whether the capture ends with the last source, so that unfinished packets and connections
             are reported.
-        warm_up: how many of the first sources are only read to track connections; their items are not
-            reported.
+        warm_up: the number of sources, from the first, that are only read to track connections; their items
+            are not reported.
         successor_ns: without `flush`, the time of the first frame that the reader of the next part has.
         progress: called with the number of bytes of the files read since the last call.
         record_size_max: bytes of the largest frame that is read. Larger ones are damage: each is listed in
@@ -73,10 +73,10 @@ def dissect(
         keys: private keys of receiving queue managers, to decrypt bodies: paths, or contents of files, in
             PEM or DER.
         certificates: of senders, to verify signatures; likewise.
-        readings: how signatures and session keys are read.
-        ncp_readings: how fields of NCP are read whose byte order is disputed.
+        readings: readings of the specification for signatures and session keys.
+        ncp_readings: byte orders of the NCP fields that sources dispute.
 
-    What is in a folder and is no capture is passed over, and named by a `CaptureWarning`.
+    A file in a folder that is no capture is passed over, and named by a `CaptureWarning`.
     Frames that were not read though packets may be in them, as those of unknown link types and in tunnels,
     are counted in `Dissection.frames_not_read`, and reported by a `CaptureWarning` after the last item.
 
@@ -124,14 +124,14 @@ class Dissection(Iterator[Item]):
 
     Attributes:
         sources: the files and streams.
-        passed_over: what is in folders among the sources that is no capture.
+        passed_over: files in folders among the sources that are no captures.
         errors: the files that could not be read to their end.
-        records: how many frames were read, or passed over.
-        handed: how many of them the columnar decoder passed to the generic reader; 0 without it.
+        records: the number of frames that were read or passed over.
+        handed: the number of frames that the columnar decoder passed to the generic reader; 0 without it.
         decoder: decodes frames to datagrams.
         tracker: turns datagrams into items.
         flushes: whether the capture ends with the last source.
-        warm_up: how many sources are only read to track connections.
+        warm_up: the number of sources that are only read to track connections.
         successor_ns: the time of the first frame that the reader of the next part has.
         record_size_max: bytes of the largest frame that is read.
         examiner: has the keys and certificates given.
@@ -187,7 +187,7 @@ class Dissection(Iterator[Item]):
         self._items = self._all_items()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what was learned so far, for a pickle: without sources, and the errors met in them."""
+        """Return the state so far, for a pickle: without sources, and the errors met in them."""
         left = ("_items", "_progress", "_storage_options", "sources", "passed_over", "errors", "examiner")
         return {name: value for name, value in vars(self).items() if name not in left}
 
@@ -215,7 +215,7 @@ class Dissection(Iterator[Item]):
         self.decoder.on_unreachable = self.attempts.unreachable
 
     def counters(self) -> dict[str, int]:
-        """Return the counts of what was ignored, repeated or lost, by reason."""
+        """Return the counts of bytes ignored, repeated or lost, by reason."""
         return {**self.decoder.ignored, **self.tracker.reassembler.counters.as_dict()}
 
     # -- records to events ---------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A TCP connection in a capture: what it is, and what was skipped of it before that was known."""
+"""A TCP connection in a capture: its protocol, and the bytes skipped before that was known."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ class Connection:
             yield from self._begin(dissector, event)
 
     def _begin(self, dissector: Dissector, event: Data) -> Iterable[ScanResult]:
-        """Follow it as the protocol of a dissector; return the results of what it was recognised by."""
+        """Follow it as the protocol of a dissector; return the results of the bytes by which it was
+        recognised.
+        """
         self.followed = dissector.follow(event.flow, self._first, self.ignored)
         return self._with_pending(event)
 

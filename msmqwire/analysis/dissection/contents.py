@@ -1,4 +1,4 @@
-"""What is inside of the messages in packets: their bodies decoded, with the headers in their extension."""
+"""The content of messages in packets: their bodies decoded, with the headers in their extension."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class MessageBody(NamedTuple):
     extension: bytes
 
     def limited(self, limit: int | None) -> MessageBody:
-        """Return the message with no more than so many bytes of its body."""
+        """Return the message with at most `limit` bytes of its body."""
         return self if limit is None else self._replace(body=self.body[:limit])
 
 
 def decoded(message: MessageBody) -> Body:
-    """Return what is inside of a message."""
+    """Return the decoded content of a message."""
     found = inspect_body(message.body, body_type=message.body_type, extension=message.extension)
     if len(message.body) >= message.size:
         return found

@@ -1,4 +1,4 @@
-"""What dissection asks of a protocol: `Dissector` of streams, `DatagramDissector` of datagrams.
+"""The interface of a protocol to dissection: `Dissector` of streams, `DatagramDissector` of datagrams.
 
 A dissector is made once for a capture, and keeps what all conversations of its protocol share. Dissectors are
 asked about a connection until one recognises it; the `Conversation` that this one begins consumes the events
@@ -43,7 +43,7 @@ def _unknown_number(_flow: Flow) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the dissectors of a capture share.
+    """The context that the dissectors of a capture share.
 
     Attributes:
         tcp_ports: the TCP ports whose traffic is MSMQ unless its bytes say otherwise.
@@ -51,12 +51,12 @@ class Surroundings:
         lint: whether to judge packets.
         locate: maps frame numbers to files.
         examiner: has the keys and certificates given.
-        readings: how disputed fields of NCP are read.
+        readings: byte orders of disputed NCP fields.
         fragments: the frames of TCP segments that came in fragments.
         is_behind: whether the sender of a direction has received what was not captured, or not in order.
         is_one_sided: whether nothing of the other direction was captured.
-        ahead: how many bytes of the other direction the sender has acknowledged that are not delivered yet;
-            below 0 if it has not acknowledged all that are, None if that is unknown.
+        ahead: the number of bytes of the other direction that the sender has acknowledged and that are not
+            delivered yet; below 0 if delivered bytes are not acknowledged, None if that is unknown.
     """
 
     tcp_ports: Collection[int] = ()
@@ -94,7 +94,7 @@ class Opening(NamedTuple):
 class Conversation(ABC):
     """Both directions of a connection that was recognised. It consumes the events of the reassembler.
 
-    What it finds are results, which are all to be taken before the next event; `item` makes an item of each.
+    Its findings are results, which are all to be taken before the next event; `item` makes an item of each.
 
     Attributes:
         is_settled: whether it stays what it was recognised as, whatever follows.
@@ -143,7 +143,7 @@ class Conversation(ABC):
         return False
 
     def abandon(self) -> None:  # noqa: B027
-        """Give it up: what it has ignored is counted as it was before it was recognised."""
+        """Give it up: the bytes that it has ignored are counted as those before it was recognised."""
 
     def between_packets(self, flows: Collection[Flow]) -> bool:
         """Whether `flows` are all its directions, and `Dissector.resume` would go on as it does."""

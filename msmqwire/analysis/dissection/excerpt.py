@@ -40,10 +40,10 @@ class FrameSet:
 
 
 class Found(NamedTuple):
-    """What is wanted of captures.
+    """The selection of packets and frames in captures.
 
     Attributes:
-        packets: how many packets are wanted.
+        packets: the number of packets wanted.
         frames: the frames that carry them, numbered on from file to file.
         connections: transport, endpoints and network of those packets.
     """
@@ -83,7 +83,7 @@ def find(dissection: Dissection, is_wanted: Callable[[Item], bool]) -> Found:
 def frames_of_connections(records: Iterator[Record], found: Found) -> None:
     """Add all frames between the endpoints of the wanted packets to the frames found.
 
-    Where ports are used again, the frames of all their connections are among them.
+    Of ports that are used again, the frames of all their connections are added.
     """
     decoder = IpDecoder()
     for record in records:

@@ -1,4 +1,4 @@
-"""How often the bytes of a stream were parsed in vain, so that it can be limited."""
+"""Counts of failed parses of the bytes of a stream, to limit them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class FailedChecks:
     False headers can claim packets that overlap each other, every eight bytes one. Of the ranges of one size,
     to the next power of four, no more than `OVERLAPS_MAX` may have a byte in common, so that no byte is
     checked in vain more often than that for each of the dozen sizes that a packet can have, however many
-    headers there are. A small packet is not affected by large claims, and nothing is remembered beyond
-    the end of the ranges. What may not be checked is not waited for either, so that bytes are only buffered
-    for a check that is still to come: it succeeds or is counted here.
+    headers there are. A small packet is not affected by large claims, and nothing is remembered beyond the
+    end of the ranges. A range that may not be checked is not waited for either, so that bytes are only
+    buffered for a check that is still to come: it succeeds or is counted here.
 
     Attributes:
         end: the offset in the stream after the last of the ranges.

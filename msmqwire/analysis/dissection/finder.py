@@ -5,7 +5,7 @@ Every byte is accounted for: it is in a packet, in a malformed one, or skipped w
 the finder resumes at the next packet that is certain: a complete, well-formed one. If the bytes end before
 there is any, a header at the start of a segment is accepted.
 
-A PacketSize that is too large swallows the packets that follow, as bytes behind the last header. As receivers
+A PacketSize that is too large swallows the packets that follow, as bytes after the last header. As receivers
 do, the finder goes by PacketSize, as long as a packet follows there or nothing. If something else does, the
 packet ends, malformed, where the next certain one begins among those bytes.
 """
@@ -278,7 +278,7 @@ class PacketFinder:
     def _bad_packet(self, length: int, start: int, *, final: bool) -> bool:
         """Emit a malformed or doubtful packet: up to its announced size, unless no packet follows there.
 
-        If none does, it ends at the next certain packet from `start` on, which its size covers. One behind
+        If none does, it ends at the next certain packet from `start` on, which its size covers. One after
         another malformed packet that is smaller than any well-formed one is skipped with those like it, so
         that no bytes make more results than acknowledgements do.
         """
@@ -322,7 +322,7 @@ class PacketFinder:
     def _prefix_end(self) -> int:
         """Return up to where the buffer is surely the beginning of a packet that is cut off.
 
-        All of it if it is well-formed that far; not the bytes behind the last header.
+        All of it if it is well-formed that far; not the bytes after the last header.
         """
         size = len(self._buffer)
         if not self._failed.admit(self._start, self._start + size):

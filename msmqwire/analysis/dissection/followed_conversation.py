@@ -20,7 +20,7 @@ class FollowedConversation(Conversation, Generic[DirectionT]):
     """Both directions of a connection, each with its finder.
 
     Args:
-        surroundings: what is shared by all connections.
+        surroundings: the context that all connections share.
         ignored: by sender how many bytes came before it was recognised, the last frame of them and its time;
             a direction takes what is its own when it begins.
     """
@@ -91,7 +91,7 @@ class FollowedConversation(Conversation, Generic[DirectionT]):
 
     @abstractmethod
     def _new_direction(self, flow: Flow, ignored: Ignored) -> DirectionT:
-        """Return a direction that begins, with what of it was skipped before."""
+        """Return a direction that begins, with its bytes skipped before."""
 
     @abstractmethod
     def _results(self, direction: DirectionT, ranges: Iterable[StreamRange[Any]]) -> Iterator[ScanResult]:
@@ -102,7 +102,9 @@ class FollowedConversation(Conversation, Generic[DirectionT]):
         """Take note that bytes of a direction are missing."""
 
     def _rest(self, direction: DirectionT, *, cut: bool) -> Iterable[ScanResult]:
-        """Return the results of what a direction leaves incomplete; `cut` if only its capture ended."""
+        """Return the results of the units that a direction leaves incomplete; `cut` if only its capture
+        ended.
+        """
         return ()
 
     def _let_go(self) -> None:

@@ -13,7 +13,7 @@ from msmqwire.capture import Flow
 FinderT = TypeVar("FinderT", bound=StreamFinder[Any])
 
 Ignored: TypeAlias = tuple[int, int, int]
-"""How many bytes were skipped while nothing was recognised, the last frame of them and its time."""
+"""The number of bytes skipped while nothing was recognised, the last frame of them and its time."""
 
 UNKNOWN: Final = "before anything was recognised as MSMQ"
 """Why such bytes are skipped."""
@@ -26,7 +26,7 @@ class FollowedDirection(Generic[FinderT]):
     """A direction with its finder.
 
     Attributes:
-        size: how many bytes have been skipped that are not reported yet.
+        size: the number of skipped bytes that are not reported yet.
         reason: why.
         frame: the last frame of them.
         time_ns: when that was captured.

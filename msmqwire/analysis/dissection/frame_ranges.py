@@ -23,7 +23,7 @@ class SegmentRange(NamedTuple):
 def take_frames(segments: deque[SegmentRange], end: int) -> dict[int, int]:
     """Remove the segments before this offset of the stream; return number and time of their frames.
 
-    One that goes on behind it is among the frames, and stays.
+    A segment that goes on after it is among the frames, and stays.
     """
     frames: dict[int, int] = {}
     while segments and segments[0].start < end:

@@ -26,7 +26,9 @@ from msmqwire.srmp.recognition import begins_srmp, is_srmp, read_srmp
 
 HTTP_PORT: Final = 80
 METHOD: Final = b"POST "
-"""What makes a segment the first that is followed: at its beginning, or anywhere if the port is HTTP_PORT."""
+"""The bytes that make a segment the first to follow: at its beginning, or anywhere if the port is
+HTTP_PORT.
+"""
 STATUS: Final = b"HTTP/"
 UNANSWERED_MAX: Final = 4096
 """Requests of a connection that wait for their responses. Once there are more, none is paired."""
@@ -45,7 +47,7 @@ class _Request(NamedTuple):
         first_frame: the first frame that carried it.
         frame: the last one.
         is_srmp: whether it is SRMP; None if that is unknown, as only its end was captured.
-        end: where it ends, in bytes of its direction.
+        end: its end, in bytes of its direction.
     """
 
     number: int | None
@@ -110,15 +112,15 @@ class HttpConnection(FollowedConversation[_Direction]):
     Until then nothing is reported. Afterwards all is: messages of SRMP, malformed ones, and as skipped bytes
     HTTP of other kinds.
 
-    Requests and responses are paired by their order, if all of it was captured. Where it was not, a response
-    belongs to the only request that its sender has received by then; once it has received several, or a
-    response comes that no request has waited for, nobody knows how many others do, and pairs are believed
-    again when requests and responses have alternated. A response that acknowledges more than was captured so
+    Requests and responses are paired by their order, if all of it was captured. If some was not, a response
+    belongs to the only request that its sender has received by then. After several requests, or after a
+    response that no request has waited for, the number of open requests is unknown, and pairs are trusted
+    again once requests and responses have alternated. A response that acknowledges more than was captured so
     far stands before its request in the capture, as where the two directions come from different clocks: both
     are paired with none.
 
     Args:
-        surroundings: what is shared by all connections.
+        surroundings: the context that all connections share.
         flow: the direction of which a segment has made it HTTP.
         ignored: by sender how many bytes came before that, the last frame of them and its time.
 
@@ -325,7 +327,7 @@ class HttpConnection(FollowedConversation[_Direction]):
     ) -> ScanResult | None:
         """Return the result of a message that can't be framed; None if it is not known to be SRMP.
 
-        It has its place among the others: a request is answered, if only with status 400.
+        It keeps its place in the order of messages: a request is answered, if only with status 400.
         """
         self.is_settled |= begins_srmp(found.data)
         if found.data.startswith(STATUS):

@@ -1,6 +1,6 @@
 """Finder of the HTTP messages in one direction of a captured connection, whatever they carry.
 
-Where framing is lost, the next message is the next start line at the start of a line or of a segment.
+After framing is lost, the next message is the next start line at the start of a line or of a segment.
 """
 
 from __future__ import annotations

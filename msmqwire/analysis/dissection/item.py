@@ -110,7 +110,7 @@ class Item:
 
     @property
     def signature_status(self) -> SignatureStatus | None:
-        """What is known of the signature of a message; None for other items."""
+        """The status of the signature of a message; None for other items."""
         examined = self._examined
         return None if examined is None else examined.signature_status
 
@@ -127,7 +127,7 @@ class Item:
         return None if examined is None else examined.body
 
     def decoded(self) -> Body | None:
-        """Return what is inside of the message: format, value, text, headers; None for other items.
+        """Return the decoded body of the message: format, value, text, headers; None for other items.
 
         That of an encrypted message is None unless the body was `decrypted`.
         """
@@ -204,7 +204,7 @@ class Item:
 
 
 def _around_a_call(packet: RpcPacket) -> dict[str, Any]:
-    """Return what is known of a call beside its bytes, and the message in an answer."""
+    """Return the facts about a call beside its bytes, and the message in an answer."""
     result: dict[str, Any] = {}
     if packet.queue:
         result["queue"] = packet.queue

@@ -17,7 +17,7 @@ KINDS: Final = (
 )  # fmt: skip
 """All values of `Item.kind`."""
 SEE: Final = "docs/columns.md#values lists all"
-"""Where all kinds are listed, and all other values of a set."""
+"""The page that lists all kinds, and all other values of a set."""
 _BY_LOWER: Final[Mapping[str, str]] = {kind.lower(): kind for kind in KINDS}
 
 

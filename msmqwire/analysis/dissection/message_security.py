@@ -1,4 +1,4 @@
-"""What keys and certificates at hand tell of a captured message: its body in clear, and who signed it.
+"""Decryption and verification of a captured message with the keys and certificates at hand.
 
 [MS-MQQB] 3.1.5.8.3 as far as a capture lets it be judged: there is no directory, and no time counts.
 """
@@ -35,7 +35,7 @@ FileContent: TypeAlias = "bytes | str | os.PathLike[str]"
 SENDERS_MAX: Final = 256
 """Certificates of senders whose keys are kept."""
 SESSION_KEYS_MAX: Final = 256
-"""Wrapped keys that are kept with what they hold."""
+"""Wrapped keys that are kept with their unwrapped ones."""
 
 _PEM: Final = "-----BEGIN "
 _PRIVATE_KEYS: Final = re.compile(
@@ -46,7 +46,7 @@ _PATH_MAX: Final = 255  # characters of a path that an error shows
 
 
 class SignatureStatus(StrEnum):
-    """What is known of a signature."""
+    """The status of a signature."""
 
     NONE = "none"
     """There is none, or no SecurityHeader, without which a receiver looks at none: MQQB-3.1.5.8.3-01."""
@@ -63,7 +63,7 @@ class SignatureStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What was found out about a message.
+    """The security of a message, as far as keys and certificates show it.
 
     Attributes:
         signature_status: see `SignatureStatus`.
@@ -88,7 +88,7 @@ class Examiner:
     Args:
         keys: private keys of the queue managers that messages were sent to.
         certificates: certificates of senders, in DER.
-        readings: how signatures and session keys are read.
+        readings: readings of the specification for signatures and session keys.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Examiner:
     def examine(
         self, packet: Record | SrmpMessage | PgmPacket | RpcPacket | NcpPacket | None
     ) -> Examined | None:
-        """Return what can be found out about a message; None for a packet that is none."""
+        """Return the security of a message; None for a packet that is none."""
         if isinstance(packet, SrmpMessage):
             envelope = packet.envelope
             if envelope is None:
@@ -231,8 +231,8 @@ class Examiner:
         return None
 
     def _session_keys_of(self, packet: Record) -> tuple[SessionKey, ...]:
-        """Return what EncryptionKey holds for the owners of the keys: for more than one of them at most by
-        chance.
+        """Return the content of EncryptionKey for the owners of the keys: for more than one of them at most
+        by chance.
         """
         from msmqwire.crypto.keys import unwrap
 

@@ -25,8 +25,7 @@ MSMQ_PORT: Final = 1801
 
 
 class MsmqSessions(Dissector):
-    """Sessions of MSMQ: on its ports what is nothing else, and on others from a BaseHeader on.
-
+    """Sessions of MSMQ: on its ports all streams of no other protocol, on other ports from a BaseHeader on.
     There the bytes before it are reported as skipped.
     """
 
@@ -60,7 +59,7 @@ class MsmqConnection(Conversation):
     """Both directions of a connection that carries MSMQ.
 
     Args:
-        surroundings: what is shared by all connections.
+        surroundings: the context that all connections share.
         queue_managers: likewise.
         first: the direction that has delivered first.
         ignored: by sender what was skipped before it was recognised.

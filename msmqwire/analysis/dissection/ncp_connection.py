@@ -20,7 +20,7 @@ from msmqwire.ncp.ncp_packet import NcpPacket
 
 
 class NcpOverTcp(Dissector):
-    """NCP: what begins with a unit of it, and on its port all that is nothing else."""
+    """NCP: streams that begin with a unit of it, and on its port all streams of no other protocol."""
 
     def claims(self, flow: Flow) -> bool:
         return NCP_PORT in (flow.src_port, flow.dst_port) and not self._around.on_msmq_port(flow)
@@ -111,6 +111,6 @@ class NcpConnection(FollowedConversation[FollowedDirection[NcpFinder]]):
 
 
 def behind(error: MalformedPacket, size: int) -> MalformedPacket:
-    """Return an error in what stands behind so many bytes, its offset counted from the first of them."""
+    """Return an error in the data after a number of bytes, its offset counted from the first of them."""
     offset = None if error.offset is None else size + error.offset
     return MalformedPacket(error.why, path=error.path, offset=offset, requirement=error.requirement)

@@ -38,9 +38,8 @@ class _Flow(NamedTuple):
 
 
 class NcpDatagrams(DatagramDissector):
-    """NCP over UDP: a datagram on its port, or on others given, that begins with a type of it.
-
-    On those given, what is a ping is one.
+    """NCP over UDP: a datagram on its port, or on given ports, that begins with a type of it. On given ports,
+    a datagram that is a ping of MSMQ stays one.
     """
 
     def __init__(self, surroundings: Surroundings) -> None:

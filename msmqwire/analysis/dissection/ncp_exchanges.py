@@ -103,7 +103,7 @@ class NcpExchanges:
             data: the bytes from its header on.
             frame: the last frame that carries it.
             by_client: whether it has to be a request, or a reply; None if its type decides.
-            preamble: what stands in front of it over TCP.
+            preamble: the fields in front of it over TCP.
         """
         kind = int.from_bytes(data[:2], "big")
         if kind in UNREAD_TYPES:
@@ -205,7 +205,7 @@ def _watchdog(data: bytes) -> Exchanged:
 
 
 def _beginning(data: bytes) -> NcpRequest | None:
-    """Return what can be read of a malformed request; None if that is not even its header."""
+    """Return the readable part of a malformed request; None if not even its header is."""
     try:
         header, end = NCP_REQUEST_HEADER.read(data)
     except MalformedPacket:

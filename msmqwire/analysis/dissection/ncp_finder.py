@@ -26,9 +26,9 @@ from msmqwire.schema import Header, head_size
 NcpRange: TypeAlias = StreamRange[NcpUnit]
 
 REQUEST: Final = TCP_REQUEST_SIGNATURE.to_bytes(4, "big")
-"""What each unit of the client begins with."""
+"""The first bytes of each unit of the client."""
 REPLY: Final = TCP_REPLY_SIGNATURE.to_bytes(4, "big")
-"""What each unit of the server begins with."""
+"""The first bytes of each unit of the server."""
 
 _NO_SIGNATURE: Final = f"no NCP begins here: neither {REQUEST.decode()} nor {REPLY.decode()}"
 _SIGNATURE: Final = re.compile(re.escape(REQUEST) + b"|" + re.escape(REPLY))

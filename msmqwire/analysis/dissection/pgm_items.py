@@ -25,7 +25,7 @@ PGM_PORTS: Final = frozenset({3055, 3056})
 
 
 def is_pgm(datagram: Datagram) -> bool:
-    """Return whether a datagram is PGM: IP protocol 113, or over UDP a port of PGM and what PGM looks like.
+    """Return whether a datagram is PGM: IP protocol 113, or over UDP a port of PGM and the form of PGM.
 
     A port alone tells nothing, as it may have been given to any program. A packet has a type of RFC 3208 and
     the body of it, and options that can be read, or checksum or length of the data are right.
@@ -109,6 +109,6 @@ class PgmItems(DatagramDissector):
 
 
 def _ends(origin: Origin) -> tuple[Transport, None, str, int, str, int]:
-    """Return what an item has between its frames and its packet."""
+    """Return the fields of an item between its frames and its packet."""
     transport, src, src_port, dst, dst_port, _ = origin
     return transport, None, src, src_port, dst, dst_port

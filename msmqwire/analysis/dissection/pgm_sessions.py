@@ -25,12 +25,12 @@ SESSIONS_MAX: Final = 256
 PARTS_MAX: Final = 4096
 """Packets of an application data unit whose frames are remembered: the last ones."""
 HELD_MAX: Final = 16 << 20
-"""Bytes of memory that the packets behind gaps may take in all sessions together."""
+"""Bytes of memory that the packets after gaps may take in all sessions together."""
 
 _NO_TIMERS: Final = 0.5  # what a window draws for back-off times, which nothing asks for here
 
 Origin = tuple[Transport, str, int, str, int, int]
-"""How a session is carried, address and port of its source, and of the group, and their network."""
+"""The transport of a session, address and port of its source and of the group, and their network."""
 
 
 class Apdu(NamedTuple):
@@ -58,7 +58,7 @@ class PgmSessions:
     A session is known by its source, its group and its TSI.
 
     Attributes:
-        held: the approximate number of bytes of memory that packets behind gaps take.
+        held: the approximate number of bytes of memory that packets after gaps take.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class PgmSessions:
         self.held = 0
 
     def feed(self, datagram: Datagram, packet: PgmPacket) -> Iterator[Apdu | Lost]:
-        """Yield what a packet, whose checksum is right, completes."""
+        """Yield the messages that a packet, whose checksum is right, completes."""
         if packet.Type not in (PgmType.SPM, PgmType.ODATA, PgmType.RDATA):
             return
         if packet.Options is not None and packet.Options & OptionFlags.P:
@@ -174,7 +174,7 @@ class _Session:
                 self._parts.clear()
 
     def end(self) -> Iterator[Apdu | Lost]:
-        """Give up what is missing; yield what is behind it."""
+        """Give up the missing packets; yield the messages after them."""
         window = self._window
         window.heard(window.lead + 1, window.lead)
         yield from self._drain()

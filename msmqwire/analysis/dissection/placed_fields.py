@@ -10,7 +10,7 @@ from struct import calcsize
 from typing import Any
 
 from msmqwire.analysis.dissection.item import Item
-from msmqwire.analysis.lint.srmp_places import Places
+from msmqwire.analysis.lint.srmp_offsets import PartOffsets
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.headers.base import FLAGS_OFFSET, INTERNAL_BIT, SIGNATURE_BYTES, SIGNATURE_END, SIGNATURE_OFFSET
 from msmqwire.names.printable import counted, cut, safe
@@ -193,7 +193,7 @@ def _srmp(message: SrmpMessage, raw: bytes) -> Iterator[PlacedField]:
 
 
 def _srmp_starts(message: SrmpMessage) -> list[tuple[str, int]]:
-    places = Places(message)
+    places = PartOffsets(message)
     starts = [] if message.start is None else [("StartLine", 0)]
     paths = [f"{HEADER_FIELDS}.{field.name}" for field in message.fields]
     if isinstance(message.content, Multipart):

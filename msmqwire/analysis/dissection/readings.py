@@ -1,4 +1,4 @@
-"""The switches of what specifications leave open, of message security and of NCP, as one list of names."""
+"""The switches for questions that specifications leave open, of message security and of NCP, as one list."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The dissectors of captures, in the order in which they are asked; the first that recognises one has it.
 
 A tracker makes its dissectors when it is made: it knows those that are registered by then. The built reader
-of columns looks for the protocols of this program only; the items of others come from `msmqwire.dissect`.
+of columns looks for the protocols of this program only; the items of other protocols come from
+`msmqwire.dissect`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ DATAGRAMS: list[type[DatagramDissector]] = [PgmItems, NcpDatagrams, PingDatagram
 
 
 def register(dissector: type[Dissector] | type[DatagramDissector]) -> None:
-    """Let a dissector be asked before all others."""
+    """Register a dissector, which is asked before those registered earlier."""
     _beside(dissector).insert(0, dissector)
 
 

@@ -1,4 +1,4 @@
-"""What an association in a capture has agreed on: presentation contexts, security, open calls."""
+"""State of an association in a capture: presentation contexts, security, open calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _REMOTE_READ: Final = (INTERFACE.uuid, INTERFACE.major)
 
 
 class PresentationContext(NamedTuple):
-    """What calls under a context id are about.
+    """The interface and the syntax of a context id.
 
     Attributes:
         remote_read: whether it is the RemoteRead interface.
@@ -79,7 +79,7 @@ def _is_remote_read(interface: SyntaxId) -> bool:
 
 
 class Association:
-    """What both ends of a connection have agreed on, learnt from their PDUs.
+    """State that both ends of a connection have agreed on, learnt from their PDUs.
 
     Attributes:
         began_group: whether the bind asked for a new association group.
@@ -98,7 +98,7 @@ class Association:
         self.calls: OrderedDict[int, Call] = OrderedDict()
 
     def learn(self, pdu: Pdu) -> None:
-        """Take note of what a PDU agrees on."""
+        """Take note of the agreements in a PDU."""
         record, kind = pdu.record, pdu.record.header.PTYPE
         if kind in _PROPOSING:
             self.began_group |= kind == PduType.BIND and not record.assoc_group_id

@@ -203,7 +203,7 @@ class RpcConnection(FollowedConversation[_Direction]):
     def _give_up(
         self, direction: _Direction, why: str, key: tuple[int, int] | None = None, *, cut: bool = False
     ) -> ScanResult:
-        """Return a stub without its end, the oldest one if none is told, as malformed."""
+        """Return a stub without its end, by default the oldest, as malformed."""
         key = next(iter(direction.fragments)) if key is None else key
         fragments = self._take(direction, key)
         return _malformed(fragments.ranges, wrong_fragment(why), cut=cut)

@@ -1,6 +1,6 @@
-"""Pickles of what readers of captures remember, for other processes of the same program.
+"""Pickles of the state of capture readers, for other processes of the same program.
 
-What is declared in code is pickled by its name: the procedures of remote read, and the classes of their
+Declarations in code are pickled by their names: the procedures of remote read, and the classes of their
 values, which are made when they are first needed. A pickle is only for those who trust who made it.
 """
 

@@ -1,7 +1,7 @@
 """Finder of the messages in one direction of a captured connection, whose framing a subclass knows.
 
-Every byte is accounted for: it is in a message, in a malformed one, or skipped with a reason. Where framing
-is lost, the next message is the next beginning of one that can be believed.
+Every byte is accounted for: it is in a message, in a malformed one, or skipped with a reason. After framing
+is lost, the next message is the next credible beginning of one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class StreamFinder(ABC, Generic[MessageT]):
     __slots__ = ("_buffer", "_error", "_segments", "_start", "_sync_loss")
 
     _kind: ClassVar[str]
-    """What a message is called."""
+    """The name of a message."""
 
     def __init__(self, *, midstream: bool = False) -> None:
         self._buffer = bytearray()
@@ -74,12 +74,12 @@ class StreamFinder(ABC, Generic[MessageT]):
 
     @property
     def position(self) -> int:
-        """Where the last range has ended, in bytes of the direction."""
+        """The end of the last range, in bytes of the direction."""
         return self._start
 
     @property
     def received(self) -> int:
-        """How many bytes of the direction have come."""
+        """The number of bytes of the direction that have come."""
         return self._start + len(self._buffer)
 
     @property
@@ -176,7 +176,7 @@ class StreamFinder(ABC, Generic[MessageT]):
 
     @abstractmethod
     def _consumed(self, size: int) -> None:
-        """Take note that so many bytes have left the buffer."""
+        """Take note that `size` bytes have left the buffer."""
 
     # -- ranges -------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ _OF_NCP: Final = {
     "job_position": "position {}",
     "job_description": '"{}"',
 }
-"""What is shown of a packet of NCP, and how."""
+"""Summary of an NCP packet: the fields shown, and their form."""
 
 
 def summary(item: Item) -> str:
@@ -75,7 +75,7 @@ def queue_text(packet: Record) -> str:
 
 
 def _protection(item: Item) -> str:
-    """Return what is known of the signature and the encryption of a message."""
+    """Return the status of the signature and the encryption of a message."""
     security = item.packet.get("SecurityHeader") if isinstance(item.packet, Record) else None
     if security is None:
         return ""
@@ -88,7 +88,7 @@ def _protection(item: Item) -> str:
 
 
 def _inside(item: Item) -> str:
-    """Return what is inside of the body of a message: its format and the beginning of its text."""
+    """Return a summary of the body of a message: its format and the beginning of its text."""
     message = message_body(item.packet, item.examiner)
     if message is None or not 0 < len(message.body) <= BODY_MAX:
         return ""

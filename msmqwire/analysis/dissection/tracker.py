@@ -26,7 +26,7 @@ HALF_ENDED_MAX: Final = 4096
 
 
 class FlowView(Protocol):
-    """What dissectors ask of the connection whose event they take: see `Surroundings`."""
+    """The facts about a connection that dissectors ask for during its event: see `Surroundings`."""
 
     def is_behind(self, flow: Flow) -> bool:
         """Whether the sender has received what was not captured, or not in order."""
@@ -46,7 +46,7 @@ class Tracker:
         lint: whether to lint the packets.
         locate: maps frame numbers to files.
         examiner: has the keys and certificates given.
-        readings: how disputed fields of NCP are read.
+        readings: byte orders of disputed NCP fields.
 
     Attributes:
         reassembler: reassembles the segments of all connections.
@@ -55,7 +55,7 @@ class Tracker:
         ports: those given, also of UDP.
         held: the approximate number of bytes of memory that incomplete packets take, over TCP.
         streams: the dissectors of TCP.
-        view: what is known of a connection while its events are taken; a reader may have a view of its own.
+        view: the facts about a connection while its events are taken; a reader may have a view of its own.
         new_connection: makes a connection of its first flow and the dissectors.
     """
 

@@ -1,6 +1,6 @@
-"""The fate of messages: what became of each one, as far as captures show it.
+"""The fate of messages: the outcome of each one, as far as captures show it.
 
-Three stages, each a plain function of what it is fed, so that one process and many tasks come to the same:
+Three stages, each a plain function of its input, so that one process and many tasks have the same result:
 the packets of a connection in order say things of messages; some of them are about numbers, and are looked
 up; all that is said of a message is folded into one `MessageFate`.
 """
@@ -65,12 +65,12 @@ def fates(
 
     Args:
         captures: as for `msmqwire.read_capture`: one capture, in this order.
-        acknowledgements: whether messages that acknowledge others have fates of their own.
+        acknowledgements: whether acknowledgement messages have fates of their own.
         held_max: messages and events of them that are held in memory, about a kilobyte each. If there are
-            more, the message that was silent longest gets its fate early: it is not `complete`, and what
-            comes of it later is told as of another message.
-        arguments: ``ports``, ``storage_options``, ``record_size_max``, ``flush``, ``warm_up`` and others of
-            `msmqwire.read_capture`.
+            more, the message that was silent longest gets its fate early: it is not `complete`, and its later
+            events are reported as those of another message.
+        arguments: ``ports``, ``storage_options``, ``record_size_max``, ``flush``, ``warm_up`` and further
+            ones of `msmqwire.read_capture`.
 
     A truncated or damaged file is reported by a `msmqwire.tables.CaptureWarning` when its end is reached.
 

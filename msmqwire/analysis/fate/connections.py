@@ -1,4 +1,4 @@
-"""The first stage: from the packets of each connection, in order, to what they say of messages."""
+"""The first stage: from the packets of each connection, in order, to observations of messages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ACKNOWLEDGING: Final = frozenset(MessageClass) - {
     MessageClass.MQMSG_CLASS_NORMAL,
     MessageClass.MQMSG_CLASS_REPORT,
 }
-"""The classes of messages that acknowledge others."""
+"""The classes of acknowledgement messages."""
 
 
 def is_start(row: Row) -> bool:
@@ -73,7 +73,7 @@ class Connection:
     """One connection, of whatever protocol.
 
     Attributes:
-        last: where its last packet was seen.
+        last: the place of its last packet.
     """
 
     def __init__(self, *, from_start: bool) -> None:
@@ -85,7 +85,7 @@ class Connection:
 
     @property
     def size(self) -> int:
-        """How many messages it remembers."""
+        """The number of messages that it remembers."""
         return self._session.size
 
     def feed(self, row: Row, where: Where) -> Iterator[Sighting]:
@@ -114,7 +114,7 @@ class Connection:
             yield from self._session.header(row, where, header)
 
     def end(self, *, early: bool = False) -> Iterator[Sighting]:
-        """Yield what is left to say when no more of the connection is known, or looked at if `early`."""
+        """Yield the last observations when no more of the connection is known, or looked at if `early`."""
         if self.last is None:
             return
         yield from self._session.end(self.last, unknown=_FORGOTTEN if early else "")
@@ -244,7 +244,7 @@ class Connections:
         yield from connection.end(early=early)
 
     def end(self) -> Iterator[Sighting]:
-        """Yield what is left to say at the end of the capture."""
+        """Yield the last observations at the end of the capture."""
         while self._connections:
             yield from self._end(next(iter(self._connections)))
 
@@ -336,7 +336,7 @@ def _handed_out(row: Row, where: Where) -> Iterator[Sighting]:
 
 
 def _ended(row: Row, where: Where) -> Iterator[AboutNumber]:
-    """Yield what the answer to the end of a receive says: the server has done as asked."""
+    """Yield the observations of the answer to the end of a receive: the server has done as asked."""
     if row.call_status != 0 or row.receive_ack is None or row.queue_handle is None or row.request_id is None:
         return
     what = What.GIVEN_BACK

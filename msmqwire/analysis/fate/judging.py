@@ -1,4 +1,4 @@
-"""What a message's observations come to: its state, and whether acknowledgements are to be believed."""
+"""Judgement of a message's observations: its state, and whether acknowledgements are credible."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _BY_MESSAGE: Final = frozenset(
         What.FINAL_STREAM_RECEIPT,
     }
 )
-"""What has a class."""
+"""Events that have a class."""
 _FROM_RECEIVER: Final = _BY_MESSAGE | {What.ORDER_ACK, What.STREAM_RECEIPT}
-"""What may come by a connection of its own, from anywhere."""
+"""Events that may come by a connection of their own, from anywhere."""
 _READS: Final = frozenset(
     {What.PEEKED, What.HANDED_OUT, What.GIVEN_BACK, What.TAKEN, What.TAKEN_IN_TRANSACTION}
 )
@@ -46,7 +46,7 @@ _REACHED_BY_HOP: Final = {
     What.ACCEPTED: State.RECEIVED,
     What.STORED: State.STORED,
 }
-"""What is known of one hop only."""
+"""Events that are known of one hop only."""
 _STATES: Final = {
     **_REACHED_BY_HOP,
     What.ORDER_ACK: State.DELIVERED,
@@ -75,11 +75,11 @@ _RANK: Final = {
     State.DEAD_LETTERED: 6,
     State.READ: 7,
 }
-"""How much a state tells: a message may get from one to any that tells more."""
+"""Rank of a state: a message may get from one to any of a higher rank."""
 
 
-class Way:
-    """Where a message went.
+class Route:
+    """The way of a message: its hops.
 
     Attributes:
         senders, receivers: the addresses that it was seen to be sent from and to.
@@ -125,13 +125,13 @@ def _with(items: tuple[_Item, ...], item: _Item) -> tuple[_Item, ...]:
 
 
 class Hop:
-    """How a message fared from the one that sent it last to the next: by all attempts since it was passed on.
+    """The last hop of a message: all attempts to send it since it was last passed on.
 
     It is SENT until it is known to have been received, or stored; what that has shown is not undone by an
     attempt after it. Else the last attempt counts: REFUSED if it was answered so.
 
     Attributes:
-        to: where the last attempt was sent to.
+        to: the address of the last attempt.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Hop:
 
     @property
     def state(self) -> State:
-        """How far it has come."""
+        """Its progress."""
         return State.REFUSED if self._is_refused else self._reached
 
     @property
@@ -152,7 +152,7 @@ class Hop:
 
     @property
     def outcome(self) -> Observation | None:
-        """What is known of what is missing."""
+        """The fact known about the missing event."""
         if self._reached is State.STORED:
             return None
         return self._last[1] if self._reached is State.SENT else self._unstored
@@ -187,7 +187,7 @@ class Hop:
 
 
 class Judgement(NamedTuple):
-    """What observations come to; the attributes are those of `MessageFate`."""
+    """The result of observations; the attributes are those of `MessageFate`."""
 
     sent_ns: int | None
     events: tuple[FateEvent, ...]
@@ -203,19 +203,19 @@ class Judgement(NamedTuple):
 def judge(
     source_qm: str,
     message: Attributes | None,
-    way: Way,
+    way: Route,
     observations: Sequence[Observation],
     retransmissions: int = 0,
     namesakes: Sequence[str] = (),
 ) -> Judgement:
-    """Return what observations of a message, in their order, come to.
+    """Return the result of the observations of a message, in their order.
 
     Args:
         source_qm: GUID of the queue manager that sent it first.
-        message: what it says of itself; None if it was not seen.
-        way: where it went.
-        observations: what was seen of it.
-        retransmissions: how often it was sent again.
+        message: its own attributes; None if it was not seen.
+        way: its hops.
+        observations: its observations.
+        retransmissions: the number of times it was sent again.
         namesakes: of other messages with its identity, what they are.
     """
     sent_ns = next((o.where.time_ns for o in observations if o.what in SENDINGS), None)
@@ -276,7 +276,7 @@ def judge(
 
 
 def _missing(state: State, message: Attributes, hop: Hop) -> Missing:
-    """Return what should have come of a message in a state, and did not."""
+    """Return the expected event that is missing of a message in a state."""
     outcome = hop.outcome
     if state is State.SENT:
         if outcome is None or not outcome.is_certain:
@@ -332,7 +332,7 @@ def _reached(observation: Observation, read_from: str) -> State | None:
     return State.READ if what is What.TAKEN else State.DELIVERED
 
 
-def _doubt(observation: Observation, source_qm: str, message: Attributes, way: Way) -> str:
+def _doubt(observation: Observation, source_qm: str, message: Attributes, way: Route) -> str:
     """Return why an acknowledgement or a read is not believed; nothing if it is."""
     what = observation.what
     if way.is_empty:
@@ -344,7 +344,7 @@ def _doubt(observation: Observation, source_qm: str, message: Attributes, way: W
     return _doubt_of_class(observation, message) or _doubt_of_sender(observation, source_qm, message, way)
 
 
-def _doubt_of_server(server: str, message: Attributes, way: Way) -> str:
+def _doubt_of_server(server: str, message: Attributes, way: Route) -> str:
     address = _direct_address(message.destination)
     if address is None or server == address or server in way.receivers:
         return ""
@@ -367,7 +367,7 @@ def _doubt_of_class(observation: Observation, message: Attributes) -> str:
     return "" if flags & wanted else "the message did not ask for it"
 
 
-def _doubt_of_sender(observation: Observation, source_qm: str, message: Attributes, way: Way) -> str:
+def _doubt_of_sender(observation: Observation, source_qm: str, message: Attributes, way: Route) -> str:
     """Return why an acknowledgement should not come from there."""
     src, guid = observation.where.src, observation.sender_qm
     if src in way.receivers or src == _direct_address(message.destination):

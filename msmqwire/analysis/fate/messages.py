@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Final
 
 from msmqwire.analysis.fate.connections import ACKNOWLEDGING
-from msmqwire.analysis.fate.judging import SENDINGS, Way, judge
+from msmqwire.analysis.fate.judging import SENDINGS, Route, judge
 from msmqwire.analysis.fate.model import EVENTS_MAX, MessageFate, What
 from msmqwire.analysis.fate.observations import Attributes, Observation, split_identity
 
@@ -19,20 +19,20 @@ _REPEATED_MAX: Final = EVENTS_MAX // 2
 NAMESAKES_MAX: Final = 16
 """Messages of one identity that have fates of their own; what belongs to further ones counts for the last."""
 _SHOWN: Final = SENDINGS | {What.HANDED_OUT, What.PEEKED}
-"""What shows the message itself."""
+"""Observations that show the message itself."""
 _ONCE: Final = frozenset({What.ORDER_ACK, What.STREAM_RECEIPT})
-"""What is told again and again, as it is about all messages up to a number."""
+"""Observations that are repeated, as each is about all messages up to a number."""
 
 
 class Message:
-    """What is known of one message.
+    """State of one message.
 
     Attributes:
-        attributes: what it says of itself; None while it was not seen.
-        observations: what was seen.
+        attributes: its own attributes; None while it was not seen.
+        observations: its observations.
         omitted: observations that are not kept.
-        retransmissions, hops: how often it was sent again, and passed on.
-        way: where it went.
+        retransmissions, hops: the number of times it was sent again, and passed on.
+        way: its hops.
     """
 
     __slots__ = ("attributes", "hops", "observations", "omitted", "retransmissions", "way")
@@ -43,7 +43,7 @@ class Message:
         self.omitted = 0
         self.retransmissions = 0
         self.hops = 0
-        self.way = Way()
+        self.way = Route()
 
     def add(self, observation: Observation) -> bool:
         """Take the next observation; return whether it is kept."""
@@ -88,7 +88,7 @@ class Message:
         return observation._replace(what=what, detail=detail)
 
     def fate(self, key: str, *, complete: bool, namesakes: Sequence[Message] = ()) -> MessageFate:
-        """Return what became of it; `namesakes` are other messages with its identity."""
+        """Return its fate; `namesakes` are other messages with its identity."""
         source_qm, message_id = split_identity(key)
         observations = sorted(self.observations, key=lambda observation: observation.where.position)
         others = [other.outline() for other in namesakes]
@@ -124,7 +124,7 @@ class Message:
         )
 
     def outline(self) -> str:
-        """Return what tells it from others with its identity, in words."""
+        """Return its difference to other messages with its identity, in words."""
         attributes, first = self.attributes, self.observations[0].where if self.observations else None
         words = [] if attributes is None or not attributes.label else [f'"{attributes.label}"']
         if attributes is not None and attributes.destination is not None:
@@ -181,7 +181,7 @@ class Namesakes:
 
     @property
     def size(self) -> int:
-        """How many messages and events of them are held."""
+        """The number of messages, and of their events, that are held."""
         return sum(1 + len(message.observations) for message in self.messages)
 
     def add(self, observation: Observation) -> Message:
@@ -212,7 +212,7 @@ class Namesakes:
         return max(reversed(self.messages), key=fit)
 
     def fate(self, message: Message, key: str, *, complete: bool = True) -> MessageFate:
-        """Return what became of one of them."""
+        """Return the fate of one of them."""
         others = [other for other in self.messages if other is not message and other.observations]
         return message.fate(key, complete=complete, namesakes=others)
 
@@ -221,7 +221,7 @@ class Messages:
     """All messages of a capture.
 
     Args:
-        acknowledgements: whether messages that acknowledge others have fates of their own.
+        acknowledgements: whether acknowledgement messages have fates of their own.
         held_max: messages and events of them that are held at a time.
     """
 

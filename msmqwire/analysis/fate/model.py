@@ -1,4 +1,4 @@
-"""What became of a message, as far as captures show it."""
+"""The fate of a message, as far as captures show it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msmqwire.analysis.lint.finding import Finding
 
 
 class What(StrEnum):
-    """What an event is."""
+    """The kind of an event."""
 
     SENT = "sent"
     SENT_AGAIN = "sent again"
@@ -40,9 +40,9 @@ class State(StrEnum):
     """The last thing that is known of a message.
 
     SENT: it was seen on its way. RECEIVED: the next queue manager has it. STORED: that has saved it.
-    DELIVERED: it is in its queue. READ: an application has it. The others are ends of another kind; DELETED
-    stands for messages that were deleted and for queues that were purged or deleted. UNKNOWN: the message
-    itself is not in the capture.
+    DELIVERED: it is in its queue. READ: an application has it. The remaining states are ends of another kind;
+    DELETED stands for messages that were deleted and for queues that were purged or deleted. UNKNOWN: the
+    message itself is not in the capture.
     """
 
     SENT = "sent"
@@ -59,7 +59,7 @@ class State(StrEnum):
 
 
 class Missing(StrEnum):
-    """What should have come of a message, and did not."""
+    """An event that was expected for a message and did not come."""
 
     NOTHING = ""
     SESSION_ACK = "session acknowledgement"
@@ -80,9 +80,9 @@ class FateEvent:
 
     Attributes:
         time_ns: when the frame was captured, nanoseconds since 1970-01-01 UTC; None if that is unknown.
-        what: what it is.
+        what: its kind.
         stream: the TCP connection.
-        file, frame: where it is in the capture; frame is None if numbers of frames are unknown.
+        file, frame: its place in the capture; frame is None if numbers of frames are unknown.
         src, dst: addresses of who sent the packet, and to whom.
         message_class: name of the class of an acknowledgement, without ``MQMSG_CLASS_``; else empty.
         detail: the rest, in words.
@@ -103,7 +103,7 @@ class FateEvent:
 
 @dataclass(frozen=True, slots=True)
 class MessageFate:
-    r"""What became of a message.
+    r"""The fate of a message.
 
     Attributes:
         identity: ``GUID\number``: the queue manager that sent it first, and its MessageID there. Two messages
@@ -118,21 +118,22 @@ class MessageFate:
         transport: ``tcp``, ``http`` or ``remote read``: how it was seen first; empty if it was not.
         sent_time: when its sender says that it was sent: seconds since 1970-01-01 UTC.
         sent_ns: when it was seen first: nanoseconds since 1970-01-01 UTC; None if it was not.
-        events: what the capture shows of it, in order, at most `EVENTS_MAX`.
-        events_omitted: how many more there were.
-        retransmissions: how often it was sent again by who had sent it before.
-        hops: how often it was passed on.
+        events: its events in the capture, in order, at most `EVENTS_MAX`.
+        events_omitted: the number of events beyond these.
+        retransmissions: the number of times it was sent again by a computer that had sent it before.
+        hops: the number of times it was passed on.
         state: the last thing that is known of it.
         reason: the class that says why it has ended so, without ``MQMSG_CLASS_``, or ``HTTP status 400``;
             empty if nothing does.
-        explanation: state and reason in words, and what it waits for.
+        explanation: state and reason in words, and the event that it waits for.
         stuck: whether it is known that no queue manager has taken it over from the one that sent it last: its
             state is ``sent``, and `missing` is not empty.
         latencies: nanoseconds from `sent_ns` to the first event that shows a state, by the state's text.
         complete: False if there were too many messages to wait for more about this one.
-        missing: what should have come and did not, as text of `Missing`; empty if nothing is known to miss.
+        missing: the expected event that did not come, as text of `Missing`; empty if none is known to be
+            missing.
         sender: the address that it was seen to be sent from first; empty if it was not.
-        findings: what is odd about it: that its queue manager's GUID is at two addresses.
+        findings: oddities about it: its queue manager's GUID is at two addresses.
     """
 
     identity: str
@@ -165,7 +166,7 @@ class MessageFate:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long something took: nanoseconds.
+    """Durations in nanoseconds.
 
     Attributes:
         count: messages of which it is known.
@@ -185,16 +186,16 @@ class QueueSummary:
 
     Attributes:
         queue: its format name; None for those whose destination is unknown.
-        messages: how many.
+        messages: their number.
         bytes: of their bodies.
         states: messages by the text of their state.
         latencies: by the text of the state that was reached.
         retransmissions: of all of them.
-        stuck: how many are stuck.
+        stuck: the number of stuck messages.
         stuck_messages: the identities of the first of them, at most `STUCK_MAX`.
         reasons: messages by the class that says why they have ended so.
-        missing: messages by what should have come and did not.
-        findings: what is odd about them, in words, each once, at most `FINDINGS_MAX`.
+        missing: messages by the expected event that did not come.
+        findings: oddities about them, in words, each once, at most `FINDINGS_MAX`.
     """
 
     queue: str | None

@@ -1,4 +1,4 @@
-"""The second stage: what is said of messages by a number, in a sequence or as a receive.
+"""The second stage: observations of messages by a number, in a sequence or as a receive.
 
 Order acknowledgements and stream receipts are about all messages of a sequence up to a number. They may
 come by another connection than the messages, and so may the end of a receive.
@@ -32,7 +32,7 @@ class Group:
     """The numbered messages of one group.
 
     Attributes:
-        size: how many wait.
+        size: the number that wait.
     """
 
     def __init__(self) -> None:

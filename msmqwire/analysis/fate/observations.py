@@ -1,4 +1,4 @@
-"""What packets say of messages: the rows between the stages."""
+"""Observations of messages in packets: the rows between the stages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SRMP_IDENTIFIER: Final = re.compile(r"uuid:(\d{1,10})@([0-9a-f-]{36})", re.ASCI
 
 
 class Where(NamedTuple):
-    """Where a packet was seen.
+    """The place of a packet in a capture.
 
     Attributes:
         position: its place in the order of the capture.
@@ -34,7 +34,8 @@ class Where(NamedTuple):
 
 
 class Attributes(NamedTuple):
-    """What a message says of itself. Times to live are seconds from `sent_time`, None for no limit.
+    """The attributes of a message in its own packet. Times to live are seconds from `sent_time`, None for no
+    limit.
 
     `beginning` is that of its body, None if it is encrypted.
     """
@@ -63,15 +64,15 @@ class Observation(NamedTuple):
 
     Attributes:
         key: the message's identity.
-        where: where it was seen.
-        what: what it is.
+        where: the place of its packet.
+        what: its kind.
         message_class: of an acknowledgement.
         sender_qm: the GUID of the queue manager that sent the packet, or made the acknowledgement; empty if
             unknown.
         receiver_qm: the GUID of the queue manager at the other end of the session; empty if unknown.
         acknowledged_by: the identity of the message that acknowledges it; empty for anything else. On its
             way through several queue managers it is seen several times.
-        is_certain: of what is unacknowledged: whether an acknowledgement can't have been missed.
+        is_certain: of an unacknowledged message: whether an acknowledgement can't have been missed.
         detail: the rest, in words.
         message: of a message that was sent.
     """
@@ -89,13 +90,13 @@ class Observation(NamedTuple):
 
 
 class Numbered(NamedTuple):
-    """A message that others may speak of by a number: in a transactional sequence, or as a remote read.
+    """A message that other packets may name by a number: in a transactional sequence, or as a remote read.
 
     Attributes:
-        group: what the number belongs to: `sequence_group` or `read_group`.
+        group: the group of the number: `sequence_group` or `read_group`.
         number: its number there.
         owner: GUID of the queue manager whose sequence it is; empty for a read.
-        where: where it was seen.
+        where: the place of its packet.
         key: its identity.
         is_received: whether it is the number of a receive.
         receiver_qm: the queue manager that it is sent to here; empty if unknown.
@@ -119,9 +120,9 @@ class AboutNumber(NamedTuple):
         group: as of `Numbered`.
         number: of the message.
         owner: whose sequence it is; empty if that is unknown.
-        where: where it was seen.
-        what: what is said. Acknowledgements of order are about all messages up to the number.
-        sender_qm: who has said it; empty if unknown.
+        where: the place of its packet.
+        what: the kind of the event. Acknowledgements of order are about all messages up to the number.
+        sender_qm: the queue manager that has said it; empty if unknown.
     """
 
     group: str
@@ -137,7 +138,7 @@ class Claim(NamedTuple):
 
     Attributes:
         group: `queue_manager_group` of the GUID.
-        where: where it was seen.
+        where: the place of its packet.
         key: its identity.
     """
 
@@ -184,5 +185,5 @@ def read_group(server: str, handle: str) -> str:
 
 
 def queue_manager_group(guid: str) -> str:
-    """Return the group of what is said of a queue manager."""
+    """Return the group of observations of a queue manager."""
     return f"queue manager {guid}"

@@ -74,7 +74,7 @@ class Row(NamedTuple):
 
 
 class SessionHeader(NamedTuple):
-    """The SessionHeader of a packet: what its sender has received, and what it has sent."""
+    """The SessionHeader of a packet: the counts of messages that its sender has received and sent."""
 
     received: int
     stored: int

@@ -1,4 +1,4 @@
-"""One connection of [MS-MQQB]: the messages on it, and what session acknowledgements say of them."""
+"""One connection of [MS-MQQB]: the messages on it, and their session acknowledgements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EARLY_MAX: Final = 64
 
 
 class Acknowledged(NamedTuple):
-    """What a side says of the messages that it has received."""
+    """The acknowledgement by a side of the messages that it has received."""
 
     where: Where
     header: SessionHeader
@@ -35,7 +35,8 @@ class Side:
     Attributes:
         all, recoverable: the messages that it has sent.
         guid: its queue manager; empty if unknown.
-        window: how many messages it lets the other side send without an acknowledgement; None if unknown.
+        window: the number of messages that the other side may send without an acknowledgement; None if
+            unknown.
         early: its acknowledgements of messages whose numbers are unknown so far.
         is_heard: whether anything that it has sent is in the capture.
         is_missed: whether something that it has sent since its last count is not in the capture.
@@ -50,7 +51,7 @@ class Side:
 
     @property
     def size(self) -> int:
-        """How many messages it remembers."""
+        """The number of messages that it remembers."""
         return len(self.all.outstanding) + len(self.recoverable.outstanding)
 
     def gap(self) -> None:
@@ -74,7 +75,7 @@ class Session:
 
     @property
     def size(self) -> int:
-        """How many messages it remembers."""
+        """The number of messages that it remembers."""
         return sum(side.size for side in self._sides.values())
 
     def sides(self, row: Row) -> tuple[Side, Side]:
@@ -126,7 +127,7 @@ class Session:
         yield from self._acknowledged(other, side, Acknowledged(where, header))
 
     def _acknowledged(self, sender: Side, receiver: Side, by: Acknowledged) -> Iterator[Observation]:
-        """Yield what an acknowledgement covers, or keep it until that is known."""
+        """Yield the messages that an acknowledgement covers, or keep it until they are known."""
         if sender.all.waits_for_numbers or sender.recoverable.waits_for_numbers:
             receiver.early.append(by)
         for message in sender.all.acknowledge(by.header.received):
@@ -135,10 +136,10 @@ class Session:
             yield Observation(message.key, by.where, What.STORED, sender_qm=receiver.guid)
 
     def end(self, last: Where, *, unknown: str = "") -> Iterator[Observation]:
-        """Yield what is not acknowledged, when no more of the connection is known.
+        """Yield the unacknowledged messages, when no more of the connection is known.
 
         Args:
-            last: where its last packet was seen.
+            last: the place of its last packet.
             unknown: why that says nothing, if it is so.
         """
         sides = list(self._sides.items())

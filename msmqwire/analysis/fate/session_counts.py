@@ -71,7 +71,7 @@ class Counter:
         self._count, self.lost = None, True
 
     def synchronise(self, count: int) -> None:
-        """Take the sender's own count of what it has sent, if nothing else tells.
+        """Take the sender's own count of its messages, if no other count is known.
 
         Windows is known to send wrong ones: MQMQ-2.2.20.4-12.
         """

@@ -1,4 +1,4 @@
-"""What is said of messages as rows, between stages that run in different tasks."""
+"""Observations of messages as rows, between stages that run in different tasks."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ SIGHTING_SCHEMA: Final = pa.schema(
     ]
 )
 """A row for each sighting. Those with a ``group`` are about a number: messages that have one have no
-``what``, and what is said of one no ``key``; or a claim of an address, which has no ``number``.
+``what``, and observations of one no ``key``; or a claim of an address, which has no ``number``.
 """
 
 

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 from msmqwire.analysis.fate.model import FINDINGS_MAX, STUCK_MAX, Latency, MessageFate, QueueSummary
 
 QUEUES_MAX: Final = 1 << 14
-"""Queues that are told apart; the messages to more of them are summed up as `OTHER_QUEUES`."""
+"""Queues that are counted apart; the messages to further queues are summed up as `OTHER_QUEUES`."""
 OTHER_QUEUES: Final = "(other queues)"
 
 
 class Summed(NamedTuple):
-    """What is summed up of a message; `MessageFate` has the meanings."""
+    """The summary of a message; `MessageFate` has the meanings."""
 
     identity: str
     body_size: int | None
@@ -29,7 +29,7 @@ class Summed(NamedTuple):
 
     @classmethod
     def of(cls, fate: MessageFate) -> Summed:
-        """Return what is summed up of a fate."""
+        """Return the summary of a fate."""
         return cls(
             fate.identity, fate.body_size, fate.retransmissions, fate.state.value, fate.reason, fate.stuck,
             fate.latencies, fate.missing, tuple(finding.message for finding in fate.findings),

@@ -104,7 +104,7 @@ def fate_row(fate: MessageFate) -> dict[str, Any]:
 
 
 def summed_of(row: Mapping[str, Any]) -> Summed:
-    """Return what is summed up of a message, from a row of `FATE_SCHEMA`."""
+    """Return the summary of a message, from a row of `FATE_SCHEMA`."""
     latencies = {state.value: row["latencies"][state_column(state)] for state in _STATES}
     known = {state: latency for state, latency in latencies.items() if latency is not None}
     found = tuple(finding["message"] for finding in row["findings"])

@@ -30,24 +30,24 @@ OPEN: Final = {
     (State.STORED, Missing.ORDER): "{by} has stored it; no acknowledgement of its order came in the capture",
     (State.STORED, Missing.ARRIVAL): "{by} has stored it; {no_arrival}",
 }
-"""How far a message has come that has not ended, by state and what is missing: there are no other pairs."""
+"""Progress of a message that has not ended, by state and missing event: there are no other pairs."""
 _NO_ARRIVAL: Final = "the acknowledgement of arrival that it asks for did not come"
 _NOT_ASKED: Final = "it asks for no acknowledgement that would tell more"
 _STUCK: Final = frozenset({Missing.SESSION_ACK, Missing.RESPONSE, Missing.ACCEPTANCE})
 
 
 class Known(NamedTuple):
-    """What is known of a message.
+    """The facts known about a message.
 
     Attributes:
-        message: what it says of itself; None if it was not seen.
+        message: its own attributes; None if it was not seen.
         state: the last thing that is known of it.
-        missing: what should have come.
+        missing: the expected event.
         decisive: the event that shows the state; None for one that was only sent.
         events: all events.
-        to: where the last attempt to send it went.
-        why: what is known of that, in words; empty if nothing is.
-        retransmissions: how often it was sent again.
+        to: the address of the last attempt to send it.
+        why: the reason in words; empty if it is unknown.
+        retransmissions: the number of times it was sent again.
     """
 
     message: Attributes | None

@@ -20,7 +20,6 @@ from msmqwire.analysis.lint.attacks import lint_malformed
 from msmqwire.analysis.lint.finding import BREACHES, SEVERITIES, Finding, Severity
 from msmqwire.analysis.lint.ncp_attacks import lint_malformed_ncp
 from msmqwire.analysis.lint.ncp_session import NcpLint
-from msmqwire.analysis.lint.one import lint
 from msmqwire.analysis.lint.packet import checks, lint_packet
 from msmqwire.analysis.lint.pgm import lint_pgm
 from msmqwire.analysis.lint.pings import PingLint
@@ -30,6 +29,7 @@ from msmqwire.analysis.lint.remote_read_calls import lint_malformed_rpc, lint_rp
 from msmqwire.analysis.lint.remote_read_session import RemoteReadLint
 from msmqwire.analysis.lint.security import lint_wrong_signature
 from msmqwire.analysis.lint.session import SessionLint
+from msmqwire.analysis.lint.single_packet import lint
 from msmqwire.analysis.lint.srmp import lint_srmp
 from msmqwire.analysis.lint.srmp_attacks import lint_malformed_srmp
 

@@ -11,7 +11,7 @@ a text with a false length is searched for. No bytes make this raise.
 | ATTACK-BODY-RANGE | MsgBodyOffset + MsgBodySize is past HTTPBodySize, or wraps 32 bits |
 | ATTACK-LENGTH | another size or length reaches past the packet |
 | ATTACK-ELEMENT-COUNT | ElementCount announces more names than there is room for |
-| ATTACK-HEADER-ID | a part of a MultiQueueFormatHeader bears the id of another |
+| ATTACK-HEADER-ID | a part of a MultiQueueFormatHeader bears the id of another part |
 | ATTACK-PACKET-SIZE | PacketSize can't be: below 16, above 4 MiB, or against what is in the packet; of a packet that can be parsed, if it counts bytes behind the last header that are no ExtensionHeader |
 | ATTACK-TRUNCATED | the bytes end before the announced size |
 """  # noqa: E501

@@ -1,4 +1,4 @@
-"""Checks of what is inside of bodies: what runs over a receiver that reads it without care.
+"""Checks of the content of bodies: content that overruns a receiver that reads it without care.
 
 | id | pattern |
 | --- | --- |
@@ -20,7 +20,7 @@ from typing import Any, Final
 from msmqwire.analysis.lint.finding import Finding
 from msmqwire.analysis.lint.message import encrypted
 from msmqwire.analysis.lint.registry import REMOTE, SRMP, USER, Check, Problem, listed, rule
-from msmqwire.analysis.lint.srmp_places import Places
+from msmqwire.analysis.lint.srmp_offsets import PartOffsets
 from msmqwire.names.printable import counted
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.http_message import StatusLine
@@ -42,7 +42,9 @@ _NRBF: Final = re.compile(rb"\x00.{8}\x01\x00{7}", re.DOTALL)
 
 
 def document_type(body: bytes) -> str | None:
-    """Return what is said of the document type of an XML body; None for other bodies, and that of HTML 5."""
+    """Return the finding about the document type of an XML body; None for other bodies, and that of HTML
+    5.
+    """
     if _XML.match(body):
         if b"<!DOCTYPE" not in body:
             return None
@@ -102,7 +104,7 @@ BINARY_FROM_OUTSIDE: Final = listed(
 
 
 def lint_srmp_body(message: SrmpMessage, source: str | None = None) -> list[Finding]:
-    """Return what is wrong with the body of an SRMP message.
+    """Return the findings about the body of an SRMP message.
 
     Args:
         message: the message.
@@ -111,7 +113,7 @@ def lint_srmp_body(message: SrmpMessage, source: str | None = None) -> list[Find
     if isinstance(message.start, StatusLine) or not message.body:
         return []
     return [
-        check.at(path, Places(message).of(path), text)
+        check.at(path, PartOffsets(message).of(path), text)
         for check, path, text in _problems(message, message.body, source)
     ]
 

@@ -15,7 +15,7 @@ _LENGTH: Final = re.compile(rb"(?i)(?:^|\r\n)content-length:[ \t]*(\d{1,10})[ \t
 
 
 def _head(header: Any) -> bytes | None:
-    """Return the head of the part (or request) that the body stands behind; None if it is behind none."""
+    """Return the head of the part (or request) that precedes the body; None if there is none."""
     before = header.Data[: header.MsgBodyOffset]
     if not before.endswith(_HEAD_END):
         return None

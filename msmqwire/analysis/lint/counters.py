@@ -16,7 +16,7 @@ from msmqwire.schema import Record
 
 _MASK: Final = 0xFFFF
 _HALF: Final = 0x8000
-"""How far back a number can be if the start of counting is unknown."""
+"""The most that a number can be behind if the start of counting is unknown."""
 
 _HEADER = "SessionHeader"
 SENT_COUNT: Final = listed(
@@ -64,10 +64,10 @@ class _Side:
     Attributes:
         sent, recoverable: messages of this session; None if not yet known. Learned numbers lie above
             65536, so that they can be compared backwards.
-        acked: how many of them the peer has acknowledged.
+        acked: the number of them that the peer has acknowledged.
         whole: counted from the start of the session.
         drift, recoverable_drift: known deviation of this side's own count.
-        surplus: how many messages the peer has acknowledged beyond those sent.
+        surplus: the number of messages that the peer has acknowledged beyond those sent.
         window: the largest window that this side has announced.
         full: its messages exceed a window, and that was reported.
     """
@@ -147,7 +147,7 @@ class Counters:
     ) -> Iterator[Finding]:
         """Check a SessionHeader, alone or at the end of a message already counted.
 
-        What it acknowledges is not judged if the side has received what was not captured.
+        Its acknowledgements are not judged if the side has received messages that were not captured.
         """
         header = packet.SessionHeader
         yield from self._claims(self._sides[initiator], header, offsets)

@@ -24,20 +24,19 @@ def requirement_of(id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong or strange in a packet.
+    """A fault or an oddity in a packet.
 
     Attributes:
         id: the broken requirement (``MQMQ-2.2.19.2-26``), with a word after it for a second rule about the
             same one (``MQMQ-2.2.19.3-07-SIZE``), ``PGM-<NAME>`` for one of RFC 3208, ``READING-<NAME>`` for
             how a sender of NCP writes its numbers, or ``ATTACK-<NAME>`` for the pattern of an attack;
             `msmqwire.analysis.lint.checks` describes each id.
-        severity: the strength of the requirement, or ``ATTACK``. A statement of fact counts as MUST: a
-            sender that departs from it is not understood. In SRMP, whose receivers accept most departures,
-            it counts as SHOULD. ``NOTE`` is what nobody is at fault for: ordinary senders do it, or
-            receivers don't care.
+        severity: the strength of the requirement, or ``ATTACK``. A statement of fact counts as MUST: a sender
+            that departs from it is not understood. In SRMP, whose receivers accept most departures, it counts
+            as SHOULD. ``NOTE`` is no fault of a program: ordinary senders do it, or receivers don't care.
         path: the field, in the specification's names.
         offset: its first byte, counted from the start of the packet; that of the whole flag word for a bit.
-        message: what is wrong, in one sentence.
+        message: the fault, in one sentence.
     """
 
     id: str

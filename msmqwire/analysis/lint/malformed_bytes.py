@@ -1,4 +1,4 @@
-"""What can be read of malformed bytes: the fields before the first invalid one, and sizes anywhere."""
+"""The readable part of malformed bytes: the fields before the first invalid one, and sizes anywhere."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ INTERNAL_PACKETS: Final = {
 }
 """The internal packets by their PT."""
 USER_FLAGS_AT: Final = BASE_HEADER_SIZE + field_offset(USER_HEADER, "Flags")
-"""Where the Flags of a UserHeader stand, directly behind a BaseHeader."""
+"""Offset of the Flags of a UserHeader directly after a BaseHeader."""
 
 _MQ_BIT: Final = USER_HEADER.bits("Flags.MQ")
 _MQ_AT: Final = USER_FLAGS_AT + _MQ_BIT.shift // 8
@@ -66,7 +66,7 @@ class MalformedBytes:
         internal: whether they are of an internal packet of a session.
         announced: PacketSize; None if it is truncated.
         size_valid: whether that is one that a packet may have.
-        end: where the packet ends, as far as that can be believed.
+        end: the end of the packet, as far as it is credible.
         seen: by path, offset and value of the fields before the first invalid one.
         multi_queue_format: the offset of the MultiQueueFormatHeader; None if there is none, or it is unknown.
     """
@@ -115,7 +115,9 @@ class MalformedBytes:
         return next((at for name, (at, _) in self.seen.items() if name.startswith(path + ".")), None)
 
     def _behind_the_others(self) -> int | None:
-        """Return the offset of the MultiQueueFormatHeader, after all others; None if they can't be read."""
+        """Return the offset of the MultiQueueFormatHeader, after all other headers; None if they can't be
+        read.
+        """
         at = self.start("MessagePropertiesHeader")
         if at is None:
             return None

@@ -1,4 +1,4 @@
-"""Checks of what a reader takes for granted: sizes, counts and presence bits.
+"""Checks of values that a reader takes for granted: sizes, counts and presence bits.
 
 A parsed packet can't break them (the bytes would be another packet, or malformed); one that was built with
 wrong values can.

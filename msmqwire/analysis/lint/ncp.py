@@ -33,7 +33,7 @@ from msmqwire.schema import Record
 from msmqwire.schema.layout import layout
 
 Problem: TypeAlias = tuple[Check, str, str]
-"""A check, the field, below the data of the call or with the name of its header, and what is wrong."""
+"""A check, the field, below the data of the call or with the name of its header, and the fault."""
 
 
 def _rule(id: str, title: str, severity: Severity = "MUST") -> Check:
@@ -88,7 +88,7 @@ READS: Final = frozenset({"ReadQueueJobEntry", "ReadQueueJobEntryOld"})
 
 
 def lint_ncp(packet: NcpPacket) -> list[Finding]:
-    """Return what is wrong in a packet by itself, a reply by the request that it answers."""
+    """Return the findings about a packet by itself, about a reply by the request that it answers."""
     problems = list(_problems(packet))
     return findings_of(packet, problems) if problems else []
 
@@ -114,7 +114,7 @@ def findings_of(packet: NcpPacket, problems: Iterable[Problem]) -> list[Finding]
 
 
 def _structures(packet: NcpPacket) -> list[Record]:
-    """Return the structures of a packet behind its preamble, in their order."""
+    """Return the structures of a packet after its preamble, in their order."""
     inner = packet.packet
     if isinstance(inner, Record):
         return [inner]
@@ -167,7 +167,7 @@ def _problems(packet: NcpPacket) -> Iterator[Problem]:
 
 
 def swapped(value: int, size: int) -> int:
-    """Return a number of so many bytes in the other byte order."""
+    """Return a number of `size` bytes in the other byte order."""
     return int.from_bytes(value.to_bytes(size, "little"), "big")
 
 

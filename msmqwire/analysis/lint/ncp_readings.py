@@ -49,7 +49,7 @@ SIZES: Final = {
     "ChangeQueueJobEntry": _check("OLD-STRUCTURE", "The sender changes a job by the old structure"),
     "SetQueueCurrentStatus": _check("SHORT-STATUS", "The sender has a status of one byte"),
 }
-"""By call: what a request or reply of the other size shows."""
+"""By call: the fact that a request or reply of the other size shows."""
 
 _SMALL: Final = 1 << 16
 _LARGE: Final = 1 << 24
@@ -57,7 +57,7 @@ _PRINTABLE: Final = 0x20
 
 
 class NcpReadings:
-    """What the packets of a connection have told so far."""
+    """The facts that the packets of a connection have shown so far."""
 
     __slots__ = ("_jobs", "_queues", "_told")
 
@@ -68,7 +68,7 @@ class NcpReadings:
 
     @property
     def count(self) -> int:
-        """How many queues and jobs are remembered."""
+        """The number of queues and jobs that are remembered."""
         return len(self._queues) + len(self._jobs)
 
     def discard(self) -> None:
@@ -77,7 +77,7 @@ class NcpReadings:
         self._jobs.clear()
 
     def packet(self, packet: NcpPacket) -> Iterator[Problem]:
-        """Yield what a packet tells that no packet before it has told."""
+        """Yield the facts that a packet shows and no packet before it has shown."""
         inner, data = packet.packet, packet.data
         if data is None or isinstance(inner, Record) or inner.call is None:
             return

@@ -1,4 +1,4 @@
-"""The order of NCP calls in a connection: what its replies say of jobs and queue servers before them."""
+"""The order of NCP calls in a connection, checked by its replies about jobs and queue servers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class NcpLint:
             table.clear()
 
     def packet(self, packet: NcpPacket) -> list[Finding]:
-        """Return what is wrong with the next packet."""
+        """Return the findings about the next packet."""
         found = lint_ncp(packet)
         problems = list(self._readings.packet(packet))
         inner = packet.packet

@@ -32,7 +32,7 @@ ATTACKS: Final = {check.id: check for check in REGISTER if check.severity == "AT
 
 
 def lint_packet(packet: Record, data: bytes | None = None) -> list[Finding]:
-    """What in a packet departs from the specifications, in the order of its bytes.
+    """Departures of a packet from the specifications, in the order of its bytes.
 
     Args:
         packet: a parsed packet, or one that was made up; what was left out of it is filled in.

@@ -28,7 +28,7 @@ OPTIONS: Final = _rule("OPTIONS", "The lengths of the options of PGM do not fit"
 
 
 def lint_pgm(packet: PgmPacket, fault: MalformedPacket | None, data: bytes) -> list[Finding]:
-    """Return what is wrong with a packet of PGM: RFC 3208 sections 8 and 9.
+    """Return the findings about a packet of PGM: RFC 3208 sections 8 and 9.
 
     Args:
         packet: the packet, as far as it could be read.

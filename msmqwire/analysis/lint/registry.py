@@ -50,7 +50,7 @@ class Check:
         id: that of the requirement, with a word after it for a second rule about the same requirement
             (``MQMQ-2.2.19.3-07-SIZE``), or ``PGM-<NAME>``, ``READING-<NAME>`` or ``ATTACK-<NAME>``.
         severity: see `Finding.severity`.
-        title: what is wrong, without the value.
+        title: the fault, without the value.
         path: the field that a finding names; empty if it differs between findings.
         kinds: the packets it applies to; ``session`` for the order of packets, ``bytes`` for malformed ones.
         judge: returns the problem of a packet; None if the check is made elsewhere in lint.

@@ -32,12 +32,12 @@ from msmqwire.rpc.pdu import FRAG_LENGTH_OFFSET
 from msmqwire.rpc.pdus import COMMON_HEADER_SIZE
 
 Problem: TypeAlias = "tuple[Check, str, str]"
-"""A rule that is broken, the parameter, and what is wrong."""
+"""A rule that is broken, the parameter, and the fault."""
 
 ALLOC_HINT_MAX: Final = 16 << 20
-"""Bytes; no message of 4 MiB makes a stub of so many."""
+"""Bytes of a stub; a message of 4 MiB makes a smaller one."""
 PADDING_MAX: Final = 7
-"""Bytes behind the last parameter: a stub is padded to a multiple of 8 at most."""
+"""Bytes after the last parameter: a stub is padded to a multiple of 8 at most."""
 
 _PFC_OFFSET: Final = 3
 _FOR_MOVE: Final = {Opnum.R_OpenQueue: False, Opnum.R_OpenQueueForMove: True}
@@ -136,7 +136,7 @@ _QUEUES: Final = frozenset(
 
 
 def lint_rpc(packet: RpcPacket) -> list[Finding]:
-    """Return what in a call, an answer or another PDU departs from the specifications, by its bytes."""
+    """Return the departures of a call, an answer or another PDU from the specifications, by its bytes."""
     findings = [check.at(path, _offset(packet, path), message) for check, path, message in _problems(packet)]
     findings += _in_message(packet)
     findings.sort(key=lambda finding: finding.offset)
@@ -260,7 +260,7 @@ def _results(value: Any, opnum: int) -> Iterator[Problem]:
 
 
 def _in_message(packet: RpcPacket) -> Iterator[Finding]:
-    """Yield what is wrong in the message of an answer, its fields by their names in the message."""
+    """Yield the findings about the message of an answer, its fields by their names in the message."""
     if packet.message is None:
         return
     sections = packet.value.ppPacketSections
@@ -272,7 +272,7 @@ def _in_message(packet: RpcPacket) -> Iterator[Finding]:
 
 
 def lint_malformed_rpc(data: bytes, error: MalformedPacket) -> list[Finding]:
-    """Return what is wrong in a PDU or stub that can't be read; `error` says why."""
+    """Return the findings about a PDU or stub that can't be read; `error` says why."""
     offset = error.offset or 0
     check = _OF_MESSAGE.get(error.requirement) or _ACKS.get(error.path)
     if check is None and error.path.startswith(("R_", "Opnum")):

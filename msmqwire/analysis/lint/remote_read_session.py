@@ -119,7 +119,7 @@ class RemoteReadLint:
     def packet(
         self, client: str, server: Server, packet: RpcPacket, *, whole: bool, new_group: bool
     ) -> list[Finding]:
-        """Return what is wrong with the place of a call among the others.
+        """Return the findings about the place of a call in the order of calls.
 
         Args:
             client: the address of the host that calls.

@@ -63,7 +63,7 @@ def sequence_id(record: Any) -> int:
 
 @dataclass(slots=True)
 class _Sequence:
-    """What is known of a sequence.
+    """State of a sequence.
 
     Attributes:
         last: the highest number seen.

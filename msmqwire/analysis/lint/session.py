@@ -126,7 +126,7 @@ class SessionLint:
         self._silent_since = {True: None, False: None}
 
     def _miss(self) -> None:
-        """Note that something of the opening was missed: what is of it is learned, unchecked."""
+        """Note that a part of the opening was missed: its other parts are learned, unchecked."""
         self._state, self._is_whole = State.UNKNOWN, False
 
     def packet(
@@ -146,7 +146,7 @@ class SessionLint:
             data: its bytes; not needed.
             time_ns: when it passed, in nanoseconds; without it timers are not checked.
             is_behind: this side has received something of the other one that was not captured, or not in
-                order: what it answers is unknown.
+                order: its request is unknown.
         """
         if direction not in (True, False, "c2s", "s2c"):
             raise ValueError(f"{direction!r} is not c2s, s2c, True or False")

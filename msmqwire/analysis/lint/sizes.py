@@ -26,7 +26,7 @@ class Sized:
 
     Attributes:
         header, name, at, width: the field: its header, its offset there and its size in bytes.
-        head: the offset in that header from which it counts: behind the fixed part, or the start.
+        head: the offset in that header from which it counts: after the fixed part, or the start.
         req: the id of the rule about it.
         times: bytes that it counts by one.
     """

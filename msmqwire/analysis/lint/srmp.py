@@ -1,7 +1,7 @@
 """One SRMP message against [MC-MQSRM].
 
-What a receiver has to refuse is no message but malformed bytes, see `srmp_attacks.py`. What is left is
-accepted all the same. So a statement of fact, which receivers do not insist on, counts as SHOULD.
+Bytes that a receiver has to refuse are no message but malformed, see `srmp_attacks.py`. Departures of a
+message are accepted all the same. So a statement of fact, which receivers do not insist on, counts as SHOULD.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from msmqwire.analysis.lint.bodies import lint_srmp_body
 from msmqwire.analysis.lint.finding import Finding, Severity
 from msmqwire.analysis.lint.registry import SRMP, Check, listed
-from msmqwire.analysis.lint.srmp_places import Places
+from msmqwire.analysis.lint.srmp_offsets import PartOffsets
 from msmqwire.analysis.lint.srmp_rules import broken_rules
 from msmqwire.analysis.lint.srmp_signature import broken_signature
 from msmqwire.srmp.message import SrmpMessage
@@ -72,13 +72,13 @@ DEPARTURES: Final[dict[str, Check]] = {
 
 
 def lint_srmp(message: SrmpMessage, source: str | None = None) -> list[Finding]:
-    """Return what in a message departs from the specification, in the order of its bytes.
+    """Return the departures of a message from the specification, in the order of its bytes.
 
     Offsets count from the first byte of the HTTP message, or of an envelope alone; `source` is the address
     that it came from. Raises MalformedPacket for a message that was made with an envelope that can't be
     parsed, InvalidValue for one that can't be built.
     """
-    places = Places(message)
+    places = PartOffsets(message)
     findings = [
         DEPARTURES[item.requirement].at(item.path, places.of(item.path), item.text)
         for item in message.departures

@@ -1,7 +1,7 @@
 """Checks of bytes that can't be read as an SRMP message: the requirement, and patterns of known attacks.
 
 Parsing stops at the first invalid byte. Head and envelope are looked at apart from each other here, so that
-an attack is seen behind another fault. No bytes make this raise.
+an attack is seen after another fault. No bytes make this raise.
 
 | id | pattern |
 | --- | --- |
@@ -92,7 +92,7 @@ REFUSALS: Final = {
     id: listed(f"{id}-FORM" if id in DEPARTURES else id, title, "", SRMP)
     for id, title in dict(_refusals()).items()
 }
-"""What an envelope is refused for, by requirement."""
+"""The reasons to refuse an envelope, by requirement."""
 NOT_MIME: Final = listed("SRMP-2.2.2-17", "Parts, delimiters and lengths contradict each other", "", SRMP)
 NOT_CONFORMING: Final = listed("SRMP-3.1.5.1.2-01", "The bytes are no message of chapter 2", "", SRMP)
 
@@ -106,7 +106,7 @@ _XML_END: Final = re.compile(rb"</(?:[\w.-]{1,64}:)?Envelope[ \t\r\n]{0,64}>")
 
 
 def lint_malformed_srmp(data: bytes, error: MalformedPacket) -> list[Finding]:
-    """Return what is wrong in bytes that are no SRMP message, in their order.
+    """Return the findings about bytes that are no SRMP message, in their order.
 
     `error` is what `msmqwire.srmp.message.parse_message` said.
     """
@@ -126,7 +126,7 @@ def _refusal(error: MalformedPacket) -> Finding:
 
 
 def _of_error(error: MalformedPacket, data: bytes) -> Iterator[Finding]:
-    """Yield the attack that the parser stopped at, behind the head."""
+    """Yield the attack that the parser stopped at, after the head."""
     if (error.offset or 0) >= len(data):
         return  # the bytes end there
     if error.path.startswith("Chunking"):
@@ -149,7 +149,7 @@ class _Head:
     Attributes:
         first: the request line or status line.
         lines: the header fields.
-        end: where the entity begins.
+        end: the beginning of the entity.
         whole: whether there is an end.
     """
 
@@ -278,7 +278,7 @@ def _envelope(head: _Head, data: bytes) -> Iterator[Finding]:
 
 
 def _delimiter(head: _Head) -> bytes:
-    """Return what divides the parts, by the first Content-Type; empty if it gives none."""
+    """Return the boundary of the parts, by the first Content-Type; empty if it gives none."""
     for _, value, _ in head.values(CONTENT_TYPE):
         media_type = parse_media_type(value.decode("latin-1"))
         boundary = "" if media_type is None else media_type[1].get("boundary", "")

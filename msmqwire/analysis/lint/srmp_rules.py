@@ -1,4 +1,4 @@
-"""Rules about a whole SRMP message: what its elements owe to each other and to the request around them."""
+"""Rules about a whole SRMP message: the consistency of its elements with each other and with the request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from msmqwire.srmp.scan import BOM, start_tag
 from msmqwire.srmp.schema_names import HTTP, MSMQ, ROUTING, SIGNATURE
 
 Broken: TypeAlias = tuple[Check, str, str]
-"""A rule that is broken, the path where, and what is wrong."""
+"""A rule that is broken, the path of the place, and the fault."""
 
 HEADER: Final = "Envelope.Header"
 LABEL_MAX: Final = 249  # characters, [MS-MQDMPR] 3.1.1.12

@@ -1,4 +1,4 @@
-"""What is wrong with the Signature of an SRMP message without knowing any key: [MC-MQSRM] 3.1.5.1.6.1.
+"""Findings about the Signature of an SRMP message that need no key: [MC-MQSRM] 3.1.5.1.6.1.
 
 Receivers drop the message. Elements that are missing are not found here: no envelope is read without them.
 """

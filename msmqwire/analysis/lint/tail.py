@@ -1,4 +1,4 @@
-"""Checks of the bytes that PacketSize counts behind the last header of a message.
+"""Checks of the bytes that PacketSize counts after the last header of a message.
 
 [MS-MQMQ] 2.2.20. Real senders put an ExtensionHeader of [MS-MQRR] 2.2.5.2 there, and receivers take it; any
 other bytes mean that PacketSize is wrong.

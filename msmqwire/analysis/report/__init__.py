@@ -1,7 +1,7 @@
 """Captures as a report: one file of HTML that anybody can open, without a network.
 
-`write_report` reads captures once and writes the page. Whatever is in the captures, memory and the page are
-bounded by `Limits`; what they leave out is counted, and the page says so.
+`write_report` reads captures once and writes the page. Memory and the page are bounded by `Limits`, for any
+capture; packets beyond them are counted, and the page says so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BATCH_ROWS = 4_096
 
 
 class Written(NamedTuple):
-    """What a report has.
+    """The totals of a report.
 
     Attributes:
         packets: in the captures.
@@ -53,7 +53,7 @@ def write_report(
         path: of the file.
         title: of the page; by default the name of the first capture.
         version: of msmqwire, which the page names.
-        limits: how much goes into the page.
+        limits: the limits of the page.
 
     Raises:
         CaptureError: the first of the errors, if nothing of any file could be read. Nothing is written.
@@ -61,8 +61,8 @@ def write_report(
     """
     # What has columns takes an extra, which the help of commands does not.
     from msmqwire.analysis.fate import BODY_LIMIT, COLUMNS, KINDS, fates_of, summary
-    from msmqwire.analysis.report.left_out import left_out
     from msmqwire.analysis.report.lives import Lives
+    from msmqwire.analysis.report.omissions import omissions
     from msmqwire.tables.arrow.rows import batches
     from msmqwire.tables.columns import BY_NAME
 
@@ -77,7 +77,7 @@ def write_report(
         raise dissection.errors[0]
     data["lives"] = lives.summary_json(queues)
     attempts = 0 if dissection.attempts is None else dissection.attempts.failed()[1]
-    data["left_out"] = list(left_out(collector, lives, attempts))
+    data["left_out"] = list(omissions(collector, lives, attempts))
     if not title:
         names = [Path(name).name for name in data["captures"]]
         more = data["totals"]["captures"] - 1

@@ -1,4 +1,4 @@
-"""What the bodies of each queue are, and which of them are unlike the others: counted, in bounded memory."""
+"""Types of the bodies of each queue, and those that are unusual for it: counted, in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from msmqwire.names.printable import cut, safe
 LOOKED_AT: Final = 64 << 10
 """Bytes of a body that are looked at: its type stands at its beginning."""
 FEW_MESSAGES: Final = 20
-"""With fewer messages of a queue nothing is unlike the others."""
+"""With fewer messages of a queue no type is unusual."""
 RARE: Final = 0.05
-"""The share of messages of a queue up to which a type is unlike the others, if all of them are together."""
+"""The share of messages of a queue up to which a type is unusual: that of all unusual types together."""
 TYPES_MAX: Final = 50
-"""Types of one queue that are told apart."""
+"""Types of one queue that are counted apart."""
 NO_ROW: Final = -1
 
 
 @dataclass(slots=True)
 class BodyType:
-    """Bodies of one type in a queue: how many, and the row of the first that is in the table of packets."""
+    """Bodies of one type in a queue: their number, and the row of the first in the table of packets."""
 
     count: int = 0
     row: int = NO_ROW
@@ -78,7 +78,7 @@ class BodyTypes:
             one.row = row
 
     def to_json(self) -> list[list[Any]]:
-        """Return ``[queue, type, messages, row of the first, is unlike the others]``, the busiest first."""
+        """Return ``[queue, type, messages, row of the first, is unusual]``, the busiest first."""
         rows = []
         for queue, of_queue in sorted(self._queues.items(), key=lambda one: (-one[1].messages, one[0])):
             odd = _odd(of_queue)
@@ -88,7 +88,7 @@ class BodyTypes:
 
 
 def type_of(found: Body, body_type: int) -> str:
-    """Return what a body is, in a word or two: its format, and the type that it or its headers name."""
+    """Return the type of a body, in a word or two: its format, and the type that it or its headers name."""
     types = found.named.message_types
     value = found.value
     kind: Any = types[0] if types else value.get(plain.TYPE) if isinstance(value, dict) else None

@@ -57,7 +57,7 @@ class Collector:
 
     @property
     def identities(self) -> int:
-        """How many messages are remembered, to tell which were sent again."""
+        """The number of messages remembered, to find those sent again."""
         return self._repeats.remembered
 
     def observed(self, items: Iterable[Item]) -> Iterator[Item]:

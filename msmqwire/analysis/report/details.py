@@ -62,7 +62,7 @@ class Details:
 
 
 def detail_of(item: Item, limits: Limits) -> dict[str, Any]:
-    """Return what is told of one packet when it is looked at.
+    """Return the details of one packet, shown when it is opened.
 
     ``fields`` are [path, offset, size, text], ``findings`` [id, severity, path, offset, message]; ``bytes``
     and ``decrypted_bytes`` are base64, cut at a limit; ``body`` is the message's, for reading.
@@ -101,9 +101,9 @@ def is_encrypted(item: Item) -> bool:
 
 
 def _body(message: MessageBody, limits: Limits) -> dict[str, Any]:
-    """Return what is told of a body: its format, and as far as there are any headers, text, value, problems.
+    """Return the details of a body: its format, and as far as there are any headers, text, value, problems.
 
-    Text of XML and JSON is whole, of others there is the value as JSON beside one line. Bytes are base64.
+    Text of XML and JSON is whole; other formats have one line and the value as JSON. Bytes are base64.
     """
     found = decoded(message)
     result: dict[str, Any] = {"format": found.format, "size": message.size}

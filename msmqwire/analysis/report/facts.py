@@ -1,4 +1,4 @@
-"""What the report says of one packet, whatever its protocol."""
+"""The facts of a report about one packet, whatever its protocol."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from msmqwire.srmp.message import SrmpMessage
 
 
 class Group(StrEnum):
-    """What a packet is for: the colours of the ladder and the charts go by it."""
+    """The purpose of a packet: the colours of the ladder and the charts go by it."""
 
     HANDSHAKE = "handshake"
     MESSAGE = "message"
@@ -67,16 +67,16 @@ _CONNECTIONS: Final = ("CreateConnection", "DestroyConnection")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is told of a packet in the tables.
+    """The facts about a packet in the tables.
 
     Attributes:
-        group: what it is for.
+        group: its purpose.
         protocol: the protocol it belongs to.
         about: a summary in one line.
         queue: the queue it is about; empty if there is none.
         label: the label of the message in it; empty if there is none.
         body_size: bytes of the body of the message that it carries; None if it carries none.
-        identity: tells a message from others; None where nothing does.
+        identity: distinguishes a message from other messages; None if nothing does.
         is_again: whether its protocol says that it was sent before.
     """
 
@@ -91,7 +91,7 @@ class Facts:
 
 
 def facts_of(item: Item) -> Facts:
-    """Return what the tables tell of an item."""
+    """Return the facts about an item in the tables."""
     about, packet = summary(item), item.packet
     match packet:
         case None:

@@ -1,4 +1,4 @@
-"""How much of a capture goes into a report: a page has to open in a browser, whatever was captured."""
+"""Limits of a report: its page has to open in a browser, whatever was captured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PACKETS_DEFAULT: Final = 250_000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a report. What goes beyond one is counted, and the page says that it was left out.
+    """The limits of a report. Items beyond one are counted, and the page says that they were left out.
 
     Attributes:
         packets: rows of the table of packets.
@@ -32,7 +32,7 @@ class Limits:
         detail_bytes: bytes that the fields and bytes of all packets take in the page, compressed.
         identities: messages remembered, to tell which were sent again.
         pending: requests remembered that have no answer yet.
-        lives: messages whose life is told.
+        lives: messages whose life is shown.
         events: events of the life of one message.
         timeline: intervals of the charts over time.
     """

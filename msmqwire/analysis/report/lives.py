@@ -33,7 +33,7 @@ _UNKNOWN: Final = -1
 
 
 class Lives:
-    """Fates of messages by columns, with the events of all of them one behind the other.
+    """Fates of messages by columns, with the events of all of them one after the other.
 
     Attributes:
         count: messages.
@@ -123,7 +123,7 @@ class Lives:
         }
 
     def summary_json(self, queues: list[QueueSummary]) -> dict[str, Any]:
-        """Return what is told of all messages together, and by queue."""
+        """Return the summary of all messages together, and by queue."""
         return {
             "count": self.count,
             "kept": min(self.count, self._limits.lives),

@@ -38,7 +38,7 @@ NUMBERS: Final = (
 `again` is 1 for a packet sent again, `answers` the row of the request. Before 1970 seconds are negative, and
 nanoseconds only of a packet without a time."""
 _SECONDS_MAX: Final = 1 << 53
-"""What JavaScript counts exactly."""
+"""The largest number that JavaScript counts exactly."""
 _BILLION: Final = 1_000_000_000
 _NONE: Final = -1
 
@@ -47,7 +47,7 @@ class PacketTable:
     """Rows of packets.
 
     Attributes:
-        count: how many there are.
+        count: their number.
         names: kinds, files, endpoints and ids of findings by number.
         texts: queues, labels and summaries by number.
     """

@@ -48,7 +48,7 @@ def page(
     Args:
         title: of the page.
         version: of msmqwire.
-        data: what the parts of the page show.
+        data: the data of the parts of the page.
         tables: tables by name, which the page unpacks.
         pieces: fields and bytes of packets, compressed.
     """

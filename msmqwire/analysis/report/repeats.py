@@ -10,7 +10,7 @@ class Repeats:
     """Remembers messages, up to a limit.
 
     Attributes:
-        remembered: how many are.
+        remembered: the number of messages remembered.
     """
 
     def __init__(self, limit: int) -> None:
@@ -19,7 +19,7 @@ class Repeats:
 
     @property
     def remembered(self) -> int:
-        """How many messages are remembered."""
+        """The number of messages remembered."""
         return len(self._sent)
 
     def has(self, item: Item, facts: Facts) -> bool:

@@ -1,4 +1,4 @@
-"""Findings by requirement: how many there are, and which packets show them."""
+"""Findings by requirement: their number, and packets that show them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msmqwire.names.printable import cut, safe
 
 @dataclass(slots=True)
 class Requirement:
-    """What was found of one requirement with one severity.
+    """Findings of one requirement with one severity.
 
     Attributes:
         message: that of the first finding.

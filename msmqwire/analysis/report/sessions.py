@@ -1,4 +1,4 @@
-"""Who talked with whom: TCP connections, and for datagrams pairs of computers."""
+"""Sessions of a capture: TCP connections, and for datagrams pairs of computers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Session:
         stream: the number of the TCP connection; None without TCP.
         left, right: address and port of both ends, that of the first sender first.
         start_ns, end_ns: the earliest and the latest time of a packet; None if no packet has one.
-        protocols: how many packets there are of each.
-        groups: how many packets there are of each.
+        protocols: the number of packets of each.
+        groups: the number of packets of each.
         packets, bytes: to the right, and to the left.
         findings: departures from the specifications.
         again: packets that were sent again.
-        state: how its handshake ended.
-        managers: the queue managers at both ends, as far as they told.
+        state: the end of its handshake.
+        managers: the queue managers at both ends, as far as they are known.
     """
 
     stream: int | None
@@ -121,7 +121,7 @@ def is_by_initiator(item: Item, *, is_first_sender: bool) -> bool:
 
 
 def session_key(item: Item, ends: tuple[str, str]) -> Key:
-    """Return what the items of one session have in common."""
+    """Return the key that the items of one session have in common."""
     return ("tcp", item.stream) if item.stream is not None else (item.transport, *sorted(ends))
 
 

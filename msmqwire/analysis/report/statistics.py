@@ -1,4 +1,4 @@
-"""What is in captures, counted: kinds, queues, sessions, findings; in bounded memory, whatever their size."""
+"""Counts of captures: kinds, queues, sessions, findings; in bounded memory, whatever their size."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Statistics:
 
     @property
     def packets(self) -> int:
-        """How many items were counted."""
+        """The number of items counted."""
         return self._collector.packets
 
     def add(self, item: Item) -> None:

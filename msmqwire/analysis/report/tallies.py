@@ -1,4 +1,4 @@
-"""Queue managers, computers and queues, with what was counted of each."""
+"""Queue managers, computers and queues, with counts of each."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Queue:
 
 
 class Tallies:
-    """What is counted by queue manager, by address and by queue.
+    """Counts by queue manager, by address and by queue.
 
     Attributes:
         managers: by GUID.
         endpoints: by address.
         queues: by name.
-        left_out: how often there was no room for one, by what it is.
+        left_out: the number of times there was no room for one, by its kind.
     """
 
     def __init__(self, limits: Limits) -> None:

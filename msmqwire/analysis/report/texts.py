@@ -14,11 +14,11 @@ class Texts:
 
     Attributes:
         texts: by number.
-        left_out: how often a text was not kept.
+        left_out: the number of texts that were not kept.
     """
 
     def __init__(self, length: int, characters: int) -> None:
-        """Keep texts of at most `length` characters each, and of so many `characters` together."""
+        """Keep texts of at most `length` characters each, and `characters` together."""
         self.texts: list[str] = [""]
         self.left_out = 0
         self._numbers: dict[str, int] = {"": 0}

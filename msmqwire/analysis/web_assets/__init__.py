@@ -1,4 +1,4 @@
-"""Files of others that pages need: uPlot 1.6.32, for charts, under the MIT licence in ``uPlot.LICENSE``."""
+"""Third-party files that pages need: uPlot 1.6.32, for charts, under the MIT licence in ``uPlot.LICENSE``."""
 
 from __future__ import annotations
 

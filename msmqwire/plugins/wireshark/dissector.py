@@ -26,8 +26,8 @@ from msmqwire.packets import (
 from msmqwire.ping import PING, PING_PORT, PING_SIGNATURE, PING_SIZE
 from msmqwire.plugins.wireshark.fields import Fields, quoted
 from msmqwire.plugins.wireshark.findings import Findings, blamed_sizes, blamed_values
-from msmqwire.plugins.wireshark.kept import Kept, Place, bits_of
 from msmqwire.plugins.wireshark.reader import Readers
+from msmqwire.plugins.wireshark.value_slots import Place, ValueSlots, bits_of
 from msmqwire.schema import field_offset
 from msmqwire.schema.nodes import inner_headers
 from msmqwire.schema.sizes import least_size
@@ -60,7 +60,7 @@ def bytes_of(data: bytes) -> str:
 def dissector() -> str:
     """Return the script: a dissector for Wireshark 4.0 and later."""
     parts = {name: files(__package__).joinpath("lua", f"{name}.lua").read_text("utf-8") for name in _PARTS}
-    kept = Kept()
+    kept = ValueSlots()
     for header in (USER_MESSAGE, *_INTERNAL.values()):
         kept.references(Place(header, ""))
     for place in _PLACES:
@@ -95,7 +95,7 @@ def _field(path: str) -> str:
     return above if above.endswith(".Flags") else path
 
 
-def _filled(text: str, kept: Kept, functions: Mapping[str, str], constants: Mapping[str, str]) -> str:
+def _filled(text: str, kept: ValueSlots, functions: Mapping[str, str], constants: Mapping[str, str]) -> str:
     def replacement(match: re.Match[str]) -> str:
         letter, path, name = match.groups()
         if name:
@@ -107,7 +107,7 @@ def _filled(text: str, kept: Kept, functions: Mapping[str, str], constants: Mapp
     return _MARK.sub(replacement, text)
 
 
-def _expression(letter: str, path: str, kept: Kept) -> str:
+def _expression(letter: str, path: str, kept: ValueSlots) -> str:
     field = _field(path)
     if field != path:
         head, _, rest = path.partition(".")
@@ -120,7 +120,7 @@ def _lists(ids: Mapping[str, str]) -> str:
     return "\n".join(f"  [{quoted(path)}] = {{{quoted(id)}}}," for path, id in ids.items())
 
 
-def _constants(readers: Readers, kept: Kept) -> dict[str, str]:
+def _constants(readers: Readers, kept: ValueSlots) -> dict[str, str]:
     kinds = [
         f"  [{number}] = {{{quoted(schema.name)}, {readers.of(Place(schema, ''))}}},"
         for number, schema in _INTERNAL.items()

@@ -28,8 +28,8 @@ from msmqwire.packets import (
 )
 from msmqwire.plugins.wireshark.conditions import Untranslatable
 from msmqwire.plugins.wireshark.fields import quoted
-from msmqwire.plugins.wireshark.kept import Kept
 from msmqwire.plugins.wireshark.rules import Case, Translation
+from msmqwire.plugins.wireshark.value_slots import ValueSlots
 from msmqwire.schema import Flags, Header, Repeat, Sub, UInt
 from msmqwire.schema.nodes import inner_headers
 
@@ -52,7 +52,7 @@ class Findings:
         untranslated: why a rule is not in them, by id.
     """
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: ValueSlots) -> None:
         self._numbers: dict[tuple[str, str], int] = {}  # by id and severity
         self._titles: list[str] = []
         self.functions: list[str] = []
@@ -66,7 +66,7 @@ class Findings:
         for id in BLAMED.values():
             self._number(rules[id])
 
-    def _kind(self, schema: Header, kept: Kept) -> None:
+    def _kind(self, schema: Header, kept: ValueSlots) -> None:
         lines: list[str] = []
         translation = Translation(schema, kept)
         ids = self.translated.setdefault(schema.name, set())

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from msmqwire.plugins.wireshark.fields import Fields, quoted
-from msmqwire.plugins.wireshark.kept import Kept, Place, bits_of, inner_places, resolve
+from msmqwire.plugins.wireshark.value_slots import Place, ValueSlots, bits_of, inner_places, resolve
 from msmqwire.schema import Flags, Guid, Header, Packet, Raw, Ref, Text, UInt
 from msmqwire.schema.nodes import (
     MORE,
@@ -38,7 +38,7 @@ GAP_MAX: Final = 8
 class Readers:
     """The functions for the structures of packets, each once for each path."""
 
-    def __init__(self, fields: Fields, kept: Kept) -> None:
+    def __init__(self, fields: Fields, kept: ValueSlots) -> None:
         self.fields, self.kept = fields, kept
         self.sources: list[str] = []
         self.runs: list[str] = []

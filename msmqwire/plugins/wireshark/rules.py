@@ -31,8 +31,8 @@ from msmqwire.plugins.wireshark.conditions import (
     masked,
     negated,
 )
-from msmqwire.plugins.wireshark.kept import Kept, bits_of
 from msmqwire.plugins.wireshark.rule_source import Scope, source_of
+from msmqwire.plugins.wireshark.value_slots import ValueSlots, bits_of
 from msmqwire.schema import Bits, Flags, Guid, Header, OddPadding, Raw, Text, UInt
 from msmqwire.schema.nodes import Align, Choice, Fill, Maybe, Sub, View
 from msmqwire.schema.texts import encode_text
@@ -51,7 +51,7 @@ class Case(NamedTuple):
 class Translation:
     """Translates the rules of packets of one kind."""
 
-    def __init__(self, packet: Header, kept: Kept) -> None:
+    def __init__(self, packet: Header, kept: ValueSlots) -> None:
         self._packet, self._kept = packet, kept
 
     def rule(self, judge: Callable[[Any], Any]) -> list[Case]:

@@ -69,7 +69,7 @@ ADDRESSES_MAX: Final = 1 << 16
 
 
 class Extra(NamedTuple):
-    """What a row has that compiled code does not find in its bytes.
+    """The cells of a row that compiled code does not find in its bytes.
 
     Attributes:
         error: why a packet is malformed or bytes were skipped.
@@ -288,7 +288,7 @@ class BatchMaker:
         self._n += n
 
     def _add_cells(self, row: int, cells: Iterable[tuple[str, Any]]) -> None:
-        """Add cells of a row by the generic reader, in place of what the compiled code has."""
+        """Add cells of a row by the generic reader, in place of those of the compiled code."""
         for name, cell in cells:
             if cell is not None:
                 self._cells[name][row] = cell
@@ -418,7 +418,7 @@ class BatchMaker:
         return self._tunnel_columns.array(column.name, numbers)
 
     def _unprotected(self, column: Column, n: int) -> Any:
-        """Return a column of what examining finds, as it is without the examiner's cells."""
+        """Return a column of the examiner's results, as it is without its cells."""
         validity = self._fixed_width.validity(_OF_USER_HEADER)
         if column.type == BOOL:
             return pa.Array.from_buffers(column.type, n, [validity, pa.py_buffer(bytes(-(-n // 8)))])

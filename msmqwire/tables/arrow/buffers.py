@@ -27,7 +27,7 @@ class Bitmaps:
 
     Args:
         values: the booleans, as arrays of them.
-        n: how many of each row.
+        n: their number in each row.
     """
 
     def __init__(self, values: Any, n: int) -> None:

@@ -37,7 +37,7 @@ def content_arrays(
 
 
 def cell_of(column: Column, found: Body) -> Any:
-    """Return what a column says of a body; None for an empty text, and where there are no headers."""
+    """Return the cell of a column for a body; None for an empty text, and where there are no headers."""
     match column.name:
         case "body_format":
             return found.format

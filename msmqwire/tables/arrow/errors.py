@@ -27,7 +27,7 @@ _WHY, _PATH = range(2)
 
 
 class _Shown(int):
-    """A value that says where a text shows it. It is 1 where a noun behind it is to be singular."""
+    """A value that says where a text shows it. It is 1 where the noun after it is to be singular."""
 
     def __new__(cls, number: int, is_one: int) -> _Shown:
         shown = super().__new__(cls, 1 if is_one else number + 2)
@@ -118,7 +118,7 @@ class ErrorCells:
             self._refusals.append((rows, refusals[:, :REFUSAL].astype(np.int64)))
 
     def add(self, row: int, error: Sequence[Any]) -> None:
-        """Add reason, path and offset of a row, of which the generic reader has told."""
+        """Add reason, path and offset of a row, as the generic reader has reported them."""
         self._others[row] = error
 
     def arrays(self, n: int) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class FixedWidthColumns:
         return self._valid.validity(self._plan.columns[column.name][2])
 
     def flags(self, column: Column, first: int, stop: int) -> tuple[Any, Any]:
-        """Return some values of a column of flags, and which of them count; the others are null."""
+        """Return some values of a column of flags, and the mask of the valid ones; the rest are null."""
         _, number, valid = self._plan.columns[column.name]
         return self._cells.bools[number, first:stop], self._cells.valid[valid, first:stop]
 

@@ -1,4 +1,4 @@
-"""From columns to plans: how the cells of a column are made, and where its field stands.
+"""Plans of columns: the way to make the cells of a column, and the place of its field.
 
 All offsets come from `generated.FIELD_SLOTS`, all masks from the schemas.
 """
@@ -121,7 +121,7 @@ def field_bounds(layout: str, path: str) -> tuple[int, int, int, int] | None:
 
 
 class FixedWidthPlan(NamedTuple):
-    """How the cells of columns of fixed width are made.
+    """The ways to make the cells of columns of fixed width.
 
     Attributes:
         fields: the fields of each kind of packet.

@@ -1,4 +1,4 @@
-"""Refusals of compiled code in words: what the generic reader says of the same bytes."""
+"""Refusals of compiled code in words: the error of the generic reader for the same bytes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _in_region(fields: tuple[tuple[str, int], ...]) -> InWords:
 
 
 def _in_words(form: str, *rest: Any) -> InWords:
-    """Return what puts a refusal of the generated functions into words."""
+    """Return the function that puts a refusal of the generated functions into words."""
     match form, *rest:
         case "too short", fields:
             return _in_region(fields)

@@ -70,7 +70,7 @@ def value_of_packet(
 class PacketCells:
     """Finds the cells of packets in some columns.
 
-    What a kind of packet can't have is found out once, and not looked for again.
+    Columns that a kind of packet can't have are found out once, and not looked for again.
     """
 
     def __init__(
@@ -135,14 +135,16 @@ def _in_clear(getter: Getter, examiner: Examiner, convert: Callable[[bytes], Any
 
 
 def _attributes(packet: Packet | None) -> Mapping[str, Getter]:
-    """Return what packets like this one can have, by the names of columns: one object for all of them."""
+    """Return the readers of columns that packets like this one can have, by name: one object for all of
+    them.
+    """
     find = _FAMILIES.get(type(packet))
     return _of_record(class_of(packet), "") if find is None else find(packet)
 
 
 @cache
 def _of_record(kind: type, at: str) -> Mapping[str, Getter]:
-    """Return what records of a class can have, which stand at a path; nothing of what is no record."""
+    """Return the readers of columns that records of a class can have at a path; none for other classes."""
     found = ((column, paths_in(kind, column.paths, at)) for column in COLUMNS)
     return {column.name: first_of(paths, column.convert) for column, paths in found if paths}
 
@@ -154,7 +156,9 @@ def _of_packet_of_rpc(packet: RpcPacket) -> Mapping[str, Getter]:
 
 @cache
 def _of_call(value: type, arguments: type, whole: type) -> Mapping[str, Getter]:
-    """Return what calls and answers can have with values of these classes, and a message in an answer."""
+    """Return the readers of columns of calls and answers with values of these classes, and a message in an
+    answer.
+    """
     of_message = dict(_of_record(whole, "message.whole."))
     if of_message:
         # In the message packet TimeToReachQueue is when it expires, and the body may be cut.

@@ -1,4 +1,4 @@
-"""What is known of signatures before they are verified: for most in captures it is all."""
+"""Signature status before any is verified: for most signatures in captures it is the final one."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def forged(block: RowBlock, rows: Sequence[int], encrypted: Any, examiner: Exami
         examiner: has the certificates given.
 
     Returns:
-        Codes of `STATUSES` by row. The others may be signed by the owner of their certificate.
+        Codes of `STATUSES` by row. The remaining ones may be signed by the owner of their certificate.
     """
     numbers = np.array(rows, np.int64)
     starts, sizes = _extents(block, _CERTIFICATE)

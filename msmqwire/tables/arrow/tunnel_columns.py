@@ -15,7 +15,7 @@ _ID: str = TUNNEL[-1]
 
 
 class TunnelTexts:
-    """What rows say of tunnels, by number: a list for each of `TUNNEL`, which grows. None is number 0."""
+    """Values of rows about tunnels, by number: a list for each of `TUNNEL`, which grows. None is number 0."""
 
     def __init__(self) -> None:
         self.lists: dict[str, list[Any]] = {name: [] for name in TUNNEL}

@@ -1,4 +1,4 @@
-"""Which captures are new, have grown, or were replaced by others of their names since a lake was written."""
+"""Changes of captures since a lake was written: new ones, grown ones, and those that were replaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAMPLE_SIZE: Final = 4096
 
 
 class Change(enum.Enum):
-    """How a capture differs from what a lake has of it."""
+    """The difference between a capture and the lake's entry for it."""
 
     NONE = enum.auto()
     NEW = enum.auto()
@@ -36,7 +36,7 @@ def examine_all(
 
     Args:
         paths: absolute paths and URLs.
-        known: what the lake has, by path.
+        known: the lake's entries, by path.
         storage_options: of the stores of URLs.
 
     Raises:
@@ -57,7 +57,7 @@ def examine(
 
     Args:
         path: its absolute path, or its URL.
-        known: what the lake has of it.
+        known: the lake's entry for it.
         storage_options: of the store of a URL.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What has to be read for an exact lake: from the first capture on that is new or has changed, everything.
+"""The work for an exact lake: everything from the first capture on that is new or has changed.
 
 All captures of a lake are one capture, in their order, and a part has the rows that one reader of it finds
 there. They depend on whatever comes before, so a part stays if nothing before its end has changed. The
@@ -32,7 +32,7 @@ def plan_exact_run(
     map_windows: MapWindows | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Plan:
-    """Return what has to be read so that a lake has the rows of one reader of these captures.
+    """Return the parts to read so that a lake has the rows of one reader of these captures.
 
     Args:
         files: absolute paths and URLs, each once, in their order; among them all that the lake has.
@@ -88,7 +88,7 @@ def plan_exact_run(
 def _kept(
     manifest: Manifest, files: Sequence[Window], changes: Mapping[str, Change]
 ) -> tuple[list[PartEntry], tuple[int, int]]:
-    """The parts of a lake that stay, and the place behind them: the index of a file, and an offset in it."""
+    """The parts of a lake that stay, and the place after them: the index of a file, and an offset in it."""
     by_start = {(part.windows[0].path, part.windows[0].start): part for part in manifest.parts}
     valid = {path: entry.size for path, entry in manifest.captures.items()}
     for path, size in valid.items():
@@ -108,7 +108,7 @@ def _kept(
 def _end(
     part: PartEntry, place: tuple[int, int], files: Sequence[Window], valid: Mapping[str, int]
 ) -> tuple[int, int] | None:
-    """The place behind a part that begins at another; None if what it was made of is not there.
+    """The place after a part that begins at another place; None if its source is not there.
 
     ``valid`` says how many bytes of each file are those that the lake was made of.
     """

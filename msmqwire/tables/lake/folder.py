@@ -1,10 +1,10 @@
 """The folder of a lake, and how it changes: by commits that happen as a whole, whenever the writer is killed.
 
 Files are staged under ``_lake``, by names that no reader of Parquet files takes. A commit replaces the
-manifest: from then on the lake has the new files and not those that they replace. What follows (replaced
-files are removed, then the new ones get their names) stands in the manifest as pending, and whoever opens the
-folder next completes it. So readers of the manifest see all or nothing of a commit, and those that list the
-folder never see a row twice.
+manifest: from then on the lake has the new files and not those that they replace. The next steps (replaced
+files are removed, then the new ones get their names) are pending in the manifest, and the next process that
+opens the folder completes them. So readers of the manifest see all or nothing of a commit, and those that
+list the folder never see a row twice.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RUN_NAME: Final = re.compile("[0-9a-f]{32}")
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[LakeFolder]:
-    """Open a folder for writing; it is created if missing, and what an earlier writer left is cleaned up.
+    """Open a folder for writing; it is created if missing, and leftovers of an earlier writer are cleaned up.
 
     Raises:
         LakeInUse: another process has it open.
@@ -133,7 +133,7 @@ class LakeFolder:
     def clean_up(self) -> None:
         """Remove staged files that no commit needs, and empty partitions.
 
-        What is still being written by a task that nobody waits for is left to the next writer.
+        Files that a task still writes, and no process waits for, are left to the next writer.
         """
         if self.manifest is not None and self.manifest.pending is not None:
             return

@@ -1,7 +1,7 @@
 """The manifest of a lake: which files it consists of, and of which captures they were made.
 
-A JSON file, replaced as a whole by each commit. What it does not name is not in the lake. A lake may lie
-where others can write, so each value is checked, and no path leads out of the folder.
+A JSON file, replaced as a whole by each commit. Files that it does not name are not in the lake. A lake may
+be in a folder that other users can write to, so each value is checked, and no path leads out of the folder.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LakeFile:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What ended the reading of a capture; see `msmqwire.errors.CaptureError`."""
+    """The error that ended the reading of a capture; see `msmqwire.errors.CaptureError`."""
 
     file: str
     offset: int
@@ -75,13 +75,13 @@ class WindowRange:
 
 @dataclass(frozen=True, slots=True)
 class PartEntry:
-    """What one task has read and written.
+    """The windows that one task has read, and the files that it has written.
 
     Attributes:
-        windows: what it has read, in order.
+        windows: those read, in order.
         is_last: whether it was the end of the captures, so that all incomplete packets were reported.
         commit: the number of the commit that added it.
-        files: what it has written; none without rows.
+        files: those written; none without rows.
         damages: the captures that it could not read to their ends.
     """
 
@@ -131,7 +131,7 @@ class Manifest:
     """The contents of a lake.
 
     Attributes:
-        settings: how captures are read into it: JSON values by name.
+        settings: the settings for reading captures into it: JSON values by name.
         commit: the number of the last commit; 0 for a new lake.
         captures: by path, in the order in which they came.
         parts: all parts.

@@ -55,7 +55,7 @@ class MixedRows:
     def _largest(self) -> set[int]:
         """The largest partitions, which have half of the rows so far.
 
-        They wait apart from the others, as they are taken before them.
+        They wait apart from other rows, as they are taken before them.
         """
         found, rows = set[int](), 0
         for number, count in self._counts.most_common():
@@ -88,7 +88,9 @@ class MixedRows:
         return self._nulls[kind].slice(0, n)
 
     def take(self, bytes_left: int = 0) -> Iterator[Taken]:
-        """Remove and yield all rows of the largest partitions, until those that wait have so many bytes."""
+        """Remove and yield all rows of the largest partitions, until those that wait have at most `size`
+        bytes.
+        """
         sizes, batches = Counter[int](), defaultdict[int, list[_Ordered]](list)
         for batch in self._batches:
             for number in batch.places:
@@ -154,7 +156,7 @@ class _Ordered:
         return self.rows.slice(start, end - start), self.times[start:end]
 
     def without(self, removed: set[int]) -> list[_Ordered]:
-        """Return what is left without some partitions, nothing if there is none.
+        """Return the rows without some partitions; none if no rows are left.
 
         It is copied once that is less than half of the rows, so that these are not kept in memory for it.
         """

@@ -41,7 +41,7 @@ def lake_schema(columns: Sequence[str], by: By | None = None) -> pa.Schema:
 
     Args:
         columns: names of `COLUMNS`.
-        by: how the lake is partitioned; a kind is a key and no column.
+        by: the partitioning of the lake; a kind is a key and no column.
     """
     fields = []
     for field in arrow_schema([BY_NAME[name] for name in columns if not (name == by == "kind")]):
@@ -54,13 +54,13 @@ def lake_schema(columns: Sequence[str], by: By | None = None) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class PartFiles:
-    """What was written for a part.
+    """The result of writing a part.
 
     Attributes:
         files: as the manifest will name them.
-        staged: where each of them is until then, below the lake.
+        staged: the place of each of them until then, below the lake.
         damages: the captures that could not be read to their ends.
-        not_read: how many frames were not read though packets may be in them, by reason.
+        not_read: the number of frames that were not read though packets may be in them, by reason.
     """
 
     files: tuple[LakeFile, ...]

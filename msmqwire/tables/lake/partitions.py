@@ -1,7 +1,7 @@
 """The folders of a lake: by date, and by choice by kind or queue.
 
-Their names are ``key=value`` as Hive has them. Values may come from captures: what is not a plain character
-is escaped, so that none leads elsewhere, and long ones are cut. Dates are those of UTC.
+Their names are ``key=value`` as Hive has them. Values may come from captures: all but plain characters are
+escaped, so that no value leads elsewhere, and long ones are cut. Dates are those of UTC.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CUT_LENGTH: Final = 60
 
 
 class Partition(NamedTuple):
-    """Where a row belongs.
+    """The partition of a row.
 
     Attributes:
         day: days since 1970; None for rows without a time.

@@ -1,4 +1,4 @@
-"""What has to be read for a lake: captures that are new, and of those that have grown the last part.
+"""The work for a lake: captures that are new, and of those that have grown the last part.
 
 All captures of a run are one capture, in their order, read in parts. A part that the lake has stays unless
 what it was made of has changed: a capture was replaced or has grown, another one came between, also in the
@@ -28,10 +28,10 @@ OVERLAP: Final = 16 << 20
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run has to do.
+    """The work of a run.
 
     Attributes:
-        parts: what to read.
+        parts: the parts to read.
         replaced: the parts of the lake whose files those of `parts` replace.
         captures: the captures of the run, as they are now, by path.
     """
@@ -50,7 +50,7 @@ def plan_run(
     search: bool = False,
     storage_options: StorageOptions = NO_OPTIONS,
 ) -> Plan:
-    """Return what has to be read so that a lake has these captures.
+    """Return the parts to read so that a lake has these captures.
 
     Args:
         files: absolute paths and URLs, each once, in their order.
@@ -60,7 +60,7 @@ def plan_run(
         search, storage_options: as for `plan_windows`.
 
     Raises:
-        LakeMismatch: a capture has to be read again together with others, which are not named.
+        LakeMismatch: a capture has to be read again together with captures that are not named.
         OSError: a file can't be read.
     """
     examined = examine_all(files, manifest.captures, storage_options)
@@ -105,14 +105,14 @@ def _ranges(parts: Sequence[PartEntry]) -> dict[str, list[WindowRange]]:
 
 @dataclass(frozen=True)
 class _Run:
-    """What a run has found before it plans.
+    """The state that a run has found before it plans.
 
     Attributes:
         files: the captures, in their order.
         captures: as they are now.
-        changes: how they have changed.
+        changes: their changes.
         split_size, overlap, search, storage_options: as for `plan_run`.
-        distrusted: captures whose windows would be others now than those that the lake has.
+        distrusted: captures whose windows would differ now from those that the lake has.
     """
 
     files: Sequence[str]
@@ -215,7 +215,9 @@ def _replaced(run: _Run, manifest: Manifest) -> list[PartEntry]:
 
 
 def _windows(run: _Run, kept: dict[str, list[WindowRange]]) -> tuple[list[list[Window]], list[int], set[str]]:
-    """The windows of each capture; how many at its start are kept; and where those would be others now."""
+    """The windows of each capture, the number kept at its start, and the captures whose windows would differ
+    now.
+    """
     windows, already_read, moved = list[list[Window]](), list[int](), set[str]()
     whole = {path for path in run.files if path in kept and kept[path][-1].end == run.captures[path].size}
     planned = dict(run.planned([path for path in run.files if path not in whole]))

@@ -20,7 +20,7 @@ from msmqwire.tables.lake.part_writer import TIME, lake_schema
 from msmqwire.tables.lake.partitions import COLUMN_KEYS
 
 WAIT_S: Final = 2.0
-"""How long a reader waits for a commit that is not complete: files then get their names."""
+"""The time that a reader waits for a commit that is not complete: files then get their names."""
 _POLL_S: Final = 0.02
 
 
@@ -42,7 +42,7 @@ class LakeContents:
 
 
 def lake_contents(path: str | os.PathLike[str]) -> LakeContents:
-    """Return what a lake has now.
+    """Return the contents of a lake now.
 
     Raises:
         LakeMissing: the folder is no lake.
@@ -102,7 +102,7 @@ def read_lake(path: str | os.PathLike[str]) -> ds.Dataset:
 
 
 def _guarantee(file: LakeFile, schema: pa.Schema) -> Any:
-    """What holds for all rows of a file."""
+    """Facts that hold for all rows of a file."""
     guarantee = _key("date", file.keys.get("date"))
     for name in schema.names:
         if name in file.keys and name != "date":

@@ -39,13 +39,13 @@ class StagedFile:
 
     Args:
         path: of the file.
-        entry: what the manifest says of it as long as it is empty.
+        entry: its entry in the manifest as long as it is empty.
         schema: of its rows.
         uncompressed: columns that are not compressed.
 
     Attributes:
         path: of the file.
-        entry: what the manifest will say of it.
+        entry: its future entry in the manifest.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class StagedFile:
 
 
 class PartitionWriter:
-    """Writes the rows of a partition: into one file those that come in order, late ones into others.
+    """Writes the rows of a partition: those that come in order into one file, late ones into further files.
 
     Args:
         open_file: begins a file of the partition, with the columns that are not to be compressed in it.
@@ -191,7 +191,7 @@ def _leaves(field: pa.Field) -> tuple[str, ...]:
 
 
 def _small(table: pa.Table) -> set[str]:
-    """The columns that are not worth compressing in a file that has these rows and no others."""
+    """The columns that are not worth compressing in a file that has only these rows."""
     columns = zip(table.schema.names, table.columns, strict=True)
     return {name for name, column in columns if _is_small(column)}
 
@@ -207,8 +207,8 @@ def _is_small(column: pa.ChunkedArray) -> bool:
 def _stretches(times: Any) -> Iterator[tuple[int, int, bool]]:
     """Yield the start and the end of stretches of rows that follow each other, and whether each is sorted.
 
-    Disorder is mostly local, so that little has to be sorted: what comes before a stretch is not later than
-    anything in it, what follows not earlier.
+    Disorder is mostly local, so that little has to be sorted: rows before a stretch are not later than any
+    row in it, rows after it not earlier.
     """
     latest_before = np.maximum.accumulate(times)[:-1]
     earliest_after = np.minimum.accumulate(times[::-1])[::-1][1:]

@@ -34,7 +34,7 @@ ATTEMPTS_MAX: Final = 3
 def write_parts(
     writer: PartWriter, parts: Sequence[Part | ExactPart], workers: int
 ) -> Iterator[tuple[int, PartFiles]]:
-    """Yield the number of each part with what was written for it, as they come.
+    """Yield the number of each part with its result, as they come.
 
     A single worker, or a single part, is this process.
 
@@ -51,7 +51,7 @@ def write_parts(
 
 
 def surveys_by_processes(workers: int, lake: str) -> MapWindows | None:
-    """Return what makes the surveys of windows in processes; None if they are too few to be of use.
+    """Return the pool that surveys windows in processes; None if they are too few to be of use.
 
     What it returns raises as `write_parts` does.
     """
@@ -70,7 +70,7 @@ def surveys_by_processes(workers: int, lake: str) -> MapWindows | None:
 def _results(
     work: Callable[[Item], Result], items: Sequence[Item], workers: int, lake: str
 ) -> Iterator[tuple[int, Result]]:
-    """Yield the number of each item with what was made of it, as they come."""
+    """Yield the number of each item with its result, as they come."""
     if min(workers, len(items)) <= 1:
         yield from ((number, work(item)) for number, item in enumerate(items))
         return
@@ -87,7 +87,9 @@ def _results(
 def _pool_round(
     work: Callable[[Item], Result], waiting: dict[int, Item], workers: int
 ) -> Iterator[tuple[int, Result]]:
-    """Yield what a pool makes, and remove it from `waiting`; what a killed process had is left there."""
+    """Yield the results of a pool, and remove them from `waiting`; items of a killed process are left
+    there.
+    """
     # Spawned, not forked: threads of Arrow do not survive a fork.
     context = multiprocessing.get_context("spawn")
     stop_reader, stop = context.Pipe(duplex=False)

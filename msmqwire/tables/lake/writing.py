@@ -1,4 +1,6 @@
-"""Captures into a lake: what is new is read, written by tasks, and committed by the one that planned them."""
+"""Captures into a lake: new parts are read and written by tasks, and committed by the process that planned
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,14 @@ from msmqwire.tables.part_reader import PartReader
 from msmqwire.tables.parts import SPLITS, Part, Splits
 
 WriteParts = Callable[[PartWriter, Sequence[Part | ExactPart]], Iterable[tuple[int, PartFiles]]]
-"""Writes parts, and gives the number of each with what was written for it."""
+"""Writes parts, and gives the number of each with its result."""
 _TOLD: Final = 8
 """Entries of a list of settings that a message tells."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakeCommit:
-    """What a run has done.
+    """The result of a run.
 
     Attributes:
         number: of the commit; that of the last one if there was nothing to do.
@@ -51,7 +53,7 @@ class LakeCommit:
         files: files written.
         rows_replaced: rows that the lake had of the same packets before.
         damages: captures that could not be read to their ends.
-        frames_not_read: why frames of what was read are not, each reason with the number of frames.
+        frames_not_read: the number of frames that were not read in these captures, by reason.
     """
 
     number: int
@@ -89,9 +91,9 @@ def write_lake(
 ) -> LakeCommit:
     """Read captures into a lake: a folder of Parquet files that grows with them.
 
-    The captures are one capture, in their order, as for `msmqwire.read_capture`. What the lake has of them is
-    not read again. The lake has the rows of this run once it returns, and none of them before; docs/lake.md
-    tells what readers see meanwhile.
+    The captures are one capture, in their order, as for `msmqwire.read_capture`. Parts of them that the lake
+    has are not read again. The lake has the rows of this run once it returns, and none of them before;
+    docs/lake.md tells what readers see meanwhile.
 
     Args:
         captures: paths, patterns, folders and URLs; absolute paths and URLs tell captures apart.
@@ -103,10 +105,10 @@ def write_lake(
         workers: processes.
         split_size: bytes of a part, about.
         overlap: bytes read before a part to learn the state of connections.
-        splits: how captures are divided. ``walked``: each file is read once to find records. ``searched``: in
-            large pcap files records are searched for near the splits. ``exact``: the rows are those of one
-            reader of all captures, with its numbers of frames and streams; for that the workers go over all
-            captures once before. A lake is exact from its first run on, or never.
+        splits: the method of dividing captures. ``walked``: each file is read once to find records.
+            ``searched``: in large pcap files records are searched for near the splits. ``exact``: the rows
+            are those of one reader of all captures, with its numbers of frames and streams; for that the
+            workers go over all captures once before. A lake is exact from its first run on, or never.
         storage_options: as for `msmqwire.dissect`.
         progress: gets how many bytes of captures more are written.
         write: writes the parts elsewhere, in place of `workers`.
@@ -210,7 +212,7 @@ def _settings(
     by: By | None,
     splits: Splits,
 ) -> dict[str, Any]:
-    """What all runs of a lake have in common, as JSON has it."""
+    """The settings that all runs of a lake have in common, as JSON."""
     settings = {
         "columns": list(names),
         "where": [c.text if isinstance(c, Expression) else list(c) for c in where],
@@ -253,7 +255,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _committed(manifest: Manifest, plan: Plan, results: Sequence[PartFiles], run: str) -> Manifest:
-    """The manifest with what a run has written."""
+    """The manifest with the files that a run has written."""
     number = manifest.commit + 1
     parts = [
         PartEntry(

@@ -12,7 +12,7 @@ from msmqwire.tables.scanning import settled_flows
 from msmqwire.tables.scanning.settled_flows import Pair, Values
 
 KEPT, OMITTED, DOUBTFUL = range(3)
-"""What becomes of what a connection had in a chunk: it must be seen, need not be, or that is still open."""
+"""The course of a connection in a chunk: its segments must be seen, need not be, or that is still open."""
 _GAP_SEGMENTS: Final = ACKED_SEGMENTS + 1
 _GAP_NS: Final = ACKED_NS + SWEEP_NS
 """Segments with data, or nanoseconds, after which an earlier gap that was acknowledged has been given up."""
@@ -54,7 +54,7 @@ class Courses:
 
     @property
     def count(self) -> int:
-        """How many stretches there are, with those that go on."""
+        """The number of stretches, with those that go on."""
         return self._ended + int(np.count_nonzero(self._begun >= 0))
 
     def key(self, stream: int) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ class Courses:
         flows: Any,
         keys: Any,
     ) -> Any:
-        """Look at connections at the end of a chunk; return for each what becomes of what it had there.
+        """Look at connections at the end of a chunk; return for each its course there.
 
         Args:
             chunk: the number of the chunk.
@@ -98,7 +98,7 @@ class Courses:
             numbers: the even numbers of their flows.
             settled: whether they are settled.
             whole: whether all of them was read, from the first segment on.
-            segments: how many with data each flow had.
+            segments: the number of segments with data of each flow.
             flows, keys: the flows.
         """
         if not len(streams):
@@ -126,7 +126,7 @@ class Courses:
         return np.where((begun >= 0) & (begun < chunk), fates, KEPT)
 
     def fate(self, stream: int, chunk: int) -> int:
-        """Return what becomes of what a connection had in a chunk, where it was not settled."""
+        """Return the course of a connection in a chunk in which it was not settled."""
         if any(one.begun < chunk <= one.last for one in self._stretches.get(stream, ())):
             return OMITTED
         if not 0 <= self._begun[stream] < chunk:

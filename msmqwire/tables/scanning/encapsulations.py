@@ -32,12 +32,12 @@ _LOW: Final = (1 << 64) - 1
 
 
 class Encapsulations:
-    """The tunnels of a capture: those that have a number, at most `TUNNEL_MASK`, and what rows say of them.
+    """The tunnels of a capture: those that have a number, at most `TUNNEL_MASK`, and their values in rows.
 
     Frames in more different ones are as if they were in none, which only concerns the columns.
 
     Attributes:
-        texts: what rows say of them.
+        texts: their texts in rows.
         arrays: the paths of tunnels that the scan finds by itself.
     """
 

@@ -67,12 +67,12 @@ def with_more_flows(arrays: FlowArrays, state: Any) -> FlowArrays:
 
 
 def _enlarged(array: Any, rows: int) -> Any:
-    """Return an array with so many rows, the new ones zero."""
+    """Return an array with a number of rows, the new ones zero."""
     larger = np.zeros((rows, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
 
 
 def with_more_events(arrays: FlowArrays, count: int) -> FlowArrays:
-    """Return arrays with room for so many events."""
+    """Return arrays with room for a number of events."""
     return arrays._replace(events=_enlarged(arrays.events, 2 * count))

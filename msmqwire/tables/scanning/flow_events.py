@@ -80,21 +80,20 @@ Items: TypeAlias = Iterator[Item | StopCode]
 
 
 class RowSink(Protocol):
-    """Where rows go."""
+    """The destination of rows."""
 
     def scan_arrays(self) -> ScanArrays:
         """Return the arrays of the scan."""
 
     def reserve_arena(self, size: int) -> Iterator[Any]:
-        """Make room for so many bytes in the arena."""
+        """Make room for a number of bytes in the arena."""
 
 
 class FlowTable:
     """The flows of a scan, in arrays, and the dissectors of those that it does not read itself.
 
-    The scan follows all connections. Where the next event is one for Python, it stops: `take_event`. What
-    passes between them are events, with their values; the dissectors know nothing of the flows but what
-    `view` says.
+    The scan follows all connections. It stops at an event for Python: `take_event`. Events pass between them,
+    with their values; the dissectors know of the flows only what `view` has.
 
     Attributes:
         arrays: the flows.
@@ -363,7 +362,7 @@ class FlowTable:
                 yield StopCode(stop_code)
 
     def _ignored_item(self, number: int) -> Item:
-        """Return the item of what was skipped of a flow before its connection was recognised."""
+        """Return the item of the bytes skipped of a flow before its connection was recognised."""
         flow_row, flow = self.arrays.flows[number], self._flow(number)
         self._sender = flow.sender
         size, code, time_ns = flow_row[[IGNORED, IGNORED_FRAME, IGNORED_NS]].tolist()

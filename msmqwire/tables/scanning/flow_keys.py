@@ -33,7 +33,7 @@ def address_of(high: int, low: int, ipv6: int) -> str:
 
 
 def ends_of(key: Iterable[int]) -> tuple[str, int, str, int, int]:
-    """Return what has this key: both endpoints, and the network in which they are."""
+    """Return the parts of this key: both endpoints, and their network."""
     src_high, src_low, dst_high, dst_low, ports, is_ipv6 = map(int, key)
     src, dst = address_of(src_high, src_low, is_ipv6 & 1), address_of(dst_high, dst_low, is_ipv6 & 1)
     return src, ports >> 16, dst, ports & 0xFFFF, is_ipv6 >> 1

@@ -53,10 +53,10 @@ _DROPPED: Final = {
 
 
 class FragmentTable:
-    """The incomplete datagrams of a capture, in arrays: what `Fragments` does, for the scan as well.
+    """The incomplete datagrams of a capture, in arrays: the work of `Fragments`, for the scan as well.
 
     Attributes:
-        arrays: the arrays. What is in their slots takes memory; the rest is only reserved.
+        arrays: the arrays. Used slots take memory; the rest is only reserved.
     """
 
     def __init__(self, ignored: Counter[str]) -> None:

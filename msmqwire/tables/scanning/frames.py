@@ -47,7 +47,7 @@ class FileScanner(ABC):
 
     @property
     def _on_damage(self) -> ReportDamage | None:
-        """What is called for a record that is passed over; None if reading ends there."""
+        """A function to call for a record that is passed over; None if reading ends there."""
         return None
 
     @abstractmethod
@@ -75,7 +75,7 @@ class FileScanner(ABC):
 
     @abstractmethod
     def _enlarge_input(self, size: int) -> None:
-        """Enlarge the memory to at least so many bytes of input; its contents stay."""
+        """Enlarge the memory to at least a number of bytes of input; its contents stay."""
 
     def _read_file(self, stream: Any) -> Iterator[Any]:
         """Scan a file. Raises CaptureError where it is damaged."""

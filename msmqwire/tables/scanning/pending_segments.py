@@ -43,7 +43,7 @@ class PendingSegments:
         self.bytes = np.empty(1 << 22, np.uint8)
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Return what is used of the arrays, for a pickle."""
+        """Return the used parts of the arrays, for a pickle."""
         segments, size = int(self._state[PENDING_SEGMENTS]), int(self._state[PENDING_BYTES])
         capacities = len(self.segments), len(self.bytes)
         used = self.segments[:segments].copy(), self.bytes[:size].copy()
@@ -71,7 +71,7 @@ class PendingSegments:
     def reserve(self, size: int, flows: Any) -> None:
         """Make space for a segment of this size: compact those of all flows, or enlarge the arrays.
 
-        Or for segments that take so much memory together.
+        Or for segments that take this amount of memory together.
         """
         state = self._state
         has_entries = state[PENDING_SEGMENTS] + _entries(size) <= len(self.segments)
@@ -98,5 +98,5 @@ class PendingSegments:
 
 
 def _entries(size: int) -> int:
-    """Return how many entries must be free for segments that take so much memory together."""
+    """Return the number of entries that must be free for segments that take an amount of memory together."""
     return SPARE_TO_DELIVER + ENTRIES_TO_DELIVER * (size // SEGMENT_COST)

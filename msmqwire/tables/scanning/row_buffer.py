@@ -186,7 +186,7 @@ class RowBuffer:
         yield from self._maker.add(block, self._extras)
 
     def reserve_arena(self, size: int) -> Iterator[Any]:
-        """Make room for so many bytes in the arena."""
+        """Make room for a number of bytes in the arena."""
         state = self._state
         if state[entry.ARENA] + size > state[entry.ARENA_END]:
             yield from self._flush()

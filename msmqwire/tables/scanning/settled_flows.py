@@ -91,7 +91,7 @@ _SEQ_MASK: Final = 0xFFFF_FFFF
 
 
 class Values(NamedTuple):
-    """What is said of a settled flow, by the names of its fields in `compiled.flow_table`."""
+    """The facts about a settled flow, by the names of its fields in `compiled.flow_table`."""
 
     mode: int
     tcp_state: int
@@ -184,7 +184,8 @@ def go_on(before: Any, after: Any) -> Any:
 
 
 def differs(before: Pair, mine: Pair, after: Pair) -> str:
-    """Return what tells another reader's connection from mine where its values are those before; or "".
+    """Return the difference between another reader's connection and mine where its values are those before;
+    or "".
 
     Of the two flows of mine those first that have the keys of the other's.
     """

@@ -18,7 +18,7 @@ from msmqwire.analysis.lint import Finding, checks, lint, lint_srmp
 from msmqwire.analysis.lint.registry import SRMP
 from msmqwire.analysis.lint.srmp import DEPARTURES
 from msmqwire.analysis.lint.srmp_attacks import NOT_CONFORMING, NOT_MIME, REFUSALS
-from msmqwire.analysis.lint.srmp_places import Places
+from msmqwire.analysis.lint.srmp_offsets import PartOffsets
 from msmqwire.srmp.elements import Blank, Element, Group, Ignored
 from msmqwire.srmp.fields import Field
 from msmqwire.srmp.http_message import Chunking, HttpMessage
@@ -266,7 +266,7 @@ def test_places_in_chunks_are_those_of_the_message() -> None:
     for sizes in ([len(entity)], [1] * 700 + [len(entity) - 700], [699, len(entity) - 699]):
         chunking = Chunking((*(f"{size:x};a=b" for size in sizes), "0"))
         chunked = replace(parsed, fields=fields, chunking=chunking)
-        places = Places(chunked)
+        places = PartOffsets(chunked)
         http = HttpMessage(chunked.start, fields, entity, chunking)  # type: ignore[arg-type]
         data = chunked.to_bytes()
         for path, text in ((f"{HEADER}.properties", b"<properties "), ("Multipart.Parts[1]", b"--MSMQ")):

@@ -1,4 +1,4 @@
-"""Where the parts of an SRMP message stand in its bytes, by the paths that findings have."""
+"""Offsets of the parts of an SRMP message, by the paths that findings have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from msmqwire.srmp.multipart import BOUNDARY, PARTS, Multipart
 _PART: Final = re.compile(re.escape(PARTS) + r"\[(\d+)\](?:\.(.*))?")
 
 
-class Places:
+class PartOffsets:
     """The places in one message. Each is computed once: a peer decides how many findings there are."""
 
     def __init__(self, message: SrmpMessage) -> None:
@@ -51,7 +51,7 @@ class Places:
             at = block.end + len(part.content) + len(CRLF) * part.line_break
 
     def of(self, path: str) -> int:
-        """Return the offset of a field, part or element; of what encloses it if it is not there."""
+        """Return the offset of a field, part or element; of the enclosing one if it is not there."""
         if path == "Envelope" or path.startswith("Envelope."):
             return self._in_message(self._envelope + self._in_envelope(path))
         if path == BOUNDARY:
@@ -67,7 +67,7 @@ class Places:
         return self._in_message(0) if path in (PARTS, ENTITY) else 0
 
     def content_of(self, number: int) -> int:
-        """Return the offset of the content of a part, behind its header fields."""
+        """Return the offset of the content of a part, after its header fields."""
         return self._in_message(self._parts[number][1].end)
 
     def _in_envelope(self, path: str) -> int:
@@ -78,7 +78,7 @@ class Places:
         return offsets.get(path, 0)
 
     def _in_message(self, offset: int) -> int:
-        """Return the place of a byte of the entity, behind the head and the lines of its chunks."""
+        """Return the place of a byte of the entity, after the head and the lines of its chunks."""
         if self._framing:
             number = min(bisect_right(self._chunk_starts, offset), len(self._framing)) - 1
             offset += self._framing[number]
@@ -86,7 +86,7 @@ class Places:
 
 
 class _Block:
-    """The places of header fields: `end` is behind their empty line."""
+    """The places of header fields: `end` is after their empty line."""
 
     def __init__(self, fields: Sequence[Field], path: str, start: int) -> None:
         sizes: Iterable[int] = (len(field.to_bytes(path)) for field in fields)

@@ -1,4 +1,4 @@
-"""What is wrong with one packet, whatever form it has: `msmqwire.lint(packet)`."""
+"""Findings about a single packet, whatever form it has: `msmqwire.lint(packet)`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from msmqwire.srmp.message import SrmpMessage, parse_message
 
 
 class Dissected(Protocol):
-    """What lint needs of a `msmqwire.Item`."""
+    """The part of a `msmqwire.Item` that lint needs."""
 
     @property
     def packet(self) -> object:
@@ -35,7 +35,7 @@ class Dissected(Protocol):
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """What was found when it was dissected."""
+        """The findings of its dissection."""
 
 
 def lint(
@@ -52,7 +52,7 @@ def lint(
             may be malformed; or an item of `msmqwire.dissect`. The findings of an item are those that it
             has, which are also about its place in the session; if it was dissected with ``lint=False``,
             those of its packet alone, and none of bytes that are malformed: judge its `raw`.
-        protocol: what bytes are: ``session``, ``ping``, ``remote_read`` or ``srmp``.
+        protocol: the protocol of bytes: ``session``, ``ping``, ``remote_read`` or ``srmp``.
 
     Raises:
         TypeError: it is none of these.

@@ -1,8 +1,8 @@
-"""What other code needs to know of a packet that was read: the values kept while it is read.
+"""Slots of the values that a generated reader keeps of a packet, for the checks that come after it.
 
 In Lua, ``V`` has the integers and flag words, and the offsets of texts, bytes and padding, whose lengths are
-in ``N``; ``O`` the offsets of the fields that a refusal may name; ``X`` tells which padding is of another
-length than the alignment asks for. All are false for what is not in the packet.
+in ``N``; ``O`` the offsets of the fields that a refusal may name; ``X`` marks the padding of another
+length than the alignment asks for. All are false for fields that are not in the packet.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Place:
         return f"{self.path}.{name}" if self.path else name
 
 
-class Kept:
-    """The fields whose values are kept, by path."""
+class ValueSlots:
+    """The slots of the fields whose values are kept, by path."""
 
     def __init__(self) -> None:
         self._indices: dict[str, int] = {}

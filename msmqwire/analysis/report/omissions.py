@@ -1,4 +1,4 @@
-"""What the limits left out of a report, in sentences for its page."""
+"""Packets and details beyond the limits of a report, in sentences for its page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msmqwire.names.printable import counted
 _TABLES: Final = {"managers": "queue managers", "endpoints": "computers", "queues": "queues"}
 
 
-def left_out(collector: Collector, lives: Lives, attempts: int) -> Iterator[str]:
+def omissions(collector: Collector, lives: Lives, attempts: int) -> Iterator[str]:
     """Yield a sentence for each limit that was reached; ``attempts`` to connect found no place."""
     limits, table, details = collector.limits, collector.table, collector.details
     beyond = collector.packets - table.count

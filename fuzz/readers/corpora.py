@@ -1,4 +1,4 @@
-"""What is kept of fuzzing: small corpora, and the inputs of faults that were mended, as hexadecimal text.
+"""Corpora of fuzzing: small sets of inputs, and the inputs of faults that were mended, as hexadecimal text.
 
 A corpus is a file with an input a line, shortest first; a regression is a file of its own, named after what
 was wrong. Both are replayed by the tests.
