@@ -1,4 +1,4 @@
-"""A queue manager without I/O: the rules of [MS-MQDMPR], its protocols, and what they store."""
+"""A queue manager without I/O: the rules of [MS-MQDMPR], its protocols, and their stored rows."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.queue_memory import QueueMemory
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Recovery, Stored
+from msmqwire.qm.rules.reflection_limits import ReflectionLimits
 from msmqwire.qm.rules.relaying import Relaying
 from msmqwire.qm.rules.routing import Routes, Routing
 from msmqwire.qm.rules.sequence_identity import SequenceIdentity
 from msmqwire.qm.rules.system_messages import SystemMessages
-from msmqwire.qm.rules.third_places import ThirdPlaces
 from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.security.configuration import SecurityConfiguration
 from msmqwire.qm.security.protection import Protection
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from msmqwire.qm.protocols.srmp.engine import SrmpEngine
 
 _THIS_COMPUTER: Final = "127.0.0.1", "::1"
-"""Where programs of this computer come from that send over TCP."""
+"""The origin of programs of this computer that send over TCP."""
 
 
 class Core:
@@ -63,15 +63,15 @@ class Core:
     carried out before the changes taken with it and all earlier ones are durable; the owner reports when
     they are (`committed`).
 
-    Of its protocols only sessions are imported with it, which all queue managers need: a program that sends
-    a message by one of them does not wait for the others.
+    Of its protocols only sessions are imported with it, which all queue managers need: a program that sends a
+    message by one protocol does not wait for the import of any other.
 
     Attributes:
         context: the model, the time and the settings.
         messages, queues, transactions, dispatch, directory, routing: the events of [MS-MQDMPR].
         protocols: those that transfer messages to and from other queue managers.
         binary: that of [MS-MQQB].
-        outcome: where messages go that are delivered or given up.
+        outcome: the journals and acknowledgements of messages that are delivered or given up.
         protection: signatures and encryption.
     """
 
@@ -104,7 +104,7 @@ class Core:
             addresses: further names and addresses of this computer.
             directory: None for workgroup mode.
             routes: fixed routes.
-            known_hosts: names and addresses of computers to which messages of others may be forwarded: see
+            known_hosts: names and addresses of computers to which messages of peers may be forwarded: see
                 `Settings.relay`.
             identifier: of the queue manager, for an empty store; a new one by default.
             quota: QueueManagerQuota in bytes; the specification's by default.
@@ -147,9 +147,9 @@ class Core:
         self.messages.pool.known.update(map(origin_of, (*_THIS_COMPUTER, *known_hosts)))
         self.relaying = Relaying(context, self.directory, self.routing, lookup, known_hosts)
         self.queue_memory = QueueMemory(context, self.messages.pool)
-        self.third_places = ThirdPlaces(context, self._leads_back)
+        self.reflection_limits = ReflectionLimits(context, self._leads_back)
         self.system_messages = SystemMessages(
-            context, self.messages, self.queues, self.identity, self._may_send_to, self.third_places
+            context, self.messages, self.queues, self.identity, self._may_send_to, self.reflection_limits
         )
         security = security or SecurityConfiguration()
         self.identities = Identities(context, self.directory, security.users)
@@ -196,7 +196,7 @@ class Core:
 
     @property
     def remote_read(self) -> RemoteReadEngine:
-        """The server of [MS-MQRR], by which others read the queues, made when it is asked for first."""
+        """The server of [MS-MQRR] for remote readers of the queues, made when it is asked for first."""
         if self._remote_read is None:
             from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
 
@@ -259,7 +259,7 @@ class Core:
         self.context.queue_manager.state = QueueManagerState.STOPPED
 
     def acknowledge_received(self) -> None:
-        """Acknowledge what has come so far without waiting for more. An owner does this before `stop`."""
+        """Acknowledge all that has come so far without waiting for more. An owner does this before `stop`."""
         for protocol in self.protocols:
             protocol.acknowledge_received()
 
@@ -331,7 +331,7 @@ class Core:
             refused = self.protection.refusal_here(copy, opened.queue)
             if refused is not None:
                 return refused
-            # What was proved, not what it claims.
+            # The proved identity, not the claimed one.
             message.authentication_level = copy.authentication_level
             message.signature_type = copy.signature_type
         return None

@@ -20,13 +20,16 @@ APPLICATION_ID: Final = 0x4D534D51
 
 def _with_origins(db: sqlite3.Connection) -> None:
     """Version 2: rows of messages and incoming sequences may end in an origin, and those of outgoing queues
-    say who asked for them. Rows of version 1 are read as they are; its msmqwire could not read these.
+    name the asking origin.
+
+    Rows of version 1 are read as they are; its msmqwire could not read these.
     """
 
 
 def _with_histories(db: sqlite3.Connection) -> None:
-    """Version 3: rows of messages that were moved or given back say how often. Those of version 2 are read as
-    they are; its msmqwire could not read these.
+    """Version 3: rows of messages that were moved or given back say the number of times.
+
+    Those of version 2 are read as they are; its msmqwire could not read these.
     """
 
 

@@ -1,4 +1,4 @@
-"""The directory of a queue manager: [MS-MQDSSM] 3.1.6, behind an interface.
+"""The directory of a queue manager: [MS-MQDSSM] 3.1.6, as an interface.
 
 `Directory` is the interface that the rules of a queue manager use; `msmqwire.qm.directory.embedded` is an
 implementation in a file.

@@ -52,7 +52,7 @@ _OWNER_RIGHTS_IMPLIED: Final = int(ACCESS_MASK.READ_CONTROL | ACCESS_MASK.WRITE_
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The user on whose behalf something is done.
+    """The user on whose behalf an operation is performed.
 
     Attributes:
         user: SID of the user.

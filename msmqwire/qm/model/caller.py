@@ -1,4 +1,4 @@
-"""The caller of a remote procedure, and what access checks and limits know it as."""
+"""The caller of a remote procedure, and its identity in access checks and limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def user_sid(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    r"""Who calls, as the security provider of its association has told: [MS-RPCE] 3.3.3.4.3.
+    r"""The caller, as the security provider of its association identifies it: [MS-RPCE] 3.3.3.4.3.
 
     Attributes:
         name: ``DOMAIN\user``; empty for an anonymous caller.
@@ -42,17 +42,17 @@ class Caller:
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether nobody has told who it is."""
+        """Whether the caller is not identified."""
         return not self.name
 
     @property
     def identity(self) -> tuple[str, bytes]:
-        """What two calls of one user have in common."""
+        """The key that all calls of one user share."""
         return self.name.upper(), self.sid
 
     @property
     def counted_as(self) -> str:
-        """By what limits count it: its name, or where it comes from if it has none."""
+        """The key by which limits count the caller: its name, or its origin if it has none."""
         return self.name.upper() or origin_of(self.origin)
 
     @property

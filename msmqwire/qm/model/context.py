@@ -50,7 +50,7 @@ class Context:
         changes: rows that have changed since the owner took them.
         effects: to be carried out once these changes are durable.
         subscribers: the protocols beside the core.
-        troubles: how often each kind of trouble with others has occurred.
+        troubles: occurrences of each kind of trouble with peers.
         refusals: the trace of messages that ended undelivered.
         new_guid: returns a new, globally unique GUID.
     """
@@ -75,8 +75,8 @@ class Context:
         """Count trouble of a kind, and report it to the administrator, at most once a minute for each kind.
 
         Args:
-            kind: one of few: others must not choose it.
-            text: what has happened.
+            kind: one of few: peers must not choose it.
+            text: of the report.
             warning: whether nothing has gone wrong yet.
         """
         self.troubles[kind] += 1

@@ -64,10 +64,9 @@ class SendDatagram(NamedTuple):
 
 
 class HttpRequest(NamedTuple):
-    """Send a request of HTTP or HTTPS. Answered with the same number: a status code, or why there is none.
-
-    `url` is where it goes, ``https://host:port/msmq/private$/q``; start line and Host of the message say the
-    same unless the destination was redirected.
+    """Send a request of HTTP or HTTPS. Answered with the same number: a status code, or the reason for having
+    none. `url` is its destination, ``https://host:port/msmq/private$/q``; start line and Host of the message
+    say the same unless the destination was redirected.
     """
 
     request: int

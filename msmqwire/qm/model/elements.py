@@ -189,7 +189,7 @@ class ConnectionHistory:
         time: seconds since 1970-01-01 UTC.
         error: an HRESULT, 0 for none.
         addresses: AddressList.
-        detail: what has failed, for people; empty if the state says all.
+        detail: the failure, for people; empty if the state says all.
     """
 
     status: ConnectionStatus
@@ -259,18 +259,18 @@ class IncomingTransactionalTransferInfo:
 
     @property
     def is_stream(self) -> bool:
-        """Whether it is a stream of SRMP."""
+        """Whether the sequence is a stream of SRMP."""
         return self.stream_owner is not None
 
     @property
     def key(self) -> SequenceKey:
-        """What identifies the sequence."""
+        """The identity of the sequence."""
         owner = self.sender_identifier if self.stream_owner is None else self.stream_owner
         return sequence_key(owner, self.format_name, self.origin if self.bound else "", stream=self.is_stream)
 
 
 def sequence_key(owner: UUID, name: FormatName, bound_to: str, *, stream: bool) -> SequenceKey:
-    """Return what identifies a sequence."""
+    """Return the identity of a sequence."""
     return owner, f"{STREAM}{name.canonical}" if stream else name.canonical, bound_to
 
 

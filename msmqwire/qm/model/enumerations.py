@@ -12,7 +12,7 @@ INFINITE: Final = 0xFFFFFFFF
 
 
 class QueueManagerState(Enum):
-    """What the queue manager is doing: [MS-MQDMPR] 3.1.1.1."""
+    """The state of the queue manager: [MS-MQDMPR] 3.1.1.1."""
 
     STOPPED = "Stopped"
     INITIALIZING = "Initializing"
@@ -41,7 +41,7 @@ class DirectoryServerType(Enum):
 
 
 class QueueType(Enum):
-    """Who created a queue and whether it is published: [MS-MQDMPR] 3.1.1.2."""
+    """The origin of a queue, and whether it is published: [MS-MQDMPR] 3.1.1.2."""
 
     PRIVATE = "Private"
     PUBLIC = "Public"
@@ -58,14 +58,14 @@ class QueuePrivacy(Enum):
 
 
 class QueueScope(Enum):
-    """Where a queue is known: [MS-MQDMPR] 3.1.1.2."""
+    """The scope in which a queue is known: [MS-MQDMPR] 3.1.1.2."""
 
     SITE = "Site"
     ENTERPRISE = "Enterprise"
 
 
 class OutgoingQueueState(Enum):
-    """What an outgoing queue is doing: [MS-MQDMPR] 3.1.1.3."""
+    """The state of an outgoing queue: [MS-MQDMPR] 3.1.1.3."""
 
     CONNECTED = "Connected"
     DISCONNECTED = "Disconnected"
@@ -100,7 +100,7 @@ class ConnectionStatus(Enum):
 
 
 class PositionState(IntEnum):
-    """What may be done with a message in a queue: [MS-MQDMPR] 3.1.1.11."""
+    """The state of a message in a queue, which says how it may be read: [MS-MQDMPR] 3.1.1.11."""
 
     AVAILABLE = 0
     LOCKED = 1
@@ -126,7 +126,7 @@ class AuthenticationLevel(IntEnum):
 
 
 class SenderIdentifierType(IntEnum):
-    """What Message.SenderIdentifier holds: [MS-MQDMPR] 3.1.1.12; its values are SecurityHeader.Flags.ST."""
+    """The kind of Message.SenderIdentifier: [MS-MQDMPR] 3.1.1.12; its values are SecurityHeader.Flags.ST."""
 
     NONE = 0
     SID = 1
@@ -134,7 +134,7 @@ class SenderIdentifierType(IntEnum):
 
 
 class QueueFormatType(IntEnum):
-    """How a queue is named: Message.DestinationQueueType and its like, [MS-MQDMPR] 3.1.1.12.
+    """The kind of name of a queue: Message.DestinationQueueType and its like, [MS-MQDMPR] 3.1.1.12.
 
     The values are those of UserHeader.Flags.DQ, AQ and RQ.
     """
@@ -167,7 +167,7 @@ class AcknowledgementsRequested(IntFlag):
 
 
 class OperationType(IntEnum):
-    """What a transaction does with a message: [MS-MQDMPR] 3.1.1.13."""
+    """The operation of a transaction on a message: [MS-MQDMPR] 3.1.1.13."""
 
     ENQUEUE = 0
     DEQUEUE = 1
@@ -197,7 +197,7 @@ class MessageSeekAction(Enum):
 
 
 class QueueAccessType(Enum):
-    """What a queue is opened for: [MS-MQDMPR] 3.1.1.17."""
+    """The access for which a queue is opened: [MS-MQDMPR] 3.1.1.17."""
 
     RECEIVE_ACCESS = "ReceiveAccess"
     SEND_ACCESS = "SendAccess"
@@ -208,7 +208,7 @@ class QueueAccessType(Enum):
 
 
 class QueueShareMode(Enum):
-    """Who else may read an open queue: [MS-MQDMPR] 3.1.1.17."""
+    """The access to an open queue that is left to its other readers: [MS-MQDMPR] 3.1.1.17."""
 
     DENY_NONE = "DenyNone"
     DENY_RECEIVE = "DenyReceive"
@@ -242,7 +242,7 @@ class CursorResult(Enum):
 
 
 class Relay(Enum):
-    """Which messages of others, for queues of others, are taken to be forwarded: `Settings.relay`."""
+    """The messages of peers, for queues elsewhere, that are taken to be forwarded: `Settings.relay`."""
 
     NONE = "none"
     KNOWN = "known"

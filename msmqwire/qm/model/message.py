@@ -184,17 +184,17 @@ class Message:
             setattr(self, name, value)
 
     def came_from(self, address: str, origin: str) -> None:
-        """Set the address that it came from over the network, and the origin of that."""
+        """Set the network address of the sender, and the origin of that address."""
         self.origin, self.peer = origin, "" if address == origin else address
 
     @property
     def recoverable(self) -> bool:
-        """Whether it must survive a restart."""
+        """Whether the message must survive a restart."""
         return self.delivery_guarantee is _RECOVERABLE
 
     @property
     def transactional(self) -> bool:
-        """Whether it belongs to a transactional sequence."""
+        """Whether the message belongs to a transactional sequence."""
         return self.transactional_message_sequence_identifier is not None
 
     @property
@@ -225,17 +225,17 @@ class Message:
 
     @property
     def destination_queue_type(self) -> QueueFormatType:
-        """How `destination` is named: DMPR-3.1.1.12-53. Raises InvalidName for what a packet can't name."""
+        """The kind of `destination`: DMPR-3.1.1.12-53. Raises InvalidName for one that no packet can have."""
         return self._queue_type(self.destination, "destination")
 
     @property
     def administration_queue_type(self) -> QueueFormatType:
-        """How `administration` is named: DMPR-3.1.1.12-54. Raises InvalidName as the others do."""
+        """The kind of `administration`: DMPR-3.1.1.12-54. Raises InvalidName likewise."""
         return self._queue_type(self.administration, "admin")
 
     @property
     def response_queue_type(self) -> QueueFormatType:
-        """How `response` is named: DMPR-3.1.1.12-55. Raises InvalidName for what a packet can't name."""
+        """The kind of `response`: DMPR-3.1.1.12-55. Raises InvalidName for one that no packet can have."""
         return self._queue_type(self.response, "response")
 
     def _queue_type(self, name: FormatName | None, role: Role) -> QueueFormatType:

@@ -17,12 +17,12 @@ PRIORITY_SHIFT: Final = 56
 
 
 class MoveHistory(NamedTuple):
-    """What befell a message in this queue manager: SubqueueHeader, [MS-MQRR] 2.2.5.3.
+    """The history of a message in this queue manager: SubqueueHeader, [MS-MQRR] 2.2.5.3.
 
     Attributes:
-        abort_count: how often it was given back to its queue since it was moved the last time: by a reader,
-            a transaction that is aborted, or the end of either.
-        move_count: how often it was moved to another queue, not by the system.
+        abort_count: times that it was given back to its queue since its last move: by a reader, a transaction
+            that is aborted, or the end of either.
+        move_count: times that it was moved to another queue, not by the system.
         last_move_time: milliseconds since 1970-01-01, modulo 2^32; 0 if it was never moved.
     """
 

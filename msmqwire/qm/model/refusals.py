@@ -1,6 +1,6 @@
 """The trace of messages that end undelivered: refused, dropped, or expired on arrival or in their queue.
 
-Peers choose what is in them, so that everything here has a limit.
+Peers choose their content, so that everything here has a limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DISK: Final = "disk"
 MEMORY: Final = "memory"
 MALFORMED: Final = "malformed"
 OTHER: Final = "other"
-"""What stands for all queues, peers and reasons that are not counted or reported one by one."""
+"""The stand-in for all queues, peers and reasons that are not counted or reported one by one."""
 KEPT_MAX: Final = 1_000
 """Refusals that are kept, by peer, queue and reason."""
 COUNTED_MAX: Final = 1_000
@@ -37,16 +37,16 @@ _ADMINISTRATIVE: Final = frozenset(
         MessageClass.MQMSG_CLASS_NACK_Q_PURGED,
     }
 )
-"""How messages end that an administrator deletes: he knows of it."""
+"""The ends of messages that an administrator deletes: he knows of them."""
 _NACK: Final = "NACK_"
 
 
 class RefusalKey(NamedTuple):
-    """What refusals are kept and reported by.
+    """The key by which refusals are kept and reported.
 
     Attributes:
         peer: the address that the message came from; None for an application of this computer.
-        queue: the name of the queue as users know it, or of what the message was to reach, cut; None if it
+        queue: the name of the queue as users know it, or of the destination of the message, cut; None if it
             could not be read.
         reason: the name of a message class without prefix, or one of the texts above.
     """
@@ -62,8 +62,8 @@ class Refusal:
 
     Attributes:
         label, identifier: of the latest message, the label cut; None if they could not be read.
-        why: what more is known of the latest one, in words.
-        count: how many there were.
+        why: further details of the latest one, in words.
+        count: the number of them.
         last: when the latest one was, in seconds since 1970-01-01 UTC.
     """
 
@@ -88,7 +88,7 @@ class Refusals:
 
     Attributes:
         kept: those of the latest `KEPT_MAX` peers, queues and reasons, the latest one last.
-        counts: how many there were by reason and queue, which is `OTHER` for one that does not exist.
+        counts: their number by reason and queue, which is `OTHER` for one that does not exist.
         deadline: when `due` has reports, in milliseconds since the system started; None if there are none.
         report_ms: `REPORT_MS`, unless a test is in a hurry.
     """
@@ -143,7 +143,7 @@ class Refusals:
             counts[other] = counts.get(other, 0) + counts.pop(oldest)
 
     def _reported_as(self, key: RefusalKey) -> RefusalKey:
-        """Return what a refusal is reported by: many queues of one peer, and many peers, share reports."""
+        """Return the key under which a refusal is reported; many queues, or many peers, may share one."""
         if key in self._lines:
             return key
         if len(self._lines) >= REPORTS_MAX:
@@ -153,7 +153,7 @@ class Refusals:
         return key
 
     def due(self, now: int) -> list[Refusal]:
-        """Return what is to be reported now: each with the number of refusals since its last report.
+        """Return the reports that are due: each with the number of refusals since the last one.
 
         The first one is reported at once, those that follow a minute later.
         """
@@ -173,7 +173,7 @@ class Refusals:
         return reports
 
     def rest(self) -> list[Refusal]:
-        """Return what has not been reported yet, whenever it would be due."""
+        """Return all reports still to be made, whenever they would be due."""
         reports = [line.refusal for line in self._lines.values() if line.refusal.count]
         self._lines.clear()
         self._lines_of.clear()
@@ -212,5 +212,5 @@ def _name(queue: Queue | None, message: Message | None) -> str | None:
 
 
 def shown(text: str | None) -> str | None:
-    """Return a text of a refusal so that it can be looked at: peers choose it."""
+    """Return a text of a refusal in a printable form: peers choose it."""
     return None if text is None else cut(safe(text), _TEXT_MAX)

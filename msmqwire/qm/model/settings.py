@@ -39,57 +39,59 @@ class Settings:
         ping: whether an initiator pings before it connects: [MS-MQQB] 3.1.5.2.2.
         answer_pings: whether ping requests are answered.
         ping_response_ms: [MS-MQQB] 3.1.2.9.
-        max_in_sessions: the number of incoming sessions that are accepted.
+        max_in_sessions: the number of incoming sessions accepted.
         incoming_sequences_max: the number of transactional sequences, by sender and the name that it uses,
             and of queues for acknowledgements to their senders. Beyond it the one that is idle longest is
             discarded: messages that its sender sends again would be accepted again.
-        relay: which messages of others for queues of others are forwarded: none; those to known places, which
-            are in the directory, among the hosts that the core is given or in its fixed routes, or to
-            which an application of this computer sends; or all. The others are refused with NACK_BAD_DST_Q.
+        relay: which messages of peers for queues elsewhere are forwarded: none; those to known places, which
+            are in the directory, among the hosts that the core is given or in its fixed routes, or to which
+            an application of this computer sends; or all. The rest are refused with NACK_BAD_DST_Q.
         accept_other_names: whether a message is taken whose ``DIRECT=OS:`` name is of another computer, as
             where a container or an alias has another name. If not, it is refused with NACK_BAD_DST_Q, as
             Windows does unless its registry has IgnoreOSNameValidation.
         bind_senders: whether transactional sequences and the identifiers of MessageIDHistoryTable belong to
-            the origin that they came from, so that nobody elsewhere can use up those of a sender.
-        unreachable_max, unreachable_per_origin_max: places that can't be reached, which only messages of
-            others, or of one origin, have asked for. Beyond it the oldest of them is given up for a new one.
+            the origin that they came from, so that no other peer can use up those of a sender.
+        unreachable_max, unreachable_per_origin_max: unreachable places that only messages of peers, or of one
+            origin, have asked for. Beyond it the oldest of them is given up for a new one.
         session_retry_connect_max_ms: the longest time between attempts to reach such a place: it doubles,
             beginning with `session_retry_connect_ms`.
         third_place_messages, third_place_bytes: acknowledgements and reports about messages of one origin
             that go elsewhere than back to it, and their bytes, in a minute; also how many may go at once.
         third_place_messages_total, third_place_bytes_total: the same for all origins together.
-        memory: bytes for what others can make the queue manager keep in memory: express messages, senders of
-            transactional messages, MessageIDHistoryTable, outgoing queues. `MemoryPool` divides them.
-        send_insecure_nacks: SendInsecureNacks, [MS-MQQB] 3.1.1.3: whether senders are told of refusals that
-            reveal something.
+        memory: bytes of memory for all that peers can make the queue manager keep: express messages, senders
+            of transactional messages, MessageIDHistoryTable, outgoing queues. `MemoryPool` divides them.
+        send_insecure_nacks: SendInsecureNacks, [MS-MQQB] 3.1.1.3: whether refusals that reveal something are
+            acknowledged to senders.
         expire_in_doubt: follow figure 9 of [MS-MQQB] 3.1.1.1 to the letter: a transactional message whose
             TimeToReachQueue has passed is abandoned, and dead-lettered, even if its destination may have
             accepted it. If False it is sent again until its destination answers that it has refused or
             accepted it.
         lookup_priority_of_transactional: follow the text of [MS-MQDMPR] 3.1.7.1.9 to the letter: the high
-            byte of LookupIdentifier contains the priority of transactional messages, not of the others.
+            byte of LookupIdentifier contains the priority of transactional messages, not of non-transactional
+            ones.
         directory_sites_update_ms, directory_site_gates_update_ms, directory_online_ms: [MS-MQDMPR] 3.1.2.
         retransmission_timeout_ms: RetransmissionTimeout of SRMP: [MC-MQSRM] 3.1.2.1.
-        stream_receipt_delay_ms, stream_receipt_delay_max_ms: Stream Receipt Coalescing Timer, and how long
-            new messages can delay a stream receipt: [MC-MQSRM] 3.1.2.3, 3.1.5.1.6.3.
-        retry_statuses: the HTTP status codes from 400 to 499 after which a message is sent again. After the
-            others it is given up, as after 400; after 300 to 399 and from 500 on it is always sent again.
+        stream_receipt_delay_ms, stream_receipt_delay_max_ms: Stream Receipt Coalescing Timer, and the longest
+            time that new messages can delay a stream receipt: [MC-MQSRM] 3.1.2.3, 3.1.5.1.6.3.
+        retry_statuses: the HTTP status codes from 400 to 499 after which a message is sent again. After any
+            other of these codes it is given up, as after 400; after 300 to 399 and from 500 on it is always
+            sent again.
         transparent_store_and_forward: whether SRMP messages for other computers are forwarded to them:
             TransparentStoreAndForward of [MC-MQSRM] 3.1.1.1.7. If not, they are refused.
-        queue_manager_query_ms: how long a routing table is used: [MS-MQBR] 3.1.3.
+        queue_manager_query_ms: the lifetime of a routing table: [MS-MQBR] 3.1.3.
         memory_for_recoverable: bytes of recoverable messages in memory besides the store.
         local_owner: in workgroup mode an account of the machine owns the queues it creates. If False
             [MS-MQDMPR] 3.1.7.1.3.1 is followed to the letter: only a domain user does; everybody has full
-            access to the queues of others.
+            access to queues created by any other account.
         strangers_may_send: whether the default descriptor of a queue allows everybody to send to it, as for a
             queue that is reachable by SRMP (DMPR-3.1.7.1.3.1-09) and as on Windows.
         server_class: whether this is a server system: UserHeader of pings and OperatingSystem.OS.
         user_cert_cache_size: UserCertCacheSize, certificates of senders that were found in the directory.
-        user_cert_lifetime_ms: UserCertLifetime; so long a certificate, or the groups of a user, are used that
-            the directory no longer has.
-        receive_symmetric_key_cache_size: ReceiveSymmetricKeyCacheSize, session keys of others.
+        user_cert_lifetime_ms: UserCertLifetime: the time for which a certificate, or the groups of a user,
+            are used after the directory has lost them.
+        receive_symmetric_key_cache_size: ReceiveSymmetricKeyCacheSize, session keys of peers.
         send_symmetric_key_cache_size: SendSymmetricKeyCacheSize, session keys made here.
-        symmetric_key_short_lifetime_ms: SymmetricKeyShortLifetime; so long a session key is used.
+        symmetric_key_short_lifetime_ms: SymmetricKeyShortLifetime: the lifetime of a session key.
         preferred_advanced_algorithm: PreferredAdvancedAlgorithm, the cipher for keys of the AES provider.
         preferred_enhanced_algorithm: PreferredEnhancedAlgorithm, that for keys of the Enhanced provider.
         preferred_base_algorithm: PreferredBaseAlgorithm, that for keys of the Base provider.
@@ -105,9 +107,9 @@ class Settings:
             asks for it gets it although its destination has a key for a better one.
         read_md2, read_md4, read_md5, read_sha1: whether signatures with this hash are believed.
         read_rc2, read_rc4: whether bodies under this cipher are decrypted.
-        security_per_origin_ms, security_total_ms: computation with RSA keys, MD2 and RC2 that messages of one
-            origin, and of all but the known ones, may cause in each second, estimated. Beyond it the session
-            is closed.
+        security_per_origin_ms, security_total_ms: estimated milliseconds of computation with RSA keys, MD2
+            and RC2 that messages of one origin, and of all unknown ones together, may cause in each second.
+            Beyond it the session is closed.
     """
 
     session_initialization_ms: int = 60_000

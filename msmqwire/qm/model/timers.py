@@ -47,7 +47,7 @@ class Timer(Enum):
 
 
 def _nothing() -> None:
-    """What a timer that was stopped would do."""
+    """The action of a timer that was stopped."""
 
 
 class _ArmedTimer:

@@ -1,4 +1,4 @@
-"""How a protocol joins the core: what it serves, and what is reported to it.
+"""The interface by which a protocol joins the core: the queues it serves, and the events reported to it.
 
 The core knows each protocol only as a `TransferProtocol`; a protocol knows of the core only the rules that it
 is built with, and names them itself. The bytes and connections of a protocol pass between it and its
@@ -27,8 +27,8 @@ class TransferProtocol(Subscriber, Protocol):
     def may_send_to(self, name: FormatName, origin: str) -> bool:
         """Return whether an outgoing queue may be opened on behalf of a message from an origin.
 
-        True for a name that this protocol does not serve. A protocol limits here how many unreachable
-        destinations others can make it try.
+        True for a name that this protocol does not serve. A protocol limits here the number of unreachable
+        destinations that peers can make it try.
         """
 
     def leads_back(self, name: FormatName, origin: str) -> bool:
@@ -41,4 +41,4 @@ class TransferProtocol(Subscriber, Protocol):
         """Queue Manager Stopped: close all sessions. Nothing is sent afterwards."""
 
     def acknowledge_received(self) -> None:
-        """Acknowledge what has come so far without waiting for more. An owner does this before `stop`."""
+        """Acknowledge all that has come so far without waiting for more. An owner does this before `stop`."""

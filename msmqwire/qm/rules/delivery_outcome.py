@@ -29,7 +29,7 @@ class DeliveryOutcome:
         self.when_transmitted: Callable[[ObjectId, int, str], None] | None = None
 
     def transmitted(self, message: Message, queue: OutgoingQueue, origin: str) -> None:
-        """Tell the owner, if interested, that a message leaves; whether it arrives is not known yet."""
+        """Notify the owner, if interested, that a message leaves; whether it arrives is not known yet."""
         if self.when_transmitted is not None:
             self.when_transmitted(message.identifier, queue.number, origin)
 
@@ -65,6 +65,6 @@ class DeliveryOutcome:
             self._messages.discard(position)
 
     def report(self, message: Message, *, delivered: bool, reason: int | str | None = None) -> None:
-        """Tell the owner, if interested, that a message reached the other side or was given up, and why."""
+        """Notify the owner, if interested, that a message reached the other side or was given up, and why."""
         if self.when_sent is not None:
             self.when_sent(message.identifier, delivered, reason)

@@ -31,12 +31,12 @@ from msmqwire.qm.model.timers import Timer, Timers
 _SUCCESS: Final = DirectoryOperationResult.SUCCESS
 _NOT_CONNECTED: Final = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
 
-# What precedes the queue in a direct format name: [MS-MQMQ] 2.1.2.
+# The prefix of the queue in a direct format name: [MS-MQMQ] 2.1.2.
 _UP_TO_ADDRESS: Final = re.compile(r"DIRECT=(?:HTTPS?://[^/\\]*/MSMQ|[^\\]*)", re.IGNORECASE | re.ASCII)
 
 
 class ChangeOperation(Enum):
-    """What happened to an object: iOperation of Send Change Notification, [MS-MQCN] 3.3.4.1."""
+    """The event of an object: iOperation of Send Change Notification, [MS-MQCN] 3.3.4.1."""
 
     QUEUE_CREATION = "QueueCreation"
     QUEUE_DELETION = "QueueDeletion"

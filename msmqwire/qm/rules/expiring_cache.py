@@ -52,7 +52,7 @@ class ExpiringCache(Generic[K, V]):
         """Add an entry, and start the Cleanup Timer if it does not run.
 
         If there is no room, the oldest half of the entries is dropped: MQQB-3.1.5.8.3-11 and -21,
-        MQQB-3.1.7.1.5-17. An origin that has most of them drops its own, and leaves the others theirs.
+        MQQB-3.1.7.1.5-17. An origin that has most of them drops its own, and none of any other origin.
         """
         self._entries.pop(key, None)
         if len(self._entries) >= self._size:

@@ -59,7 +59,7 @@ class History:
     def add(self, message: Message) -> None:
         """Note a message: MQQB-3.1.5.8.2-04 to -06.
 
-        An origin that has a fourth of all identifiers drives out its own, and none of the others.
+        An origin that has a fourth of all identifiers drives out its own, and none of any other origin.
         """
         received = self._key(message)
         size, limit = _size(received), self._context.settings.remove_duplicate_size
@@ -78,7 +78,7 @@ class History:
             self._start()
 
     def _key(self, message: Message) -> _Key:
-        """Return what identifies a message: copies for several destinations share an identifier.
+        """Return the identity of a message: copies for several destinations share an identifier.
 
         With `Settings.bind_senders` the origin does, too.
         """

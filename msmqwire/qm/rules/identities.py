@@ -37,7 +37,7 @@ class Identities:
     def groups_of(self, sid: bytes) -> frozenset[bytes]:
         """Return the SIDs of the groups of a user, for a token: MQQB-3.1.5.8.3-31. None for one unknown.
 
-        What the directory says is used for `Settings.user_cert_lifetime_ms`.
+        Answers of the directory are used for `Settings.user_cert_lifetime_ms`.
         """
         now, known = self._context.now, self._groups.get(sid)
         if known is not None and now - known[0] < self._context.settings.user_cert_lifetime_ms:

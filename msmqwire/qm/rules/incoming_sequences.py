@@ -25,7 +25,7 @@ FORMER_STREAMS_BYTES_MAX: Final = 16 * 8
 
 
 class IncomingSequences:
-    """How far the sequences of other queue managers have come.
+    """The progress of the sequences of other queue managers.
 
     Attributes:
         infos: by `SequenceKey`, the least recently used first.
@@ -46,8 +46,8 @@ class IncomingSequences:
     def _restore(self, info: IncomingTransactionalTransferInfo) -> None:
         """Take over a stored sequence, bound or not as `Settings.bind_senders` is now.
 
-        Where the setting is new, a sequence belongs to the origin that it came from last. Where it is gone,
-        one of several origins is left, the one that was there last.
+        With a setting just turned on, a sequence belongs to the origin that it came from last. With one just
+        turned off, one of several origins is left, the one that was there last.
         """
         bound = self._context.settings.bind_senders
         if info.bound != bound and info.origin:
@@ -115,9 +115,9 @@ class IncomingSequences:
         self._enter(info)
 
     def _make_room(self, info: IncomingTransactionalTransferInfo) -> None:
-        """Evict senders, as there are too many: what they send again will not be recognised.
+        """Evict senders beyond the limit: messages that they resend will not be recognised.
 
-        Whoever has the most senders loses those that are idle longest.
+        The origin with the most senders loses those that are idle longest.
         """
         size = _size(info)
         while len(self.infos) >= self._context.settings.incoming_sequences_max or not self._memory.fits(

@@ -1,4 +1,4 @@
-"""Memory for what others can make the queue manager keep, in shares by kind and by origin."""
+"""Memory for all that peers can make the queue manager keep, in shares by kind and by origin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msmqwire.qm.model.message import Message
 
 
 class Kind(Enum):
-    """What is kept in memory on account of others."""
+    """The kinds of data kept in memory on account of peers."""
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
@@ -18,16 +18,16 @@ class Kind(Enum):
     SENDERS = "senders"  # transactional sequences that end here
     ROUTES = "routes"  # queues of acknowledgements to the senders of transactional messages
     HISTORY = "history"  # MessageIDHistoryTable
-    QUEUES = "queues"  # outgoing queues that others asked for
+    QUEUES = "queues"  # outgoing queues that peers asked for
 
 
 _SIXTEENTHS: Final = {
     Kind.EXPRESS: 8, Kind.SENDERS: 3, Kind.ROUTES: 2, Kind.HISTORY: 1, Kind.QUEUES: 2,
 }  # fmt: skip
 _ORIGINS: Final = 4
-"""A stranger may have a fourth of what is there for a kind, and leaves the others theirs."""
+"""An unknown origin may have a fourth of the memory for a kind; the rest is left to other origins."""
 _RESERVE: Final = 4
-"""The last fourth is for this computer and for known origins; half of it also for others that have little."""
+"""The last fourth is for this computer and known origins; half of it also for any that have little."""
 _LITTLE: Final = 64
 
 EXPRESS_BYTES: Final = 1_536
@@ -47,7 +47,7 @@ ELEMENT_BYTES: Final = 160
 
 
 class MemoryPool:
-    """Counts what is in memory, and says whether more may be.
+    """Counts the memory in use, and says whether more may be used.
 
     Origins are those of `origin_of`; an empty one is this computer, which has no limit of its own.
 

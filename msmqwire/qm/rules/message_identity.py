@@ -1,4 +1,4 @@
-"""Who a message that begins here is from: its identifier, source and time."""
+"""The identity of a message that begins here: its identifier, source and time."""
 
 from __future__ import annotations
 

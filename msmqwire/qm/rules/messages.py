@@ -52,7 +52,7 @@ class Messages:
 
     Attributes:
         memory: the stored messages that are in memory as well.
-        pool: counts what others can make the queue manager keep in memory.
+        pool: counts the memory that peers can make the queue manager use.
         waiting_reads: the reads that wait for a message.
         when_arrived: called with each message sent by this queue manager that has reached its destination
             queue here.
@@ -111,7 +111,7 @@ class Messages:
         return _OK
 
     def _lacking(self, message: Message, size: int) -> str:
-        """Return what the queue manager has too little of for one more message: empty if it has room."""
+        """Return the resource that the queue manager lacks for one more message: empty if it has room."""
         manager = self._context.queue_manager
         if manager.throttled:
             return DISK

@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 class OriginKeys(Generic[K]):
     """The keys of a table by origin, those of the least recently used entries first.
 
-    Whoever makes a table grow can so lose its own entries, and the others keep theirs.
+    An origin that makes a table grow can so lose its own entries, while other origins keep theirs.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class OriginKeys(Generic[K]):
         self._keys.setdefault(origin, OrderedDict())[key] = None
 
     def touch(self, origin: str, key: K) -> None:
-        """Put the key of an entry behind all others, as it is used now."""
+        """Put the key of an entry after all other keys, as it is used now."""
         self._keys[origin].move_to_end(key)
 
     def remove(self, origin: str, key: K) -> None:

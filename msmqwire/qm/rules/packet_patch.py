@@ -1,7 +1,7 @@
 """Offsets of fields and bits of a UserMessage packet, taken from the schemas, and patches in place.
 
-A packet is built once. What is known only when it is sent (its number, its position in a transactional
-sequence, its session) is then written over the bytes.
+A packet is built once. Values known only when it is sent (its number, its position in a transactional
+sequence, its session) are then written over the bytes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _SENT_TIME, _SENT_TIME_STRUCT = _FIELDS["UserHeader.SentTime"]
 _MESSAGE_ID, _MESSAGE_ID_STRUCT = _FIELDS["UserHeader.MessageID"]
 _USER_FLAGS, _USER_FLAGS_STRUCT = _FIELDS["UserHeader.Flags"]
 _NAMES: Final = _USER_FLAGS + _USER_FLAGS_STRUCT.size
-"""Where the names of queues begin: UserHeader.Flags are the last field of fixed size."""
+"""The offset at which the names of queues begin: UserHeader.Flags are the last field of fixed size."""
 _NAMES_MAX: Final = 64
 _NAMES_SIZE_MAX: Final = 2048
 _names_by_flags: Final[dict[int, bytes]] = {}
@@ -154,12 +154,12 @@ def patch_transaction_flags(packet: bytes, message: Message) -> bytes:
 
 
 def mark_clear(packet: bytes) -> bytes:
-    """Return a packet for the store that tells that its body is in clear, whatever PrivacyLevel asks."""
+    """Return a packet for the store that says that its body is in clear, whatever PrivacyLevel asks."""
     return _with_security_flags(packet, _EB, 0)
 
 
 def mark_verified(packet: bytes, kind: AuthenticationLevel, *, authenticated: bool) -> bytes:
-    """Return a packet for the store that tells what was verified: on the wire AU and AS are 0."""
+    """Return a packet for the store that says what was verified: on the wire AU and AS are 0."""
     return _with_security_flags(packet, _AU | _AS.mask, kind << _AS.shift | (_AU if authenticated else 0))
 
 

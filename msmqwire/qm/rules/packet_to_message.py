@@ -100,7 +100,7 @@ def deserialize(
 
 
 def _read_properties(properties: Record, message: Message) -> None:
-    """Read the MessagePropertiesHeader. What is as in most messages stays as the class has it."""
+    """Read the MessagePropertiesHeader. Properties with the most common values are left to the class."""
     requested = int(properties.Flags) & 0x0F
     if requested:
         message.acknowledgements_requested = _REQUESTED[requested]
@@ -128,7 +128,7 @@ def _read_properties(properties: Record, message: Message) -> None:
 def deserialize_head(data: bytes) -> tuple[Message, Record | None]:
     """Read a message without its properties, and the SessionHeader of its packet: for `lacks_properties`.
 
-    Nothing behind the TransactionHeader is read. Raises MalformedPacket.
+    Nothing after the TransactionHeader is read. Raises MalformedPacket.
     """
     base, start = BASE_HEADER.read(data)
     counted = data[: base.PacketSize]

@@ -1,4 +1,4 @@
-"""The memory of outgoing queues that messages of others ask for."""
+"""The memory of outgoing queues that messages of peers ask for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msmqwire.qm.rules.memory_pool import Kind, MemoryPool
 from msmqwire.qm.rules.queues import outgoing_bytes
 
 _FULL_MS: Final = 1_000
-"""How long no idle outgoing queues are looked for after none were found."""
+"""The pause in the search for idle outgoing queues after none were found."""
 
 
 class QueueMemory:

@@ -63,8 +63,8 @@ class Queues:
 
     Attributes:
         lookup: finds queues by name.
-        memory: counts the outgoing queues that others asked for.
-        when_asked_locally: called with an outgoing queue that others have asked for so far, and that an
+        memory: counts the outgoing queues that peers asked for.
+        when_asked_locally: called with an outgoing queue that only peers have asked for so far, and that an
             application of this computer opens now.
     """
 
@@ -164,7 +164,7 @@ class Queues:
         self.announce_groups()
 
     def announce_groups(self) -> None:
-        """Tell the owner which multicast groups queues listen to, if that has changed."""
+        """Notify the owner of the multicast groups that queues listen to, if they have changed."""
         groups = self.lookup.multicast_groups
         if groups != self._groups:
             self._groups = groups
@@ -400,8 +400,9 @@ class Queues:
     def close(self, descriptor: OpenQueueDescriptor) -> None:
         """Close Queue: [MS-MQDMPR] 3.1.7.1.6.
 
-        Reads that wait are cancelled if they have a tag, DMPR-3.1.7.1.6-03. Others get no message any more,
-        and end with their time only: who lets one wait without limit ends it before closing the queue.
+        Reads that wait are cancelled if they have a tag, DMPR-3.1.7.1.6-03. Reads without a tag get no
+        message any more, and end with their time only: a caller that lets one wait without limit ends it
+        before closing the queue.
         """
         if descriptor.multiple:
             for child in descriptor.children:
@@ -479,7 +480,7 @@ def _may_open(queue: Queue, user: access.Token | None, access_type: QueueAccessT
 
 
 def memory_kind(queue: OutgoingQueue) -> Kind:
-    """Return what an outgoing queue counts as in the memory for others."""
+    """Return the bytes that an outgoing queue counts as in the memory for peers."""
     return Kind.QUEUES if queue.acknowledged_peer is None else Kind.ROUTES
 
 

@@ -1,4 +1,4 @@
-"""Which messages of others, for queues of others, this queue manager forwards: `Settings.relay`."""
+"""The rule for messages of peers to queues elsewhere that are forwarded: `Settings.relay`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msmqwire.qm.rules.routing import Routing
 
 
 class Relaying:
-    """Knows the destinations to which others may have messages forwarded.
+    """Knows the destinations to which peers may have messages forwarded.
 
     [MS-MQQB] 3.1.5.8.5 forwards to any destination, and no session has a login: without this rule everybody
     could make a queue manager connect to every computer and send there.
@@ -37,7 +37,7 @@ class Relaying:
         self._hosts = {host.lower() for host in hosts}
 
     def allows(self, destination: FormatName) -> bool:
-        """Return whether a message of somebody else may be forwarded to a destination."""
+        """Return whether a message of a peer may be forwarded to a destination."""
         return self._relay is Relay.ALL or (self._relay is Relay.KNOWN and self._is_known(destination))
 
     def _is_known(self, destination: FormatName) -> bool:

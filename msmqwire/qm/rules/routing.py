@@ -66,7 +66,7 @@ def next_sites(
 
 
 class Routing:
-    """The routes from one queue manager to others.
+    """The routes from one queue manager to its peers.
 
     Attributes:
         routes: the fixed routes.

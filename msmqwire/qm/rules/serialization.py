@@ -7,7 +7,7 @@ from the message, see `packet_patch.patch_transit_fields`. Code that changes ano
 message must set its packet to None; `Message.copy` does.
 
 A message serialized without its packet loses: reserved bits and fields, the content of padding and what
-follows the body, the bytes behind the last header (PacketSize does not count them then), the longer forms of
+follows the body, the bytes after the last header (PacketSize does not count them then), the longer forms of
 queue names where a shorter one is equivalent, the SRMP headers, a ProviderInfo that names the system's own
 provider, SecurityHeader.Flags.AU, AS, AI and DE where they do not follow from the rest, headers without
 content, labels beyond a null, and Flags.PR and DM of transactional messages.
@@ -88,8 +88,8 @@ def session_packet(message: Message, header: Sequence[int] | None = None) -> byt
 def to_stored(message: Message) -> bytes:
     """Return the packet of a message for this queue manager's store.
 
-    It includes what is never sent: what was verified, and the SOAP envelope of a message received over
-    HTTP. Raises as `to_packet` does.
+    It includes data that are never sent: the results of verification, and the SOAP envelope of a message
+    received over HTTP. Raises as `to_packet` does.
     """
     kind = message.authentication_level or message.signature_type
     packet = to_readable(message)
@@ -102,8 +102,8 @@ def to_readable(message: Message) -> bytes:
     """Return the packet of a message for remote readers: [MS-MQRR] 2.2.5.1.
 
     Unlike that of `to_packet` it has the SOAP envelope of a message received over HTTP, and EB is 0 if the
-    body is in clear here. Its SecurityHeader tells nothing of what this queue manager has verified: AU and AS
-    are 0 in all that is sent, and no override of [MS-MQRR] changes that. Raises as `to_packet` does.
+    body is in clear here. Its SecurityHeader says nothing about what this queue manager has verified: AU and
+    AS are 0 in all that is sent, and no override of [MS-MQRR] changes that. Raises as `to_packet` does.
     """
     has_more = message.packet is None or message.soap_envelope
     packet = USER_MESSAGE.codec.build(_constructed(message)) if has_more else to_packet(message)

@@ -45,14 +45,14 @@ _TIME_MAX: Final = 0xFFFFFFFF
 
 
 class MessageRow(NamedTuple):
-    """What is stored of a message besides its packet.
+    """The stored part of a message besides its packet.
 
     Attributes:
         queue: the number of its queue.
         arrival_time, expires: seconds since 1970-01-01 UTC; 0 for a message that does not expire.
         deadletter: ApplicationDeadletterQueue.
         origin: Message.origin; empty also for a message that version 1 has stored.
-        history: how often it was moved and given back.
+        history: the times that it was moved and given back.
     """
 
     queue: int

@@ -1,4 +1,4 @@
-"""Messages that the queue manager itself sends about others: administration acknowledgements and reports.
+"""Messages of the queue manager about other messages: administration acknowledgements and reports.
 
 [MS-MQQB] 3.1.5.8.9, 3.1.7.1.7, 3.1.7.2 and 3.1.7.15; they are the same whatever protocol the message came by.
 """
@@ -20,7 +20,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.queues import Queues, is_http
-from msmqwire.qm.rules.third_places import ThirdPlaces
+from msmqwire.qm.rules.reflection_limits import ReflectionLimits
 
 INSECURE: Final = frozenset(
     {
@@ -47,7 +47,7 @@ class SystemMessages:
     Args:
         may_send_to: whether an outgoing queue may be opened on behalf of a message of an origin; asked before
             each send.
-        third_places: limits what goes elsewhere than back to where a message came from.
+        reflection_limits: limits messages that go elsewhere than back to the origin.
 
     Attributes:
         when_due_by_http: called with a message and a class, in place of an acknowledgement, if its
@@ -61,10 +61,10 @@ class SystemMessages:
         queues: Queues,
         identity: MessageIdentity,
         may_send_to: Callable[[FormatName, str], bool],
-        third_places: ThirdPlaces,
+        reflection_limits: ReflectionLimits,
     ) -> None:
         self._context, self._messages, self._queues = context, messages, queues
-        self._identity, self._may_send_to, self._third_places = identity, may_send_to, third_places
+        self._identity, self._may_send_to, self._reflection_limits = identity, may_send_to, reflection_limits
         self.when_due_by_http: Callable[[Message, int], None] | None = None
 
     def acknowledge(self, message: Message, message_class: int) -> None:
@@ -97,7 +97,7 @@ class SystemMessages:
     def arrived_locally(self, message: Message) -> None:
         """A message to a queue of this queue manager arrived without a transfer.
 
-        It is acknowledged and journaled as [MS-MQQB] 3.1.5.8.10 and 3.1.5.5.4 have it for others.
+        It is acknowledged and journaled as [MS-MQQB] 3.1.5.8.10 and 3.1.5.5.4 have it for transferred ones.
         """
         journal = self._context.queue_manager.system_journal_queue
         if message.acknowledgements_requested & AcknowledgementsRequested.ACK_POS_ARRIVAL:
@@ -145,7 +145,7 @@ class SystemMessages:
         `origin` is that of the message that this one is about.
         """
         if not self._queues.lookup.is_local_name(name):
-            if not self._third_places.may_send(name, origin, message):
+            if not self._reflection_limits.may_send(name, origin, message):
                 return
             if not self._may_send_to(name, origin):
                 return

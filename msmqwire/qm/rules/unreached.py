@@ -26,7 +26,7 @@ def last_failure(queue: OutgoingQueue) -> ConnectionHistory | None:
 
 
 def failure_words(failure: ConnectionHistory, place: str) -> str:
-    """Return what has failed; `place` is where messages were to go."""
+    """Return the failure in words; `place` is the destination of the messages."""
     return failure.detail or _FAILURES.get(failure.status, f"{failure.status.value} at {{}}").format(place)
 
 

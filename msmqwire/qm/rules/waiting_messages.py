@@ -20,7 +20,7 @@ class Waiting(Protocol):
 
     Attributes:
         position: in its outgoing queue.
-        is_done: whether it need not be transferred any more.
+        is_done: whether it needs no transfer any more.
     """
 
     position: MessagePosition
@@ -96,5 +96,5 @@ def time_limit(message: Message) -> int:
 
 
 def is_over(message: Message, limit: int, utc: int) -> bool:
-    """Return whether so many seconds have passed since a message was sent."""
+    """Return whether a number of seconds has passed since a message was sent."""
     return limit != INFINITE and utc - message.sent_time > limit

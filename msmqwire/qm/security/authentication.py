@@ -1,4 +1,4 @@
-"""Signatures of received messages, and who made them: [MS-MQQB] 3.1.5.8.3."""
+"""Signatures of received messages, and their signers: [MS-MQQB] 3.1.5.8.3."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from msmqwire.crypto.certificates import SenderCertificate
 
 _SLOW_MS: Final = 20.0
-"""A hash that takes longer is made for registered certificates only: a stranger could hold up the others."""
+"""A slower hash is made for registered certificates only: an unknown sender could hold up all traffic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class CachedUserCert:
 
 
 class Verified(NamedTuple):
-    """What a right signature tells.
+    """The result of a correct signature.
 
     Attributes:
         signature_type: its kind.
@@ -52,7 +52,7 @@ class Verified(NamedTuple):
 
 
 class Authentication:
-    """Verifies signatures, and finds out who made them."""
+    """Verifies signatures, and finds their signers."""
 
     def __init__(self, context: Context, identities: Identities, work: WorkLimits) -> None:
         self._context, self._identities, self._work = context, identities, work
@@ -70,7 +70,7 @@ class Authentication:
         Args:
             message: a signed message.
             packet: the packet of the message, its body in clear.
-            configuration: certificates that are revoked, and how signatures are read.
+            configuration: certificates that are revoked, and the reading of signatures.
 
         Raises:
             InvalidSignature: the message is to be refused with NACK_BAD_SIGNATURE.

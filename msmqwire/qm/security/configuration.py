@@ -1,4 +1,4 @@
-"""What an administrator configures of message security beside `Settings`."""
+"""The configuration of message security beside `Settings`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SecurityConfiguration:
-    """The keys of a queue manager, and whom it believes. Its repr shows no key.
+    """The keys of a queue manager, and the signers that it believes. Its repr shows no key.
 
     Attributes:
-        random_bytes: returns so many random bytes, for session keys; without it nothing is encrypted.
+        random_bytes: returns a number of random bytes, for session keys; without it nothing is encrypted.
         exchange_keys: for the bodies sent to this queue manager, by provider. The first key of each is the
-            one that others are told. The rest are earlier ones, under which they may still encrypt.
-        signing_keys: those that others are told as PublicSigningKeyList, by provider.
+            one that is published to peers. The rest are earlier ones, under which peers may still encrypt.
+        signing_keys: those published as PublicSigningKeyList, by provider.
         peer_keys: of other queue managers, by identifier and provider. They go before those of the directory.
         revoked: MD5 digests of certificates that are believed no more.
-        users: where users are looked for while the queue manager has no directory; None for nowhere.
-        readings: how signatures and session keys are read and made.
+        users: the source of users while the queue manager has no directory; None for none.
+        readings: of signatures and session keys.
     """
 
     random_bytes: Callable[[int], bytes] | None = field(default=None, repr=False)

@@ -20,18 +20,18 @@ _REDUCED: Final = 11
 """Zero bytes at the end of a key of the Enhanced provider that has 40 bits: MQQB-3.1.5.8.3-23."""
 
 _FAILURE_MS: Final = 20.0
-"""What a failure counts as, beside its work: who can tell failures apart needs many of them for each byte."""
+"""The price of a failure beside its work: an attacker who distinguishes failures needs many for each byte."""
 
 _Found = tuple[CryptographicProvider, int, UUID, bytes]
-"""What a key is found by: MQQB-3.1.5.8.3-18."""
+"""The attributes that a key is found by: MQQB-3.1.5.8.3-18."""
 
 
 class Decryption:
     """Decrypts bodies.
 
-    Whoever sends can't tell by any answer, nor by later messages, whether a key could not be unwrapped or a
-    body had a wrong padding: both end in the same place. A key is therefore put into the cache only once it
-    has decrypted a body, or the second message with it would be quicker than one with a wrong key.
+    No answer, and no later message, shows a sender whether a key could not be unwrapped or a body had a wrong
+    padding: both end in the same place. A key is therefore put into the cache only once it has decrypted a
+    body, or the second message with it would be quicker than one with a wrong key.
     """
 
     def __init__(self, context: Context, work: WorkLimits) -> None:
@@ -94,7 +94,7 @@ class Decryption:
     def _unwrapped(
         self, message: Message, provider: CryptographicProvider, configuration: SecurityConfiguration
     ) -> list[CachedSymmetricKey]:
-        """Return what the keys of a provider make of the session key: MQQB-3.1.5.8.3-19.
+        """Return the session key as the keys of a provider unwrap it: MQQB-3.1.5.8.3-19.
 
         All of them are tried, so that it takes the same time whichever is right, if any.
         """

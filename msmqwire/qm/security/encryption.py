@@ -49,11 +49,11 @@ _ENHANCED_BITS: Final = 128
 _REDUCED_BITS: Final = 40
 
 _Found = tuple[CryptographicProvider, int, UUID]
-"""What a key is found by: MQQB-3.1.7.1.5-13."""
+"""The attributes that a key is found by: MQQB-3.1.7.1.5-13."""
 
 
 def not_for_direct_names() -> QueueError:
-    """Return the refusal of a name that does not tell whose key to encrypt with: MQQB-3.1.7.1.5-02."""
+    """Return the refusal of a name that does not identify the key to encrypt with: MQQB-3.1.7.1.5-02."""
     return QueueError(
         "a body is encrypted for queues with a PRIVATE= or PUBLIC= name only",
         HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION,

@@ -17,16 +17,16 @@ LEGACY: Final[Mapping[int, str]] = {
     EncryptionAlgorithm.CALG_RC2: "rc2",
     EncryptionAlgorithm.CALG_RC4: "rc4",
 }
-"""Algorithms that prove or hide nothing against somebody who tries, as `Settings` names them."""
+"""Algorithms that neither prove nor hide anything from a serious attacker, as `Settings` names them."""
 
 
 def is_sent(context: Context, algorithm: int) -> bool:
-    """Return whether messages may be sent with an algorithm: `Settings.send_md5` and the others."""
+    """Return whether messages may be sent with an algorithm: `Settings.send_md5` and its like."""
     return _is_on(context, "send", algorithm)
 
 
 def is_read(context: Context, algorithm: int) -> bool:
-    """Return whether an algorithm of a received message is taken: `Settings.read_md5` and the others.
+    """Return whether an algorithm of a received message is taken: `Settings.read_md5` and its like.
 
     One that is not installed is not taken, and the administrator reads so from time to time.
     """
@@ -41,7 +41,7 @@ def is_read(context: Context, algorithm: int) -> bool:
 
 
 def warn(context: Context, algorithm: int, where: str) -> None:
-    """Tell the administrator, from time to time, that a broken algorithm is in use."""
+    """Report to the administrator, from time to time, that a broken algorithm is in use."""
     name = LEGACY.get(algorithm)
     if name is not None:
         why = f"{where}; {name.upper()} is broken: use SHA-256, SHA-512 or AES"

@@ -37,8 +37,8 @@ class Protection:
 
     Args:
         context: of the queue manager.
-        directory: where the keys of others are, and those of this queue manager are published.
-        identities: where certificates are registered.
+        directory: holds the keys of peers, and publishes those of this queue manager. identities: holds the
+            registered certificates.
         known: origins without a limit on the work that their messages cause.
         configuration: the keys of the queue manager.
 
@@ -106,8 +106,8 @@ class Protection:
     def refusal(self, message: Message, queue: Queue, packet: Record | None = None) -> int | None:
         """Decrypt and authenticate a received message for a queue here.
 
-        The body is decrypted first: it was signed in clear. `packet` is what the message was read from, if
-        that is at hand; its body is decrypted too.
+        The body is decrypted first: it was signed in clear. `packet` is the one that the message was read
+        from, if it is at hand; its body is decrypted too.
 
         Returns the class of refusal; None for a message that the queue may take as far as this goes.
 
@@ -155,7 +155,7 @@ class Protection:
         return None
 
     def _authenticate(self, message: Message, packet: Record | None = None) -> None:
-        """Set what the signature of a message proves. Raises as `Authentication.verified`."""
+        """Set the attributes that the signature of a message proves. Raises as `Authentication.verified`."""
         if message.authentication_level or message.signature_type:
             message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         if message.signature or message.multiple_destination_signature:
@@ -167,7 +167,7 @@ class Protection:
     # -- messages that are sent -----------------------------------------------------------------------
 
     def check_can_leave(self, message: Message, names: Iterable[FormatName | None]) -> None:
-        """Tell an application at once what could not be sent to queues of other computers as it asks.
+        """Refuse at once a message that could not be sent to queues of other computers as it asks.
 
         Raises QueueError with the reason.
         """

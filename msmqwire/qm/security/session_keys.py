@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CachedSymmetricKey:
-    """A session key that others know, or made here for others: [MS-MQQB] 3.1.1.3.3.
+    """A session key made by a peer, or made here for a peer: [MS-MQQB] 3.1.1.3.3.
 
     The cache knows its CachedTime.
 

@@ -31,7 +31,7 @@ _SOME_TRANSACTION: Final = UUID(int=1)
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Who signs messages. Its repr does not show the key.
+    """A signer of messages. Its repr does not show the key.
 
     Attributes:
         private_key: of the sender.
@@ -67,7 +67,8 @@ def signed(
     """Sign a message, which must not be changed then. Its body stays in clear: it is encrypted later.
 
     Sets AuthenticationLevel, HashAlgorithm, SenderIdentifier and its type, SenderCertificate, and Signature
-    or MultipleDestinationSignature; and what the queue manager would change when it takes the message.
+    or MultipleDestinationSignature; and the attributes that the queue manager would change when it takes the
+    message.
 
     Args:
         message: with its destination.

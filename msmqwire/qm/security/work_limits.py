@@ -1,4 +1,4 @@
-"""Limits on the computation with keys and slow algorithms that messages of others cause."""
+"""Limits on the computation with keys and slow algorithms that messages of peers cause."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _MS_PER_MIB: Final[Mapping[int, float]] = {HashAlgorithm.CALG_MD2: 300.0, Encryp
 
 
 def private_ms(key: RSAPrivateKey) -> float:
-    """Return about how many milliseconds it takes to unwrap a session key."""
+    """Return the approximate milliseconds that it takes to unwrap a session key."""
     return _PRIVATE_MS * (key.key_size / _BITS) ** 3
 
 
 def public_ms(key: RSAPublicKey) -> float:
-    """Return about how many milliseconds it takes to check a signature."""
+    """Return the approximate milliseconds that it takes to check a signature."""
     return _SQUARING_MS * (key.key_size / _BITS) ** 2 * key.public_numbers().e.bit_length()
 
 
 def bytes_ms(algorithm: int, size: int) -> float:
-    """Return about how many milliseconds an algorithm takes for bytes; 0 for most."""
+    """Return the approximate milliseconds that an algorithm takes for bytes; 0 for most."""
     return _MS_PER_MIB.get(algorithm, 0.0) * size / _MIB
 
 
@@ -52,25 +52,25 @@ class _Allowance:
         self.left, self.since = left, now
 
     def refill(self, now: int, most: float) -> bool:
-        """Add what the time since the last call gives; return whether it is complete again."""
+        """Add the share of the time since the last call; return whether the allowance is complete again."""
         self.left = min(self.left + (now - self.since) / _SECOND * most, most)
         self.since = now
         return self.left == most
 
 
 class _Origin(NamedTuple):
-    """What an origin has left: of its own, and of its share of what all have."""
+    """The work left to an origin: of its own limit, and of its share of the total."""
 
     own: _Allowance
     share: _Allowance
 
 
 class WorkLimits:
-    """Counts work by origin and in all. What is cheap because a cache has it is not counted.
+    """Counts work by origin and in all.
 
-    When all together have used theirs up, those go on that have used less than an equal share: a few origins
-    that take all they get do not keep out the others. What shares may overdraw is limited, or work would grow
-    with the number of origins.
+    Work that a cache saves is not counted. When the total is used up, origins that have used less than an
+    equal share go on: a few that take all they get do not keep out the rest. The overdraft by shares is
+    limited, or work would grow with the number of origins.
 
     Args:
         known: origins without a limit; so is this computer, the empty one.
@@ -118,13 +118,13 @@ class WorkLimits:
         return self._context.settings.security_total_ms / origins
 
     def _refill(self, origin: _Origin) -> bool:
-        """Add what the time gives; return whether an origin has all of both again."""
+        """Add the share of the time; return whether both allowances of an origin are complete again."""
         now = self._context.now
         has_share = origin.share.refill(now, self._share(len(self._origins)))
         return origin.own.refill(now, self._context.settings.security_per_origin_ms) and has_share
 
     def _forget_complete(self) -> None:
-        """Forget origins that have all of theirs again; if need be, those that were used longest ago."""
+        """Forget origins whose allowances are complete again; if need be, the least recently used ones."""
         while self._origins:
             first = next(iter(self._origins))
             if not self._refill(self._origins[first]) and len(self._origins) < _ORIGINS_MAX:

@@ -28,7 +28,7 @@ class Connecting:
 
     Args:
         context, sessions, transfers, dispatch, pings: of the engine.
-        send_waiting: sends what waits for a session that is open.
+        send_waiting: sends the messages that wait for a session that is open.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class Connecting:
             else:
                 self.retry_later(session)
         elif session.unanswered and not session.resolves_locally and _is_local(transfer):
-            self._resolve(session)  # until now only strangers have asked for it
+            self._resolve(session)  # until now only peers have asked for it
 
     def _busy(self, session: Session) -> bool:
         """Return whether an attempt is under way: names being resolved, a ping or a connection awaited."""
         return bool(session.unanswered) or session.connection is not None or self._pings.waits(session)
 
     def attach(self, session: Session, transfer: Transfer) -> None:
-        """Let a session serve a transfer. Of one that is open, the caller sends what waits for it."""
+        """Let a session serve a transfer. With an open one, the caller sends the waiting messages."""
         transfer.session = session
         session.transfers.append(transfer)
         if transfer.queue.asked_by == "":
@@ -86,7 +86,7 @@ class Connecting:
             self.serve(session, transfer)
 
     def serve(self, session: Session, transfer: Transfer) -> None:
-        """Start serving a transfer with an open session: resend what went over an earlier connection."""
+        """Start serving a transfer with an open session: resend messages of an earlier connection."""
         queue = transfer.queue
         if queue.state not in HELD:
             queue.state = OutgoingQueueState.CONNECTED
@@ -98,7 +98,7 @@ class Connecting:
         )
 
     def ask_locally(self, session: Session) -> None:
-        """An application of this computer needs a session that only messages of others have needed so far."""
+        """An application of this computer needs a session that only messages of peers have needed so far."""
         session.asked_locally = True
         if self._context.timers.active(Timer.SESSION_RETRY_CONNECT, session.number):
             # Even if there is nothing to send by now: the queue is about to be opened.
@@ -255,7 +255,7 @@ class Connecting:
         self.retry_later(session)
 
     def _count_failure(self, session: Session, status: ConnectionStatus) -> None:
-        """Count a failed attempt; report a place that messages of others asked for when it first fails."""
+        """Count a failed attempt; report a place that messages of peers asked for when it first fails."""
         if not self._context.queue_manager.connection_active:
             return  # nothing has failed
         session.failures += 1
@@ -367,7 +367,7 @@ class Connecting:
         self._send_handed_over()
 
     def _send_handed_over(self) -> None:
-        """Send over the sessions that have got transfers of others.
+        """Send over the sessions that have taken over transfers.
 
         That may close one, which hands its transfers over in turn: in this loop, since a peer can have opened
         any number of sessions.

@@ -1,4 +1,4 @@
-"""The engine of the binary protocol, [MS-MQQB] 3.1: its parts, and what reaches them from outside."""
+"""The engine of the binary protocol, [MS-MQQB] 3.1: its parts, and the events from outside."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _EVENTS: Final = {
 class BinaryEngine(TransferProtocol):
     """Transfers messages by [MS-MQQB]: bytes, datagrams, events and the time go in, effects come out.
 
-    No part knows the engine: each is built with the parts that it uses, in this order. Where two need each
+    No part knows the engine: each is built with the parts that it uses, in this order. If two need each
     other, the later one is passed to the earlier as a function.
 
     Attributes:
@@ -76,7 +76,7 @@ class BinaryEngine(TransferProtocol):
             context, core.sequence_identity, outcome, self._send_waiting
         )
         self.order_acks = OrderAcknowledgements(
-            context, messages, queues, core.identity, core.third_places, self.places, self.transfer_table
+            context, messages, queues, core.identity, core.reflection_limits, self.places, self.transfer_table
         )
         self.pings = Pings(context, self.session_table.is_full)
         self.connecting = Connecting(
@@ -135,7 +135,7 @@ class BinaryEngine(TransferProtocol):
             self.session_table.release(session)
 
     def acknowledge_received(self) -> None:
-        """Acknowledge what has come so far without waiting for more. An owner does this before `stop`."""
+        """Acknowledge all that has come so far without waiting for more. An owner does this before `stop`."""
         for session in list(self.sessions.values()):  # one may be opened by what is sent
             if session.is_open:
                 self.order_acks.send_due(session)
@@ -261,7 +261,7 @@ class BinaryEngine(TransferProtocol):
     def _acknowledgement(self, session: Session, packet: Record) -> None:
         """Receiving an OrderAck or FinalAck; it counts like any message: MQQB-3.1.5.6-10.
 
-        One for a queue manager behind this one is passed on.
+        One for a queue manager beyond this one is passed on.
         """
         address = packet.UserHeader.QueueManagerAddress
         if address not in (NULL_GUID, self.context.queue_manager.identifier):
@@ -297,7 +297,7 @@ class BinaryEngine(TransferProtocol):
         self.sending.give_up(outgoing)
 
     def _asked_locally(self, queue: OutgoingQueue) -> None:
-        """An application asks for a queue that only others have asked for so far."""
+        """An application asks for a queue that only peers have asked for so far."""
         transfer = self.transfers.get(queue.number)
         if transfer is not None and transfer.session is not None:
             self.connecting.ask_locally(transfer.session)

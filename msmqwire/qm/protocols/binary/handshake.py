@@ -145,7 +145,7 @@ class Handshake:
                 }
             ),
         )
-        if full:  # told by CS, MQQB-2.2.1-09, before the connection ends
+        if full:  # reported by CS, MQQB-2.2.1-09, before the connection ends
             self._close(session)
             return
         session.step(SessionEvent.ESTABLISH_CONNECTION)

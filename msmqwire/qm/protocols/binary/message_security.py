@@ -48,7 +48,7 @@ class MessageSecurity:
         return None
 
     def _token(self, kind: SenderIdentifierType, identifier: bytes) -> access.Token:
-        """Return whose rights a message has, MQQB-3.1.5.8.3-28 and -30; anonymous if it does not say."""
+        """Return the user whose rights a message has, MQQB-3.1.5.8.3-28 and -30; anonymous without a name."""
         if kind is _SID and identifier:
             token = _token_of(identifier)
             groups = frozenset() if token is _NOBODY else self._identities.groups_of(identifier)

@@ -1,4 +1,4 @@
-"""What the binary protocol takes of the core."""
+"""The parts of the core that the binary protocol uses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.queue_memory import QueueMemory
 from msmqwire.qm.rules.queues import Queues
+from msmqwire.qm.rules.reflection_limits import ReflectionLimits
 from msmqwire.qm.rules.relaying import Relaying
 from msmqwire.qm.rules.routing import Routing
 from msmqwire.qm.rules.sequence_identity import SequenceIdentity
 from msmqwire.qm.rules.system_messages import SystemMessages
-from msmqwire.qm.rules.third_places import ThirdPlaces
 from msmqwire.qm.security.protection import Protection
 
 
@@ -37,7 +37,7 @@ class BinaryNeeds(Protocol):
     outcome: DeliveryOutcome
     system_messages: SystemMessages
     relaying: Relaying
-    third_places: ThirdPlaces
+    reflection_limits: ReflectionLimits
     queue_memory: QueueMemory
     identities: Identities
     protection: Protection

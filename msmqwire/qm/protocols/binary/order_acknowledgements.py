@@ -26,7 +26,7 @@ from msmqwire.qm.rules.messages import Messages
 from msmqwire.qm.rules.origin_keys import OriginKeys
 from msmqwire.qm.rules.queue_fields import NAMES_CACHED
 from msmqwire.qm.rules.queues import Queues, outgoing_bytes
-from msmqwire.qm.rules.third_places import ThirdPlaces
+from msmqwire.qm.rules.reflection_limits import ReflectionLimits
 
 _AT_ONCE: Final = 16
 """A sixteenth of the queues of an origin is forgotten at once, as finding the origin takes time."""
@@ -44,12 +44,12 @@ class OrderAcknowledgements:
         messages: Messages,
         queues: Queues,
         identity: MessageIdentity,
-        third_places: ThirdPlaces,
+        reflection_limits: ReflectionLimits,
         places: Places,
         transfers: TransferTable,
     ) -> None:
         self._context, self._messages, self._queues = context, messages, queues
-        self._identity, self._third_places, self._memory = identity, third_places, messages.pool
+        self._identity, self._reflection_limits, self._memory = identity, reflection_limits, messages.pool
         self._places, self._transfers = places, transfers
         self._order_queues: dict[_Key, OutgoingQueue] = {}
         self._of_origins: OriginKeys[_Key] = OriginKeys()
@@ -163,7 +163,7 @@ class OrderAcknowledgements:
             return True
         transfer = self._transfers.transfer_of(queue)
         assert queue.destination is not None, "an outgoing queue has a destination"
-        if not self._places.goes_back(transfer, origin) and not self._third_places.spend(
+        if not self._places.goes_back(transfer, origin) and not self._reflection_limits.spend(
             queue.destination, origin, message
         ):
             return False
@@ -192,7 +192,7 @@ class OrderAcknowledgements:
     def _has_room(self, origin: str, size: int) -> bool:
         """Return whether there is room for one more queue; those of silent senders make room.
 
-        Whoever has the most queues loses those that are idle longest.
+        The origin with the most queues loses those that are idle longest.
         """
         if self._fits(origin, size):
             return True

@@ -56,7 +56,7 @@ class Pings:
     def received(self, data: bytes, address: str, port: int, *, request: bool) -> None:
         """Handle a datagram: a request if it came to the ping port, a response if to our sending port.
 
-        A response that came to the ping port would be answered by whoever is answered: RF is clear in
+        A response that came to the ping port would be answered by the peer, and that again: RF is clear in
         requests (MQQB-2.2.7-05), and QMGuid is that of their maker (MQQB-2.2.7-13).
         """
         try:

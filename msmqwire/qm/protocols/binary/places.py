@@ -1,4 +1,4 @@
-"""The places that messages of others ask for: destinations, administration queues, senders."""
+"""The places that messages of peers ask for: destinations, administration queues, senders."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from msmqwire.qm.rules.queues import is_http
 
 
 class Places:
-    """Limits the places that others make this queue manager try to reach, by origin and in total.
+    """Limits the places that peers make this queue manager try to reach, by origin and in total.
 
-    A place is where a session leads. One that an application of this computer has asked for does not count;
-    the others are tried again and again only while their origin asks for no more than its share of them.
+    A place is the destination of a session. One that an application of this computer has asked for does not
+    count; the rest are tried again and again only while their origin asks for no more than its share of them.
 
     Args:
         give_up: gives up a message whose place can't be reached.
@@ -52,7 +52,7 @@ class Places:
     def may_send_to(self, name: FormatName, origin: str) -> bool:
         """Return whether an outgoing queue may be opened on behalf of a message of an origin.
 
-        The oldest place that strangers have asked for is given up to make room for it.
+        The oldest place that only peers have asked for is given up to make room for it.
         """
         if not origin or self._lookup.is_local_name(name):
             return True
@@ -93,7 +93,7 @@ class Places:
     def _evict(self, session: Session, origin: str) -> bool:
         """Give up a place for a new one; return False if one is being given up already.
 
-        What is sent about messages given up must not drive out further places.
+        Reports about messages given up must not drive out further places.
         """
         if self._evicting:
             return False

@@ -48,7 +48,7 @@ _POSITIVE: Final = int(AcknowledgementsRequested.ACK_POS_ARRIVAL)
 
 
 class _Refusal(NamedTuple):
-    """Why a message is refused: its class, what more is known, and the kind of trouble that it is."""
+    """The refusal of a message: its class, further details, and the kind of trouble that it is."""
 
     message_class: int
     why: str = ""
@@ -125,7 +125,7 @@ class Receiving:
     ) -> None:
         """Take a message, or refuse it with the class given, and then the SessionHeader that it carries.
 
-        `packet` is what it was read from, for its signature; it may be changed.
+        `packet` is the one it was read from, for its signature; it may be changed.
         """
         message.came_from(session.remote_address, session.origin)
         if message.destination is None or _lacks_sequence_number(message):
@@ -211,7 +211,7 @@ class Receiving:
             refusal, why, kind = judged
             self._context.refused(refusal, message, self._queue_of(message), why=why, kind=kind)
         if not local and (message.soap_envelope or message.soap_compound_message):
-            # What came over HTTP is told to readers here, and not sent on: MQMQ-2.2.19.2-39
+            # Headers that came over HTTP are shown to readers here, and not sent on: MQMQ-2.2.19.2-39
             message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
         if refusal is None:
             assert queue is not None, "a message that is not refused has a queue"

@@ -24,7 +24,7 @@ _OF_THE_SYSTEM: Final = frozenset(MessageClass) - {MessageClass.MQMSG_CLASS_NORM
 
 
 def restore_askers(queues: Queues, manager: QueueManager) -> None:
-    """Find out who asked for the outgoing queues that version 1 stored: applications, if they sent there."""
+    """Find the askers of the outgoing queues that version 1 stored: applications, if they sent there."""
     for queue in list(manager.queues.values()):
         if not isinstance(queue, OutgoingQueue) or queue.asked_by is not None:
             continue

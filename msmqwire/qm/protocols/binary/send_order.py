@@ -20,7 +20,7 @@ class SendOrder:
     """The transfers that have something to send over a session, the most urgent message first.
 
     A session may serve thousands of transfers, which are not looked at for each message: only the first
-    message of each is entered, in a heap, and what has changed since is found when it is taken out.
+    message of each is entered, in a heap, and later changes are found when it is taken out.
     """
 
     def __init__(self) -> None:

@@ -42,7 +42,7 @@ _TOO_LATE: Final = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
 
 
 class Sending:
-    """Sends what waits in outgoing queues, and gives up what has expired."""
+    """Sends messages that wait in outgoing queues, and gives up expired ones."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Sending:
             self._undelivered(outgoing, message)
 
     def send_waiting(self, session: Session) -> None:
-        """Send what waits for a session as far as its window allows, the most urgent first."""
+        """Send the messages that wait for a session as far as its window allows, the most urgent first."""
         dispatch = self._dispatch
         while session.is_open and self._has_room(session):
             next_message = session.send_order.first()
@@ -173,7 +173,7 @@ class Sending:
     def _send_packet(
         self, session: Session, outgoing: OutgoingMessagePosition, message: Message, protected: Message
     ) -> None:
-        """Update and send the packet: [MS-MQQB] 3.1.7.1.3 and 3.1.7.1.6. `protected` is what is sent."""
+        """Update and send the packet: [MS-MQQB] 3.1.7.1.3 and 3.1.7.1.6. `protected` is sent."""
         context = self._context
         transfer = outgoing.transfer
         own, kind = self._is_own(message), kind_of(message)
@@ -226,7 +226,7 @@ class Sending:
         return outgoing.transmitted or not self._is_own(message)
 
     def give_up(self, outgoing: OutgoingMessagePosition) -> None:
-        """Give up a message of somebody else whose destination can't be reached, as if its time were over.
+        """Give up a message of a peer whose destination can't be reached, as if its time were over.
 
         A transactional one is still held by its sender, who sends it again.
         """

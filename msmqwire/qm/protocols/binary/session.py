@@ -44,7 +44,7 @@ class Session:
         role: which side opened the connection.
         state: SessionState.
         connection: the transport connection; None without one.
-        peer: where an initiator's session leads.
+        peer: the destination of an initiator's session.
         transfers: outgoing queues served by it.
         send_order: those of them that have something to send.
         hops, hop: NextHopCollection and the index of the current one.
@@ -57,10 +57,10 @@ class Session:
         unsaved: recoverable messages sent, until RecoverableMsgAckFlags says that they are saved.
         order_acks_due: the incoming sequences for which an order acknowledgement is due.
         asked_locally: whether an application of this computer has asked for one of its transfers. If not,
-            only messages of others have.
+            only messages of peers have.
         failures: failed attempts since it was open last.
         remote_public_keys: RemoteQMPublicKey, read from the directory when the first message is encrypted; of
-            each queue manager behind the session that messages are encrypted for.
+            each queue manager beyond the session that messages are encrypted for.
     """
 
     def __init__(self, number: int, role: Role, peer: Peer | None) -> None:
@@ -83,7 +83,7 @@ class Session:
     def initialize(
         self, window_size: int, ack_wait_timeout: int, utc: int, packet_size_max: int = PACKET_SIZE_MAX
     ) -> None:
-        """Set what every connection begins with: [MS-MQQB] 3.1.3.2."""
+        """Set the initial state of every connection: [MS-MQQB] 3.1.3.2."""
         self.framer = Framer(packet_size_max)
         self.message_sent_count = self.recoverable_message_sent_count = 0
         self.message_received_count = self.recoverable_message_received_count = 0
@@ -112,7 +112,7 @@ class Session:
 
     @property
     def remote_address(self) -> str:
-        """RemoteQMAddress; `origin` is what limits and bindings take it for."""
+        """RemoteQMAddress; `origin` is its key for limits and bindings."""
         return self._remote_address
 
     @remote_address.setter
@@ -121,14 +121,14 @@ class Session:
 
     @property
     def asked_by(self) -> str:
-        """The origin of the message that it was first needed for; empty for an application."""
+        """The origin of the message that the session was first needed for; empty for an application."""
         if self.asked_locally or not self.transfers:
             return ""
         return self.transfers[0].queue.asked_by or UNKNOWN_ORIGIN
 
     @property
     def place(self) -> str:
-        """Where it leads, for people: a host, or the destination that needs it; cut if it is long."""
+        """The destination of the session, for people: a host, or the queue that needs it; cut if long."""
         if self.remote_host_name or not self.transfers:
             return (self.remote_host_name or self.remote_address)[:_PLACE_MAX]
         return str(self.transfers[0].queue.destination)[:_PLACE_MAX]

@@ -1,4 +1,4 @@
-"""Receiving a SessionHeader: what the other side has received and saved, [MS-MQQB] 3.1.5.5."""
+"""SessionHeaders from the other side, which count received and saved messages: [MS-MQQB] 3.1.5.5."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.schema import Record
 
 UNSAVED_MAX: Final = 1_024
-"""Messages that a peer may have received and not saved. An honest one tells of each 32 that it has saved."""
+"""Messages that a peer may have received and not saved. An honest one acknowledges each 32 saved ones."""
 
 
 class SessionAcknowledgements:

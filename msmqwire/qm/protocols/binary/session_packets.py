@@ -11,7 +11,7 @@ from msmqwire.qm.rules.packet_patch import session_header
 from msmqwire.schema import Record
 
 _HEADERS: Final = SESSION_ACK.build({"SessionHeader": {}})[: -len(session_header((0,) * 6))]
-"""What precedes the SessionHeader of a SessionAck: always the same."""
+"""The bytes before the SessionHeader of a SessionAck: always the same."""
 
 
 def session_ack(header: Sequence[int]) -> bytes:

@@ -12,7 +12,7 @@ from msmqwire.qm.protocols.binary.session_packets import session_ack
 
 
 class SessionTimers:
-    """Starts the timers, and does what is due when they expire.
+    """Starts the timers, and acts when they expire.
 
     Args:
         context: of the queue manager.

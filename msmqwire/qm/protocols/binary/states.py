@@ -31,7 +31,7 @@ class SessionState(Enum):
 
 
 class SessionEvent(Enum):
-    """What changes the state of a session."""
+    """The events that change the state of a session."""
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
@@ -82,7 +82,7 @@ class MessageState(Enum):
 
 
 class MessageEvent(Enum):
-    """What changes the state of a message."""
+    """The events that change the state of a message."""
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from msmqwire.qm.protocols.binary.session import Session
 
 Peer = tuple[str, object]
-"""Where a transfer leads.
+"""The destination of a transfer.
 
 ("host", name or address); ("qm", Identifier of a queue manager) along any route to it; ("direct", Identifier)
 over a session with that queue manager itself only; ("bound", origin and Identifier) over a session with that
@@ -82,7 +82,7 @@ class OutgoingMessagePosition:
 
     @property
     def is_done(self) -> bool:
-        """Whether it need not be transferred any more."""
+        """Whether the message needs no transfer any more."""
         return self.state is MessageState.DONE
 
 
@@ -91,7 +91,7 @@ class Transfer:
 
     Attributes:
         queue: the outgoing queue.
-        peer: where it leads.
+        peer: its destination.
         host: the name or address to connect to; empty if routing provides it.
         direct: whether its queue has a direct format name: ServerGuid is null then.
         to_order_queue: whether it carries order and final acknowledgements.
@@ -130,12 +130,12 @@ class Transfer:
 
     @property
     def qm_guid(self) -> UUID | None:
-        """The queue manager that it leads to, if known."""
+        """The queue manager at its end, if known."""
         return self.peer[1] if isinstance(self.peer[1], UUID) else None
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has nothing to transfer, and nobody uses its queue."""
+        """Whether the transfer has no messages, and its queue is not in use."""
         return not (self.table or self.awaiting_final_ack or self.queue.active)
 
     def begin_session(self, utc: int) -> None:
@@ -169,7 +169,7 @@ class Transfer:
         return None
 
     def send_numbered_first(self) -> None:
-        """After a restart, send what has a number before all others, as `send_again` does.
+        """After a restart, send messages with a number before all without, as `send_again` does.
 
         One that came earlier may have none yet, as its transaction was committed later: it would be sent with
         a number that does not follow.
@@ -180,7 +180,7 @@ class Transfer:
             waiting.extend(in_order)
 
     def send_again(self, outgoing: list[OutgoingMessagePosition]) -> None:
-        """Queue messages, given in order, to be resent before all others."""
+        """Queue messages, given in order, to be resent before all other messages."""
         for message in reversed(outgoing):
             message.state, message.session = MessageState.WAITING_TO_SEND, None
             message.received_session_ack = False

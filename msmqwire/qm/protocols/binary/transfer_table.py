@@ -74,7 +74,7 @@ class TransferTable:
         return [NextHop(hop.identifier, hop.qualified_computer_name or hop.computer_name, "") for hop in hops]
 
     def begin_session(self, transfer: Transfer) -> None:
-        """Reset what belongs to one session of a transfer: MQQB-3.1.3.2-02 and -05."""
+        """Reset the part of a transfer that belongs to one session: MQQB-3.1.3.2-02 and -05."""
         self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
         transfer.begin_session(self._context.utc)
 

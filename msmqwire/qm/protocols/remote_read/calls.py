@@ -1,4 +1,4 @@
-"""Calls, and how they are answered."""
+"""Calls and their answers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Call(NamedTuple):
     """A call that is to be answered.
 
     Attributes:
-        number: by which its owner knows it.
-        association: over which it has come.
-        kept: what it returns beside the return value if it fails, where that has no default.
+        number: the number that its owner gave it. association: the one over which it has come.
+        kept: the out parameters that it returns beside the return value if it fails, where they have no
+            default.
     """
 
     number: int
@@ -45,7 +45,7 @@ class Call(NamedTuple):
 
 
 def answer(context: Context, call: Call, results: Results, status: int = MQ_OK) -> None:
-    """Answer a call, once all that it has changed is durable."""
+    """Answer a call, once all its changes are durable."""
     named = results if call.opnum in _VOID else {STATUS: int(status), **results}
     context.effects.append(RpcAnswer(call.number, named))
 

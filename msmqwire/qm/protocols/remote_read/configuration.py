@@ -1,4 +1,4 @@
-"""What an administrator configures of remote read beside `Settings`."""
+"""The configuration of remote read beside `Settings`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msmqwire.errors import InvalidValue
 
 
 class Limit(NamedTuple):
-    """How many there may be of one caller, and of all together."""
+    """The number that one caller may have, and all callers together."""
 
     per_caller: int
     total: int
@@ -29,16 +29,16 @@ class RemoteReadConfiguration:
     Beyond a limit a call fails with MQ_ERROR_INSUFFICIENT_RESOURCES.
 
     Attributes:
-        anonymous: whether callers may read of whom nobody has told who they are.
+        anonymous: whether unauthenticated callers may read.
         pending_s: seconds of the Pending Request Cleanup Timer: [MS-MQRR] 3.1.2.2.
         call_timeout_s: seconds of the RPC Call Timeout Timer: [MS-MQRR] 3.1.2.1.
         handles: open queues.
         cursors: cursors.
         waiting: reads that wait for a message.
         pending: receives that are not ended, those that wait among them.
-        transactions: distributed transactions in which others have enlisted this queue manager, and
-            calls that wait for it.
-        subqueues_max: subqueues of a queue, beyond which nobody creates one by opening it for a move.
+        transactions: distributed transactions in which callers have enlisted this queue manager, and calls
+            that wait for it.
+        subqueues_max: subqueues of a queue, beyond which none is created by opening it for a move.
     """
 
     anonymous: bool = False

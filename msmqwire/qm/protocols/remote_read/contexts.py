@@ -1,4 +1,4 @@
-"""Open queues and what their clients have begun: [MS-MQRR] 2.2.4, 3.1.1.2 and 3.1.1.3."""
+"""Open queues and the requests that their clients have begun: [MS-MQRR] 2.2.4, 3.1.1.2 and 3.1.1.3."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ReadRequest:
     PendingRequestEntry, [MS-MQRR] 3.1.1.2.
 
     Attributes:
-        call: that began it, and is to be answered while it waits; None if nobody waits for the answer.
+        call: that began it, and is to be answered while it waits; None if no client waits for the answer.
         context: QueueContextHandle.
         request_id: RequestId, which the client has chosen.
         number: which no other has.
@@ -82,7 +82,7 @@ class QueueContext:
 
 
 class QueueContexts:
-    """The open queues of all clients. A handle is only good for who has opened it, over its association."""
+    """The open queues of all clients. A handle is good for its caller only, over its association."""
 
     def __init__(self, new_guid: Callable[[], UUID]) -> None:
         self._new_guid = new_guid

@@ -35,7 +35,7 @@ Refused."""
 
 
 class RemoteReadEngine:
-    """Lets others read the queues of this queue manager.
+    """Lets remote readers read the queues of this queue manager.
 
     Each call is answered once, by an `RpcAnswer` or `RpcFault` with its number: at once, or when a message
     comes for which it waits. Calls on one handle run side by side: MQRR-2.2.4.1-01. The answer of a receive
@@ -49,7 +49,7 @@ class RemoteReadEngine:
 
     Attributes:
         port: the TCP port at which the interface is served, which R_GetServerPort returns; 0 for none.
-        shares: what callers have.
+        shares: the counts of what callers have.
         contexts: the open queues of all clients.
         receiving, transacting: parts.
     """

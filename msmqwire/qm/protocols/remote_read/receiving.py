@@ -295,7 +295,7 @@ class Receiving:
             self._stop(request, FaultStatus.NCA_S_FAULT_CANCEL)
 
     def stop_all(self, context: QueueContext, *, answers: bool) -> None:
-        """End all reads of an open queue that wait; `answers` says whether anybody waits for the answers."""
+        """End all reads of an open queue that wait; `answers` says whether a client waits for the answers."""
         for request in list(context.waiting.values()):
             if not answers and request.call is not None:
                 del self._by_call[request.call.number]
@@ -318,7 +318,7 @@ class Receiving:
         return self._end(call, arguments, transactional=False)
 
     def end_transactional_receive(self, call: Call, arguments: Any) -> Results:
-        """R_EndTransactionalReceive: [MS-MQRR] 3.1.4.15. It may end what no transaction has received, too."""
+        """R_EndTransactionalReceive: [MS-MQRR] 3.1.4.15. It may end a receive without a transaction, too."""
         return self._end(call, arguments, transactional=True)
 
     def _end(self, call: Call, arguments: Any, *, transactional: bool) -> Results:
@@ -340,7 +340,7 @@ class Receiving:
         return {}
 
     def _end_dequeue(self, request: ReadRequest, *, delete: bool) -> int:
-        """Dequeue Message End: [MS-MQDMPR] 3.1.7.1.12, with what its transaction asks for."""
+        """Dequeue Message End: [MS-MQDMPR] 3.1.7.1.12, as its transaction asks."""
         position, transaction = request.position, request.transaction
         if position is None or not position.listed:
             return _NOT_FOUND
@@ -349,7 +349,7 @@ class Receiving:
         if not self._transactions.takes(transaction, position):  # it has ended, and another may have it now
             return _SEQUENCE
         if request.internal:
-            # What is not committed is aborted.
+            # All that is not committed is aborted.
             return self._transactions.commit(transaction.identifier) if delete else MQ_OK
         if delete:
             return MQ_OK  # until the transaction is committed

@@ -1,4 +1,4 @@
-"""How much of everything each caller has."""
+"""The counts of open queues, cursors and reads of each caller."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadCon
 
 
 class Share:
-    """Counts what callers have of one kind.
+    """Counts one kind of thing by caller.
 
     Attributes:
-        total: what all have together.
+        total: the sum over all callers.
     """
 
     def __init__(self, limit: Limit) -> None:
@@ -38,7 +38,7 @@ class Share:
 
 
 class Shares:
-    """What callers have: see `RemoteReadConfiguration`."""
+    """The counts of all kinds: see `RemoteReadConfiguration`."""
 
     def __init__(self, configuration: RemoteReadConfiguration) -> None:
         self.handles: Final = Share(configuration.handles)

@@ -1,4 +1,4 @@
-"""Messages moved and rejected, and transactions of others: [MS-MQRR] 3.1.4.10, 3.1.4.12 and 3.1.4.14."""
+"""Moves, rejections, and transactions of coordinators: [MS-MQRR] 3.1.4.10, 3.1.4.12 and 3.1.4.14."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ENLIST_FAILED = HResult.MQ_ERROR_TRANSACTION_ENLIST
 
 @dataclass(slots=True, eq=False)
 class _Enlisting:
-    """A transaction that its coordinator is asked about; `call` is None if nobody waits for the answer."""
+    """A transaction that its coordinator is asked about; `call` is None if no client waits for the answer."""
 
     call: Call | None
     caller: str

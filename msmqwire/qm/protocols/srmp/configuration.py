@@ -1,4 +1,4 @@
-"""What an administrator configures of SRMP beside `Settings`."""
+"""The configuration of SRMP beside `Settings`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class SrmpConfiguration:
 
     Attributes:
         redirections: of messages by HTTP.
-        signer: whose key signs messages; None to sign none.
-        trust: whose signatures are believed; None for nobody's.
+        signer: the signer of messages; None to sign none. trust: the signers who are believed; None for
+            nobody.
     """
 
     redirections: Redirections = field(default_factory=Redirections)

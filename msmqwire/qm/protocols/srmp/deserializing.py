@@ -142,7 +142,7 @@ def _read_stream(stream: Content, message: Message) -> None:
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
     if stream.start is not None and message.administration is None:
         # By the letter it overwrites sendTo (SRMP-3.1.5.1.1-28): the receipts for the first message of each
-        # stream would go to the order queue of its sender, which takes no others than those of the stream.
+        # stream would go to the order queue of its sender, which takes only those of the stream.
         uri, path = stream.start.sendReceiptsTo, f"{_HEADER}.stream.start.sendReceiptsTo"
         message.administration = read_http(uri, path)
 

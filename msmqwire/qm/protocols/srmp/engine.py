@@ -1,4 +1,4 @@
-"""The engine of SRMP, [MC-MQSRM] 3.1: its parts, and what reaches them from outside."""
+"""The engine of SRMP, [MC-MQSRM] 3.1: its parts, and the events from outside."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEADLETTERED = frozenset(
         MessageClass.MQMSG_CLASS_NACK_Q_PURGED,
     }
 )
-"""How messages left their queue that go to the dead-letter queue of the receiver: SRMP-3.1.7.3.2-01."""
+"""The ends of messages that go to the dead-letter queue of the receiver: SRMP-3.1.7.3.2-01."""
 
 
 class SrmpEngine(TransferProtocol):
@@ -92,7 +92,7 @@ class SrmpEngine(TransferProtocol):
         self.context.queue_manager.connection_active = False
 
     def acknowledge_received(self) -> None:
-        """Acknowledge what has come so far without waiting for more. An owner does this before `stop`."""
+        """Acknowledge all that has come so far without waiting for more. An owner does this before `stop`."""
         self.incoming.acknowledge_all()
 
     # -- from the transport -------------------------------------------------------------------------

@@ -19,7 +19,7 @@ class IncomingStreams:
     """Accepts stream messages in order, and has them acknowledged.
 
     Every message that is accepted follows the one before it, so that there is no gap between the messages
-    without receipt, UnacknowledgedStreamMessages: they are those behind `acknowledged`.
+    without receipt, UnacknowledgedStreamMessages: they are those after `acknowledged`.
 
     Args:
         context: of the queue manager.
@@ -36,7 +36,7 @@ class IncomingStreams:
         self._context, self._sequences, self._send_receipt = context, sequences, send_receipt
 
     def restore(self) -> None:
-        """Have acknowledged what was accepted before the queue manager stopped."""
+        """Have the messages acknowledged that were accepted before the queue manager stopped."""
         for info in self._sequences.infos.values():
             if info.is_stream and info.acknowledged < info.sequence_number:
                 self._start(info)
@@ -58,7 +58,8 @@ class IncomingStreams:
         """Return whether a message is of an earlier stream than the present one: SRMP-3.1.1.2-06.
 
         A late copy of its first message would stop the present one, which nobody begins again. The last
-        streams are known; one before them is told by a message that is a `duplicate` and a lesser number.
+        streams are known; an earlier one is recognised by a message that is a `duplicate`, and by a lesser
+        number.
         """
         sequence = message.transactional_message_sequence_identifier
         if sequence is None or _is_present(info, message):
@@ -69,7 +70,7 @@ class IncomingStreams:
         return is_known or (duplicate and sequence < info.sequence_identifier)
 
     def begins(self, info: IncomingTransactionalTransferInfo, stream: Content) -> None:
-        """Take over where the receipts of a stream go before its first message is in its queue.
+        """Take over the destination of the receipts of a stream before its first message is in its queue.
 
         A waiting reader takes it at once, and its final stream receipt is due.
         """
@@ -111,7 +112,7 @@ class IncomingStreams:
                 self._acknowledge(info)
 
     def send_receipts_to(self, message: Message) -> str:
-        """Return where the receipts of the stream of a message go; empty if its sender has been forgotten.
+        """Return the address for receipts of a message's stream; empty if its sender has been forgotten.
 
         A later stream of the same sender says it as well: SRMP-3.1.7.3.3-05.
         """

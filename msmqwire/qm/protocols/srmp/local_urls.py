@@ -19,13 +19,13 @@ _ORDER_QUEUE: Final = "MSMQ/PRIVATE$/order_queue$"
 
 
 class LocalUrls:
-    """Knows where the queue manager listens, which its owner says once it does.
+    """Knows the URLs at which the queue manager listens, which its owner reports once it does.
 
-    Until then, after a restart, it is where it listened before: what waits to be sent goes at once.
+    Until then, after a restart, they are the former ones: waiting messages are sent at once.
 
     Args:
         context: of the queue manager.
-        lookup: learns which ports are those of this queue manager.
+        lookup: learns the ports of this queue manager.
     """
 
     def __init__(self, context: Context, lookup: Lookup) -> None:
@@ -34,7 +34,7 @@ class LocalUrls:
         self._is_told = False
 
     def restore(self, stored: Stored) -> None:
-        """Take over the ports of the last run, unless the owner has said already where it listens now."""
+        """Take over the ports of the last run, unless the owner has reported the present ones already."""
         row, hosts = stored.row(Table.META, PORTS), stored.row(Table.META, _HOSTS)
         if row and not self._is_told:
             self._set(json.loads(row))

@@ -1,4 +1,4 @@
-"""What SRMP takes of the core."""
+"""The parts of the core that SRMP uses."""
 
 from __future__ import annotations
 

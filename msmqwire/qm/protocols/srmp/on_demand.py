@@ -1,4 +1,4 @@
-"""What stands for the engine of SRMP in a queue manager that has not needed it yet."""
+"""The stand-in for the engine of SRMP in a queue manager that has not needed it yet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def is_awaited(queue: Queue, position: MessagePosition) -> bool:
-    """Return whether the sender of a message by SRMP asks what becomes of it in a queue of this computer."""
+    """Return whether the sender of a message asks for receipts by SRMP about its fate in a queue here."""
     if queue.queue_type is QueueType.SYSTEM or position.silent:
         return False
     return bool(position.message.negative_journaling_requested and position.message.soap_envelope)
@@ -49,7 +49,7 @@ class SrmpOnDemand(TransferProtocol):
         """Queue Manager Stopped: there are no transfers."""
 
     def acknowledge_received(self) -> None:
-        """Acknowledge what has come so far: nothing has."""
+        """Acknowledge all that has come so far: nothing has."""
 
     def serves(self, queue: OutgoingQueue) -> bool:
         """Return whether the messages of a queue go by this protocol: SRMP-3.1.7.7-01."""

@@ -28,8 +28,8 @@ class OutgoingStreams:
     Args:
         context: of the queue manager.
         identity: of sequences.
-        outcome: where messages go that are delivered or given up.
-        send_waiting: sends what waits for a transfer; called when messages are to be sent again.
+        outcome: disposes of messages that are delivered or given up. send_waiting: sends the messages that
+            wait for a transfer; called when messages are to be sent again.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class OutgoingStreams:
 
         Any of them may have had another number in one of its `former` streams.
 
-        What came before the first of them is not stored. It was acknowledged or given up, and the receiver
+        Messages before the first of them are not stored. They were acknowledged or given up, and the receiver
         has accepted the first message of the stream, as streams without it begin anew.
         """
         if transfer.stream_id != NO_SEQUENCE:
@@ -270,10 +270,10 @@ class OutgoingStreams:
     def _remove(self, outgoing: OutgoingMessage, *, arrived: bool) -> bool:
         """Remove a message that is not sent any more; return whether its stream receipt was awaited.
 
-        Unless it has arrived with its present number, those behind it now follow the one before it. If the
-        receiver may not have accepted the first message of a stream, nobody tells it any more where the
-        stream begins: the others begin a new one, SRMP-3.1.7.2.3-10. What it has accepted nevertheless it
-        recognises by its identifier.
+        Unless it has arrived with its present number, those after it now follow the one before it. If the
+        receiver may not have accepted the first message of a stream, no message marks the beginning of the
+        stream any more: the rest begin a new one, SRMP-3.1.7.2.3-10. Messages that it has accepted
+        nevertheless are recognised by their identifiers.
         """
         transfer = outgoing.transfer
         key = outgoing.tx_sequence_id, outgoing.tx_sequence_number
@@ -346,5 +346,5 @@ def _ordinal(stream: StreamIdentifier) -> TxSequenceId:
 
 
 def _key(outgoing: OutgoingMessage) -> tuple[int, int]:
-    """Return what identifies a message here: copies for several destinations share an identifier."""
+    """Return the identity of a message here: copies for several destinations share an identifier."""
     return outgoing.transfer.queue.number, outgoing.position.message.identifier.uniquifier

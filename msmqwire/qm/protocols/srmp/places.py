@@ -1,4 +1,4 @@
-"""The places that messages of others have this queue manager reach by HTTP."""
+"""The destinations that messages of peers make this queue manager reach by HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOSTS_MAX: Final = 4_096
 
 
 class Places:
-    """Limits the destinations that others make this queue manager try, by origin and in total.
+    """Limits the destinations that peers make this queue manager try, by origin and in total.
 
     Args:
         context, lookup: of the core.

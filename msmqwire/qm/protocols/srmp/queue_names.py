@@ -17,7 +17,7 @@ from msmqwire.srmp.schema_names import HTTP
 MSMQ: Final = "MSMQ:"
 _DIRECT: Final = "DIRECT="
 _PROTOCOLS: Final = ("HTTP", "HTTPS")
-# The same few queues are named again and again. What a stranger names takes no more than 1 MB for good.
+# The same few queues are named again and again. Names from unknown peers take no more than 1 MB for good.
 _SHORT: Final = 256
 _parse_short: Final = lru_cache(1024)(parse_format_name)
 

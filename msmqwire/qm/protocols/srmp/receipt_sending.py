@@ -25,7 +25,7 @@ _NOT_RECEIVED = AcknowledgementsRequested.ACK_NEG_RECEIVE
 
 
 class ReceiptSending:
-    """Sends receipts as regular messages, within the limits on what strangers can have sent elsewhere.
+    """Sends receipts as regular messages, within the limits on reflection.
 
     Those that are sent once only, for a message that is stored, are stored here as well until they are there:
     its sender, who may have nothing else to go by, would wait for them in vain after a restart.

@@ -49,7 +49,7 @@ def commitment_receipt(
 ) -> Receipt | None:
     """Return the receipt for a message that left its queue; None if none is due. 3.1.7.3.1.
 
-    `reason` is iReason of the event, `decided_at` when it was. Raises InvalidValue.
+    `reason` is iReason of the event, `decided_at` its time. Raises InvalidValue.
     """
     decision = DECISIONS.get(reason)
     # final_ack_required says nothing more, and a stored message that is not transactional does not have it.
@@ -114,7 +114,7 @@ def _answer(
         sent_time=sent_time,
         source_machine_identifier=identifier.lineage,
         destination=destination,
-        # What is put into a queue can't have a multicast address for responses.
+        # A message in a queue can't have a multicast address for responses.
         response=None if isinstance(original.destination, MulticastName) else original.destination,
         hash_algorithm=0,
     )

@@ -51,14 +51,14 @@ INTERNAL_SERVER_ERROR: Final = 500
 _EVERYONE: Final = access.Token(access.EVERYONE)
 _TO: Final = "Envelope.Header.path.to"
 _RECEIPT_BYTES: Final = 8_192
-"""What a receipt takes of the memory for express messages, as measured."""
+"""Bytes of a receipt in the memory for express messages, as measured."""
 _POSITIVE: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL
 
 
 class _NotTaken(Exception):
     """A message is not taken; the status says so to its sender.
 
-    Nothing more is to be said of it: it is a duplicate, or its trace has been left.
+    No report follows: it is a duplicate, or its trace has been left.
     """
 
     def __init__(self, status: int) -> None:
@@ -71,7 +71,7 @@ class _Refused(_NotTaken):
 
     Attributes:
         reason, queue: those of `Context.refused`.
-        message: what is refused, once it has been read.
+        message: the refused message, once it has been read.
     """
 
     def __init__(self, status: int, reason: int | str, why: str = "", queue: Queue | None = None) -> None:
@@ -86,8 +86,8 @@ class _Arrived(NamedTuple):
     Attributes:
         received: the request.
         envelope: of it.
-        message: what it carries.
-        queues: where it is to be put: one, or all that listen to a multicast address.
+        message: the message that it carries. queues: its destinations: one, or all that listen to a multicast
+            address.
     """
 
     received: SrmpMessage
@@ -128,7 +128,7 @@ class Receiving:
         return self._status(partial(from_http, http), address)
 
     def take_multicast(self, data: bytes, address: str, group: MulticastName) -> int:
-        """Take what has come by PGM to a group. The status is for nobody: SRMP-2.1.2-06."""
+        """Take a request that has come by PGM to a group. No peer gets the status: SRMP-2.1.2-06."""
         return self._status(partial(parse_multicast, data), address, group)
 
     def _status(
@@ -249,7 +249,7 @@ class Receiving:
     # -- what it is -------------------------------------------------------------------------------------
 
     def _by_kind(self, arrived: _Arrived) -> None:
-        """Process a message as what it is: [MC-MQSRM] 3.1.5.1.5 to 3.1.5.1.10."""
+        """Process a message by its kind: [MC-MQSRM] 3.1.5.1.5 to 3.1.5.1.10."""
         kind, envelope = kind_of(arrived.envelope), arrived.envelope
         internal = any(queue.private_queue_number == ORDER_QUEUE_NUMBER for queue in arrived.queues)
         if kind is None:
@@ -344,7 +344,7 @@ class Receiving:
             raise _Refused(INTERNAL_SERVER_ERROR, MEMORY, why, arrived.queues[0])
 
     def _refusal(self, queue: Queue, *, signed: bool) -> _Refused | None:
-        """Return why a queue does not take a message; None if it does."""
+        """Return the reason for which a queue does not take a message; None if it does."""
         security = self._queues.known_security_of(queue)
         if security is None:  # SRMP-3.1.5.1.12-02; the directory may answer when it is sent again
             why = "the queue can't be read in the directory"
@@ -372,7 +372,7 @@ class Receiving:
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
     def _put(self, queue: Queue, message: Message) -> _NotTaken | None:
-        """Put a message into a queue; return why it is not there otherwise."""
+        """Put a message into a queue; return the reason if that fails."""
         try:
             status = self._messages.enqueue(queue, message)
         except (InvalidName, InvalidValue) as exc:

@@ -42,7 +42,7 @@ class Redirection:
 
 
 class UrlPatterns:
-    """URLs to compare others with; a lookup takes a time that hardly depends on their number."""
+    """URLs to compare given ones with; a lookup takes a time that hardly depends on their number."""
 
     __slots__ = ("_exact", "_lengths", "_prefixes")
 
@@ -114,7 +114,7 @@ class Redirections:
         return url if redirected is None else redirected
 
     def outbound(self, url: str) -> str:
-        """Return where to connect in order to send to the queue `url`: 3.1.7.9.
+        """Return the URL to connect to in order to send to the queue `url`: 3.1.7.9.
 
         It is the same URL, with the host and port of the transparent store-and-forward server if there is
         one. The message itself goes on naming `url`.
@@ -138,7 +138,7 @@ class Redirections:
     def from_json(cls, value: object) -> Redirections:
         """Return the redirections of a JSON object, whose members have the names of the specification.
 
-        Members that are not there are empty. Raises InvalidValue with the path of what is wrong.
+        Members that are not there are empty. Raises InvalidValue with the path of the wrong member.
         """
         if not isinstance(value, dict):
             raise InvalidValue("not an object")

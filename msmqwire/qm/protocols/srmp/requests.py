@@ -31,8 +31,7 @@ def build_request(
     """Return the request for a message that begins here, always the same one for the same message.
 
     A receipt brings its envelope with it. `receipts_url` is where the receipts of its stream are to go,
-    `signer` who signs what has a body or an extension.
-    Raises InvalidValue.
+    `signer` signs messages with a body or an extension. Raises InvalidValue.
     """
     envelope: Envelope | bytes
     body, extension = message.body or None, message.extension or None
@@ -68,7 +67,7 @@ def forward_request(message: Message, *, queue_manager: UUID, computer: str) -> 
 
 
 def hops(received: SrmpMessage) -> int:
-    """Return over how many queue managers, and proxies that tell, a message has come."""
+    """Return the number of queue managers, and of proxies that name themselves, that a message has passed."""
     return sum(received.fields[number].value.count(",") + 1 for number in find_all(received.fields, VIA))
 
 

@@ -42,13 +42,13 @@ _DETAIL_MAX: Final = 300
 
 
 class Sending:
-    """Sends what waits in outgoing queues, and disposes of it as it is answered.
+    """Sends messages that wait in outgoing queues, and disposes of them as they are answered.
 
     A queue has one request under way at a time, so that its messages arrive in their order.
 
     Args:
         identity, sequence_identity: of messages and of streams.
-        outcome: where messages go that are delivered or given up.
+        outcome: disposes of messages that are delivered or given up.
         configuration: of the administrator.
         urls: of this queue manager.
     """
@@ -214,7 +214,7 @@ class Sending:
             self._outcome.transmitted(outgoing.position.message, outgoing.transfer.queue, "")
 
     def answered(self, request: int, status: int, text: str) -> Transfer | None:
-        """A request was answered, or handed to PGM: [MC-MQSRM] 3.1.7.2.5. Return whose it was, if any."""
+        """A request was answered, or handed to PGM: [MC-MQSRM] 3.1.7.2.5. Return its transfer, if any."""
         outgoing = self._taken(request)
         if outgoing is None:
             return None
@@ -312,7 +312,7 @@ class Sending:
         self._outcome.dead_letter(outgoing.position, message, reason, why=why)
 
     def give_up(self, outgoing: OutgoingMessage) -> None:
-        """Give up a message of somebody else whose destination can't be reached."""
+        """Give up a message of a peer whose destination can't be reached."""
         self._give_up(
             outgoing, outgoing.position.message, MessageEvent.GIVEN_UP, _TOO_LATE, why="it can't be reached"
         )

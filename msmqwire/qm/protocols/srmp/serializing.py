@@ -27,7 +27,7 @@ _NEGATIVE: Final = int(AcknowledgementsRequested.ACK_NEG_RECEIVE)
 
 
 class Serialized(NamedTuple):
-    """What a request is made of, by `msmqwire.srmp.request.make_request`. None: no part for it."""
+    """The parts of a request, by `msmqwire.srmp.request.make_request`. None: no part for it."""
 
     envelope: Envelope
     body: bytes | None

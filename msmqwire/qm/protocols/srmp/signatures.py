@@ -1,6 +1,7 @@
 """Signatures of messages that are sent and received: [MC-MQSRM] 3.1.5.1.6.1 and 3.1.7.2.4.
 
-What makes and verifies them is loaded with the first one: it takes a tenth of a second, and few need it.
+The code that makes and verifies them is loaded with the first one: it takes a tenth of a second, and few need
+it.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ def authenticate(
 ) -> None:
     """Set AuthenticationLevel and SenderCertificate of a message whose Signature is verified.
 
-    A message without one is left as it is. What the attributes prove is who made the body and the extension;
-    label, queues and the rest of the envelope may be from anybody. Message.Signature, which is for the
+    A message without one is left as it is. The attributes prove the author of the body and the extension
+    only; label, queues and the rest of the envelope may be from anybody. Message.Signature, which is for the
     signatures of binary packets (DMPR-3.1.1.12-66), stays empty: this one is in SoapEnvelope.
 
     Args:
         received: the message on the wire.
-        message: what `deserialize` has made of it. Its ArrivalTime is the time at which certificates count.
-        trust: whom to believe; None for nobody.
+        message: the result of `deserialize`. Its ArrivalTime is the time at which certificates count.
+        trust: the signers to believe; None for nobody.
         required: whether only a signed message will do, as its queue is for authenticated ones.
 
     Raises InvalidSignature for a message that is disregarded: SRMP-3.1.5.1.6.1-01.

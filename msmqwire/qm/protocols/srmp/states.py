@@ -21,7 +21,7 @@ class MessageState(Enum):
 
 
 class MessageEvent(Enum):
-    """What changes the state of a message."""
+    """The events that change the state of a message."""
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 

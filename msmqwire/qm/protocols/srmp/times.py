@@ -28,9 +28,9 @@ def message_time_of(date: datetime, path: str) -> int:
 
 
 def limit_of(sent: int, span: int, path: str) -> datetime:
-    """Return the date at which so many seconds after `sent` are over. Raises InvalidValue.
+    """Return the date a number of seconds after `sent`. Raises InvalidValue.
 
-    A limit after 2038 can't be told from none, and becomes none.
+    A limit after 2038 can't be distinguished from none, and becomes none.
     """
     if not 0 <= span <= INFINITE:
         raise InvalidValue(f"{span} is not a time of 32 bits", path=path)

@@ -62,7 +62,7 @@ class OutgoingMessage:
 
     @property
     def is_done(self) -> bool:
-        """Whether it need not be transferred any more."""
+        """Whether the message needs no transfer any more."""
         return self.state is MessageState.DONE
 
     def step(self, event: MessageEvent) -> None:
@@ -71,7 +71,7 @@ class OutgoingMessage:
 
     @property
     def turn(self) -> tuple[int, int, int]:
-        """When it is sent, least first: messages of a stream that have a number come before all others."""
+        """The order of sending, least first: messages of a stream that have a number come first."""
         if self.tx_sequence_number:
             time_stamp, ordinal = self.tx_sequence_id
             return 0, time_stamp << 32 | ordinal, self.tx_sequence_number
@@ -79,7 +79,7 @@ class OutgoingMessage:
 
 
 def digest_of(message: Message) -> bytes:
-    """Return what tells requests apart that are to be forwarded; empty for a message that begins here."""
+    """Return the key of a request that is to be forwarded; empty for a message that begins here."""
     request = message.soap_compound_message
     return hashlib.sha256(request).digest() if request else b""
 
@@ -135,7 +135,7 @@ class Transfer:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has nothing to transfer, and nobody uses its queue."""
+        """Whether the transfer has no messages, and its queue is not in use."""
         return not (self.messages or self.queue.active)
 
     @property

@@ -1,4 +1,4 @@
-"""Limits on what messages of others make this queue manager send to third places."""
+"""Limits on reflection: on what messages of peers make this queue manager send to third parties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Allowance:
         self._messages_max, self._bytes_max, self.since = messages, size, now
 
     def refill(self, now: int) -> bool:
-        """Add what the time since the last call gives; return whether it is complete again."""
+        """Add the share of the time since the last call; return whether the allowance is complete again."""
         part = (now - self.since) / _MINUTE
         self.since = now
         self.messages = min(self.messages + part * self._messages_max, self._messages_max)
@@ -41,10 +41,11 @@ class _Allowance:
         self.bytes -= size
 
 
-class ThirdPlaces:
-    """Bounds acknowledgements and reports about messages of others that go elsewhere than back to them.
+class ReflectionLimits:
+    """Bounds acknowledgements and reports about messages of peers that go to third parties.
 
-    The sender of a message chooses its administration queue freely, and pays nothing for what that receives.
+    The sender of a message chooses its administration queue freely, and pays nothing for the messages that it
+    receives.
 
     Args:
         leads_back: whether messages to a name go over an open session with an origin.
@@ -61,7 +62,7 @@ class ThirdPlaces:
         return not origin or self._leads_back(name, origin) or self.spend(name, origin, message)
 
     def spend(self, name: FormatName, origin: str, message: Message) -> bool:
-        """Return whether an origin may have a message sent to a third place, and count it if so."""
+        """Return whether an origin may have a message sent to a third party, and count it if so."""
         characters = len(message.label) + len(message.response.canonical if message.response else "")
         size = _HEADERS + len(message.body) + 2 * (characters + len(name.canonical))
         context, settings = self._context, self._context.settings
@@ -81,7 +82,7 @@ class ThirdPlaces:
         return False
 
     def _forget_complete(self) -> None:
-        """Forget origins that have all of theirs again; if need be, those that were here first."""
+        """Forget origins whose allowance is complete again; if need be, the oldest ones."""
         if len(self._origins) < _ORIGINS_MAX:
             return
         now = self._context.now
