@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from msmqwire.analysis.dissection.message_security import Examiner, FileContent, contents_of
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidArgument
-from msmqwire.ncp.readings import PROPOSED
-from msmqwire.ncp.readings import Readings as NcpReadings
 from msmqwire.tables import Condition, Where
 from msmqwire.tables.filters import Filter, conditions_of, meeting
 from spark_udfs.source.options import (

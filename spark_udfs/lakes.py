@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.analysis.dissection.message_security import FileContent
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import LakeError
-from msmqwire.ncp.readings import PROPOSED
-from msmqwire.ncp.readings import Readings as NcpReadings
 from msmqwire.tables import Where
 from msmqwire.tables.exact_parts import ExactPart
 from msmqwire.tables.lake import LakeCommit, write_lake

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Final, TypeAlias
 
 Check: TypeAlias = Callable[[bytes], None]
@@ -13,21 +14,9 @@ Inputs: TypeAlias = Callable[[], Iterable[bytes]]
 SIZE_MAX: Final = 2048
 """Bytes of an input, unless a target needs more to reach all that its reader does."""
 
-MODULES: Final = (
-    "packets",
-    "names",
-    "bodies",
-    "crypto",
-    "pgm",
-    "ndr",
-    "rpc",
-    "srmp",
-    "netware",
-    "captures",
-    "control",
-    "columns",
-)
-"""The modules with targets."""
+_BEFORE: Final = ("packets", "names", "bodies", "crypto", "pgm", "ndr", "rpc", "srmp")
+_AFTER: Final = ("captures", "control", "columns")
+"""The modules with targets, besides those of protocols that register theirs."""
 
 
 @dataclass(frozen=True)
@@ -65,20 +54,27 @@ def target(
     return register
 
 
+def modules() -> tuple[str, ...]:
+    """Return the modules with targets, in their order."""
+    from msmqwire.analysis.protocols import protocols  # not earlier: a target's own code is instrumented
+
+    return (*_BEFORE, *(module for protocol in protocols() for module in protocol.fuzz), *_AFTER)
+
+
 def load(name: str) -> Target:
     """Return a target; only its own module is imported. Raises KeyError for a name that there is not."""
     module = name.partition(".")[0].replace("-", "_")
-    if module not in MODULES:
+    if module.startswith("_") or find_spec(f"{__package__}.{module}") is None:
         raise KeyError(name)
-    import_module(f"fuzz.readers.{module}")
+    import_module(f"{__package__}.{module}")
     return _TARGETS[name]
 
 
 def all_targets() -> tuple[Target, ...]:
     """Return every target, in the order of the modules."""
-    for module in MODULES:
-        import_module(f"fuzz.readers.{module}")
-    order = {module: number for number, module in enumerate(MODULES)}
+    order = {module: number for number, module in enumerate(modules())}
+    for module in order:
+        import_module(f"{__package__}.{module}")
     return tuple(
         sorted(_TARGETS.values(), key=lambda each: order[each.name.partition(".")[0].replace("-", "_")])
     )

@@ -32,7 +32,6 @@ from msmqwire.errors import (
     LakeMissing,
     LocatedError,
     MsmqError,
-    NcpLoginRefused,
     NcpRefused,
     NotDelivered,
     QueueError,
@@ -46,16 +45,9 @@ from msmqwire.errors import (
     UnsupportedStore,
 )
 from msmqwire.extras import MissingExtra
-from msmqwire.ncp.constants import CompletionCode
 
 _STORE_STATUSES: Final = {StoreInUse: EX_UNAVAILABLE, StoreMissing: EX_NOINPUT, StoreRefused: EX_IOERR}
 _LAKE_STATUSES: Final = {LakeInUse: EX_UNAVAILABLE, LakeMissing: EX_NOINPUT, LakeMismatch: EX_USAGE}
-_NCP_NAMES: Final = {int(code): code.name for code in CompletionCode}
-_NCP_MISSING: Final = (
-    CompletionCode.ERR_NO_QUEUE,
-    CompletionCode.ERR_NO_Q_JOB,
-    CompletionCode.NO_SUCH_OBJECT,
-)
 
 
 def status_of(exc: MsmqError) -> int:
@@ -72,8 +64,9 @@ def status_of(exc: MsmqError) -> int:
         missing = exc.hresult == HResult.MQ_ERROR_QUEUE_NOT_FOUND
         return EX_NOINPUT if missing else EX_UNAVAILABLE
     if isinstance(exc, NcpRefused):
-        missing = exc.code in _NCP_MISSING and not isinstance(exc, NcpLoginRefused)
-        return EX_NOINPUT if missing else EX_UNAVAILABLE
+        from msmqwire.cli.netware.refusals import is_missing
+
+        return EX_NOINPUT if is_missing(exc) else EX_UNAVAILABLE
     if isinstance(exc, InvalidArgument | InvalidName | MissingExtra | UnsupportedStore):
         return EX_USAGE
     return EX_DATAERR
@@ -113,6 +106,7 @@ def run_reporting_errors(run: Callable[[], Any]) -> None:
 
 def _shown(exc: MsmqError) -> dict[str, object] | str:
     if isinstance(exc, NcpRefused):
-        code = {"code": f"0x{exc.code:02X}", "name": exc.name or _NCP_NAMES.get(exc.code, "")}
-        return {"error": exc.why, "path": "", "offset": None, **code}
+        from msmqwire.cli.netware.refusals import shown
+
+        return shown(exc)
     return exc.to_json() if isinstance(exc, LocatedError | QueueError) else str(exc)

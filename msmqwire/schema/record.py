@@ -232,6 +232,8 @@ def _declared(name: str) -> Any:
     if name not in SCHEMAS:
         for module in _DECLARING:
             import_module(module)
+            if name in SCHEMAS:
+                break
     return SCHEMAS[name]
 
 

@@ -13,6 +13,7 @@ with importing():
 
 from msmqwire.analysis.dissection import Dissection, Source, dissect
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.not_read import warn_of
 from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
@@ -20,8 +21,6 @@ from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import CaptureWarning, InvalidArgument
 from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import counted
-from msmqwire.ncp.readings import PROPOSED
-from msmqwire.ncp.readings import Readings as NcpReadings
 from msmqwire.tables.columns import (
     BY_NAME,
     COLUMNS,

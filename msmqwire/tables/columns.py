@@ -1,20 +1,21 @@
 """The columns of a decoded capture.
 
 Each column names the field that it shows by its path in a packet, so that its offset, width and mask
-follow from the schema; `msmqwire.srmp.attributes` has the elements of SRMP in their place, and
-`msmqwire.ncp.attributes` all that is of NCP, `msmqwire.remote_read.attributes` what calls of remote read
-say besides messages. Values that a kind of packet does not have are null.
+follow from the schema; `msmqwire.srmp.attributes` has the elements of SRMP in their place,
+`msmqwire.remote_read.attributes` what calls of remote read say besides messages. Protocols that join register
+their columns: `msmqwire.analysis.protocols`. Values that a kind of packet does not have are null.
 Unsigned integers are in the next larger signed type, because Spark and many databases have no unsigned ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
+from msmqwire.analysis.protocols import protocols
 from msmqwire.constants import class_name
 from msmqwire.errors import InvalidArgument
 from msmqwire.headers.queue_names import admin_queue, destination, response_queue, text
@@ -29,6 +30,10 @@ INT64: Final = pa.int64()
 TEXT: Final = pa.string()
 BINARY: Final = pa.binary()
 TEXTS: Final = pa.map_(TEXT, TEXT)
+_TYPES: Final = {
+    "BOOL": BOOL, "INT32": INT32, "INT64": INT64, "TEXT": TEXT, "BINARY": BINARY, "SECONDS": SECONDS,
+}  # fmt: skip
+"""The types that protocols give their columns, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +75,27 @@ def _of_generic_reader(group: str, *columns: tuple[str, Any, str]) -> tuple[Colu
     return tuple(Column(name, group, kind, meaning) for name, kind, meaning in columns)
 
 
+def _of_protocols() -> Iterator[Column]:
+    """Yield the columns that protocols have registered."""
+    for protocol in protocols():
+        for group, columns in protocol.columns.items():
+            for name, kind, meaning in columns:
+                yield Column(name, group, _TYPES[kind], meaning)
+
+
 TUNNEL: Final = ("tunnel", "tunnel_src", "tunnel_dst", "tunnel_id")
 """The columns that say in which tunnels a frame was."""
-NCP_GROUPS: Final = ("ncp", "job")
-"""The columns that only packets of NCP have."""
 PAIR_GROUP: Final = "pair"
 """The columns that pair answers with requests: the generic reader finds the pairs, not a packet."""
 CONTENT_GROUP: Final = "content"
 """The columns that say what is inside of a body: made of other columns, and on request only."""
-GENERIC_GROUPS: Final = (*NCP_GROUPS, "receipt", "call", PAIR_GROUP)
-"""The columns that only packets of the generic reader have: of NCP, SRMP and remote read."""
+GENERIC_GROUPS: Final = (
+    *(group for protocol in protocols() for group in protocol.columns),
+    "receipt",
+    "call",
+    PAIR_GROUP,
+)
+"""The columns that only packets of the generic reader have."""
 
 WHERE: Final = (
     _where("time", TIME, "When the frame was captured that completed the packet; null if that is unknown."),
@@ -261,38 +277,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("receive_ack", INT32, "What ends a receive: 2 the message is taken, 1 it is given back."),
         ("call_status", INT64, "HRESULT of an answer."),
     ),
-    *_of_generic_reader(
-        "ncp",
-        ("call", TEXT, "Name of the call, of a reply too."),
-        ("completion_code", INT32, "Completion code of a reply; 0 is success."),
-        ("completion", TEXT, "Its name."),
-        ("ncp_connection", INT32, "Number of the connection at the file server."),
-        ("ncp_sequence", INT32, "Number of the request in its connection, modulo 256."),
-        ("object_id", INT64, "ID of a bindery object."),
-        ("object_type", INT32, "Its type; of a queue to be created, that of the queue."),
-        ("object_name", TEXT, "Its name."),
-        ("property_name", TEXT, "Property of the object."),
-        ("member_name", TEXT, "Object in a set, or to be put there."),
-    ),
-    *_of_generic_reader(
-        "job",
-        ("queue_id", INT64, "ID of the queue."),
-        ("queue_status", INT32, "1 no jobs may be added, 2 no servers attach, 4 no jobs are serviced."),
-        ("job_count", INT64, "Jobs in the queue."),
-        ("job_number", INT64, "Number of the job."),
-        ("job_type", INT32, "Type of the job, or the type asked for; 65535 is any."),
-        ("job_position", INT64, "Place in the queue, or the place asked for; 1 is the head."),
-        ("job_flags", INT32, "8 auto start, 16 restart, 32 open, 64 user hold, 128 operator hold."),
-        ("client_id", INT64, "ID of who submitted it."),
-        ("target_server_id", INT64, "ID of the queue server asked for; 4294967295 is any."),
-        ("target_execution_time", SECONDS, "Not before this time of the server; null is at once."),
-        ("job_entry_time", SECONDS, "When it was put into the queue, by the server's clock."),
-        ("servicing_server_id", INT64, "ID of the queue server that has it; 0 is none."),
-        ("job_file_name", TEXT, "Name of its file."),
-        ("job_file_size", INT64, "Bytes of data in its file."),
-        ("job_description", TEXT, "What it is, for people."),
-        ("queue_record", BINARY, "What the client tells the queue server."),
-    ),
+    *_of_protocols(),
     *_of_generic_reader(
         PAIR_GROUP,
         ("exchange", INT64, "Number of a request in its connection, from 0, and of the answer to it."),

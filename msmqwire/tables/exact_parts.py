@@ -19,12 +19,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msmqwire.analysis.dissection import Dissection, dissect
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.record_index import record_positions
 from msmqwire.capture.splits import divide
 from msmqwire.capture.window import Window
 from msmqwire.errors import CaptureError
-from msmqwire.ncp.readings import PROPOSED
-from msmqwire.ncp.readings import Readings as NcpReadings
 
 if TYPE_CHECKING:
     from msmqwire.tables.part_survey import PartSurvey

@@ -13,11 +13,10 @@ import pyarrow.compute as pc
 
 from msmqwire.analysis.dissection import dissect
 from msmqwire.analysis.dissection.message_security import Examiner
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.window import Window
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import CaptureError
-from msmqwire.ncp.readings import PROPOSED
-from msmqwire.ncp.readings import Readings as NcpReadings
 from msmqwire.tables import BATCH_ROWS, Condition, chosen_columns, record_batches
 from msmqwire.tables.columns import BY_NAME, PAIR_GROUP
 from msmqwire.tables.exact_parts import ExactPart

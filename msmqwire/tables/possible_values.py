@@ -19,14 +19,13 @@ import pyarrow.compute as pc
 
 from msmqwire.analysis.dissection import kinds
 from msmqwire.analysis.dissection.message_security import SignatureStatus
+from msmqwire.analysis.protocols import protocols
 from msmqwire.bodies import FORMATS
 from msmqwire.capture.ip import Transport
 from msmqwire.constants import MessageClass, class_name
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.addresses import captured_address
 from msmqwire.names.nearest import unknown_name
-from msmqwire.ncp.constants import CompletionCode
-from msmqwire.ncp.packets import CALLS_BY_NAME
 from msmqwire.srmp.kinds import EnvelopeKind
 from msmqwire.tables.columns import Column
 from msmqwire.tables.expression import Containing, Matching
@@ -131,7 +130,6 @@ def _all_classes() -> frozenset[str]:
     return frozenset(class_name(number) for number in range(_CLASS_MAX + 1))
 
 
-_HEX_BYTES: Final = frozenset(f"{number:#04x}" for number in range(0x100))
 _ADDRESSES: Final = _Texts("address", partial(captured_address, path=PATH), "0123456789abcdef.:", "10.0.0.1")
 _GUIDS: Final = _Texts("GUID", lambda text: str(UUID(text)), "0123456789abcdef-", str(UUID(int=1)))
 _HANDLES: Final = _Texts("handle of 40 hex digits", _handle, "0123456789abcdef", "0" * 40)
@@ -145,8 +143,11 @@ POSSIBLE: Final[dict[str, _Names | _Texts]] = {
     "signature_status": _Names("status of a signature", tuple(SignatureStatus)),
     "body_format": _Names("format of a body", FORMATS, see="docs/bodies.md lists all"),
     "receipt": _Names("receipt", _RECEIPTS),
-    "call": _Names("call of NCP", tuple(CALLS_BY_NAME)),
-    "completion": _Names("completion of NCP", tuple(CompletionCode.__members__), unnamed=lambda: _HEX_BYTES),
+    **{
+        column: _Names(names.what, names.names, unnamed=names.unnamed)
+        for protocol in protocols()
+        for column, names in protocol.values.items()
+    },
     "queue_handle": _HANDLES,
     **dict.fromkeys(("src", "dst", "tunnel_src", "tunnel_dst"), _ADDRESSES),
     **dict.fromkeys(

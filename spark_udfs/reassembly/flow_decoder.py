@@ -12,9 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.analysis.dissection import Tracker
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture import Datagram
-from msmqwire.ncp.readings import PROPOSED
-from msmqwire.ncp.readings import Readings as NcpReadings
 from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.compiled import grouped_scan
 from msmqwire.tables.compiled import state as entry

@@ -18,12 +18,11 @@ import pyarrow as pa
 
 from msmqwire.analysis.dissection import Item, Tracker, check_ports
 from msmqwire.analysis.dissection.message_security import Examiner, FileContent, contents_of
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import counted
-from msmqwire.ncp.readings import PROPOSED
-from msmqwire.ncp.readings import Readings as NcpReadings
 from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.columns import BY_NAME, INT64
 from msmqwire.tables.filters import Filter

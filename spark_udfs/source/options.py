@@ -12,14 +12,13 @@ from typing import Final, Literal, cast
 
 from msmqwire.analysis.dissection.message_security import Examiner, contents_of
 from msmqwire.analysis.dissection.readings import readings_of
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.paths import capture_files, local_path
 from msmqwire.capture.splits import whole_file
 from msmqwire.capture.stores import StorageOptions, is_url
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidArgument, InvalidValue, MsmqError, UnsupportedStore
 from msmqwire.names.nearest import unknown_name
-from msmqwire.ncp.readings import PROPOSED
-from msmqwire.ncp.readings import Readings as NcpReadings
 from msmqwire.tables.exact_parts import ExactPart, MapWindows, plan_exact_parts
 from msmqwire.tables.part_reader import PartReader
 from msmqwire.tables.parts import SPLITS, Part, Splits, plan_parts, plan_windows

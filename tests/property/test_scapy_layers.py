@@ -29,7 +29,7 @@ from msmqwire.headers.base import SIGNATURE_END
 from msmqwire.plugins.scapy import MSMQBaseHeader
 from msmqwire.plugins.scapy.bindings import MSMQ_PORT
 from msmqwire.plugins.scapy.stack import Stack
-from msmqwire.plugins.scapy.structure import LAYERS, Structure, is_netware
+from msmqwire.plugins.scapy.structure import LAYERS, Structure, owner_of
 from msmqwire.plugins.scapy.structure import partial as record_of
 from msmqwire.schema import Record, View, plain
 from msmqwire.schema.references import stands_alone
@@ -39,7 +39,7 @@ SOME = settings(max_examples=max(30, settings.default.max_examples // 2))
 FEW = settings(max_examples=max(6, settings.default.max_examples // 10))  # there are so many structures
 PACKETS = {schema.name: schema for schema in SESSION_PACKETS}
 STRUCTURES = sorted(
-    key for key, layer in LAYERS.items() if stands_alone(layer.schema) and not is_netware(layer.schema)
+    key for key, layer in LAYERS.items() if stands_alone(layer.schema) and not owner_of(layer.schema)
 )
 
 

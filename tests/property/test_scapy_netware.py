@@ -30,7 +30,7 @@ from msmqwire.plugins.scapy.netware import (
     NcpTcpReply,
     NcpTcpRequest,
 )
-from msmqwire.plugins.scapy.structure import LAYERS, Structure, is_netware
+from msmqwire.plugins.scapy.structure import LAYERS, Structure, owner_of
 from msmqwire.plugins.scapy.structure import partial as record_of
 from msmqwire.schema import plain
 from tests.support.scapy_layers import layer_of
@@ -41,7 +41,7 @@ FEW = settings(max_examples=max(20, settings.default.max_examples // 4))
 COMPUTED = (NcpTcpRequest, NcpTcpReply, NcpSubfunctionHeader)
 """Layers that count their payload."""
 STRUCTURES: list[type[Structure]] = [
-    *(layer for layer in LAYERS.values() if is_netware(layer.schema) and layer not in COMPUTED),
+    *(layer for layer in LAYERS.values() if owner_of(layer.schema) and layer not in COMPUTED),
     *(layer for forms in REQUESTS.values() for layer in forms.values()),
     *(layer for forms in REPLIES.values() for layer in forms.values()),
 ]

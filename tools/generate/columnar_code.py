@@ -20,6 +20,7 @@ from typing import Final
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from msmqwire.analysis.protocols.ncp import PROTOCOL  # noqa: E402
 from msmqwire.packets import (  # noqa: E402
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,
@@ -28,7 +29,7 @@ from msmqwire.packets import (  # noqa: E402
 )
 from msmqwire.ping import PING  # noqa: E402
 from msmqwire.schema.nodes import Align, Choice, Flags, Guid, Sub, Text, UInt  # noqa: E402
-from msmqwire.tables.columns import COLUMNS, CONTENT_GROUP, NCP_GROUPS, PAIR_GROUP  # noqa: E402
+from msmqwire.tables.columns import COLUMNS, CONTENT_GROUP, PAIR_GROUP  # noqa: E402
 from msmqwire.tables.possible_values import POSSIBLE, RANGES  # noqa: E402
 from tools.generate.packet_checks import Source  # noqa: E402
 
@@ -143,7 +144,7 @@ _ELSEWHERE: Final = {
     "call": "[remote read](#srmp-pgm-and-remote-read)",
     CONTENT_GROUP: "[bodies](bodies.md)",
     PAIR_GROUP: "requests and answers",
-    **dict.fromkeys(NCP_GROUPS, "[NCP](netware-captures.md#columns)"),
+    **dict.fromkeys(PROTOCOL.columns, "[NCP](netware-captures.md#columns)"),
 }
 
 

@@ -67,7 +67,7 @@ class Ladder:
         if session is None:
             return "No such session"
         packets, gaps = sum(session.packets), session.groups[Group.GAP]
-        parts = [session.protocol.value, session.state, counted(packets, "packet")]
+        parts = [session.protocol, session.state, counted(packets, "packet")]
         parts += [f"{session.again:,} sent again"] * bool(session.again)
         parts += [counted(gaps, "gap")] * bool(gaps)
         parts += [counted(session.findings, "finding")] * bool(session.findings)

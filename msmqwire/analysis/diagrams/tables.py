@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from msmqwire.analysis.dissection import Item
-from msmqwire.analysis.dissection.item import PGM_KIND, SRMP_KIND, Packet
+from msmqwire.analysis.dissection.item import PGM_KIND, SRMP_KIND, Packet, is_packet
 from msmqwire.analysis.dissection.summaries import packet_summary, summary
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names.printable import format_endpoint
-from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
-from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.schema.display import Table, Tabular, line
 from msmqwire.schema.showing import completed
@@ -63,7 +61,7 @@ def _shown_as(thing: object) -> tuple[str, tuple[str, ...], Callable[[Any], tupl
     """Return the name of a thing, its columns, and the function that makes its row."""
     if isinstance(thing, Item):
         return "item", _OF_ITEM, _row_of_item
-    if isinstance(thing, Packet):
+    if is_packet(thing):
         return "packet", _OF_PACKET, _row_of_packet
     if isinstance(thing, Tabular):
         return *thing._table_head(), type(thing)._table_row
@@ -91,7 +89,7 @@ def _row_of_packet(packet: Packet) -> tuple[str, ...]:
             return SRMP_KIND, "", packet_summary(packet)
         case PgmPacket():
             return PGM_KIND, "", packet_summary(packet)
-        case RpcPacket() | NcpPacket():
+        case _:
             return packet.kind, "", packet_summary(packet)
 
 

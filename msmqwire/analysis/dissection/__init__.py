@@ -15,6 +15,7 @@ from msmqwire.analysis.dissection.item import Item, format_time
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.analysis.dissection.msmq_connection import MSMQ_PORT
 from msmqwire.analysis.dissection.tracker import Tracker
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture import IpDecoder, open_records
 from msmqwire.capture.attempts import Attempts
 from msmqwire.capture.folders import PassedOver, captures_of
@@ -26,8 +27,6 @@ from msmqwire.capture.tcp import START_SEGMENTS
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import CaptureError, CaptureWarning, InvalidArgument
 from msmqwire.names.grammar import PORT_MAX
-from msmqwire.ncp.readings import PROPOSED
-from msmqwire.ncp.readings import Readings as NcpReadings
 
 __all__ = ["MSMQ_PORT", "Dissection", "Item", "Tracker", "dissect", "format_time"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from msmqwire.analysis.protocols.protocol import JoinedPacket
 from msmqwire.bodies import Body, Problem, inspect_body
 from msmqwire.names.printable import counted
-from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
@@ -53,7 +53,7 @@ def cut_short(length: int, size: int) -> Problem:
 
 
 def message_body(
-    packet: Record | SrmpMessage | PgmPacket | RpcPacket | NcpPacket | None, examiner: Examiner
+    packet: Record | SrmpMessage | PgmPacket | RpcPacket | JoinedPacket | None, examiner: Examiner
 ) -> MessageBody | None:
     """Return the body of the message in a packet.
 

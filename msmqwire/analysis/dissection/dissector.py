@@ -19,12 +19,12 @@ from msmqwire.analysis.dissection.item import Item, LocateFrames, Packet
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner
 from msmqwire.analysis.lint import Finding
 from msmqwire.analysis.lint.srmp_attacks import NOT_CONFORMING
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture import Data, Datagram, End, Flow, Gap
 from msmqwire.capture.events import Endpoint
 from msmqwire.capture.record import time_or_none
 from msmqwire.capture.tunnels import encapsulation_of
 from msmqwire.errors import MalformedPacket
-from msmqwire.ncp.readings import PROPOSED, Readings
 
 _BY_THE_CAPTURE: Final = ("ATTACK-RPC-FRAGMENT", "ATTACK-TRUNCATED", NOT_CONFORMING.id)
 
@@ -51,7 +51,7 @@ class Surroundings:
         lint: whether to judge packets.
         locate: maps frame numbers to files.
         examiner: has the keys and certificates given.
-        readings: byte orders of disputed NCP fields.
+        readings: how fields are read that sources describe differently.
         fragments: the frames of TCP segments that came in fragments.
         is_behind: whether the sender of a direction has received what was not captured, or not in order.
         is_one_sided: whether nothing of the other direction was captured.
@@ -64,7 +64,7 @@ class Surroundings:
     lint: bool = True
     locate: LocateFrames = _as_numbered
     examiner: Examiner = NOTHING_GIVEN
-    readings: Readings = PROPOSED
+    readings: NcpReadings = PROPOSED
     fragments: FragmentFrames = field(default_factory=FragmentFrames)
     is_behind: Callable[[Flow], bool] = _unknown
     is_one_sided: Callable[[Flow], bool] = _unknown

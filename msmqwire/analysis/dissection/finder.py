@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from msmqwire.analysis.dissection.failed_checks import FailedChecks
 from msmqwire.analysis.dissection.frame_ranges import SegmentRange, completed, take_frames
 from msmqwire.analysis.dissection.skip_reasons import PACKET_MIN, SkipReason, Why
+from msmqwire.analysis.protocols.protocol import JoinedPacket
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.errors import MalformedPacket
 from msmqwire.framing import begins_packet, find_header, find_whole_packet, may_hide_packet
@@ -30,7 +31,6 @@ from msmqwire.headers.base import (
     PREFIX_SIZE,
     SIGNATURE_END,
 )
-from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.packets import headers_end, packet_length, parse, well_formed
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
@@ -66,7 +66,7 @@ class ScanResult(NamedTuple):
 
     data: bytes
     size: int
-    packet: Record | SrmpMessage | RpcPacket | NcpPacket | None
+    packet: Record | SrmpMessage | RpcPacket | JoinedPacket | None
     error: MalformedPacket | None
     reason: str
     frames: tuple[int, ...]

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from msmqwire.analysis.dissection.contents import decoded, message_body
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examined, Examiner, SignatureStatus
 from msmqwire.analysis.lint import Finding
+from msmqwire.analysis.protocols import protocol_of
+from msmqwire.analysis.protocols.protocol import JoinedPacket
 from msmqwire.bodies import Body
 from msmqwire.capture.ip import Transport
 from msmqwire.capture.tunnels import PLAIN, Encapsulation
 from msmqwire.errors import MalformedPacket
-from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.packet_json import fields_to_json
 from msmqwire.remote_read.rpc_packet import RpcPacket
@@ -23,7 +24,7 @@ from msmqwire.srmp import message_json
 from msmqwire.srmp.compound import compound_to_json
 from msmqwire.srmp.message import SrmpMessage
 
-Packet = Record | SrmpMessage | PgmPacket | RpcPacket | NcpPacket
+Packet = Record | SrmpMessage | PgmPacket | RpcPacket | JoinedPacket
 SRMP_KIND: Final = message_json.PACKET
 PGM_KIND: Final = "PgmPacket"
 
@@ -44,8 +45,8 @@ class Item:
         transport: ``tcp``, ``udp``, or ``pgm`` for IP protocol 113.
         stream: the number of the TCP connection; None without TCP.
         src, src_port, dst, dst_port: address and port of the sender and the receiver.
-        packet: the packet, the HTTP message of SRMP, the PDU or call of RPC, or the request or reply of NCP;
-            None when it is malformed or skipped.
+        packet: the packet, the HTTP message of SRMP, the PDU or call of RPC, or that of a
+            protocol that has joined; None when it is malformed or skipped.
         kind: the packet's name, ``Malformed`` or ``Skipped``.
         size: its length in bytes on the wire.
         findings: its departures from the specifications.
@@ -222,13 +223,22 @@ def _around_a_call(packet: RpcPacket) -> dict[str, Any]:
     return result
 
 
+def is_packet(thing: object) -> TypeGuard[Packet]:
+    """Return whether something is a packet, of any protocol."""
+    return isinstance(thing, Record | SrmpMessage | PgmPacket | RpcPacket) or protocol_of(thing) is not None
+
+
 def _fields_to_json(packet: Packet) -> dict[str, Any]:
-    if isinstance(packet, RpcPacket | NcpPacket):
-        return packet.to_json()
-    if isinstance(packet, SrmpMessage):
-        fields: dict[str, Any] = message_json.to_json(packet)["fields"]
-        return fields
-    return fields_to_json(packet) if isinstance(packet, PgmPacket) else to_json(packet)
+    match packet:
+        case Record():
+            fields: dict[str, Any] = to_json(packet)
+        case SrmpMessage():
+            fields = message_json.to_json(packet)["fields"]
+        case PgmPacket():
+            fields = fields_to_json(packet)
+        case _:
+            fields = packet.to_json()
+    return fields
 
 
 def format_time(time_ns: int) -> str:

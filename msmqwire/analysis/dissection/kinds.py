@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from msmqwire.analysis.dissection.item import PGM_KIND, SRMP_KIND
+from msmqwire.analysis.protocols import protocols
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.nearest import unknown_name
-from msmqwire.ncp.ncp_packet import KINDS as NCP_KINDS
 from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
 
 KINDS: Final = (
     "EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck", "FinalAck",
-    "Ping", SRMP_KIND, PGM_KIND, *RPC_KINDS, *NCP_KINDS, "Malformed", "Skipped",
+    "Ping", SRMP_KIND, PGM_KIND, *RPC_KINDS,
+    *(kind for protocol in protocols() for kind in protocol.kinds), "Malformed", "Skipped",
 )  # fmt: skip
 """All values of `Item.kind`."""
 SEE: Final = "docs/columns.md#values lists all"

@@ -14,11 +14,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
+from msmqwire.analysis.protocols.protocol import JoinedPacket
 from msmqwire.constants import PROVIDER_OF_LEVEL
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import DecryptionFailed, InvalidValue, LocatedError
 from msmqwire.names.printable import counted
-from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
@@ -139,7 +139,7 @@ class Examiner:
         return bool(self._keys or self._certificates)
 
     def examine(
-        self, packet: Record | SrmpMessage | PgmPacket | RpcPacket | NcpPacket | None
+        self, packet: Record | SrmpMessage | PgmPacket | RpcPacket | JoinedPacket | None
     ) -> Examined | None:
         """Return the security of a message; None for a packet that is none."""
         if isinstance(packet, SrmpMessage):

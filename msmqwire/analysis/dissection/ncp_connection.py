@@ -10,7 +10,9 @@ from msmqwire.analysis.dissection.followed_conversation import FollowedConversat
 from msmqwire.analysis.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
 from msmqwire.analysis.dissection.ncp_exchanges import NcpExchanges
 from msmqwire.analysis.dissection.ncp_finder import NcpFinder, NcpRange, begins_unit, has_unit
-from msmqwire.analysis.lint import Finding, NcpLint, lint_malformed_ncp
+from msmqwire.analysis.lint import Finding
+from msmqwire.analysis.lint.ncp_attacks import lint_malformed_ncp
+from msmqwire.analysis.lint.ncp_session import NcpLint
 from msmqwire.capture import Flow
 from msmqwire.capture.events import Endpoint
 from msmqwire.errors import MalformedPacket

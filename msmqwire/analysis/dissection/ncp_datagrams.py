@@ -9,7 +9,9 @@ from typing import Final, NamedTuple
 from msmqwire.analysis.dissection.dissector import DatagramDissector, Surroundings
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.dissection.ncp_exchanges import REPLY_TYPES, REQUEST_TYPES, UNREAD_TYPES, NcpExchanges
-from msmqwire.analysis.lint import Finding, NcpLint, lint_malformed_ncp
+from msmqwire.analysis.lint import Finding
+from msmqwire.analysis.lint.ncp_attacks import lint_malformed_ncp
+from msmqwire.analysis.lint.ncp_session import NcpLint
 from msmqwire.capture import Datagram
 from msmqwire.errors import MalformedPacket
 from msmqwire.names.printable import counted

@@ -11,10 +11,10 @@ from typing import Any
 
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.lint.srmp_offsets import PartOffsets
+from msmqwire.analysis.protocols import protocol_of
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.headers.base import FLAGS_OFFSET, INTERNAL_BIT, SIGNATURE_BYTES, SIGNATURE_END, SIGNATURE_OFFSET
 from msmqwire.names.printable import counted, cut, safe
-from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.packets import ESTABLISH_CONNECTION, USER_MESSAGE
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.layouts import COMMON_HEADER, COMMON_HEADER_SIZE
@@ -27,7 +27,6 @@ from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.ndr import to_json as ndr_to_json
 from msmqwire.schema import Record
 from msmqwire.schema.display import PlacedField
-from msmqwire.schema.layout import layout
 from msmqwire.schema.nodes import Maybe, Sub
 from msmqwire.schema.showing import TEXT_MAX
 from msmqwire.schema.showing import placed_fields as _of_record
@@ -51,10 +50,10 @@ def placed_fields(item: Item) -> Iterator[PlacedField]:
             yield from _pgm(packet)
         case RpcPacket() as packet:
             yield from _rpc(packet)
-        case NcpPacket() as packet:
-            yield from _ncp(packet, item.raw)
         case Record() as record:
             yield from _of_record(record)
+        case packet if (protocol := protocol_of(packet)) is not None:
+            yield from protocol.placed_fields(packet, item.raw)
 
 
 def _headers_before(raw: bytes, end: int) -> Iterator[PlacedField]:
@@ -83,27 +82,6 @@ def _is_marked(read: dict[str, Record], when: Any) -> bool:
     """Return whether the flag that says that a part is there is set, in a header that was read."""
     header, _, path = str(when).partition(".")
     return header in read and bool(attrgetter(path)(read[header]))
-
-
-def _size(record: Record) -> int:
-    return sum(field.size for field in layout(record))
-
-
-def _ncp(packet: NcpPacket, raw: bytes) -> Iterator[PlacedField]:
-    if packet.preamble is not None:
-        yield from _of_record(packet.preamble)
-    if isinstance(packet.packet, Record):
-        yield from _of_record(packet.packet, packet.start)
-        return
-    at = packet.start
-    for part in (packet.packet.header, getattr(packet.packet, "subfunction", None), packet.packet.data):
-        if part is not None:
-            yield from _of_record(part, at)
-            at += _size(part)
-    if packet.packet.trailing:
-        yield PlacedField(
-            "TrailingData", at, len(packet.packet.trailing), counted(len(packet.packet.trailing), "byte")
-        )
 
 
 def _rpc(packet: RpcPacket) -> Iterator[PlacedField]:

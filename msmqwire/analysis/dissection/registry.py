@@ -12,15 +12,14 @@ from typing import Any
 from msmqwire.analysis.dissection.dissector import DatagramDissector, Dissector
 from msmqwire.analysis.dissection.http_connection import SrmpOverHttp
 from msmqwire.analysis.dissection.msmq_connection import MsmqSessions
-from msmqwire.analysis.dissection.ncp_connection import NcpOverTcp
-from msmqwire.analysis.dissection.ncp_datagrams import NcpDatagrams
 from msmqwire.analysis.dissection.pgm_items import PgmItems
 from msmqwire.analysis.dissection.ping_datagrams import PingDatagrams
 from msmqwire.analysis.dissection.rpc_connection import RemoteRead
+from msmqwire.analysis.protocols import registered
 
-STREAMS: list[type[Dissector]] = [SrmpOverHttp, RemoteRead, NcpOverTcp, MsmqSessions]
+STREAMS: list[type[Dissector]] = [SrmpOverHttp, RemoteRead, *registered("streams"), MsmqSessions]
 """Those of TCP."""
-DATAGRAMS: list[type[DatagramDissector]] = [PgmItems, NcpDatagrams, PingDatagrams]
+DATAGRAMS: list[type[DatagramDissector]] = [PgmItems, *registered("datagrams"), PingDatagrams]
 """Those of UDP and PGM."""
 
 

@@ -8,12 +8,10 @@ from typing import Final
 from msmqwire.analysis.dissection.contents import decoded, message_body
 from msmqwire.analysis.dissection.item import Item, Packet
 from msmqwire.analysis.dissection.message_security import SignatureStatus
+from msmqwire.analysis.protocols import protocol_of
 from msmqwire.constants import class_name, hresult_name
 from msmqwire.headers.queue_names import destination
 from msmqwire.names.printable import counted, cut, safe
-from msmqwire.ncp.attributes import attribute as ncp_attribute
-from msmqwire.ncp.ncp_packet import NcpPacket
-from msmqwire.ncp.packets import NcpReply
 from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.packet_json import fields_to_json
 from msmqwire.remote_read.constants import Action, Opnum
@@ -28,16 +26,6 @@ BODY_MAX: Final = 64 << 10
 """Bytes of a body that is decoded for a summary: there is one of each packet."""
 TEXT_MAX: Final = 60
 """Characters of a body in a summary."""
-_OF_NCP: Final = {
-    "object_name": "{}",
-    "property_name": "{}",
-    "member_name": "{}",
-    "queue_id": "queue {:08x}",
-    "job_number": "job {}",
-    "job_position": "position {}",
-    "job_description": '"{}"',
-}
-"""Summary of an NCP packet: the fields shown, and their form."""
 
 
 def summary(item: Item) -> str:
@@ -63,10 +51,11 @@ def packet_summary(packet: Packet, exchange: int | None = None) -> str:
             return _pgm(packet)
         case RpcPacket():
             return _rpc(packet, exchange)
-        case NcpPacket():
-            return _ncp(packet, exchange)
-    summarise = _SUMMARIES.get(packet.schema.name)
-    return summarise(packet) if summarise else ""
+        case Record():
+            summarise = _SUMMARIES.get(packet.schema.name)
+            return summarise(packet) if summarise else ""
+    protocol = protocol_of(packet)
+    return "" if protocol is None else protocol.summary(packet, exchange)
 
 
 def queue_text(packet: Record) -> str:
@@ -196,20 +185,6 @@ def _rpc(packet: RpcPacket, exchange: int | None) -> str:
         parts.append("encrypted")
     if packet.security is not None and packet.security.user:
         parts.append(f"by {packet.security.user}")
-    return safe(" ".join(parts))
-
-
-def _ncp(packet: NcpPacket, exchange: int | None) -> str:
-    parts = [] if exchange is None else [f"#{exchange}"]
-    parts += ["repeated"] * packet.is_repeated
-    if packet.is_busy:
-        parts.append("busy")
-    elif isinstance(packet.packet, NcpReply) and packet.packet.header.CompletionCode:
-        parts.append(packet.completion or "")
-    for name, form in _OF_NCP.items():
-        value = ncp_attribute(name, packet)
-        if value is not None:
-            parts.append(form.format(value))
     return safe(" ".join(parts))
 
 

@@ -13,9 +13,9 @@ from msmqwire.analysis.dissection.frame_ranges import FragmentFrames
 from msmqwire.analysis.dissection.item import Item, LocateFrames
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner
 from msmqwire.analysis.dissection.msmq_connection import MSMQ_PORT
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture import Data, Datagram, End, Event, Flow, Reassembler
 from msmqwire.capture.connection_checkpoint import ConnectionCheckpoint
-from msmqwire.ncp.readings import PROPOSED, Readings
 
 CONNECTIONS_MAX: Final = 32_768
 """TCP connections tracked at a time; those idle for longest are evicted."""
@@ -46,7 +46,7 @@ class Tracker:
         lint: whether to lint the packets.
         locate: maps frame numbers to files.
         examiner: has the keys and certificates given.
-        readings: byte orders of disputed NCP fields.
+        readings: how fields are read that sources describe differently.
 
     Attributes:
         reassembler: reassembles the segments of all connections.
@@ -66,7 +66,7 @@ class Tracker:
         lint: bool,
         locate: LocateFrames,
         examiner: Examiner = NOTHING_GIVEN,
-        readings: Readings = PROPOSED,
+        readings: NcpReadings = PROPOSED,
     ) -> None:
         self.tcp_ports, self.ports = {MSMQ_PORT, *ports}, frozenset(ports)
         self.reassembler = Reassembler(max_flows=CONNECTIONS_MAX)

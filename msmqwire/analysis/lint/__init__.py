@@ -13,13 +13,12 @@ The package itself can be called as `lint`: ``msmqwire.lint(packet)``.
 from __future__ import annotations
 
 import sys
+from pkgutil import resolve_name
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msmqwire.analysis.lint.attacks import lint_malformed
 from msmqwire.analysis.lint.finding import BREACHES, SEVERITIES, Finding, Severity
-from msmqwire.analysis.lint.ncp_attacks import lint_malformed_ncp
-from msmqwire.analysis.lint.ncp_session import NcpLint
 from msmqwire.analysis.lint.packet import checks, lint_packet
 from msmqwire.analysis.lint.pgm import lint_pgm
 from msmqwire.analysis.lint.pings import PingLint
@@ -32,13 +31,17 @@ from msmqwire.analysis.lint.session import SessionLint
 from msmqwire.analysis.lint.single_packet import lint
 from msmqwire.analysis.lint.srmp import lint_srmp
 from msmqwire.analysis.lint.srmp_attacks import lint_malformed_srmp
+from msmqwire.analysis.protocols import protocols
+
+if TYPE_CHECKING:  # of protocols that join: see `_join`
+    from msmqwire.analysis.lint.ncp_attacks import lint_malformed_ncp as lint_malformed_ncp
+    from msmqwire.analysis.lint.ncp_session import NcpLint as NcpLint
 
 __all__ = [
     "BREACHES",
     "SEVERITIES",
     "Check",
     "Finding",
-    "NcpLint",
     "PingLint",
     "QueueManagers",
     "RemoteReadLint",
@@ -47,7 +50,6 @@ __all__ = [
     "checks",
     "lint",
     "lint_malformed",
-    "lint_malformed_ncp",
     "lint_malformed_rpc",
     "lint_malformed_srmp",
     "lint_packet",
@@ -70,4 +72,13 @@ class _Callable(ModuleType):
         return lint(*args, **kwargs)
 
 
+def _join() -> None:
+    """Register the checks of protocols, and export what they name: it was imported from here before."""
+    for protocol in protocols():
+        for name, place in protocol.lint_names.items():
+            globals()[name] = resolve_name(place)
+            __all__.append(name)
+
+
+_join()
 sys.modules[__name__].__class__ = _Callable

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias, get_args
 
 from msmqwire.analysis.lint.finding import Finding, Severity
-from msmqwire.analysis.lint.ncp_attacks import LENGTH
-from msmqwire.analysis.lint.registry import NCP, Check, listed
+from msmqwire.analysis.lint.ncp_attacks import LENGTH, NCP
+from msmqwire.analysis.lint.registry import Check, listed
 from msmqwire.names.printable import counted
 from msmqwire.ncp.constants import (
     ANY_JOB_TYPE,

@@ -14,10 +14,13 @@ from typing import Final
 
 from msmqwire.analysis.lint.attacks import TRUNCATED
 from msmqwire.analysis.lint.finding import Finding
-from msmqwire.analysis.lint.registry import NCP, listed
+from msmqwire.analysis.lint.registry import listed
 from msmqwire.errors import MalformedPacket
 from msmqwire.ncp.framing import unit_size
 from msmqwire.ncp.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
+
+NCP: Final = frozenset({"ncp"})
+"""What the checks of NCP apply to: its packets, and bytes that are none."""
 
 LENGTH: Final = listed("ATTACK-NCP-LENGTH", "A length can't be", "", NCP, "ATTACK")
 COUNT: Final = listed("ATTACK-NCP-COUNT", "A count announces more than there is room for", "", NCP, "ATTACK")

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from msmqwire.analysis.lint.ncp import Problem, other_number, swapped
-from msmqwire.analysis.lint.registry import NCP, Check, listed
+from msmqwire.analysis.lint.ncp_attacks import NCP
+from msmqwire.analysis.lint.registry import Check, listed
 from msmqwire.names.printable import counted
 from msmqwire.ncp.calls import Call
 from msmqwire.ncp.constants import ANY_JOB_TYPE, JOBS_MAX

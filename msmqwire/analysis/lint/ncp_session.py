@@ -7,8 +7,9 @@ from typing import Any, Final, TypeAlias
 
 from msmqwire.analysis.lint.finding import Finding, Severity
 from msmqwire.analysis.lint.ncp import CREATES, SERVICES, Problem, findings_of, lint_ncp
+from msmqwire.analysis.lint.ncp_attacks import NCP
 from msmqwire.analysis.lint.ncp_readings import NcpReadings
-from msmqwire.analysis.lint.registry import NCP, Check, listed
+from msmqwire.analysis.lint.registry import Check, listed
 from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.ncp.packets import NcpReply, NcpRequest
 

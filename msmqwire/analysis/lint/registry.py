@@ -36,8 +36,6 @@ SRMP: Final = frozenset({"srmp"})
 """Messages of SRMP, in `srmp.py`, and bytes that are none, in `srmp_attacks.py`."""
 RPC: Final = frozenset({"rpc"})
 """Calls and answers of remote read, in `remote_read_calls.py`, and bytes of RPC that are none."""
-NCP: Final = frozenset({"ncp"})
-"""Packets of NCP, in `msmqwire.analysis.lint.ncp` and `ncp_session`, and bytes that are none."""
 BYTES: Final = frozenset({"bytes"})
 """Checks of bytes that are no packet, in `msmqwire.analysis.lint.attacks`."""
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Sequence
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msmqwire import packets
 from msmqwire.analysis.lint.attacks import lint_malformed
 from msmqwire.analysis.lint.finding import Finding
-from msmqwire.analysis.lint.ncp import lint_ncp
 from msmqwire.analysis.lint.packet import lint_packet
 from msmqwire.analysis.lint.pgm import lint_pgm
 from msmqwire.analysis.lint.remote_read_calls import lint_rpc
 from msmqwire.analysis.lint.srmp import lint_srmp
 from msmqwire.analysis.lint.srmp_attacks import lint_malformed_srmp
+from msmqwire.analysis.protocols import protocol_of
 from msmqwire.errors import MalformedPacket
-from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket, build_pgm, read_pgm
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.srmp.message import SrmpMessage, parse_message
+
+if TYPE_CHECKING:
+    from msmqwire.ncp.ncp_packet import NcpPacket
 
 
 class Dissected(Protocol):
@@ -63,8 +66,8 @@ def lint(
         return lint_srmp(packet)
     if isinstance(packet, RpcPacket):
         return lint_rpc(packet)
-    if isinstance(packet, NcpPacket):
-        return lint_ncp(packet)
+    if (judge := _judge_of(packet)) is not None:
+        return judge(packet)
     if isinstance(packet, bytes | bytearray | memoryview):
         return _lint_bytes(bytes(packet), protocol)
     if isinstance(packet, PgmPacket):
@@ -72,7 +75,8 @@ def lint(
         return lint_pgm(*read_pgm(built), built)
     if not hasattr(packet, "findings"):
         raise TypeError(f"lint judges packets, bytes and items, not {type(packet).__name__}")
-    return list(packet.findings) or _lint_dissected(packet)
+    item: Any = packet
+    return list(item.findings) or _lint_dissected(item)
 
 
 def _lint_bytes(data: bytes, protocol: packets.Protocol | Literal["srmp"]) -> list[Finding]:
@@ -92,4 +96,13 @@ def _lint_dissected(item: Dissected) -> list[Finding]:
     packet = item.packet
     if isinstance(packet, Record):
         return lint_packet(packet, item.raw)
-    return lint(packet) if isinstance(packet, SrmpMessage | RpcPacket | NcpPacket | PgmPacket) else []
+    if isinstance(packet, SrmpMessage | RpcPacket | PgmPacket):
+        return lint(packet)
+    judge = _judge_of(packet)
+    return [] if judge is None else judge(packet)
+
+
+def _judge_of(packet: object) -> Callable[[Any], list[Finding]] | None:
+    """Return what judges a packet of a protocol that has joined; None for anything else."""
+    protocol = protocol_of(packet)
+    return None if protocol is None else resolve_name(protocol.lint)

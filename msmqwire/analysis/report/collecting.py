@@ -10,7 +10,7 @@ from msmqwire.analysis.dissection import Dissection, Item
 from msmqwire.analysis.lint import SEVERITIES
 from msmqwire.analysis.report.body_types import BodyTypes
 from msmqwire.analysis.report.details import PIECE, Details
-from msmqwire.analysis.report.facts import GROUPS, Facts, Group, Protocol, facts_of
+from msmqwire.analysis.report.facts import GROUPS, Facts, Group, facts_of
 from msmqwire.analysis.report.limits import Limits
 from msmqwire.analysis.report.packet_table import PacketTable
 from msmqwire.analysis.report.repeats import Repeats
@@ -41,7 +41,7 @@ class Collector:
         self.limits = limits
         self.packets = self.bytes = self.findings = self.again = self.details_left_out = 0
         self.kinds: dict[str, list[int]] = {}
-        self.protocols: dict[Protocol, list[int]] = {}
+        self.protocols: dict[str, list[int]] = {}
         self.severities: Counter[str] = Counter()
         self.table = PacketTable(limits)
         self.sessions = Sessions(limits)

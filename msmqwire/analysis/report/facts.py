@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.dissection.summaries import queue_text, summary
+from msmqwire.analysis.protocols import protocol_of
 from msmqwire.headers.queue_names import text
 from msmqwire.names.printable import safe
-from msmqwire.ncp.attributes import attribute as ncp_attribute
-from msmqwire.ncp.ncp_packet import NcpPacket
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.rpc.constants import PduType
@@ -35,14 +34,13 @@ class Group(StrEnum):
 
 
 class Protocol(StrEnum):
-    """The protocols of a report."""
+    """The protocols of a report that do not register."""
 
     MSMQ = "MSMQ session"
     PING = "MSMQ ping"
     SRMP = "SRMP over HTTP"
     MULTICAST = "SRMP over PGM"
     REMOTE_READ = "Remote read (RPC)"
-    NCP = "NetWare (NCP)"
     UNREAD = "Not read"
 
 
@@ -62,7 +60,6 @@ _CALL_TYPES: Final = {
     PduType.RESPONSE: Group.ANSWER,
     PduType.FAULT: Group.ANSWER,
 }
-_CONNECTIONS: Final = ("CreateConnection", "DestroyConnection")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ class Facts:
     """
 
     group: Group
-    protocol: Protocol
+    protocol: str
     about: str
     queue: str = ""
     label: str = ""
@@ -102,12 +99,14 @@ def facts_of(item: Item) -> Facts:
             return Facts(Group.OTHER, Protocol.MULTICAST, about)
         case RpcPacket():
             return _rpc(packet, about)
-        case NcpPacket():
-            return _ncp(packet, about)
         case Record():
             if item.kind == "Ping":
                 return Facts(Group.OTHER, Protocol.PING, about)
             return _session(item.kind, packet, about)
+    protocol = protocol_of(packet)
+    assert protocol is not None
+    found = protocol.facts(packet)
+    return Facts(Group(found.group), protocol.title, about, found.queue, found.label, is_again=found.is_again)
 
 
 def _session(kind: str, packet: Record, about: str) -> Facts:
@@ -156,13 +155,3 @@ def _rpc(packet: RpcPacket, about: str) -> Facts:
         return Facts(group, Protocol.REMOTE_READ, about, queue)
     label = _label(packet.message.whole.MessagePropertiesHeader.Label)
     return Facts(group, Protocol.REMOTE_READ, about, queue, label, packet.message.body_size)
-
-
-def _ncp(packet: NcpPacket, about: str) -> Facts:
-    group = Group.ANSWER if packet.kind.endswith(" reply") else Group.CALL
-    if packet.kind.startswith(_CONNECTIONS):
-        group = Group.HANDSHAKE
-    number = ncp_attribute("queue_id", packet)
-    queue = "" if number is None else f"NetWare queue {number:08x}"
-    label = safe(ncp_attribute("job_description", packet) or "")
-    return Facts(group, Protocol.NCP, about, queue, label, is_again=packet.is_repeated)

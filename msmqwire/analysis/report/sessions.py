@@ -36,7 +36,7 @@ class Session:
     right: str
     start_ns: int | None = None
     end_ns: int | None = None
-    protocols: Counter[Protocol] = field(default_factory=Counter)
+    protocols: Counter[str] = field(default_factory=Counter)
     groups: Counter[Group] = field(default_factory=Counter)
     packets: list[int] = field(default_factory=lambda: [0, 0])
     bytes: list[int] = field(default_factory=lambda: [0, 0])
@@ -70,7 +70,7 @@ class Session:
             self.state = "refused" if packet.InternalHeader.Flags.CS else "accepted"
 
     @property
-    def protocol(self) -> Protocol:
+    def protocol(self) -> str:
         """The protocol of most packets that were read."""
         read = [
             (count, protocol) for protocol, count in self.protocols.items() if protocol != Protocol.UNREAD

@@ -12,7 +12,7 @@ from msmqwire.cli.options import Option
 from msmqwire.crypto.readings import Readings
 
 if TYPE_CHECKING:
-    from msmqwire.ncp.readings import Readings as NcpReadings
+    from msmqwire.analysis.protocols.readings import NcpReadings
 
 Reading = Annotated[
     list[str] | None,

@@ -27,7 +27,7 @@ def _join_scapy() -> None:
     """Be one of scapy's modules of layers too, which has all of ours."""
     sys.modules.setdefault(_SCAPY_NAME, sys.modules[__name__])
     scapy.layers.msmq = sys.modules[_SCAPY_NAME]
-    ours = [name for name in conf.layers.ldict if name.startswith(f"{__name__}.")]
+    ours = sorted(name for name in conf.layers.ldict if name.startswith(f"{__name__}."))
     layers = [cls for name in ours for cls in conf.layers.ldict.pop(name) if cls is not Structure]
     conf.layers.ldict[_SCAPY_NAME] = layers
     conf.layers.remove(Structure)

@@ -7,6 +7,7 @@ all bindings, so that no other protocol loses its traffic to a guess.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 from scapy.config import conf
@@ -18,11 +19,11 @@ from scapy.packet import Packet as ScapyPacket
 from scapy.packet import bind_bottom_up, bind_layers
 from scapy.sessions import streamcls
 
+from msmqwire.analysis.protocols import protocols
 from msmqwire.errors import MalformedPacket
 from msmqwire.ping import PING_PORT, is_ping
 from msmqwire.plugins.scapy.binary import MSMQBaseHeader, shows_signature
 from msmqwire.plugins.scapy.headers import MSMQPing
-from msmqwire.plugins.scapy.netware import bind_netware, unit_layer
 from msmqwire.plugins.scapy.pgm import PGM, PGM_PROTOCOL, PGMData
 from msmqwire.plugins.scapy.remote_read import register
 from msmqwire.plugins.scapy.srmp import entity_layer
@@ -31,6 +32,9 @@ from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, RPC_VERSION
 from msmqwire.srmp.recognition import begins_srmp
 
 MSMQ_PORT: Final = 1801  # MQQB-2.1-01
+
+_JOINED: Final = [import_module(protocol.scapy) for protocol in protocols()]
+"""The modules with the layers of the protocols that have joined."""
 
 _Guess: TypeAlias = Callable[[bytes], type[ScapyPacket] | None]
 
@@ -46,7 +50,8 @@ def bind() -> None:
     _guess(TCP, _tcp_payload)
     _guess(UDP, lambda payload: MSMQPing if is_ping(payload) else None)
     register()
-    bind_netware()
+    for module in _JOINED:
+        module.bind()
     _guess(HTTPRequest, entity_layer)
     _guess(PGMData, lambda payload: HTTP if payload.startswith(b"POST ") else None)
 
@@ -73,9 +78,10 @@ def _tcp_payload(payload: bytes) -> type[ScapyPacket] | None:
         return _Unseen
     if shows_signature(payload):
         return MSMQBaseHeader
-    ncp = unit_layer(payload)
-    if ncp is not None:
-        return ncp
+    for module in _JOINED:
+        layer: type[ScapyPacket] | None = module.stream_layer(payload)
+        if layer is not None:
+            return layer
     if begins_srmp(payload):
         return HTTP  # type: ignore[no-any-return]
     return DceRpc5 if _begins_pdu(payload) else None

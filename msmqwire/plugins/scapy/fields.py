@@ -45,10 +45,6 @@ from msmqwire.constants import (
     ProviderType,
     VarEnum,
 )
-from msmqwire.ncp import headers as ncp
-from msmqwire.ncp.calls import FUNCTION_23
-from msmqwire.ncp.constants import CompletionCode, ObjectType
-from msmqwire.ncp.packets import CALLS
 from msmqwire.schema import (
     SCHEMAS,
     Align,
@@ -74,12 +70,7 @@ from msmqwire.schema.nodes import inner_headers
 from msmqwire.schema.references import deciding
 from msmqwire.schema.texts import encode_oem, encode_text
 
-_REQUEST_TYPES: Final = {
-    ncp.CREATE_CONNECTION: "CreateConnection",
-    ncp.SERVICE_REQUEST: "Request",
-    ncp.DESTROY_CONNECTION: "DestroyConnection",
-}
-_NAMES: Final[dict[str, type[IntEnum] | dict[int, str]]] = {
+NAMES: Final[dict[str, type[IntEnum] | dict[int, str]]] = {
     "BodyType": VarEnum,
     "EncryptionAlgorithm": EncryptionAlgorithm,
     "HashAlgorithm": HashAlgorithm,
@@ -87,19 +78,8 @@ _NAMES: Final[dict[str, type[IntEnum] | dict[int, str]]] = {
     "PrivacyLevel": PrivacyLevel,
     "ProviderType": ProviderType,
     "FormatType": QUEUE_FORMAT_TYPE,
-    "CompletionCode": CompletionCode,
-    "MemberType": ObjectType,
-    "ObjectType": ObjectType,
-    "QueueType": ObjectType,
-    "RequestType": _REQUEST_TYPES,
-    "ReplyType": {ncp.REPLY: "Reply", ncp.BUSY: "Busy"},
-    "FunctionCode": {
-        FUNCTION_23: "Subfunction",
-        **{call.function: call.name for call in CALLS.values() if not call.has_subfunction},
-    },
-    "SubFunctionCode": {call.number: call.name for call in CALLS.values() if call.has_subfunction},
 }
-"""Integers whose values have names."""
+"""Integers whose values have names. A protocol adds its own before it makes layers."""
 
 _INTEGERS: Final[dict[tuple[int, bool], type[Field]]] = {
     (8, False): ByteField,
@@ -257,7 +237,7 @@ def may_be_omitted(node: Text) -> bool:
 
 
 def _integer(node: UInt, default: int | None) -> Field:
-    names = _NAMES.get(node.name)
+    names = NAMES.get(node.name)
     if node.big_endian and names is not None:
         return ShortEnumField(node.name, default, names)
     if node.big_endian:

@@ -18,10 +18,12 @@ from scapy.packet import bind_layers
 from msmqwire.errors import MalformedPacket
 from msmqwire.ncp import headers
 from msmqwire.ncp.calls import FUNCTION_23, Call
+from msmqwire.ncp.constants import CompletionCode, ObjectType
 from msmqwire.ncp.framing import unit_size
 from msmqwire.ncp.packets import CALLS, connection_number, parse_reply
 from msmqwire.ncp.queue_calls import EMPTY
-from msmqwire.plugins.scapy.structure import LAYERS, Structure, is_netware, partial, with_raw_values
+from msmqwire.plugins.scapy.fields import NAMES
+from msmqwire.plugins.scapy.structure import LAYERS, OWNERS, Structure, owner_of, partial, with_raw_values
 from msmqwire.schema import Header, head_size
 
 UNITS_MAX: Final = 16
@@ -29,6 +31,25 @@ UNITS_MAX: Final = 16
 REQUESTS_MAX: Final = 256
 """Requests of one stream that are remembered, the latest ones."""
 _REMEMBERED: Final = "ncp requests"
+
+OWNERS.update(dict.fromkeys(("Ncp", "NW"), __name__))
+NAMES.update(
+    CompletionCode=CompletionCode,
+    MemberType=ObjectType,
+    ObjectType=ObjectType,
+    QueueType=ObjectType,
+    RequestType={
+        headers.CREATE_CONNECTION: "CreateConnection",
+        headers.SERVICE_REQUEST: "Request",
+        headers.DESTROY_CONNECTION: "DestroyConnection",
+    },
+    ReplyType={headers.REPLY: "Reply", headers.BUSY: "Busy"},
+    FunctionCode={
+        FUNCTION_23: "Subfunction",
+        **{call.function: call.name for call in CALLS.values() if not call.has_subfunction},
+    },
+    SubFunctionCode={call.number: call.name for call in CALLS.values() if call.has_subfunction},
+)
 
 
 class _NcpHeader(Structure):
@@ -263,7 +284,7 @@ REPLIES: Final = {
     for number, call in CALLS.items()
 }
 """The same of replies; none for calls that return no data."""
-globals().update({cls.__name__: cls for cls in LAYERS.values() if is_netware(cls.schema)})
+globals().update({cls.__name__: cls for cls in LAYERS.values() if owner_of(cls.schema) == __name__})
 
 
 def _request_layer(function: int, number: int, data: bytes) -> type[Structure] | None:
@@ -445,7 +466,12 @@ def _built_with(layer: Structure, computed: dict[str, Any]) -> bytes:
     return with_raw_values(layer, layer.schema.make(record))
 
 
-def bind_netware() -> None:
+def stream_layer(data: bytes) -> type[ScapyPacket] | None:
+    """Return the layer of a stream that begins with these bytes; None if it is not NCP."""
+    return unit_layer(data)
+
+
+def bind() -> None:
     """Bind the layers to port 524."""
     port = headers.NCP_PORT
     for below, request, reply in (

@@ -36,8 +36,8 @@ LAYERS: Final[dict[str, type[Structure]]] = {}
 """The layers of structures, by the keys of their schemas."""
 
 
-_OWN_NAMES: Final = ("Ncp", "NW")
-"""What the names of structures begin with that are not of MSMQ."""
+OWNERS: Final[dict[str, str]] = {}
+"""The modules of layers that are not of MSMQ, by what the names of their structures begin with."""
 
 
 class _FromSchema(Packet_metaclass):
@@ -51,7 +51,7 @@ class _FromSchema(Packet_metaclass):
     ) -> Any:
         schema = space.get("schema")
         if isinstance(schema, Header):
-            space.setdefault("name", schema.key if is_netware(schema) else f"MSMQ {schema.key}")
+            space.setdefault("name", schema.key if owner_of(schema) else f"MSMQ {schema.key}")
             space["fields_desc"] = scapy_fields(schema, layer)
             space.setdefault("__doc__", f"{schema.meaning}\n\n{schema.section}")
         created = super().__new__(mcs, name, bases, space)
@@ -107,22 +107,22 @@ class Structure(ScapyPacket, metaclass=_FromSchema):
         return "" if isinstance(self.underlayer, Structure) else type(self).__name__
 
 
-def is_netware(schema: Header) -> bool:
-    """Return whether a structure is one of NetWare's."""
-    return schema.name.startswith(_OWN_NAMES)
+def owner_of(schema: Header) -> str | None:
+    """Return the module of the layers that a structure's is one of; None for those of MSMQ."""
+    return next((module for start, module in OWNERS.items() if schema.name.startswith(start)), None)
 
 
 def layer(schema: Header) -> type[Structure]:
     """Return the layer of a structure, made if there is none.
 
-    Its name is ``MSMQ`` and the name in the specification, or that alone for NetWare.
+    Its name is ``MSMQ`` and the name in the specification, or that alone for those of `OWNERS`.
     """
     known = LAYERS.get(schema.key)
     if known is not None:
         return known
-    is_own = is_netware(schema)
-    name = schema.key if is_own else "MSMQ" + schema.key.replace(" ", "_")
-    space = {"schema": schema, "__module__": f"msmqwire.plugins.scapy.{'netware' if is_own else 'headers'}"}
+    owner = owner_of(schema)
+    name = schema.key if owner else "MSMQ" + schema.key.replace(" ", "_")
+    space = {"schema": schema, "__module__": owner or "msmqwire.plugins.scapy.headers"}
     return _FromSchema(name, (Structure,), space)  # type: ignore[no-any-return]
 
 

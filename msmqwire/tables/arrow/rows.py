@@ -13,8 +13,7 @@ from msmqwire.analysis.dissection import Item
 from msmqwire.analysis.dissection.contents import decoded, message_body
 from msmqwire.analysis.dissection.item import Packet
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner
-from msmqwire.ncp.attributes import attributes as ncp_attributes
-from msmqwire.ncp.ncp_packet import NcpPacket
+from msmqwire.analysis.protocols import protocols
 from msmqwire.remote_read.attributes import attributes as call_attributes
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema.record import class_of, first_of, paths_in
@@ -169,7 +168,7 @@ def _of_call(value: type, arguments: type, whole: type) -> Mapping[str, Getter]:
 _FAMILIES: Final[dict[type, Callable[[Any], Mapping[str, Getter]]]] = {
     SrmpMessage: srmp_attributes,
     RpcPacket: _of_packet_of_rpc,
-    NcpPacket: ncp_attributes,
+    **{protocol.packet: protocol.attributes for protocol in protocols()},
 }
 
 

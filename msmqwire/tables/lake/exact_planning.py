@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.capture.window import Window
 from msmqwire.errors import CaptureError, LakeMismatch
-from msmqwire.ncp.readings import PROPOSED
-from msmqwire.ncp.readings import Readings as NcpReadings
 from msmqwire.tables.exact_parts import MapWindows, plan_exact_parts
 from msmqwire.tables.lake.captures import Change, examine_all
 from msmqwire.tables.lake.manifest import Manifest, PartEntry

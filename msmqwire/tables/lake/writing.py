@@ -14,14 +14,13 @@ from typing import Any, Final, cast
 
 from msmqwire.analysis.dissection import check_ports
 from msmqwire.analysis.dissection.message_security import Examiner, FileContent, contents_of
+from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.folders import all_captures_of
 from msmqwire.capture.not_read import NotRead, listed, warn_of
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import CaptureError, CaptureWarning, InvalidArgument, LakeDamaged, LakeMismatch
 from msmqwire.names.nearest import unknown_name
-from msmqwire.ncp.readings import PROPOSED
-from msmqwire.ncp.readings import Readings as NcpReadings
 from msmqwire.tables import Condition, Expression, Where, chosen_columns
 from msmqwire.tables.exact_parts import ExactPart, MapWindows
 from msmqwire.tables.filters import Filter, conditions_of

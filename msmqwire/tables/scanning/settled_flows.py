@@ -15,8 +15,8 @@ import numpy as np
 
 from msmqwire.analysis.dissection.http_connection import HTTP_PORT
 from msmqwire.analysis.dissection.rpc_connection import RPC_PORTS
+from msmqwire.analysis.protocols import ports as protocol_ports
 from msmqwire.capture.events import distance
-from msmqwire.ncp.headers import NCP_PORT
 from msmqwire.tables.compiled.failed_checks import END_SHIFT
 from msmqwire.tables.compiled.flow_table import (
     ACKED,
@@ -85,7 +85,7 @@ _FIELDS: Final = [
 ]  # fmt: skip
 _PROGRESS_MAX: Final = 1 << 30
 """Bytes between two places: after more of them an old acknowledgement may seem to be ahead."""
-_IS_FOREIGN: Final = np.isin(np.arange(1 << 16), [HTTP_PORT, NCP_PORT, *RPC_PORTS])
+_IS_FOREIGN: Final = np.isin(np.arange(1 << 16), [HTTP_PORT, *protocol_ports(), *RPC_PORTS])
 """For each port whether it is of a protocol that the scan leaves to Python."""
 _SEQ_MASK: Final = 0xFFFF_FFFF
 

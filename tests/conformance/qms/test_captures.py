@@ -10,8 +10,8 @@ import pytest
 
 from msmqwire.analysis.dissection import Item, dissect
 from msmqwire.analysis.lint import checks, ncp_readings
+from msmqwire.analysis.lint.ncp_attacks import NCP
 from msmqwire.analysis.lint.ncp_session import JOBS_FOLLOWED_MAX
-from msmqwire.analysis.lint.registry import NCP
 from msmqwire.ncp.packets import CALLS
 from msmqwire.ncp.readings import Readings
 from tests.support import captures as c

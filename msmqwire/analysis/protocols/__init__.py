@@ -1,0 +1,50 @@
+"""The protocols that join the analysis of captures, each by a module here that has a `PROTOCOL`.
+
+The rest finds them by looking into this folder, and names none: a protocol is added and removed with its own
+files. `protocol.py` has what it registers. Sessions of MSMQ and its pings are what the analysis is about, and
+do not register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules, resolve_name
+from typing import Any, Final
+
+from msmqwire.analysis.protocols.protocol import CaptureProtocol
+
+_OWN: Final = frozenset({"protocol", "readings"})
+"""The modules here that are no protocols."""
+
+
+@cache
+def protocols() -> tuple[CaptureProtocol, ...]:
+    """Return the protocols, in their order."""
+    names = sorted(module.name for module in iter_modules(__path__) if module.name not in _OWN)
+    found = [import_module(f"{__name__}.{name}").PROTOCOL for name in names]
+    return tuple(sorted(found, key=lambda protocol: protocol.order))
+
+
+@cache
+def _by_packet() -> dict[type, CaptureProtocol]:
+    return {protocol.packet: protocol for protocol in protocols()}
+
+
+def protocol_of(packet: object) -> CaptureProtocol | None:
+    """Return the protocol that a packet is of; None for one of MSMQ, and for what is no packet."""
+    return _by_packet().get(type(packet))
+
+
+def registered(*fields: str) -> Iterator[Any]:
+    """Yield what all protocols name as ``module:name`` in these fields, imported, in their order."""
+    for protocol in protocols():
+        for name in fields:
+            for entry in getattr(protocol, name):
+                yield resolve_name(entry)
+
+
+def ports() -> tuple[int, ...]:
+    """Return the ports of all protocols."""
+    return tuple(port for protocol in protocols() for port in protocol.ports)
