@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-import msmqwire.ncp.packets  # noqa: F401 - declares schemas
 from fuzz.drawing import values
 from fuzz.leaves import TEXT, Fixed
 from fuzz.partial_values import partial
+from msmqwire.analysis.protocols import protocols
 from msmqwire.headers.acknowledgements import ACK_LABEL, ORDER_QUEUE_IDENTIFIER, ORDER_QUEUE_NAME
 from msmqwire.headers.base import SIGNATURE, VERSION
 from msmqwire.packets import (
@@ -32,6 +32,7 @@ from msmqwire.schema import (
 )
 from msmqwire.schema.references import stands_alone
 
+protocols()  # each declares its structures
 SELF_CONTAINED: Final[Mapping[str, Header]] = {
     key: schema for key, schema in SCHEMAS.items() if stands_alone(schema)
 }
