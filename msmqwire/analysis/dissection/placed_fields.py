@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from itertools import pairwise
 from operator import attrgetter
+from pkgutil import resolve_name
 from struct import calcsize
 from typing import Any
 
@@ -53,7 +54,7 @@ def placed_fields(item: Item) -> Iterator[PlacedField]:
         case Record() as record:
             yield from _of_record(record)
         case packet if (protocol := protocol_of(packet)) is not None:
-            yield from protocol.placed_fields(packet, item.raw)
+            yield from resolve_name(protocol.placed_fields)(packet, item.raw)
 
 
 def _headers_before(raw: bytes, end: int) -> Iterator[PlacedField]:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from msmqwire.analysis.protocols.protocol import CaptureProtocol, NameSet, PacketFacts, ProtocolColumn
-from msmqwire.names.printable import counted, safe
+from msmqwire.names.printable import safe
 from msmqwire.ncp.attributes import attribute, attributes
 from msmqwire.ncp.constants import CompletionCode
 from msmqwire.ncp.headers import NCP_PORT
 from msmqwire.ncp.ncp_packet import KINDS, NcpPacket
 from msmqwire.ncp.packets import CALLS_BY_NAME, NcpReply
 from msmqwire.ncp.readings import Readings
-from msmqwire.schema import Record
-from msmqwire.schema.display import PlacedField
-from msmqwire.schema.layout import layout
-from msmqwire.schema.showing import placed_fields as _of_record
 
 _CONNECTIONS: Final = ("CreateConnection", "DestroyConnection")
 _SHOWN: Final = {
@@ -84,23 +79,6 @@ def _summary(packet: NcpPacket, exchange: int | None) -> str:
     return safe(" ".join(parts))
 
 
-def _placed_fields(packet: NcpPacket, raw: bytes) -> Iterator[PlacedField]:
-    if packet.preamble is not None:
-        yield from _of_record(packet.preamble)
-    if isinstance(packet.packet, Record):
-        yield from _of_record(packet.packet, packet.start)
-        return
-    at = packet.start
-    for part in (packet.packet.header, getattr(packet.packet, "subfunction", None), packet.packet.data):
-        if part is not None:
-            yield from _of_record(part, at)
-            at += sum(field.size for field in layout(part))
-    if packet.packet.trailing:
-        yield PlacedField(
-            "TrailingData", at, len(packet.packet.trailing), counted(len(packet.packet.trailing), "byte")
-        )
-
-
 def _facts(packet: NcpPacket) -> PacketFacts:
     group = "answer" if packet.kind.endswith(" reply") else "call"
     if packet.kind.startswith(_CONNECTIONS):
@@ -133,7 +111,7 @@ PROTOCOL: Final = CaptureProtocol(
         ),
     },
     summary=_summary,
-    placed_fields=_placed_fields,
+    placed_fields="msmqwire.analysis.dissection.ncp_fields:placed_fields",
     title="NetWare (NCP)",
     facts=_facts,
     scapy="msmqwire.plugins.scapy.netware",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
-
-from msmqwire.schema.display import PlacedField
 
 Getter: TypeAlias = Callable[[Any], Any]
 """Returns the value of a column; None where there is none."""
@@ -100,7 +98,7 @@ class CaptureProtocol:
         attributes: returns the getters of the columns that a packet can have.
         values: the names that its columns can have, by column.
         summary: returns a packet in one line, with the number of its exchange.
-        placed_fields: yields the fields of a packet, whose bytes are given, with their places.
+        placed_fields: the function that yields the fields of a packet, whose bytes are given, with their places.
         title: its name in a report.
         facts: returns what a report says of a packet.
         scapy: the module with its layers, which has the functions `bind` and `stream_layer`.
@@ -121,7 +119,7 @@ class CaptureProtocol:
     attributes: Callable[[Any], Mapping[str, Getter]]
     values: Mapping[str, NameSet] = field(default_factory=dict)
     summary: Callable[[Any, int | None], str]
-    placed_fields: Callable[[Any, bytes], Iterator[PlacedField]]
+    placed_fields: str
     title: str
     facts: Callable[[Any], PacketFacts]
     scapy: str
