@@ -98,7 +98,7 @@ class CaptureProtocol:
         attributes: returns the getters of the columns that a packet can have.
         values: the names that its columns can have, by column.
         summary: returns a packet in one line, with the number of its exchange.
-        placed_fields: the function that yields the fields of a packet, whose bytes are given, with their places.
+        placed_fields: the function that yields the fields of a packet with its bytes, and their places.
         title: its name in a report.
         facts: returns what a report says of a packet.
         scapy: the module with its layers, which has the functions `bind` and `stream_layer`.
