@@ -2,10 +2,10 @@
 
     python benchmarks/attacks.py [SCALE] [NAME...]
 
-Makes each of the captures of `tests/support/attacks.py` in three sizes, each twice the one before, and reads
-it with `dissect` (without linting) and with `read_capture`. Prints the nanoseconds of processor time for a
-byte of the (packed) file, the best of two, which do not grow if the cost is linear, and the MiB of memory
-besides those before. SCALE, 1 by default, multiplies the sizes. Linux only: it reads /proc.
+Makes each of the captures of `tests/support/capture/attacks.py` in three sizes, each twice the one before,
+and reads it with `dissect` (without linting) and with `read_capture`. Prints the nanoseconds of processor
+time for a byte of the (packed) file, the best of two, which do not grow if the cost is linear, and the MiB
+of memory besides those before. SCALE, 1 by default, multiplies the sizes. Linux only: it reads /proc.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from msmqwire.analysis.dissection.message_security import Examiner
 from msmqwire.schema import Record
 from msmqwire.tables import COLUMNS
 from msmqwire.tables.columns import EXAMINED
-from tests.support.protected_captures import ALICE, QM_KEY, capture_of, packets, secured
+from tests.support.capture.protected_captures import ALICE, QM_KEY, capture_of, packets, secured
 
 MESSAGES: Final = 20_000
 ROUNDS: Final = 7

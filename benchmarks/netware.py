@@ -30,9 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from netware_bare import ADDRESS, CREATE, FINISH, HEAD, SHOW, START, TAKE
 
-from tests.support.netware_running import unit
-from tests.support.netware_station import CREATE as ATTACH
-from tests.support.netware_station import REQUEST, be16, be32, le32, named, new_job, text
+from tests.support.netware.netware_running import unit
+from tests.support.netware.netware_station import CREATE as ATTACH
+from tests.support.netware.netware_station import REQUEST, be16, be32, le32, named, new_job, text
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 BODY: Final = b"b" * 1024

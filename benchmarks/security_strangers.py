@@ -41,9 +41,9 @@ from msmqwire.crypto.ciphers import encrypt, new_session_key
 from msmqwire.qm.model.access import sid_bytes
 from tests.support import handmade as h
 from tests.support.engine_harness import START_UTC, EngineHarness
-from tests.support.handwritten_peer import HandwrittenPeer
-from tests.support.message_security import DAY, Sealed, certificate, rsa_key
-from tests.support.secured_harness import ALICE, STRANGER, configuration, secured
+from tests.support.peers.handwritten_peer import HandwrittenPeer
+from tests.support.qm.message_security import DAY, Sealed, certificate, rsa_key
+from tests.support.qm.secured_harness import ALICE, STRANGER, configuration, secured
 
 LARGE: Final = (4 << 20) - (64 << 10)
 MD2, RC2 = 0x8001, 0x6602

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.support import captures
 from msmqwire.plugins.wireshark import dissector
-from tests.support import attacks
+from tests.support.capture import attacks
 
 OUTPUTS = {
     "one line for each frame": (),

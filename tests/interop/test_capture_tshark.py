@@ -12,9 +12,9 @@ import pytest
 
 from msmqwire.capture import Data, End, Gap, IpDecoder, Reassembler, open_records
 from tests.support import captures as c
-from tests.support import tunnelled_frames as t
-from tests.support import unread_frames as u
-from tests.support.tshark import DISORDERS, followed, tshark
+from tests.support.capture import tunnelled_frames as t
+from tests.support.capture import unread_frames as u
+from tests.support.capture.tshark import DISORDERS, followed, tshark
 
 
 def fields(path: Path, *names: str, only: str = "", says: Sequence[str] = ()) -> list[list[str]]:

@@ -65,15 +65,15 @@ COMPILERS = ("llvmlite", "mypy", "mypyc", "numba", "setuptools")
 LIBRARY = sysconfig.get_config_var("EXT_SUFFIX")
 BUILD_S = 1800
 TESTS = (
-    "tests/service/test_torture.py",
+    "tests/service/store/test_torture.py",
     "tests/service/test_serve.py",
-    "tests/service/test_traffic.py",
-    "tests/service/test_queue_messages.py",
+    "tests/service/client/test_traffic.py",
+    "tests/service/client/test_queue_messages.py",
     "tests/conformance/mqmq",
     "tests/conformance/mqqb/test_internal_packets.py",
-    "tests/property/test_codec.py",
-    "tests/property/test_packet_finder.py",
-    "tests/unit/test_codec_code.py",
+    "tests/property/schema/test_codec.py",
+    "tests/property/analysis/test_packet_finder.py",
+    "tests/unit/schema/test_codec_code.py",
 )
 
 

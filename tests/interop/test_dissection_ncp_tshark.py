@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from msmqwire.analysis.dissection import dissect
+from tests.support.capture.tshark import tshark
 from tests.support.paths import EXAMPLES
-from tests.support.tshark import tshark
 
 EXAMPLE = EXAMPLES / "netware.pcap"
 

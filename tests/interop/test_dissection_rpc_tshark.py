@@ -11,8 +11,8 @@ from msmqwire.analysis.dissection import dissect
 from msmqwire.rpc.constants import AuthLevel, AuthType, PduType
 from msmqwire.rpc.pdu import PduFramer, parse_pdu
 from tests.support import captures as c
-from tests.support import rpc_captures as r
-from tests.support.tshark import tshark
+from tests.support.capture import rpc_captures as r
+from tests.support.capture.tshark import tshark
 
 FIELDS = ("tcp.srcport", "dcerpc.pkt_type", "dcerpc.cn_call_id", "dcerpc.cn_frag_len", "dcerpc.cn_flags",
           "dcerpc.cn_auth_len")  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from msmqwire.analysis.dissection import Item, dissect
 from tests.support import captures as c
 from tests.support import handmade as h
-from tests.support.tshark import DISORDERS, followed
+from tests.support.capture.tshark import DISORDERS, followed
 
 
 def content(rng: random.Random, clean: bool) -> bytes:

@@ -21,7 +21,7 @@ import msmqwire
 from msmqwire.capture.live import CaptureFailed, LiveCapture
 from msmqwire.cli import app
 from tests.support import captures as c
-from tests.support import unread_frames as u
+from tests.support.capture import unread_frames as u
 from tests.support.installed import installed
 from tests.support.own_addresses import own_loopback
 from tests.support.paths import ROOT

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.runtime.local import attach
+from tests.support.capture.tshark import tshark
 from tests.support.paths import ROOT
 from tests.support.running import (
     ORDERS,
@@ -30,7 +31,6 @@ from tests.support.running import (
     peeked,
     until,
 )
-from tests.support.tshark import tshark
 
 IP, DUMPCAP = shutil.which("ip"), shutil.which("dumpcap")
 ADDRESSES = {"alpha": "10.83.0.1", "beta": "10.83.0.2"}
@@ -74,7 +74,7 @@ def serving(namespaces: dict[str, str], folder: Path, *options: str) -> Iterator
     """A server in each namespace, whose multicast sockets lose packets."""
     servers = {
         name: subprocess.Popen(
-            [str(IP), "netns", "exec", namespace, sys.executable, "-m", "tests.support.lossy_multicast",
+            [str(IP), "netns", "exec", namespace, sys.executable, "-m", "tests.support.pgm.lossy_multicast",
              "serve", "--data", str(folder / name), "--name", name, "--listen", f"{ADDRESSES[name]}:0",
              "--ping", "off", "--pgm-interface", ADDRESSES[name], "--pgm-rate", "1000000", *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True,
@@ -159,7 +159,7 @@ def test_a_network_that_comes_and_goes() -> None:
     try:
         for command in ("link add wire type veth peer name end", "link set end up"):
             assert run("-n", namespace, *command.split()).returncode == 0
-        program = [sys.executable, "-m", "tests.support.multicast_without_network", "udp"]
+        program = [sys.executable, "-m", "tests.support.qm.multicast_without_network", "udp"]
         done = run("netns", "exec", namespace, "env", f"PYTHONPATH={ROOT}", *program)
         assert done.returncode == 0, done.stderr
     finally:

@@ -40,15 +40,15 @@ from msmqwire.ncp.readings import PROPOSED, Readings
 from msmqwire.schema import Header, Record
 from msmqwire.schema.layout import Field, layout
 from tests.support import captures as c
-from tests.support.ncp_tshark_names import BITS, NAMES, OTHER_NAMES
-from tests.support.netware_captures import (
+from tests.support.capture.ncp_tshark_names import BITS, NAMES, OTHER_NAMES
+from tests.support.capture.netware_captures import (
     attached_reply,
     connection_request,
     reply_unit,
     request_unit,
 )
-from tests.support.netware_values import DistinctValues
-from tests.support.tshark import tshark
+from tests.support.capture.tshark import tshark
+from tests.support.netware.netware_values import DistinctValues
 
 REVERSED, HIDDEN = "the other byte order", "not shown"
 TOKEN = "little-endian in NCP's reference for 23/129 and 23/137; clients only copy it"

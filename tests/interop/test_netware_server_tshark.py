@@ -12,8 +12,9 @@ import pytest
 
 from msmqwire.ncp.headers import NCP_PORT
 from tests.support import captures as c
-from tests.support.netware_running import unit
-from tests.support.netware_station import (
+from tests.support.capture.tshark import tshark
+from tests.support.netware.netware_running import unit
+from tests.support.netware.netware_station import (
     MemoryServer,
     Office,
     Station,
@@ -25,7 +26,6 @@ from tests.support.netware_station import (
     six_bytes,
     text,
 )
-from tests.support.tshark import tshark
 
 ANY, MS = be16(0xFFFF), 1_000_000
 RESTART = 0x10

@@ -26,7 +26,7 @@ from msmqwire.pgm import (
     build_pgm,
 )
 from tests.support import captures as c
-from tests.support.tshark import tshark
+from tests.support.capture.tshark import tshark
 
 PGM = 113
 GSI = bytes.fromhex("0a0b0c0d0e0f")

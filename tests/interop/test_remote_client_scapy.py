@@ -32,7 +32,7 @@ from msmqwire.remote_read.constants import Acknowledge, Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_response
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 from msmqwire.rpc.ndr import NDR20, NDR64
-from tests.support.remote_read_server import NAME, message, received
+from tests.support.rpc.remote_read_server import NAME, message, received
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,7 @@ from scapy.packet import Packet
 from msmqwire.remote_read.procedures import PROCEDURES
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import NDR20, NDR64, Stub, Syntax, build_stub, parse_stub
-from tests.support.ndr_strategies import values
+from tests.support.rpc.ndr_strategies import values
 
 VOID = (2, 11)
 NOT_IN_PLACE = (1, 2, 4, 5, 7)  # arms of QUEUE_FORMAT in NDR64

@@ -10,7 +10,7 @@ from msmqwire.qm.runtime.rpc.security import acceptors
 from msmqwire.rpc.constants import NDR20, NDR64, AuthLevel, FaultStatus
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
 from msmqwire.rpc.events import Bound, Called
-from tests.support.rpc_server import (
+from tests.support.rpc.rpc_server import (
     BIG,
     ECHO,
     FAIL,

@@ -18,7 +18,8 @@ from msmqwire.qm.runtime.rpc.network import RpcOptions
 from msmqwire.qm.runtime.rpc.ntlm import KERBEROS_ONLY, RpcUsers
 from msmqwire.qm.runtime.rpc.security import PyspnegoContext, acceptors, initiator
 from msmqwire.rpc.constants import AuthLevel, AuthType
-from tests.support.kerberos_realm import (
+from tests.support.peers.remote_reader import DCERPCException, Reader
+from tests.support.rpc.kerberos_realm import (
     AES_SHA1,
     AES_SHA2,
     RC4,
@@ -28,8 +29,7 @@ from tests.support.kerberos_realm import (
     kerberos_realm,
     needs_kerberos,
 )
-from tests.support.remote_reader import DCERPCException, Reader
-from tests.support.rpc_pair import Pair
+from tests.support.rpc.rpc_pair import Pair
 from tests.support.running import ADDRESS, ORDERS, options, served
 
 rpcrt = pytest.importorskip("impacket.dcerpc.v5.rpcrt")

@@ -17,7 +17,7 @@ from msmqwire.rpc.constants import NDR20, NDR64, BindTimeFeatures, FaultStatus, 
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, EPT_MAP, map_request, mapped_port
 from msmqwire.rpc.events import Answered, Bound, Closed, Faulted
 from msmqwire.rpc.pdu import PduFramer
-from tests.support.rpc_server import REMOTE_READ
+from tests.support.rpc.rpc_server import REMOTE_READ
 
 
 class ScapyServer:

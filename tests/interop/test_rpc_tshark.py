@@ -21,9 +21,9 @@ from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.pdu import parse_pdu
 from msmqwire.rpc.server_association import ServerAssociation
 from tests.support import captures as c
-from tests.support.rpc_pair import PORT, Pair, pdu
-from tests.support.rpc_server import REMOTE_READ
-from tests.support.tshark import tshark
+from tests.support.capture.tshark import tshark
+from tests.support.rpc.rpc_pair import PORT, Pair, pdu
+from tests.support.rpc.rpc_server import REMOTE_READ
 
 HEADER = ("pkt_type", "cn_call_id", "cn_frag_len", "cn_auth_len", "cn_flags")
 MORE = ("opnum", "auth_level", "auth_type", "cn_reject_reason", "cn_max_recv", "cn_assoc_group",

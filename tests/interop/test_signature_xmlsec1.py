@@ -11,9 +11,9 @@ from msmqwire.errors import InvalidSignature
 from msmqwire.srmp.signature_element import CANONICALIZATIONS, SignatureElement
 from msmqwire.srmp.signature_keys import make_value
 from msmqwire.srmp.verifying import verify
-from tests.support.srmp_envelopes import GUID
-from tests.support.srmp_mapping import ARRIVAL
-from tests.support.srmp_signatures import BODY, EXTENSION, request_of, signed_envelope, signer
+from tests.support.srmp.srmp_envelopes import GUID
+from tests.support.srmp.srmp_mapping import ARRIVAL
+from tests.support.srmp.srmp_signatures import BODY, EXTENSION, request_of, signed_envelope, signer
 from tests.support.xmlsec1 import Xmlsec1
 
 PARTS = {f"body@{GUID}": BODY, f"extension@{GUID}": EXTENSION}

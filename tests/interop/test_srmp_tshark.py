@@ -10,8 +10,8 @@ from msmqwire.srmp.fields import CONTENT_LENGTH, value_of
 from msmqwire.srmp.http_message import RequestLine
 from msmqwire.srmp.message import SrmpMessage
 from tests.support import captures as c
-from tests.support import srmp_captures as s
-from tests.support.tshark import tshark
+from tests.support.capture import srmp_captures as s
+from tests.support.capture.tshark import tshark
 
 HTTP = ("pipelined", "chunked", "malformed", "other port")
 PGM = ("pgm over udp", "pgm over ip")

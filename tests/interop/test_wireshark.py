@@ -22,10 +22,10 @@ from msmqwire.ping import PING
 from msmqwire.plugins.wireshark.findings import Findings
 from msmqwire.plugins.wireshark.value_slots import ValueSlots
 from msmqwire.schema import Record
-from tests.support import attacks
 from tests.support import captures as c
 from tests.support import handmade as h
-from tests.support import wireshark as w
+from tests.support.capture import attacks
+from tests.support.capture import wireshark as w
 from tests.support.paths import ROOT
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import pytest
 from msmqwire.bodies import inspect_body
 from tests.support import captures as c
 from tests.support import handmade as h
-from tests.support import wireshark as w
+from tests.support.capture import wireshark as w
 from tests.support.paths import ROOT
 
 NETMSMQ = bytes.fromhex((ROOT / "tests" / "vectors" / "bodies" / "wcf_body_netmsmq.hex").read_text())

@@ -16,8 +16,8 @@ from msmqwire.pgm import Data, Nak, Nla, OptNakList, PgmPacket, PgmType, Spm, bu
 from msmqwire.qm.runtime.multicast import PgmMode, PgmOptions
 from msmqwire.qm.runtime.multicast import sockets as multicast_sockets
 from msmqwire.qm.runtime.multicast.network import MulticastNetwork
-from tests.support.lossy_multicast import ASKS_SOON, Lossy, lossy_socket
 from tests.support.own_addresses import own_group
+from tests.support.pgm.lossy_multicast import ASKS_SOON, Lossy, lossy_socket
 
 LOOPBACK = IPv4Address("127.0.0.1")
 GROUP, PORT = own_group(7), 8001

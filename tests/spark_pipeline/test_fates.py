@@ -14,7 +14,7 @@ from msmqwire.analysis.fate.tables import FATE_SCHEMA, SUMMARY_SCHEMA, fate_row,
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.world import World
 from msmqwire.tables.scanning import row_buffer
-from tests.support.fate_captures import Link, capture, message, session_ack
+from tests.support.capture.fate_captures import Link, capture, message, session_ack
 
 SEEDS = (30, 37)
 """Runs with remote read, messages passed on, connections that break."""

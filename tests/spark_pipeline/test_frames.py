@@ -12,9 +12,9 @@ import spark_udfs
 from msmqwire.tables.scanning import row_buffer
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.capture.protected_captures import PROTECTED, given
+from tests.support.capture.spark_rows import collected, expected
 from tests.support.capture_files import Frame
-from tests.support.protected_captures import PROTECTED, given
-from tests.support.spark_rows import collected, expected
 
 NAMES = ("kind", "src_port", "dst_port", "label", "size", "body", "error")
 

@@ -18,7 +18,7 @@ import msmqwire
 from spark_udfs.jobs import decode, findings, sessions
 from tests.support import captures as c
 from tests.support import handmade as h
-from tests.support import unread_frames as u
+from tests.support.capture import unread_frames as u
 from tests.support.paths import ROOT
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()

@@ -25,7 +25,7 @@ from msmqwire.tables.lake.part_writer import PartWriter
 from spark_udfs import lakes
 from tests.spark_pipeline.conftest import settings
 from tests.support import captures as c
-from tests.support.lakes import (
+from tests.support.capture.lakes import (
     DAY_NS,
     all_files,
     expected_rows,

@@ -14,9 +14,9 @@ import msmqwire
 from msmqwire.ncp.headers import NCP_PORT
 from tests.support import captures as c
 from tests.support import handmade as h
-from tests.support import srmp_captures as s
+from tests.support.capture import srmp_captures as s
+from tests.support.capture.netware_captures import NcpTalk
 from tests.support.capture_files import Frame
-from tests.support.netware_captures import NcpTalk
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 MESSAGE = h.user_message(properties=h.properties_header(label="label", body=b"b" * 3000))

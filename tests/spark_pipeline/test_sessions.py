@@ -18,11 +18,11 @@ from msmqwire.tables import CaptureWarning
 from spark_udfs.jobs.sessions import session_rows
 from spark_udfs.source.session_reader import session_batches
 from spark_udfs.source.session_table import SESSION_SCHEMA
-from tests.property.test_spark_reassembly import captures, shuffled_shares
+from tests.property.spark.test_spark_reassembly import captures, shuffled_shares
 from tests.support import captures as c
 from tests.support import handmade as h
-from tests.support import srmp_captures as s
-from tests.support import tunnelled_frames as t
+from tests.support.capture import srmp_captures as s
+from tests.support.capture import tunnelled_frames as t
 from tests.support.paths import ROOT
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()

@@ -12,9 +12,9 @@ import spark_udfs
 from msmqwire.capture import open_records
 from msmqwire.tables.compiled.library import is_there
 from tests.support import handmade as h
+from tests.support.capture.protected_captures import ALICE, PROTECTED, QM_KEY, given
+from tests.support.capture.spark_rows import collected, expected
 from tests.support.paths import EXAMPLES
-from tests.support.protected_captures import ALICE, PROTECTED, QM_KEY, given
-from tests.support.spark_rows import collected, expected
 
 NAMES = ("kind", "src_port", "dst_port", "label", "size", "body", "error")
 

@@ -18,7 +18,7 @@ UNSAFE, NULLS = "arrow.enable_unsafe_memory_access", "arrow.enable_null_check_fo
 SCRIPT = """
 import spark_udfs
 from spark_udfs.spark_session import ArrowChecksDiffer
-from tests.support.spark_rows import collected, expected
+from tests.support.capture.spark_rows import collected, expected
 
 def refused(**arguments):
     try:

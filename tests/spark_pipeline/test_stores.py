@@ -19,8 +19,8 @@ from spark_udfs.source.schema import packet_schema, spark_schema
 from spark_udfs.source.streaming import CaptureGone, MsmqStreamReader
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.capture.s3_server import SECRET, S3Server, s3_server
 from tests.support.paths import ROOT
-from tests.support.s3_server import SECRET, S3Server, s3_server
 
 SESSION = ROOT / "examples/session.pcap"
 NAMES = ("file", "kind", "src_port", "label", "size")

@@ -40,8 +40,8 @@ from msmqwire.qm.store import memory_store
 from msmqwire.service.store.memory import MemoryStore
 from msmqwire.service.virtual.clock import VirtualClock
 from msmqwire.service.virtual.loop import VirtualLoop
-from tests.support.event_recorder import EventRecorder
-from tests.support.handwritten_peer import HandwrittenPeer
+from tests.support.peers.handwritten_peer import HandwrittenPeer
+from tests.support.qm.event_recorder import EventRecorder
 
 OWN_ID, PEER_ID, THIRD_ID = UUID(int=0xA1), UUID(int=0xB2), UUID(int=0xC3)
 OWN_ADDRESS, PEER_ADDRESS = "10.0.0.1", "10.0.0.2"

@@ -17,9 +17,9 @@ from msmqwire.crypto.keys import unwrap
 from msmqwire.crypto.readings import DEFAULT
 from msmqwire.errors import DecryptionFailed, MsmqError, UnsupportedAlgorithm
 from msmqwire.extras import MissingExtra, importing
+from tests.support.capture.protected_captures import OUTCOMES, PROTECTED, given
 from tests.support.message_keys import private_key
 from tests.support.paths import EXAMPLES, ROOT
-from tests.support.protected_captures import OUTCOMES, PROTECTED, given
 
 WITHOUT = """
 import sys

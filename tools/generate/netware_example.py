@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmqwire.ncp.job_structures import file_handle
+from tests.support.capture.netware_captures import NcpTalk
 from tests.support.captures import Frame, merged
-from tests.support.netware_captures import NcpTalk
 
 START_NS: Final = 1_772_366_400_000_001_000  # 2026-03-01T12:00:00.000001Z
 STEP_NS: Final = 187_000

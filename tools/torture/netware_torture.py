@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from msmqwire.netware.runtime.administration import attach  # noqa: E402
-from tests.support.netware_running import RawNcp  # noqa: E402
-from tests.support.netware_station import be16, be32, le32, new_job, six_bytes  # noqa: E402
+from tests.support.netware.netware_running import RawNcp  # noqa: E402
+from tests.support.netware.netware_station import be16, be32, le32, new_job, six_bytes  # noqa: E402
 from tools.torture.processes import Supervised  # noqa: E402
 
 ADDRESS: Final = "127.0.0.46"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Queue
-from tests.support.directory_recorder import DirectoryRecorder, RecordedDirectoryEvents
 from tests.support.engine_harness import EngineHarness
+from tests.support.qm.directory_recorder import DirectoryRecorder, RecordedDirectoryEvents
 
 
 @pytest.fixture

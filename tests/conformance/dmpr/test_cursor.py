@@ -12,7 +12,7 @@ from msmqwire.qm.model.enumerations import CursorResult, CursorState
 from msmqwire.qm.rules import cursors
 from msmqwire.qm.rules.cursors import TRANSITIONS
 from tests.support.engine_harness import EngineHarness
-from tests.support.queue_contents import bodies, body_of
+from tests.support.qm.queue_contents import bodies, body_of
 
 UNREAD, READ = CursorState.UNREAD, CursorState.READ
 WAIT_PEEK, WAIT_RECEIVE = CursorState.WAIT_PEEK, CursorState.WAIT_RECEIVE

@@ -12,8 +12,8 @@ from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.rules.directory_events import ChangeOperation
-from tests.support.directory_recorder import ONLINE, RecordedDirectoryEvents, guid, public_queue
 from tests.support.engine_harness import OWN_ID, PEER_ID
+from tests.support.qm.directory_recorder import ONLINE, RecordedDirectoryEvents, guid, public_queue
 
 # -- Create, Delete, Write ------------------------------------------------------------------------------
 

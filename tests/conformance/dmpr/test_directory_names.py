@@ -22,8 +22,8 @@ from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.rules.directory_events import DirectoryEvents
-from tests.support.directory_recorder import LISTED, RecordedDirectoryEvents, guid, public_queue
 from tests.support.engine_harness import OWN_ID, PEER_ID
+from tests.support.qm.directory_recorder import LISTED, RecordedDirectoryEvents, guid, public_queue
 
 # -- Get Queue Path ---------------------------------------------------------------------------------------
 

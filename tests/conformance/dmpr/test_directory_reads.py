@@ -12,8 +12,8 @@ from msmqwire.qm.model.directory_objects import RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.message import NULL_GUID
-from tests.support.directory_recorder import RecordedDirectoryEvents, guid, public_queue
 from tests.support.engine_harness import PEER_ID
+from tests.support.qm.directory_recorder import RecordedDirectoryEvents, guid, public_queue
 
 # -- Read -------------------------------------------------------------------------------------------------
 

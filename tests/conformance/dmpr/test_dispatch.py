@@ -11,7 +11,7 @@ from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.dispatch import Dispatch
 from tests.support.engine_harness import SEND, EngineHarness
-from tests.support.event_recorder import EventRecorder
+from tests.support.qm.event_recorder import EventRecorder
 
 
 class Sender(EventRecorder):

@@ -22,7 +22,7 @@ from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import serialization
 from tests.support.engine_harness import RECOVERABLE, SEND, EngineHarness
-from tests.support.queue_contents import bodies, body_of, completed_reads, states
+from tests.support.qm.queue_contents import bodies, body_of, completed_reads, states
 
 PURGED = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
 AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED

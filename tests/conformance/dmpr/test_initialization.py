@@ -24,8 +24,8 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.store import LAYOUT
 from msmqwire.service.store.changes import Key
 from msmqwire.service.store.memory import MemoryStore
-from tests.support.directory_recorder import DirectoryRecorder
 from tests.support.engine_harness import OWN_ID, SEND, START_UTC, EngineHarness
+from tests.support.qm.directory_recorder import DirectoryRecorder
 
 ONE, TWO, UNKNOWN = UUID(int=0x51), UUID(int=0x52), UUID(int=0x53)
 ENTERPRISE = UUID(int=0x60)

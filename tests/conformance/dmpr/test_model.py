@@ -37,7 +37,7 @@ from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from tests.support.engine_harness import OWN_ID, SEND, EngineHarness
 from tests.support.paths import ROOT
-from tests.support.queue_contents import bodies, body_of
+from tests.support.qm.queue_contents import bodies, body_of
 
 TABLES = ROOT / "docs" / "conformance"
 

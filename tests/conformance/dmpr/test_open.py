@@ -18,9 +18,9 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
     RemoteReadState,
 )
-from tests.support.directory_recorder import DirectoryRecorder
 from tests.support.engine_harness import OWN_ID, PEEK, RECEIVE, SEND, EngineHarness, format_name
-from tests.support.queue_contents import completed_reads
+from tests.support.qm.directory_recorder import DirectoryRecorder
+from tests.support.qm.queue_contents import completed_reads
 
 NOT_FOUND = 0xC00E0003
 SHARING = 0xC00E0009

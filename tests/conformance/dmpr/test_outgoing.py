@@ -7,8 +7,8 @@ import pytest
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
 from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from tests.support.engine_harness import EngineHarness
-from tests.support.harness_network import HarnessNetwork, joined_pair
-from tests.support.queue_contents import bodies
+from tests.support.qm.harness_network import HarnessNetwork, joined_pair
+from tests.support.qm.queue_contents import bodies
 
 State, Status = OutgoingQueueState, ConnectionStatus
 TARGET = r"DIRECT=OS:beta\private$\orders"

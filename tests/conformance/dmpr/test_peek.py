@@ -19,7 +19,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import PENDING, Read
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
 from tests.support.engine_harness import RECOVERABLE, EngineHarness
-from tests.support.queue_contents import bodies, body_of, completed_reads, states
+from tests.support.qm.queue_contents import bodies, body_of, completed_reads, states
 
 TIMEOUT = HResult.MQ_ERROR_IO_TIMEOUT
 NOT_FOUND = HResult.MQ_ERROR_MESSAGE_NOT_FOUND

@@ -19,7 +19,7 @@ from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import serialization
 from tests.support.engine_harness import PEEK, RECOVERABLE, EngineHarness
-from tests.support.queue_contents import bodies, body_of, completed_reads, states
+from tests.support.qm.queue_contents import bodies, body_of, completed_reads, states
 
 ACK_RECEIVE = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 TIMED_OUT = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT

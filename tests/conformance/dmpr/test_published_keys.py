@@ -12,8 +12,8 @@ from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.security.published_keys import key_list, keys_of
 from tests.support.engine_harness import OWN_ID, EngineHarness
 from tests.support.handmade import mqdspublickey, mqdspublickeys
-from tests.support.message_security import AES_PROVIDER, BASE, ENHANCED, public_blob, published, rsa_key
-from tests.support.secured_harness import configuration
+from tests.support.qm.message_security import AES_PROVIDER, BASE, ENHANCED, public_blob, published, rsa_key
+from tests.support.qm.secured_harness import configuration
 
 SIGNING = {
     provider: rsa_key(f"sign {provider.name}").public_key() for provider in configuration().exchange_keys

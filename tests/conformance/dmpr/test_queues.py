@@ -22,9 +22,9 @@ from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.lookup import queue_type
 from msmqwire.qm.rules.read_results import PENDING
-from tests.support.directory_recorder import DirectoryRecorder
 from tests.support.engine_harness import PEEK, RECOVERABLE, EngineHarness
-from tests.support.queue_contents import bodies, body_of, completed_reads
+from tests.support.qm.directory_recorder import DirectoryRecorder
+from tests.support.qm.queue_contents import bodies, body_of, completed_reads
 
 OFFLINE = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
 QUEUE_DELETED = MessageClass.MQMSG_CLASS_NACK_Q_DELETED

@@ -21,7 +21,7 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
 )
 from tests.support.engine_harness import OWN_ID, RECOVERABLE, SEND, EngineHarness
-from tests.support.queue_contents import bodies, body_of, states
+from tests.support.qm.queue_contents import bodies, body_of, states
 
 DESCRIPTOR = access.default_security(access.sid_bytes("S-1-5-21-1-2-3-1001"))
 ONE, TWO = UUID(int=0x51), UUID(int=0x52)

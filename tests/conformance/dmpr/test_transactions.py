@@ -13,7 +13,7 @@ from msmqwire.qm.model.enumerations import OperationType, PositionState
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from tests.support.engine_harness import RECOVERABLE, EngineHarness
-from tests.support.queue_contents import bodies, body_of, completed_reads, states
+from tests.support.qm.queue_contents import bodies, body_of, completed_reads, states
 
 ACK_RECEIVE = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 PURGED = MessageClass.MQMSG_CLASS_NACK_Q_PURGED

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msmqwire.analysis.lint import lint_packet
-from tests.support.lint_packets import broken, check_broken, make
+from tests.support.capture.lint_packets import broken, check_broken, make
 
 CASES = [
     broken("order", {"BaseHeader.Flags.PR": 3}, ("MQQB-2.2.4-02", "MUST", "BaseHeader.Flags", 2)),

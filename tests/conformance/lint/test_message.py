@@ -11,7 +11,7 @@ import pytest
 
 import msmqwire
 from msmqwire.analysis.lint import lint_packet
-from tests.support.lint_packets import DIRECT, OTHER, broken, check_broken, make
+from tests.support.capture.lint_packets import DIRECT, OTHER, broken, check_broken, make
 
 CASES = [
     broken(

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import msmqwire
 from msmqwire.cli import app
-from tests.support.ordinary_senders import FOLDER, PROGRAMS
+from tests.support.peers.ordinary_senders import FOLDER, PROGRAMS
 
 BODY_TYPES = {
     "com": {3, 5, 6, 7, 8, 11, 68, 69, 0x2011},

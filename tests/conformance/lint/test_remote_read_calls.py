@@ -22,7 +22,7 @@ from msmqwire.rpc.ndr import NDR20
 from msmqwire.rpc.pdu import build_pdu, make_pdu
 from tests.support import captures as c
 from tests.support import handmade as h
-from tests.support import rpc_captures as r
+from tests.support.capture import rpc_captures as r
 
 LOOKUP_RECEIVE, PEEK, PEEK_NEXT = 0x40000020, 0x80000000, 0x80000001
 UOW = {"rgb": b"u" * 16}

@@ -25,8 +25,8 @@ from msmqwire.srmp.http_message import Chunking, HttpMessage
 from msmqwire.srmp.message import SrmpMessage, parse_message
 from msmqwire.srmp.multipart import Multipart, envelope_part
 from msmqwire.srmp.schema import ENVELOPE
-from tests.support.srmp_envelopes import GUID, PATH, PROPERTIES, xml
-from tests.support.srmp_messages import MESSAGES, changed, relengthened
+from tests.support.srmp.srmp_envelopes import GUID, PATH, PROPERTIES, xml
+from tests.support.srmp.srmp_messages import MESSAGES, changed, relengthened
 
 USER, STREAM, DELIVERY, COMMITMENT, ORDER, MULTICAST = "4.2", "4.4-1", "4.3-3", "4.3-5", "4.4-2", "4.5"
 HEADER = "Envelope.Header"

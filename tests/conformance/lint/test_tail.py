@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.lint_packets import broken, check_broken
+from tests.support.capture.lint_packets import broken, check_broken
 
 EXTENSION = "0c000000" + "00" * 8
 SUBQUEUE = "94000000" + "00" * 144

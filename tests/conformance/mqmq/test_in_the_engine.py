@@ -15,7 +15,6 @@ from msmqwire.qm.model.enumerations import INFINITE, EnqueueStatus, QueueType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.settings import Settings
 from tests.support import handmade as h
-from tests.support.directory_recorder import DirectoryRecorder
 from tests.support.engine_harness import (
     OWN_ID,
     PEER_ADDRESS,
@@ -25,8 +24,9 @@ from tests.support.engine_harness import (
     EngineHarness,
     harness_with_peer,
 )
-from tests.support.handwritten_peer import DM, NA, HandwrittenPeer, direct
-from tests.support.queue_contents import bodies, message_classes, messages
+from tests.support.peers.handwritten_peer import DM, NA, HandwrittenPeer, direct
+from tests.support.qm.directory_recorder import DirectoryRecorder
+from tests.support.qm.queue_contents import bodies, message_classes, messages
 
 requirement = pytest.mark.requirement
 ORDERS = UUID(int=0x0D)

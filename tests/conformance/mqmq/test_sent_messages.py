@@ -30,8 +30,8 @@ from tests.support.engine_harness import (
     EngineHarness,
     harness_with_peer,
 )
-from tests.support.queue_contents import bodies
-from tests.support.received_packets import ReceivedPacket
+from tests.support.qm.queue_contents import bodies
+from tests.support.qm.received_packets import ReceivedPacket
 
 requirement = pytest.mark.requirement
 FAR = UUID(int=0xFA)

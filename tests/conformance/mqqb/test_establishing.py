@@ -16,8 +16,8 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, PEER_QUEUE, THIRD_ID, EngineHarness
-from tests.support.handwritten_peer import PA, HandwrittenPeer
-from tests.support.received_packets import ReceivedPacket
+from tests.support.peers.handwritten_peer import PA, HandwrittenPeer
+from tests.support.qm.received_packets import ReceivedPacket
 
 S, Q, C = SessionState, OutgoingQueueState, ConnectionStatus
 PRIVATE = f"PRIVATE={PEER_ID}\\0000000a"

@@ -21,7 +21,7 @@ from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import EngineHarness
 from tests.support.paths import VECTORS
-from tests.support.received_packets import ReceivedPacket
+from tests.support.qm.received_packets import ReceivedPacket
 
 CLIENT, SERVER = UUID(bytes_le=h.CLIENT), UUID(bytes_le=h.SERVER)
 NAME: Final = r"DIRECT=OS:a04bm02\q"

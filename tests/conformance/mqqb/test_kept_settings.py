@@ -8,8 +8,8 @@ from msmqwire.qm.model.message import ObjectId, TxSequenceId
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.model.timers import Timer
 from tests.support.engine_harness import OWN_ID, START_UTC, EngineHarness, harness_with_peer
-from tests.support.handwritten_peer import NA, direct
-from tests.support.queue_contents import message_classes
+from tests.support.peers.handwritten_peer import NA, direct
+from tests.support.qm.queue_contents import message_classes
 
 SHORT, MEDIUM, LONG, FINAL = (
     "resend_timeouts_short", "resend_timeouts_medium", "resend_timeouts_long", "resend_timeouts_final",

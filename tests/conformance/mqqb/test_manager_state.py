@@ -24,7 +24,7 @@ from tests.support.engine_harness import (
     THIRD_ID,
     EngineHarness,
 )
-from tests.support.handwritten_peer import HandwrittenPeer
+from tests.support.peers.handwritten_peer import HandwrittenPeer
 
 CLEANUP = Timer.MESSAGE_ID_HISTORY_CLEANUP
 HALF_AN_HOUR = 1_800_000

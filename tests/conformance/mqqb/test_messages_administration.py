@@ -14,8 +14,8 @@ from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
 from tests.support import handmade
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, EngineHarness, harness_with_peer
-from tests.support.handwritten_peer import JN, JP, NA, NR, PA, PR, direct
-from tests.support.queue_contents import bodies, message_classes, messages
+from tests.support.peers.handwritten_peer import JN, JP, NA, NR, PA, PR, direct
+from tests.support.qm.queue_contents import bodies, message_classes, messages
 
 ADMIN = direct("adm")
 INSECURE = {0x8000, 0x8004, 0x8006, 0x8007, 0x800B}

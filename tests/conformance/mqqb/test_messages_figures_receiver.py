@@ -15,8 +15,8 @@ from tests.support.engine_harness import (
     EngineHarness,
     harness_with_peer,
 )
-from tests.support.handwritten_peer import JP, NA, NR, PA, PR, direct
-from tests.support.queue_contents import bodies, message_classes
+from tests.support.peers.handwritten_peer import JP, NA, NR, PA, PR, direct
+from tests.support.qm.queue_contents import bodies, message_classes
 
 HERE_ADMIN = direct("adm")
 OPEN_NACKS = Settings(send_insecure_nacks=True)

@@ -9,8 +9,8 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
 from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, EngineHarness, harness_with_peer
-from tests.support.handwritten_peer import HandwrittenPeer
-from tests.support.queue_contents import bodies
+from tests.support.peers.handwritten_peer import HandwrittenPeer
+from tests.support.qm.queue_contents import bodies
 
 WAITING_TO_SEND, WAITING_FOR_SESSION_ACK = MessageState.WAITING_TO_SEND, MessageState.WAITING_FOR_SESSION_ACK
 WAITING_FOR_ORDER_ACK = MessageState.WAITING_FOR_ORDER_ACK

@@ -21,8 +21,8 @@ from tests.support.engine_harness import (
     EngineHarness,
     harness_with_peer,
 )
-from tests.support.handwritten_peer import JP, HandwrittenPeer, direct
-from tests.support.queue_contents import bodies
+from tests.support.peers.handwritten_peer import JP, HandwrittenPeer, direct
+from tests.support.qm.queue_contents import bodies
 
 TX = direct("tx")
 

@@ -11,10 +11,10 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from tests.support.engine_harness import EngineHarness
-from tests.support.handwritten_peer import PA, PR
-from tests.support.harness_network import HarnessNetwork, joined_pair
-from tests.support.queue_contents import bodies, message_classes
-from tests.support.received_packets import ReceivedPacket
+from tests.support.peers.handwritten_peer import PA, PR
+from tests.support.qm.harness_network import HarnessNetwork, joined_pair
+from tests.support.qm.queue_contents import bodies, message_classes
+from tests.support.qm.received_packets import ReceivedPacket
 
 A, M, B = UUID(int=0xA1), UUID(int=0xA2), UUID(int=0xA3)
 TX_QUEUE = r"DIRECT=OS:beta\private$\tx"

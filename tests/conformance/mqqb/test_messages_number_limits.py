@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msmqwire.qm.model.message import TxSequenceId
 from tests.support.engine_harness import START_UTC, EngineHarness, harness_with_peer
-from tests.support.handwritten_peer import HandwrittenPeer
+from tests.support.peers.handwritten_peer import HandwrittenPeer
 
 LAST = 0xFFFFFFFF
 FIRST = TxSequenceId(START_UTC, 1)

@@ -21,8 +21,8 @@ from tests.support.engine_harness import (
     EngineHarness,
     harness_with_peer,
 )
-from tests.support.handwritten_peer import HandwrittenPeer
-from tests.support.queue_contents import bodies
+from tests.support.peers.handwritten_peer import HandwrittenPeer
+from tests.support.qm.queue_contents import bodies
 
 FIRST = TxSequenceId(START_UTC, 1)
 

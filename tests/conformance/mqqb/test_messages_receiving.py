@@ -20,8 +20,8 @@ from tests.support.engine_harness import (
     EngineHarness,
     harness_with_peer,
 )
-from tests.support.handwritten_peer import DM, JN, NA, PA, HandwrittenPeer, direct
-from tests.support.queue_contents import bodies, message_classes, messages
+from tests.support.peers.handwritten_peer import DM, JN, NA, PA, HandwrittenPeer, direct
+from tests.support.qm.queue_contents import bodies, message_classes, messages
 
 ADMIN = direct("adm")
 PRIVATE = 3, handmade.private_id(5)

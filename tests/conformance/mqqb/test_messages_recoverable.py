@@ -8,7 +8,7 @@ from msmqwire.qm.model.enumerations import DeliveryGuarantee
 from msmqwire.qm.model.settings import Settings
 from tests.support import handmade
 from tests.support.engine_harness import harness_with_peer
-from tests.support.handwritten_peer import HandwrittenPeer
+from tests.support.peers.handwritten_peer import HandwrittenPeer
 
 
 def session_of(peer: HandwrittenPeer):

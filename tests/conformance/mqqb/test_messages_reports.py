@@ -20,8 +20,8 @@ from tests.support.engine_harness import (
     EngineHarness,
     harness_with_peer,
 )
-from tests.support.handwritten_peer import JP, HandwrittenPeer, direct
-from tests.support.queue_contents import bodies, messages
+from tests.support.peers.handwritten_peer import JP, HandwrittenPeer, direct
+from tests.support.qm.queue_contents import bodies, messages
 
 CLASSES = (
     0x4000, 0x8000, 0x8001, 0x8002, 0x8003, 0x8004, 0x8005, 0x8006, 0x8007, 0x8009, 0x800A, 0x800B,

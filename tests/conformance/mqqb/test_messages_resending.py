@@ -17,7 +17,7 @@ from tests.support.engine_harness import (
     THIRD_ID,
     harness_with_peer,
 )
-from tests.support.queue_contents import bodies
+from tests.support.qm.queue_contents import bodies
 
 FIRST = TxSequenceId(START_UTC, 1)
 

@@ -19,8 +19,8 @@ from tests.support.engine_harness import (
     EngineHarness,
     harness_with_peer,
 )
-from tests.support.handwritten_peer import JN, NA, direct
-from tests.support.queue_contents import bodies, message_classes
+from tests.support.peers.handwritten_peer import JN, NA, direct
+from tests.support.qm.queue_contents import bodies, message_classes
 
 ADMIN = direct("adm")
 OPEN_NACKS = Settings(send_insecure_nacks=True)

@@ -30,9 +30,9 @@ from tests.support.engine_harness import (
     EngineHarness,
     harness_with_peer,
 )
-from tests.support.handwritten_peer import JP, PR, direct
-from tests.support.queue_contents import bodies, message_classes
-from tests.support.received_packets import ReceivedPacket
+from tests.support.peers.handwritten_peer import JP, PR, direct
+from tests.support.qm.queue_contents import bodies, message_classes
+from tests.support.qm.received_packets import ReceivedPacket
 
 RECOVERABLE = DeliveryGuarantee.RECOVERABLE
 

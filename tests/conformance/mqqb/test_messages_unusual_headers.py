@@ -21,8 +21,8 @@ from tests.support.engine_harness import (
     EngineHarness,
     harness_with_peer,
 )
-from tests.support.handwritten_peer import DM, PA, direct
-from tests.support.queue_contents import bodies, messages
+from tests.support.peers.handwritten_peer import DM, PA, direct
+from tests.support.qm.queue_contents import bodies, messages
 
 ADMIN_QUEUES = {
     0: b"",

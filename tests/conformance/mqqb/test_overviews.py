@@ -10,8 +10,8 @@ from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, EngineHarness, harness_with_peer
-from tests.support.handwritten_peer import DM, JP, NA, PA, PR, direct
-from tests.support.queue_contents import bodies
+from tests.support.peers.handwritten_peer import DM, JP, NA, PA, PR, direct
+from tests.support.qm.queue_contents import bodies
 
 
 def kept(harness: EngineHarness) -> list[list[bytes]]:

@@ -14,7 +14,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import PING, PingState
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, EngineHarness
-from tests.support.harness_network import joined_pair
+from tests.support.qm.harness_network import joined_pair
 
 W = PingState.WAITING
 SECOND = r"DIRECT=TCP:10.0.0.3\private$\orders"

@@ -10,7 +10,7 @@ from msmqwire.qm.model.effects import Disconnect, SendDatagram
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ID, EngineHarness
-from tests.support.handwritten_peer import HandwrittenPeer, direct
+from tests.support.peers.handwritten_peer import HandwrittenPeer, direct
 
 S = SessionState
 

@@ -14,8 +14,8 @@ from msmqwire.qm.model.enumerations import AuthenticationLevel
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.security.configuration import SecurityConfiguration
 from tests.support.engine_harness import START_UTC, THIRD_ID, harness_with_peer
-from tests.support.handwritten_peer import JN, JP, NA, direct
-from tests.support.message_security import (
+from tests.support.peers.handwritten_peer import JN, JP, NA, direct
+from tests.support.qm.message_security import (
     DAY,
     MD5,
     SHA1,
@@ -26,8 +26,8 @@ from tests.support.message_security import (
     rsa_key,
     user_certificates,
 )
-from tests.support.queue_contents import bodies, message_classes
-from tests.support.secured_harness import (
+from tests.support.qm.queue_contents import bodies, message_classes
+from tests.support.qm.secured_harness import (
     ALICE,
     STRANGER,
     TAKEN,

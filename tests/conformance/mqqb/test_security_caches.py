@@ -16,8 +16,8 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules.expiring_cache import ExpiringCache
 from tests.support.engine_harness import START_UTC, THIRD_ID, EngineHarness
-from tests.support.message_security import DAY, Sealed, certificate, rsa_key, user_certificates
-from tests.support.secured_harness import ALICE, TAKEN, configuration, recorder, secured, verdict
+from tests.support.qm.message_security import DAY, Sealed, certificate, rsa_key, user_certificates
+from tests.support.qm.secured_harness import ALICE, TAKEN, configuration, recorder, secured, verdict
 
 CERTIFICATES = [certificate("alice", START_UTC - DAY, START_UTC + 10 * DAY + number) for number in range(8)]
 

@@ -8,10 +8,10 @@ from msmqwire.qm.model.enumerations import AuthenticationLevel, QueuePrivacy
 from msmqwire.qm.rules import serialization
 from tests.support.engine_harness import PEER_ID
 from tests.support.handmade import simpleblob
-from tests.support.handwritten_peer import NA, direct
-from tests.support.message_security import AES128, AES192, AES256, RC2, RC4, Sealed, rsa_key
-from tests.support.queue_contents import bodies, message_classes
-from tests.support.secured_harness import (
+from tests.support.peers.handwritten_peer import NA, direct
+from tests.support.qm.message_security import AES128, AES192, AES256, RC2, RC4, Sealed, rsa_key
+from tests.support.qm.queue_contents import bodies, message_classes
+from tests.support.qm.secured_harness import (
     AES,
     ALICE,
     BASE,

@@ -12,7 +12,6 @@ from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.enumerations import AesCipher, ConnectionStatus, LegacyCipher
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.security.encryption import Encryption
-from tests.support.directory_recorder import DirectoryRecorder, public_queue
 from tests.support.engine_harness import (
     OWN_ID,
     PEER_ADDRESS,
@@ -23,7 +22,8 @@ from tests.support.engine_harness import (
     harness_with_peer,
 )
 from tests.support.handmade import mqdspublickey, mqdspublickeys
-from tests.support.message_security import (
+from tests.support.qm.directory_recorder import DirectoryRecorder, public_queue
+from tests.support.qm.message_security import (
     AES128,
     AES192,
     AES256,
@@ -36,9 +36,9 @@ from tests.support.message_security import (
     published,
     rsa_key,
 )
-from tests.support.queue_contents import bodies
-from tests.support.received_packets import ReceivedPacket
-from tests.support.secured_harness import configuration, random_bytes
+from tests.support.qm.queue_contents import bodies
+from tests.support.qm.received_packets import ReceivedPacket
+from tests.support.qm.secured_harness import configuration, random_bytes
 
 TO_PEER = rf"PRIVATE={PEER_ID}\9"
 AES, ALL = ("aes",), ("base", "enhanced", "aes")

@@ -10,8 +10,8 @@ from msmqwire.constants import MQQUEUEACCESSMASK
 from msmqwire.headers.security_descriptor import ACCESS_ACE_BODY, ACL, SID, DescriptorParts, build_descriptor
 from msmqwire.qm.model.access import LOCAL_SYSTEM, sid_bytes
 from msmqwire.qm.model.directory_objects import User
-from tests.support.message_security import Sealed, user_certificates
-from tests.support.secured_harness import ALICE, STRANGER, TAKEN, recorder, secured, verdict
+from tests.support.qm.message_security import Sealed, user_certificates
+from tests.support.qm.secured_harness import ALICE, STRANGER, TAKEN, recorder, secured, verdict
 
 STAFF, GUESTS = sid_bytes("S-1-5-21-1-2-3-513"), sid_bytes("S-1-5-21-1-2-3-514")
 WRITE = int(MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)

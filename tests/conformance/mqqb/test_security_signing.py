@@ -35,11 +35,11 @@ from tests.support.engine_harness import (
     EngineHarness,
     harness_with_peer,
 )
-from tests.support.handwritten_peer import JN, JP, direct
-from tests.support.message_security import MD5, SHA1, SHA256, SHA512, Sealed, certificate, rsa_key
-from tests.support.queue_contents import bodies, messages
-from tests.support.received_packets import ReceivedPacket
-from tests.support.secured_harness import ALICE, configuration, secured
+from tests.support.peers.handwritten_peer import JN, JP, direct
+from tests.support.qm.message_security import MD5, SHA1, SHA256, SHA512, Sealed, certificate, rsa_key
+from tests.support.qm.queue_contents import bodies, messages
+from tests.support.qm.received_packets import ReceivedPacket
+from tests.support.qm.secured_harness import ALICE, configuration, secured
 
 SIG10, SIG20, SIG30 = AuthenticationLevel.SIG10, AuthenticationLevel.SIG20, AuthenticationLevel.SIG30
 _HASHES = {MD5: hashes.MD5(), SHA1: hashes.SHA1(), SHA256: hashes.SHA256(), SHA512: hashes.SHA512()}

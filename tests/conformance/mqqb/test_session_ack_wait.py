@@ -7,7 +7,7 @@ import pytest
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, PEER_QUEUE, EngineHarness
-from tests.support.harness_network import joined_pair
+from tests.support.qm.harness_network import joined_pair
 
 S = SessionState
 

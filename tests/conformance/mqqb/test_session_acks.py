@@ -8,8 +8,8 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, PEER_QUEUE, EngineHarness
-from tests.support.handwritten_peer import HandwrittenPeer
-from tests.support.received_packets import SessionHeader
+from tests.support.peers.handwritten_peer import HandwrittenPeer
+from tests.support.qm.received_packets import SessionHeader
 
 S = SessionState
 TX = h.transaction_header

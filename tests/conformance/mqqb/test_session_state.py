@@ -14,9 +14,9 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import MessageState, SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, EngineHarness
-from tests.support.handwritten_peer import HandwrittenPeer
-from tests.support.harness_network import joined_pair
-from tests.support.received_packets import SessionHeader
+from tests.support.peers.handwritten_peer import HandwrittenPeer
+from tests.support.qm.harness_network import joined_pair
+from tests.support.qm.received_packets import SessionHeader
 
 S, Q = SessionState, OutgoingQueueState
 TX = h.transaction_header

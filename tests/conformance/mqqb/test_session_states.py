@@ -13,7 +13,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, PEER_QUEUE, EngineHarness
-from tests.support.handwritten_peer import HandwrittenPeer
+from tests.support.peers.handwritten_peer import HandwrittenPeer
 
 ASKS, ASKED, S, E = Role.INITIATOR, Role.ACCEPTOR, SessionState, SessionEvent
 Q = OutgoingQueueState

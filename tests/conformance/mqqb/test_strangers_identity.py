@@ -9,7 +9,7 @@ import pytest
 from msmqwire.qm.model.tables import Table
 from msmqwire.service.store.changes import Changes
 from tests.support.engine_harness import PEER_ID, EngineHarness
-from tests.support.handwritten_peer import JP, HandwrittenPeer
+from tests.support.peers.handwritten_peer import JP, HandwrittenPeer
 
 FORGED_LAST = (0xFFFFFFFF, 0, 0xFFFF)
 """Number, previous number and ordinal that take a sequence beyond all that its sender will send."""

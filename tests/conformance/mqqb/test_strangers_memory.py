@@ -15,7 +15,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.memory_pool import Kind, MemoryPool
 from tests.support import handmade as h
 from tests.support.engine_harness import PEER_ADDRESS, RECOVERABLE, EngineHarness
-from tests.support.handwritten_peer import NA, HandwrittenPeer, direct
+from tests.support.peers.handwritten_peer import NA, HandwrittenPeer, direct
 
 MIB = 1 << 20
 FORGED = range(0x10_0000, 0x20_0000)

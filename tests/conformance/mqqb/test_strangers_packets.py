@@ -10,7 +10,7 @@ from msmqwire.qm.model.enumerations import QueuePrivacy
 from msmqwire.qm.protocols.binary.session_acknowledgements import UNSAVED_MAX
 from tests.support import handmade as h
 from tests.support.engine_harness import EngineHarness
-from tests.support.handwritten_peer import NA, PA, HandwrittenPeer, direct
+from tests.support.peers.handwritten_peer import NA, PA, HandwrittenPeer, direct
 
 LARGEST = 1 << 22
 

@@ -18,7 +18,7 @@ from msmqwire.qm.rules.memory_pool import QUEUE_BYTES
 from msmqwire.service.store.changes import Changes
 from tests.support import handmade as h
 from tests.support.engine_harness import THIRD_ID, EngineHarness, format_name
-from tests.support.handwritten_peer import JN, NA, PA, HandwrittenPeer, direct
+from tests.support.peers.handwritten_peer import JN, NA, PA, HandwrittenPeer, direct
 
 FAR = THIRD_ID.bytes_le
 PER_ORIGIN, TOTAL = 10, 25

@@ -12,7 +12,7 @@ from msmqwire.qm.model.elements import OutgoingQueue, QueueManager
 from msmqwire.qm.model.enumerations import Relay
 from tests.support import handmade as h
 from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, THIRD_ID, EngineHarness
-from tests.support.handwritten_peer import NA, PA, HandwrittenPeer, direct
+from tests.support.peers.handwritten_peer import NA, PA, HandwrittenPeer, direct
 
 THIRD = "10.0.0.3"
 FAR = THIRD_ID.bytes_le

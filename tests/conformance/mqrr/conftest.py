@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.qm.model.elements import Queue
-from tests.support.remote_read_harness import Client, RemoteReadHarness
+from tests.support.rpc.remote_read_harness import Client, RemoteReadHarness
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from msmqwire.qm.client.remote_reading import READS_MAX, RemoteReading
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
-from tests.support.remote_read_server import (
+from tests.support.rpc.remote_read_server import (
     ARRIVED,
     INTERFACE,
     NAME,
@@ -34,7 +34,7 @@ from tests.support.remote_read_server import (
     remote_queue,
     server_of,
 )
-from tests.support.rpc_server import map_endpoints, rpc_server
+from tests.support.rpc.rpc_server import map_endpoints, rpc_server
 
 TX = UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
 ORDERS = r"DIRECT=TCP:127.0.0.1\PRIVATE$\orders"

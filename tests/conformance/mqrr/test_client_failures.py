@@ -24,8 +24,8 @@ from msmqwire.remote_read.constants import Action, Opnum
 from msmqwire.rpc.constants import FaultStatus
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
 from tests.support.codec_checks import proving, requirement
-from tests.support.remote_read_server import NAME, RemoteQueue, message, remote_queue, server_of
-from tests.support.rpc_server import map_endpoints, rpc_server
+from tests.support.rpc.remote_read_server import NAME, RemoteQueue, message, remote_queue, server_of
+from tests.support.rpc.rpc_server import map_endpoints, rpc_server
 
 TX = UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
 SUBQUEUE = r"private$\orders;x"

@@ -11,9 +11,9 @@ from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.remote_read.constants import Acknowledge, Opnum
-from tests.support.event_recorder import EventRecorder
-from tests.support.queue_contents import bodies
-from tests.support.remote_read_harness import OK, ORDERS, TX, RemoteReadHarness
+from tests.support.qm.event_recorder import EventRecorder
+from tests.support.qm.queue_contents import bodies
+from tests.support.rpc.remote_read_harness import OK, ORDERS, TX, RemoteReadHarness
 
 LOCKED = PositionState.LOCKED
 

@@ -12,8 +12,8 @@ from msmqwire.constants import HResult
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import CursorState
 from msmqwire.remote_read.constants import Acknowledge, Action, ShareMode
-from tests.support.queue_contents import bodies
-from tests.support.remote_read_harness import (
+from tests.support.qm.queue_contents import bodies
+from tests.support.rpc.remote_read_harness import (
     AVAILABLE,
     BOB,
     FOREVER,

@@ -27,8 +27,8 @@ from msmqwire.remote_read.constants import Access, Action, Opnum, ShareMode
 from msmqwire.remote_read.queue_format import QUEUE_FORMAT, queue_format_of
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 from tests.support.engine_harness import OWN_ADDRESS, OWN_ID, PEER_QUEUE
-from tests.support.queue_contents import bodies
-from tests.support.remote_read_harness import (
+from tests.support.qm.queue_contents import bodies
+from tests.support.rpc.remote_read_harness import (
     ANNE,
     ANONYMOUS,
     BAD_HANDLE,

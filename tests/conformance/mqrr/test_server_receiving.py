@@ -21,8 +21,8 @@ from msmqwire.qm.protocols.remote_read.configuration import Limit
 from msmqwire.remote_read.constants import Access, Action, Opnum, SectionType
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.engine_harness import PEER_ADDRESS, START_UTC
-from tests.support.queue_contents import bodies, states
-from tests.support.remote_read_harness import (
+from tests.support.qm.queue_contents import bodies, states
+from tests.support.rpc.remote_read_harness import (
     ANNE,
     AVAILABLE,
     BAD_HANDLE,
@@ -43,7 +43,7 @@ from tests.support.remote_read_harness import (
     RemoteReadHarness,
     lookup_identifiers,
 )
-from tests.support.srmp_requests import SrmpPeer
+from tests.support.srmp.srmp_requests import SrmpPeer
 
 A = Action
 ALREADY = HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED

@@ -13,9 +13,9 @@ from msmqwire.packets import parse
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.access import EVERYONE, LOCAL_SYSTEM, sid_bytes
 from msmqwire.qm.model.directory_objects import User
-from tests.support.message_security import AES256, Sealed, rsa_key
-from tests.support.remote_read_harness import ANNE, NO_MESSAGE, Fault, RemoteReadHarness
-from tests.support.secured_harness import ALICE, configuration
+from tests.support.qm.message_security import AES256, Sealed, rsa_key
+from tests.support.qm.secured_harness import ALICE, configuration
+from tests.support.rpc.remote_read_harness import ANNE, NO_MESSAGE, Fault, RemoteReadHarness
 
 STAFF = sid_bytes("S-1-5-21-1-2-3-513")
 

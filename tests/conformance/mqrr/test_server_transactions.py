@@ -19,8 +19,8 @@ from msmqwire.remote_read.procedures import XACTUOW
 from msmqwire.remote_read.queue_format import QUEUE_FORMAT
 from msmqwire.rpc.handles import ContextHandle
 from tests.support.engine_harness import START_UTC
-from tests.support.queue_contents import bodies, states
-from tests.support.remote_read_harness import (
+from tests.support.qm.queue_contents import bodies, states
+from tests.support.rpc.remote_read_harness import (
     AVAILABLE,
     BAD_HANDLE,
     BOB,

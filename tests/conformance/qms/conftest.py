@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.queue_service import QueueServiceHarness
+from tests.support.netware.queue_service import QueueServiceHarness
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from msmqwire.netware.model.bindery import (
     SECURITY_EQUALS,
 )
 from msmqwire.netware.model.settings import Settings
-from tests.support.queue_service import QueueServiceHarness, frozen
+from tests.support.netware.queue_service import QueueServiceHarness, frozen
 
 requirement = pytest.mark.requirement
 Code = CompletionCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.netware_station import (
+from tests.support.netware.netware_station import (
     GROUP,
     PRINT_QUEUE,
     PRINT_SERVER,

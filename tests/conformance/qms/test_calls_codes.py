@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.netware.model.settings import Settings
-from tests.support.netware_station import (
+from tests.support.netware.netware_station import (
     PRINT_SERVER,
     USER,
     MemoryServer,

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.netware_station import (
+from tests.support.netware.netware_station import (
     ANY,
     AT_ONCE,
     ENTRY_TIME,

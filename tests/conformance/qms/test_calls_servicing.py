@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from tests.support.netware_station import (
+from tests.support.netware.netware_station import (
     AT_ONCE,
     ENTRY_TIME,
     PRINT_SERVER,

@@ -15,7 +15,7 @@ from msmqwire.analysis.lint.ncp_session import JOBS_FOLLOWED_MAX
 from msmqwire.ncp.packets import CALLS
 from msmqwire.ncp.readings import Readings
 from tests.support import captures as c
-from tests.support.netware_captures import NcpTalk, reply_unit, request_unit
+from tests.support.capture.netware_captures import NcpTalk, reply_unit, request_unit
 
 QUEUE, LASER = 0x0500_000B, 0x0300_0009
 TIME = {"Year": 26, "Month": 3, "Day": 1, "Hour": 24, "Minute": 0, "Second": 1}

@@ -13,7 +13,7 @@ from msmqwire.errors import InvalidValue, NcpRefused
 from msmqwire.ncp.print_record import PRINT_RECORD
 from msmqwire.netware import connect
 from msmqwire.netware.client import FileServer, Queue
-from tests.support.netware_peer import RESTART, NetwarePeer
+from tests.support.netware.netware_peer import RESTART, NetwarePeer
 from tests.support.sending import run
 
 QUEUE = bytes.fromhex("015d0300")

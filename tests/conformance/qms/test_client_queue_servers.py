@@ -11,8 +11,8 @@ import msmqwire.netware
 from msmqwire.errors import NcpLoginRefused, NcpRefused
 from msmqwire.ncp.constants import ObjectType
 from msmqwire.netware.client import FileServer
-from tests.support.netware_running import InMemory, in_memory
-from tests.support.netware_station import MemoryServer
+from tests.support.netware.netware_running import InMemory, in_memory
+from tests.support.netware.netware_station import MemoryServer
 from tests.support.sending import run
 
 SERVER = {"ObjectType": 7, "ObjectName": "PS1"}

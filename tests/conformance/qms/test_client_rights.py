@@ -9,7 +9,7 @@ import pytest
 from msmqwire.ncp.constants import CompletionCode, TrusteeRights
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.files import VolumeFile
-from tests.support.queue_service import QUEUE_ID, RESTART, QueueServiceHarness
+from tests.support.netware.queue_service import QUEUE_ID, RESTART, QueueServiceHarness
 
 requirement = pytest.mark.requirement
 READ, WRITE, CREATE = TrusteeRights.TR_READ, TrusteeRights.TR_WRITE, TrusteeRights.TR_CREATE

@@ -11,7 +11,7 @@ from msmqwire.netware.model.bindery import Q_OPERATORS
 from msmqwire.netware.model.changes import CopyJobFile, DeleteJobFile
 from msmqwire.netware.model.files import JobFile
 from msmqwire.netware.model.job import JobRequest, JobState
-from tests.support.queue_service import (
+from tests.support.netware.queue_service import (
     AUTO_START,
     OPERATOR_HOLD,
     QUEUE_ID,

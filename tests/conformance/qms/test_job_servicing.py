@@ -13,7 +13,7 @@ from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.changes import DeleteJob, DeleteJobFile
 from msmqwire.netware.model.files import JobFile
 from msmqwire.netware.model.job import JobRequest, JobState
-from tests.support.queue_service import (
+from tests.support.netware.queue_service import (
     AUTO_START,
     OPERATOR_HOLD,
     QUEUE_ID,

@@ -13,7 +13,7 @@ from msmqwire.netware.model.changes import CreateJobFile, DeleteJob, DeleteJobFi
 from msmqwire.netware.model.files import JobFile
 from msmqwire.netware.model.job import Job, JobRequest, JobState
 from msmqwire.netware.model.settings import Settings
-from tests.support.queue_service import (
+from tests.support.netware.queue_service import (
     AUTO_START,
     OPEN,
     QUEUE_ID,

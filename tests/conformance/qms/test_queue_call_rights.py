@@ -11,7 +11,7 @@ from msmqwire.ncp.constants import CompletionCode, ObjectType
 from msmqwire.netware.model.bindery import Q_OPERATORS
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.job import JobRequest
-from tests.support.queue_service import QueueServiceHarness
+from tests.support.netware.queue_service import QueueServiceHarness
 
 requirement = pytest.mark.requirement
 

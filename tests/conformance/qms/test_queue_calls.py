@@ -21,7 +21,7 @@ from msmqwire.ncp.packets import (
 )
 from msmqwire.schema import Record, fixed_size
 from tests.support.codec_checks import assert_refused
-from tests.support.ncp_vectors import CallVector, calls, other_calls, reply_of, request_of, structure
+from tests.support.netware.ncp_vectors import CallVector, calls, other_calls, reply_of, request_of, structure
 
 VECTORS = list(calls())
 ALL = [*VECTORS, *other_calls()]

@@ -17,7 +17,7 @@ from msmqwire.netware.model.files import JobFile, VolumeEntry, VolumeFile
 from msmqwire.netware.store import dos_attributes
 from msmqwire.netware.store.tables import LAYOUT
 from msmqwire.service.store.memory import MemoryStore
-from tests.support.netware_folder import ADMIN, QUEUE_ID, DrivenFolder, structures
+from tests.support.netware.netware_folder import ADMIN, QUEUE_ID, DrivenFolder, structures
 
 requirement = pytest.mark.requirement
 SYSTEM_FILES = ["Q$5D03.SRV", "Q$5D03.SYS"]

@@ -10,7 +10,7 @@ from msmqwire.ncp.constants import SUPERVISOR_ID, CompletionCode, ObjectType
 from msmqwire.netware.model.bindery import GROUP_MEMBERS, Q_OPERATORS, Q_SERVERS, Q_USERS
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.job import JobRequest
-from tests.support.queue_service import QueueServiceHarness
+from tests.support.netware.queue_service import QueueServiceHarness
 
 requirement = pytest.mark.requirement
 GROUP = ObjectType.NWOT_GROUP

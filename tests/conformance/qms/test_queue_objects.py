@@ -17,7 +17,7 @@ from msmqwire.netware.model.changes import (
 from msmqwire.netware.model.job import JobRequest
 from msmqwire.netware.model.queue import job_file_name, queue_directory, queue_file_stem
 from msmqwire.netware.model.settings import Settings
-from tests.support.queue_service import QUEUE_ID, QueueServiceHarness
+from tests.support.netware.queue_service import QUEUE_ID, QueueServiceHarness
 
 requirement = pytest.mark.requirement
 SETS = (Q_USERS, Q_SERVERS, Q_OPERATORS)

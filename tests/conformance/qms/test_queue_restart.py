@@ -16,7 +16,7 @@ from msmqwire.netware.model.job import JobState
 from msmqwire.netware.model.queue import QueueRow
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.service import QueueService
-from tests.support.queue_service import (
+from tests.support.netware.queue_service import (
     AUTO_START,
     QUEUE_ID,
     RESTART,

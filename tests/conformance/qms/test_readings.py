@@ -20,7 +20,7 @@ from msmqwire.ncp.packets import (
 )
 from msmqwire.ncp.readings import PLACES, PROPOSED, Readings
 from msmqwire.schema.layout import layout
-from tests.support.ncp_vectors import CallVector, calls
+from tests.support.netware.ncp_vectors import CallVector, calls
 
 VECTORS = list(calls())
 ALTERNATIVES = [(name, form) for name, forms in Readings.fields().items() for form in forms[1:]]

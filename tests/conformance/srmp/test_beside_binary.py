@@ -14,10 +14,10 @@ from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.qm.rules.queues import outgoing_bytes
 from tests.support import handmade
 from tests.support.engine_harness import PEER_ADDRESS
-from tests.support.handwritten_peer import JN, HandwrittenPeer, direct
-from tests.support.queue_contents import bodies, message_classes
-from tests.support.srmp_harness import SrmpHarness
-from tests.support.srmp_requests import ADMIN, SrmpPeer
+from tests.support.peers.handwritten_peer import JN, HandwrittenPeer, direct
+from tests.support.qm.queue_contents import bodies, message_classes
+from tests.support.srmp.srmp_harness import SrmpHarness
+from tests.support.srmp.srmp_requests import ADMIN, SrmpPeer
 
 C = MessageClass
 OK = 200

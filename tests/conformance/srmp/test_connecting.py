@@ -15,8 +15,8 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MessageState
 from tests.support.engine_harness import PEER_ADDRESS
-from tests.support.srmp_harness import THERE, SrmpHarness
-from tests.support.srmp_requests import SrmpPeer
+from tests.support.srmp.srmp_harness import THERE, SrmpHarness
+from tests.support.srmp.srmp_requests import SrmpPeer
 
 S, Q = MessageState, OutgoingQueueState
 OK = 200

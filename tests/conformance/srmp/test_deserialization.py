@@ -21,8 +21,8 @@ from msmqwire.qm.rules.serialization import from_stored, to_stored
 from msmqwire.srmp.identifiers import StreamIdentifier
 from msmqwire.srmp.message import parse_message
 from tests.support.paths import VECTORS
-from tests.support.srmp_envelopes import GUID, SIGNATURE
-from tests.support.srmp_mapping import (
+from tests.support.srmp.srmp_envelopes import GUID, SIGNATURE
+from tests.support.srmp.srmp_mapping import (
     ARRIVAL,
     DAY,
     SENT,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msmqwire.constants import MessageClass
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
-from tests.support.queue_contents import bodies, message_classes
-from tests.support.srmp_pair import ALPHA, BETA, SrmpPair
+from tests.support.qm.queue_contents import bodies, message_classes
+from tests.support.srmp.srmp_pair import ALPHA, BETA, SrmpPair
 
 C, A = MessageClass, AcknowledgementsRequested
 TO = "DIRECT=HTTP://beta/msmq/private$/orders"

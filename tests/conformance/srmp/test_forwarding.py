@@ -12,9 +12,9 @@ from msmqwire.qm.model.enumerations import OutgoingQueueState, QueuePrivacy
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.srmp.states import MessageState
 from tests.support.engine_harness import OWN_ID
-from tests.support.queue_contents import bodies
-from tests.support.srmp_harness import SrmpHarness
-from tests.support.srmp_requests import ADMIN, SrmpPeer, date
+from tests.support.qm.queue_contents import bodies
+from tests.support.srmp.srmp_harness import SrmpHarness
+from tests.support.srmp.srmp_requests import ADMIN, SrmpPeer, date
 
 OK, BAD_REQUEST, SERVER_ERROR = 200, 400, 500
 FAR = "http://there/msmq/private$/orders"

@@ -9,8 +9,8 @@ import pytest
 from msmqwire.constants import MessageClass
 from msmqwire.srmp.envelope import parse_envelope
 from msmqwire.srmp.kinds import EnvelopeKind, kind_of
-from tests.support.srmp_envelopes import GUID, PUBLISHED, STREAM_ID, xml
-from tests.support.srmp_mapping import msmq, path, properties
+from tests.support.srmp.srmp_envelopes import GUID, PUBLISHED, STREAM_ID, xml
+from tests.support.srmp.srmp_mapping import msmq, path, properties
 
 K, C = EnvelopeKind, MessageClass
 ORDERING = "MSMQ:QM Ordering Ack"

@@ -10,9 +10,9 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from tests.support.engine_harness import PEER_ID, START_UTC, THIRD_ID
-from tests.support.queue_contents import bodies
-from tests.support.srmp_harness import SrmpHarness
-from tests.support.srmp_requests import ADMIN, ORDINAL, RECEIPTS, SrmpPeer
+from tests.support.qm.queue_contents import bodies
+from tests.support.srmp.srmp_harness import SrmpHarness
+from tests.support.srmp.srmp_requests import ADMIN, ORDINAL, RECEIPTS, SrmpPeer
 
 OK = 200
 DELAY_MS = 500

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.srmp.http_framer import parse_http
-from tests.support.srmp_harness import SrmpHarness
-from tests.support.srmp_requests import SrmpPeer
+from tests.support.srmp.srmp_harness import SrmpHarness
+from tests.support.srmp.srmp_requests import SrmpPeer
 
 OWN_ADDRESS = "10.9.9.9"
 

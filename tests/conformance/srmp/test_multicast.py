@@ -9,7 +9,7 @@ from msmqwire.qm.model.elements import Queue
 from msmqwire.srmp.message import parse_multicast
 from tests.support.engine_harness import OWN_ADDRESS, EngineHarness
 from tests.support.paths import VECTORS
-from tests.support.queue_contents import bodies
+from tests.support.qm.queue_contents import bodies
 
 EXAMPLE = (VECTORS / "srmp" / "4.5.http").read_bytes()
 SENT = 1_181_270_239  # 20070608T023719, as the example has it

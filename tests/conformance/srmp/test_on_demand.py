@@ -9,10 +9,10 @@ from msmqwire.qm.protocols.srmp.engine import SrmpEngine
 from msmqwire.qm.protocols.srmp.on_demand import SrmpOnDemand
 from tests.support import handmade
 from tests.support.engine_harness import PEER_QUEUE
-from tests.support.handwritten_peer import direct
-from tests.support.queue_contents import bodies
-from tests.support.srmp_harness import THERE, SrmpHarness
-from tests.support.srmp_requests import ADMIN, SrmpPeer
+from tests.support.peers.handwritten_peer import direct
+from tests.support.qm.queue_contents import bodies
+from tests.support.srmp.srmp_harness import THERE, SrmpHarness
+from tests.support.srmp.srmp_requests import ADMIN, SrmpPeer
 
 OK = 200
 POSITIVE, NEGATIVE = 0x01 | 0x02, 0x08

@@ -11,9 +11,9 @@ from msmqwire.qm.model.enumerations import AcknowledgementsRequested, DeliveryGu
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.srmp.message import parse_message
 from tests.support.paths import VECTORS
-from tests.support.queue_contents import messages
-from tests.support.srmp_harness import SrmpHarness
-from tests.support.srmp_requests import ADMIN, SrmpPeer
+from tests.support.qm.queue_contents import messages
+from tests.support.srmp.srmp_harness import SrmpHarness
+from tests.support.srmp.srmp_requests import ADMIN, SrmpPeer
 
 GUID = "fd74b8eb-2af7-4ac5-9405-074e315df392"
 FAR = "http://far/msmq/q"

@@ -10,8 +10,8 @@ from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MessageState
 from tests.support.engine_harness import OWN_ID, START_UTC, THIRD_ID
-from tests.support.srmp_harness import THERE, SentRequest, SrmpHarness
-from tests.support.srmp_requests import HERE, SrmpPeer
+from tests.support.srmp.srmp_harness import THERE, SentRequest, SrmpHarness
+from tests.support.srmp.srmp_requests import HERE, SrmpPeer
 
 S = MessageState
 ELSEWHERE = "DIRECT=HTTP://there/msmq/private$/others"

@@ -7,9 +7,9 @@ import pytest
 from msmqwire.constants import MessageClass
 from msmqwire.qm.model.elements import Queue
 from tests.support.engine_harness import OWN_ID, PEER_ID, START_UTC
-from tests.support.queue_contents import bodies
-from tests.support.srmp_harness import SentRequest, SrmpHarness
-from tests.support.srmp_requests import ADMIN, ORDINAL, RECEIPTS, SrmpPeer, date
+from tests.support.qm.queue_contents import bodies
+from tests.support.srmp.srmp_harness import SentRequest, SrmpHarness
+from tests.support.srmp.srmp_requests import ADMIN, ORDINAL, RECEIPTS, SrmpPeer, date
 
 C = MessageClass
 OK = 200

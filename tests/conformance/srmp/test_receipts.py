@@ -22,7 +22,7 @@ from msmqwire.srmp.envelope import Envelope, build_envelope, parse_envelope
 from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.kinds import EnvelopeKind, kind_of
 from msmqwire.srmp.message import SrmpMessage
-from tests.support.srmp_envelopes import GUID, PUBLISHED, changed
+from tests.support.srmp.srmp_envelopes import GUID, PUBLISHED, changed
 
 C = MessageClass
 A = AcknowledgementsRequested

@@ -17,9 +17,9 @@ from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.engine_harness import PEER_ADDRESS, THIRD_ID
 from tests.support.paths import VECTORS
-from tests.support.queue_contents import bodies, messages
-from tests.support.srmp_harness import SrmpHarness
-from tests.support.srmp_requests import ADMIN, HERE, NEVER, SrmpPeer, date, envelope, http_request, path
+from tests.support.qm.queue_contents import bodies, messages
+from tests.support.srmp.srmp_harness import SrmpHarness
+from tests.support.srmp.srmp_requests import ADMIN, HERE, NEVER, SrmpPeer, date, envelope, http_request, path
 
 DELIVERY = f"<deliveryReceiptRequest><sendTo>{ADMIN}</sendTo></deliveryReceiptRequest>"
 OK, BAD_REQUEST, SERVER_ERROR = 200, 400, 500

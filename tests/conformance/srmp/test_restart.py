@@ -10,9 +10,9 @@ from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MessageState
 from tests.support.engine_harness import OWN_ID, PEER_ID, START_UTC
-from tests.support.queue_contents import bodies, messages
-from tests.support.srmp_harness import THERE, SrmpHarness
-from tests.support.srmp_requests import ADMIN, RECEIPTS, SrmpPeer
+from tests.support.qm.queue_contents import bodies, messages
+from tests.support.srmp.srmp_harness import THERE, SrmpHarness
+from tests.support.srmp.srmp_requests import ADMIN, RECEIPTS, SrmpPeer
 
 S = MessageState
 OK = 200

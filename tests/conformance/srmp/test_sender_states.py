@@ -8,8 +8,8 @@ from msmqwire.qm.model.enumerations import ConnectionStatus, DeliveryGuarantee, 
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MESSAGES, MessageEvent, MessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
-from tests.support.srmp_harness import THERE, SrmpHarness
-from tests.support.srmp_requests import SrmpPeer
+from tests.support.srmp.srmp_harness import THERE, SrmpHarness
+from tests.support.srmp.srmp_requests import SrmpPeer
 
 S, E = MessageState, MessageEvent
 KINDS = ("express", "recoverable", "stream")

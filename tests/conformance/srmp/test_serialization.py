@@ -18,8 +18,8 @@ from msmqwire.srmp.envelope import build_envelope, parse_envelope
 from msmqwire.srmp.message import SrmpMessage, parse_message
 from msmqwire.srmp.request import make_request, request_address
 from tests.support.paths import VECTORS
-from tests.support.srmp_envelopes import GUID, PUBLISHED
-from tests.support.srmp_mapping import DAY, SENT
+from tests.support.srmp.srmp_envelopes import GUID, PUBLISHED
+from tests.support.srmp.srmp_mapping import DAY, SENT
 
 A = AcknowledgementsRequested
 OTHER = UUID("dc1cd9a6-8130-4504-88d2-851707fe4632")

@@ -18,9 +18,9 @@ from msmqwire.qm.protocols.srmp.signatures import authenticate, signed
 from msmqwire.qm.rules.serialization import from_stored, to_stored
 from msmqwire.srmp.certificates import Trust
 from msmqwire.srmp.envelope import build_envelope, parse_envelope
-from tests.support.srmp_envelopes import GUID
-from tests.support.srmp_mapping import ARRIVAL, SENT
-from tests.support.srmp_signatures import (
+from tests.support.srmp.srmp_envelopes import GUID
+from tests.support.srmp.srmp_mapping import ARRIVAL, SENT
+from tests.support.srmp.srmp_signatures import (
     BODY,
     EXTENSION,
     MD5_URI,

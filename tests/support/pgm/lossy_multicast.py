@@ -1,0 +1,54 @@
+"""``msmqwire`` with multicast sockets that lose 20 % of what they get, and that ask again soon.
+
+Run as ``python -m tests.support.pgm.lossy_multicast``.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+from typing import Any
+
+from msmqwire.cli import main
+from msmqwire.pgm import receive_window
+from msmqwire.qm.runtime.multicast import sockets
+
+LOSS = 0.2
+
+
+class Lossy(socket.socket):
+    """A socket that loses datagrams, but not the first ones.
+
+    What was sent before a receiver first hears of a source is not for it, so it would not be asked for.
+    """
+
+    chance = random.Random(7)
+    loss = LOSS
+    __slots__ = ("spared",)
+
+    def recvfrom(self, size: int, flags: int = 0) -> tuple[bytes, Any]:  # type: ignore[override]
+        while True:
+            got = super().recvfrom(size, flags)
+            self.spared -= 1
+            if self.spared >= 0 or self.chance.random() >= self.loss:
+                return got
+
+
+def lossy_socket(kind: int, protocol: int) -> socket.socket:
+    """What `msmqwire.qm.runtime.multicast.sockets.new_socket` makes, but for the losses."""
+    made = Lossy(socket.AF_INET, kind, protocol)
+    made.setblocking(False)
+    made.spared = 10
+    return made
+
+
+ASKS_SOON = {"NAK_RDATA_IVL": 0.3, "NAK_RPT_IVL": 0.2, "NAK_NCF_RETRIES": 300, "NAK_DATA_RETRIES": 300}
+"""Constants of `msmqwire.pgm.receive_window`: a packet that is lost six times in a row takes twelve seconds
+otherwise. There are so many attempts that a loaded machine does not use them up."""
+
+
+if __name__ == "__main__":
+    sockets.new_socket = lossy_socket
+    for name, value in ASKS_SOON.items():
+        setattr(receive_window, name, value)
+    main()

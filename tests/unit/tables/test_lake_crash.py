@@ -1,0 +1,222 @@
+"""A lake whose writer is killed at each of its steps, and one whose tasks or workers fail."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import msmqwire
+from msmqwire.errors import LakeError
+from msmqwire.tables.lake import reading
+from msmqwire.tables.lake.part_writer import PartWriter
+from msmqwire.tables.lake.sorted_files import StagedFile
+from tests.support.capture.lakes import Growth, all_files, grown, listed_rows, named_rows
+from tests.support.paths import ROOT
+
+SPLIT = 4000
+STEPS = ("open", "fsync", "mkdir", "rename", "replace", "rmdir", "unlink")
+
+
+class Killed(BaseException):
+    """The process is gone: nothing that it would do afterwards reaches the disk."""
+
+
+@contextmanager
+def killed_at(step: int) -> Iterator[Callable[[], int]]:
+    """Run the block; from this step on nothing reaches the disk. Gives the number of steps so far."""
+    steps = 0
+
+    def counting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **more: Any) -> Any:
+            nonlocal steps
+            if function is real_open and not arguments[1] & (os.O_WRONLY | os.O_RDWR):
+                return function(*arguments, **more)  # a folder to be synced, or listed
+            steps += 1
+            if steps >= step:
+                raise Killed
+            return function(*arguments, **more)
+
+        return call
+
+    real_open = os.open
+    with pytest.MonkeyPatch.context() as patch:
+        for name in STEPS:
+            patch.setattr(os, name, counting(getattr(os, name)))
+        patch.setattr(StagedFile, "write", counting(StagedFile.write))
+        with suppress(Killed):
+            yield lambda: steps
+
+
+@pytest.fixture
+def growth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Growth:
+    monkeypatch.setattr(reading, "WAIT_S", 0)
+    return grown(tmp_path, SPLIT)
+
+
+def test_a_writer_killed_at_any_step(growth, tmp_path):
+    rng = random.Random(1)
+    before, seen = 0, set[bool]()
+    while True:
+        before += 1
+        lake = tmp_path / f"lake-{before}"
+        shutil.copytree(growth.lake, lake)
+        done = False
+        with killed_at(before) as steps:
+            msmqwire.write_lake(growth.captures, lake, split_size=SPLIT)
+            done = True
+        growth.check_readers(lake)
+        seen.add(named_rows(lake) == growth.new)
+        with killed_at(rng.randrange(1, 40)):  # so is the next one, which may have to recover first
+            msmqwire.write_lake(growth.captures, lake, split_size=SPLIT)
+        growth.check_readers(lake)
+        msmqwire.write_lake(growth.captures, lake, split_size=SPLIT)
+        growth.check_complete(lake)
+        shutil.rmtree(lake)
+        if done:
+            break
+    assert before > 30
+    assert steps() == before - 1
+    assert seen == {False, True}
+
+
+def test_a_new_lake_killed_at_any_step(growth, tmp_path):
+    before, done = 0, False
+    while not done:
+        before += 1
+        lake = tmp_path / f"lake-{before}"
+        with killed_at(before):
+            msmqwire.write_lake(growth.captures, lake, split_size=1 << 30)
+            done = True
+        assert listed_rows(lake) in (Counter(), growth.new) or listed_rows(lake) < growth.new
+        msmqwire.write_lake(growth.captures, lake, split_size=1 << 30)
+        growth.check_complete(lake)
+    assert before > 10
+
+
+def test_a_task_that_fails_leaves_the_lake_as_it_was(growth, monkeypatch):
+    files = all_files(growth.lake)
+    written = []
+    write = PartWriter.write
+
+    def failing(self: PartWriter, part: Any) -> Any:
+        if written:
+            raise OSError(28, "No space left on device")
+        written.append(part)
+        return write(self, part)
+
+    monkeypatch.setattr(PartWriter, "write", failing)
+    with pytest.raises(OSError, match="No space"):
+        msmqwire.write_lake(growth.captures, growth.lake, split_size=SPLIT)
+    assert named_rows(growth.lake) == listed_rows(growth.lake) == growth.old
+    assert all_files(growth.lake) == files
+    monkeypatch.undo()
+    msmqwire.write_lake(growth.captures, growth.lake, split_size=SPLIT)
+    growth.check_complete(growth.lake)
+
+
+def test_several_attempts_at_a_part_write_files_of_their_own(growth, monkeypatch):
+    """As a cluster does with a slow task: both attempts end, one of them counts."""
+    write = PartWriter.write
+
+    def twice(self: PartWriter, part: Any) -> Any:
+        first, second = write(self, part), write(self, part)
+        assert not {file.path for file in first.files} & {file.path for file in second.files}
+        return second
+
+    monkeypatch.setattr(PartWriter, "write", twice)
+    msmqwire.write_lake(growth.captures, growth.lake, split_size=SPLIT)
+    growth.check_complete(growth.lake)
+
+
+PROGRAM = """
+import os, signal, sys
+import msmqwire
+from msmqwire.tables.lake.part_writer import PartWriter
+
+write = PartWriter.write
+
+def write_or_die(self, part):
+    mark = sys.argv[2]
+    if not os.path.exists(mark) or sys.argv[3] == "always":
+        open(mark, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(self, part)
+
+write_or_die.__name__ = "write"  # by which it is pickled
+PartWriter.write = write_or_die
+
+if __name__ == "__main__":
+    msmqwire.write_lake(sys.argv[4:], sys.argv[1], split_size=4000, workers=2)
+"""
+
+
+@pytest.mark.parametrize("how", ["once", "always"])
+def test_workers_that_are_killed(growth, tmp_path, how):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    arguments = [growth.lake, tmp_path / "mark", how, *growth.captures]
+    ran = subprocess.run(
+        [sys.executable, program, *map(str, arguments)],
+        capture_output=True, text=True, timeout=300, check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    if how == "once":
+        assert ran.returncode == 0, ran.stderr
+        growth.check_complete(growth.lake)
+    else:
+        assert LakeError.__name__ in ran.stderr
+        assert named_rows(growth.lake) == listed_rows(growth.lake) == growth.old
+
+
+BUSY = """
+import os, sys, time
+import msmqwire
+from msmqwire.tables.lake.part_writer import PartWriter
+
+def write(self, part):
+    open(f"{sys.argv[2]}-{os.getpid()}", "w").close()
+    time.sleep(600)
+
+PartWriter.write = write
+
+if __name__ == "__main__":
+    try:
+        msmqwire.write_lake(sys.argv[3:], sys.argv[1], split_size=4000, workers=2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+def test_an_interrupt_ends_busy_workers_at_once(growth, tmp_path):
+    """Ctrl-C on a terminal reaches all processes; nobody complains, and the lake is as it was."""
+    program = tmp_path / "program.py"
+    program.write_text(BUSY)
+    command = [sys.executable, program, growth.lake, tmp_path / "busy", *growth.captures]
+    with subprocess.Popen(
+        [*map(str, command)], stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            deadline = time.monotonic() + 300
+            while len(list(tmp_path.glob("busy-*"))) < 2:
+                assert time.monotonic() < deadline
+                assert process.poll() is None
+                time.sleep(0.05)
+            os.killpg(process.pid, signal.SIGINT)
+            _, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert (process.returncode, errors) == (130, b"")
+    assert named_rows(growth.lake) == listed_rows(growth.lake) == growth.old
