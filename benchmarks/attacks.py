@@ -23,7 +23,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import msmqwire  # noqa: E402
-from tests.support import attacks  # noqa: E402
+from tests.support.capture import attacks  # noqa: E402
 
 COUNTS: Final = {"huge_records": 2, "signatures": 65_536, "tiny_segments_overlapped": 10_000}
 """The smallest sizes where they are not those below: bytes of a stream, or parts of a file."""

@@ -53,10 +53,10 @@ REMOVED = {
         example="netware.pcap",
         kind="CreateQueueJobAndFile request",
         tests=(
-            "tests/unit/test_columns_srmp.py",
-            "tests/unit/test_dissection.py",
-            "tests/unit/test_ladder.py",
-            "tests/unit/test_session_lint.py",
+            "tests/unit/tables/test_columns_srmp.py",
+            "tests/unit/analysis/test_dissection.py",
+            "tests/unit/analysis/test_ladder.py",
+            "tests/unit/analysis/test_session_lint.py",
         ),
     ),
 }
