@@ -34,7 +34,8 @@ class QueueManager:
     def served(self) -> bool:
         """Whether it was reached through a server.
 
-        Without one nothing is sent to other computers, and express messages are refused: they would be lost.
+        Without a server nothing is sent to other computers, and express messages are refused: they would be
+        lost.
         """
         return self._requests.served
 
@@ -55,7 +56,8 @@ class QueueManager:
         return Queue(sending, partial(LocalReading, self._requests, format_name, self.name))
 
     def signer(self, sid: str | None = None, readings: Readings = DEFAULT) -> Signer:
-        """Return who signs messages with the newest certificate that ``msmqwire cert create`` has made here.
+        """Return a signer of messages with the newest certificate that ``msmqwire cert create`` has made
+        here.
 
         The key is read from the folder; this queue manager does not get it.
 
@@ -100,7 +102,7 @@ class SyncQueueManager:
         return SyncQueue(self._connection, self._manager.queue(name))
 
     def signer(self, sid: str | None = None) -> Signer:
-        """Return who signs messages with a certificate of the folder. See `QueueManager.signer`."""
+        """Return a signer of messages with a certificate of the folder. See `QueueManager.signer`."""
         return self._manager.signer(sid)
 
     def create_queue(self, name: str, *, transactional: bool = False, label: str = "") -> SyncQueue:
@@ -136,8 +138,8 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Attachment:
     """Return access to the queue manager of a folder: through its server, or in its store if none runs.
 
     Enter it with ``async with``, which gives a `QueueManager`, or with ``with``, which gives a
-    `SyncQueueManager`: the same without ``await``. Leaving it ends what waits: such a read raises QueueError
-    with MQ_ERROR_OPERATION_CANCELLED. Messages that were received and not ended return to their queues.
+    `SyncQueueManager`: the same without ``await``. Leaving it ends waiting reads, which raise QueueError with
+    MQ_ERROR_OPERATION_CANCELLED. Messages that were received and not ended return to their queues.
 
     A server may be restarted meanwhile: calls raise Unreachable during the outage and succeed after it.
 

@@ -1,4 +1,4 @@
-"""What a program connects to a queue with."""
+"""The entrance of programs that connect to a queue."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def connect(
 ) -> Connection:
     r"""Return a connection to a queue of any queue manager that accepts [MS-MQQB] sessions over TCP.
 
-    If it offers remote read ([MS-MQRR]), its queues ``DIRECT=TCP:`` and ``DIRECT=OS:`` can be read, too. What
-    is needed for that is asked of it when a queue is read first.
+    If it offers remote read ([MS-MQRR]), its queues ``DIRECT=TCP:`` and ``DIRECT=OS:`` can be read, too. The
+    details for that are asked of it when a queue is read first.
 
     Enter it with ``async with``, which gives a `Queue`, or with ``with``, which gives a `SyncQueue`: the same
     without ``await``, for any number of threads. A small queue manager runs inside until the block is left.
@@ -53,7 +53,7 @@ def connect(
         state: a file for recoverable messages not transferred yet, created if it is missing. They are sent
             when the same file is used again. Without a file they are in memory only, and lost with the
             process.
-        port: the TCP port of the other side.
+        port: the TCP port of the queue manager.
         hosts: addresses of computers that can't be resolved by name: by name, an address and a port or
             None. For queues ``PRIVATE=``, by the identifier of the queue manager.
         listen: address and port at which the other side can reach this one, for acknowledgements. Without it
@@ -62,15 +62,15 @@ def connect(
         tls_ca: for HTTPS, a file of PEM with the authorities of other computers' certificates; by default
             those of the system.
         tls_verify: whether their certificates are verified.
-        pgm: what carries multicast messages, ``raw``, ``udp[:MULTICAST[:UNICAST]]`` or ``off``; by default
+        pgm: the carrier of multicast messages, ``raw``, ``udp[:MULTICAST[:UNICAST]]`` or ``off``; by default
             IP where the process may, else UDP.
         pgm_interface: the address of the interface for multicast messages; by default the system chooses.
         rpc_port: the TCP port of remote read; by default the endpoint mapper of the other side is asked.
         endpoint_mapper: the TCP port of that.
-        user: who reads, ``DOMAIN\user``; None for anybody.
+        user: the reader, ``DOMAIN\user``; None for anybody.
         password: of the user, or ``$NT$`` and the 32 hexadecimal digits of its NT hash.
-        auth: what is protected of remote read: ``none``; ``connect``, who the user is; ``integrity``, all
-            calls from being changed; ``privacy``, from being seen, too, which is the default with a user.
+        auth: the protection of remote read: ``none``; ``connect``, the identity of the user; ``integrity``,
+            of all calls from changes; ``privacy``, also from being seen, which is the default with a user.
 
     Raises:
         InvalidName: the format name is invalid.

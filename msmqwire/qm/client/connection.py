@@ -52,7 +52,7 @@ class Connection(EnteredOnce[Queue, SyncQueue]):
         pgm: PgmOptions | None = None,
         remote: tuple[DirectName, RemoteOptions] | None = None,
     ) -> None:
-        """`remote` is how to read the queue; None for one that can be sent to only."""
+        """`remote` has the options for reading the queue; None for one that can be sent to only."""
         super().__init__()
         self._format_name, self._drain = format_name, drain
         self._manager_arguments = state, overrides, listen, context, pgm

@@ -1,4 +1,4 @@
-"""What is entered with ``async with`` or ``with``, once."""
+"""Objects that are entered with ``async with`` or ``with``, once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SynchronousT = TypeVar("SynchronousT")
 
 
 class EnteredOnce(ABC, Generic[OpenedT, SynchronousT]):
-    """A context manager of both kinds: ``with`` runs in a thread of its own what ``async with`` does."""
+    """A context manager of both kinds: ``with`` does the work of ``async with`` in a thread of its own."""
 
     _path: ClassVar[str]
-    """What it is called in errors."""
+    """The name of the object in errors."""
     _example: ClassVar[str]
-    """How it is entered, and what for."""
+    """The way to enter the object, and its purpose, in words."""
 
     def __init__(self) -> None:
         self._sync: SyncConnection | None = None
@@ -27,11 +27,11 @@ class EnteredOnce(ABC, Generic[OpenedT, SynchronousT]):
 
     @abstractmethod
     async def _open(self) -> OpenedT:
-        """Return what ``async with`` gives."""
+        """Return the value of ``async with``."""
 
     @abstractmethod
     def _synchronous(self, sync: SyncConnection, opened: OpenedT) -> SynchronousT:
-        """Return what ``with`` gives."""
+        """Return the value of ``with``."""
 
     @abstractmethod
     async def _leave(self, *, wait: bool) -> None:
@@ -40,7 +40,7 @@ class EnteredOnce(ABC, Generic[OpenedT, SynchronousT]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Refuse what only an entered one has, and say how it is entered."""
+            """Refuse the use before entering, and say how to enter."""
             why = f"{type(self).__name__!r} object has no attribute {name!r}"
             if not name.startswith("_"):
                 why += f" before it is entered; write {self._example}.{name}(...)"

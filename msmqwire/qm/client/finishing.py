@@ -1,4 +1,4 @@
-"""What must not be left half done when a task is cancelled."""
+"""Steps that must not be left half done when a task is cancelled."""
 
 from __future__ import annotations
 

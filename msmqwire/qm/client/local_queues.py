@@ -192,7 +192,7 @@ class Outgoing(NamedTuple):
     Attributes:
         to: the format name of its queue.
         message: an entry of the request ``send``.
-        peer_keys: the request that tells the keys to encrypt it with; None for none.
+        peer_keys: the request that gives the keys to encrypt it with; None for none.
     """
 
     to: str
@@ -221,7 +221,7 @@ def outgoing(
 
 
 class LocalUnit:
-    """A transaction of the queue manager of a folder. What it sends goes there with its commit."""
+    """A transaction of the queue manager of a folder. Its messages go there with its commit."""
 
     def __init__(self, requests: LastingRequests, connection: Requests, identifier: UUID) -> None:
         """Take the transaction of a connection, which it ends with."""
@@ -326,5 +326,5 @@ async def _send(requests: Requests | LastingRequests, outgoing: Outgoing, transa
 
 
 def _sent(identifier: str) -> Sent:
-    """Return what follows a message that the queue manager of this computer has: it needs nobody's help."""
+    """Return the follower of a message that the queue manager of this computer has taken."""
     return Sent(identifier, AcknowledgementsRequested.NONE, 1, lambda: Obstacle(""), lambda _: None, "stored")

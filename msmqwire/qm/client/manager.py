@@ -141,7 +141,7 @@ class ClientManager:
         context: ssl.SSLContext | None = None,
         pgm: PgmOptions | None = None,
     ) -> None:
-        """`context` is of TLS to others, `pgm` of multicast. Raises the subclasses of StoreError."""
+        """`context` is of TLS to servers, `pgm` of multicast. Raises the subclasses of StoreError."""
         self.stored = state is not None
         self._store: Store = memory_store() if state is None else _store_of(state)
         self._overrides, self._listen, self._context = overrides, listen, context
@@ -180,12 +180,12 @@ class ClientManager:
             core.queues.lookup.addresses.add(self._listen[0])
 
     def _broken(self, broken: asyncio.Future[MsmqError]) -> None:
-        """Let nobody wait for what an ended driver would have to do."""
+        """Let no task wait for a driver that has ended."""
         if not broken.cancelled():
             self._end_all(broken.result)
 
     def _end_all(self, error: Callable[[], MsmqError]) -> None:
-        """Let nobody wait for what becomes of messages."""
+        """Let no task wait for the outcome of messages."""
         for sent in (*self._pending.values(), *self._asking.values()):
             sent.end(error)
 

@@ -31,15 +31,15 @@ class NetworkUnit:
         self._manager.abort(self.transaction)
 
     def belongs_to(self, manager: ClientManager) -> bool:
-        """Whether it was begun in this queue manager."""
+        """Whether the transaction was begun in this queue manager."""
         return manager is self._manager
 
 
 async def _kept(manager: ClientManager) -> None:
-    """Wait until what has been sent is durable, if it is to be; raise what `EngineDriver.durable` raises."""
+    """Wait until sent messages are durable, if they are to be; raise what `EngineDriver.durable` raises."""
     if manager.stored:
         await manager.driver.durable()
-    elif manager.driver.is_full:  # let others have a turn
+    elif manager.driver.is_full:  # let other tasks have a turn
         await asyncio.sleep(0)
 
 

@@ -1,6 +1,6 @@
 """Asking another queue manager whether it is there: a ping, and the beginning of a session.
 
-Neither needs a queue manager here, and nothing is left behind there but a connection that was closed.
+Neither needs a queue manager here, and nothing is left there but a connection that was closed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PingAnswer:
     """The response to a ping, [MS-MQQB] 2.2.7.
 
     Attributes:
-        address: where it came from.
+        address: its source.
         queue_manager: the GUID of the queue manager.
         is_refused: whether it would refuse a session, RF.
         seconds: from the request to the response.
@@ -47,14 +47,14 @@ class PingAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """How a session began, [MS-MQQB] 3.1.5.2.3, or was refused.
+    """The beginning of a session, [MS-MQQB] 3.1.5.2.3, or its refusal.
 
     Attributes:
         address: of the peer.
         version: VersionNumber of its packets.
         queue_manager: the GUID of the queue manager.
         is_server: whether it says that it is a server-class system.
-        refused: by which packet it refused the session; None if it did not.
+        refused: the packet by which it refused the session; None if it did not.
         window_size: messages that may be unacknowledged; like the next two, None after a refusal.
         ack_timeout_ms: AckTimeout that it gave.
         recoverable_ack_timeout_ms: RecoverableAckTimeout that it gave.
@@ -80,7 +80,7 @@ def ping(host: str, *, port: int = PING_PORT, timeout_s: float = 2.0) -> PingAns
 
     Raises:
         HostNotFound: the name has no address.
-        Unreachable: nobody listens there, or no response with the cookie of the request in time.
+        Unreachable: no server listens there, or no response with the cookie of the request in time.
     """
     cookie, own = secrets.randbelow(_COOKIES), uuid4()
     request = PING.build({"Cookie": cookie, "QMGuid": own})
@@ -109,8 +109,8 @@ def handshake(host: str, *, port: int = SESSION_PORT, timeout_s: float = 5.0) ->
 
     Raises:
         HostNotFound: the name has no address.
-        Unreachable: nobody listens there, or no answer in time.
-        MalformedPacket: what is answered is not the packet that should come.
+        Unreachable: no server listens there, or no answer in time.
+        MalformedPacket: the answer is not the expected packet.
     """
     began = time.monotonic()
     with _reaching(f"{host}, TCP {port}"), _socket(host, port, socket.SOCK_STREAM, timeout_s) as peer:
@@ -200,7 +200,7 @@ def _socket(host: str, port: int, kind: socket.SocketKind, timeout_s: float) -> 
 
 
 def _receive(peer: socket.socket, size: int, end: float) -> bytes:
-    """Return what comes until a moment of `time.monotonic`. Raises OSError, TimeoutError among them."""
+    """Return the bytes received until a time of `time.monotonic`. Raises OSError, also TimeoutError."""
     left = end - time.monotonic()
     if left <= 0:
         raise TimeoutError

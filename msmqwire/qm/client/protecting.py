@@ -30,11 +30,11 @@ _HASH: Final = "sha512"
 
 @dataclass(frozen=True, slots=True)
 class Protecting:
-    """How a message is to be protected.
+    """The protection of a message.
 
     Attributes:
-        signer: who signs it; None for nobody.
-        version: of the signature; None for that which goes with the destination.
+        signer: of the message; None for no signature. version: of the signature; None for the one that fits
+            the destination.
         hash_algorithm: of the signature.
         cipher: of the body, of `CIPHERS`; empty for none.
         peer_keys: the keys of the queue manager of its queue; None if they are known otherwise.
@@ -73,7 +73,7 @@ class Protecting:
 
 
 def protecting_of(properties: Mapping[str, Any]) -> Protecting | None:
-    """Return how the properties of a message protect it, None if they do not.
+    """Return the protection that the properties of a message ask for, None for none.
 
     Raises InvalidValue with the name of the property; for a broken algorithm without ``legacy``, too.
     """
@@ -118,7 +118,7 @@ def check_names(given: Mapping[str, Any], *, legacy: bool) -> None:
 
 
 def peer_of(name: FormatName) -> UUID:
-    """Return the queue manager whose key ``peer_key`` is. Raises InvalidValue if the name does not tell."""
+    """Return the queue manager whose key ``peer_key`` is. Raises InvalidValue if the name has none."""
     names = name.elements if isinstance(name, MultipleElementName) else (name,)
     peers = {element.guid if isinstance(element, PrivateName) else None for element in names}
     peer = peers.pop()

@@ -1,4 +1,4 @@
-"""Messages that are pushed to a program: what `Queue.messages` gives."""
+"""Messages that are pushed to a program: the result of `Queue.messages`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from msmqwire.qm.runtime.requests import Requests
 
 _TICK_S: Final = 0.05
-"""Seconds after which the end of a message is told at the latest, if the event loop runs."""
+"""Seconds after which the end of a message is reported at the latest, if the event loop runs."""
 
 
 class Ending(Protocol):
-    """What ends messages that were received one by one."""
+    """The ends of messages that were received one by one."""
 
     async def end(self, request: int, *, acknowledge: bool) -> None:
         """Delete a message that was received, or give it back."""
@@ -46,7 +46,7 @@ class Messages(Protocol):
         """Say that the present message is done, and wait until it and all before it are deleted durably."""
 
     async def leave(self, *, done: bool) -> None:
-        """Wait until the messages that are done are deleted durably, and give back the others.
+        """Wait until the messages that are done are deleted durably, and give back the rest.
 
         `done` says whether the present one is.
         """
@@ -55,11 +55,11 @@ class Messages(Protocol):
 class PushedMessages:
     """Messages of a queue of this computer: see `Messages`.
 
-    Their ends are told to the queue manager many at a time, without waiting for it: when half of the window
-    is done, before waiting for a message, and `_TICK_S` after a message at the latest.
+    Their ends are reported to the queue manager many at a time, without waiting for it: when half of the
+    window is done, before waiting for a message, and `_TICK_S` after a message at the latest.
 
     One thread may take messages, and the event loop may be on another one. Each attribute is changed by one
-    of them: `_present`, `_upto` and `_done` by who takes messages, the others in the event loop.
+    of them: `_present`, `_upto` and `_done` by the thread that takes messages, the rest in the event loop.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PushedMessages:
         timeout: float | None,
         left: Callable[[PushedMessages], None],
     ) -> None:
-        """Take what is pushed, in the running loop; `left` is called when no more is wanted."""
+        """Take pushed messages, in the running loop; `left` is called when no more are wanted."""
         self._requests, self._pushed, self._timeout, self._left = requests, pushed, timeout, left
         self._half = max(1, window // 2)
         self._loop = asyncio.get_running_loop()
@@ -129,7 +129,7 @@ class PushedMessages:
             self._done += 1
 
     def _tell(self) -> None:
-        """Tell which messages are done, without waiting."""
+        """Report the messages that are done, without waiting."""
         done, upto = self._done, self._upto
         if done != self._told and self._pushed.error is None:
             self._told = done
@@ -162,7 +162,7 @@ class PushedMessages:
         await self._unsubscribe()
 
     async def close(self) -> None:
-        """End the subscription as long as the block is not left: what is done is deleted, the rest back."""
+        """End the subscription unless the block was left: messages done are deleted, the rest are back."""
         if self._pushed.error is None:
             why = "the queue was closed, and the messages that were not done are back in it"
             self._pushed.fail(QueueError(why, HResult.MQ_ERROR_INVALID_HANDLE))

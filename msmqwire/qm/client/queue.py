@@ -48,7 +48,7 @@ class Transactional:
 
     @property
     def unit(self) -> Unit:
-        """What stands for it in the queue manager. Raises InvalidValue once it has ended."""
+        """The transaction of the queue manager. Raises InvalidValue once it has ended."""
         if self.ended:
             raise InvalidValue("it has ended: begin another one", path="transaction")
         return self._unit
@@ -61,16 +61,16 @@ class Transactional:
 class Queue:
     """A queue, of this computer or another.
 
-    Any number of tasks may use it at a time. What a queue manager refuses is a QueueError with its code
+    Any number of tasks may use it at a time. A refusal of a queue manager is a QueueError with its code
     (`hresult`) and the name of that (`name`). A queue manager that is gone is Unreachable, and OutcomeUnknown
-    if it may have done what it was asked for; once it is back, calls succeed again.
+    if it may have carried out the request; once it is back, calls succeed again.
 
     Attributes:
         format_name: its format name.
     """
 
     def __init__(self, sending: Sending, reading: Callable[[], Reading] | None = None) -> None:
-        """`reading` makes what the queue is read with, at first use; None if it can be sent to only."""
+        """`reading` makes the reader of the queue, at first use; None if it can be sent to only."""
         self._sending, self._new_reading = sending, reading
         self._reading_or_none: Reading | None = None
         self.format_name = sending.format_name
@@ -163,7 +163,7 @@ class Queue:
     async def receive_by_lookup(
         self, lookup_identifier: int, seek: Seek = "current", *, transaction: Transactional | None = None
     ) -> ReceivedMessage:
-        """Take the message with a lookup identifier, or the one before or behind it, without waiting.
+        """Take the message with a lookup identifier, or the one before or after it, without waiting.
 
         Raises QueueError, MQ_ERROR_MESSAGE_NOT_FOUND for one that is not there, and what `receive` raises.
         """
@@ -177,8 +177,8 @@ class Queue:
     async def receiving(self, timeout: float | None = None) -> AsyncIterator[ReceivedMessage]:
         """Receive a message and delete it when the block is left.
 
-        An exception inside the block gives it back to the queue, at its place. Nobody else gets it meanwhile,
-        and if the program ends, or its connection, it is back in the queue, too.
+        An exception inside the block gives it back to the queue, at its place. No other reader gets it
+        meanwhile, and if the program ends, or its connection, it is back in the queue, too.
 
         Raises what `receive` raises.
         """
@@ -201,11 +201,11 @@ class Queue:
         """Have messages pushed as they come, for ``async with``, and take them by ``async for``.
 
         The quickest way to receive: no message is asked for, and the deletion of none is waited for. To ask
-        for the next message says that the one before is done; leaving the block says so of the last one. What
-        is done is deleted, but not awaited one by one. So if the program or the queue manager is killed,
-        messages may come again: the one that was being processed, and those done in the last tenth of a
-        second, or since the event loop was held up. Leaving the block waits until all that are done are
-        deleted durably, as `Messages.durable` does at any time: those never come again.
+        for the next message says that the one before is done; leaving the block says so of the last one.
+        Messages done are deleted, but their deletion is not awaited one by one. So if the program or the
+        queue manager is killed, messages may come again: the one that was being processed, and those done in
+        the last tenth of a second, or since the event loop was held up. Leaving the block waits until all
+        that are done are deleted durably, as `Messages.durable` does at any time: those never come again.
 
         Messages that were pushed and not taken are nobody else's meanwhile, and return to the queue, at their
         places, when the block is left or the program ends. An exception that leaves the block gives back the
@@ -213,7 +213,7 @@ class Queue:
         the exception is raised and not that loss.
 
         Args:
-            window: how many messages may be pushed and not deleted yet, 1 to 1,000. With 1 each is
+            window: the number of messages that may be pushed and not deleted yet, 1 to 1,000. With 1 each is
                 deleted before the next one comes.
             timeout: seconds without a message after which the iteration ends; None for no limit.
 
@@ -323,7 +323,7 @@ class Queue:
 async def _withdraw(
     reading: Reading, request: int, read: Read, started: asyncio.Future[ReceivedMessage]
 ) -> None:
-    """Cancel a read that nobody waits for any more; give its message back if it has come all the same."""
+    """Cancel a read that no task waits for any more; give back its message if it has come all the same."""
     with suppress(MsmqError):  # as when the queue manager is gone, which gives it back itself
         if not started.done():
             with suppress(MsmqError):  # the read ends in the same way

@@ -1,8 +1,8 @@
-"""What lies behind a queue that programs read: one interface for all ways to get at messages.
+"""The interface of a queue that programs read, for all ways to get at messages.
 
 It has the shape of [MS-MQRR] 3.2.4, so that a queue of another computer is read by the same rules as one of
 this computer: reads have request numbers of the caller, a received message is ended by a second request, and
-what waits can be cancelled.
+waiting reads can be cancelled.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ LOOKUP_RECEIVES: Final[dict[Seek, Action]] = {
 
 
 class Read(NamedTuple):
-    """What is to be read: the parameters of R_StartReceive and R_StartTransactionalReceive.
+    """A read: the parameters of R_StartReceive and R_StartTransactionalReceive.
 
     Attributes:
-        action: what to do with which message.
-        timeout_ms: how long to wait for it; 0 with a lookup identifier.
+        action: on which message. timeout_ms: the longest wait for it; 0 with a lookup identifier.
         cursor: the handle of a cursor, or 0.
         lookup_identifier: or 0.
         transaction: in which it is received, or None.
@@ -53,8 +52,9 @@ class Read(NamedTuple):
 class Reading(Protocol):
     """An open queue that can be read. Many reads may be under way at a time.
 
-    All methods raise QueueError with the code of the queue manager, and Unreachable if it is gone. What a
-    method has asked for may have been done if its task is cancelled: only `Queue` calls them, and sees to it.
+    All methods raise QueueError with the code of the queue manager, and Unreachable if it is gone. The
+    request of a method may have been carried out if its task is cancelled: only `Queue` calls them, and sees
+    to it.
     """
 
     async def start(self, request: int, read: Read) -> ReceivedMessage:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Recorded:
-    """Where a message keeps the record that its properties are read from when one is asked for."""
+    """The attribute with the record that properties are read from when one is asked for."""
 
     __slots__ = ("_record",)
     _record: bytes
@@ -176,7 +176,8 @@ class ReceivedMessage(_Recorded):
         return whole_text(body, inspect_body(body, body_type=self.body_type))
 
     def decoded(self) -> Body:
-        """Return what is inside of the message: format, value, text, and headers of NServiceBus or Rebus.
+        """Return the decoded content of the message: format, value, text, and headers of NServiceBus or
+        Rebus.
 
         Raises:
             MalformedBody: the body can't be of the format that its type names.

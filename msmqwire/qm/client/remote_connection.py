@@ -1,4 +1,4 @@
-"""A connection to the queue manager of another computer, and what that holds for it: [MS-MQRR] 3.2.1."""
+"""A connection to the queue manager of another computer, and the state there: [MS-MQRR] 3.2.1."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RemoteConnection:
         client: the association.
         handles: the handles of the queue, by the access for which it was opened.
         cursors: the handle to which each cursor belongs.
-        reads: how many are under way.
+        reads: the number under way.
     """
 
     def __init__(self, client: RpcClient, name: DirectName, identifier: UUID) -> None:
@@ -116,7 +116,7 @@ class RemoteConnection:
             raise self.wrong(opnum, f"wrongly: {exc}") from None
 
     def check(self, answer: Any) -> None:
-        """Raise QueueError for results that tell a failure."""
+        """Raise QueueError for results of a failure."""
         if answer.status != MQ_OK:
             raise QueueError(reason(answer.status, str(self._name)), answer.status)
 
@@ -128,7 +128,7 @@ class RemoteConnection:
 
 
 async def named(work: Coroutine[Any, Any, T], name: FormatName) -> T:
-    """Await `work`; a fault with a code of MSMQ is raised as what a queue manager refuses, with the name."""
+    """Await `work`; a fault with a code of MSMQ is raised as the queue manager's refusal, with the name."""
     try:
         return await work
     except RpcFault as fault:
@@ -144,14 +144,14 @@ def cancelled(name: FormatName) -> QueueError:
 
 
 def shared_task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Return a task that several may wait for, and whose exception needs nobody."""
+    """Return a task that several may wait for, and whose exception may be left unread."""
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
 
 
 async def shared_result(task: asyncio.Task[T], name: FormatName) -> T:
-    """Return the result of a task that others wait for, too; if that is cancelled, raise `cancelled`."""
+    """Return the result of a task that other tasks wait for, too; if that is cancelled, raise `cancelled`."""
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

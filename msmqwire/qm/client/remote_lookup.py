@@ -11,18 +11,18 @@ PEEK_CURRENT: Final = {
     "dwMaxBodySize": 0,
     "dwMaxCompoundMessageSize": 0,
 }
-"""What makes a read by lookup identifier a question for the message itself."""
+"""The bit that makes a read by lookup identifier a question for the message itself."""
 PRIORITY_SHIFT: Final = 56
 SEQUENCE_ID: Final = (1 << PRIORITY_SHIFT) - 1
-"""The low seven bytes, which tell the messages of a queue manager apart."""
+"""The low seven bytes, which distinguish the messages of a queue manager."""
 _PRIORITY_0: Final = 7 << PRIORITY_SHIFT
 
 
 def lookup_spellings(identifier: int) -> tuple[int, ...]:
     """Return the LookupIdentifiers that a server may know a message by; the first one is the given one.
 
-    Servers differ in whether the priority is part of those of transactional messages, or of all others. The
-    low seven bytes tell the messages of a queue manager apart.
+    Servers differ in whether the priority is part of those of transactional messages, or of non-transactional
+    ones. The low seven bytes distinguish the messages of a queue manager.
     """
     low = identifier & SEQUENCE_ID
     return tuple(dict.fromkeys((identifier, low, _PRIORITY_0 | low)))

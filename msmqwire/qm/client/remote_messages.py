@@ -37,7 +37,7 @@ def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence
 
 
 def _signature_type(message: Message, packet: Record) -> AuthenticationLevel:
-    """Return the kind of signature that fits a message and its certificate; whose that is, nobody knows."""
+    """Return the kind of signature that fits a message and its certificate; its owner is unknown."""
     if not (message.signature or message.multiple_destination_signature):
         return AuthenticationLevel.NONE
     from msmqwire.crypto.certificates import SenderCertificate

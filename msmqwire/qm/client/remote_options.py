@@ -1,4 +1,4 @@
-"""How queues of other computers are read: where the server is, and who calls."""
+"""Options for reading queues of other computers: the server and the caller."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ AUTH_LEVELS: Final[Mapping[str, AuthLevel]] = {
 
 
 class RemoteOptions(NamedTuple):
-    """How to reach the server of remote read.
+    """The address of the server of remote read, and the caller.
 
     Attributes:
         host: its address, or a name that can be resolved.
         port: that of the interface; None to ask the endpoint mapper.
         mapper_port: that of the endpoint mapper.
-        credentials: who calls.
+        credentials: of the caller.
     """
 
     host: str
@@ -35,7 +35,9 @@ class RemoteOptions(NamedTuple):
 
 
 def credentials_of(user: object, password: object, auth: object) -> Credentials:
-    """Return who calls: `auth` is a key of AUTH_LEVELS, by default ``privacy`` with a user, else ``none``.
+    """Return the credentials of the caller:
+
+    `auth` is a key of AUTH_LEVELS, by default ``privacy`` with a user, else ``none``.
 
     Raises InvalidValue, with the argument as the path.
     """

@@ -71,8 +71,8 @@ class _Pending:
 class RemoteReading:
     """A queue of another computer that is read: see `msmqwire.qm.client.reading.Reading`.
 
-    It is connected when it is used first, and again after a connection broke. What was received over a broken
-    connection and not ended is back in the queue, cursors are gone.
+    It is connected when it is used first, and again after a connection broke. Messages received over a broken
+    connection and not ended are back in the queue, cursors are gone.
 
     Besides the errors of that interface there are RpcFault for a call that the server answers with a fault of
     RPC, RpcRefused and AuthenticationFailed.
@@ -83,7 +83,7 @@ class RemoteReading:
 
     def __init__(self, name: DirectName, options: RemoteOptions) -> None:
         self.name, self._options = name, options
-        self._identifier = uuid4()  # of this client, which has no queue manager that others know
+        self._identifier = uuid4()  # of this client, which has no queue manager known to peers
         self._connecting: asyncio.Task[RemoteConnection] | None = None
         self._pending: dict[int, _Pending] = {}
         self._enlisted: dict[UUID, None] = {}
@@ -218,7 +218,7 @@ class RemoteReading:
             pass  # it has ended meanwhile, as a rule
         finally:
             if pending.call is not None:
-                link.client.hurry(pending.call)
+                link.client.make_due(pending.call)
 
     # -- cursors ------------------------------------------------------------------------------------------
 
@@ -405,5 +405,5 @@ class RemoteReading:
 
 
 def _queue(name: DirectName) -> tuple[str, bool, bool, str | None]:
-    """Return what tells a queue of a computer from others; its subqueues have the same."""
+    """Return the key of a queue of a computer; its subqueues have the same."""
     return name.queue.lower(), name.private, name.journal, name.system

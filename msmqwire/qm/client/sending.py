@@ -1,4 +1,4 @@
-"""What lies behind a queue that programs send to: one interface for all ways to send."""
+"""The interface of a queue that programs send to, for all ways to send."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Unit(Protocol):
     identifier: UUID
 
     async def commit(self) -> None:
-        """Do all that belongs to it. Raises QueueError if that is refused: nothing has been done then."""
+        """Commit the transaction. Raises QueueError if that is refused: nothing has been done then."""
 
     async def abort(self) -> None:
-        """Undo all that belongs to it."""
+        """Undo the transaction."""
 
 
 class Sending(Protocol):
@@ -49,7 +49,7 @@ class Sending(Protocol):
 
 
 class ReadOnlySending:
-    """A journal or a dead-letter queue, which nobody can send to."""
+    """A journal or a dead-letter queue, to which programs can't send."""
 
     def __init__(self, format_name: str) -> None:
         self.format_name = format_name

@@ -23,7 +23,7 @@ OutcomeName = Literal["confirmed", "refused", "transferred", "unknown", "stored"
 
 
 class Outcome(NamedTuple):
-    """What has become of a message, as far as is known.
+    """The outcome of a message, as far as is known.
 
     Attributes:
         name: ``confirmed``, its queue has acknowledged it, or an HTTP server has accepted it; ``refused``, a
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
             ``transferred``, the other side has acknowledged its packet, which says nothing of the queue;
             ``unknown``, nobody has acknowledged it, so that it may be in its queue if it was sent;
             ``stored``, the queue manager of this computer has it, and sends it.
-        reason: what was said, or what is missing, in words; None if the name says all.
+        reason: the answer, or the missing one, in words; None if the name says all.
     """
 
     name: OutcomeName
@@ -39,10 +39,10 @@ class Outcome(NamedTuple):
 
 
 class Obstacle(NamedTuple):
-    """What keeps messages from being transferred.
+    """The obstacle that keeps messages from being transferred.
 
     Attributes:
-        words: what it is; empty if there is none.
+        words: its description; empty if there is none.
         refuses: whether the other side refuses them, by an answer or the end of each session.
     """
 
@@ -51,7 +51,7 @@ class Obstacle(NamedTuple):
 
     @property
     def aside(self) -> str:
-        """The words in parentheses behind a space, or nothing."""
+        """The words in parentheses after a space, or nothing."""
         return f" ({self.words})" if self.words else ""
 
 
@@ -76,12 +76,12 @@ class Acknowledgement:
 
     @property
     def negative(self) -> bool:
-        """Whether it reports a failure."""
+        """Whether the acknowledgement reports a failure."""
         return is_negative(self.message_class)
 
     @property
     def about_receive(self) -> bool:
-        """Whether it reports the reception of the message, not its arrival."""
+        """Whether the acknowledgement reports the reception of the message, not its arrival."""
         return is_about_receive(self.message_class)
 
 
@@ -115,7 +115,8 @@ class Sent:
         report: Callable[[str], None],
         transferred: OutcomeName = "transferred",
     ) -> None:
-        """`obstacle` tells why messages are not transferred; `report` is called when a failure is told.
+        """`obstacle` returns the reason why messages are not transferred; `report` is called when a failure
+        is reported.
 
         `transferred` is the outcome of a message that is transferred and not acknowledged by its queue.
         """
@@ -161,7 +162,7 @@ class Sent:
             self._wake()
 
     def end(self, error: Callable[[], MsmqError]) -> None:
-        """Stop waiting for events; `error` creates the exception for those who still wait."""
+        """Stop waiting for events; `error` creates the exception for the tasks that still wait."""
         if self._ended is None:
             self._ended = error
             self._wake()
@@ -187,11 +188,11 @@ class Sent:
 
     @property
     def transmitted(self) -> bool:
-        """Whether it has left over a connection at least once, acknowledged or not."""
+        """Whether the message has left over a connection at least once, acknowledged or not."""
         return bool(self._places) or self._delivered is True
 
     async def outcome(self, timeout: float | None = None, *, confirm: float | None = None) -> Outcome:
-        """Wait until it is known what has become of the message, and return that; nothing of it is raised.
+        """Wait until the outcome of the message is known, and return it; nothing of it is raised.
 
         Of a message that asks for an acknowledgement of its arrival (``acknowledge="full_reach_queue"``), to
         come here, that decides, or of its reception if it asks for that alone. One that asks for neither is

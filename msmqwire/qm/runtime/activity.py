@@ -1,4 +1,4 @@
-"""What a queue manager is doing: its sessions, its transactions, and counters."""
+"""The activity of a queue manager: its sessions, its transactions, and counters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def activity(driver: EngineDriver, request: Mapping[str, Any]) -> dict[str, Any]
 
 
 def counters(driver: EngineDriver) -> dict[str, int]:
-    """Return what only grows: messages ``put`` into queues and ``taken`` out of them, commits, bytes."""
+    """Return the counters: messages ``put`` into queues and ``taken`` out of them, commits, bytes."""
     put, taken = _moved(driver.core)
     figures = {"put": put, "taken": taken, "commits": driver.commits}
     if driver.traffic is not None:

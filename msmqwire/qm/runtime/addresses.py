@@ -16,7 +16,7 @@ TCP_PORT: Final = 1801
 
 @dataclass(frozen=True, slots=True)
 class AddressOverrides:
-    """How to reach computers that are not at the address of their name and TCP 1801.
+    """The addresses of computers that are not at the address of their name and TCP 1801.
 
     Attributes:
         port: TCP port of other queue managers.

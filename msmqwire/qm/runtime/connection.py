@@ -12,7 +12,7 @@ from msmqwire.service.logs import log
 
 
 class ConnectionOwner(Protocol):
-    """What a connection reports to."""
+    """The owner of connections, to which they report."""
 
     @property
     def limits(self) -> Limits:

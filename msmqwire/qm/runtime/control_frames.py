@@ -1,4 +1,4 @@
-"""Frames of the control channel: a message behind a header of bytes, between lines of JSON.
+"""Frames of the control channel: a message after a header of bytes, between lines of JSON.
 
 A frame begins with a null, as no line of JSON does. docs/control-channel.md describes it.
 """
@@ -64,7 +64,7 @@ class Incoming:
         return not self._buffer
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes. Raises MalformedPacket for what is neither a line nor a frame."""
+        """Take the next bytes. Raises MalformedPacket for bytes that are neither a line nor a frame."""
         buffer = self._buffer
         buffer += data
         start = 0

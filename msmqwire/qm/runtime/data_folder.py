@@ -23,8 +23,7 @@ _WITHOUT_EFFECT: Final = frozenset(
         "close_cursor", "subscribe", "begin", "abort", "refresh_keys", "keep_peer_keys",
     }
 )  # fmt: skip
-"""Requests that leave nothing behind when their connection is lost, or that can be made again: what `read`
-receives is only locked."""
+"""Requests that can be made again, or leave no trace of a lost connection: `read` only locks messages."""
 
 
 class DataFolder(ServedFolder):

@@ -1,4 +1,4 @@
-"""How surely a message is delivered, as programs and commands name it."""
+"""The delivery modes of messages, as programs and commands name them."""
 
 from __future__ import annotations
 

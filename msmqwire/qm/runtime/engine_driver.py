@@ -1,4 +1,4 @@
-"""The driver of a queue manager: what `Driver` leaves to its guest, and what programs in the process take."""
+"""The driver of a queue manager: the parts that `Driver` leaves to its guest, and reads of programs here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class EngineDriver(Driver[Guest]):
     Attributes:
         core: the queue manager.
         security: the keys and users of the folder; None if there is no folder.
-        traffic: what its TCP connections count; None if there are none.
+        traffic: the counters of its TCP connections; None if there are none.
     """
 
     def __init__(

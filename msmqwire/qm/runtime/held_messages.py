@@ -19,7 +19,7 @@ _RECEIPT_MAX: Final = (1 << 53) - 1
 
 
 class Owner(Protocol):
-    """What has received a message on behalf of the session."""
+    """The part of the session that has received a message."""
 
     def message_ended(self, receipt: int) -> None:
         """Learn that one of its messages has ended."""
@@ -32,7 +32,8 @@ class HeldMessages:
     """The messages that one session has received and not ended, by receipt.
 
     Attributes:
-        reserved: how many messages there must be room for besides: those of subscriptions, at any time.
+        reserved: the number of messages for which there must be room besides: those of subscriptions, at any
+            time.
     """
 
     def __init__(self, core: Core) -> None:
@@ -42,7 +43,7 @@ class HeldMessages:
         self.reserved = 0
 
     def room(self) -> int:
-        """Return how many messages may be received further."""
+        """Return the number of messages that may still be received."""
         return HELD_MAX - len(self._held) - self.reserved
 
     def hold(
@@ -69,7 +70,7 @@ class HeldMessages:
         return done, back
 
     def end(self, done: list[int], back: list[int]) -> None:
-        """Delete messages and return others to their queues.
+        """Delete messages, and return some to their queues.
 
         One that was received in a transaction is deleted when that is committed, and leaves it on return.
         """

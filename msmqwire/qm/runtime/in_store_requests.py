@@ -23,7 +23,7 @@ _POLL_S: Final = 0.1
 
 
 class _Sink:
-    """Passes on what is pushed: there is no connection that could be full."""
+    """Passes on pushed messages: there is no connection that could be full."""
 
     writable = True
 
@@ -86,7 +86,7 @@ class InStoreRequests:
             self._fail(broken.result())
 
     def _fail(self, error: MsmqError) -> None:
-        """Let no request wait for what an ended queue manager would have to do."""
+        """Let no request wait for a queue manager that has ended."""
         if not self._ended.done():
             self._ended.set_result(error)
             self._subscribed.fail_all(error)

@@ -38,7 +38,7 @@ PeerKeys = Mapping[CryptographicProvider, bytes]
 
 
 class KeyUse(Enum):
-    """What a key of a queue manager is for."""
+    """The use of a key of a queue manager."""
 
     EXCHANGE = "exchange"
     SIGNATURE = "signature"
@@ -49,8 +49,7 @@ class OwnKey:
     """A key of the queue manager. Its repr does not show it.
 
     Attributes:
-        provider: whose it is.
-        use: what it is for.
+        provider: its provider. use: its use.
         created: seconds since 1970-01-01 UTC.
         private_key: PEM.
     """
@@ -66,7 +65,7 @@ class OwnCertificate:
     """An internal certificate of a user, with its key. Its repr does not show that.
 
     Attributes:
-        sid: for whom it is registered, as text.
+        sid: the user for whom it is registered, as text.
         certificate: DER.
         private_key: PEM.
     """
@@ -78,7 +77,7 @@ class OwnCertificate:
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """What a folder keeps.
+    """The keys and certificates that a folder keeps.
 
     Attributes:
         keys: of the queue manager, the newest first.
@@ -116,10 +115,10 @@ class KeyFile:
         self._folder, self.path = folder, folder / KEYS
 
     def read(self) -> KeyRing:
-        """Return what is in the file, nothing if it is missing.
+        """Return the content of the file, nothing if it is missing.
 
-        Raises InvalidValue for what is wrong in it, also for a file that others may use, and StoreRefused if
-        it can't be read. No error tells a key.
+        Raises InvalidValue for wrong content, also for a file that other users may use, and StoreRefused if
+        it can't be read. No error shows a key.
         """
         try:
             content = read_secret(self.path, _SIZE_MAX, KEYS)
@@ -190,7 +189,7 @@ def _to_json(ring: KeyRing) -> dict[str, Any]:
 
 
 def _from_json(content: Any) -> KeyRing:
-    """Raises ValueError, KeyError, TypeError and AttributeError for what `_to_json` has not written."""
+    """Raises ValueError, KeyError, TypeError and AttributeError for anything not written by `_to_json`."""
     if content["version"] != _VERSION:
         raise ValueError("another version")
     return KeyRing(

@@ -1,4 +1,4 @@
-"""The limits on what peers may use of a server, and the counters of its traffic."""
+"""The limits on the resources that peers may use, and the counters of their traffic."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Limits:
         http_connections: connections opened by peers for HTTP and HTTPS together.
         http_connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
         http_requests: whole requests that wait for their answer at once.
-        http_request_bytes: bytes of a request behind its header fields, with the lines of its chunks.
+        http_request_bytes: bytes of a request after its header fields, with the lines of its chunks.
         http_held_bytes: bytes of incomplete and of waiting requests, of all connections together.
         http_read_s: seconds from the first byte of a request, or of a TLS handshake, to the last one.
         http_idle_s: seconds that a connection may have no request.
@@ -53,7 +53,7 @@ class Limits:
         rpc_logins_per_user: wrong passwords for one user from one IPv4 address, or IPv6 network of 64 bits,
             beyond which all passwords for that user from there are refused.
         rpc_logins_per_peer: the same, for all users together, unknown ones included.
-        rpc_logins_s: seconds after which so many wrong passwords are forgiven, one after the other.
+        rpc_logins_s: seconds after which that number of wrong passwords is forgiven, one after the other.
         rpc_handles, rpc_handles_per_caller: queues that all remote readers have open, or one of them: a user,
             or an address from which anonymous ones call.
         rpc_cursors, rpc_cursors_per_caller: cursors that all remote readers have, or one of them.

@@ -165,7 +165,7 @@ def message_from(properties: Mapping[str, Any]) -> Message:
     ``body``, ``body_type``, ``label``, ``priority``, ``delivery``, ``class``, ``correlation`` (an identifier
     as text, or 20 bytes in hex), ``application``, ``extension``, ``acknowledge`` (names of
     `ACKNOWLEDGEMENTS`), ``admin_queue``, ``response_queue``, ``journal``, ``dead_letter``,
-    ``time_to_reach_queue`` and ``time_to_be_received`` are all optional. What protects a message is left to
+    ``time_to_reach_queue`` and ``time_to_be_received`` are all optional. Its protection is left to
     `message_protection.protect`.
 
     Raises InvalidValue and InvalidName with the name of the property as the path.

@@ -41,7 +41,7 @@ CIPHERS: Final[Mapping[str, tuple[PrivacyLevel, EncryptionAlgorithm]]] = Mapping
 LEGACY: Final = frozenset({"md5", "rc2", "rc4"})
 """Those that nobody should ask for without knowing that they are broken."""
 PROPERTIES: Final = ("signature", "encrypt")
-"""What a request to send has more for a message that is signed, and for one to be encrypted."""
+"""The further fields of a request to send, for a signed message and for one to be encrypted."""
 _NAMES: Final[Mapping[int, str]] = {algorithm: name for name, (_, algorithm) in CIPHERS.items()}
 _VERSION_TEXTS: Final = {version: text for text, version in VERSIONS.items()}
 _SIGNATURE: Final = frozenset({"version", "hash", "sid", "certificate", "value"})
@@ -86,7 +86,8 @@ def set_cipher(message: Message, name: object) -> None:
 
 
 def protection_request(message: Message) -> dict[str, Any]:
-    """Return what a request has more to send a message that `signing.signed` has signed or asks for a cipher.
+    """Return the further fields of a request to send a message that `signing.signed` has signed or asks for a
+    cipher.
 
     It has the signature, and no key.
     """
@@ -108,7 +109,7 @@ def protection_request(message: Message) -> dict[str, Any]:
 def protect(
     message: Message, request: Mapping[str, Any], destination: FormatName, *, transactional: bool
 ) -> None:
-    """Do to a message what `protection_request` has told. Raises InvalidValue."""
+    """Protect a message as the fields of `protection_request` say. Raises InvalidValue."""
     if request.get("encrypt") is not None:
         set_cipher(message, request["encrypt"])
     if request.get("signature") is None:

@@ -1,4 +1,4 @@
-"""Messages as records of bytes: what `message_json` says of a message, without base64 and quickly made.
+"""Messages as records of bytes: the content of `message_json`, without base64 and quickly made.
 
 A record is `_FIXED`, then the body and the other parts of any length, in the order of their lengths. All
 numbers are little-endian. docs/control-channel.md describes every byte.
@@ -126,7 +126,7 @@ def body_of(record: bytes) -> bytes:
 
 
 def read_record(record: bytes) -> dict[str, Any]:
-    """Return what a record that was checked says besides the body: the properties of a `ReceivedMessage`.
+    """Return the content of a checked record besides the body: the properties of a `ReceivedMessage`.
 
     Raises MalformedPacket.
     """

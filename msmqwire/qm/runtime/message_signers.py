@@ -1,4 +1,4 @@
-"""Who signs messages: from the files of a user, or with a certificate that a folder keeps."""
+"""Signers of messages: from the files of a user, or with a certificate that a folder keeps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def load_signer(
     sid: str | None = None,
     readings: Readings = DEFAULT,
 ) -> Signer:
-    """Return who signs messages with a certificate and its key.
+    """Return a signer of messages with a certificate and its key.
 
     Args:
         certificate: a file with it, PEM or DER.
@@ -69,7 +69,7 @@ def load_signer(
 def own_signer(
     folder: str | os.PathLike[str], sid: str | None = None, readings: Readings = DEFAULT
 ) -> Signer:
-    """Return who signs with the newest certificate that a folder keeps, or the newest for a SID.
+    """Return a signer with the newest certificate that a folder keeps, or the newest for a SID.
 
     `readings` are those of the receivers.
 

@@ -138,7 +138,7 @@ class Metrics:
                 metric.add_metric((interface,), getattr(counts, name))
             yield metric
         shares = self._driver.core.remote_read.shares
-        held = gauge("msmqwire_remote_read", "What remote readers have.", labels=("kind",))
+        held = gauge("msmqwire_remote_read", "Queues, cursors and reads of remote readers.", labels=("kind",))
         for kind_of, share in (
             ("open queues", shares.handles),
             ("cursors", shares.cursors),
@@ -164,12 +164,12 @@ class Metrics:
         yield gauge("msmqwire_quota_bytes", "Bytes that all messages may have.", manager.queue_manager_quota)
         yield gauge("msmqwire_used_bytes", "Bytes of all messages.", manager.total_bytes)
         pool = driver.core.messages.pool
-        memory = gauge("msmqwire_memory_bytes", "Memory for what others make it keep.", labels=("kind",))
+        memory = gauge("msmqwire_memory_bytes", "Memory used on account of peers.", labels=("kind",))
         for use, used in pool.used.items():
             memory.add_metric((use.value,), used)
         yield memory
         yield gauge("msmqwire_memory_limit_bytes", "Limit of msmqwire_memory_bytes.", pool.limit)
-        troubles = counter("msmqwire_troubles", "Trouble with messages of others.", labels=("kind",))
+        troubles = counter("msmqwire_troubles", "Trouble with messages of peers.", labels=("kind",))
         for name, count in driver.core.context.troubles.items():
             troubles.add_metric((name,), count)
         yield troubles

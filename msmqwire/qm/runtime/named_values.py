@@ -38,7 +38,7 @@ _RANGES: Final = MappingProxyType(
         "resolutions": (2, 10_000),
     }
 )
-"""Where a value has other limits than its unit gives it."""
+"""The values with other limits than their unit gives them."""
 _MAY_BE_ZERO: Final = (
     "round_trip_delay_ms",
     "recoverable_ack_delay_ms",
@@ -162,7 +162,7 @@ def _range(name: str, unit: str, kind: type) -> tuple[float, float]:
 
 
 def _meanings(owner: type) -> dict[str, str]:
-    """Return what the documentation of a class says about its attributes."""
+    """Return the descriptions of the attributes in the docstring of a class."""
     documentation = inspect.getdoc(owner) or ""
     entries = _ENTRY.findall(documentation.partition("Attributes:\n")[2])
     return {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}

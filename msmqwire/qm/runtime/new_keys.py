@@ -1,4 +1,4 @@
-"""New RSA keys, and how the folder of a queue manager keeps them."""
+"""New RSA keys, kept in the folder of a queue manager."""
 
 from __future__ import annotations
 

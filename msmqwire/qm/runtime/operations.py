@@ -64,7 +64,7 @@ class LocalSession:
         Args:
             driver: drives the queue manager.
             lasting: whether the queue manager runs on after this session is closed.
-            sink: what messages of subscriptions are pushed to; without one there are none.
+            sink: the receiver of the messages of subscriptions; without one there are none.
         """
         self._driver, self._core, self._lasting = driver, driver.core, lasting
         self._open: dict[tuple[str, QueueAccessType], OpenQueueDescriptor] = {}
@@ -191,9 +191,9 @@ class LocalSession:
     # -- reading ------------------------------------------------------------------------------------------
 
     async def _peek(self, request: Request) -> Answer:
-        """Return available messages: from the first one on, behind a lookup identifier, or the one with it.
+        """Return available messages: from the first one on, after a lookup identifier, or the one with it.
 
-        With ``body_max`` only so many bytes of each body are returned.
+        With ``body_max`` only that number of bytes of each body is returned.
         """
         count, wait, body_max = _count(request), _wait_ms(request), _body_max(request)
         descriptor = self._driver.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
@@ -213,8 +213,8 @@ class LocalSession:
     async def _receive(self, request: Request) -> Answer:
         """Receive messages: they are deleted when they are ended, and return to the queue otherwise.
 
-        What is received is durable, so that it can't vanish or change in a crash; so is what is ended by this
-        request, unless that is not ``awaited``.
+        Received messages are durable, so that they can't vanish or change in a crash; so is the end of
+        messages by this request, unless it is not ``awaited``.
         """
         driver = self._driver
         count, wait = _count(request), _wait_ms(request)
@@ -375,7 +375,7 @@ class LocalSession:
             )
         transactional = {entry.get("delivery") == TRANSACTIONAL for entry in entries}
         if len(transactional) > 1:
-            raise InvalidValue("transactional messages and others do not go together", path="messages")
+            raise InvalidValue("transactional and other messages do not go together", path="messages")
         text = queues.text(request, "to")
         name = wanted_format_name(text)
         for message, entry in zip(messages, entries, strict=True):
@@ -434,7 +434,7 @@ def _message(entry: object, index: int) -> Message:
 
 
 def _available(queue: Queue | None, after: int | None) -> Iterator[MessagePosition]:
-    """Yield the positions that can be read, behind a lookup identifier or from the first one on."""
+    """Yield the positions that can be read, after a lookup identifier or from the first one on."""
     if queue is None:
         return
     positions = queue.positions

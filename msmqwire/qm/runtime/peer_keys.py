@@ -29,7 +29,7 @@ def public_keys(keys: PeerKeys) -> Mapping[CryptographicProvider, RSAPublicKey]:
 def read_peer_keys(content: bytes) -> PeerKeys:
     """Return the keys for encryption in a file of another queue manager.
 
-    That is what ``msmqwire key show --public`` has printed there, or a single key, for all providers: a
+    That is the output of ``msmqwire key show --public`` there, or a single key, for all providers: a
     PUBLICKEYBLOB, also in hexadecimal, or a certificate or key in PEM or DER. Raises InvalidValue.
     """
     from msmqwire.crypto.keys import public_key_blob, read_public_key
@@ -55,7 +55,7 @@ def _shown_keys(content: bytes) -> dict[CryptographicProvider, bytes] | None:
 
 
 def peer_keys_request(identifier: UUID, keys: PeerKeys) -> dict[str, Any]:
-    """Return what a request says to keep the keys of a queue manager."""
+    """Return the fields of a request to keep the keys of a queue manager."""
     return {
         "queue_manager": str(identifier),
         "keys": {SHORT_NAMES[provider]: blob.hex() for provider, blob in keys.items()},
@@ -63,7 +63,7 @@ def peer_keys_request(identifier: UUID, keys: PeerKeys) -> dict[str, Any]:
 
 
 def peer_keys_from(request: Mapping[str, Any]) -> tuple[UUID, PeerKeys]:
-    """Return what `peer_keys_request` has written. Raises InvalidValue."""
+    """Return the keys that `peer_keys_request` has written. Raises InvalidValue."""
     try:
         identifier = UUID(request["queue_manager"])
         keys = {PROVIDERS[name]: bytes.fromhex(blob) for name, blob in request["keys"].items()}

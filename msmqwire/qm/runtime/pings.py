@@ -1,7 +1,8 @@
 """The sockets of pings, [MS-MQQB] 2.1.2, and the gate before the one that everybody can reach.
 
-A source address of UDP is easily forged, so an answer may go to somebody who has never asked. The gate keeps
-answers from becoming a loop between servers, or a flood; what is a request at all, the engine says.
+A source address of UDP is easily forged, so an answer may go to a computer that has never asked. The gate
+keeps answers from becoming a loop between servers, or a flood; the engine decides which datagrams are
+requests.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class PingGate:
     def admits(self, data: bytes, address: str, port: int, now: float) -> bool:
         """Return whether a datagram from a canonical address may be answered; `now` in seconds.
 
-        What is no ping packet is not counted: the engine does not answer it.
+        A datagram that is no ping packet is not counted: the engine does not answer it.
         """
         if not port:
             return False
@@ -91,7 +92,7 @@ def _network_of(address: str) -> str:
 
 
 class PingPorts(Protocol):
-    """The ping port, and what sends requests: see `PingSockets`."""
+    """The ping port, and the sender of requests: see `PingSockets`."""
 
     port: int
 

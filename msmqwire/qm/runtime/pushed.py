@@ -83,7 +83,7 @@ class Subscribed:
         return pushed
 
     def remove(self, number: int) -> None:
-        """Pay no attention to what is pushed any more."""
+        """Ignore all further pushed messages."""
         self._pushed.pop(number, None)
 
     def add(self, subscription: int, receipt: int, record: bytes) -> None:

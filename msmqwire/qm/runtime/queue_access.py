@@ -1,9 +1,9 @@
-r"""Who may do what with a queue, in words: ``HOME\anne:receive,send`` and the entries of its descriptor.
+r"""The rights to a queue in words: ``HOME\anne:receive,send`` and the entries of its descriptor.
 
 The queues of the computer itself, its journal and its dead-letter queues, are protected by the descriptor of
 the queue manager, which has rights of its own for them: [MS-MQMQ] 2.2.23.
 
-An entry for a user of whom only the name is known has that name behind its SID, which is a hash of it.
+An entry for a user of whom only the name is known has that name after its SID, which is a hash of it.
 """
 
 from __future__ import annotations
@@ -63,8 +63,10 @@ RIGHTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         },
     }
 )
-"""By name, the widest first: what allowing gives and what denying takes. To receive one must also peek; who
-must not receive may still peek."""
+"""By name, the widest first: the rights given by allowing and taken by denying.
+
+Receiving needs peeking too; a user who must not receive may still peek.
+"""
 
 
 def _reading(receive: int, delete: int, peek: int) -> Mapping[str, tuple[int, int]]:
@@ -72,7 +74,7 @@ def _reading(receive: int, delete: int, peek: int) -> Mapping[str, tuple[int, in
 
 
 class RightsOn(Enum):
-    """What has rights of its own in a descriptor; the value is like `RIGHTS`.
+    """The objects with rights of their own in a descriptor; each value is like `RIGHTS`.
 
     The last two are those of the queue manager, on its journal and on both of its dead-letter queues.
     """
@@ -91,7 +93,7 @@ class RightsOn(Enum):
 
     @property
     def all(self) -> int:
-        """All of them."""
+        """All rights."""
         return self.value[ALL][_ALLOWED]
 
 
@@ -103,7 +105,7 @@ class AccessChange(NamedTuple):
 
     Attributes:
         sid: whose.
-        name: that is told in the entry; empty if the SID tells all.
+        name: the one written in the entry; empty if the SID says all.
         words: the rights; none to forget all.
     """
 
@@ -112,7 +114,7 @@ class AccessChange(NamedTuple):
     words: tuple[str, ...]
 
     def masks(self, on: RightsOn, path: str) -> tuple[int, int]:
-        """Return what allowing gives and what denying takes. Raises InvalidValue for other rights."""
+        """Return the rights given by allowing and taken by denying. Raises InvalidValue for other rights."""
         allowed, denied, rights = 0, 0, on.value
         for word in self.words:
             if word not in rights:
@@ -158,11 +160,11 @@ def changed_access(
     allow: Iterable[AccessChange] = (),
     on: RightsOn = RightsOn.QUEUE,
 ) -> bytes:
-    """Return a descriptor after changes of rights: first what is denied, then what is allowed.
+    """Return a descriptor after changes of rights: first the denials, then the grants.
 
-    What is denied to a user is allowed to him no more, and the other way round. An entry that denies stands
-    before all that allow. ``callers`` are never denied by an entry, as that would go before what one of them
-    is allowed: they just lose what they were allowed.
+    A right denied to a user is granted to him no more, and the other way round. An entry that denies stands
+    before all that allow. ``callers`` are never denied by an entry, as that would go before the grants of
+    each of them: they just lose their grants.
 
     Raises MalformedPacket for the descriptor, InvalidValue if it gets too long, and for other rights.
     """

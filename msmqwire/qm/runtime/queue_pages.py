@@ -97,7 +97,7 @@ def _matches(queue: Queue, find: str) -> bool:
 
 
 def summary(queue: Queue) -> dict[str, Any]:
-    """Return what a list shows of a queue.
+    """Return the entry of a queue in a list.
 
     ``put`` and ``taken`` count the messages that were put into it and that have left it, since the start.
     """

@@ -106,7 +106,7 @@ def manager_json(core: Core) -> dict[str, Any]:
 
 
 def memory_json(core: Core) -> dict[str, int]:
-    """Return what others make the queue manager keep in memory: bytes by kind, and the limit of all."""
+    """Return the memory used on account of peers: bytes by kind, and the limit of all."""
     pool = core.messages.pool
     return {"limit": pool.limit, **{kind.value: used for kind, used in pool.used.items()}}
 
@@ -250,7 +250,8 @@ _SETTABLE: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
 }
 """By property: the attribute of a queue and the function that reads it; `transactional` can't change.
 
-What is allowed and denied changes entries of its descriptor."""
+Rights allowed and denied change entries of its descriptor.
+"""
 
 
 def _settings(request: Mapping[str, Any], *others: str) -> dict[str, Any]:
@@ -344,7 +345,7 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _set_machine_rights(core: Core, queue: Queue, on: RightsOn, request: Mapping[str, Any]) -> None:
-    """Set who may read a queue of the computer, and the other dead-letter queue with one of the two."""
+    """Set the readers of a queue of the computer, and the other dead-letter queue with one of the two."""
     settings, manager = _settings(request), core.queue_manager
     if not settings or settings.keys() - {"allow", "deny"}:
         _check_application_queue(queue, request, "changed, but for allow and deny")

@@ -16,7 +16,7 @@ SIZE_MAX: Final = 64 << 20
 def load_redirections(file: Path) -> Redirections:
     """Return the redirections of a file of JSON.
 
-    Raises OSError if it can't be read, and InvalidValue, with the path in the JSON, for what is wrong in it.
+    Raises OSError if it can't be read, and InvalidValue, with the path in the JSON, for wrong content.
     """
     with file.open("rb") as stream:
         content = stream.read(SIZE_MAX + 1)

@@ -1,4 +1,4 @@
-"""What leaves the trace of refused messages: lines of the log, and JSON."""
+"""The trace of refused messages: lines of the log, and JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RefusalReports:
         return self._refusals.deadline
 
     def report(self, now_ms: int) -> None:
-        """Report what is due."""
+        """Make the reports that are due."""
         for refusal in self._refusals.due(now_ms):
             log_refusal(refusal)
 

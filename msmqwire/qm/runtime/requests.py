@@ -1,6 +1,6 @@
 """Requests to the queue manager of a folder from programs with asyncio: many at a time.
 
-What `msmqwire.qm.runtime.local` is to commands and other programs that do one thing after the other.
+`msmqwire.qm.runtime.local` is the same for commands and other programs that do one thing after the other.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Requests(Protocol):
         """Delete pushed messages up to a receipt, without waiting for it."""
 
     async def unsubscribe(self, subscription: int, upto: int) -> None:
-        """Delete pushed messages up to a receipt, durably, and return the others. Raises as `call` does."""
+        """Delete pushed messages up to a receipt, durably, and give back the rest. Raises as `call` does."""
 
     async def close(self) -> None:
         """End the session.
@@ -64,8 +64,8 @@ class Requests(Protocol):
 class LastingRequests:
     """The queue manager of a folder, over restarts of its server.
 
-    What belongs to one connection (messages received and not ended, cursors, transactions, subscriptions) is
-    asked for there, and is over with it.
+    The belongings of one connection (messages received and not ended, cursors, transactions, subscriptions)
+    are asked for there, and end with it.
 
     Attributes:
         name, identifier: of the queue manager.
@@ -81,7 +81,7 @@ class LastingRequests:
 
     @classmethod
     async def of(cls, folder: DataFolder, connection: Requests) -> LastingRequests:
-        """Begin with a connection. Raises Unreachable for what is no queue manager."""
+        """Begin with a connection. Raises Unreachable if the other side is no queue manager."""
         return cls(folder, connection, await _who(connection))
 
     @property
@@ -92,7 +92,7 @@ class LastingRequests:
     async def connection(self) -> Requests:
         """Return the present connection, another one if that was lost.
 
-        Raises Unreachable while nobody serves the folder: the store is for the next server to open.
+        Raises Unreachable while no server runs for the folder: the store is for the next server to open.
         """
         if not self._connection.lost or self._closed:
             return self._connection
@@ -151,7 +151,7 @@ class LastingRequests:
 async def open_requests(path: str | os.PathLike[str], *, create: bool = False) -> LastingRequests:
     """Open the queues of a folder: through its server, or in its store if none runs.
 
-    Raises as `msmqwire.qm.runtime.local.attach` does, and Unreachable for what is no queue manager.
+    Raises as `msmqwire.qm.runtime.local.attach` does, and Unreachable if the other side is no queue manager.
     """
     folder = DataFolder(path)
     until = time.monotonic() + STARTING_S

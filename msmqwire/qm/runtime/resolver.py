@@ -1,8 +1,8 @@
 """Host names to addresses, however slow or silent the resolver of the system is.
 
-getaddrinfo can't be cancelled, so each call has a daemon thread of its own, which a stop does not wait for.
-A call that takes too long is given up: its place is free again, while its thread counts as lost until it
-returns. Names that only strangers have asked for can use half of the places.
+getaddrinfo can't be cancelled, so each call has a daemon thread of its own, which a stop does not wait for. A
+call that takes too long is given up: its place is free again, while its thread counts as lost until it
+returns. Names that only peers have asked for can use half of the places.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WAITING_MAX: Final = 500
 """Names of each kind that may wait for a place; further ones have no address for now."""
 FAILED_MAX: Final = 1000
 FAILED_S: Final = 30.0
-"""How many names without address are remembered for strangers, and for how many seconds."""
+"""The number of names without address remembered for peers, and the seconds for which they are."""
 ADDRESSES_MAX: Final = 16
 """Addresses of one name that are used."""
 
@@ -50,7 +50,7 @@ class _Places:
     """The places of one kind of question.
 
     Attributes:
-        size: how many there are.
+        size: the number of places.
         running: threads whose answer is awaited.
         lost: threads that take too long and have not returned.
         waiting: questions without a place.
@@ -68,12 +68,12 @@ class _Places:
 
 
 class NameResolver(Protocol):
-    """What resolves host names."""
+    """The resolver of host names."""
 
     def resolve(self, name: str, answer: Answer, *, local: bool) -> None:
         """Call `answer` with the addresses of a name.
 
-        `local` says whether a local application sends to it: nobody else may keep it waiting.
+        `local` says whether a local application sends to it: no peer may keep it waiting.
         """
 
 
@@ -101,7 +101,7 @@ class Resolver:
                 loop.call_soon(answer, [])
                 return
             self._questions[key] = question
-        elif local and not question.local and not question.started:  # it need not wait among strangers
+        elif local and not question.local and not question.started:  # it need not wait among those of peers
             self._places[False].waiting.remove(question)
             question.local = True
             self._places[True].waiting.append(question)

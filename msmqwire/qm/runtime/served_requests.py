@@ -221,7 +221,7 @@ class ServedRequests(asyncio.Protocol):
 
 
 def _why(exc: Exception) -> str:
-    """Return what is wrong with an answer, in words."""
+    """Return the fault of an answer, in words."""
     if isinstance(exc, LocatedError):
         return exc.why
     if isinstance(exc, JSONDecodeError | UnicodeDecodeError):

@@ -52,8 +52,10 @@ SETTINGS: Final = Settings(
     maximum_order_ack_delay_s=1,
     session_initialization_ms=20_000,
 )
-"""Where a server differs from the defaults of the specifications: it acknowledges what is durable soon, and
-gives up half-open peers sooner."""
+"""The settings of a server that differ from the defaults of the specifications.
+
+It acknowledges durable messages soon, and gives up half-open peers sooner.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,7 @@ class Server:
         )
         driver.register(self.http_network)
         driver.room = DiskRoom(store, options.min_free)
-        # What the start sends says already where its receipts are to go.
+        # Messages sent at the start name the address for their receipts already.
         await self._bind_http(self.http_network, own_context)
         if self.rpc_network is not None:
             await self.rpc_network.bind()
@@ -259,7 +261,7 @@ class Server:
             self.https = https[0], await network.bind(*https, context)
 
     async def stop(self) -> None:
-        """Accept nothing new, store and acknowledge what has been received, and shut down.
+        """Accept nothing new, store and acknowledge all that has been received, and shut down.
 
         Messages that local clients have received and not ended return to their queues. A second call does
         nothing.
@@ -322,6 +324,6 @@ def _queue_request(queue: str) -> Mapping[str, object]:
     transactional = queue.lower().endswith(_TRANSACTIONAL)
     name = queue[: -len(_TRANSACTIONAL)] if transactional else queue
     if ";" in name:
-        reason = f"{queue!r:.200}: behind the name of a queue only {_TRANSACTIONAL} may stand"
+        reason = f"{queue!r:.200}: after the name of a queue only {_TRANSACTIONAL} may stand"
         raise InvalidName(reason, hresult=HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME)
     return {"queue": name, "transactional": transactional, "missing": True}

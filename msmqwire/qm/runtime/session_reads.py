@@ -97,7 +97,7 @@ class SessionReads:
         return _answer_of(request, receipt, read.message)
 
     async def cancel(self, request: Request) -> Answer:
-        """End a read that waits, by its tag, with MQ_ERROR_OPERATION_CANCELLED; tell whether it did wait."""
+        """End a waiting read, by its tag, with MQ_ERROR_OPERATION_CANCELLED; return whether it did wait."""
         tag = number(request.get("tag"), "tag", _TAG_MAX)
         descriptor, waiting = self._tagged.pop(tag, (None, 0))
         reader = None if descriptor is None else descriptor.waiting.get(waiting)
@@ -155,10 +155,7 @@ class SessionReads:
         return descriptor, read, durable or has_waited(read)
 
     def _chosen(self, request: Request, action: str) -> tuple[OpenQueueDescriptor, Callable[[], Read]]:
-        """Return the open queue of a read, and what begins it.
-
-        Raises InvalidValue for what does not go together.
-        """
+        """Return the open queue of a read, and the function that begins it. Raises InvalidValue."""
         messages, transaction = self._core.messages, self._transactions.of(request)
         receives = action == RECEIVE
         by_cursor, by_lookup = request.get("cursor") is not None, request.get("seek") is not None
@@ -210,8 +207,8 @@ class SessionReads:
     ) -> ReadCompleted:
         """Begin a read, which changes nothing in the store, and wait for its end.
 
-        If the waiting is cancelled, end the read and return its message to the queue. `tag` is what `cancel`
-        knows it by.
+        If the waiting is cancelled, end the read and return its message to the queue. `tag` names it to
+        `cancel`.
         """
         driver = self._driver
         read = driver.defer_commit(begin)
@@ -248,7 +245,7 @@ class SessionReads:
 
 
 def has_waited(read: ReadCompleted) -> bool:
-    """Whether a read has waited for its message, which is durable then: the driver tells of it after that."""
+    """Whether a read has waited for its message, which is durable then: the driver reports it after that."""
     return bool(read.request)
 
 

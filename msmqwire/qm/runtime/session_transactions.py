@@ -49,7 +49,7 @@ class SessionTransactions:
         return {"transaction": str(transaction.identifier)}
 
     async def abort(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Undo all that a transaction has gathered: what it has received is back in its queue."""
+        """Undo all that a transaction has gathered: its received messages are back in their queues."""
         transaction = self._named(request)
         self._driver.call(self._end, transaction, self._abort)
         await self._driver.durable()

@@ -1,4 +1,4 @@
-"""The files of XML signatures: whose key signs, and which certificates are trusted."""
+"""The files of XML signatures: the key that signs, and the trusted certificates."""
 
 from __future__ import annotations
 

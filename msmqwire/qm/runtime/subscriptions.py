@@ -34,7 +34,7 @@ Answer = dict[str, Any]
 
 
 class Subscription:
-    """What one subscription has received and not ended.
+    """The messages that one subscription has received and not ended.
 
     It takes messages only while all that are there are durable, so that it need not wait for a commit, and
     receiving changes nothing in the store.
@@ -50,7 +50,7 @@ class Subscription:
         window: int,
         failed: Callable[[Subscription, MsmqError], None],
     ) -> None:
-        """`queue` is its name, as the client knows it, and the open queue; `failed` is told what ends it."""
+        """`queue` is its name, as clients know it, and the open queue; `failed` is called when it fails."""
         self._driver, self._held, self._sink, self.number = driver, held, sink, number
         self._name, self._descriptor = queue
         self._window, self._failed = window, failed
@@ -66,7 +66,7 @@ class Subscription:
     # -- pushing ------------------------------------------------------------------------------------------
 
     def _soon(self) -> None:
-        """Push in the next turn, once what this one does is done."""
+        """Push in the next turn, after the changes of this one."""
         if not self._comes_back:
             self._comes_back = True
             asyncio.get_running_loop().call_soon(self._again)
@@ -76,7 +76,7 @@ class Subscription:
         self.push()
 
     def push(self) -> None:
-        """Push what is there, up to the window and as far as the sink takes it; then wait for a message."""
+        """Push available messages, up to the window and as far as the sink takes them; then wait for one."""
         driver, sink = self._driver, self._sink
         try:
             while not (self._closed or self._waiting or self._comes_back):
@@ -96,7 +96,7 @@ class Subscription:
             pass  # the driver has ended, and so do its clients
 
     def _take(self) -> list[bytes]:
-        """Receive what is there, as frames; begin to wait if there is no more.
+        """Receive available messages, as frames; begin to wait if there are no more.
 
         Raises QueueError if the queue was deleted.
         """
@@ -123,7 +123,7 @@ class Subscription:
         return message_frame(self.number, receipt, message)
 
     def _completed(self, read: ReadCompleted) -> None:
-        """Push the message that was waited for, which is durable now, and what is there besides."""
+        """Push the message that was waited for, which is durable now, and further available ones."""
         self._waiting = 0
         position, messages = read.position, self._messages
         if self._closed:
@@ -141,7 +141,7 @@ class Subscription:
     def done(self, upto: int) -> None:
         """Delete the messages up to a receipt, this included, without waiting until that is durable.
 
-        What else is there is not pushed. Raises InvalidValue for a receipt that was not given.
+        No further messages are pushed. Raises InvalidValue for a receipt that was not given.
         """
         if upto > self._last:
             raise InvalidValue(f"no message with the receipt {upto} was pushed", path="upto")
@@ -191,7 +191,7 @@ class Subscriptions:
         self._stopped = False
 
     async def subscribe(self, request: Request) -> Answer:
-        """Push messages of a queue from now on, behind this answer."""
+        """Push messages of a queue from now on, after this answer."""
         subscription = _number(request)
         window = number(request.get("window"), "window", WINDOW_MAX, 1)
         if self._sink is None:
@@ -225,7 +225,7 @@ class Subscriptions:
         return {"returned": returned}
 
     async def done_durably(self, request: Request) -> Answer:
-        """Do what `done` does, and wait until it is durable."""
+        """End messages as `done` does, and wait until that is durable."""
         if not self.done(request):
             why = f"there is no subscription {_number(request)}"
             raise QueueError(why, HResult.MQ_ERROR_INVALID_HANDLE)
@@ -235,7 +235,7 @@ class Subscriptions:
     def done(self, request: Request) -> bool:
         """Delete the messages of a subscription up to a receipt; return whether there is that subscription.
 
-        Nobody waits until it is durable. Raises InvalidValue.
+        The change need not be durable yet. Raises InvalidValue.
         """
         subscription = self._subscriptions.get(_number(request))
         if subscription is not None:
@@ -244,7 +244,7 @@ class Subscriptions:
         return subscription is not None
 
     def stop(self) -> None:
-        """End all subscriptions, and let none begin from now on; tell the client."""
+        """End all subscriptions, and let none begin from now on; notify the client."""
         self._stopped = True
         code = HResult.MQ_ERROR_OPERATION_CANCELLED
         for subscription in list(self._subscriptions.values()):

@@ -1,4 +1,4 @@
-"""TCP and UDP for a queue manager, [MS-MQQB] 2.1: passes what arrives to the engine unchanged."""
+"""TCP and UDP for a queue manager, [MS-MQQB] 2.1: passes all bytes to the engine unchanged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TcpNetwork:
         limits: on what peers may use.
         traffic: counters.
         connections: open connections by number.
-        partial_packets: what they hold of incomplete packets.
+        partial_packets: the bytes of incomplete packets.
         open_connections: those of other transports of this process too.
         resolver: resolves host names.
     """
@@ -134,7 +134,7 @@ class TcpNetwork:
     def received(self, connection: Connection, data: bytes) -> None:
         """Pass received bytes to the engine, and end connections that leave too many packets incomplete."""
         self.traffic.bytes_received += len(data)
-        # Where there are others, their messages are to share the sync of the disk.
+        # The messages of several senders are to share the sync of the disk.
         self._driver.notify(self._received, connection, data, alone=len(self.connections) == 1)
         if self.partial_packets.is_exceeded:
             self._listener.evict(self._driver.loop.time())
@@ -163,7 +163,7 @@ class TcpNetwork:
         self._forget(connection, str(reason or ""))
 
     def _forget(self, connection: Connection, reason: str) -> None:
-        """Tell the engine of the end of a connection, unless the engine has ended it."""
+        """Report the end of a connection to the engine, unless the engine has ended it."""
         if self.connections.pop(connection.number, None) is not None:
             self._unflushed.pop(connection.number, None)
             self.partial_packets.forget(connection)
@@ -252,7 +252,7 @@ class TcpNetwork:
             raise OSError("too few file descriptors")
 
     def _count(self) -> tuple[int, int]:
-        """Return how many outgoing connections there are; the listener counts incoming ones."""
+        """Return the number of outgoing connections; the listener counts incoming ones."""
         return 0, len(self._outgoing) + self._connecting
 
     def connected(self, connection: Connection) -> None:
@@ -273,7 +273,7 @@ class TcpNetwork:
             self._unflushed[connection] = target
 
     def flush(self) -> None:
-        """Write what the effects of this turn have sent: see `Driver.flush_by`."""
+        """Write the bytes that the effects of this turn have sent: see `Driver.flush_by`."""
         for connection in self._unflushed.values():
             self.traffic.bytes_sent += connection.flush()
         self._unflushed.clear()

@@ -67,7 +67,7 @@ def register_certificate(
 
 
 def unregister_certificate(directory: EmbeddedDirectory, certificate: bytes) -> int:
-    """Remove a certificate from all users that have it; return how many had. Raises QueueError."""
+    """Remove a certificate from all users that have it; return their number. Raises QueueError."""
     count = 0
     for user in list(_users(directory)):
         try:

@@ -16,19 +16,19 @@ _LOOK_S: Final = 60.0
 """Seconds after which a server is asked again and the store looked at again, whatever happens."""
 _POLL_S: Final = 0.1
 _SHARE: Final = 5
-"""How many times as long as a look into the store took it is left alone: others may change it endlessly."""
+"""The pause between two looks into the store, in durations of a look: it may change endlessly."""
 _CHANGING: Final = (DataFolder.control_name, STORE, STORE + "-wal")
-"""Files that show that somebody serves the folder or has opened its store."""
+"""Files that show that a process serves the folder or has opened its store."""
 
 _Seen = list[tuple[int, int, int] | None]
 
 
 class WaitingLocal(LocalBase):
-    """Access to the queues of a folder for one who waits long.
+    """Access to the queues of a folder for a client that waits long.
 
-    It waits for a server that has gone, and never opens the store in its place. Where nobody serves the
-    folder, the store is open only while it is looked at: others may use it, and a server may start, through
-    which the wait goes on.
+    It waits for a server that has gone, and never opens the store in its place. Without a server for the
+    folder, the store is open only while it is looked at: other processes may use it, and a server may start,
+    through which the wait goes on.
     """
 
     def __init__(self, path: str | os.PathLike[str], waits: Callable[[float], None]) -> None:
@@ -45,10 +45,10 @@ class WaitingLocal(LocalBase):
         return self._present().call(op, **request)
 
     def wait(self, op: str, seconds: float, /, **request: Any) -> list[dict[str, Any]]:
-        """Receive or peek at messages, and wait so long for the first one; return them.
+        """Receive or peek at messages, and wait up to a time for the first one; return them.
 
         No message that was received before may be held. Raises Unreachable if the server has gone and is not
-        back in that time; OutcomeUnknown and others as `Local.call`.
+        back in that time; OutcomeUnknown and all others of `Local.call`.
         """
         until = time.monotonic() + seconds
         looked, outage = 0.0, False
@@ -86,7 +86,7 @@ class WaitingLocal(LocalBase):
     def _present(self) -> Local:
         """Return the access there is, a new one if that was left.
 
-        Raises Unreachable if the server is not back, StoreInUse if somebody has the store.
+        Raises Unreachable if the server is not back, StoreInUse if another process has the store.
         """
         if self._local is None:
             self._local = server_of(self._folder)
@@ -107,7 +107,7 @@ class WaitingLocal(LocalBase):
         time.sleep(min(_POLL_S, _left(until)))
 
     def _until_changed(self, until: float, earliest: float) -> None:
-        """Wait until a server writes its address, or somebody has used the store."""
+        """Wait until a server writes its address, or another process has used the store."""
         before = self._seen()
         while _left(until) and (time.monotonic() < earliest or self._seen() == before):
             self._pause(until)

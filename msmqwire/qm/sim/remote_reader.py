@@ -135,7 +135,7 @@ class RemoteReader:
         end.send(association.data_to_send())
         return self._last
 
-    def hurry(self, call: int) -> None:
+    def cancel_call(self, call: int) -> None:
         """Cancel a call, by the RPC runtime."""
         end, call_id = self._calls[call]
         end.association.cancel(call_id)

@@ -223,7 +223,7 @@ class Reading:
         yield from self._hold()
         with suppress(Failed):  # it has its message
             yield self._reader.begin(Opnum.R_CancelReceive, phContext=handle, dwRequestId=1)
-        self._reader.hurry(calls[2])
+        self._reader.cancel_call(calls[2])
         for request, call in calls.items():
             try:
                 results = yield from self._result(call, request)

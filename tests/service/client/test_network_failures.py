@@ -140,7 +140,7 @@ def test_what_is_restored_is_durable_only_once_the_disk_takes_it(monkeypatch: py
         (
             "--queue",
             "q;transactionl",
-            "'q;transactionl': behind the name of a queue only ;transactional may stand",
+            "'q;transactionl': after the name of a queue only ;transactional may stand",
         ),
     ],
 )

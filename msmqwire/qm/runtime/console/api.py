@@ -1,4 +1,4 @@
-"""What pages of the console ask for: JSON of the operations of the control channel, a page at a time."""
+"""The data of the console's pages: JSON of the operations of the control channel, a page at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WRITES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "resend": ("resend", ("queue", "lookup_identifier", "to")),
     "pause": ("set", ("queue", "paused")),
 }
-"""By the name of what a page may change: the operation of the control channel, and what it is told."""
+"""By the name of a change that a page may make: the operation of the control channel, and its arguments."""
 
 
 class Api:
@@ -102,7 +102,7 @@ class Api:
         return response
 
     async def _login(self, request: web.Request) -> web.Response:
-        """Tell a page what it may do, or nothing before a login: that is no error."""
+        """Answer with the rights of a page, or none before a login: that is no error."""
         return web.json_response(self._about(request[SESSION]) if SESSION in request else {})
 
     def _about(self, session: BrowserSession) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class Api:
         return web.json_response(self._driver.read(read))
 
     async def _messages(self, request: web.Request) -> web.Response:
-        """Answer with messages without bodies; ``more`` tells whether others follow."""
+        """Answer with messages without bodies; ``more`` says whether further ones follow."""
         count = _number(request, "count") if "count" in request.query else MESSAGES_MAX // 2
         if not 0 < count <= MESSAGES_MAX:
             raise InvalidValue(f"not 1 to {MESSAGES_MAX}", path="count")
@@ -160,7 +160,7 @@ class Api:
         queue = self._existing(request)
         found = await self._run("peek", queue=queue, count=count + 1, after=after, body_max=0)
         messages = [_with_text_identifier(message) for message in found["messages"]]
-        # Fewer may be returned than asked for, as bodies are large: others can follow all the same.
+        # Fewer may be returned than asked for, as bodies are large: further ones can follow all the same.
         known = self._driver.read(queues.find, self._driver.core, request.query)
         more = len(messages) > count or (
             bool(messages) and int(messages[-1]["lookup_identifier"]) < known.positions.tail.lookup_identifier

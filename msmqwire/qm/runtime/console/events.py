@@ -15,7 +15,7 @@ from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.service.logs import RecentRecords
 
 _SEND_S: Final = 10.0
-"""Seconds after which a reader who takes nothing loses the stream."""
+"""Seconds after which a reader that takes nothing loses the stream."""
 
 
 class Events:
@@ -50,7 +50,7 @@ class Events:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._limits.unread_bytes)
 
     async def _send(self, request: web.Request, response: web.StreamResponse) -> bool:
-        """Send the latest sample; return False, and end the connection, if nobody reads."""
+        """Send the latest sample; return False, and end the connection, if its reader takes nothing."""
         transport = request.transport
         if transport is None:
             return False

@@ -1,4 +1,4 @@
-"""What every request passes first: its Host, its Origin, its login and its limits; and headers of answers."""
+"""The checks of every request: its Host, Origin, login and limits; and headers of answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 CSRF_HEADER: Final = "X-CSRF-Token"
 API: Final = "/api/"
 OPEN: Final = frozenset({"/api/login"})
-"""What of the API needs no login."""
+"""The paths of the API that need no login."""
 SESSION: Final = web.RequestKey("session", BrowserSession)
 """The login of a request."""
 HEADERS: Final = {
@@ -39,16 +39,16 @@ _SCHEMES: Final = ("http", "https")
 
 
 class Guard:
-    """Lets requests pass that come from a page of the console, and answers others at once."""
+    """Lets requests pass that come from a page of the console, and refuses all other ones at once."""
 
     def __init__(self, logins: Logins, cookie: str, names: tuple[str, ...], *, write: bool) -> None:
         """Guard a console.
 
         Args:
-            logins: who is logged in.
+            logins: the logins of browsers.
             cookie: the name of the cookie of a session.
             names: host names, besides ``localhost`` and addresses, by which browsers may reach it.
-            write: whether anything may be changed.
+            write: whether changes are allowed.
         """
         self.logins, self.cookie, self.write = logins, cookie, write
         self._names = {_LOCALHOST, *(name.lower().rstrip(".") for name in names)}
@@ -116,7 +116,7 @@ class Guard:
 
     @staticmethod
     def _check_origin(request: web.Request) -> None:
-        """Refuse what a page of somebody else sends. Raises HTTPForbidden.
+        """Refuse a request from a page of another site. Raises HTTPForbidden.
 
         A page of another port of the same host has the same cookies. But browsers tell where a request is
         from, and the Origin of those that may change something.
@@ -151,7 +151,7 @@ def refusal(status: int, reason: str, **more: Any) -> web.Response:
 
 
 def guarded_refusal(status: int, reason: str) -> web.Response:
-    """Return an answer with an error to what has not come as far as a handler of the console."""
+    """Return an answer with an error to a request that no handler of the console has taken."""
     response = refusal(status, reason)
     response.headers.update(HEADERS)
     return response

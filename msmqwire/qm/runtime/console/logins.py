@@ -1,4 +1,4 @@
-"""Who is logged in: the token, sessions of browsers, and the limits on both."""
+"""Logins: the token, sessions of browsers, and the limits on both."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class BrowserSession:
     """A login of a browser.
 
     Attributes:
-        csrf: what each request that changes something has to tell.
+        csrf: the token that each request for a change has to send.
         begun, used: seconds of the clock.
         streams: streams of events that it has open.
-        allowance, counted: requests that it may make at once, and when that was so.
+        allowance, counted: requests that it may make at once, and the time of that count.
     """
 
     csrf: str
@@ -117,5 +117,5 @@ class Logins:
 
 
 def _digest(identifier: str) -> bytes:
-    """Return what a session is found by, so that the time of looking tells nothing about identifiers."""
+    """Return the key of a session, so that the time of a lookup reveals nothing about identifiers."""
     return sha256(identifier.encode("utf-8", "surrogatepass")).digest()

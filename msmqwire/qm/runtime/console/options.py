@@ -18,7 +18,7 @@ class ConsoleLimits:
 
     Attributes:
         connections: open at once; beyond it the oldest one without a login is closed.
-        connections_per_s: accepted in a second; the others wait.
+        connections_per_s: accepted in a second; further ones wait.
         stranger_s: seconds that a connection without a login lasts.
         stranger_bytes: bytes that it may send.
         request_bytes: bytes of the body of a request.
@@ -29,7 +29,7 @@ class ConsoleLimits:
         idle_s: seconds after which a login that is not used ends.
         unread_bytes: bytes of a stream that may wait for a reader before the stream is closed.
         sample_s: seconds from one sample of the counters to the next.
-        samples: how many samples are kept.
+        samples: the number of samples kept.
     """
 
     connections: int = 64
@@ -55,7 +55,7 @@ class ConsoleOptions:
         endpoint: address and TCP port; the system chooses a free port for 0.
         write: whether it may change anything.
         names: host names, besides ``localhost`` and addresses, by which browsers may reach it.
-        limits: limits on who uses it.
+        limits: limits on its clients.
     """
 
     endpoint: Endpoint

@@ -15,7 +15,7 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 COLUMNS: Final = (
     "time", "messages", "bytes", "put", "taken", "commits", "bytes_received", "bytes_sent", "sessions",
 )  # fmt: skip
-"""What a sample has: seconds since 1970-01-01, and the figures at that time."""
+"""The content of a sample: seconds since 1970-01-01, and the figures at that time."""
 
 
 class Samples:

@@ -137,7 +137,7 @@ class Console:
 
     @web.middleware
     async def _notice(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let a connection of a login last longer than those of strangers."""
+        """Let a connection of a login last longer than those without one."""
         if SESSION in request:
             for connection, of in self._connections.items():
                 if of is request.protocol:

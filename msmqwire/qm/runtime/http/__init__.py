@@ -1,1 +1,1 @@
-"""HTTP of a running queue manager: what it takes, and what it sends."""
+"""HTTP of a running queue manager: its listener and its sender."""

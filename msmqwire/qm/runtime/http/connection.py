@@ -1,7 +1,7 @@
-"""One incoming connection of HTTP: what stands between its socket and aiohttp.
+"""One incoming connection of HTTP: the layer between its socket and aiohttp.
 
-aiohttp takes a request apart, strictly; it waits without end for one, and buffers what comes behind it. So
-the head of a request is held back here until it is whole, further bytes until the request before them is
+aiohttp takes a request apart, strictly; it waits without end for one, and buffers the bytes after it. So the
+head of a request is held back here until it is whole, further bytes until the request before them is
 answered, and each step has its time.
 """
 
@@ -30,11 +30,11 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _EOF_S: Final = 0.1
 """Seconds after the end of what a peer sends in which aiohttp has to find a whole request in it."""
 SERVER: Final = "msmqwire"
-"""The value of the field Server, which tells no version."""
+"""The value of the field Server, which shows no version."""
 
 
 class HttpConnectionOwner(Protocol):
-    """What a connection reports to."""
+    """The owner of connections, to which they report."""
 
     @property
     def limits(self) -> Limits:
@@ -42,7 +42,7 @@ class HttpConnectionOwner(Protocol):
 
     @property
     def application(self) -> web.Server:
-        """What answers the requests."""
+        """The application that answers the requests."""
 
     def admit(self, connection: HttpConnection) -> bool:
         """A connection has come in; return False to refuse it."""
@@ -61,7 +61,7 @@ class _Stage(Enum):
 
 
 class RequestHandler(web.RequestHandler):
-    """The protocol of aiohttp, with answers that tell nothing but their status.
+    """The protocol of aiohttp, with answers that carry nothing but their status.
 
     Attributes:
         connection: the connection that it belongs to.
@@ -92,7 +92,7 @@ class RequestHandler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return the answer to what is no request, or to one that failed because of a fault of ours."""
+        """Return the answer to a malformed request, or to one that failed because of a fault of ours."""
         connection = self.connection
         if status == web.HTTPBadRequest.status_code:
             details = {"peer": connection.address, "reason": message or str(exc)}
@@ -113,7 +113,7 @@ class RequestHandler(web.RequestHandler):
 
 
 def answer(status: int, *, close: bool = False, field: tuple[str, str] | None = None) -> web.Response:
-    """Return an answer without content: SRMP-2.1.1-12. `close` ends the connection behind it."""
+    """Return an answer without content: SRMP-2.1.1-12. `close` ends the connection after it."""
     fields = [("Content-Length", "0"), ("Server", SERVER)]
     response = web.Response(status=status, headers=[*fields, field] if field else fields)
     if close:
@@ -285,17 +285,17 @@ class HttpConnection(PeerConnection):
             self._release()
 
     def go_on(self) -> None:
-        """Tell the peer that its request is awaited: RFC 9110 10.1.1."""
+        """Let the peer go on with its request: RFC 9110 10.1.1."""
         if self._flow is not None:
             self._flow.write(_CONTINUE)
 
     def end_request(self) -> None:
-        """The last byte of a request was read: what else comes has to wait."""
+        """The last byte of a request was read: further bytes have to wait."""
         self._stage = _Stage.ANSWER
         self._cancel_timer()
 
     def discard(self) -> None:
-        """A request is refused, and the connection ends behind the answer: drop what else comes."""
+        """A request is refused, and the connection ends after the answer: drop all further bytes."""
         self._discards = True
         self._ahead.clear()
 

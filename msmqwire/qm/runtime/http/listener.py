@@ -1,6 +1,6 @@
 """Requests of HTTP and HTTPS from other computers, passed on to the engine: [MC-MQSRM] 2.1.1.
 
-What is not a sound request for a queue is answered here; all else by the engine.
+Anything but a sound request for a queue is answered here; the rest by the engine.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class HttpListener(Listener[HttpConnection]):
             self.traffic.turned_away += 1
             details = {"peer": connection.address, "status": refused.status}
             log.info("a request of HTTP is refused", extra=details)
-            if refused.status in _FOR_ROOM:  # the others are no messages
+            if refused.status in _FOR_ROOM:  # the rest are no messages
                 self._driver.trace_refused(
                     _FOR_ROOM[refused.status], connection.address, f"HTTP {refused.status}"
                 )
@@ -269,7 +269,7 @@ def _check_target(start: RequestLine) -> None:
 def _checked_values(fields: tuple[Field, ...], version: str) -> dict[str, list[str]]:
     """Return the values of the fields by their names in lower case.
 
-    Raises _Refused for what the parsers of aiohttp let pass, or would act on themselves.
+    Raises _Refused for fields that the parsers of aiohttp let pass, or would act on themselves.
     """
     values: dict[str, list[str]] = {}
     for field in fields:

@@ -61,7 +61,7 @@ class HttpNetwork:
         context: ssl.SSLContext | None = None,
     ) -> None:
         """`engine` makes the engine when it is needed first; `network` shares its limits, descriptors and
-        resolver; `context` is of TLS to others.
+        resolver; `context` is of TLS to servers.
         """
         self._driver, self._engine, self._network = driver, engine, network
         self._overrides, self._context = overrides or AddressOverrides(), context

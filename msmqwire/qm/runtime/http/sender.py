@@ -1,6 +1,6 @@
 """Requests of HTTP and HTTPS to other computers: [MC-MQSRM] 2.1.1, 3.1.7.2.5.
 
-A request goes out as the engine has made it, and ends with a status or with a reason why there is none.
+A request goes out as the engine has made it, and ends with a status or with the reason for having none.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class HttpAnswered(Protocol):
 class HttpSender:
     """Sends requests, several to one host at once, over connections that are used again.
 
-    Redirects are answers like others, and the proxies of the environment are not used.
+    Redirects are answers like any other, and the proxies of the environment are not used.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class HttpSender:
         )
 
     def send(self, request: int, url: str, message: HttpMessage) -> None:
-        """Send a request to where `url` says; its answer is told to the engine."""
+        """Send a request to the server of `url`; its answer is reported to the engine."""
         task = asyncio.get_running_loop().create_task(self._send(request, url, message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -252,7 +252,7 @@ def _result(host: str, address: str, port: int) -> ResolveResult:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Opens connections that take no more than so many bytes for an answer."""
+    """Opens connections that take no more than a number of bytes for an answer."""
 
     def __init__(self, response_bytes: int, reached: Callable[[int], None], **options: Any) -> None:
         super().__init__(**options)

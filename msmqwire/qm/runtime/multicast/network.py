@@ -27,9 +27,9 @@ LISTENING_MAX: Final = 256
 SENDING_MAX: Final = 64
 """Groups sent to at the same time."""
 SOURCES_TOTAL: Final = 512
-"""Sources followed in all groups together; each group has some of them, whatever the others use."""
+"""Sources followed in all groups together; each group has some of them, whatever the rest use."""
 _SOURCES_MIN: Final = 2
-_READ_AT_ONCE: Final = 64  # packets of one socket before others get their turn
+_READ_AT_ONCE: Final = 64  # packets of one socket before the next one has its turn
 _AGAIN_S: Final = 10.0
 """Seconds after which joining a group is tried again."""
 CLOSE_S: Final = 3.0
@@ -54,7 +54,7 @@ class _Group:
 
 @dataclass(eq=False, slots=True)
 class _Interface:
-    """The sockets that packets of one local address go out from, and what comes back to."""
+    """The sockets that packets of one local address go out from, and those that answers come back to."""
 
     sender: Sender
     sockets: list[socket.socket]
@@ -63,7 +63,7 @@ class _Interface:
 class MulticastNetwork:
     """Sends and receives messages by PGM.
 
-    Whatever the system refuses is logged once and told to whom it concerns; no method raises for it.
+    Refusals of the system are logged once and reported to the caller concerned; no method raises for them.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class MulticastNetwork:
     # -- listening ----------------------------------------------------------------------------------------
 
     def set_groups(self, groups: frozenset[GroupPort]) -> None:
-        """Listen to these groups, and to no others. Those that can't be joined are tried again."""
+        """Listen to exactly these groups. Those that can't be joined are tried again."""
         if not self._is_open:
             return
         if len(groups) > LISTENING_MAX:
@@ -117,7 +117,7 @@ class MulticastNetwork:
         self._join_wanted()
 
     def _join_wanted(self) -> None:
-        """Join what is wanted and not joined yet."""
+        """Join the groups that are wanted and not joined yet."""
         if self._again is not None:
             self._again.cancel()
             self._again = None
@@ -206,7 +206,7 @@ class MulticastNetwork:
         return port
 
     def _sending_ended(self, sending: Sending, why: str | None) -> None:
-        """A session has ended; with it all fails that waits."""
+        """A session has ended; all waiting messages fail with it."""
         settings = sending.settings
         self._sessions.pop(settings.port, None)
         while sending.requests:
@@ -230,7 +230,7 @@ class MulticastNetwork:
         return None
 
     def _send_nak(self, group: _Group, data: bytes, address: IPv4Address, port: int) -> None:
-        """Send a NAK to where sources of all kinds expect it, and where this source sends from."""
+        """Send a NAK to the ports of sources of all kinds, and to the one that this source sends from."""
         assert self._sockets is not None, "something has been received"
         where = f"source {address}"
         try:
@@ -260,7 +260,7 @@ class MulticastNetwork:
             sending.received(datagram.data)
 
     def _read(self, source: socket.socket) -> Iterator[Datagram]:
-        """Yield packets that can be one of PGM; others are nothing to us."""
+        """Yield packets that may be of PGM; the rest are dropped."""
         assert self._sockets is not None, "something has been opened"
         for _ in range(_READ_AT_ONCE):
             try:
@@ -276,7 +276,7 @@ class MulticastNetwork:
     # -- sockets ------------------------------------------------------------------------------------------
 
     def _group(self, address: IPv4Address) -> _Group | str:
-        """Return a group, joined if it was not, or why that is impossible."""
+        """Return a group, joined if it was not, or the reason why that is impossible."""
         if self._options.mode is PgmMode.OFF:
             return "multicast is off"
         group = self._groups.get(address)
@@ -338,7 +338,7 @@ class MulticastNetwork:
         close(sockets)
 
     def _trouble(self, where: str, exc: Exception) -> str:
-        """Log what the system refuses, once, and return it as a text."""
+        """Log a refusal of the system, once, and return it as a text."""
         why = _text(exc)
         if where not in self._troubles:
             self._troubles.add(where)
@@ -353,7 +353,7 @@ class MulticastNetwork:
     # -- the end ------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Send what waits, tell receivers of the end, repair for a moment, and close all sockets."""
+        """Send waiting messages, notify receivers of the end, repair for a moment, and close all sockets."""
         if not self._is_open:
             return
         self._is_open = False

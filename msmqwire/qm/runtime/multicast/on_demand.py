@@ -59,10 +59,10 @@ class MulticastOnDemand:
         self._opened().send(*effect)
 
     def stop_listening(self) -> None:
-        """What is received can still be stored: `finish` ends it."""
+        """Let received messages still be stored: `finish` ends multicast."""
 
     async def finish(self) -> None:
-        """Send what waits, and close everything, while what that reports can still be stored."""
+        """Send all waiting messages, and close everything, while the outcome can still be stored."""
         await self.close()
 
     def abort(self) -> None:

@@ -1,4 +1,4 @@
-"""How a server uses multicast: the options ``--pgm`` and ``--pgm-interface``."""
+"""The use of multicast by a server: the options ``--pgm`` and ``--pgm-interface``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msmqwire.errors import InvalidValue
 from msmqwire.pgm.constants import TXW_MAX_RTE
 
 UDP_PORT: Final = 3055
-"""The port of PGM in UDP, for multicast and for what goes to one computer."""
+"""The port of PGM in UDP, for multicast and for packets to one computer."""
 TTL: Final = 16
 _FORMS: Final = "raw, udp[:MULTICAST[:UNICAST]] or off"
 
 
 class PgmMode(Enum):
-    """What carries the packets of PGM."""
+    """The carrier of PGM packets."""
 
     AUTO = "auto"  # IP where the process may, UDP where it may not
     RAW = "raw"
@@ -27,14 +27,14 @@ class PgmMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PgmOptions:
-    """How multicast messages are sent and received.
+    """Options for sending and receiving multicast messages.
 
     Attributes:
-        mode: what carries the packets.
+        mode: the carrier of the packets.
         multicast_port: the UDP port of groups.
-        unicast_port: the UDP port of sources, for what goes to one computer.
-        interface: the address of the interface that groups are joined on and packets sent from; None for
-            the one that the system chooses for a group.
+        unicast_port: the UDP port of sources, for packets to one computer. interface: the address of the
+            interface that groups are joined on and packets sent from; None for the one that the system
+            chooses for a group.
         ttl: the routers, plus one, that packets pass at most.
         rate: bytes sent to one group in a second, TXW_MAX_RTE.
     """

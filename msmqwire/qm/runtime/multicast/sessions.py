@@ -70,9 +70,9 @@ class Sending:
     """A session of this server as a source.
 
     Attributes:
-        settings: who it is.
+        settings: its identity.
         closing: whether nothing may be sent any more.
-        requests: the numbers of what has not been sent completely.
+        requests: the numbers of those that have not been sent completely.
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class Sending:
         """Begin a session.
 
         Args:
-            settings: who it is.
-            transmit: sends to the group; returns why that is impossible, or None.
+            settings: its identity.
+            transmit: sends to the group; returns the reason why that is impossible, or None.
             sent: called with each request that has been sent.
             ended: called at the end, with the reason if something that requests wait for could not be sent.
         """
@@ -101,7 +101,7 @@ class Sending:
         self._carry_out(self._source.tick(self._loop.time()))
 
     def has_room(self, size: int) -> bool:
-        """Return whether a message of so many bytes may wait."""
+        """Return whether a message of a number of bytes may wait."""
         return self._source.has_room(size)
 
     def send(self, request: int, data: bytes) -> None:
@@ -122,7 +122,7 @@ class Sending:
             self._carry_out(self._source.close(self._loop.time()))
 
     def cancel(self) -> None:
-        """End at once, telling nobody."""
+        """End at once, without a notice to receivers."""
         self._finished = True
         self._alarm.cancel()
 
@@ -158,7 +158,7 @@ class Sending:
 
 
 class Listening:
-    """What a server hears of one group and port.
+    """The reception of one group and port.
 
     Attributes:
         receiver: follows its sources.
@@ -174,12 +174,9 @@ class Listening:
     ) -> None:
         """Listen.
 
-        Args:
-            settings: what to.
-            memory: shared by all that listen.
-            nak: sends to an address, and to the UDP port that the source sends from; 0 if that is not known.
-            multicast_nak: sends to the group with a TTL.
-            deliver: called with each message and the address of its source.
+        Args: settings: the group and port. memory: shared by all receptions. nak: sends to an address, and to
+        the UDP port that the source sends from; 0 if that is not known. multicast_nak: sends to the group
+        with a TTL. deliver: called with each message and the address of its source.
         """
         self._settings = settings
         self._nak, self._multicast_nak, self._deliver = nak, multicast_nak, deliver

@@ -1,7 +1,7 @@
 """The sockets of PGM: raw ones of IP protocol 113, or of UDP.
 
-A socket of a group is bound to the address of the group, so that the system sorts out what is for it, and
-as many servers of one computer as there are get it. What goes to one computer is another matter:
+A socket of a group is bound to the address of the group, so that the system selects its packets, and every
+server of one computer gets them. Packets to one computer are another matter:
 
 - With raw sockets every server gets a copy of each NAK, and answers those of its own sessions.
 - A UDP port belongs to one socket. The first server of a computer gets the port that is agreed upon, any
@@ -24,7 +24,7 @@ from msmqwire.qm.runtime.multicast.options import PgmMode, PgmOptions
 PGM: Final = 113
 """The number of PGM among the protocols of IP: RFC 3208 section 8."""
 SECOND_UDP_PORT: Final = 3056
-"""Where other implementations send to in UDP: what comes there is taken."""
+"""The address to which other implementations send in UDP: packets to it are accepted."""
 _RECEIVE_BUFFER: Final = 4 << 20  # bytes; the system may give less
 _IP_MULTICAST_ALL: Final = 49  # of Linux: not in Python's socket module before 3.14
 _IP_HEADER_MIN: Final = 20
@@ -40,7 +40,7 @@ class Datagram(NamedTuple):
 
 
 def new_socket(kind: int, protocol: int) -> socket.socket:
-    """Return a socket of IPv4 that blocks nobody. Raises OSError."""
+    """Return a non-blocking socket of IPv4. Raises OSError."""
     made = socket.socket(socket.AF_INET, kind, protocol)
     made.setblocking(False)
     return made
@@ -60,7 +60,7 @@ class Sender:
         self.unicast(data, group, self._group_port)
 
     def unicast(self, data: bytes, address: IPv4Address, port: int) -> None:
-        """Send to an address. Raises OSError; what the system has no room for is lost."""
+        """Send to an address. Raises OSError; packets that the system has no room for are lost."""
         with suppress(BlockingIOError, InterruptedError):  # as if the network had lost it: it is asked for
             self.socket.sendto(data, (str(address), port))
 
@@ -88,7 +88,7 @@ class Sockets:
             return IPv4Address(probe.getsockname()[0])
 
     def of_group(self, group: IPv4Address, local: IPv4Address) -> list[socket.socket]:
-        """Return sockets that get what is sent to a group. Raises OSError."""
+        """Return sockets that get the packets sent to a group. Raises OSError."""
         ports = (0,) if self.raw else tuple(dict.fromkeys((self.multicast_port, SECOND_UDP_PORT)))
         made: list[socket.socket] = []
         try:
@@ -101,7 +101,7 @@ class Sockets:
         return made
 
     def of_source(self, local: IPv4Address) -> tuple[Sender, list[socket.socket]]:
-        """Return what packets go out from, and all sockets that get what comes back. Raises OSError."""
+        """Return the socket that packets go out from, and all sockets for answers. Raises OSError."""
         made = [self._new()]
         try:
             _bind(made[0], local, self.unicast_port, or_any=not self.raw)
@@ -166,7 +166,7 @@ def _join(made: socket.socket, group: IPv4Address, port: int, local: IPv4Address
 
 
 def _bind(made: socket.socket, local: IPv4Address, port: int, *, or_any: bool) -> None:
-    """Bind to a port that nobody shares: of several sockets with one port, the wrong one gets a NAK."""
+    """Bind to an unshared port: of several sockets with one port, the wrong one gets a NAK."""
     try:
         made.bind((str(local), port))
     except OSError as exc:

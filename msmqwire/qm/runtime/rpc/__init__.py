@@ -1,1 +1,1 @@
-"""RPC of a running queue manager: connections, and who calls."""
+"""RPC of a running queue manager: connections and callers."""

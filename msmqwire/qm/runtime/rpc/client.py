@@ -37,14 +37,14 @@ class RpcCall:
 
 
 class RpcClient(asyncio.Protocol):
-    """A connection to a server. Once it has ended, all calls raise why.
+    """A connection to a server. Once it has ended, all calls raise the reason.
 
     Attributes:
-        error: why it has ended; None while it has not.
+        error: the reason for its end; None before.
     """
 
     def __init__(self, association: ClientAssociation, server: str) -> None:
-        """Take an association that has not begun, and how to name the server in errors."""
+        """Take an association that has not begun, and the name of the server in errors."""
         self._association, self._server = association, server
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -55,7 +55,7 @@ class RpcClient(asyncio.Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended."""
+        """Whether the connection has ended."""
         return self.error is not None
 
     @property
@@ -79,7 +79,7 @@ class RpcClient(asyncio.Protocol):
     def begin(self, opnum: int, stub: bytes, *, wait: float | None = 0.0) -> RpcCall:
         """Call a method that may take `wait` seconds to answer, None for no limit; see `answer`.
 
-        Raises what has ended the connection, and AuthenticationFailed.
+        Raises the error that has ended the connection, and AuthenticationFailed.
         """
         if self.error is not None:
             raise self.error
@@ -102,8 +102,8 @@ class RpcClient(asyncio.Protocol):
             if call.timer is not None:
                 call.timer.cancel()
 
-    def hurry(self, call: RpcCall) -> None:
-        """Let the answer of a call be due from now on: it was cancelled, say."""
+    def make_due(self, call: RpcCall) -> None:
+        """Let the answer of a call be due at once: it was cancelled, say."""
         if call.number in self._calls:
             call.until = self._loop.time()
             self._set_timer(call)
@@ -116,7 +116,7 @@ class RpcClient(asyncio.Protocol):
             call.timer = self._loop.call_at(due, self._check, call)
 
     def _check(self, call: RpcCall) -> None:
-        """Give up a call whose time is over, and the connection: nobody knows what the server did."""
+        """Give up a call whose time is over, and the connection: its effect on the server is unknown."""
         now = self._loop.time()
         if call.until is None or call.answer.done():
             return
@@ -197,7 +197,7 @@ async def open_rpc(
     Raises:
         Unreachable: there is none, or it does not answer.
         RpcRefused: it does not serve the interface, or refuses the association.
-        AuthenticationFailed: it does not accept who calls.
+        AuthenticationFailed: it does not accept the caller.
         InvalidValue: the library for authentication is not installed.
     """
     server = f"{host} at port {port}"

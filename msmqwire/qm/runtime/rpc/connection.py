@@ -17,7 +17,7 @@ _HIGH_WATER: Final = 1 << 18
 
 
 class RpcConnectionOwner(Protocol):
-    """What a connection reports to."""
+    """The owner of connections, to which they report."""
 
     @property
     def limits(self) -> Limits:
@@ -30,13 +30,13 @@ class RpcConnectionOwner(Protocol):
         """The client has done something."""
 
     def takes_calls(self, connection: RpcConnection) -> bool:
-        """Return whether calls are taken now; if not, the connection is told by `go_on` when they are."""
+        """Return whether calls are taken now; if not, `go_on` notifies the connection when they are."""
 
     def holds(self, connection: RpcConnection, received: int) -> None:
         """A connection holds `connection.held` bytes, after `received` more."""
 
     def keeps(self, connection: RpcConnection) -> bool:
-        """Return whether a connection without calls is to stay for what its client has here."""
+        """Return whether a connection without calls is to stay for the open queues of its client."""
 
     def ended(self, connection: RpcConnection) -> None:
         """The association of a connection has ended."""
@@ -49,7 +49,7 @@ class RpcConnection(WatchedConnection):
     """A TCP connection of a client.
 
     Attributes:
-        association: what it says; None if it was refused.
+        association: its state; None if it was refused.
         calls: the numbers that the service gives its calls that are to be answered, by their call_id.
     """
 
@@ -60,7 +60,7 @@ class RpcConnection(WatchedConnection):
         self.calls: dict[int, int] = {}
         self._bound = self._ended = False
         self._events = 0
-        self._backlog: deque[ServerEvent] = deque()  # received, and not yet told to the owner
+        self._backlog: deque[ServerEvent] = deque()  # received, and not yet reported to the owner
         self._has_reported = False
 
     def _begin(self, transport: asyncio.Transport) -> bool:
@@ -90,13 +90,13 @@ class RpcConnection(WatchedConnection):
             self._owner.holds(self, len(data))
 
     def go_on(self) -> None:
-        """Take the calls that have waited for the answers to others."""
+        """Take the calls that have waited for the answers to earlier ones."""
         if not self._ended and not self._paused:
             self._take_backlog()
             self.flush()
 
     def _take_backlog(self) -> None:
-        """Tell the owner what the client has done, as far as there is room for answers.
+        """Report to the owner what the client has done, as far as there is room for answers.
 
         A few bytes can hold hundreds of calls, each for a message of megabytes.
         """
@@ -128,7 +128,7 @@ class RpcConnection(WatchedConnection):
         return incomplete + self._transport.get_write_buffer_size()
 
     def flush(self) -> None:
-        """Pass what the association has to send to the transport."""
+        """Pass the bytes that the association has to send to the transport."""
         association, transport = self.association, self._transport
         if association is None or transport is None or self.is_closing:
             return
@@ -144,7 +144,7 @@ class RpcConnection(WatchedConnection):
         self._watch()
 
     def report(self, what: str, **details: object) -> None:
-        """Log what is wrong with a call: the first of a connection at `info`, for a peer sends any number."""
+        """Log the fault of a call: the first of a connection at `info`, for a peer sends any number."""
         level = log.debug if self._has_reported else log.info
         self._has_reported = True
         level(what, extra={"peer": self.address, **details})
@@ -162,7 +162,7 @@ class RpcConnection(WatchedConnection):
         self._send_end(transport)
 
     def stop(self) -> None:
-        """Tell the client that the server stops, and end the connection: at once if it is idle."""
+        """Notify the client that the server stops, and end the connection: at once if it is idle."""
         transport, association = self._transport, self.association
         if transport is None or association is None:
             return

@@ -1,4 +1,4 @@
-"""Who makes remote calls."""
+"""Credentials for remote calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    r"""Who calls, and how calls are protected.
+    r"""The caller, and the protection of calls.
 
     Attributes:
         level: above NONE there is a user.

@@ -69,7 +69,7 @@ def mic_size(context: Any) -> int:
 def without_frame(token: bytes) -> bytes:
     """Return a first token without the frame of [RFC2743] 3.1, which DCE style goes without.
 
-    Some clients (impacket) send it all the same. What is not framed rightly is returned as it is.
+    Some clients (impacket) send it all the same. A token without a right frame is returned as it is.
     """
     if len(token) < 2 or token[0] != _APPLICATION:
         return token

@@ -24,11 +24,11 @@ ANSWERS_MAX: Final = 1 << 20
 """Bytes of answers that are not yet handed to their connections, beyond which no further calls are taken."""
 
 Acceptors = Callable[[str], Acceptor]
-"""By the address of a client: what makes the server's ends of its security contexts."""
+"""By the address of a client: the factory of the server's ends of its security contexts."""
 
 
 class RpcListener(Listener[RpcConnection], ABC):
-    """Takes the calls of clients; what they are is for subclasses.
+    """Takes the calls of clients; subclasses carry them out.
 
     Attributes:
         limits: on what peers may use.
@@ -80,7 +80,7 @@ class RpcListener(Listener[RpcConnection], ABC):
 
     @abstractmethod
     def gone(self, connection: RpcConnection, group: int, *, last: bool) -> None:
-        """A connection has ended: nobody waits for its calls; `last` says whether its group ends with it."""
+        """A connection has ended, and the wait for its calls; `last` says whether its group ends with it."""
 
     @property
     def answering(self) -> int:
@@ -105,7 +105,7 @@ class RpcListener(Listener[RpcConnection], ABC):
         )
 
     def happened(self, connection: RpcConnection, event: ServerEvent) -> None:
-        """Pass on what a client has done."""
+        """Pass on the calls of a client."""
         match event:
             case Called():
                 self.traffic.calls += 1
@@ -120,7 +120,7 @@ class RpcListener(Listener[RpcConnection], ABC):
                 pass
 
     def takes_calls(self, connection: RpcConnection) -> bool:
-        """Return whether the answers under way leave room for others; if not, `go_on` follows `flush`."""
+        """Return whether the answers under way leave room for more; if not, `go_on` follows `flush`."""
         if self.answering <= ANSWERS_MAX:
             return True
         self._stalled[connection] = None

@@ -17,11 +17,11 @@ _NAME_MAX: Final = 100
 
 
 class LoginAttempts:
-    """Who may try a password now.
+    """The limits on attempts at passwords.
 
     Each origin, and each user tried from an origin, may fail some times at once; a failure is forgiven after
     its share of `Limits.rpc_logins_s`. Until then every attempt is refused unseen, the right password
-    included: otherwise it could be found out. Nobody is refused for what others do elsewhere.
+    included: otherwise it could be found out. No user is refused for attempts from another address.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class LoginAttempts:
         traffic: RpcTraffic | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`traffic` counts what fails and is refused; `clock` tells seconds."""
+        """`traffic` counts failures and refusals; `clock` returns seconds."""
         self._per_user, self._per_peer = limits.rpc_logins_per_user, limits.rpc_logins_per_peer
         self._seconds, self._clock = limits.rpc_logins_s, clock
         self._traffic = RpcTraffic() if traffic is None else traffic
@@ -66,7 +66,7 @@ class LoginAttempts:
         self._failures.pop((origin_of(address), user), None)
 
     def _keys(self, address: str, user: str | None) -> list[tuple[tuple[str, str], int]]:
-        """Return what an attempt counts as, with the limit of each.
+        """Return the keys that an attempt counts under, with the limit of each.
 
         An unknown user has no key, so that invented names take no memory.
         """

@@ -30,13 +30,13 @@ _PORT_MAX: Final = 0xFFFF
 
 @dataclass(frozen=True, slots=True)
 class RpcOptions:
-    r"""How the queues are served to remote readers.
+    r"""The options of the server of remote readers.
 
     Attributes:
         listen: address and TCP port; the system chooses a free port for 0.
         next_port: whether a port that is taken makes way for a later one: MQRR-3.1.4.1-05.
         endpoint_mapper: the same of the endpoint mapper; None for none.
-        users: passwords, or NT hashes behind ``$NT$``, by ``DOMAIN\user``.
+        users: passwords, or NT hashes after ``$NT$``, by ``DOMAIN\user``.
         level: the least authentication level of callers; with NONE anonymous ones are let in.
         pending_s: seconds after which a message that was received and not ended returns to its queue.
     """

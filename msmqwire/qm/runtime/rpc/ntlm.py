@@ -25,10 +25,10 @@ from msmqwire.errors import InvalidValue
 from msmqwire.qm.runtime.rpc.logins import LoginAttempts
 
 HASH_PREFIX: Final = "$NT$"
-"""What a hash instead of a password begins with; 32 hexadecimal digits follow."""
+"""The prefix of a hash in place of a password; 32 hexadecimal digits follow."""
 
 KERBEROS_ONLY: Final = "$KERBEROS$"
-"""What stands for the password of a user whom Kerberos alone lets in."""
+"""The stand-in for the password of a user whom Kerberos alone lets in."""
 
 _HASH_SIZE: Final = 16
 _PROOF_SIZE: Final = 16
@@ -39,7 +39,7 @@ _MIC_SIZE: Final = 16
 
 
 class RpcUsers:
-    r"""Who may call by NTLM: NT hashes by ``DOMAIN\user``, whatever their case."""
+    r"""The users who may call by NTLM: NT hashes by ``DOMAIN\user``, whatever their case."""
 
     def __init__(self, users: Mapping[str, str]) -> None:
         r"""Take passwords, ``$NT$`` and 32 hexadecimal digits, or KERBEROS_ONLY, by ``DOMAIN\user``.

@@ -182,7 +182,7 @@ def initiator(
 def acceptors(
     users: RpcUsers, attempts: LoginAttempts | None = None, address: str = ""
 ) -> Callable[[int, AuthLevel], PyspnegoContext | None]:
-    r"""Return what makes the server's ends of security contexts, for `ServerAssociation`.
+    r"""Return the factory of the server's ends of security contexts, for `ServerAssociation`.
 
     NTLM and SPNEGO know the users given; Kerberos is there where its library is, and takes its key from the
     system's keytab; its callers are ``REALM\user``. `attempts` limits those at passwords, by the address of
@@ -206,7 +206,7 @@ def acceptors(
 
 
 def _kerberos() -> ModuleType:
-    """Return what needs the extra ``[kerberos]``. Raises ImportError without."""
+    """Return the module that needs the extra ``[kerberos]``. Raises ImportError without."""
     return import_module("msmqwire.qm.runtime.rpc.kerberos")
 
 
@@ -219,7 +219,7 @@ def _kerberos_acceptor(request: spnego.ContextReq) -> Any | None:
 
 
 def _requirements(level: AuthLevel) -> spnego.ContextReq:
-    """Return what a level asks of a provider: [MS-RPCE] 3.3.1.5.2.2."""
+    """Return the flags that a level asks of a provider: [MS-RPCE] 3.3.1.5.2.2."""
     needed = spnego.ContextReq.none
     if level >= AuthLevel.CALL:
         needed |= spnego.ContextReq.replay_detect | spnego.ContextReq.sequence_detect
@@ -230,7 +230,7 @@ def _requirements(level: AuthLevel) -> spnego.ContextReq:
 
 
 def _guarded(action: Callable[[], _Result]) -> _Result:
-    """Return what a call into pyspnego gives. Raises AuthenticationFailed for whatever it raises."""
+    """Return the result of a call into pyspnego. Raises AuthenticationFailed for any exception of it."""
     try:
         return action()
     except Exception as exc:  # tokens of a peer raise nearly anything there: struct.error, StopIteration, ...

@@ -1,4 +1,4 @@
-"""What is served over DCE/RPC: the queues, by [MS-MQRR], and the endpoint mapper, by [MS-RPCE] 2.2.1.2."""
+"""The services over DCE/RPC: the queues, by [MS-MQRR], and the endpoint mapper, by [MS-RPCE] 2.2.1.2."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class RemoteReadListener(RpcListener):
             connection.report("the arguments of a call can't be read", opnum=event.opnum, reason=str(exc))
             self._refuse(connection, event, FaultStatus.RPC_X_BAD_STUB_DATA)
             return
-        assert connection.association is not None, "it has told the call"
+        assert connection.association is not None, "it has reported the call"
         self._call_numbers += 1
         number = self._call_numbers
         self._calls[number] = _Outstanding(connection, event.call, event.opnum, syntax)
@@ -103,7 +103,7 @@ class RemoteReadListener(RpcListener):
         return bool(self._engine.contexts.of(group))
 
     def gone(self, connection: RpcConnection, group: int, *, last: bool) -> None:
-        """Let the engine forget the calls of a connection, and what its client has open with the last one."""
+        """Let the engine forget the calls of a connection, and its client's queues with the last one."""
         numbers = list(connection.calls.values())
         connection.calls.clear()
         for number in numbers:
@@ -153,10 +153,10 @@ class RemoteReadListener(RpcListener):
 
 
 class MapperListener(RpcListener):
-    """Tells everybody at which port the queues are served.
+    """Answers every caller with the port at which the queues are served.
 
-    Windows asks anonymously, unless a policy (Enable RPC Endpoint Mapper Client Authentication) has it prove
-    here too who calls. Users can; where there are none, bind_nak tells that no provider is known.
+    Windows asks anonymously, unless a policy (Enable RPC Endpoint Mapper Client Authentication) makes it
+    authenticate here too. Users can; without users, bind_nak says that no provider is known.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class SpnegoAcceptor(NegotiateProxy):
     def _rebuild_context_list(
         self, mech_types: list[str] | None = None, channel_bindings: Any = None
     ) -> list[str]:
-        """Keep what both have, in the client's order. Raises BadMechanismError for nothing."""
+        """Keep the providers that both have, in the client's order. Raises BadMechanismError for nothing."""
         self._offered = mech_types or []
         known = self._available_contexts or {}
         common = {
