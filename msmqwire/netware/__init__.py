@@ -1,15 +1,16 @@
 """NetWare's Queue Management System: a bindery, queues and their jobs.
 
-`model` has the values, `rules` what happens to them. `rules` does no I/O, reads no clock and draws no random
-numbers; its entrance is `msmqwire.netware.rules.service.QueueService`, and its owner does this for each call:
+`model` has the values, `rules` the operations on them. `rules` does no I/O, reads no clock and draws no
+random numbers; its entrance is `msmqwire.netware.rules.service.QueueService`, and its owner does this for
+each call:
 
 1. It has one `Caller` for each connection and sets ``caller.task`` from the request.
 2. It calls a method of a part, ``service.jobs.create(caller, queue_id, request, now)``. The method raises
    `NcpRefused`, whose ``code`` is the completion code, and has changed nothing; or all of it has happened in
    memory.
 3. It performs ``service.take()``, a list of `msmqwire.netware.model.changes`: what is in ``FIRST`` is made
-   and synced, then all rows are written in one transaction, then what is in ``LAST`` is deleted. Only then it
-   answers. If that fails it throws the service away and restores one from the store.
+   and synced, then all rows are written in one transaction, then the files and directories in ``LAST`` are
+   deleted. Only then it answers. If that fails it throws the service away and restores one from the store.
 
 ============== =====================================================================================
 ``service``    ``login``, ``logout``, ``connection_lost``, ``take``, and the class method ``restore``
@@ -31,8 +32,8 @@ numbers; its entrance is `msmqwire.netware.rules.service.QueueService`, and its 
 ============== =====================================================================================
 
 Reading and writing files is the owner's work: ``files.read`` and ``files.write`` say which file a handle
-stands for and how many bytes. Whoever administers without a login has
-``Caller(0, object_id=SUPERVISOR_ID)``; connections of the network count from 1.
+stands for and how many bytes. An administrator without a login has ``Caller(0, object_id=SUPERVISOR_ID)``;
+connections of the network count from 1.
 
 ``msmqwire.netware.connect("10.0.0.5:524", name="ALICE")`` uses the queues of a file server. The bytes of
 requests, replies and jobs are `msmqwire.ncp`.

@@ -97,7 +97,7 @@ class History:
     @property
     def progress(self):
         """How many messages the client was given, wanted to accept, and was told to have accepted."""
-        return len(self.reading.given), len(self.reading.asked), len(self.reading.told)
+        return len(self.reading.given), len(self.reading.asked), len(self.reading.confirmed)
 
     def positions(self, queue):
         name, _, subqueue = queue.partition(";")
@@ -122,9 +122,9 @@ class History:
             if message.number not in reading.asked:
                 # A client that commits a transaction has all that it was given in it.
                 assert not message.received or (reading.decided and message.number in reading.given.values())
-            elif message.number in reading.told and self.mode not in IN_TRANSACTION:
+            elif message.number in reading.confirmed and self.mode not in IN_TRANSACTION:
                 assert message.received
-            elif message.number in reading.told and reading.decided and not crashed:
+            elif message.number in reading.confirmed and reading.decided and not crashed:
                 assert message.received or message.failed  # the reader has said why it is rejected
             if self.mode in IN_TRANSACTION and not reading.decided:
                 assert message.number in numbers
@@ -230,5 +230,5 @@ def test_what_a_client_has_is_its_own_over_its_other_connection():
     ended = 0
     for event in range(history.events):
         history.run(event, lambda: [each.break_off() for each in history.connections()[:1]])
-        ended += bool(history.reading.told)
+        ended += bool(history.reading.confirmed)
     assert 1 < ended < history.events

@@ -121,8 +121,8 @@ def connect(
         name: of the bindery object to log in as, which has no password.
         type: its type, a word of `msmqwire.ncp.type_names.OBJECT_TYPES` or a number.
         timeout: seconds of silence after which the server has failed.
-        readings: the byte orders of a server that has others than most, `msmqwire.ncp.readings.Readings`
-            by their names: ``{"start_position": "big"}``.
+        readings: the byte orders of a server that differ from most, `msmqwire.ncp.readings.Readings` by their
+            names: ``{"start_position": "big"}``.
 
     Raises InvalidValue for an argument; its name is the path.
     """

@@ -25,14 +25,14 @@ LEAVING_S: Final = 2.0
 
 
 class NcpConnection(asyncio.Protocol):
-    """A connection. Once it has ended, all calls raise why.
+    """A connection. Once it has ended, all calls raise the reason.
 
     Calls that are made at the same time go to the server one after the other. A call that is cancelled is
     still answered before the next one is sent.
 
     Attributes:
-        server: how errors name the server.
-        error: why the connection has ended; None while it has not.
+        server: its name in errors.
+        error: the reason for the end of the connection; None before.
         ended: done once it has.
     """
 
@@ -58,11 +58,11 @@ class NcpConnection(asyncio.Protocol):
     # -- calls --------------------------------------------------------------------------------------------
 
     async def attach(self) -> None:
-        """Ask for a connection. Raises NcpLoginRefused, and what has ended the connection."""
+        """Ask for a connection. Raises NcpLoginRefused, and the error that has ended the connection."""
         await asyncio.shield(self._task(self._attach()))
 
     def begin(self, name: str, **fields: Any) -> asyncio.Task[Record]:
-        """Begin a call; see `call`. The call goes on to its end if nobody waits for the task."""
+        """Begin a call; see `call`. The call goes on to its end even if its task is not awaited."""
         return self._task(self._call(CALLS_BY_NAME[name], fields))
 
     async def call(self, name: str, **fields: Any) -> Record:
@@ -162,7 +162,7 @@ class NcpConnection(asyncio.Protocol):
 
 
 def _look_at(task: asyncio.Task[Any]) -> None:
-    """Look at the outcome of a task: whoever began it may be gone."""
+    """Look at the outcome of a task: its caller may be gone."""
     if not task.cancelled():
         task.exception()
 

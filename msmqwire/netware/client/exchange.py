@@ -34,7 +34,7 @@ class NcpExchange:
     nothing, so no request is repeated.
 
     Args:
-        reply_size_max: bytes of the largest reply that is taken; the server is told.
+        reply_size_max: bytes of the largest reply that is taken, announced to the server.
         readings: the byte orders that the server has for disputed fields.
 
     Attributes:

@@ -30,7 +30,7 @@ class JobFile:
         self.written = 0
 
     async def write(self, data: bytes) -> None:
-        """Write bytes behind those written before.
+        """Write bytes after those written before.
 
         Raises InvalidValue if the file would get too large, NcpRefused, MalformedPacket and Unreachable.
         """

@@ -49,7 +49,7 @@ class JobEntry(Job):
         return [flag.name for flag in JobControlFlags if flag.name and self.job_control_flags & flag]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as the commands print them; what means nothing at present is None."""
+        """Return the fields as the commands print them; fields without a meaning at present are None."""
         serviced = self.in_service
         return {
             "job_number": self.job_number,

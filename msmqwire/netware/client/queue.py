@@ -38,8 +38,8 @@ class QueueReport:
     """The status of a queue.
 
     Attributes:
-        status: what its operators have stopped.
-        jobs: how many are in the queue.
+        status: the services that its operators have stopped.
+        jobs: the number in the queue.
         servers: object ID and station of the queue servers attached.
     """
 
@@ -48,7 +48,7 @@ class QueueReport:
     servers: tuple[tuple[int, int], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as the commands print it."""
+        """Return the status as the commands print it."""
         return {
             "queue_status": [flag.name for flag in QueueStatus if self.status & flag],
             "jobs": self.jobs,
@@ -84,11 +84,11 @@ class Queue:
         return QueueReport(defined, reply.JobCount, tuple(servers))
 
     async def set_status(self, status: QueueStatus) -> None:
-        """Stop what `status` has, and let go on what it has not; for operators."""
+        """Stop the services in `status`, and resume the rest; for operators."""
         await self._connection.call("SetQueueCurrentStatus", QueueID=self.id, QueueStatus=int(status))
 
     async def server_status(self, server_id: int, station: int) -> bytes:
-        """Return the 64 bytes that an attached queue server tells of itself, for users and operators."""
+        """Return the 64 bytes of status that an attached queue server has set, for users and operators."""
         reply = await self._connection.call(
             "ReadQueueServerCurrentStatus", QueueID=self.id, ServerID=server_id, ServerStation=station
         )
@@ -119,7 +119,7 @@ class Queue:
         return entry_of(reply.Job)
 
     async def file_size(self, number: int) -> int:
-        """Return how many bytes the client of a job has written."""
+        """Return the number of bytes that the client of a job has written."""
         reply = await self._connection.call("GetQueueJobFileSize", QueueID=self.id, JobNumber=number)
         return int(reply.FileSize)
 
@@ -181,7 +181,7 @@ class Queue:
         """Submit a job with these bytes, or the parts of them; for `options` see `new_job`.
 
         It is started when this returns, and nothing of it is left if an error is raised but Unreachable:
-        whether a server that was lost has started the job, nobody knows.
+        whether a server that was lost has started the job is unknown.
         """
         async with self.new_job(**options) as job:
             for part in (data,) if isinstance(data, bytes) else data:
@@ -195,7 +195,7 @@ class Queue:
         await self._connection.call("RemoveJobFromQueue", QueueID=self.id, JobNumber=number)
 
     async def hold(self, number: int, *, by_operator: bool | None = None) -> JobEntry:
-        """Hold a job: it advances in the queue and is not serviced. Return it as it is then.
+        """Hold a job: it advances in the queue and is not serviced. Return the job as it is then.
 
         Args:
             by_operator: whether the operator's hold is set; otherwise the user's. By default it is the
@@ -228,8 +228,8 @@ class Queue:
         """Change a job that is not in service, for its owner, operators and queue servers.
 
         Args:
-            changes: of the arguments of `new_job`; what is not given stays. Two clients that change a job at
-                the same time may undo each other's changes: the protocol replaces all of them.
+            changes: of the arguments of `new_job`; the rest stays. Two clients that change a job at the same
+                time may undo each other's changes: the protocol replaces all of them.
 
         Returns the job as it is then.
         """
@@ -277,13 +277,13 @@ class Queue:
             self._attached.add(self.id)
 
     async def detach(self) -> None:
-        """Detach it; it gets no more jobs. Nothing if it is not attached."""
+        """Detach the client; it gets no more jobs. Nothing if it is not attached."""
         if self.id in self._attached:
             self._attached.remove(self.id)
             await self._connection.call("DetachQueueServerFromQueue", QueueID=self.id)
 
     async def set_server_status(self, record: bytes) -> None:
-        """Tell users and operators of an attached queue server: at most 64 bytes, which they know to read."""
+        """Set the status of an attached queue server: at most 64 bytes that users and operators can read."""
         if len(record) > SERVER_STATUS_SIZE:
             raise InvalidValue(
                 f"{counted(len(record), 'byte')}, at most {SERVER_STATUS_SIZE:,}", path="record"

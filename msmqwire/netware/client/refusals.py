@@ -1,4 +1,4 @@
-"""What a client says when a file server refuses a request."""
+"""The errors of a client when a file server refuses a request."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class ServicedJob:
         return self.entry.job_number
 
     def blocks(self) -> AsyncIterator[bytes]:
-        """Return what the client wrote, in parts, from the beginning; see `JobFile.blocks`."""
+        """Return the bytes that the client wrote, in parts, from the beginning; see `JobFile.blocks`."""
         return self._file.blocks(self.size)
 
     async def read(self) -> bytes:
@@ -71,7 +71,7 @@ class ServicedJob:
 
     @asynccontextmanager
     async def client_rights(self) -> AsyncIterator[None]:
-        """Have the rights of the job's client in the block, and the queue server's own behind it.
+        """Have the rights of the job's client in the block, and the queue server's own after it.
 
         Files that are open keep the rights they were opened with. Raises NcpRefused, MalformedPacket and
         Unreachable.
@@ -115,7 +115,7 @@ async def serviced_job(
 
 
 async def _loss(connection: NcpConnection, queue_id: int) -> None:
-    """Raise what ends a connection. Until then, keep a server from ending it because nothing comes."""
+    """Raise the error that ends a connection. Until then, keep the server from ending it as idle."""
     while True:
         await asyncio.wait([connection.ended], timeout=_KEEP_ALIVE_S)
         with suppress(NcpRefused):

@@ -19,7 +19,7 @@ class OpenJob:
     """A job that is not released yet: its file can be written.
 
     Attributes:
-        entry: what the server has filled in; without description and queueRecord.
+        entry: its fields as the server has filled them in; without description and queueRecord.
     """
 
     def __init__(self, file: JobFile, entry: JobEntry) -> None:
@@ -40,7 +40,7 @@ class OpenJob:
         return self._file.written
 
     async def write(self, data: bytes) -> None:
-        """Write bytes behind those written before; see `JobFile.write`."""
+        """Write bytes after those written before; see `JobFile.write`."""
         await self._file.write(data)
 
 

@@ -1,4 +1,4 @@
-"""Calls whose effect must not stay if nobody waits for it any more."""
+"""Calls whose effect must not stay if their caller does not wait any more."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a queue service knows: bindery objects, queues with their jobs, files; plain values."""
+"""The data of a queue service: bindery objects, queues with their jobs, files; plain values."""

@@ -21,7 +21,7 @@ EVERYONE: Final = "EVERYONE"
 SUPERVISOR: Final = "SUPERVISOR"
 
 IDENTITY_PROPERTIES: Final = frozenset({SECURITY_EQUALS, GROUPS_IM_IN, GROUP_MEMBERS, PASSWORD})
-"""The properties that say who somebody is, or counts as."""
+"""The properties that say who an object is, or counts as."""
 
 ANY_READ_SUPER_WRITE: Final = BinderySecurity.NWBS_ANY_READ | BinderySecurity.NWBS_SUPER_WRITE
 LOGGED_READ_SUPER_WRITE: Final = BinderySecurity.NWBS_LOGGED_READ | BinderySecurity.NWBS_SUPER_WRITE
@@ -37,7 +37,7 @@ class Property:
     Attributes:
         name: in capitals.
         is_set: whether it holds `members`; an item holds `segments`.
-        security: who may read and write its value, levels of `BinderySecurity`.
+        security: for reading and writing its value, levels of `BinderySecurity`.
         dynamic: whether it is gone after a restart.
         segments: the value of an item, 128 bytes each but for the last, which may be shorter.
         members: the IDs of the objects in a set.
@@ -72,7 +72,7 @@ class BinderyObject:
         id: assigned by the file server, and never given to another object.
         name: in capitals; unique among the objects of its type.
         type: of `ObjectType`, or a number of the application's.
-        security: who may see it and who may give it properties, levels of `BinderySecurity`.
+        security: for seeing it and for giving it properties, levels of `BinderySecurity`.
         dynamic: whether it is gone after a restart.
         properties: by name.
     """

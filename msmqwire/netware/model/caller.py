@@ -1,4 +1,4 @@
-"""Who makes a call: a connection of the file server."""
+"""The caller: a connection of the file server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call changes durably: collected by the rules, performed by the runtime before it answers.
+"""The durable changes of a call: collected by the rules, performed by the runtime before it answers.
 
 The runtime makes directories and files and syncs them first (`FIRST`), then writes all rows in one
 transaction, then deletes files and directories (`LAST`). A crash between the steps leaves at most files
@@ -141,7 +141,7 @@ class CopyJobFile:
 
 @dataclass(frozen=True, slots=True)
 class SyncJobFile:
-    """Make durable what was written to the queue file: the job counts as submitted from now on."""
+    """Make the queue file durable: the job counts as submitted from now on."""
 
     queue_id: int
     job_number: int

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """The queue file of a job. Offset 0 is the first byte of job data, behind the job structure on disk."""
+    """The queue file of a job. Offset 0 is the first byte of job data, after the job structure on disk."""
 
     queue_id: int
     job_number: int

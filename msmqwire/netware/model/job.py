@@ -34,13 +34,13 @@ class JobState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """What a client gives when it creates or changes a job.
+    """The fields that a client gives when it creates or changes a job.
 
     Attributes:
         target_server_id: the queue server that is to service the job, or ANY_SERVER.
         target_execution_time: six bytes, the earliest time for the service, or AT_ONCE.
         job_type: any number; the application's.
-        job_control_flags: 16 bits of `JobControlFlags` and others.
+        job_control_flags: 16 bits, those of `JobControlFlags` and undefined ones.
         job_description: 50 bytes, text with a NUL at its end.
         queue_record: 152 bytes, the application's.
         job_position: the place in the queue that a change of an operator asks for; 0 for no change.

@@ -14,7 +14,7 @@ _BYTE_MAX: Final = 0xFF
 
 
 def job_request(structure: Record, *, more_flags: int = 0) -> JobRequest:
-    """Return what a client asks for by a structure of either form.
+    """Return the request of a client in a structure of either form.
 
     Args:
         more_flags: bits of jobControlFlags that the old form has no room for.
@@ -63,7 +63,7 @@ def old_head(job: Job) -> dict[str, Any]:
 
 
 def tail(job: Job) -> dict[str, Any]:
-    """Return the fields behind the head of either form."""
+    """Return the fields after the head of either form."""
     return {"jobDescription": job.job_description, "queueRecord": job.queue_record}
 
 

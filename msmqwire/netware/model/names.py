@@ -55,7 +55,7 @@ def matches(name: str, pattern: str) -> bool:
 def expression(pattern: str) -> re.Pattern[str]:
     """Return a pattern of `matches` as an expression that takes at most len(name) * len(pattern) steps.
 
-    What stands between two stars is found as early as possible, and never tried elsewhere.
+    The text between two stars is found as early as possible, and never tried elsewhere.
     """
     pieces = ["".join("." if char == "?" else re.escape(char) for char in piece)
               for piece in pattern.upper().split("*")]  # fmt: skip
@@ -70,7 +70,7 @@ def volume_path(path: str) -> str:
     r"""Return a path in its one form, ``SYS:DIR\FILE`` in capitals; ``SYS:`` is the root of a volume.
 
     Both separators are taken, doubled ones and those at the ends are dropped. The parts are names of DOS: up
-    to eight characters, and up to three behind a dot.
+    to eight characters, and up to three after a dot.
 
     Raises:
         NcpRefused: INVALID_PATH: it names no volume, or has a part that is no name.

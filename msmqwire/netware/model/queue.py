@@ -1,4 +1,4 @@
-"""A queue: what is durable of it, the order of its jobs, and the queue servers that are attached."""
+"""A queue: its durable part, the order of its jobs, and the queue servers that are attached."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from msmqwire.netware.model.job import Job
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """What a store keeps of a queue besides its object, its jobs and their order.
+    """The stored part of a queue besides its object, its jobs and their order.
 
     Attributes:
         object_id: of the queue's bindery object.
         directory: the path of the queue directory in the form of `volume_path`. Q_DIRECTORY has it as it was
             given, and writing that moves nothing.
         status: bits of `QueueStatus`.
-        next_number: where the search for the number of the next job begins.
+        next_number: the first candidate for the number of the next job.
     """
 
     object_id: int
@@ -34,7 +34,7 @@ class AttachedServer:
 
     Attributes:
         caller: its connection.
-        object_id: as which it was logged in.
+        object_id: the object that it was logged in as.
         status: its 64-byte record, which the service does not interpret.
     """
 
@@ -94,7 +94,7 @@ class QueueStatusReport:
 
     Attributes:
         status: bits of `QueueStatus`.
-        jobs: how many are in the queue.
+        jobs: the number in the queue.
         servers: (object ID, station) of those attached.
     """
 
@@ -109,7 +109,7 @@ class JobList:
     """The answer of a job list.
 
     Attributes:
-        total: how many jobs there are to list from the first position on.
+        total: the number of jobs to list from the first position on.
         numbers: of this part of the list, in the order of the queue.
     """
 

@@ -11,7 +11,7 @@ from msmqwire.ncp.constants import JOB_LIST_MAX, JOB_NUMBER_MAX, JOBS_MAX, QUEUE
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Limits of what callers can make the service keep.
+    """Limits on the data that callers can make the service keep.
 
     Attributes:
         objects_max: objects in the bindery.

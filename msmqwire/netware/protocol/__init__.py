@@ -1,5 +1,5 @@
 """NCP as the queue service speaks it: service connections, and calls from bytes to the rules and back.
 
-No I/O, no clock, no chance: `NcpSession` says what a request asks for, `perform` does it on the service, and
+No I/O, no clock, no chance: `NcpSession` makes a call of a request, `perform` performs it on the service, and
 the session makes the reply.
 """

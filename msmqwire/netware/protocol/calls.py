@@ -1,4 +1,4 @@
-"""What a call is to those who perform it."""
+"""Calls as the code that performs them sees them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class CallContext:
     """A call to be performed.
 
     Attributes:
-        service: which performs it.
-        caller: who asks for it.
+        service: the service that performs it.
+        caller: its caller.
         data: the data of the request.
         now: the clock of the file server, UTC.
         room: bytes of data that the client takes in the reply.

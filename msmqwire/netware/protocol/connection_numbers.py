@@ -32,7 +32,7 @@ class ConnectionNumbers:
         return number
 
     def give_back(self, number: int) -> None:
-        """Take back a number that nobody uses any more."""
+        """Take back a number that is not in use any more."""
         self._taken.remove(number)
         heappush(self._free, number)
 

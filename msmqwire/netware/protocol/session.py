@@ -70,7 +70,7 @@ _LATER: Final = Later()
 
 
 class _Identity(NamedTuple):
-    """What tells whether a request is that before, sent again."""
+    """The key by which a repeated request is recognised."""
 
     type: int
     sequence: int
@@ -106,7 +106,7 @@ class NcpSession:
         return self._last is not None and self._last_reply is None
 
     def received(self, packet: bytes, room: int = 0) -> Outcome:
-        """Take a request; return what is to be done.
+        """Take a request; return the action to be taken.
 
         Args:
             packet: from the NCP header on.

@@ -1,1 +1,1 @@
-"""The rules of the bindery and of queues: who may do what, and what it changes."""
+"""The rules of the bindery and of queues: the rights of callers, and the changes of calls."""

@@ -129,7 +129,7 @@ class Bindery:
         Raises:
             NcpRefused: NO_SUCH_OBJECT: there are no more.
         """
-        fits = names.expression(pattern).fullmatch  # once: strangers may scan thousands of objects
+        fits = names.expression(pattern).fullmatch  # once: any client may scan thousands of objects
         any_type = type_ == ObjectType.NWOT_WILD
         for found in self._objects.following(0 if after == 0xFFFFFFFF else after):
             if (

@@ -1,4 +1,4 @@
-"""The security levels of the bindery: who may read and write an object or a property."""
+"""The security levels of the bindery, for reading and writing objects and properties."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ class ClientRights:
         self._callers: dict[tuple[int, int], Caller] = {}
 
     def assume(self, caller: Caller, rights: AssumedRights) -> None:
-        """Put the rights of a client in force on a connection, instead of any others."""
+        """Put the rights of a client in force on a connection, in place of any assumed before."""
         self.restore(caller)
         caller.assumed = rights
         self._callers[rights.queue_id, rights.job_number] = caller

@@ -1,4 +1,4 @@
-"""Who a caller counts as: itself, its groups, and the objects that it is security equivalent to."""
+"""The identities of a caller: itself, its groups, and the objects that it is security equivalent to."""
 
 from __future__ import annotations
 

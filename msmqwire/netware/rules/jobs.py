@@ -1,4 +1,4 @@
-"""Calls about the jobs of a queue by those who submit and manage them."""
+"""Calls about the jobs of a queue by their owners and operators."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Jobs:
 
         Raises:
             NcpRefused: ERR_NO_Q_JOB_RIGHTS for all connections but that which created the job, and if it is
-                not open; ERR_NO_Q_RIGHTS for those who have no part in the queue.
+                not open; ERR_NO_Q_RIGHTS for callers without a part in the queue.
         """
         self._life.start(*self._open_job(caller, queue_id, number))
 
@@ -90,8 +90,8 @@ class Jobs:
         """Remove a job; if it is in service that is aborted.
 
         Raises:
-            NcpRefused: ERR_NO_Q_JOB_RIGHTS for all but the owner and operators; ERR_NO_Q_RIGHTS for those who
-                have no part in the queue.
+            NcpRefused: ERR_NO_Q_JOB_RIGHTS for all but the owner and operators; ERR_NO_Q_RIGHTS for callers
+                without a part in the queue.
         """
         queue = self._queues.found(queue_id)
         job, _ = self._roles.check_job(caller, queue, number, Role.OWNER | Role.OPERATOR)
@@ -137,13 +137,13 @@ class Jobs:
         return JobList(len(numbers), numbers[first : first + self._settings.job_list_max])
 
     def change_entry(self, caller: Caller, queue_id: int, number: int, request: JobRequest) -> None:
-        """Change the fields of step 3 of a job; the others stay as they are.
+        """Change the fields of step 3 of a job; the rest stay as they are.
 
         The position and NWCF_OPERATOR_HOLD follow the request of an operator only.
 
         Raises:
             NcpRefused: ERR_NO_Q_JOB_RIGHTS for all but the owner, operators and servers; ERR_NO_Q_RIGHTS for
-                those who have no part in the queue; ERR_Q_IN_SERVICE; FAILURE for a target execution time
+                callers without a part in the queue; ERR_Q_IN_SERVICE; FAILURE for a target execution time
                 that is none.
         """
         queue = self._queues.found(queue_id)
@@ -172,7 +172,7 @@ class Jobs:
         """Move a job within its queue, in service or not; beyond the end it is the last.
 
         Raises:
-            NcpRefused: ERR_NO_Q_JOB_RIGHTS for all but operators; ERR_NO_Q_RIGHTS for those who have no part
+            NcpRefused: ERR_NO_Q_JOB_RIGHTS for all but operators; ERR_NO_Q_RIGHTS for callers without a part
                 in the queue; FAILURE for a position below 1.
         """
         queue = self._queues.found(queue_id)

@@ -1,7 +1,7 @@
 """Logging in and out, and passwords.
 
 A login sends its password in the clear here, so only objects without one log in: an object that has been
-given a password can't. What the password is, is not kept.
+given a password can't. The password itself is not kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msmqwire.netware.rules.refusals import limit_reached
 
 
 class Logins:
-    """Who is logged in is in the `Caller` of the connection."""
+    """The object logged in is in the `Caller` of the connection."""
 
     def __init__(self, settings: Settings, objects: Objects, rights: BinderyRights) -> None:
         self._settings, self._objects, self._rights = settings, objects, rights

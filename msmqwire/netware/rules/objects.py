@@ -113,7 +113,7 @@ class Objects:
         self._changes.append(PutObject(changed))
 
     def delete(self, object_id: int) -> None:
-        """Delete an object, and take it out of the sets of all others."""
+        """Delete an object, and take it out of the sets of all other objects."""
         self._index_sets(object_id, self._objects[object_id], None)
         for name, holders in self._sets_of.pop(object_id, {}).items():
             for holder_id in holders:

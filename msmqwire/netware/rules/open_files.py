@@ -1,6 +1,6 @@
 """Handles of open files, and the bytes that all files take.
 
-The runtime reads and writes; it asks here which file a handle stands for and whether it may.
+The runtime reads and writes; this says which file a handle stands for and what is allowed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msmqwire.netware.model.settings import Settings
 _HANDLE_MAX: Final = 0xFFFFFFFF
 _OFFSET_MAX: Final = 0xFFFFFFFF
 _SIZE_MAX: Final = 0xFFFFFFFF
-"""The largest size that calls can tell: of files that end before the last offset."""
+"""The largest size that calls can express: of files that end before the last offset."""
 _Key = TypeVar("_Key", int, AnyFile)
 
 
@@ -94,7 +94,7 @@ class OpenFiles:
         return bool(self._by_file.get(file))
 
     def read(self, caller: Caller, handle: int, offset: int, count: int) -> FileAccess:
-        """Return what to read: at most up to the end of the file.
+        """Return the range to read: at most up to the end of the file.
 
         Raises:
             NcpRefused: INVALID_FILE_HANDLE, NO_READ_PRIVILEGES, FAILURE for an offset or count that is none.
@@ -107,7 +107,7 @@ class OpenFiles:
         return FileAccess(found.file, offset, min(count, left))
 
     def write(self, caller: Caller, handle: int, offset: int, count: int) -> FileAccess:
-        """Return what to write, and count it. If writing fails, `set_size` takes it back.
+        """Return the range to write, and count it. If writing fails, `set_size` takes it back.
 
         Raises:
             NcpRefused: INVALID_FILE_HANDLE, NO_WRITE_PRIVILEGES, OUT_OF_DISK_SPACE, FAILURE for an offset or

@@ -32,7 +32,7 @@ _OPERATOR_TYPES: Final = (ObjectType.NWOT_USER, ObjectType.NWOT_GROUP)  # QMS-qo
 
 
 class Properties:
-    """The properties of all objects. Those that say who somebody is are for supervisors alone."""
+    """The properties of all objects. Those that say who an object is are for supervisors alone."""
 
     def __init__(self, settings: Settings, objects: Objects, rights: BinderyRights) -> None:
         self._settings, self._objects, self._rights = settings, objects, rights
@@ -115,11 +115,11 @@ class Properties:
     def write(
         self, caller: Caller, object_id: int, name: str, data: bytes, *, segment: int = 1, more: bool = False
     ) -> None:
-        """Write a segment of an item, at most the one behind its last.
+        """Write a segment of an item, at most the one after its last.
 
         Args:
             data: 128 bytes, or fewer, which zeroes complete.
-            more: whether segments behind this one stay.
+            more: whether segments after this one stay.
 
         Raises:
             NcpRefused: NO_SUCH_OBJECT, NO_SUCH_PROPERTY, NO_PROPERTY_WRITE_RIGHTS, NO_SUCH_SEGMENT,

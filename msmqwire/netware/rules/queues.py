@@ -130,7 +130,7 @@ class Queues:
         return QueueStatusReport(queue_id, queue.row.status, len(queue.jobs), servers)
 
     def set_status(self, caller: Caller, queue_id: int, status: int) -> None:
-        """Set the status of a queue, bits of `QueueStatus`; the others are kept and mean nothing.
+        """Set the status of a queue, bits of `QueueStatus`; undefined bits are kept and mean nothing.
 
         Raises:
             NcpRefused: ERR_NO_QUEUE; ERR_NO_Q_RIGHTS for all but operators; FAILURE for more than 8 bits.

@@ -1,4 +1,4 @@
-"""What a caller is to a queue: QMS-monitor-16. A supervisor is nobody there by that alone."""
+"""The roles of a caller at a queue: QMS-monitor-16. A supervisor has none by that alone."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Roles:
         """Return a job and the roles of a caller on it, one of which has to be among the allowed.
 
         Raises:
-            NcpRefused: ERR_NO_Q_JOB, or ERR_NO_Q_JOB_RIGHTS; to one who has no part in the queue
+            NcpRefused: ERR_NO_Q_JOB, or ERR_NO_Q_JOB_RIGHTS; for a caller without a part in the queue
                 ERR_NO_Q_RIGHTS in either case.
         """
         roles = self.on_queue(caller, queue)

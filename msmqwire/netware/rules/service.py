@@ -28,10 +28,10 @@ class QueueService:
     """One file server's bindery and queues.
 
     A call either raises `NcpRefused` and has changed nothing, or has happened in memory; `take` then returns
-    what has to become durable before it is answered.
+    the changes that have to become durable before it is answered.
 
     Attributes:
-        objects: all objects, for those who look at them without a caller.
+        objects: all objects, for lookups without a caller.
         bindery, properties, logins: the bindery.
         queue_table: all queues, for those who look at them without a caller.
         queues, jobs, servicing: the calls of users, operators and queue servers.
@@ -86,7 +86,8 @@ class QueueService:
         """Return the service that a store holds, as after a restart of the file server.
 
         All connections are gone: jobs that were open or in service have gone the way of their flags, dynamic
-        objects and properties are deleted. `take` returns what changed by it; in a new store, SUPERVISOR.
+        objects and properties are deleted. `take` returns the changes of the restart; in a new store,
+        SUPERVISOR.
 
         Raises:
             InvalidValue: the contents contradict each other.
@@ -122,7 +123,7 @@ class QueueService:
         return object_id
 
     def logout(self, caller: Caller) -> None:
-        """Log the object of a connection out, and end all that it had open, in service or attached."""
+        """Log the object of a connection out, and end all its open jobs, jobs in service and attachments."""
         self._life.connection_lost(caller.connection)
         self.servicing.connection_lost(caller.connection)
         self.files.close_connection(caller.connection)

@@ -51,7 +51,7 @@ class Volumes:
         return self._trustees.effective_rights(caller.effective_id, self._directory(path))
 
     def set_trustee(self, caller: Caller, path: str, object_id: int, rights: int) -> None:
-        """Give an object rights in a directory and below; 0 takes away what it has from above.
+        """Give an object rights in a directory and below; 0 takes away the rights inherited from above.
 
         Raises:
             NcpRefused: INVALID_PATH, NO_SUCH_OBJECT, NO_CREATE_DELETE_PRIVILEGES without the right
@@ -133,7 +133,7 @@ class Volumes:
         return missing
 
     def add_directories(self, caller: Caller, paths: Iterable[str]) -> None:
-        """Enter directories of `missing_above`, which are made with what is in them."""
+        """Enter directories of `missing_above`, which are made with their content."""
         for path in paths:
             self._put(caller, path, is_directory=True)
 

@@ -1,7 +1,7 @@
 """Requests of administrators about bindery objects: create, list, show, delete.
 
 They are made with the rights of SUPERVISOR. Objects are named ``NAME``, or ``NAME:TYPE`` where objects of
-several types have the name. A request that fails half way takes back what it has done.
+several types have the name. A request that fails half way is undone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LIST_MAX: Final = 1000
 
 
 def create(service: QueueService, request: Request) -> Answer:
-    """Create an object, in groups, equivalent to others, and with rights in directories."""
+    """Create an object, in groups, equivalent to other objects, and with rights in directories."""
     name, type_ = text(request, "name"), type_number(text(request, "type"))
     if type_ in QUEUE_OBJECT_TYPES:
         raise InvalidValue("a queue is created by a request of its own", path="type")

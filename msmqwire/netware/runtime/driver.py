@@ -50,7 +50,7 @@ class ServiceGuest:
         return JobChanges(self.service.take(), self._changed_servers(), refreshes), []
 
     def _changed_servers(self) -> dict[int, Servers]:
-        """Return the attached servers of the queues where they are others than at the last time."""
+        """Return the attached servers of the queues where they have changed since the last time."""
         before = self._servers
         now: dict[int, Servers] = {
             queue.id: tuple((server.object_id, connection) for connection, server in queue.servers.items())
@@ -82,7 +82,7 @@ class ServiceGuest:
         """Each call has its answer."""
 
     def stop(self) -> None:
-        """What clients have is given up as their connections end."""
+        """Do nothing: jobs and files of clients are given up as their connections end."""
 
 
 class ServiceDriver:
@@ -119,7 +119,7 @@ class ServiceDriver:
 
     @property
     def commits(self) -> int:
-        """How many transactions there were."""
+        """The number of transactions so far."""
         return self._store.transactions
 
     @property
@@ -142,7 +142,7 @@ class ServiceDriver:
         self._driver.watch(self._room)
 
     async def close(self) -> None:
-        """Make durable what has happened, and end; operations are refused from now on. Again: do nothing."""
+        """Make all changes durable, and end; operations are refused from now on. Again: do nothing."""
         if self._closed:
             return
         self._closed = True
@@ -174,7 +174,7 @@ class ServiceDriver:
         return result
 
     def _look_at_files(self) -> None:
-        """Try later again what could not be done with files."""
+        """Try later again the work on files that has failed."""
         if self._store.is_stale and self._retry is None and not self._closed:
             self._retry = self._driver.loop.call_later(RETRY_S, self._refresh)
 
@@ -198,8 +198,8 @@ class ServiceDriver:
     async def write_file(self, file: AnyFile, offset: int, data: bytes) -> None:
         """Write to a file that `OpenFiles.write` has named; the size that it has counted is put right.
 
-        What is written lasts once the job is started. Raises NcpRefused if the file has been deleted
-        meanwhile or the disk is full, and StoreError.
+        The bytes last once the job is started. Raises NcpRefused if the file has been deleted meanwhile or
+        the disk is full, and StoreError.
         """
         try:
             await self._in_files(self._volumes.write, file, offset, data)
@@ -220,7 +220,7 @@ class ServiceDriver:
             self._driver.guest.service.files.set_size(file, size)
 
     def _error(self, file: AnyFile, exc: OSError) -> MsmqError:
-        """Return what is to be raised for an error of the system."""
+        """Return the exception to be raised for an error of the system."""
         if isinstance(exc, FileNotFoundError) and not self._exists(file):
             return NcpRefused("the file has been deleted", CompletionCode.INVALID_FILE_HANDLE)
         if is_full(exc):

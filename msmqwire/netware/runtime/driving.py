@@ -1,4 +1,4 @@
-"""What performs operations on a queue service and makes them durable."""
+"""The interface that performs operations on a queue service and makes them durable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Driver(Protocol):
     """Performs operations in order, each durable before it returns."""
 
     async def run(self, operation: Callable[[QueueService], T]) -> T:
-        """Perform an operation; return what it returns once its changes are durable.
+        """Perform an operation; return its result once its changes are durable.
 
         Raises NcpRefused if the service refuses it, StoreError if the disk does: nothing of it remains.
         """

@@ -1,4 +1,4 @@
-"""What operations have changed and is to become durable: a transaction, and work on files around it."""
+"""Changes of operations that are to become durable: a transaction, and work on files around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes the changes of a queue service durable: rows in a store, and files around each transaction."""
+"""The store of a queue service's changes: rows in a store, and files around each transaction."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class JobStore:
     """A `Committer` over a store and volumes; only the writer of the driver calls it.
 
     Attributes:
-        transactions: how many there were.
-        is_stale: whether files do not show what the rows say.
+        transactions: the number so far.
+        is_stale: whether files differ from the rows.
     """
 
     def __init__(self, store: Store, volumes: Volumes, settings: Settings | None, room: Room | None) -> None:
@@ -41,7 +41,7 @@ class JobStore:
         self._logged: set[object] = set()  # what has failed: clients could repeat it for ever
 
     def commit(self, changes: JobChanges) -> None:
-        """Perform changes: what comes first on disk, then the rows, then what comes last."""
+        """Perform changes: those that come first on disk, then the rows, then those that come last."""
         self._perform(changes, recovering=False)
 
     def _perform(self, changes: JobChanges, *, recovering: bool) -> None:
@@ -78,7 +78,7 @@ class JobStore:
             log.log(WARNING, what, extra={"error": str(failure)})
 
     def restored(self) -> QueueService:
-        """Return the service that store and volumes hold, with what a restart changes made durable."""
+        """Return the service that store and volumes hold, with the changes of a restart made durable."""
         with restoring(self._store):
             contents = read_contents(self._store)
             found = self._volumes.recover(contents, unsettled_directories(self._store))
@@ -96,7 +96,7 @@ class JobStore:
 def _without_lost(
     jobs: Iterable[tuple[int, Job]], missing: Collection[JobFile]
 ) -> tuple[list[tuple[int, Job]], list[Change]]:
-    """Hold the jobs whose files are lost for an operator, and return all jobs and what has changed.
+    """Hold the jobs whose files are lost for an operator, and return all jobs and the changes.
 
     A queue server would take a lost file for an empty one, and finish the job. Reading a lost file fails.
     """

@@ -1,4 +1,4 @@
-"""The limits on what clients may use of a NetWare server, and the counters of its traffic."""
+"""The limits on the resources that clients of a NetWare server may use, and the counters of its traffic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 SPARE_CONNECTIONS: Final = 64
-"""TCP connections beyond the service connections: their clients are told that there are too many."""
+"""TCP connections beyond the service connections: their clients get the answer that there are too many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ _UNITS_AT_ONCE: Final = 32
 
 
 class NcpConnectionOwner(Protocol):
-    """What a connection reports to."""
+    """The owner of connections, to which they report."""
 
     @property
     def limits(self) -> NcpLimits:
@@ -37,7 +37,7 @@ class NcpConnectionOwner(Protocol):
         """When the requests of a peer may be taken and performed."""
 
     async def perform(self, connection: NcpConnection, task: Perform | GiveUp) -> bytes:
-        """Do what the session of a connection asks for; return the reply."""
+        """Perform the request of a connection's session; return the reply."""
 
     def holds(self, connection: NcpConnection, received: int) -> None:
         """A connection holds `connection.held` bytes, after `received` more."""
@@ -47,7 +47,7 @@ class NcpConnectionOwner(Protocol):
 
 
 def report(task: asyncio.Task[None]) -> None:
-    """Tell the loop of an exception that nobody has foreseen, of a task that nobody awaits."""
+    """Report an unforeseen exception of a task to the loop, as the task is not awaited."""
     exc = None if task.cancelled() else task.exception()
     if exc is not None:
         context = {"message": "a request of NCP can't be performed", "exception": exc, "task": task}
@@ -58,8 +58,8 @@ class NcpConnection(WatchedConnection):
     """A TCP connection of a client.
 
     Attributes:
-        peer: who takes turns with others, the address or its network.
-        session: what it says; None if it was refused.
+        peer: the address or network that takes turns with other peers.
+        session: its NCP session; None if it was refused.
         working: the request that is being performed; done when there is none.
     """
 
@@ -102,7 +102,7 @@ class NcpConnection(WatchedConnection):
             self._owner.holds(self, len(data))
 
     def eof_received(self) -> bool:
-        """Answer what has come, and end; the client may still read."""
+        """Answer the requests that have come, and end; the client may still read."""
         self._has_eof = True
         if self.session is not None and self._turn is None:
             self._take()

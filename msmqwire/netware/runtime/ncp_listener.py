@@ -29,7 +29,7 @@ from msmqwire.service.listener import Listener, ListenerLimits
 from msmqwire.service.logs import log
 
 RETRY_S: Final = 1.0
-"""Seconds after which what a lost connection had is tried again to be given up, if the disk refuses."""
+"""Seconds between attempts to give up the jobs of a lost connection, if the disk refuses."""
 
 _FAILURES: Final = (StoreError, EngineFailed, Unreachable)
 """Of an operation of which nothing remains: the disk refuses, msmqwire has a fault, or it has stopped."""
@@ -73,7 +73,7 @@ class NcpListener(Listener[NcpConnection]):
 
     @property
     def service_connections(self) -> int:
-        """How many service connections there are, those included that are being given up."""
+        """The number of service connections, those included that are being given up."""
         return len(self._numbers)
 
     @property
@@ -87,9 +87,9 @@ class NcpListener(Listener[NcpConnection]):
         return self.port
 
     async def close(self) -> None:
-        """End all connections when the requests being performed are answered, and give up what they had.
+        """End all connections when the requests being performed are answered, and give up their jobs.
 
-        Nobody gets more time than `NcpLimits.close_s` to read a reply.
+        No client gets more time than `NcpLimits.close_s` to read a reply.
         """
         await super().close()
         await asyncio.gather(*self._endings, return_exceptions=True)
@@ -116,7 +116,7 @@ class NcpListener(Listener[NcpConnection]):
         self.traffic.ended += 1
 
     def lost(self, connection: NcpConnection) -> None:
-        """Unregister a connection, and give up what it had once its request has been performed."""
+        """Unregister a connection, and give up its jobs once its request has been performed."""
         self.remove(connection)
         ending = asyncio.get_running_loop().create_task(self._end(connection))
         self._endings.add(ending)
@@ -137,7 +137,7 @@ class NcpListener(Listener[NcpConnection]):
     # -- calls ----------------------------------------------------------------------------------------------
 
     async def perform(self, connection: NcpConnection, task: Perform | GiveUp) -> bytes:
-        """Do what the session of a connection asks for; return the reply."""
+        """Perform the request of a connection's session; return the reply."""
         self.traffic.requests += 1
         session = connection.session
         assert session is not None

@@ -30,7 +30,7 @@ _SERVERS: Final = frozenset(
     {ObjectType.NWOT_PRINT_SERVER, ObjectType.NWOT_JOB_SERVER, ObjectType.NWOT_ARCHIVE_SERVER}
 )
 SETS: Final = {Q_USERS: _PEOPLE, Q_OPERATORS: _PEOPLE, Q_SERVERS: _SERVERS}
-"""The sets of a queue, and the types of what is looked for by a name alone."""
+"""The sets of a queue, and the types of objects that are looked for by a name alone."""
 _BY_REQUEST: Final = {"user": Q_USERS, "operator": Q_OPERATORS, "server": Q_SERVERS}
 
 

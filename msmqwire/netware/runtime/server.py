@@ -29,9 +29,9 @@ class NetwareOptions:
     Attributes:
         data: path of the data folder.
         listen: address and TCP port; the system chooses a free port for 0.
-        settings: limits on what the service keeps.
+        settings: limits on the data that the service keeps.
         limits: limits on the resources that clients may use.
-        readings: how the disputed fields of calls are read and written.
+        readings: of the disputed fields of calls.
         min_free: bytes of disk space below which no file is created or grows; 0 for no such limit.
     """
 

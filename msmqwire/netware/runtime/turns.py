@@ -1,4 +1,4 @@
-"""Turns of peers: however many requests come from one address, others wait for a slice of time at most."""
+"""Turns of peers: whatever the number of requests from one address, other peers wait for a slice at most."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SLICE_S: Final = 0.002
 
 
 class PeerTurns:
-    """Who may work in a turn of the event loop.
+    """The peers that may work in a turn of the event loop.
 
     A peer that has used its slice waits for the next turn, in which it gets one request more for each that
     it finishes in time. Its own connections are served in the order in which they have asked.
@@ -27,14 +27,14 @@ class PeerTurns:
         return peer not in self._waiting and self._used.get(peer, 0.0) < SLICE_S
 
     def turn(self, peer: str) -> asyncio.Future[None]:
-        """Return what is done when it is the peer's turn; cancelled by who does not want it any more."""
+        """Return a future that is done when it is the peer's turn; its caller may cancel it."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(peer, deque()).append(turn)
         self._schedule()
         return turn
 
     def spent(self, peer: str, seconds: float) -> None:
-        """A peer has worked for so long."""
+        """A peer has used a time."""
         self._used[peer] += seconds
         if peer in self._waiting and self._used[peer] < SLICE_S:
             self._let_one_go(peer)

@@ -13,7 +13,7 @@ from msmqwire.service.virtual.violation import Violation
 
 
 def run_seeds(seeds: Iterable[int]) -> tuple[Counter[str], list[tuple[int, Violation]]]:
-    """Run seeds; return how often each kind of thing happened, and the seeds that fail."""
+    """Run seeds; return the count of each kind of thing that happened, and the seeds that fail."""
     counts: Counter[str] = Counter()
     failed = []
     for seed in seeds:

@@ -1,4 +1,4 @@
-"""Users who submit jobs, queue servers and an operator: what they do, each over connections that break."""
+"""Users who submit jobs, queue servers and an operator, each over connections that break."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ _CHANGEABLE: Final = (
 
 
 class Scene:
-    """What all actors share.
+    """The state that all actors share.
 
     Attributes:
         chance: of the run.
-        ledger: of what they were told.
-        counts: how often each kind of thing happened.
+        ledger: of the replies to them.
+        counts: of each kind of thing that happened.
         host: the present server; None while it is down.
         is_busy: whether they go on.
         queues: the IDs of the queues.
         servers: the object IDs of the queue servers, by name.
-        refused_at: when the disk has refused last.
+        refused_at: the time of the last refusal of the disk.
     """
 
     def __init__(self, chance: random.Random) -> None:
@@ -70,7 +70,7 @@ class Scene:
 
 
 class Actor:
-    """Somebody with a login; its connection is made anew each time that it breaks."""
+    """An actor with a login; its connection is made anew each time that it breaks."""
 
     kind = 1
 
@@ -139,7 +139,7 @@ class Actor:
         self, client: Client, job: Known, sources: Collection[State], target: State | None, name: str,
         *, invariant: Invariant = Invariant.TRUTHFUL, allowed: Collection[int] = (), **fields: Any,
     ) -> Record | None:  # fmt: skip
-        """Call what moves a job from some states to another, or needs them; None if it is refused.
+        """Make a call that moves a job from some states to another, or needs them; None if it is refused.
 
         Raises Lost, and Violation for a refusal that the state of the job does not explain.
         """
@@ -390,7 +390,7 @@ class Operator(Actor):
         flags = int(entry.jobControlFlags)
         held = not flags & holds
         flags = flags | self.chance.choice(list(holds)) if held else flags & ~int(holds)
-        self.ledger.hold(job, held, told=False)
+        self.ledger.hold(job, held, confirmed=False)
         fields = request_fields(replace(job.request, job_control_flags=flags), what["JobNumber"])
         changed = await self.act(
             client, job, {State.OPEN, State.QUEUED}, None,

@@ -21,11 +21,11 @@ from msmqwire.service.virtual.violation import Violation
 ANSWER_S: Final = 120.0
 """Seconds in which every call is answered, or its connection ends."""
 _REPEATED: Final = 0.1
-"""How many requests are sent twice."""
+"""The fraction of requests that are sent twice."""
 
 
 class Lost(Exception):
-    """The connection has ended; what became of the last call, nobody knows."""
+    """The connection has ended; the outcome of the last call is unknown."""
 
 
 class Client:

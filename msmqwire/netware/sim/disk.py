@@ -56,10 +56,10 @@ Names = dict[AnyFile, File]
 
 
 class Disk:
-    """What outlives the server: its rows and files.
+    """The data that outlives the server: its rows and files.
 
     Attributes:
-        rows: what was committed.
+        rows: the committed ones.
         files: as the server finds them.
         directories: the queue directories, by path.
         undeleted: the files that should be deleted and are not, for the disk has refused: until a restart.
@@ -77,7 +77,7 @@ class Disk:
         self._durable = self.files.copy()
 
     def crash(self, chance: random.Random) -> None:
-        """Lose what was not synced: a file or its deletion, and its data, wholly or in part, or not."""
+        """Lose all that was not synced: a file or its deletion, and its data, wholly or in part, or not."""
         left: Names = {}
         for name in sorted(self.files.keys() | self._durable.keys(), key=repr):
             kept = chance.choice((self.files, self._durable)).get(name)
@@ -105,13 +105,13 @@ class Effect(Enum):
 
 
 class Power:
-    """Whether the server that uses the disk is alive, and what happens to its next effects.
+    """Whether the server that uses the disk is alive, and the fate of its next effects.
 
     Attributes:
         is_on: whether it is alive.
-        kill_in: it is killed before so many effects more; None for never.
+        kill_in: the number of further effects before it is killed; None for never.
         kill_after: it is killed after the next effect of this kind; None for never.
-        refuse_in: the disk refuses the effect after so many more; None for never.
+        refuse_in: the number of further effects before one that the disk refuses; None for never.
     """
 
     def __init__(self, killed: Callable[[], None], refused: Callable[[], None]) -> None:
@@ -193,7 +193,7 @@ class SimulatedVolumes(Volumes):
         self._disk, self._power = disk, power
 
     def prepare(self, changes: Iterable[Change], *, recovering: bool = False) -> None:
-        """Make files and sync what is to be durable before the rows, as `Volumes.prepare` does."""
+        """Make files and sync those that are to be durable before the rows, as `Volumes.prepare` does."""
         made = False
         files = self._disk.files
         for change in changes:

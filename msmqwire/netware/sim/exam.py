@@ -1,4 +1,4 @@
-"""What is looked at when all faults are over, and the service of the jobs that are left."""
+"""The examination when all faults are over, and the service of the jobs that are left."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Left = dict[int, list[int]]
 
 
 class Examiner(Operator):
-    """An operator while nobody else does anything."""
+    """An operator while all other actors rest."""
 
     async def look(self, service: QueueService, *, reorder: bool = False) -> Left:
         """Look at all jobs, and release them; return their order, after one change of it if asked for.

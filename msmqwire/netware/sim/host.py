@@ -72,7 +72,7 @@ class Host:
         return stream
 
     async def service(self) -> QueueService:
-        """Return the service, for those who look at it."""
+        """Return the service, for inspection."""
         return await self.driver.run(lambda service: service)
 
     def cut_one(self) -> None:

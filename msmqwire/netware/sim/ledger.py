@@ -1,7 +1,7 @@
-"""What clients and queue servers were told of each job, and in which states it can be by that.
+"""The replies to clients and queue servers about each job, and the states in which it can be by them.
 
 A call that was asked and not answered may have had its effect or not; so may one whose answer has not
-arrived. The ledger therefore knows a set of states for each job, and what it was at any time before.
+arrived. The ledger therefore knows a set of states for each job, now and at any time before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ID_SIZE: Final = 4
 
 
 class State(Enum):
-    """Where a job is."""
+    """The place of a job."""
 
     ABSENT = auto()
     OPEN = auto()
@@ -38,7 +38,8 @@ class Asked:
     """A call about a job that may have its effect from now on.
 
     Attributes:
-        sources, target: which states it changes to which; None if it needs them and changes nothing.
+        sources, target: the states that it changes, and the one it leads to; None if it needs them and
+            changes nothing.
         at: the step of the ledger at which it was asked.
     """
 
@@ -49,22 +50,22 @@ class Asked:
 
 @dataclass(eq=False, slots=True)
 class Known:
-    """What is known of a job.
+    """The knowledge about a job.
 
     Attributes:
         id: in its queueRecord.
-        request: what its client asked for.
-        body: the bytes of its file that were written, and of which the server said so.
+        request: of its client.
+        body: the bytes of its file whose writing the server has confirmed.
         asked_body: those that may be there, too.
-        is_whole: whether it was told as started, so that exactly `asked_body` is its file.
+        is_whole: whether its start was confirmed, so that exactly `asked_body` is its file.
         crashed: whether the server was killed before that.
         states: in which it may be.
-        told_as_gone: whether it was told as finished or removed.
-        taker: the connection that was told to service it.
+        reported_gone: whether its end or removal was confirmed.
+        taker: the connection that got it for service.
         history: the states since each step.
         holds: whether it may be held, and may not, since each step.
         pending: calls that may have their effect.
-        told_at: the step at which its state was told last.
+        reported_at: the step of the last reply about its state.
     """
 
     id: int
@@ -74,12 +75,12 @@ class Known:
     is_whole: bool = False
     crashed: bool = False
     states: frozenset[State] = frozenset({State.ABSENT})
-    told_as_gone: bool = False
+    reported_gone: bool = False
     taker: object = None
     history: list[tuple[int, frozenset[State]]] = field(default_factory=list)
     holds: list[tuple[int, frozenset[bool]]] = field(default_factory=list)
     pending: list[Asked] = field(default_factory=list)
-    told_at: int = 0
+    reported_at: int = 0
 
     @property
     def auto_start(self) -> bool:
@@ -121,7 +122,7 @@ class Ledger:
 
     Attributes:
         jobs: by ID.
-        step: counts what happens.
+        step: counts events.
         services: the requests for a job that have no answer.
     """
 
@@ -144,13 +145,13 @@ class Ledger:
         return queue_record(len(self.jobs))
 
     def of_record(self, record: bytes) -> Known:
-        """Return the job with a queueRecord. Raises Violation if nobody has asked for it."""
+        """Return the job with a queueRecord. Raises Violation if no client has asked for it."""
         job = self.jobs.get(int.from_bytes(record[:_ID_SIZE], "big"))
         if job is None or record != queue_record(job.id):
             raise Violation(Invariant.TRUTHFUL, f"nobody has asked for the record {record[:8].hex()}")
         return job
 
-    # -- asked and told -------------------------------------------------------------------------------------
+    # -- requests and replies --------------------------------------------------------------------------------
 
     def _set(self, job: Known, states: Iterable[State]) -> None:
         self.step += 1
@@ -172,14 +173,14 @@ class Ledger:
         self.forget(job, asked)
         self.check(job, asked.sources, asked.at, invariant)
         if asked.target is not None:
-            self.told(job, asked.target, asked.at)
-            job.told_as_gone |= asked.target is State.GONE
+            self.confirm(job, asked.target, asked.at)
+            job.reported_gone |= asked.target is State.GONE
 
-    def told(self, job: Known, target: State, since: int) -> None:
+    def confirm(self, job: Known, target: State, since: int) -> None:
         """A job has come into a state at some time since a step."""
-        disturbed = job.told_at > since
+        disturbed = job.reported_at > since
         self._set(job, job.states | {target} if disturbed else {target})
-        job.told_at = self.step
+        job.reported_at = self.step
 
     def check(self, job: Known, sources: Iterable[State], since: int, invariant: Invariant) -> None:
         """Check that a job can have been in one of these states at some time since a step."""
@@ -188,9 +189,9 @@ class Ledger:
             known = "/".join(sorted(state.name for state in possible))
             raise Violation(invariant, f"{job} is {known}")
 
-    def hold(self, job: Known, held: bool, *, told: bool = True) -> None:
+    def hold(self, job: Known, held: bool, *, confirmed: bool = True) -> None:
         """A job is held or released, or may be."""
-        before = frozenset() if told else job.holds[-1][1]
+        before = frozenset() if confirmed else job.holds[-1][1]
         self.step += 1
         job.holds.append((self.step, before | {held}))
 
@@ -230,7 +231,7 @@ class Ledger:
                 self._set(job, job.states | {job.when_service_fails})
 
     def may_restart(self) -> list[tuple[Known, Asked]]:
-        """The service may be built anew soon: what is open or in service may go the way of its flags."""
+        """The service may be built anew soon: jobs open or in service may go the way of their flags."""
         return [
             (job, self.ask(job, {source}, target))
             for job in self.jobs.values()
@@ -257,17 +258,17 @@ class Ledger:
             invariant = Invariant.ONE_SERVER
         elif job.states <= {State.OPEN}:
             invariant = Invariant.ELIGIBLE
-        elif job.told_as_gone:
+        elif job.reported_gone:
             invariant = Invariant.GONE
         self.check(job, {State.QUEUED}, since, invariant)
         if False not in since_step(job.holds, since):
             raise Violation(Invariant.ELIGIBLE, f"{job} is held and was given out")
         job.pending = [one for one in job.pending if one.sources != {State.TAKEN}]  # of those that had it
-        self.told(job, State.TAKEN, since)
+        self.confirm(job, State.TAKEN, since)
         job.taker = taker
 
     def check_body(self, job: Known, data: bytes) -> None:
-        """Check what a queue server has read. Raises Violation."""
+        """Check the bytes that a queue server has read. Raises Violation."""
         if job.is_whole:
             right = data == job.asked_body
         elif job.crashed:

@@ -12,7 +12,7 @@ from msmqwire.netware.runtime.ncp_connection import NcpConnection
 DELAY_S: Final = 0.02
 """The most seconds that bytes are on their way."""
 _APART_S: Final = 1e-6
-"""Seconds between two pieces: what is due at the same time comes in any order."""
+"""Seconds between two pieces: those due at the same time come in any order."""
 _ADDRESS: Final = ("192.0.2.1", 1024)
 
 
@@ -52,7 +52,7 @@ class Stream(asyncio.Transport):
                 self._later(True, self._deliver, piece)
 
     def cut(self) -> None:
-        """Break the connection: what is on its way is lost."""
+        """Break the connection: bytes on their way are lost."""
         if self._is_open:
             self._is_open = False
             self._broken()

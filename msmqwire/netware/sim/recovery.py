@@ -1,4 +1,4 @@
-"""What a restart has to make of the rows that a server has left: QMS-flags-01 to -05."""
+"""The expected effect of a restart on the rows that a server has left: QMS-flags-01 to -05."""
 
 from __future__ import annotations
 

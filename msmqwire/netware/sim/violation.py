@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Invariant(StrEnum):
-    """What must hold throughout a run, in the words of its report."""
+    """The invariants of a run, in the words of its report."""
 
     NO_ERRORS = "no errors"
     KEPT = "a job that was submitted is finished, removed, or still there"
@@ -14,9 +14,9 @@ class Invariant(StrEnum):
     FLAGS = "a job goes the way of its flags when its connection or the server is lost"
     ONE_SERVER = "a job is in service at one server"
     ELIGIBLE = "only a job that may be serviced is"
-    TRUTHFUL = "jobs and their data are as they were told"
-    ORDER = "positions are 1 to n, in the order told"
-    FILES = "each job has its file, and there are no others"
+    TRUTHFUL = "jobs and their data are as they were reported"
+    ORDER = "positions are 1 to n, in the reported order"
+    FILES = "each job has its file, and there are no other files"
     REFUSED = "nothing is refused without a reason"
     REPEATED = "a repeated request has the same reply and no second effect"
     ENDS = "everything comes to its end"

@@ -1,4 +1,4 @@
-"""One run: the server's lives, the faults, those who use it, and what has to be true at the end."""
+"""One run: the server's lives, the faults, its clients, and the invariants at the end."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _OPERATOR: Final = "OPER"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended.
+    """The outcome of a run.
 
     Attributes:
         seed: of the run.
         violation: the invariant that did not hold; None when all did.
-        counts: how often each kind of thing happened.
+        counts: of each kind of thing that happened.
     """
 
     seed: int
@@ -87,7 +87,7 @@ class World:
         return self._chance.random() * _THREAD_S
 
     def _unforeseen(self, loop: Any, context: dict[str, Any]) -> None:
-        """Something was raised where nobody catches it."""
+        """An exception was raised outside of all handlers."""
         error = context.get("exception")
         if error is not None and not self._failed.done():
             self._failed.set_exception(error)
@@ -151,7 +151,7 @@ class World:
             self.scene.after(self.scene.ledger.forget, job, asked)
 
     def _bury(self) -> None:
-        """End all that a dead server was doing, and lose what was not synced."""
+        """End all work of a dead server, and lose all that was not synced."""
         for task in asyncio.all_tasks():
             if not task.get_name().startswith(_OURS) and task is not asyncio.current_task():
                 task.cancel()
@@ -246,7 +246,7 @@ def _as_violation(error: Exception) -> Violation:
 
 
 def _cancel_all(loop: Any) -> None:
-    """End what still waits."""
+    """End the tasks that still wait."""
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()

@@ -1,4 +1,4 @@
-"""Files and directories of the host: no link is followed, and what is to last is synced."""
+"""Files and directories of the host: no link is followed, and data that are to last are synced."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def write_at(descriptor: int, data: bytes, offset: int) -> None:
 
 
 def read_at(descriptor: int, offset: int, count: int) -> bytes:
-    """Read so many bytes, fewer only at the end of the file. Raises OSError."""
+    """Read a number of bytes, fewer only at the end of the file. Raises OSError."""
     os.lseek(descriptor, offset, os.SEEK_SET)
     parts: list[bytes] = []
     while count and (part := os.read(descriptor, count)):
@@ -76,7 +76,7 @@ def read_at(descriptor: int, offset: int, count: int) -> bytes:
 
 
 def sync(descriptor: int) -> None:
-    """Make durable what was written to a file. Raises OSError."""
+    """Sync a file. Raises OSError."""
     if sys.platform == "darwin":
         import fcntl
 

@@ -2,7 +2,7 @@
 
 ``Q$nnnn.SYS`` has the structures of the jobs in the order of the queue, 256 bytes each. ``Q$nnnn.SRV`` has
 the attached queue servers: for each its object ID and its station, four bytes each, most significant first.
-``Q$nnnn.001`` and so on have the structure of a job and behind it the job's data.
+``Q$nnnn.001`` and so on have the structure of a job and after it the job's data.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class QueueFiles:
             self._show(extension, b"")
 
     def recover(self, jobs: Collection[int]) -> Found:
-        """Remove the queue files that no job has, and return what the jobs have."""
+        """Remove the queue files that no job has, and return those of the jobs."""
         disk.make_directory(self.path)
         sizes: dict[int, int] = {}
         for entry in self.path.iterdir():

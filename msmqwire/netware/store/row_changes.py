@@ -36,7 +36,7 @@ class RowChanges:
             self._jobs[queue_id].add(number)
 
     def of(self, changes: Iterable[Change]) -> Changes:
-        """Return what is to be committed for these changes; those of files are none of rows.
+        """Return the changes to be committed for these changes; those of files are none of rows.
 
         Only a directory that is removed has a row meanwhile: it is deleted later, by `settled`.
         """
@@ -82,7 +82,7 @@ class RowChanges:
 
 
 def unsettled(changes: Iterable[Change]) -> Changes:
-    """Return what is to be committed before queue directories are made: a crash must not leave one behind."""
+    """Return the changes to be committed before queue directories are made: none may lack its row."""
     result = Changes()
     for change in changes:
         if isinstance(change, MakeQueueDirectory):
@@ -91,7 +91,7 @@ def unsettled(changes: Iterable[Change]) -> Changes:
 
 
 def settled(paths: Iterable[str]) -> Changes:
-    """Return what is to be committed at some time after queue directories were removed."""
+    """Return the changes to be committed at some time after queue directories were removed."""
     result = Changes()
     for path in paths:
         result.delete(Table.UNSETTLED, path.encode())

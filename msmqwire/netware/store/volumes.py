@@ -1,4 +1,4 @@
-"""The volumes of a file server as folders of the host, ``volumes/SYS`` and others, with their files.
+"""The volumes of a file server as folders of the host, such as ``volumes/SYS``, with their files.
 
 Paths come from clients. `volume_path` lets only names in, without ``..`` and separators. None of its parts
 may be a link on the host.
@@ -41,13 +41,13 @@ SYS: Final = "SYS"
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What a restart has found on disk.
+    """The findings of a restart on disk.
 
     Attributes:
         sizes: bytes of data in each file.
         missing: the queue files that jobs have lost.
         settled: paths of queue directories that are there no more.
-        failures: what the system refused, to be tried again at the next start.
+        failures: the refusals of the system, to be tried again at the next start.
     """
 
     sizes: Mapping[AnyFile, int]
@@ -58,11 +58,11 @@ class Recovered:
 
 @dataclass(slots=True)
 class Followed:
-    """What became of the changes that come after the rows.
+    """The outcome of the changes that come after the rows.
 
     Attributes:
         settled: paths of queue directories that were removed.
-        failures: what the system refused, to be tried again later.
+        failures: the refusals of the system, to be tried again later.
     """
 
     settled: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Volumes:
     # -- before and after the rows ------------------------------------------------------------------------
 
     def prepare(self, changes: Iterable[Change], *, recovering: bool = False) -> None:
-        """Make directories and files, and sync what is to be durable before the rows.
+        """Make directories and files, and sync those that are to be durable before the rows.
 
         While `recovering` a file that is missing need not be synced: that its job has lost it is known.
         """
@@ -174,7 +174,7 @@ class Volumes:
     def follow(self, changes: Iterable[Change], servers: Mapping[int, Servers]) -> Followed:
         """Delete files, and let those that are left show the jobs and the attached servers.
 
-        The rows are durable already, so a failure is told and not raised.
+        The rows are durable already, so a failure is returned and not raised.
         """
         followed = Followed()
         for change in changes:

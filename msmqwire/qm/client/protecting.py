@@ -33,8 +33,8 @@ class Protecting:
     """The protection of a message.
 
     Attributes:
-        signer: of the message; None for no signature. version: of the signature; None for the one that fits
-            the destination.
+        signer: of the message; None for no signature.
+        version: of the signature; None for the one that fits the destination.
         hash_algorithm: of the signature.
         cipher: of the body, of `CIPHERS`; empty for none.
         peer_keys: the keys of the queue manager of its queue; None if they are known otherwise.

@@ -36,7 +36,8 @@ class Read(NamedTuple):
     """A read: the parameters of R_StartReceive and R_StartTransactionalReceive.
 
     Attributes:
-        action: on which message. timeout_ms: the longest wait for it; 0 with a lookup identifier.
+        action: on which message.
+        timeout_ms: the longest wait for it; 0 with a lookup identifier.
         cursor: the handle of a cursor, or 0.
         lookup_identifier: or 0.
         transaction: in which it is received, or None.

@@ -49,7 +49,8 @@ class OwnKey:
     """A key of the queue manager. Its repr does not show it.
 
     Attributes:
-        provider: its provider. use: its use.
+        provider: its provider.
+        use: its use.
         created: seconds since 1970-01-01 UTC.
         private_key: PEM.
     """

@@ -37,8 +37,8 @@ class Protection:
 
     Args:
         context: of the queue manager.
-        directory: holds the keys of peers, and publishes those of this queue manager. identities: holds the
-            registered certificates.
+        directory: holds the keys of peers, and publishes those of this queue manager.
+        identities: holds the registered certificates.
         known: origins without a limit on the work that their messages cause.
         configuration: the keys of the queue manager.
 

@@ -31,7 +31,7 @@ def run_block(
     """Run the seeds from `first` up to, not including, `last`.
 
     Returns:
-        How often each kind of thing happened, and the seeds that fail with what they violate.
+        The count of each kind of thing that happened, and the seeds that fail with their violations.
     """
     counts: Counter[str] = Counter()
     failed = []

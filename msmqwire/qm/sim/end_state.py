@@ -70,7 +70,7 @@ def _outgoing_by_srmp(core: Core) -> list[OutgoingMessage]:
 
 
 def _waits_for(outgoing: OutgoingMessage, ledger: Ledger, *, drained: bool) -> str | None:
-    """Describe what a message to be sent by SRMP waits for, unless nothing more is to come of it for now."""
+    """Describe the event that a message to be sent by SRMP waits for, unless it waits for none for now."""
     number = message_number(outgoing.position.message)
     tracked = ledger.messages[number] if number is not None else None
     if tracked is not None and not drained:
@@ -101,7 +101,7 @@ def _awaits_final_ack(core: Core, queue: OutgoingQueue, number: int) -> bool:
 def check(
     environment: Environment, nodes: Mapping[str, Node], ledger: Ledger, contents: StoreContents
 ) -> None:
-    """Check what became of every message, and that nothing is left over.
+    """Check the outcome of every message, and that nothing is left over.
 
     Raises:
         Violation: an invariant does not hold.
@@ -142,7 +142,7 @@ def _check_node(node: Node) -> None:
 
 
 def _check_fate(tracked: Tracked, sender_utc: int, contents: StoreContents, *, lenient: bool) -> None:
-    """Check what became of a message that survives crashes.
+    """Check the outcome of a message that survives crashes.
 
     Args:
         tracked: the message.
@@ -174,4 +174,4 @@ def _check_fate(tracked: Tracked, sender_utc: int, contents: StoreContents, *, l
     requested = tracked.acknowledgements_requested & AcknowledgementsRequested.ACK_POS_RECEIVE
     acknowledged = any(message_class & ABOUT_RECEIVING for message_class, _ in tracked.acknowledgements)
     if tracked.received and requested and not (lenient or acknowledged):
-        raise Violation(Invariant.ACKNOWLEDGED, f"{tracked} was received, which was not told")
+        raise Violation(Invariant.ACKNOWLEDGED, f"{tracked} was received, which was not reported")

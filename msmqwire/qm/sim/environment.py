@@ -1,4 +1,4 @@
-"""What every part of a run shares: virtual time, chance, counters and the story."""
+"""The environment of every part of a run: virtual time, chance, counters and the story."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TURNS_MAX: Final = 400_000
 
 
 class Environment:
-    """Virtual time, what is due in it, and one source of chance for all that is not planned.
+    """Virtual time, the events due in it, and one source of chance for all that is not planned.
 
     Attributes:
         plan: the plan of the run.
         loop: the event loop of all queue managers.
         faults_over: whether no more faults occur.
         rng: source of all delays, sizes and choices beyond the plan.
-        counts: how often each kind of thing happened.
+        counts: of each kind of thing that happened.
         story: what happened, if it is recorded.
     """
 
@@ -56,7 +56,7 @@ class Environment:
             self.story.add(self.now, node, text, other)
 
     def run_event(self, end: int) -> bool:
-        """Let happen what is next, if it is due up to a time; return whether there was anything."""
+        """Run the next event, if it is due up to a time; return whether there was one."""
         return self.loop.run_one(end / 1000)
 
     def run_until(self, end: int) -> None:

@@ -1,4 +1,4 @@
-"""What the networks of a run need of a node."""
+"""A node as the networks of a run see it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from msmqwire.service.virtual.loop import VirtualLoop
 
 
 class Host(Protocol):
-    """What the network needs of a node.
+    """A node as the network sees it.
 
     Attributes:
         core: None while it is down.
-        epoch: how often it was started.
+        epoch: the number of its starts.
         loop: of the run.
         refuses_until, unresolved_until: faults that last for a time.
     """

@@ -1,7 +1,7 @@
 """HTTP between the nodes of a run: requests and responses with their delays, failures and losses.
 
-Requests travel as bytes. What a sender is told, and when, is what a client of HTTP finds out: a response, a
-refused or broken connection, or nothing at all before its time-out.
+Requests travel as bytes. A sender learns what a client of HTTP finds out, and when: a response, a refused or
+broken connection, or nothing at all before its time-out.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _REASONS: Final = {200: "OK", 400: "Bad Request", 500: "Internal Server Error", 
 
 
 class Exchange:
-    """A request of a node in one of its lives, until that knows what became of it.
+    """A request of a node in one of its lives, until that knows its outcome.
 
     Attributes:
         number: of the request, at its sender.
-        view: what it says.
+        view: its content.
         open: whether its sender still waits for the response.
         lost: whether the response gets lost, or the connection was cut.
         target: where it has arrived; None before.
@@ -54,7 +54,7 @@ class HttpNetwork:
         environment: of the run.
         hosts: the nodes, by name; looked up whenever one is needed.
         blocked_until: returns the time until which nothing passes between two nodes.
-        observer: of what is exchanged.
+        observer: of the exchanges.
         capture: records the traffic; None for no capture.
     """
 
@@ -202,7 +202,7 @@ class HttpNetwork:
         self._break(exchange)
 
     def crashed(self, host: Host) -> None:
-        """End the exchanges of a node that goes down: who awaits its responses learns of it, or times out."""
+        """End the exchanges of a node that goes down: waiting senders learn of it, or time out."""
         for exchange in self.under_way(host):
             if exchange.sender is host:
                 self._end(exchange)

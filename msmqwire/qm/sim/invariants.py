@@ -1,4 +1,4 @@
-"""What must hold in every queue manager after each step, and in every store after each commit."""
+"""The invariants of every queue manager after each step, and of every store after each commit."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def check_step(node: str, core: Core) -> None:
 
 
 def _check_srmp(node: str, core: Core, transfer: SrmpTransfer) -> None:
-    """Check the order of the messages of a stream, and that a timer runs for what nobody will answer."""
+    """Check the order of the messages of a stream, and the timer for messages without an answer to come."""
     last = 0
     for outgoing in transfer.unacknowledged:
         if not last <= outgoing.previous_number < outgoing.tx_sequence_number:
             raise Violation(
                 Invariant.STATES,
                 f"{node} has the number {outgoing.tx_sequence_number} after {outgoing.previous_number}, "
-                f"behind {last}, in the stream to {transfer.url}",
+                f"though the one before is {last}, in the stream to {transfer.url}",
             )
         last = outgoing.tx_sequence_number
     queue, timers = transfer.queue, core.context.timers

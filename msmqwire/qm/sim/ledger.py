@@ -1,7 +1,7 @@
-"""What applications did and what became of each message in memory: the record to check invariants against.
+"""The actions of applications and the fate of each message in memory: the record to check invariants against.
 
-What happens inside a queue manager is recorded with a way to undo it, an undo log. The record is final once
-the step in which it happened is durable, and rolled back when a crash loses the step.
+Events inside a queue manager are recorded with a way to undo them, an undo log. The record is final once the
+step in which it happened is durable, and rolled back when a crash loses the step.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ Undo = Callable[[], None]
 
 
 class NodeView(Protocol):
-    """What the record reads of a node.
+    """A node as the record reads it.
 
     Attributes:
         core: None while the node is down.
-        epoch: how often it was started.
+        epoch: the number of its starts.
         decided_utc: the latest time that the core was given in the turns of the last commit.
         effect_utc: the time that it was given in the step whose effect is carried out.
     """
@@ -62,7 +62,7 @@ class NodeView(Protocol):
 
 
 class QueueKind(StrEnum):
-    """What a queue is to a message."""
+    """The role of a queue for a message."""
 
     OUTGOING = "outgoing"
     USER = "user"
@@ -72,7 +72,7 @@ class QueueKind(StrEnum):
 
 
 def queue_kind(queue: Queue) -> QueueKind:
-    """Return what a queue is to a message."""
+    """Return the role of a queue for a message."""
     if isinstance(queue, OutgoingQueue):
         return QueueKind.OUTGOING
     path = queue.pathname.lower()
@@ -131,14 +131,14 @@ class Ledger:
         return undo
 
     def roll_back(self, undo: Iterable[Undo]) -> None:
-        """Undo what a crash has lost, in reverse order."""
+        """Undo the events that a crash has lost, in reverse order."""
         for action in reversed(list(undo)):
             action()
 
     # -- what applications do ---------------------------------------------------------------------------
 
     def next_index(self) -> int:
-        """Return the next number in the order of what applications do."""
+        """Return the next number in the order of the actions of applications."""
         self._index += 1
         return self._index
 
@@ -186,7 +186,7 @@ class Ledger:
             self._arrives(node, tracked, position)
 
     def handed_out(self, node: NodeView, queue: Queue, position: MessagePosition) -> None:
-        """Record a message that a reader is given for the time being: one who waited, before it was there."""
+        """Record a message that a reader is given for the time being, a waiting one before it was there."""
         number = message_number(position.message)
         if number is not None and queue_kind(queue) is QueueKind.USER:
             tracked = self.by_position[node.name, position.number] = self.messages[number]
@@ -399,7 +399,7 @@ class Ledger:
     def _begins_anew(self, tracked: Tracked, now: tuple[int, int, int]) -> bool:
         """Whether a message may be in a new stream of SRMP: the first one of the former is not sent any more.
 
-        A receiver that has not accepted the first message of a stream would not accept the others.
+        A receiver that has not accepted the first message of a stream would not accept the rest.
         """
         before = tracked.sequence
         if before is None or not tracked.by_srmp:

@@ -30,7 +30,7 @@ class Endpoint:
     """One end of a connection, at a node in one of its lives.
 
     Attributes:
-        open: whether what it sends goes out.
+        open: whether its bytes go out.
         informed: whether it knows that the connection is gone.
     """
 
@@ -45,7 +45,7 @@ class Endpoint:
         return self.host.core is not None and self.host.epoch == self.epoch
 
     def connected(self) -> None:
-        """The connection that it asked for is there."""
+        """The connection that the end asked for is there."""
         raise NotImplementedError
 
     def received(self, data: bytes) -> None:
@@ -62,7 +62,7 @@ class Endpoint:
 
 
 class Socket(Endpoint, asyncio.Transport):
-    """An end at a queue manager: what the connections of its carrier of TCP take for a transport.
+    """An end at a queue manager: the transport of a connection of its TCP carrier.
 
     Attributes:
         established: done when a connection that it asked for is there, or has failed.
@@ -190,7 +190,7 @@ class Connection:
                 self.put(side, chunk, rng.choice((0, 0, 1, 3)) if len(chunks) > 1 else 0)
 
     def put(self, side: int, payload: Payload, delay: int = 0) -> None:
-        """Put something in flight from one end to the other, behind what is in flight already."""
+        """Put something in flight from one end to the other, after all that is in flight already."""
         in_flight, environment = self._in_flight[side], self.network.environment
         due = environment.now + self._delays[side] + delay
         if in_flight:
@@ -230,7 +230,7 @@ class Connection:
             self.network.ending.discard(self)
 
     def close(self, side: int) -> None:
-        """Close it at one end: what that end sent still arrives."""
+        """Close it at one end: bytes sent by that end still arrive."""
         end = self.ends[side]
         if end.open:
             end.open = False
@@ -239,7 +239,7 @@ class Connection:
         self._forget_if_over()
 
     def cut(self, delays: tuple[int, int]) -> None:
-        """Cut both directions somewhere in what is in flight.
+        """Cut both directions somewhere in the bytes in flight.
 
         Args:
             delays: milliseconds after which each end learns of it, first those of the second end.
@@ -260,7 +260,7 @@ class Connection:
         self.break_off(delays)
 
     def break_off(self, delays: tuple[int, int] = (0, 0), *, loses: bool = False) -> None:
-        """Break both directions behind what is in flight, which may be lost as well; see `cut`."""
+        """Break both directions after all that is in flight, which may be lost as well; see `cut`."""
         for side in range(2):
             if loses:
                 self._in_flight[side].clear()

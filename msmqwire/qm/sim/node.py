@@ -1,4 +1,4 @@
-"""A queue manager of a run: its driver, its disk, its clock, and how it crashes and starts again."""
+"""A queue manager of a run: its driver, its disk, its clock, its crashes and restarts."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.sim import invariants
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.hands import Hands
 from msmqwire.qm.sim.http_network import HTTP_PORT
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.plan import NOBODY, START_UTC, Plan, address_of, identifier_of, stray_hop
 from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.queue_observer import QueueObserver
+from msmqwire.qm.sim.reader_ledger import ReaderLedger
 from msmqwire.qm.sim.remote_server import RemoteServer
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.taken import Taken
@@ -50,7 +50,7 @@ from msmqwire.service.virtual.violation import Violation
 T = TypeVar("T")
 QUOTA: Final = 1 << 20
 _STORED: Final = 0.5
-"""How likely a commit that a crash interrupts has reached the disk."""
+"""The probability that a commit interrupted by a crash has reached the disk."""
 _STOP_S: Final = 10.0
 """Seconds that a stop waits for a disk that refuses commits."""
 _WRITER: Final = Executor()
@@ -80,9 +80,9 @@ class Node:
 
     Attributes:
         core: None while it is down.
-        store: what is durable.
+        store: the durable rows.
         clock: its time at the start of the run, in seconds since 1970-01-01.
-        epoch: how often it was started.
+        epoch: the number of its starts.
         remote: the server of remote readers in its present process.
         refuses_until, unresolved_until, disk_refuses_until, disk_slow_until, disk_full_until: faults that
             last for a time.
@@ -97,7 +97,7 @@ class Node:
         environment: Environment,
         name: str,
         ledger: Ledger,
-        hands: Hands,
+        reader_ledger: ReaderLedger,
         contents: StoreContents,
         network: Network,
         applications: Applications,
@@ -105,7 +105,7 @@ class Node:
     ) -> None:
         self.name, self.network = name, network
         self._environment, self._ledger, self._contents = environment, ledger, contents
-        self._hands = hands
+        self._reader_ledger = reader_ledger
         self._applications, self._keys = applications, keys
         self.loop = environment.loop
         plan = environment.plan
@@ -113,7 +113,7 @@ class Node:
         self.clock = START_UTC + plan.clock_offsets[plan.nodes.index(name)]
         self.store = memory_store()
         self.core: Core | None = None
-        self.remote = RemoteServer(environment, self, hands)
+        self.remote = RemoteServer(environment, self, reader_ledger)
         self.epoch = 0
         self.decided_utc = self.effect_utc = 0
         self.refuses_until = self.unresolved_until = -1
@@ -194,7 +194,7 @@ class Node:
         return await self.network.connect(self, factory, host)
 
     def thread_delays(self) -> tuple[float, float]:
-        """See `Surroundings`: how long a commit takes."""
+        """See `Surroundings`: the durations of a commit."""
         environment = self._environment
         delay = environment.rng.choice((0, 1, 2, 8, 30))
         if environment.now < self.disk_slow_until:
@@ -203,7 +203,7 @@ class Node:
         return before / 1000, (delay - before) / 1000
 
     def _performers(self, core: Core) -> Performers:
-        """What carries out the effects that are not those of TCP."""
+        """The carrier of all effects but those of TCP."""
         network = self.network
 
         def http_request(effect: HttpRequest) -> None:
@@ -222,7 +222,7 @@ class Node:
         }
 
     def _until_it_crashes(self, perform: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Return what carries out an effect, unless the node crashes before."""
+        """Return the function that carries out an effect, unless the node crashes before."""
 
         def performed(effect: Any) -> None:
             self._burn()
@@ -242,7 +242,7 @@ class Node:
     # -- the disk: a `Committer` ------------------------------------------------------------------------
 
     def commit(self, taken: Taken) -> None:
-        """Store rows, or refuse to; or crash before or after that, with nobody informed."""
+        """Store rows, or refuse to; or crash before or after that, without a word."""
         environment = self._environment
         if environment.now < self.disk_refuses_until:
             environment.counts["refused commits"] += 1
@@ -270,7 +270,7 @@ class Node:
     # -- going down and coming back ---------------------------------------------------------------------
 
     def boot(self) -> None:
-        """Start from what is durable."""
+        """Start from the durable rows."""
         environment, plan = self._environment, self._environment.plan
         self.core = core = Core(
             self.store,
@@ -285,10 +285,10 @@ class Node:
             security=self._keys.configuration(self.name),
         )
         core.remote_read.transacting.coordinated = True
-        self.remote = RemoteServer(environment, self, self._hands)
+        self.remote = RemoteServer(environment, self, self._reader_ledger)
         self.epoch += 1
         self._process = process = ProcessLoop(environment.loop, self)
-        self._guest = guest = ObservedCore(core, self, self._hands)
+        self._guest = guest = ObservedCore(core, self, self._reader_ledger)
         self._driver = driver = EngineDriver(
             core,
             self,
@@ -303,7 +303,7 @@ class Node:
         for kind, perform in (*self._tcp.performers.items(), *self._performers(core).items()):
             driver.perform_by(kind, self._until_it_crashes(perform))
         driver.carriers.append(self._tcp)
-        core.context.subscribers.append(QueueObserver(self._ledger, self._hands, self))
+        core.context.subscribers.append(QueueObserver(self._ledger, self._reader_ledger, self))
         core.srmp.urls.listens(http=HTTP_PORT, https=None)
 
         def restore() -> None:
@@ -326,13 +326,13 @@ class Node:
         self._taken.clear()
 
     def step_over(self, effects: list[Effect], since: int, utc: int) -> None:
-        """A call, or what a timer has done, is over, with these effects: it began at a time."""
+        """A call, or the action of a timer, is over, with these effects: it began at a time."""
         for effect in effects:
             self._decided[id(effect)] = utc
         self.remote.decided(effects, since)
 
     def crash_soon(self, effects: int, down_ms: int) -> None:
-        """Crash before the commit or effect that is so many from now, or after a while; for 0 at once."""
+        """Crash before a commit or effect to come, by its number, or after a while; for 0 at once."""
         self._fuse, self._down_ms = effects, down_ms
         if not effects:
             self.crash(down_ms)
@@ -348,7 +348,7 @@ class Node:
     def crash(self, down_ms: int, *, stored: bool = False) -> None:
         """Lose all that is not durable; start again after a time.
 
-        With `stored` a commit under way has reached the disk, though nobody is informed.
+        With `stored` a commit under way has reached the disk, though no caller learns of it.
         """
         if self.core is None:
             return
@@ -408,8 +408,8 @@ class Node:
 class ObservedCore:
     """The guest of the driver: a core whose steps the books of the run see."""
 
-    def __init__(self, core: Core, node: Node, hands: Hands) -> None:
-        self._core, self._node, self._hands = core, node, hands
+    def __init__(self, core: Core, node: Node, reader_ledger: ReaderLedger) -> None:
+        self._core, self._node, self._reader_ledger = core, node, reader_ledger
         self._seen = 0  # effects of steps that are over
         self._since, self._utc = node.now, node.utc  # when the present step began
         self._latest_utc = 0  # since something was taken last
@@ -423,7 +423,7 @@ class ObservedCore:
         return self._core.arrivals
 
     def step_over(self) -> None:
-        """A call is over, or what a timer has done."""
+        """A call is over, or the action of a timer."""
         effects = self._core.context.effects
         self._node.step_over(effects[self._seen :], self._since, self._utc)
         self._seen, self._since, self._utc = len(effects), self._node.now, self._node.utc
@@ -443,7 +443,7 @@ class ObservedCore:
         return taken, effects
 
     def committed(self) -> None:
-        """What was taken is durable."""
+        """Changes that were taken are durable."""
         self._node.durable()
         self._core.committed()
 
@@ -457,7 +457,7 @@ class ObservedCore:
 
     def stop(self) -> None:
         """See `Guest.stop`."""
-        self._hands.stops(self._node.name)
+        self._reader_ledger.stops(self._node.name)
         self._core.stop()
 
 
@@ -530,7 +530,7 @@ def _raise_fault(process: ProcessLoop, broken: asyncio.Future[MsmqError]) -> Non
 
 
 def _routes(plan: Plan, name: str) -> Routes:
-    """Return the fixed routes of a node: by the router, except between it and the others."""
+    """Return the fixed routes of a node: by the router, except between it and the rest."""
     routes: dict[UUID | None, list[UUID | str]] = {}
     for other in plan.nodes:
         if other != name:

@@ -1,4 +1,4 @@
-"""An observer of one direction of a connection: names its packets, and checks what they acknowledge."""
+"""An observer of one direction of a connection: names its packets, and checks their acknowledgements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PacketObserver:
     Args:
         environment: of the run.
         ledger: is informed of the messages that are sent.
-        contents: what is durable, and may be acknowledged.
+        contents: the durable messages, which may be acknowledged.
         source, target: names of the nodes.
     """
 
@@ -87,7 +87,7 @@ class PacketObserver:
         self._environment.log(self._source, text, self._target)
 
     def acknowledged(self, base: int, flags: int) -> None:
-        """Check what the target reports as saved of this direction: it must be durable there.
+        """Check the messages of this direction that the target reports as saved: they must be durable there.
 
         Args:
             base: RecoverableMsgAckSeqNumber, the number of the first flag; those before it are saved as well.
@@ -121,7 +121,7 @@ class PacketObserver:
         """Whether a session acknowledgement of the target is right.
 
         At the destination of a transactional message it says nothing about it: one that does not follow in
-        its sequence counts as well, [MS-MQQB] 3.1.5.8.6. There the order acknowledgement is what counts.
+        its sequence counts as well, [MS-MQQB] 3.1.5.8.6. There the order acknowledgement counts.
         """
         if tracked.is_transactional and self._target == tracked.destination:
             return True

@@ -1,6 +1,6 @@
-"""The plan of a run, made from its seed: what applications do, and which faults are injected, and when.
+"""The plan of a run, made from its seed: the actions of applications, and the faults and their times.
 
-A plan is data. What a run does beyond it (delays, sizes of chunks) is drawn from the same seed during the
+A plan is data. All that a run does beyond it (delays, sizes of chunks) is drawn from the same seed during the
 run, so that a plan with fewer items is a run of its own and just as repeatable: shrinking leaves items out.
 """
 
@@ -36,21 +36,21 @@ NOBODY: Final = UUID(int=0xDEAD)
 """Its identifier."""
 _SHORT_HISTORY: Final = 100
 _HTTP_SHARES: Final = (0.0, 0.0, 0.3, 0.6, 1.0)
-"""How many of the links of a run are of SRMP."""
+"""The fraction of the links of a run that are of SRMP."""
 _SECURED_SHARES: Final = (0.0, 0.0, 0.0, 0.5, 1.0)
 _PROTECTIONS: Final = (
     {"sign": 1}, {"sign": 2}, {"sign": 3}, {"encrypt": True}, {"sign": 2, "encrypt": True},
     {"sign": 3, "encrypt": True},
 )  # fmt: skip
 REMOTE_SHARE: Final = 0.4
-"""How likely a run has remote readers."""
+"""The probability that a run has remote readers."""
 REMOTE_MODES: Final = (
     "accept", "reject", "wait", "late", "cancel", "look up", "walk", "several", "other connection", "move",
     "purge", "vanish",
 )  # fmt: skip
-"""What remote readers do: see `remote_scripts`."""
+"""The scripts of remote readers: see `remote_scripts`."""
 TRANSACTIONAL_REMOTE_MODES: Final = ("commit", "abort", "vanish in a transaction", "single")
-"""What they do with transactional queues only."""
+"""The scripts for transactional queues only."""
 FAULTS: Final = (
     "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",
 )  # fmt: skip
@@ -89,14 +89,14 @@ class Plan:
         nodes: names of the queue managers.
         settings: of all queue managers.
         clock_offsets: seconds that the clock of each node is ahead.
-        router: the node by which messages between two others are routed; None for no routing.
-        split_probability: how likely bytes arrive in several chunks.
-        loss_probability: how likely a datagram is lost.
+        router: the node by which messages between two other nodes are routed; None for no routing.
+        split_probability: of bytes that arrive in several chunks.
+        loss_probability: of a datagram.
         items: by time.
-        http_loss: how likely a request of HTTP or its response is lost.
-        http_repeat: how likely a request arrives again.
-        http_timeout_ms: how long a response is awaited.
-        remote_pending_s: after how many seconds a message returns that a remote reader does not end.
+        http_loss: the probability that a request of HTTP or its response is lost.
+        http_repeat: the probability that a request arrives again.
+        http_timeout_ms: the longest wait for a response.
+        remote_pending_s: seconds after which a message returns that a remote reader does not end.
         is_secured: whether any message is signed or encrypted.
         commits_in_thread: whether the drivers commit in a thread, not in their turns.
     """
@@ -147,7 +147,7 @@ def identifier_of(node: str) -> UUID:
 
 
 def stray_hop(nodes: tuple[str, ...], router: str | None) -> str:
-    """Return the node to which the others send what is for `NOBODY`: it refuses to forward that."""
+    """Return the node to which the rest send messages for `NOBODY`: it refuses to forward them."""
     return router or nodes[-1]
 
 
@@ -164,9 +164,9 @@ def make_plan(
     Args:
         seed: source of all choices.
         nodes: the number of nodes, 2 to 4; None draws it.
-        http: how many of the links are of SRMP, 0 to 1; None draws it.
-        remote: how likely there are remote readers, 0 to 1.
-        secured: how many messages are signed or encrypted, 0 to 1; None draws it.
+        http: the fraction of links of SRMP, 0 to 1; None draws it.
+        remote: the probability of remote readers, 0 to 1.
+        secured: the fraction of messages signed or encrypted, 0 to 1; None draws it.
     """
     rng = Random(f"plan {seed}")
     count = nodes or rng.choice((2, 2, 3, 3, 4))
@@ -224,7 +224,7 @@ def _secured(rng: Random, item: Item, share: float) -> Item:
 
 
 def _settings(rng: Random, count: int) -> Settings:
-    crowded = count == 2 and rng.random() < 0.1  # idle sessions soon make room for others
+    crowded = count == 2 and rng.random() < 0.1  # idle sessions soon make room for new ones
     return Settings(
         session_retry_connect_ms=rng.choice((1_000, 5_000)),
         session_initialization_ms=rng.choice((5_000, 60_000)),
@@ -279,7 +279,7 @@ def _operations(rng: Random, names: tuple[str, ...], router: str | None, busiest
 
 
 def _options(rng: Random) -> dict[str, Any]:
-    """Draw what a message asks for; defaults are left out."""
+    """Draw the properties of a message; defaults are left out."""
     options: dict[str, Any] = {}
     if rng.random() < 0.3:
         options["journal"] = True

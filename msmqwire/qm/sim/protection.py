@@ -1,4 +1,4 @@
-"""Keys, users and signatures in a run: who signs, who can decrypt, and what a protected message arrives as.
+"""Keys, users and signatures in a run, and the expected form of protected messages on arrival.
 
 The keys are made once for each process. Their sizes are the same in all, so that a seed replays the same run.
 """
@@ -70,7 +70,7 @@ class Keys:
     """The keys of all nodes, as a directory has them: each node knows the present one of every other.
 
     Attributes:
-        counts: how many keys each node has had.
+        counts: the number of keys that each node has had.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -94,7 +94,7 @@ class Keys:
         )
 
     def renew(self, node: str) -> None:
-        """Give a node a new key; the others encrypt for the earlier one until they look again."""
+        """Give a node a new key; its peers encrypt for the earlier one until they look again."""
         if self.counts[node] < KEYS:
             self.counts[node] += 1
             self._publish(node)

@@ -90,7 +90,7 @@ def _kept_in_the_transaction(_original: Any) -> Any:
 
 
 _GIVEN_BACK: Final = frozenset({Invariant.GIVEN_BACK})
-_ONE_HAND: Final = frozenset({Invariant.RECEIVED_ONCE})
+_ONE_READER: Final = frozenset({Invariant.RECEIVED_ONCE})
 
 REMOTE_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
     {
@@ -109,20 +109,20 @@ REMOTE_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "remote: the rundown forgets an open queue": Mistake(
             Opening, "run_down", nothing, _GIVEN_BACK | {Invariant.BOUNDED, Invariant.HANGS}
         ),
-        "remote: what a reader leaves behind is deleted": Mistake(
+        "remote: an open receive of a reader that has gone is deleted": Mistake(
             Receiving, "_release", _deleted_when_gone, _GIVEN_BACK, first=4
         ),
         "remote: what is not ended in time stays": Mistake(
             Receiving, "_clean_up", nothing, _GIVEN_BACK, first=4
         ),
         "remote: the time of a receive goes on after its end": Mistake(
-            Receiving, "_leave", _timer_left_running, _ONE_HAND | {Invariant.BOUNDED, Invariant.NO_ERRORS}
+            Receiving, "_leave", _timer_left_running, _ONE_READER | {Invariant.BOUNDED, Invariant.NO_ERRORS}
         ),
         "remote: a message returns twice": Mistake(
-            Receiving, "_leave", _released_again, _ONE_HAND | {Invariant.BOUNDED}
+            Receiving, "_leave", _released_again, _ONE_READER | {Invariant.BOUNDED}
         ),
         "remote: a message that a reader has is not locked": Mistake(
-            Messages, "lock", _not_locked, _ONE_HAND
+            Messages, "lock", _not_locked, _ONE_READER
         ),
         "remote: a cursor skips messages": Mistake(
             Receiving, "_read", _cursor_skips, frozenset({Invariant.WALKED}), first=6

@@ -1,6 +1,6 @@
 """A program that reads the queues of a node by [MS-MQRR], in virtual time.
 
-What it does is a generator, a script: it yields the number of a call to get its results, or a `Pause`.
+Its behaviour is a generator, a script: it yields the number of a call to get its results, or a `Pause`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAY_FAIL: Final = frozenset(
         HResult.MQ_ERROR_TRANSACTION_ENLIST,
     }
 )
-"""With what a call may fail though its caller has done nothing wrong."""
+"""Failures of calls whose callers have done nothing wrong."""
 
 
 class Pause(NamedTuple):
@@ -80,9 +80,9 @@ class RemoteReader:
     Args:
         environment: of the run.
         network: the connections of DCE/RPC.
-        host: where it runs; it ends when that goes down.
+        host: the node on which it runs, and with which it ends.
         server: the node that it reads at.
-        connections: how many it makes.
+        connections: the number that it makes.
 
     Attributes:
         finished: whether its script has ended.
@@ -147,7 +147,7 @@ class RemoteReader:
             end.close()
 
     def kill(self) -> None:
-        """End the program wherever it is, from outside."""
+        """End the program at any point, from outside."""
         script, self._script, self.finished = self._script, None, True
         self.vanish()
         if script is not None:

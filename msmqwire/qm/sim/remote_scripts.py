@@ -1,4 +1,4 @@
-"""What programs do that read the queues of another node, by the mode of an item of a plan."""
+"""Scripts of programs that read the queues of another node, by the mode of an item of a plan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WHOLE: Final = 0xFFFFFFFF
 _TAG_END: Final = b";"
 _NO_TRANSACTION: Final = bytes(16)
 _SINGLE: Final = UUID(int=0x51)
-"""A transaction that nobody has enlisted: one for each message."""
+"""A transaction without an enlistment: one for each message."""
 _TOKEN: Final = b"token"
 _WAIT_MS: Final = 4_000
 _ACK, _NACK = Acknowledge.RR_ACK, Acknowledge.RR_NACK
@@ -51,8 +51,8 @@ class Reading:
     Attributes:
         given: the messages that it was given, by RequestId.
         asked: those that it wants to accept.
-        told: those that the server has told to be accepted.
-        decided: whether its transaction is to be committed, once it has decided that.
+        confirmed: those that the server has reported as accepted.
+        decided: the outcome that it has chosen for its transaction.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Reading:
         self._requests = count(1)
         self.given: dict[int, int] = {}
         self.asked: set[int] = set()
-        self.told: set[int] = set()
+        self.confirmed: set[int] = set()
         self.decided: bool | None = None
 
     def script(self) -> Script:
-        """Return what it does."""
+        """Return the script."""
         return MODES[self._args["mode"]](self)
 
     # -- calls -------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class Reading:
         return self._reader.begin(opnum, connection=connection, **arguments)
 
     def _result(self, call: int, request: int, *, receives: bool = True) -> _Steps:
-        """Return the results of a read, None if there is no message; check what it gives."""
+        """Return the results of a read, None if there is no message; check the message."""
         try:
             results = yield call
         except Failed as failed:
@@ -164,7 +164,7 @@ class Reading:
         """Wait for the end of a receive."""
         yield call
         if (number := self.given.get(request)) in self.asked:
-            self.told.add(number)
+            self.confirmed.add(number)
 
     def _begin_end(
         self,
@@ -201,7 +201,7 @@ class Reading:
         yield from self._close(handle)
 
     def _late(self) -> Script:
-        """Receive messages and end none in time; what comes too late has no effect."""
+        """Receive messages and end none in time; an end that comes too late has no effect."""
         handle = yield from self._open()
         requests = []
         for request in range(1, 1 + self._args["count"]):
@@ -234,7 +234,7 @@ class Reading:
         yield from self._close(handle)
 
     def _look_up(self) -> Script:
-        """Peek, and receive what was seen and its neighbours by their LookupIdentifiers."""
+        """Peek, and receive that message and its neighbours by their LookupIdentifiers."""
         handle = yield from self._open()
         seen = yield from self._read(handle, 1, action=Action.MQ_ACTION_PEEK_CURRENT)
         if seen is not None:
@@ -395,7 +395,7 @@ class Reading:
 
 
 CONNECTIONS: Final[Mapping[str, int]] = {"several": 2, "other connection": 2}
-"""How many connections a program has, if more than one."""
+"""The number of connections of a program, if more than one."""
 MODES: Final[Mapping[str, Callable[[Reading], Script]]] = {
     "accept": lambda its: its._receive(),
     "reject": lambda its: its._receive(kinds=(_NACK, _ACK)),

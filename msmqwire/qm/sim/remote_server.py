@@ -17,7 +17,7 @@ from msmqwire.qm.model.effects import Effect, RpcAnswer, RpcFault
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import QueueManagerState
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.hands import Hands, Hold
+from msmqwire.qm.sim.reader_ledger import Hold, ReaderLedger
 from msmqwire.qm.sim.rpc_network import RpcEnd, RpcHost
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.remote_read.constants import Acknowledge, Opnum
@@ -43,7 +43,7 @@ class _Call:
 
     Attributes:
         end: the server's end of its connection.
-        call_id: by which the connection knows it.
+        call_id: its number on the connection.
         held: for one that ends a receive, the number of the position that its caller has.
     """
 
@@ -79,11 +79,11 @@ class RemoteServer:
     Args:
         environment: of the run.
         host: the node.
-        hands: is informed of what readers are given, and of what they do with it.
+        reader_ledger: records the messages that readers are given, and their ends.
     """
 
-    def __init__(self, environment: Environment, host: RpcHost, hands: Hands) -> None:
-        self._environment, self._host, self._hands = environment, host, hands
+    def __init__(self, environment: Environment, host: RpcHost, reader_ledger: ReaderLedger) -> None:
+        self._environment, self._host, self._reader_ledger = environment, host, reader_ledger
         self._groups = AssociationGroups()
         self._calls: dict[int, _Call] = {}
         self._numbers = count(1)
@@ -126,9 +126,9 @@ class RemoteServer:
         node = self._host.name
         if event.opnum in _ENDS:
             reader = group, arguments.phContext, arguments.dwRequestId
-            call.held = self._hands.ends(node, reader, arguments.dwAck)
+            call.held = self._reader_ledger.ends(node, reader, arguments.dwAck)
         elif event.opnum == Opnum.R_CloseQueue:
-            self._hands.leaves(node, group, arguments.pphContext)
+            self._reader_ledger.leaves(node, group, arguments.pphContext)
         caller = Caller(event.identity, origin=end.origin)
         self._host.call(lambda core: core.remote_read.called(number, group, caller, event.opnum, arguments))
 
@@ -138,7 +138,7 @@ class RemoteServer:
                 self._host.call(partial(_cancel, number))
 
     def lost(self, end: _ServerEnd) -> None:
-        """A connection has gone, and with the last one of its group what the client has."""
+        """A connection has gone, and with the last one of its group all that the client has open."""
         group = end.association.group
         last = end.association.connection_lost()
         numbers = [number for number, call in self._calls.items() if call.end is end]
@@ -148,9 +148,9 @@ class RemoteServer:
         if core is None or core.queue_manager.state is not QueueManagerState.READY:
             return
         if last:
-            self._hands.leaves(self._host.name, group)
+            self._reader_ledger.leaves(self._host.name, group)
             self._host.call(lambda core: core.remote_read.association_lost(group))
-            self._hands.left(self._host, group)
+            self._reader_ledger.left(self._host, group)
             return
         for number in numbers:
             self._host.call(partial(_cancel, number))
@@ -158,12 +158,12 @@ class RemoteServer:
     # -- what the engine answers -------------------------------------------------------------------------
 
     def decided(self, effects: Sequence[Effect], since: int) -> None:
-        """Note in the books what the engine answers in a step that began at a time, not durable yet."""
+        """Note in the books the answers of the engine in a step that began at a time, not durable yet."""
         if self._calls:
             for effect in effects:
                 if isinstance(effect, RpcAnswer) and effect.call in self._calls:
                     self._decided(self._calls[effect.call], effect.results, since)
-        self._hands.check(self._host.name)
+        self._reader_ledger.check(self._host.name)
 
     def _decided(self, call: _Call, results: Any, since: int) -> None:
         host, arguments, status = self._host, call.arguments, results.get("status", MQ_OK)
@@ -179,19 +179,19 @@ class RemoteServer:
             transactional = call.opnum == Opnum.R_StartTransactionalReceive
             if transactional:
                 identifier = UUID(bytes_le=bytes(arguments.pTransactionId.rgb))
-                transaction = identifier if identifier in self._hands.transactions else None
+                transaction = identifier if identifier in self._reader_ledger.transactions else None
             reader = call.group, arguments.phContext, arguments.dwRequestId
             hold = Hold(transaction, reader, since, transactional=transactional)
             queue = self._queues.get(arguments.phContext)
             if queue is not None:
-                self._hands.read(host, queue, arguments, results, hold)
+                self._reader_ledger.read(host, queue, arguments, results, hold)
         elif call.opnum in _ENDS:
-            self._hands.ended(host, call.held, arguments.dwAck, status)
+            self._reader_ledger.ended(host, call.held, arguments.dwAck, status)
         elif call.opnum == Opnum.R_CloseQueue and status == MQ_OK:
-            self._hands.left(host, call.group, arguments.pphContext)
+            self._reader_ledger.left(host, call.group, arguments.pphContext)
 
     def perform(self, effect: RpcAnswer | RpcFault) -> None:
-        """Carry out an effect: what it tells is durable."""
+        """Carry out an effect: the facts that it reports are durable."""
         call = self._calls.pop(effect.call, None)
         if call is None:
             return
@@ -201,7 +201,7 @@ class RemoteServer:
             status = effect.results.get("status", MQ_OK)
             self._environment.log(self._host.name, f"answers {Opnum(call.opnum).name}: {status:#x}")
             if call.opnum in _ENDS and call.held is not None and call.arguments.dwAck == Acknowledge.RR_ACK:
-                self._hands.accepted(self._host, call.held)
+                self._reader_ledger.accepted(self._host, call.held)
             call.end.association.answer(call.call_id, build_response(call.opnum, effect.results, call.syntax))
         call.end.send(call.end.association.data_to_send())
 

@@ -38,7 +38,7 @@ class RpcEnd(Endpoint):
             self._connection.send(self._side, data)
 
     def close(self) -> None:
-        """Close the connection, or make none any more; what was sent still arrives."""
+        """Close the connection, or make none any more; bytes sent before still arrive."""
         if self._connection is None:
             self.open = False
         elif self.alive:
@@ -46,24 +46,24 @@ class RpcEnd(Endpoint):
 
 
 class Server(Protocol):
-    """What serves at a node."""
+    """The server at a node."""
 
     def accepted(self, number: int, origin: str) -> RpcEnd:
         """Return the server's end of a new connection from an address."""
 
 
 class RpcHost(Host, NodeView, Protocol):
-    """A node that serves, and what the books read of it."""
+    """A node that serves, as the books read it."""
 
     core: Core | None
 
     @property
     def remote(self) -> Server:
-        """What it serves in its present life."""
+        """The server in its present life."""
 
 
 class RpcConnection(Connection):
-    """A connection that breaks once a number of bytes have gone one way, if it is told to."""
+    """A connection that breaks once a number of bytes have gone one way, if `breaks` says so."""
 
     def __init__(self, network: RpcNetwork, first: RpcEnd, second: RpcEnd) -> None:
         super().__init__(network.network, first, second, observed=False, port=RPC_PORT)
@@ -87,7 +87,7 @@ class RpcNetwork:
     Attributes:
         network: that carries them.
         sent: the bytes that all clients, and all servers, have sent.
-        breaks: after so many of them the connection breaks, once; None for never.
+        breaks: the number of them after which the connection breaks, once; None for never.
     """
 
     def __init__(self, network: Network) -> None:
@@ -97,7 +97,7 @@ class RpcNetwork:
         self.breaks: list[int | None] = [None, None]
 
     def connect(self, client: RpcEnd, server: RpcHost) -> None:
-        """Connect a client to a node; it is told when that is done, or has failed."""
+        """Connect a client to a node; it is notified when that is done, or has failed."""
         environment = self.network.environment
         delay = environment.rng.choice((0, 1, 10, 100))
         environment.after(delay, lambda: self._reach(client, server))
@@ -122,7 +122,7 @@ class RpcNetwork:
         return next(self._numbers)
 
     def passes(self, side: int, size: int) -> int:
-        """Count bytes that a side sends; return how many of them get through."""
+        """Count bytes that a side sends; return the number that gets through."""
         before, limit = self.sent[side], self.breaks[side]
         self.sent[side] += size
         if limit is None or limit >= self.sent[side]:

@@ -1,4 +1,4 @@
-"""Shrink a failing run: leave out what is not needed for it to violate the same invariant."""
+"""Shrink a failing run: leave out the items that it does not need to violate the same invariant."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _acknowledged_too_far(original: Any) -> Any:
 
 
 class _LastAcknowledgedNotStored:
-    """The rows of transfers, except that those which say how far a stream is acknowledged are left out."""
+    """The rows of transfers, except that those of the acknowledged part of a stream are left out."""
 
     def __init__(self, rows: Any) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""An observer of SRMP between nodes: checks what requests, receipts and responses say."""
+"""An observer of SRMP between nodes: checks the content of requests, receipts and responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SrmpObserver:
     Args:
         environment: of the run.
         ledger: is informed of the messages that are sent.
-        contents: what is durable, and may be acknowledged.
+        contents: the durable messages, which may be acknowledged.
         nodes: by name.
     """
 
@@ -40,7 +40,7 @@ class SrmpObserver:
         self._nodes = nodes
 
     def requested(self, source: str, target: str, data: bytes) -> SrmpView:
-        """Observe a request that a node hands to the transport; return what it says."""
+        """Observe a request that a node hands to the transport; return its content."""
         environment, seen = self._environment, view(data)
         environment.counts["requests"] += 1
         tracked = self._tracked(seen)
@@ -104,7 +104,7 @@ class SrmpObserver:
         )
 
     def _check_receipt(self, source: str, seen: SrmpView) -> None:
-        """Check that a receipt about one message says what became of it where the receipt comes from."""
+        """Check that a receipt about one message reports its fate at the node that the receipt comes from."""
         about = seen.arrived or seen.decided
         tracked = self._about(about)
         if tracked is None or tracked.destination != source:

@@ -1,4 +1,4 @@
-"""What a request of SRMP says, read without the code under test."""
+"""The content of a request of SRMP, read without the code under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where every message is durable: the contents of the stores of a run, commit by commit."""
+"""The durable messages of a run: the contents of its stores, commit by commit."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class StoreContents:
         )
 
     def committed(self, node: NodeView, changes: Changes) -> None:
-        """Take note of a commit of a node that is up; check what becomes of the messages in it."""
+        """Take note of a commit of a node that is up; check the fate of the messages in it."""
         core = node.core
         assert core is not None, "only a node that is up commits"
         stored_messages = self._stored[node.name]
         for key in changes.rows.get(Table.HISTORY, ()):
             assert isinstance(key, bytes)
-            # Behind the identifier is the queue of one of several copies.
+            # After the identifier comes the queue of one of several copies.
             if (accepted := self._ledger.by_identifier.get(key[:_IDENTIFIER_SIZE])) is not None:
                 accepted.stored_by.add(node.name)
         self._sequences_advanced(node.name, changes)
@@ -113,7 +113,7 @@ class StoreContents:
         store.commit(lost)
 
     def restarted(self, node: NodeView) -> None:
-        """Check that a queue manager that has started again has what its store has."""
+        """Check that a queue manager that has started again has the content of its store."""
         assert node.core is not None, "it has just started"
         restored = {
             position.number
@@ -199,7 +199,7 @@ class StoreContents:
             raise Violation(Invariant.HELD, f"{tracked} is gone from the {before.kind} queue of {node.name}")
 
     def _check_leaving(self, node: NodeView, tracked: Tracked, now: StoredMessage | None) -> None:
-        """Check a message that leaves the outgoing queue of a node: others must have it."""
+        """Check a message that leaves the outgoing queue of a node: another node must have it."""
         if tracked.is_transactional:
             # Its sender holds it until its destination has it: [MS-MQQB] 3.1.5.6.
             at_sender = self._stored[tracked.sender].values() if node.name != tracked.sender else ()

@@ -1,4 +1,4 @@
-"""What happened in a run, as a sequence diagram in text."""
+"""The events of a run, as a sequence diagram in text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Line(NamedTuple):
     Attributes:
         at: milliseconds since the start.
         node: name of the node; "" for the run as a whole.
-        text: what happened.
+        text: of the event.
         other: name of the node that the arrow points to; "" for none.
     """
 
@@ -40,7 +40,7 @@ class Story:
         self.lines.append(Line(at, node, text, other))
 
     def diagram(self, nodes: Sequence[str]) -> str:
-        """Draw a column for each node and an arrow for what goes from one to another."""
+        """Draw a column for each node and an arrow for each event between two of them."""
         width = _COLUMN_WIDTH
         columns = {name: number * width for number, name in enumerate(nodes)}
         header = "        ms  " + "".join(f"{name:<{width}}" for name in nodes)

@@ -1,4 +1,4 @@
-"""What has been taken from a core and becomes durable together, with what the books say of it."""
+"""Changes taken from a core that become durable together, with their entries in the books."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Taken:
 
     Attributes:
         changes: of the core.
-        undo: what a crash undoes unless the changes are stored before.
+        undo: the undo log of a crash before the changes are stored.
         utc: the latest time that the core was given in those turns.
     """
 
@@ -27,7 +27,7 @@ class Taken:
         return bool(self.changes)
 
     def add(self, later: Taken) -> None:
-        """Take over what was taken later: see `Pending`."""
+        """Add changes that were taken later: see `Pending`."""
         self.changes.add(later.changes)
         self.undo += later.undo
         self.utc = max(self.utc, later.utc)

@@ -1,4 +1,4 @@
-"""One message of an application, and what became of it."""
+"""One message of an application, and its fate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Delivery(StrEnum):
 
 
 class SendState(StrEnum):
-    """What became of the sending of a message."""
+    """The state of the sending of a message."""
 
     OPEN = "open"  # in a transaction that has not ended
     COMMITTED = "committed"
@@ -38,7 +38,7 @@ class Tracked:
         sender: the node that sends it.
         delivery: the guarantee with which it is sent.
         destination, queue: the node and the queue that it is sent to.
-        format_name: how the queue was named: sender and format name make the stream whose order holds.
+        format_name: the name used for the queue: sender and format name make the stream whose order holds.
         options: what it asks for, as in the plan.
         sent_utc: when it was sent, by the clock of the sender.
         state: what became of the sending.
@@ -103,7 +103,7 @@ class Tracked:
 
     @property
     def by_srmp(self) -> bool:
-        """Whether it goes by SRMP."""
+        """Whether the message goes by SRMP."""
         return self.options.get("form") == HTTP and self.sender != self.destination
 
     @property
@@ -123,7 +123,7 @@ class Tracked:
         return bool(self.options.get("encrypt")) and self.options.get("form") == "PRIVATE"
 
     def message(self) -> Message:
-        """Return a new message that asks for what is planned, neither signed nor encrypted."""
+        """Return a new message with the planned properties, neither signed nor encrypted."""
         options = self.options
         return Message(
             body=self.body,

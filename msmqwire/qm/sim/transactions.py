@@ -11,9 +11,9 @@ from msmqwire.qm.model.effects import EnlistTransaction, TransactionReply
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.transactions import PREPARE_DONE
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.hands import Hands
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.node import Node
+from msmqwire.qm.sim.reader_ledger import ReaderLedger
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant
@@ -22,14 +22,14 @@ from msmqwire.service.virtual.violation import Violation
 _DECIDE_MS: Final = 400
 """A coordinator decides within this time."""
 _REFUSED: Final = 0.1
-"""How likely a coordinator does not enlist a queue manager."""
+"""The probability that a coordinator does not enlist a queue manager."""
 
 
 class ApplicationTransaction:
     """A transaction as an application sees it, or a coordinator with several participants.
 
     Attributes:
-        node: where it takes place.
+        node: that it takes place at.
         identifier: of the transaction.
         messages: those it sends.
         external: whether a coordinator decides.
@@ -51,9 +51,9 @@ class Transactions:
     """All transactions of a run that have not ended."""
 
     def __init__(
-        self, environment: Environment, ledger: Ledger, hands: Hands, contents: StoreContents
+        self, environment: Environment, ledger: Ledger, reader_ledger: ReaderLedger, contents: StoreContents
     ) -> None:
-        self._environment, self._ledger, self._hands = environment, ledger, hands
+        self._environment, self._ledger, self._reader_ledger = environment, ledger, reader_ledger
         self._contents = contents
         self._transactions: dict[UUID, ApplicationTransaction] = {}
         self._over: set[UUID] = set()  # those that remote readers have decided about
@@ -92,7 +92,7 @@ class Transactions:
                     self._transactions[identifier] = ApplicationTransaction(
                         node, identifier, "external abort", remote=True
                     )
-                    self._hands.transactions.add(identifier)
+                    self._reader_ledger.transactions.add(identifier)
                 node.call(lambda core: core.remote_read.enlisted(effect.request, done=done))
 
         self._environment.after(self._environment.rng.choice((0, 5, 100)), enlisted)
@@ -116,7 +116,7 @@ class Transactions:
         await self.acknowledged(transaction)
 
     async def acknowledged(self, transaction: ApplicationTransaction) -> None:
-        """Wait until what has become of a transaction is durable, and check that it is."""
+        """Wait until the outcome of a transaction is durable, and check it."""
         committed = transaction.decided and transaction.commit
         await transaction.node.driver.durable()
         if committed:
@@ -142,9 +142,9 @@ class Transactions:
         if not transaction.external:  # a coordinator remembers its decision until it is carried out
             del self._transactions[identifier]
         if transaction.remote:
-            self._hands.ending = identifier
+            self._reader_ledger.ending = identifier
         else:
-            self._hands.release_all(node.name, identifier)
+            self._reader_ledger.release_all(node.name, identifier)
         messages = [tracked for tracked in transaction.messages if tracked.state is SendState.OPEN]
         transaction.decided = True
         if messages:
@@ -166,9 +166,9 @@ class Transactions:
             else:
                 core.transactions.abort(identifier)
         if transaction.remote:
-            self._hands.ending = None
-            self._hands.transactions.discard(identifier)
-            self._hands.transaction_ended(node.name, identifier, commit=transaction.commit)
+            self._reader_ledger.ending = None
+            self._reader_ledger.transactions.discard(identifier)
+            self._reader_ledger.transaction_ended(node.name, identifier, commit=transaction.commit)
 
     def replied(self, node: Node, reply: TransactionReply) -> None:
         """Take a `TransactionReply`, which has to be durable: the coordinator decides some time later."""
@@ -190,16 +190,16 @@ class Transactions:
     # -- crashes -----------------------------------------------------------------------------------------
 
     def crashed(self, node: Node) -> None:
-        """Forget what a node has lost: transactions that are not prepared, and reads that have not ended."""
+        """Forget the losses of a node: transactions that are not prepared, and reads that have not ended."""
         prepared = {key for key, _ in node.store.rows(Table.TRANSACTION)}
         for transaction in self._of(node):
             if not (transaction.external and transaction.identifier.bytes in prepared):
                 del self._transactions[transaction.identifier]
-                self._hands.transactions.discard(transaction.identifier)
+                self._reader_ledger.transactions.discard(transaction.identifier)
                 for tracked in transaction.messages:
                     if tracked.state is SendState.OPEN:
                         tracked.state = SendState.LOST
-        self._hands.crashed(node.name, {transaction.identifier for transaction in self._of(node)})
+        self._reader_ledger.crashed(node.name, {transaction.identifier for transaction in self._of(node)})
 
     def started(self, node: Node) -> None:
         """Have the coordinator repeat its decisions to a node that is back, or ask again."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Invariant(StrEnum):
-    """What must hold throughout a run, in the words of its report."""
+    """The invariants of a run, in the words of its report."""
 
     NO_ERRORS = "no errors"
     ONCE = "transactional messages arrive exactly once"

@@ -20,7 +20,6 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.hands import Hands, Hold
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
@@ -35,6 +34,7 @@ from msmqwire.qm.sim.plan import (
     Item,
 )
 from msmqwire.qm.sim.protection import protect
+from msmqwire.qm.sim.reader_ledger import Hold, ReaderLedger
 from msmqwire.qm.sim.remote_reader import RemoteReader
 from msmqwire.qm.sim.remote_scripts import CONNECTIONS, Reading
 from msmqwire.qm.sim.rpc_network import RpcNetwork
@@ -46,7 +46,7 @@ ADMIN: Final = "admin"
 _ALL_QUEUES: Final = (*QUEUES, ADMIN)
 _STRAY_NUMBER: Final = 9
 _WAIT_MS: Final = 4_000
-"""How long a read waits for a message."""
+"""The longest wait of a read for a message."""
 _SECURITY: Final = access.default_security(None, reachable_by_srmp=True)
 """That of all queues."""
 
@@ -63,14 +63,14 @@ class Workload:
         environment: Environment,
         nodes: Mapping[str, Node],
         ledger: Ledger,
-        hands: Hands,
+        reader_ledger: ReaderLedger,
         contents: StoreContents,
         network: Network,
         rpc: RpcNetwork,
     ) -> None:
         self._environment, self._nodes, self._network = environment, nodes, network
-        self._ledger, self._hands, self._contents, self._rpc = ledger, hands, contents, rpc
-        self._transactions = Transactions(environment, ledger, hands, contents)
+        self._ledger, self._reader_ledger, self._contents, self._rpc = ledger, reader_ledger, contents, rpc
+        self._transactions = Transactions(environment, ledger, reader_ledger, contents)
         self._messages_sent = 0
         self._private_numbers: dict[tuple[str, str], int] = {}
         self._readers: list[RemoteReader] = []
@@ -97,7 +97,7 @@ class Workload:
             self._private_numbers[node.name, name] = queue.private_queue_number
 
     def end_transactions(self) -> None:
-        """After the faults, resume what was paused and end all remote readers and every transaction."""
+        """After the faults, resume all that was paused, and end all remote readers and every transaction."""
         for node in self._nodes.values():
             node.call(_resume_all)
         for reader in self._readers:
@@ -201,7 +201,7 @@ class Workload:
 
     def _completed(self, node: Node, queue: str, _: ReadCompleted) -> None:
         """A read that has waited is over."""
-        self._hands.waiters[node.name, queue] -= 1
+        self._reader_ledger.waiters[node.name, queue] -= 1
 
     def replied(self, node: Node, reply: TransactionReply) -> None:
         """Take a `TransactionReply`."""
@@ -212,7 +212,7 @@ class Workload:
         self._transactions.enlist(node, effect)
 
     def crashed(self, node: Node) -> None:
-        """Forget what a node has lost, and end the programs that ran there."""
+        """Forget all that a node has lost, and end the programs that ran there."""
         for reader in [reader for reader in self._readers if reader.host is node]:
             reader.kill()
         self._readers = [reader for reader in self._readers if not reader.finished]
@@ -248,7 +248,7 @@ class Workload:
         read = core.messages.dequeue(descriptor, timeout=_WAIT_MS)
         if read.request:
             queue = descriptor.queue.pathname if descriptor.queue is not None else ""
-            self._hands.waiters[node.name, queue] += 1
+            self._reader_ledger.waiters[node.name, queue] += 1
             node.driver.on_read(read.request, partial(self._completed, node, queue))
         else:
             core.queues.close(descriptor)
@@ -262,7 +262,7 @@ class Workload:
             read = core.messages.dequeue(descriptor, timeout=0, transaction=in_core)
             if read.status != MQ_OK or read.position is None:
                 break
-            self._hands.take(node.name, read.position, Hold(transaction.identifier))
+            self._reader_ledger.take(node.name, read.position, Hold(transaction.identifier))
         core.queues.close(descriptor)
         self._transactions.end_after(core, transaction, args["hold_ms"])
 
@@ -275,18 +275,18 @@ class Workload:
             read = core.messages.dequeue_begin(descriptor, timeout=0)
             if read.status != MQ_OK or read.position is None:
                 break
-            self._hands.take(node.name, read.position, Hold())
+            self._reader_ledger.take(node.name, read.position, Hold())
             taken.append(read.position)
         node.program(self._ending(node, descriptor, taken, args))
 
     async def _ending(
         self, node: Node, descriptor: OpenQueueDescriptor, taken: list[MessagePosition], args: Any
     ) -> None:
-        """End receives as the control channel does: nobody waits for the commit, until somebody asks."""
+        """End receives as the control channel does: the commit is awaited only when a program asks."""
 
         def end(core: Core) -> None:
             for position in taken:
-                self._hands.release(node.name, position.number)
+                self._reader_ledger.release(node.name, position.number)
                 core.messages.dequeue_end(descriptor, position, delete=args["mode"] == "take")
             core.queues.close(descriptor)
 
@@ -347,7 +347,7 @@ class Workload:
         node.restart(args["ms"])
 
     def _amnesia(self, node: Node, args: Any) -> None:
-        """Crash a router and lose transactional messages of others, which the senders still hold."""
+        """Crash a router and lose transactional messages of its peers, which the senders still hold."""
         if node.core is not None:
             node.crash(args["ms"])
             self._contents.forget_transactional(node.name, node.store)

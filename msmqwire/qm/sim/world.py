@@ -11,12 +11,12 @@ from msmqwire.errors import EngineFailed
 from msmqwire.qm.sim import end_state
 from msmqwire.qm.sim.capture import Capture
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.hands import Hands
 from msmqwire.qm.sim.ledger import Ledger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import BUSY_MS, FAULTS, FULL_DISK, Plan
 from msmqwire.qm.sim.protection import Keys
+from msmqwire.qm.sim.reader_ledger import ReaderLedger
 from msmqwire.qm.sim.rpc_network import RpcNetwork
 from msmqwire.qm.sim.srmp_observer import SrmpObserver
 from msmqwire.qm.sim.store_contents import StoreContents
@@ -35,13 +35,13 @@ REST_MS: Final = 3_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended.
+    """The outcome of a run.
 
     Attributes:
-        plan: what was run.
+        plan: of the run.
         violation: the invariant that did not hold; None when all did.
-        counts: how often each kind of thing happened.
-        story: what happened, if it was recorded.
+        counts: of each kind of thing that happened.
+        story: of the run, if it was recorded.
     """
 
     plan: Plan
@@ -64,9 +64,15 @@ class World:
             Capture(capture) if capture else None,
         )  # fmt: skip
         self.rpc = RpcNetwork(self.network)
-        self.hands = Hands(self.environment, self.ledger)
+        self.reader_ledger = ReaderLedger(self.environment, self.ledger)
         self.workload = Workload(
-            self.environment, self.nodes, self.ledger, self.hands, self.contents, self.network, self.rpc
+            self.environment,
+            self.nodes,
+            self.ledger,
+            self.reader_ledger,
+            self.contents,
+            self.network,
+            self.rpc,
         )
         self.keys = Keys(self.environment)
         for name in plan.nodes:
@@ -74,7 +80,7 @@ class World:
                 self.environment,
                 name,
                 self.ledger,
-                self.hands,
+                self.reader_ledger,
                 self.contents,
                 self.network,
                 self.workload,

@@ -178,7 +178,7 @@ class SimStation(Node):
             world.environment,
             name,
             world.ledger,
-            world.hands,
+            world.reader_ledger,
             world.contents,
             world.network,
             world.workload,

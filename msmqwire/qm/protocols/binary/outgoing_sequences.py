@@ -28,8 +28,8 @@ class OutgoingSequences:
     Args:
         context: of the queue manager.
         identity: of sequences.
-        outcome: disposes of messages that are delivered or refused. send_waiting: sends the messages that
-            wait for a session; called when messages are to be sent again.
+        outcome: disposes of messages that are delivered or refused.
+        send_waiting: sends the messages that wait for a session; called when messages are to be sent again.
     """
 
     def __init__(

@@ -17,8 +17,8 @@ class SrmpConfiguration:
 
     Attributes:
         redirections: of messages by HTTP.
-        signer: the signer of messages; None to sign none. trust: the signers who are believed; None for
-            nobody.
+        signer: the signer of messages; None to sign none.
+        trust: the signers who are believed; None for nobody.
     """
 
     redirections: Redirections = field(default_factory=Redirections)

@@ -28,8 +28,8 @@ class OutgoingStreams:
     Args:
         context: of the queue manager.
         identity: of sequences.
-        outcome: disposes of messages that are delivered or given up. send_waiting: sends the messages that
-            wait for a transfer; called when messages are to be sent again.
+        outcome: disposes of messages that are delivered or given up.
+        send_waiting: sends the messages that wait for a transfer; called when messages are to be sent again.
     """
 
     def __init__(

@@ -86,8 +86,8 @@ class _Arrived(NamedTuple):
     Attributes:
         received: the request.
         envelope: of it.
-        message: the message that it carries. queues: its destinations: one, or all that listen to a multicast
-            address.
+        message: the message that it carries.
+        queues: its destinations: one, or all that listen to a multicast address.
     """
 
     received: SrmpMessage

@@ -32,9 +32,9 @@ class PgmOptions:
     Attributes:
         mode: the carrier of the packets.
         multicast_port: the UDP port of groups.
-        unicast_port: the UDP port of sources, for packets to one computer. interface: the address of the
-            interface that groups are joined on and packets sent from; None for the one that the system
-            chooses for a group.
+        unicast_port: the UDP port of sources, for packets to one computer.
+        interface: the address of the interface that groups are joined on and packets sent from; None for the
+            one that the system chooses for a group.
         ttl: the routers, plus one, that packets pass at most.
         rate: bytes sent to one group in a second, TXW_MAX_RTE.
     """

@@ -174,9 +174,12 @@ class Listening:
     ) -> None:
         """Listen.
 
-        Args: settings: the group and port. memory: shared by all receptions. nak: sends to an address, and to
-        the UDP port that the source sends from; 0 if that is not known. multicast_nak: sends to the group
-        with a TTL. deliver: called with each message and the address of its source.
+        Args:
+            settings: the group and port.
+            memory: shared by all receptions.
+            nak: sends to an address, and to the UDP port that the source sends from; 0 if that is not known.
+            multicast_nak: sends to the group with a TTL.
+            deliver: called with each message and the address of its source.
         """
         self._settings = settings
         self._nak, self._multicast_nak, self._deliver = nak, multicast_nak, deliver

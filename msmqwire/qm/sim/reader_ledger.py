@@ -1,7 +1,8 @@
-"""Who has which message: the record of readers, local and remote, to check what they are given and leave.
+"""The record of the messages that readers hold, local and remote, to check their receives and their ends.
 
 Everything is recorded in the step in which a queue manager does it. A hold lasts until its message is deleted
-or back in its queue; what may become of it is told by what its reader has asked for, or what happened to it.
+or back in its queue; its possible ends follow from the requests of its reader, and from what happened to
+that.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Hold:
         transaction: in which it was received; None for none, and for one of this message alone.
         reader: the association group, handle and RequestId of a remote reader; None for a local one.
         since: when a remote reader got it, in milliseconds.
-        acknowledge: how its reader has ended the receive, an Acknowledge; 0 as long as it has not.
+        acknowledge: the Acknowledge with which its reader has ended the receive; 0 before.
         returning: whether it has to go back to its queue.
         transactional: whether it was received in a transaction, be it one of this message alone.
         aborted: whether the transaction has been aborted, so that it goes back or to a reader who waits.
@@ -54,7 +55,7 @@ class Hold:
 
 @dataclass(slots=True, eq=False)
 class _Walk:
-    """The way of a cursor from the first message of a queue on.
+    """The progress of a cursor from the first message of a queue on.
 
     Attributes:
         begun: the count of changes when it began.
@@ -69,7 +70,7 @@ class _Walk:
 
 @dataclass(slots=True, eq=False)
 class _Books:
-    """The messages that readers have at one node; how each position was changed last; the cursors."""
+    """The messages that readers hold at one node; the last change of each position; the cursors."""
 
     holds: dict[int, Hold] = field(default_factory=dict)
     received: set[int] = field(default_factory=set)
@@ -77,15 +78,15 @@ class _Books:
     walks: dict[tuple[ContextHandle, int], _Walk] = field(default_factory=dict)
 
 
-class Hands:
-    """What readers have of the messages in the queues of all nodes.
+class ReaderLedger:
+    """The messages of the queues of all nodes that readers hold.
 
     Args:
         environment: of the run.
         ledger: of the run.
 
     Attributes:
-        waiters: how many local readers wait, by name of the node and of the queue.
+        waiters: the number of local readers that wait, by name of the node and of the queue.
         transactions: those in which remote readers have enlisted a node.
         ending: the transaction of a remote reader that is committed or aborted in the present step.
     """
@@ -114,7 +115,7 @@ class Hands:
     # -- readers -----------------------------------------------------------------------------------------
 
     def take(self, node: str, position: MessagePosition, hold: Hold) -> None:
-        """Record that a reader has received a message, and check that nobody else has it."""
+        """Record that a reader has received a message, and check that no other reader has it."""
         books = self._nodes[node]
         self._check_there(node, books, position)
         self._change(books, position.number)
@@ -141,7 +142,7 @@ class Hands:
             del holds[number]
 
     def crashed(self, node: str, left: Collection[UUID]) -> None:
-        """A node has lost what its readers had, but for that in the transactions that are left."""
+        """A node has lost the holds of its readers, but for those in the transactions that are left."""
         books = self._nodes[node]
         books.holds = {number: hold for number, hold in books.holds.items() if hold.transaction in left}
         books.walks.clear()
@@ -222,20 +223,20 @@ class Hands:
             raise Violation(Invariant.ACCEPTED, f"message {number} was accepted at {node.name}, and stays")
 
     def accepted(self, node: NodeView, number: int) -> None:
-        """A reader is told that a message is gone for good: check that this is durable."""
+        """A reader learns that a message is gone for good: check that this is durable."""
         hold = self._nodes[node.name].holds.get(number)
         stays = node.store.row(Table.MESSAGE, number) is not None
         if stays and (hold is None or hold.transaction is None):
             raise Violation(Invariant.DURABLE, f"message {number} was accepted at {node.name}, and is stored")
 
     def leaves(self, node: str, group: int, handle: ContextHandle | None = None) -> None:
-        """A reader is about to close a queue, or has gone: what it has not ended is to return."""
+        """A reader is about to close a queue, or has gone: its open receives are to return."""
         for hold in self._nodes[node].holds.values():
             if hold.reader and hold.reader[0] == group and handle in (None, hold.reader[1]):
                 hold.returning = True
 
     def left(self, node: NodeView, group: int, handle: ContextHandle | None = None) -> None:
-        """A reader has closed a queue, or has gone: check that what it has not ended has returned."""
+        """A reader has closed a queue, or has gone: check that its open receives have returned."""
         for number, hold in self._nodes[node.name].holds.items():
             its = hold.reader and hold.reader[0] == group and handle in (None, hold.reader[1])
             if its and self._may_return(hold) and not _is_prepared(node, hold):
@@ -249,7 +250,7 @@ class Hands:
     def transaction_ended(self, node: str, transaction: UUID, *, commit: bool) -> None:
         """A transaction has ended: check that it has no message any more.
 
-        What an aborted one gives to a reader who waits was not in its queue between: see `check`.
+        A message that an aborted one gives to a waiting reader was not in its queue between: see `check`.
         """
         for number, hold in self._nodes[node].holds.items():
             if hold.transaction == transaction:
@@ -271,11 +272,11 @@ class Hands:
         """A remote reader has received or peeked at a message, or there was none.
 
         Args:
-            node: where it reads.
-            queue: what it reads.
+            node: that has the queue.
+            queue: that it reads.
             arguments: of its call.
             results: of its call.
-            hold: what it has if it has received the message.
+            hold: its hold if it has received the message.
         """
         books, cursor = self._nodes[node.name], (arguments.phContext, arguments.hCursor)
         if results["status"] != MQ_OK:
@@ -293,7 +294,7 @@ class Hands:
         if Action(arguments.ulAction).receives:
             if position.state is PositionState.AVAILABLE:
                 raise Violation(
-                    Invariant.RECEIVED_ONCE, f"{self._name(position)} is there for others as well"
+                    Invariant.RECEIVED_ONCE, f"{self._name(position)} is available to other readers as well"
                 )
             self.take(node.name, position, hold)
             return
@@ -308,7 +309,7 @@ class Hands:
             walk.ahead.discard(position.number)
 
     def _walked(self, node: NodeView, books: _Books, queue: Queue, walk: _Walk | None) -> None:
-        """A cursor has come to the end: check that it has passed what was there all the time."""
+        """A cursor has come to the end: check that it has passed all messages that never moved."""
         if walk is None:
             return
         skipped = [
