@@ -14,6 +14,9 @@ from tests.support.paths import ROOT
 PAGES = {
     "index.md": 1,
     "adding-a-header.md": 3,
+    "dead-letters.md": 15,
+    "forwarding.md": 17,
+    "poison-messages.md": 11,
     "tutorials/analyst.md": 9,
     "tutorials/data-engineer.md": 16,
     "tutorials/integration-engineer.md": 12,
