@@ -115,7 +115,7 @@ def test_filters_of_help_and_guide_find_what_they_say(tmp_path: Path) -> None:
         "others": [c.ethernet(other), c.ethernet(other, [5])],
     }
     (tagged,) = re.findall("'(.*?)'", _capture_filter_help())
-    guide = (ROOT / "docs/guide.md").read_text()
+    guide = (ROOT / "docs/guide-captures.md").read_text()
     expected = {
         "tcp port 1801": {"plain", "first fragment"},
         tagged: {"plain", "first fragment", "a tag"},

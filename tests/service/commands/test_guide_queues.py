@@ -10,9 +10,8 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.running import options, served
 
-SECTION = (
-    (ROOT / "docs/guide.md").read_text(encoding="utf-8").partition("\n## Queues\n")[2].partition("\n## ")[0]
-)
+GUIDE = (ROOT / "docs/guide-queues.md").read_text(encoding="utf-8")
+SECTION = GUIDE.partition("\n## Queues\n")[2].partition("\n## ")[0]
 ASYNCIO, SYNCHRONOUS = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
 
 
@@ -36,5 +35,5 @@ def test_the_examples_of_the_guide(
 def run_examples(capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Run both examples; return the lines that they print."""
     for example in (ASYNCIO, SYNCHRONOUS):
-        exec(compile(example, "docs/guide.md", "exec"), {"__name__": "__main__"})
+        exec(compile(example, "docs/guide-queues.md", "exec"), {"__name__": "__main__"})
     return capsys.readouterr().out.splitlines()

@@ -9,7 +9,7 @@ from tests.support.paths import EXAMPLES, ROOT
 
 
 def test_the_ladder_of_the_guide() -> None:
-    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "guide-captures.md").read_text(encoding="utf-8")
     section = guide.partition("### In a notebook")[2]
     shown = re.search(r"```text\n(.*?)\n```", section, re.DOTALL)
     assert shown is not None
