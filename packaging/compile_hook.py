@@ -1,6 +1,6 @@
 """A build hook: it writes the codec out, and makes the wheel of one platform if asked to.
 
-Readers and writers of structures, `msmqwire/schema/generated`, are made for each wheel and editable install.
+The code of structures, `msmqwire/schema/generated`, is made for each wheel and editable install.
 
 ``MSMQWIRE_NATIVE=1 pip install .`` makes a wheel for one Python and platform, which needs a C compiler. In it
 are the library that reads captures, built by packaging/native/build.py, and the modules on the hot path of
@@ -52,7 +52,9 @@ COMPILED = (
     "msmqwire/service/store/memory.py",
     "msmqwire/service/store/read_ahead.py",
     "msmqwire/service/store/sqlite.py",
-    # The writers of packets are faster interpreted: compiled code reads attributes in slots more slowly.
+    # Writers of records are faster interpreted: compiled code reads attributes in slots more slowly. Composers
+    # of plain values are not.
+    "msmqwire/schema/generated/composers/packets_usermessage.py",
     "msmqwire/schema/generated/readers/headers_base.py",
     "msmqwire/schema/generated/readers/packets.py",
     "msmqwire/schema/generated/readers/packets_usermessage.py",
@@ -115,7 +117,7 @@ def library(root: Path) -> dict[str, str]:
 
 
 def write_codec(root: Path) -> bool:
-    """Write the readers and writers of structures beside their declarations; return whether that was done."""
+    """Write the code of structures beside their declarations; return whether that was done."""
     program = [sys.executable, "-I", str(root / "tools" / "generate" / "codec_code.py")]
     return subprocess.run(program, check=False).returncode == 0
 

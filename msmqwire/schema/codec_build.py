@@ -26,6 +26,43 @@ from msmqwire.schema.nodes import (
 )
 
 
+class FixedRun:
+    """Values of fixed size one after the other, for one call of `struct`."""
+
+    def __init__(self, constants: Constants) -> None:
+        self.constants = constants
+        self.codes: list[str] = []
+        self.values: list[str] = []
+        self.order = "<"
+
+    def add(self, code: str, value: str) -> None:
+        self.codes.append(code)
+        self.values.append(value)
+
+    def skip(self, count: int) -> None:
+        """Add nulls."""
+        self.codes.append(f"{count}x")
+
+    def add_integer(self, part: UInt | Flags, value: str) -> str:
+        """Add an integer; return the call for what is before it, where that has another byte order."""
+        order, before = byte_order(part), ""
+        if order and order != self.order:
+            if INTEGER_CODES.intersection(self.codes):
+                before = self.taken()
+            self.order = order
+        code = CODES[part.bits]
+        self.add(code.lower() if isinstance(part, UInt) and part.signed else code, value)
+        return before
+
+    def taken(self) -> str:
+        """Return the call for all values, which are gone then; nothing if there are none."""
+        if not self.codes:
+            return ""
+        call = f"{self.constants.packing('pack', self.order + ''.join(self.codes))}({', '.join(self.values)})"
+        self.codes, self.values = [], []
+        return call
+
+
 class BuilderSource:
     """The source of ``write_NAME(value) -> bytes``; it adds the constants it uses."""
 
@@ -37,8 +74,7 @@ class BuilderSource:
         self.header = header
         self.depth = 1
         self.count = 0
-        self.run: list[tuple[str, str]] = []
-        self.run_order = "<"
+        self.run = FixedRun(constants)
         self.emit("out: list[Any] = []")
         self.structure(header, "r0")
         self.emit("return b''.join(out)")
@@ -56,20 +92,8 @@ class BuilderSource:
         self.emit(f"out.append({expression})")
 
     def flush(self) -> None:
-        if self.run:
-            codes = self.run_order + "".join(code for code, _ in self.run)
-            values = ", ".join(value for _, value in self.run)
-            self.put(f"{self.constants.packing('pack', codes)}({values})")
-            self.run = []
-
-    def integer(self, part: UInt | Flags, code: str, value: str) -> None:
-        """Add an integer to the fixed run, all of whose integers have one byte order."""
-        order = byte_order(part)
-        if order and order != self.run_order:
-            if any(earlier in INTEGER_CODES for earlier, _ in self.run):
-                self.flush()
-            self.run_order = order
-        self.run.append((code, value))
+        if packed := self.run.taken():
+            self.put(packed)
 
     def structure(self, header: Header, var: str) -> None:
         outer, self.header = self.header, header
@@ -80,13 +104,11 @@ class BuilderSource:
 
     def part(self, part: Part, value: str) -> None:
         match part:
-            case UInt():
-                code = CODES[part.bits]
-                self.integer(part, code.lower() if part.signed else code, value)
-            case Flags():
-                self.integer(part, CODES[part.bits], value)
+            case UInt() | Flags():
+                if packed := self.run.add_integer(part, value):
+                    self.put(packed)
             case Guid():
-                self.run.append(("16s", f"guid_bytes({value})"))
+                self.run.add("16s", f"guid_bytes({value})")
             case Close():
                 pass
             case _:

@@ -1,16 +1,24 @@
-"""The source of modules with generated readers or writers."""
+"""The source of modules with generated readers, writers or composers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 from msmqwire.schema.codec_build import BuilderSource
+from msmqwire.schema.codec_compose import ComposerSource
 from msmqwire.schema.codec_parse import ParserSource
 from msmqwire.schema.codec_parts import Constants, identifier
 from msmqwire.schema.nodes import Header
 
+Kind: TypeAlias = "type[ParserSource] | type[BuilderSource] | type[ComposerSource]"
+KINDS: Final[dict[str, Kind]] = {
+    "readers": ParserSource,
+    "writers": BuilderSource,
+    "composers": ComposerSource,
+}
+"""What makes the functions of a room."""
 _HELPERS: Final = {
     "msmqwire.schema.codec_support": (
         "Refused",
@@ -36,8 +44,8 @@ _HELPERS: Final = {
 }
 
 
-def module_source(kind: type[ParserSource | BuilderSource], headers: Iterable[Header], about: str) -> str:
-    """Return the source of a module with the readers or writers of these structures: `FUNCTIONS`, by key."""
+def module_source(kind: Kind, headers: Iterable[Header], about: str) -> str:
+    """Return the source of a module with a function for each of these structures: `FUNCTIONS`, by key."""
     constants = Constants()
     functions, table = [], []
     for header in headers:

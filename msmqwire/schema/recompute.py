@@ -32,7 +32,7 @@ def recomputed(record: Record) -> Record:
 
 def _without_computed(record: Record) -> dict[str, Any]:
     """Return the fields of a record without those that building computes."""
-    computed, fields = _computed(record.schema), {}
+    computed, fields = decided_fields(record.schema), {}
     for part in record.schema.parts:
         if isinstance(part, (Align, Fill, Close, View)) or not hasattr(record, part.name):
             continue
@@ -103,7 +103,7 @@ def _decides(part: Part, record: Record) -> str | None:
 
 
 @cache
-def _computed(header: Header) -> frozenset[str]:
+def decided_fields(header: Header) -> frozenset[str]:
     """Return the integers of a structure that its own or inner parts decide."""
     return frozenset(path for path in _open_references(header) if path in header.fields)
 

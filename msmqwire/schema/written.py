@@ -1,4 +1,4 @@
-"""The readers and writers of the library's structures that are written out: whether they are there, and fit.
+"""The functions of the library's structures that are written out: whether they are there, and fit.
 
 They are in `msmqwire.schema.generated`, which is made when the library is installed or a wheel of it is
 built, by ``tools/generate/codec_code.py``. In a checkout declarations change: there the code is used only if
@@ -36,6 +36,13 @@ def index() -> Index:
         return {}
     written: Index = WRITTEN
     return written
+
+
+def has_written(room: str, key: str) -> bool:
+    """Return whether a structure whose code is written out has some of a kind: few are composed."""
+    from msmqwire.schema.generated import COMPOSED
+
+    return room != "composers" or key in COMPOSED
 
 
 def sources() -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "packaging"))
 
-from compile_hook import compile_modules, compiled_modules  # noqa: E402
+from compile_hook import compile_modules, compiled_modules, write_codec  # noqa: E402
 
 __all__ = ["compiled_modules", "copy_compiled", "copy_project"]
 
@@ -35,6 +35,8 @@ def copy_project(folder: Path) -> None:
 def copy_compiled(folder: Path) -> list[Path]:
     """Copy the project into a new folder, with the compiled modules beside their sources."""
     copy_project(folder)
+    for place in (ROOT, folder):
+        write_codec(place)  # git does not know it
     libraries = []
     with tempfile.TemporaryDirectory() as made:
         for path, name in compile_modules(ROOT, Path(made)).items():

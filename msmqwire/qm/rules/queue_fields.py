@@ -36,19 +36,17 @@ class QueueField(NamedTuple):
 
     Attributes:
         kind: Flags.DQ, AQ or RQ.
-        record: the field; shared by all packets with that name, so it must not be changed.
-        size: bytes of the field.
+        data: the bytes of the field.
     """
 
     kind: int
-    record: Record | None
-    size: int
+    data: bytes
 
 
 _IPV4: Final = 4
 _DIRECT: Final = int(QueueFormatType.DIRECT_QUEUE)
 _SAME_AS_ADMINISTRATION: Final = int(QueueFormatType.SAME_AS_ADMINISTRATION_QUEUE)
-_NO_QUEUE: Final = QueueField(0, None, 0)
+_NO_QUEUE: Final = QueueField(0, b"")
 _FIELDS: Final[dict[Role, tuple[str, str]]] = {
     "destination": ("DestinationQueue", "DQ"),
     "admin": ("AdminQueue", "AQ"),
@@ -98,26 +96,22 @@ def _cached_field(
     # Built as part of a UserHeader, because a direct name is aligned relative to its start.
     user = USER_HEADER.make({"Flags": {flag: kind}, "DestinationQueue": None, name: value})
     field: Record | None = user[name]
-    return QueueField(kind, field, 0 if field is None else len(field.to_bytes()))
+    return QueueField(kind, b"" if field is None else field.to_bytes())
 
 
 @lru_cache(maxsize=LISTS_CACHED)
-def multi_queue_header(
-    destinations: tuple[str, ...],
-    administrations: tuple[str, ...],
-    responses: tuple[str, ...],
-    signature: bytes,
-) -> tuple[Record, int]:
-    """Return the MultiQueueFormatHeader with these names, and its size. Raises InvalidName."""
-    record = MULTI_QUEUE_FORMAT_HEADER.make(
+def queue_lists(
+    destinations: tuple[str, ...], administrations: tuple[str, ...], responses: tuple[str, ...]
+) -> tuple[bytes, bytes, bytes]:
+    """Return the three lists of a MultiQueueFormatHeader with these names. Raises InvalidName."""
+    header = MULTI_QUEUE_FORMAT_HEADER.make(
         {
             "Destination": _list(destinations),
             "Administration": _list(administrations),
             "Response": _list(responses),
-            "Signature": {"Signature": signature},
         }
     )
-    return record, len(MULTI_QUEUE_FORMAT_HEADER.build(record))
+    return header.Destination.to_bytes(), header.Administration.to_bytes(), header.Response.to_bytes()
 
 
 def _list(names: tuple[str, ...]) -> dict[str, Any]:

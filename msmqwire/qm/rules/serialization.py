@@ -1,10 +1,9 @@
 """Messages to packets and back: [MS-MQDMPR] 3.1.7.1.30 to 3.1.7.1.32, on the wire and in a store.
 
-`construct` decides which headers a packet has, `serialize` writes a message into them, `to_packet` does both
-and returns the bytes. `deserialize` reads a message and stores its packet in `Message.packet`. That is
-forwarded as received, reserved bits, padding and spelling included: only what changes in transit is taken
-from the message, see `packet_patch.patch_transit_fields`. Code that changes another attribute of such a
-message must set its packet to None; `Message.copy` does.
+`to_packet` returns the packet of a message, as received or new. `deserialize` reads a message and stores its
+packet in `Message.packet`. That is forwarded as received, reserved bits, padding and spelling included: only
+what changes in transit is taken from the message, see `packet_patch.patch_transit_fields`. Code that changes
+another attribute of such a message must set its packet to None; `Message.copy` does.
 
 A message serialized without its packet loses: reserved bits and fields, the content of padding and what
 follows the body, the bytes after the last header (PacketSize does not count them then), the longer forms of
@@ -19,10 +18,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from msmqwire.headers import FINAL_ACK_BODY, ORDER_ACK_BODY, TX_SEQUENCE_ID
-from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.rules import message_to_packet
-from msmqwire.qm.rules.message_to_packet import construct, serialize
+from msmqwire.qm.rules.message_to_packet import new_packet
 from msmqwire.qm.rules.packet_patch import (
     add_session_header,
     mark_clear,
@@ -34,14 +32,12 @@ from msmqwire.qm.rules.packet_to_message import deserialize, deserialize_head
 from msmqwire.schema import Record
 
 __all__ = [
-    "construct",
     "deserialize",
     "deserialize_head",
     "final_ack_body",
     "from_stored",
     "order_ack_body",
     "packet_size",
-    "serialize",
     "session_packet",
     "to_packet",
     "to_readable",
@@ -50,7 +46,7 @@ __all__ = [
 
 
 def packet_size(message: Message) -> int:
-    """Return the size of the packet of a message, without building it. Raises InvalidName."""
+    """Return the size of the packet of a message, however large. Raises as `to_packet` does."""
     return message_to_packet.packet_size(message) if message.packet is None else len(message.packet)
 
 
@@ -61,9 +57,7 @@ def to_packet(message: Message) -> bytes:
     """
     if message.packet is not None:
         return patch_transit_fields(message.packet, message)
-    record = construct(message)
-    serialize(message, record)
-    return USER_MESSAGE.codec.build(record)
+    return new_packet(message)
 
 
 def session_packet(message: Message, header: Sequence[int] | None = None) -> bytes:
@@ -76,10 +70,10 @@ def session_packet(message: Message, header: Sequence[int] | None = None) -> byt
 
     Raises as `to_packet` does.
     """
+    if message.packet is None:
+        return new_packet(message, header)
     packet = to_packet(message)
-    if header is None:
-        return packet
-    return add_session_header(packet, session_header(header))
+    return packet if header is None else add_session_header(packet, session_header(header))
 
 
 # -- in a store ----------------------------------------------------------------------------------------
@@ -106,27 +100,13 @@ def to_readable(message: Message) -> bytes:
     AS are 0 in all that is sent, and no override of [MS-MQRR] changes that. Raises as `to_packet` does.
     """
     has_more = message.packet is None or message.soap_envelope
-    packet = USER_MESSAGE.codec.build(_constructed(message)) if has_more else to_packet(message)
+    packet = new_packet(message, stored=True) if has_more else to_packet(message)
     return mark_clear(packet) if _is_clear(message) else packet
 
 
 def _is_clear(message: Message) -> bool:
     """Return whether a message asks for encryption, and its body is in clear as long as it is here."""
     return bool(message.privacy_level) and not message.encrypted
-
-
-def _constructed(message: Message) -> Record:
-    """Return a new packet of a message, with the headers that are only stored and read."""
-    body, offset = message.body, message.soap_compound_message.find(message.body)
-    if message.soap_compound_message and offset >= 0:
-        message = message.copy(body=b"")  # it need not be there twice, nor twice fit into a packet
-    record = construct(message, stored=True)
-    serialize(message, record)
-    if message.body is not body and record.CompoundMessageHeader is not None:
-        record.CompoundMessageHeader = record.CompoundMessageHeader.replace(
-            MsgBodySize=len(body), MsgBodyOffset=offset
-        )
-    return record
 
 
 def from_stored(data: bytes, identifier: UUID) -> Message:

@@ -16,7 +16,7 @@ from msmqwire.qm.model.enumerations import AuthenticationLevel, QueuePrivacy
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.identities import Identities
-from msmqwire.qm.rules.message_to_packet import construct, serialize
+from msmqwire.qm.rules.message_to_packet import new_packet
 from msmqwire.qm.security import legacy
 from msmqwire.qm.security.authentication import Authentication
 from msmqwire.qm.security.configuration import SecurityConfiguration
@@ -228,10 +228,7 @@ class Protection:
 
 def _packet(message: Message, packet: Record | None) -> Record:
     """Return the packet of a message with its body in clear: the one that it was read from, or a new one."""
-    if packet is None and message.packet is not None:
-        packet = USER_MESSAGE.parse(message.packet)
-    elif packet is None:
-        packet = construct(message)
-        serialize(message, packet)
+    if packet is None:
+        packet = USER_MESSAGE.parse(message.packet or new_packet(message))
     packet.MessagePropertiesHeader.MessageBody = message.body  # its size is not covered
     return packet

@@ -15,10 +15,11 @@ from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidValue
 from msmqwire.headers.security_descriptor import SID
 from msmqwire.names import DistributionListName, FormatName, MultipleElementName
+from msmqwire.packets import USER_MESSAGE
 from msmqwire.qm.model.enumerations import AuthenticationLevel, DeliveryGuarantee, SenderIdentifierType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.directory_events import each_once
-from msmqwire.qm.rules.message_to_packet import construct, serialize
+from msmqwire.qm.rules.message_to_packet import new_packet
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:
@@ -152,6 +153,4 @@ def _packet(message: Message, queue_manager: UUID, *, transactional: bool) -> Re
         copy.destination = message.destinations[0]  # each packet has its own, which 3.0 does not cover
     if transactional:
         copy.transaction_identifier = _SOME_TRANSACTION
-    packet = construct(copy)
-    serialize(copy, packet)
-    return packet
+    return USER_MESSAGE.parse(new_packet(copy))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The written readers and writers are what the schemas say, and only the library's own schemas use them."""
+"""The written readers, writers and composers are what the schemas say, and only the library's own schemas use them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from msmqwire.schema.codec_build import BuilderSource
 from msmqwire.schema.codec_module import module_source
 from msmqwire.schema.codec_parse import ParserSource
 from msmqwire.schema.codec_support import Refused
-from msmqwire.schema.generated import WRITTEN
+from msmqwire.schema.generated import COMPOSED, WRITTEN
 from msmqwire.schema.references import stands_alone
 from tests.support import handmade as h
 from tests.support.paths import ROOT
@@ -80,12 +80,24 @@ def test_the_sources_for_inspection_are_in_the_written_modules() -> None:
         assert header.codec.builder_source in (GENERATED / "writers" / f"{module}.py").read_text(), key
 
 
+def test_the_structures_that_must_be_built_fast_have_written_composers() -> None:
+    assert COMPOSED == ("UserMessage",)
+    for key in COMPOSED:
+        module = import_module(f"msmqwire.schema.generated.composers.{WRITTEN[key][0]}")
+        made = Codec(SCHEMAS[key])
+        assert made.compose_trusted is module.FUNCTIONS[key]
+        place = GENERATED / "composers" / f"{WRITTEN[key][0]}.py"
+        assert made.composer_source in place.read_text()
+
+
 def test_a_structure_declared_elsewhere_is_generated_at_its_first_use(declared: Header) -> None:
     made = declared.codec
     record = made.parse(bytes([1, 2, 0, 0]))
     assert (record.Number, made.build(record)) == (513, bytes([1, 2, 0, 0]))
     assert made.parser_source.startswith("def read_ReceiptHeader(data: bytes, p0: int, e0: int)")
     assert made.builder_source.startswith("def write_ReceiptHeader(r0: Any)")
+    assert made.compose(513) == bytes([1, 2, 0, 0])
+    assert made.composer_source.startswith("def compose_ReceiptHeader(Number: Any) -> bytes:")
     assert made.parser_source in module_source(ParserSource, [declared], "")
     assert made.builder_source in module_source(BuilderSource, [declared], "")
 
