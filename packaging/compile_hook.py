@@ -52,8 +52,8 @@ COMPILED = (
     "msmqwire/service/store/memory.py",
     "msmqwire/service/store/read_ahead.py",
     "msmqwire/service/store/sqlite.py",
-    # Writers of records are faster interpreted: compiled code reads attributes in slots more slowly. Composers
-    # of plain values are not.
+    # Writers of records are faster interpreted: compiled code reads attributes in slots more slowly.
+    # Composers take plain values.
     "msmqwire/schema/generated/composers/packets_usermessage.py",
     "msmqwire/schema/generated/readers/headers_base.py",
     "msmqwire/schema/generated/readers/packets.py",

@@ -1,4 +1,4 @@
-"""The written readers, writers and composers are what the schemas say, and only the library's own schemas use them."""
+"""The written code of structures is what the schemas say, and only the library's own schemas use it."""
 
 from __future__ import annotations
 
