@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz import strategies
-from fuzz.composed_values import has_composer, spoilt, values_of
 from msmqwire.errors import InvalidValue
 from msmqwire.packets import ORDER_ACK, REMOTE_READ_MESSAGE, USER_MESSAGE
 from msmqwire.schema import SCHEMAS, Header, Record
 from msmqwire.schema.codec import _REFUSALS
 from msmqwire.schema.codec_given import mapping
 from msmqwire.schema.record import FlagsValue
+from tests.support.composed_values import has_composer, spoilt, values_of
 
 KEYS = [
     key
