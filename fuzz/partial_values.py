@@ -25,6 +25,7 @@ from msmqwire.schema import (
     Part,
     Record,
     Repeat,
+    Sub,
     Text,
     UInt,
     View,
@@ -99,7 +100,7 @@ class _Omitter:
                 return self.omits(bool(computed), True)
             case Align() | Fill():
                 return self.all_computed
-            case Text(strict=True) | Choice() if _has_no_empty_form(part):
+            case Text(strict=True) | Choice() | Sub() if _has_no_empty_form(part):
                 return False
             case Repeat(count=count) if (first := _first_of(schema, count)) is not part:
                 return first.name not in fields
@@ -183,5 +184,7 @@ def _required(schema: Header) -> frozenset[str]:
     return frozenset(names)
 
 
-def _has_no_empty_form(part: Text | Choice) -> bool:
+def _has_no_empty_form(part: Text | Choice | Sub) -> bool:
+    if isinstance(part, Sub):
+        return any(_has_no_empty_form(inner) for inner in part.header.parts if isinstance(inner, Choice))
     return isinstance(part, Text) or None not in part.arms.values()

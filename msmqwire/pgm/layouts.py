@@ -1,54 +1,21 @@
-"""Layouts of Pragmatic General Multicast, big-endian: RFC 3208 sections 8 and 9.
+"""The structures of Pragmatic General Multicast, big-endian: RFC 3208 sections 8, 9 and 14.
 
-The vocabulary of `msmqwire.schema` is little-endian throughout; these are layouts of their own, and plain
-ones, since every packet that anybody sends to a group is read. Names are those of the diagrams of the RFC.
-What varies in size stands after what decides it, so each layout here is fixed: its size is compared with the
-bytes there are before it is read.
+Names are those of the diagrams of the RFC. What varies in size stands after what decides it: the options and
+the data of a packet are read one by one, each compared with the bytes there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import IntEnum, IntFlag
-from struct import Struct
-from struct import error as StructError
-from typing import Any, Final
+from typing import Final
 
-from msmqwire.errors import InvalidValue
+from msmqwire.schema import Header, Part, choice, field_offset, raw, sub, uint
 
 GSI_SIZE: Final = 6
 
 
-class Layout:
-    """Fields of fixed size, one behind the other, with their codes of Python's `struct`.
-
-    Attributes:
-        names: of the fields.
-        codes: of the fields, by name.
-        size: in bytes.
-    """
-
-    def __init__(self, **fields: str) -> None:
-        self.names = tuple(fields)
-        self.codes, self._struct = fields, Struct(">" + "".join(fields.values()))
-        self.size = self._struct.size
-
-    def parse(self, data: bytes) -> dict[str, Any]:
-        """Return the fields of exactly `size` bytes."""
-        return dict(zip(self.names, self._struct.unpack(data), strict=True))
-
-    def build(self, values: Mapping[str, Any], path: str = "") -> bytes:
-        """Return the bytes of the fields. Raises InvalidValue."""
-        try:
-            return self._struct.pack(*[values[name] for name in self.names])
-        except StructError:
-            for name, code in self.codes.items():
-                try:
-                    Struct(">" + code).pack(values[name])
-                except StructError:
-                    field = ".".join(filter(None, (path, name)))
-                    raise InvalidValue(f"the value does not fit: {values[name]!r}", path=field) from None
-            raise
+def _numbers(bits: int, names: str) -> tuple[Part, ...]:
+    return tuple(uint(bits, name, big_endian=True) for name in names.split())
 
 
 class PgmType(IntEnum):
@@ -87,43 +54,132 @@ class OptionType(IntEnum):
 
 OPTION_END: Final = 0x80  # the E bit of Option Type: the last option
 
-COMMON_HEADER: Final = Layout(
-    SourcePort="H",
-    DestinationPort="H",
-    Type="B",
-    Options="B",
-    Checksum="H",
-    GSI="6s",
-    TSDULength="H",
+COMMON_HEADER: Final = Header(
+    "PgmHeader",
+    "[RFC3208] 8",
+    (
+        *_numbers(16, "SourcePort DestinationPort"),
+        *_numbers(8, "Type Options"),
+        *_numbers(16, "Checksum"),
+        raw("GSI", GSI_SIZE, "Global Source ID."),
+        *_numbers(16, "TSDULength"),
+    ),
+    "The common header of every packet.",
+    size=16,
 )
-COMMON_HEADER_SIZE: Final = COMMON_HEADER.size
-CHECKSUM_OFFSET: Final = 6
+COMMON_HEADER_SIZE: Final = 16
+CHECKSUM_OFFSET: Final = field_offset(COMMON_HEADER, "Checksum")
 TSDU_LENGTH: Final = "TSDULength"
-TSDU_LENGTH_OFFSET: Final = 14
+TSDU_LENGTH_OFFSET: Final = field_offset(COMMON_HEADER, TSDU_LENGTH)
 
-NLA_HEAD: Final = Layout(AFI="H", Reserved="H")
-NLA_SIZES: Final = {1: 4, 2: 16}
-"""The bytes of an address, by its AFI: IPv4, IPv6."""
+IPV4_NLA: Final = Header("PgmIpv4", "[RFC3208] 8", (raw("Address", 4),), "An address of IPv4.", size=4)
+IPV6_NLA: Final = Header("PgmIpv6", "[RFC3208] 8", (raw("Address", 16),), "An address of IPv6.", size=16)
+NLA: Final = Header(
+    "PgmNla",
+    "[RFC3208] 8",
+    (*_numbers(16, "AFI Reserved"), choice("NLA", "AFI", {1: IPV4_NLA, 2: IPV6_NLA})),
+    "A network-layer address, of the family that its AFI names.",
+)
 
-OPTION_HEAD: Final = Layout(OptionType="B", OptionLength="B")
+SPM: Final = Header(
+    "PgmSpm",
+    "[RFC3208] 8.1",
+    (
+        *_numbers(32, "SPMSequenceNumber TrailingEdgeSequenceNumber LeadingEdgeSequenceNumber"),
+        sub(NLA, "PathNLA"),
+    ),
+    "The body of a source path message.",
+)
+DATA: Final = Header(
+    "PgmData",
+    "[RFC3208] 8.2",
+    _numbers(32, "DataPacketSequenceNumber TrailingEdgeSequenceNumber"),
+    "What ODATA and RDATA have before their options.",
+    size=8,
+)
+NAK: Final = Header(
+    "PgmNak",
+    "[RFC3208] 8.3",
+    (*_numbers(32, "RequestedSequenceNumber"), sub(NLA, "SourceNLA"), sub(NLA, "MulticastGroupNLA")),
+    "The body of NAK, NNAK and NCF.",
+)
+POLL: Final = Header(
+    "PgmPoll",
+    "[RFC3208] 14.7.1",
+    (
+        *_numbers(32, "POLLSequenceNumber"),
+        *_numbers(16, "POLLRound POLLSubType"),
+        sub(NLA, "PathNLA"),
+        *_numbers(32, "POLLBackoffInterval RandomString MatchingBitMask"),
+    ),
+    "The body of a poll request.",
+)
+POLR: Final = Header(
+    "PgmPolr",
+    "[RFC3208] 14.7.2",
+    (*_numbers(32, "POLRSequenceNumber"), *_numbers(16, "POLRRound Reserved")),
+    "The body of a poll response.",
+    size=8,
+)
+
 OPTION_HEAD_SIZE: Final = 2
+OPTION_HEAD: Final = Header(
+    "PgmOption",
+    "[RFC3208] 9",
+    _numbers(8, "OptionType OptionLength"),
+    "What every option begins with.",
+    size=OPTION_HEAD_SIZE,
+)
 
 # Each but OPT_LENGTH begins with an octet of five reserved bits, F and OPX, and one of U and what the option
 # makes of it: kept as numbers, so that nothing is lost.
-OPTIONS: Final[dict[int, Layout]] = {
-    OptionType.OPT_LENGTH: Layout(TotalLength="H"),
-    OptionType.OPT_FRAGMENT: Layout(
-        Reserved="B",
-        U="B",
-        FirstSequenceNumber="I",
-        Offset="I",
-        Length="I",
-    ),
-    OptionType.OPT_JOIN: Layout(Reserved="B", U="B", MinimumSequenceNumber="I"),
-    OptionType.OPT_SYN: Layout(Reserved="B", U="B"),
-    OptionType.OPT_FIN: Layout(Reserved="B", U="B"),
-    OptionType.OPT_RST: Layout(Reserved="B", U="B"),
+_EXTENDED: Final = _numbers(8, "Reserved U")
+OPT_LENGTH: Final = Header(
+    "PgmOptLength", "[RFC3208] 9.1", _numbers(16, "TotalLength"), "The octets of all options.", size=2
+)
+OPT_FRAGMENT: Final = Header(
+    "PgmOptFragment",
+    "[RFC3208] 9.2",
+    (*_EXTENDED, *_numbers(32, "FirstSequenceNumber Offset Length")),
+    "The part of an APDU that a data packet carries.",
+    size=14,
+)
+OPT_JOIN: Final = Header(
+    "PgmOptJoin",
+    "[RFC3208] 9.4",
+    (*_EXTENDED, *_numbers(32, "MinimumSequenceNumber")),
+    "The first sequence number that a late joiner may ask for.",
+    size=6,
+)
+OPT_SYN: Final = Header(
+    "PgmOptSyn", "[RFC3208] 9.6", _EXTENDED, "The first data packet of a session.", size=2
+)
+OPT_FIN: Final = Header("PgmOptFin", "[RFC3208] 9.7", _EXTENDED, "No data follow.", size=2)
+OPT_RST: Final = Header(
+    "PgmOptRst", "[RFC3208] 9.8", _EXTENDED, "The source ends the session at once.", size=2
+)
+OPTIONS: Final[dict[int, Header]] = {
+    OptionType.OPT_LENGTH: OPT_LENGTH,
+    OptionType.OPT_FRAGMENT: OPT_FRAGMENT,
+    OptionType.OPT_JOIN: OPT_JOIN,
+    OptionType.OPT_SYN: OPT_SYN,
+    OptionType.OPT_FIN: OPT_FIN,
+    OptionType.OPT_RST: OPT_RST,
 }
-NAK_LIST_HEAD: Final = Layout(Reserved="B", U="B")
+"""The options of fixed size, by type."""
+NAK_LIST_HEAD: Final = Header(
+    "PgmOptNakList",
+    "[RFC3208] 9.3",
+    _EXTENDED,
+    "What a list of sequence numbers that a NAK or NCF is for begins with.",
+    size=2,
+)
+NAK_LIST_ITEM: Final = Header(
+    "PgmNakListItem",
+    "[RFC3208] 9.3",
+    _numbers(32, "SequenceNumbers"),
+    "One of these sequence numbers.",
+    size=4,
+)
 NAK_LIST_MAX: Final = 62
 """More sequence numbers do not fit: an option has at most 255 octets, and the RFC allows 62."""

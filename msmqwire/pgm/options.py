@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from struct import error as StructError
-from struct import pack, unpack
 from typing import Any, Final
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names.printable import agreed, counted
 from msmqwire.pgm.layouts import (
     NAK_LIST_HEAD,
+    NAK_LIST_ITEM,
     NAK_LIST_MAX,
     OPTION_END,
     OPTION_HEAD,
@@ -17,7 +16,7 @@ from msmqwire.pgm.layouts import (
     OPTIONS,
     OptionType,
 )
-from msmqwire.pgm.reading import Reader
+from msmqwire.pgm.reading import Reader, build, build_record, fixed
 from msmqwire.pgm.values import (
     OptFin,
     OptFragment,
@@ -70,28 +69,33 @@ def parse_options(reader: Reader) -> tuple[Option, ...]:
 def _parse_option(reader: Reader, number: int) -> Option:
     path, start = f"options.{number}", reader.offset
     head = reader.read(OPTION_HEAD, path)
-    common = {"E": bool(head["OptionType"] & OPTION_END), "OptionLength": head["OptionLength"]}
-    length = head["OptionLength"]
-    kind, size = head["OptionType"] & ~OPTION_END, length - OPTION_HEAD_SIZE
+    common = {"E": bool(head.OptionType & OPTION_END), "OptionLength": head.OptionLength}
+    length = head.OptionLength
+    kind, size = head.OptionType & ~OPTION_END, length - OPTION_HEAD_SIZE
     if length < OPTION_LENGTH_MIN:
         why = f"{counted(length, 'octet')}, at least {agreed(OPTION_LENGTH_MIN, 'are')} due"
         raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
     if kind == OptionType.OPT_NAK_LIST:
-        count, rest = divmod(size - NAK_LIST_HEAD.size, SEQUENCE_NUMBER_SIZE)
+        count, rest = divmod(size - fixed(NAK_LIST_HEAD), SEQUENCE_NUMBER_SIZE)
         if rest or count > NAK_LIST_MAX:
             why = f"{counted(length, 'octet', 'are')} no list of up to {NAK_LIST_MAX} sequence numbers"
             raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
         value = reader.read(NAK_LIST_HEAD, path)
-        numbers = unpack(f">{count}I", reader.take(count * SEQUENCE_NUMBER_SIZE, f"{path}.SequenceNumbers"))
-        return OptNakList(numbers, **value, **common)
+        items = reader.take(count * SEQUENCE_NUMBER_SIZE, f"{path}.SequenceNumbers")
+        numbers = tuple(
+            NAK_LIST_ITEM.read(items, at)[0].SequenceNumbers
+            for at in range(0, len(items), SEQUENCE_NUMBER_SIZE)
+        )
+        return OptNakList(numbers, Reserved=value.Reserved, U=value.U, **common)
     layout = OPTIONS.get(kind)
     if layout is None:
         return UnknownOption(kind, reader.take(size, path), **common)
-    if layout.size != size:
-        why = f"{counted(length, 'octet')}, {agreed(layout.size + OPTION_HEAD_SIZE, 'are')} due"
+    due = fixed(layout)
+    if due != size:
+        why = f"{counted(length, 'octet')}, {agreed(due + OPTION_HEAD_SIZE, 'are')} due"
         raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
     value = reader.read(layout, path)
-    option: Option = _CLASSES[kind](**value, **common)
+    option: Option = _CLASSES[kind](**{name: value[name] for name in layout.fields}, **common)
     return option
 
 
@@ -105,7 +109,7 @@ def build_options(options: tuple[Option, ...]) -> bytes:
     contents = [_content(option, f"options.{number}") for number, option in enumerate(options)]
     total = sum(len(content) + OPTION_HEAD_SIZE for content in contents)
     if options and isinstance(options[0], OptLength) and options[0].TotalLength is None:
-        contents[0] = OPTIONS[OptionType.OPT_LENGTH].build({"TotalLength": total}, "options.0")
+        contents[0] = build(OPTIONS[OptionType.OPT_LENGTH], "options.0", TotalLength=total)
     data = bytearray()
     for number, (option, content) in enumerate(zip(options, contents, strict=True)):
         path = f"options.{number}"
@@ -115,8 +119,8 @@ def build_options(options: tuple[Option, ...]) -> bytes:
             length = OPTION_HEAD_SIZE + len(content)
         if not 0 <= option.kind < OPTION_END:
             raise InvalidValue(f"{option.kind} is not in 0..127", path=f"{path}.OptionType")
-        head = {"OptionType": option.kind | (OPTION_END if last else 0), "OptionLength": length}
-        data += OPTION_HEAD.build(head, path) + content
+        kind = option.kind | (OPTION_END if last else 0)
+        data += build(OPTION_HEAD, path, OptionType=kind, OptionLength=length) + content
     return bytes(data)
 
 
@@ -125,15 +129,14 @@ def _content(option: Option, path: str) -> bytes:
         case UnknownOption():
             return option.content
         case OptLength(TotalLength=None):
-            return bytes(OPTIONS[OptionType.OPT_LENGTH].size)
+            return build(OPTIONS[OptionType.OPT_LENGTH], path, TotalLength=0)
         case OptNakList():
-            head = NAK_LIST_HEAD.build({"Reserved": option.Reserved, "U": option.U}, path)
-            numbers = option.SequenceNumbers
-            try:
-                return head + pack(f">{len(numbers)}I", *numbers)
-            except StructError as exc:
-                why = "a number is not in 0..4294967295"
-                raise InvalidValue(why, path=f"{path}.SequenceNumbers") from exc
+            head = build(NAK_LIST_HEAD, path, Reserved=option.Reserved, U=option.U)
+            item, built = NAK_LIST_ITEM.record(), [head]
+            for number in option.SequenceNumbers:
+                item.SequenceNumbers = number
+                built.append(build_record(item, path))
+            return b"".join(built)
         case _:
             layout = OPTIONS[option.kind]
-            return layout.build({name: getattr(option, name) for name in layout.names}, path)
+            return build(layout, path, **{name: getattr(option, name) for name in layout.fields})

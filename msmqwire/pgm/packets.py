@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import cache
 from ipaddress import IPv4Address, IPv6Address
 from struct import unpack
 from typing import Any, Final
@@ -15,23 +14,24 @@ from msmqwire.pgm.layouts import (
     COMMON_HEADER,
     COMMON_HEADER_SIZE,
     GSI_SIZE,
-    NLA_HEAD,
-    NLA_SIZES,
+    IPV4_NLA,
+    IPV6_NLA,
+    NLA,
     TSDU_LENGTH,
     TSDU_LENGTH_OFFSET,
-    Layout,
     OptionFlags,
     PgmType,
 )
 from msmqwire.pgm.options import NETWORK_SIGNIFICANT, build_options, complete_options, parse_options
-from msmqwire.pgm.reading import Reader
+from msmqwire.pgm.reading import Reader, build
 from msmqwire.pgm.values import BODIES, Body, Nla, Opaque, Option, PgmPacket
+from msmqwire.schema import Record
 
 PACKET_SIZE_MAX: Final = 0xFFFF
 """Nothing longer fits into an IP packet."""
 
-_HALF_WORDS: Final = frozenset({"POLLRound", "POLLSubType", "POLRRound", "Reserved"})
 NLAS: Final = frozenset({"PathNLA", "SourceNLA", "MulticastGroupNLA"})
+"""The fields of bodies that are addresses."""
 
 
 def parse_pgm(data: bytes) -> PgmPacket:
@@ -59,12 +59,12 @@ def read_pgm(data: bytes) -> tuple[PgmPacket, MalformedPacket | None]:
         )
     reader = Reader(data, 0, len(data))
     head = reader.read(COMMON_HEADER, "header")
-    flags, size = OptionFlags(head["Options"]), head["TSDULength"]
+    flags, size = OptionFlags(head.Options), head.TSDULength
     options: tuple[Option, ...] = ()
     content, fault = b"", None
     body: Body
-    if head["Type"] in BODIES:
-        body = _parse_body(reader, head["Type"])
+    if head.Type in BODIES:
+        body = _parse_body(reader, head.Type)
         start = reader.offset
         try:
             options = parse_options(reader) if flags & OptionFlags.E else ()
@@ -77,15 +77,15 @@ def read_pgm(data: bytes) -> tuple[PgmPacket, MalformedPacket | None]:
     else:
         body = Opaque(reader.take(reader.left, "body"))
     packet = PgmPacket(
-        Type=head["Type"],
-        SourcePort=head["SourcePort"],
-        DestinationPort=head["DestinationPort"],
-        GSI=head["GSI"],
+        Type=head.Type,
+        SourcePort=head.SourcePort,
+        DestinationPort=head.DestinationPort,
+        GSI=head.GSI,
         body=body,
         options=options,
         data=content,
         Options=flags,
-        Checksum=head["Checksum"],
+        Checksum=head.Checksum,
         TSDULength=size,
         trailing=reader.take(reader.left, "data"),
     )
@@ -102,16 +102,17 @@ def build_pgm(packet: PgmPacket) -> bytes:
         flags = OptionFlags.E if options else OptionFlags(0)
         if any(option.kind in NETWORK_SIGNIFICANT for option in options):
             flags |= OptionFlags.N
-    head = {
-        "SourcePort": packet.SourcePort,
-        "DestinationPort": packet.DestinationPort,
-        "Type": packet.Type,
-        "Options": int(flags),
-        "Checksum": packet.Checksum or 0,
-        "GSI": packet.GSI,
-        "TSDULength": len(packet.data) if packet.TSDULength is None else packet.TSDULength,
-    }
-    built = COMMON_HEADER.build(head) + build_body(packet.body) + build_options(options)
+    head = build(
+        COMMON_HEADER,
+        SourcePort=packet.SourcePort,
+        DestinationPort=packet.DestinationPort,
+        Type=int(packet.Type),
+        Options=int(flags),
+        Checksum=packet.Checksum or 0,
+        GSI=packet.GSI,
+        TSDULength=len(packet.data) if packet.TSDULength is None else packet.TSDULength,
+    )
+    built = head + build_body(packet.body) + build_options(options)
     built += packet.data + packet.trailing
     if len(built) > PACKET_SIZE_MAX:
         raise InvalidValue(f"{counted(len(built), 'byte')}, more than {PACKET_SIZE_MAX:,}", path="data")
@@ -130,8 +131,8 @@ def checksum_is_right(data: bytes) -> bool:
     if len(data) < COMMON_HEADER_SIZE:
         return False
     head = COMMON_HEADER.parse(data[:COMMON_HEADER_SIZE])
-    if head["Checksum"] == 0:
-        return head["Type"] not in (PgmType.ODATA, PgmType.RDATA)
+    if head.Checksum == 0:
+        return head.Type not in (PgmType.ODATA, PgmType.RDATA)
     return _sum(data) == 0xFFFF
 
 
@@ -144,50 +145,36 @@ def _sum(data: bytes) -> int:
     return total
 
 
-@cache
-def field_layout(name: str) -> Layout:
-    """Return the layout of a field of a body that is none of the addresses, `NLAS`."""
-    return Layout(**{name: "H" if name in _HALF_WORDS else "I"})
-
-
 def _parse_body(reader: Reader, kind: int) -> Body:
     shape = BODIES[kind]
-    values: dict[str, Any] = {}
-    for field in fields(shape):
-        path = f"body.{field.name}"
-        if field.name in NLAS:
-            values[field.name] = _parse_nla(reader, path)
-        else:
-            values[field.name] = reader.read(field_layout(field.name), path)[field.name]
+    record = reader.read_fields(shape.layout, "body")
+    values: dict[str, Any] = {
+        name: _nla(record[name]) if name in NLAS else record[name] for name in shape.layout.fields
+    }
     return shape(**values)
 
 
-def _parse_nla(reader: Reader, path: str) -> Nla:
-    start = reader.offset
-    head = reader.read(NLA_HEAD, path)
-    size = NLA_SIZES.get(head["AFI"])
-    if size is None:
-        raise MalformedPacket(f"{head['AFI']} is neither IPv4 nor IPv6", path=f"{path}.AFI", offset=start)
-    packed = reader.take(size, path)
-    address = IPv4Address(packed) if size == NLA_SIZES[1] else IPv6Address(packed)
-    return Nla(address, head["Reserved"])
+def _nla(record: Record) -> Nla:
+    packed = record.NLA.Address
+    return Nla(IPv4Address(packed) if record.AFI == 1 else IPv6Address(packed), record.Reserved)
 
 
-def build_nla(nla: Nla, path: str = "") -> bytes:
+def _nla_record(nla: Nla) -> Record:
+    is_v4 = nla.Address.version == 4
+    address = (IPV4_NLA if is_v4 else IPV6_NLA).record(Address=nla.Address.packed)
+    return NLA.record(AFI=1 if is_v4 else 2, Reserved=nla.Reserved, NLA=address)
+
+
+def build_nla(nla: Nla) -> bytes:
     """Return the bytes of an address. Raises InvalidValue."""
-    afi = 1 if nla.Address.version == 4 else 2
-    return NLA_HEAD.build({"AFI": afi, "Reserved": nla.Reserved}, path) + nla.Address.packed
+    return NLA.build(_nla_record(nla))
 
 
 def build_body(body: Body) -> bytes:
     """Return the bytes of what follows the common header, up to the options. Raises InvalidValue."""
     if isinstance(body, Opaque):
         return body.content
-    built = b""
-    for field in fields(body):
-        value = getattr(body, field.name)
-        if isinstance(value, Nla):
-            built += build_nla(value, f"body.{field.name}")
-        else:
-            built += field_layout(field.name).build({field.name: value}, "body")
-    return built
+    values = {field.name: getattr(body, field.name) for field in fields(body)}
+    for name in NLAS & values.keys():
+        values[name] = _nla_record(values[name])
+    return build(body.layout, "body", **values)

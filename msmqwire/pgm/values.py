@@ -10,7 +10,9 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import ClassVar, TypeAlias
 
 from msmqwire.names.printable import counted
+from msmqwire.pgm import layouts
 from msmqwire.pgm.layouts import OptionFlags, OptionType, PgmType
+from msmqwire.schema import Header
 
 # --- bodies ------------------------------------------------------------------------------------------------
 
@@ -27,6 +29,7 @@ class Nla:
 class Spm:
     """A source path message: section 8.1."""
 
+    layout: ClassVar[Header] = layouts.SPM
     SPMSequenceNumber: int
     TrailingEdgeSequenceNumber: int
     LeadingEdgeSequenceNumber: int
@@ -37,6 +40,7 @@ class Spm:
 class Data:
     """What ODATA and RDATA have before their options: section 8.2."""
 
+    layout: ClassVar[Header] = layouts.DATA
     DataPacketSequenceNumber: int
     TrailingEdgeSequenceNumber: int
 
@@ -45,6 +49,7 @@ class Data:
 class Nak:
     """What NAK, NNAK and NCF have: section 8.3."""
 
+    layout: ClassVar[Header] = layouts.NAK
     RequestedSequenceNumber: int
     SourceNLA: Nla
     MulticastGroupNLA: Nla
@@ -54,6 +59,7 @@ class Nak:
 class Poll:
     """A poll request: section 14."""
 
+    layout: ClassVar[Header] = layouts.POLL
     POLLSequenceNumber: int
     POLLRound: int
     POLLSubType: int
@@ -67,6 +73,7 @@ class Poll:
 class Polr:
     """A poll response: section 14."""
 
+    layout: ClassVar[Header] = layouts.POLR
     POLRSequenceNumber: int
     POLRRound: int
     Reserved: int = 0

@@ -223,7 +223,9 @@ def first_of(paths: Sequence[str], convert: Callable[[Any], Any] | None = None) 
     return value
 
 
-_DECLARING: Final = ("msmqwire.packets", "msmqwire.ncp.packets", "msmqwire.ncp.print_record")
+_DECLARING: Final = (
+    "msmqwire.packets", "msmqwire.pgm.layouts", "msmqwire.ncp.packets", "msmqwire.ncp.print_record",
+)  # fmt: skip
 """The modules that declare, by themselves or by what they import, all structures with records."""
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from zlib import crc32
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
-_SOURCES: Final = ("constants", "headers", "names", "ncp", "packets.py", "ping", "rpc", "schema")
+_SOURCES: Final = ("constants", "headers", "names", "ncp", "packets.py", "pgm", "ping", "rpc", "schema")
 """What the declarations are made of, and their code."""
 
 Index = Mapping[str, tuple[str, str, str]]

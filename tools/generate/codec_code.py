@@ -31,7 +31,7 @@ from msmqwire.schema.references import stands_alone  # noqa: E402
 from msmqwire.schema.written import sources  # noqa: E402
 
 TARGET: Final = ROOT / "msmqwire" / "schema" / "generated"
-DECLARING: Final = ("headers", "ncp", "packets.py", "ping", "rpc")
+DECLARING: Final = ("headers", "ncp", "packets.py", "pgm", "ping", "rpc")
 """The parts of the library that declare structures."""
 LONG: Final = 300
 """Lines of a reader from which the code of a structure has a module of its own."""

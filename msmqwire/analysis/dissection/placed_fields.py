@@ -7,7 +7,6 @@ from dataclasses import fields
 from itertools import pairwise
 from operator import attrgetter
 from pkgutil import resolve_name
-from struct import calcsize
 from typing import Any
 
 from msmqwire.analysis.dissection.item import Item
@@ -21,12 +20,12 @@ from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.layouts import COMMON_HEADER, COMMON_HEADER_SIZE
 from msmqwire.pgm.options import build_options
 from msmqwire.pgm.packet_json import fields_to_json
-from msmqwire.pgm.packets import NLAS, build_nla, field_layout
+from msmqwire.pgm.packets import NLAS, build_nla
 from msmqwire.pgm.values import Opaque
 from msmqwire.remote_read.rpc_packet import RpcPacket, section_offset
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.ndr import to_json as ndr_to_json
-from msmqwire.schema import Record
+from msmqwire.schema import Header, Raw, Record, UInt
 from msmqwire.schema.display import PlacedField
 from msmqwire.schema.nodes import Maybe, Sub
 from msmqwire.schema.showing import TEXT_MAX
@@ -123,11 +122,20 @@ def _parameters(packet: RpcPacket) -> Iterator[PlacedField]:
             yield PlacedField(name, first, size, cut(safe(str(values.get(name, ""))), TEXT_MAX))
 
 
+def _size_of(header: Header, name: str) -> int:
+    """Return the bytes of a field of fixed size."""
+    part = header.part(name)
+    assert isinstance(part, UInt | Raw)
+    size = part.size if isinstance(part, UInt) else part.length
+    assert isinstance(size, int)
+    return size
+
+
 def _pgm(packet: PgmPacket) -> Iterator[PlacedField]:
     values = fields_to_json(packet)
     at = 0
-    for name, code in COMMON_HEADER.codes.items():
-        size = calcsize(f">{code}")
+    for name in COMMON_HEADER.fields:
+        size = _size_of(COMMON_HEADER, name)
         text = f"{values[name]} {values['TypeName'] or ''}".rstrip() if name == "Type" else str(values[name])
         yield PlacedField(name, at, size, text)
         at += size
@@ -137,7 +145,7 @@ def _pgm(packet: PgmPacket) -> Iterator[PlacedField]:
         return
     for field in fields(packet.body):
         value = getattr(packet.body, field.name)
-        size = len(build_nla(value)) if field.name in NLAS else field_layout(field.name).size
+        size = len(build_nla(value)) if field.name in NLAS else _size_of(packet.body.layout, field.name)
         shown = str(value.Address) if field.name in NLAS else str(value)
         yield PlacedField(f"body.{field.name}", at, size, shown)
         at += size

@@ -41,12 +41,13 @@ from msmqwire.pgm.layouts import (
     PgmType,
 )
 from msmqwire.pgm.options import build_options, complete_options
-from msmqwire.pgm.packets import NLAS, build_body, build_nla, build_pgm, field_layout, read_pgm
+from msmqwire.pgm.packets import NLAS, build_body, build_nla, build_pgm, read_pgm
 from msmqwire.pgm.values import BODIES, Nla, Opaque, PgmPacket
+from msmqwire.schema import UInt
 
 PGM_PROTOCOL: Final = 113
 """Of IP."""
-_INTEGERS: Final[dict[str, type[Field]]] = {"B": ByteField, "H": ShortField, "I": IntField}
+_INTEGERS: Final[dict[int, type[Field]]] = {8: ByteField, 16: ShortField, 32: IntField}
 _NAMED: Final[dict[str, Callable[[str], Field]]] = {
     "Address": lambda name: AddressField(name, IPv4Address(0)),
     "E": lambda name: ByteField(name, None),
@@ -102,12 +103,12 @@ def _field(name: str, owner: Any) -> Field:
         return _NAMED[name](name)
     if name in NLAS:
         return PacketField(name, PGMNla(), PGMNla)
-    option = OPTIONS.get(getattr(owner, "kind", -1))
-    if option is not None and name in option.names:
-        return _INTEGERS[option.codes[name]](name, 0)
-    if issubclass(owner, values.PgmOption):
-        return ByteField(name, 0)
-    return _INTEGERS[field_layout(name).codes[name]](name, 0)
+    layout = getattr(owner, "layout", None) or OPTIONS.get(getattr(owner, "kind", -1))
+    if layout is None or name not in layout.fields:
+        return (ByteField if issubclass(owner, values.PgmOption) else ShortField)(name, 0)
+    part = layout.part(name)
+    assert isinstance(part, UInt)
+    return _INTEGERS[part.bits](name, 0)
 
 
 class _Value(ScapyPacket, metaclass=_FromValue):
@@ -265,7 +266,7 @@ class PGM(ScapyPacket):
             "Checksum": lambda name: ShortField(name, None),
             "TSDULength": lambda name: ShortField(name, None),
         }.get(name, lambda name: ShortField(name, 0))(name)
-        for name in COMMON_HEADER.names
+        for name in COMMON_HEADER.fields
     ]
 
     @classmethod
@@ -284,7 +285,7 @@ class PGM(ScapyPacket):
         body, data = fixed.payload, b""
         if isinstance(body, _Body):
             data = body.payload.do_build()
-        head = {name: fixed.getfieldval(name) for name in COMMON_HEADER.names}
+        head = {name: fixed.getfieldval(name) for name in COMMON_HEADER.fields}
         kinds = (kind for kind, shape in BODIES.items() if isinstance(body, _LAYERS[shape]))
         if head["Type"] is None:
             head["Type"] = PgmType.ODATA if isinstance(body, PGMData) else next(kinds, PgmType.SPM)
@@ -304,7 +305,7 @@ class PGM(ScapyPacket):
         Bytes that TSDULength does not count are data, too, and so are options that can't be read.
         """
         packet, _ = read_pgm(s)
-        self.fields = {name: getattr(packet, name) for name in COMMON_HEADER.names}
+        self.fields = {name: getattr(packet, name) for name in COMMON_HEADER.fields}
         self.fields["Options"] = self.get_field("Options").any2i(self, int(packet.Options or 0))
         self.explicit = 1
         if isinstance(packet.body, Opaque):
