@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tests.support.installed import library
+
 if TYPE_CHECKING:
     from tests.support.captures import Segment
 
@@ -132,3 +134,9 @@ def pcapng_bytes(
         file.data = b""
         blocks.append(file.packet(frame).data)
     return b"".join(blocks)
+
+
+def zstd(data: bytes, **options: bool) -> bytes:
+    """Pack with zstandard, where it is installed."""
+    packed: bytes = library("zstandard").ZstdCompressor(**options).compress(data)
+    return packed

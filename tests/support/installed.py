@@ -21,7 +21,7 @@ def installed(name: str) -> str:
 
 
 def library(name: str) -> Any:
-    """Return a library of the extra ``dev``; without it the test that asks is skipped, except in CI."""
-    if importlib.util.find_spec(name) is None and os.environ.get("CI") != "true":
+    """Return a library of an extra; without it the test that asks is skipped, except in CI."""
+    if importlib.util.find_spec(name.partition(".")[0]) is None and os.environ.get("CI") != "true":
         pytest.skip(f"{name} is not installed")
     return importlib.import_module(name)

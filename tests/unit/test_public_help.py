@@ -15,10 +15,11 @@ import msmqwire
 import spark_udfs
 from msmqwire.analysis.dissection import dissect
 from msmqwire.schema.nodes import SCHEMAS
+from tests.support.installed import library
 from tests.support.paths import EXAMPLES
 
 PUBLIC = [
-    pytest.param(getattr(package, name), id=f"{package.__name__}.{name}")
+    pytest.param(package, name, id=f"{package.__name__}.{name}")
     for package in (msmqwire, spark_udfs, fuzz)
     for name in package.__all__
     if name != "__version__"
@@ -45,8 +46,11 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
                 yield name, getattr(cls, name)
 
 
-@pytest.mark.parametrize("thing", PUBLIC)
-def test_it_has_a_docstring_with_a_summary(thing: Any) -> None:
+@pytest.mark.parametrize("package, name", PUBLIC)
+def test_it_has_a_docstring_with_a_summary(package: ModuleType, name: str) -> None:
+    if package is spark_udfs:
+        library("pyspark")
+    thing = getattr(package, name)
     assert is_sentence(summary(thing))
     if inspect.isclass(thing):
         assert [name for name, member in members(thing) if not is_sentence(summary(member))] == []

@@ -70,6 +70,10 @@ class Tree:
 
     def missing(self, test: str) -> list[str]:
         """The libraries that a test file needs to be imported and that are not installed."""
+        return sorted(name for name in self.libraries(test) if not _is_installed(name))
+
+    def libraries(self, test: str) -> set[str]:
+        """The libraries, besides Python's own, that importing a test file takes."""
         seen, waiting, libraries = set(), [test, *self._conftests(test)], set()
         while waiting:
             file = waiting.pop()
@@ -83,7 +87,7 @@ class Tree:
                     waiting.append(used)
                 elif name:
                     libraries.add(name.partition(".")[0])
-        return sorted(name for name in libraries if not _is_installed(name))
+        return libraries - sys.stdlib_module_names
 
     def _packages(self, file: str) -> Iterator[str]:
         """The packages that a module is in: they are imported with it."""
@@ -104,7 +108,7 @@ def dotted(file: str) -> str:
 
 @cache
 def _is_installed(name: str) -> bool:
-    if name in sys.stdlib_module_names or name in sys.modules:
+    if name in sys.modules:
         return True
     with suppress(ImportError, ValueError):
         return importlib.util.find_spec(name) is not None

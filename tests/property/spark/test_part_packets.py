@@ -26,8 +26,9 @@ from spark_udfs.reassembly.packet_columns import damage_row, packet_schema
 from spark_udfs.reassembly.part_packets import PartPackets, plan_parts
 from spark_udfs.source.options import Options, paths_option
 from tests.property.spark import test_spark_reassembly
-from tests.property.tables.test_exact_parts import CHUNKS, busy_capture
+from tests.property.tables.test_exact_parts import CHUNKS
 from tests.support import captures as c
+from tests.support.capture.busy import busy_capture
 
 NAMES = [column.name for column in COLUMNS] + ["frame_offset"]
 few = settings(max_examples=max(12, settings.default.max_examples // 5))

@@ -30,6 +30,7 @@ from tests.property.tables import test_columnar
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture import srmp_captures as s
+from tests.support.capture.busy import busy_capture
 from tests.support.paths import EXAMPLES
 
 NAMES = [column.name for column in COLUMNS]
@@ -94,25 +95,6 @@ def test_any_capture(frames: list[c.Frame], data: st.DataObject, chunk: int, siz
 @few
 def test_connections_with_disorder_pauses_and_reused_ports(files: list[bytes], chunk: int, size: int) -> None:
     assert_same(files, chunk, size)
-
-
-def busy_capture(share: float) -> list[c.Frame]:
-    """Connections of all kinds at once, with this share of their segments out of order, repeated or lost."""
-    rng, talks = random.Random(16), []
-    for number in range(8):
-        talk = c.TcpConversation(
-            (c.CLIENT, 50_000 + number % 5), (c.SERVER, 1801 if number % 4 else 8000), mss=300,
-            client_isn=number * 7919, start_ns=c.START_NS + number * 3_000_000,
-        )  # fmt: skip
-        if number % 3:
-            talk.handshake()
-        for at in range(10):
-            body = h.properties_header(label=f"{number} {at}", body=bytes([at]) * rng.randrange(900))
-            talk.send(h.user_message(properties=body), by_client=at % 4 > 0)
-        talk.close() if number % 2 else talk.reset()
-        talks.append(talk.frames)
-    frames = c.merged(*talks)
-    return c.disorder(frames, rng, reorder=share, duplicate=share / 2, overlap=share / 2, drop=share / 5)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.3])

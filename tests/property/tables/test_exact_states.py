@@ -32,9 +32,10 @@ from msmqwire.tables.scanning import row_buffer
 from tests.property.capture import test_evictions
 from tests.property.capture.test_lost_synchronisation import ACK, CHANGED, GARBAGE, GOOD
 from tests.property.spark import test_spark_reassembly
-from tests.property.tables.test_exact_parts import busy_capture, few, fragmented
+from tests.property.tables.test_exact_parts import few, fragmented
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.capture.busy import busy_capture
 from tests.support.paths import EXAMPLES
 
 CHUNK = 1700

@@ -46,8 +46,9 @@ from tests.support.rpc.remote_read_server import (
     remote_queue,
     server_of,
 )
-from tests.support.rpc.rpc_pair import PASSWORD, USER, USERS, pdu
+from tests.support.rpc.rpc_pair import PASSWORD, USER, pdu
 from tests.support.rpc.rpc_server import map_endpoints, rpc_server
+from tests.support.rpc.rpc_users import USERS
 from tests.support.running import until
 
 BODIES = [b"body 1", b"body 2", b"body 3"]

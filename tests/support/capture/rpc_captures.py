@@ -6,8 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from msmqwire.names import parse_format_name
-from msmqwire.qm.runtime.rpc.ntlm import RpcUsers
-from msmqwire.qm.runtime.rpc.security import acceptors, initiator
 from msmqwire.remote_read.constants import Opnum, SectionType
 from msmqwire.remote_read.interface import INTERFACE, build_request, build_response
 from msmqwire.remote_read.message_packet import MessageState, message_packet
@@ -23,8 +21,8 @@ from msmqwire.rpc.pdu import PduFramer
 from msmqwire.rpc.server_association import ServerAssociation
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.rpc.rpc_pair import PASSWORD, USER, accept, login
 
-USER, PASSWORD = "LAB\\alice", "secret 7"
 QUEUE = "DIRECT=OS:server\\private$\\orders"
 HANDLE = ContextHandle(0, UUID("00000000-0000-0000-0000-000000000007"))
 MESSAGE = h.user_message(properties=h.properties_header(label="order 7", body=b"seven" * 20))
@@ -48,7 +46,7 @@ class Talk:
     ) -> None:
         security = None
         if level > AuthLevel.NONE:
-            security = initiator(auth_type, level, user=USER, password=PASSWORD)
+            security = login(auth_type, level, user=USER, password=PASSWORD)
         self.client = ClientAssociation(
             interface,
             transfer_syntaxes=(syntax.identifier,),
@@ -58,7 +56,7 @@ class Talk:
         )
         self.server = ServerAssociation(
             {interface: 16}, groups=AssociationGroups(), port=port,
-            security=acceptors(RpcUsers({USER: PASSWORD})),
+            security=accept,
         )  # fmt: skip
         self.syntax = syntax
         self.conversation = c.TcpConversation((c.CLIENT, client_port), (c.SERVER, port), mss=mss).handshake()

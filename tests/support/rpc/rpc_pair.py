@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msmqwire.qm.runtime.rpc.ntlm import RpcUsers
-from msmqwire.qm.runtime.rpc.security import acceptors, initiator
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import AuthLevel, AuthType, PduType
 from msmqwire.rpc.events import ClientEvent, ServerEvent
@@ -13,11 +11,28 @@ from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.pdu import PduFramer, build_pdu, make_pdu
 from msmqwire.rpc.security import SecurityContext
 from msmqwire.rpc.server_association import ServerAssociation
+from tests.support.installed import library
 from tests.support.rpc.rpc_server import METHODS, REMOTE_READ
 
 USER, PASSWORD = "LAB\\alice", "secret 7"
 PORT = 2103
-USERS = RpcUsers({USER: PASSWORD})
+
+
+def login(auth_type: AuthType, level: AuthLevel, **account: str) -> SecurityContext:
+    """The client's side of a login, where what it takes is installed."""
+    library("spnego")
+    from msmqwire.qm.runtime.rpc.security import initiator
+
+    return initiator(auth_type, level, **account)
+
+
+def accept(auth_type: int, level: AuthLevel) -> SecurityContext | None:
+    """The server's side of it, for the user of these tests."""
+    library("spnego")
+    from msmqwire.qm.runtime.rpc.security import acceptors
+    from tests.support.rpc.rpc_users import USERS
+
+    return acceptors(USERS)(auth_type, level)
 
 
 class Pair:
@@ -39,7 +54,7 @@ class Pair:
         **server: object,
     ) -> None:
         if level > AuthLevel.NONE and security is None:
-            security = initiator(auth_type, level, user=user, password=password)
+            security = login(auth_type, level, user=user, password=password)
         self.groups = AssociationGroups() if groups is None else groups
         self.client = ClientAssociation(
             REMOTE_READ, security=security, auth_type=auth_type, level=level, group=group
@@ -49,7 +64,7 @@ class Pair:
             groups=self.groups,
             origin=origin,
             port=PORT,
-            security=acceptor or acceptors(USERS),
+            security=acceptor or accept,
             **server,  # type: ignore[arg-type]
         )
         self.told: list[ClientEvent] = []

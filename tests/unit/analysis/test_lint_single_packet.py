@@ -15,6 +15,7 @@ from msmqwire.pgm import PgmPacket
 from msmqwire.srmp.message import SrmpMessage, parse_message
 from tests.support.capture.srmp_captures import samples
 from tests.support.captures import pcap_bytes
+from tests.support.installed import library
 from tests.support.paths import EXAMPLES, ROOT
 
 PACKET = next(item for item in msmqwire.dissect(EXAMPLES / "session.pcap") if item.kind == "UserMessage")
@@ -94,6 +95,7 @@ def test_it_is_the_package_whatever_was_imported_first() -> None:
 
 
 def test_types(tmp_path: Path) -> None:
+    library("mypy")
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     head = "import msmqwire\nfrom msmqwire.analysis.lint import Finding, lint_packet\n"
     good.write_text(

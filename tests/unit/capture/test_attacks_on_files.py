@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from types import FrameType, SimpleNamespace
 
 import pytest
-import zstandard
 
 import msmqwire
 from msmqwire.analysis.dissection import dissect
@@ -26,7 +25,7 @@ from msmqwire.errors import CaptureError
 from msmqwire.tables import CaptureWarning, record_batches
 from tests.support import handmade as h
 from tests.support.capture import attacks
-from tests.support.capture_files import PcapNg
+from tests.support.capture_files import PcapNg, zstd
 from tests.support.running import called
 
 ACK = h.session_ack()
@@ -83,7 +82,7 @@ def test_each_gzip_member_costs_no_more_than_its_bytes(between, monkeypatch):
 
 @pytest.mark.parametrize(
     "empty, pack",
-    [(EMPTY_GZIP, gzip.compress), (EMPTY_ZSTD, zstandard.compress), (SKIPPABLE, zstandard.compress)],
+    [(EMPTY_GZIP, gzip.compress), (EMPTY_ZSTD, zstd), (SKIPPABLE, zstd)],
     ids=["gzip", "zstd", "skippable"],
 )
 def test_empty_members_without_end_are_damage(empty, pack):
@@ -110,7 +109,7 @@ def test_tiny_members_take_no_memory_for_each():
 
 def test_a_zstd_window_that_is_too_large_is_damage():
     frame = bytes.fromhex("28b52ffd 00 98 010000")  # a window of 512 MiB
-    records, error = read(frame + zstandard.compress(attacks.pcap([])))
+    records, error = read(frame + zstd(attacks.pcap([])))
     assert records == []
     assert error is not None
 
@@ -137,7 +136,7 @@ def _enhanced(frame: bytes) -> bytes:
     return struct.pack("<II", 6, size) + body + struct.pack("<I", size)
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress], ids=["plain", "gzip", "zstd"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd], ids=["plain", "gzip", "zstd"])
 @pytest.mark.parametrize("snaplen", [0, 1 << 28])
 @pytest.mark.parametrize("make", [pcap_with, pcapng_with])
 def test_a_record_over_the_limit_is_damage_that_takes_no_memory(make, snaplen, pack):

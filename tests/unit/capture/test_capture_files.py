@@ -10,14 +10,15 @@ import struct
 import sys
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from msmqwire.capture import Record, expand, open_records
 from msmqwire.capture.record import NO_TIME, RECORD_SIZE_MAX, RECORD_SIZE_USUAL
 from msmqwire.errors import CaptureError
+from tests.support.capture_files import zstd
 from tests.support.captures import START_NS, Frame, PcapNg, ethernet, pcap_bytes, pcapng_bytes, udp_packet
 
 FRAMES = [
@@ -32,14 +33,14 @@ def in_members(data: bytes, pack: Callable[[bytes], bytes]) -> bytes:
 
 def zstd_frames(data: bytes) -> bytes:
     skippable = b"\x50\x2a\x4d\x18" + struct.pack("<I", 3) + b"abc"
-    return skippable + in_members(data, zstandard.ZstdCompressor(write_content_size=False).compress)
+    return skippable + in_members(data, partial(zstd, write_content_size=False))
 
 
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
     "gzip": gzip.compress,
     "gzip members": lambda data: in_members(data, gzip.compress) + bytes(512),
-    "zstd": zstandard.ZstdCompressor(write_checksum=True).compress,
+    "zstd": partial(zstd, write_checksum=True),
     "zstd frames": zstd_frames,
 }  # fmt: skip
 

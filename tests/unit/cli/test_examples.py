@@ -16,6 +16,7 @@ from msmqwire.cli.captures.dissect import Printer, run
 from msmqwire.remote_read.constants import Opnum
 from tests.support import captures
 from tests.support.capture.rpc_captures import HANDLE, Talk, end_arguments, receive_arguments, received
+from tests.support.installed import library
 from tests.support.paths import ROOT
 
 SESSION, HOSTILE = ROOT / "examples/session.pcap", ROOT / "examples/hostile.pcapng"
@@ -32,6 +33,8 @@ def attacks(item: Item) -> set[str]:
 
 
 def test_they_are_what_the_tool_makes():
+    library("Cryptodome")
+    library("spnego")
     command = [sys.executable, str(ROOT / "tools/generate/make_examples.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")

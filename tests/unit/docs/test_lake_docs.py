@@ -69,6 +69,7 @@ def test_readers_of_this_environment(folder: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(folder)
     names = ["time", "label"]
     assert last_value(example("read_lake", "to_table")).column_names == names
+    library("pandas")
     assert list(last_value(example("pandas")).columns) == names
     assert last_value(example("pandas")).shape[0] == kinds(folder).total()
 

@@ -10,11 +10,10 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from mkdocs.config import load_config
-from mkdocs.structure.files import Files
 
 from msmqwire.headers import BASE_HEADER, MESSAGE_PROPERTIES_HEADER, USER_HEADER
 from msmqwire.schema import REST, TO_NULL, Align, Close, Flags, Header, Ref, View
+from tests.support.installed import library
 from tests.support.paths import ROOT
 from tools.pages.schema_diagrams import Cell, Mark, diagram
 from tools.pages.schema_docs import pages
@@ -35,6 +34,8 @@ def labels(svg: str) -> list[str]:
 
 
 def test_the_hook_adds_every_page_to_the_site() -> None:
+    load_config = library("mkdocs.config").load_config
+    Files = library("mkdocs.structure.files").Files
     config = load_config(str(ROOT / "mkdocs.yml"))
     files = [
         file for file in config.plugins.on_files(Files([]), config=config) if file.src_uri.startswith("wire/")

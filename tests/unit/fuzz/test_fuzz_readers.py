@@ -35,6 +35,7 @@ from msmqwire.rpc.pdu import PduFramer
 from msmqwire.schema.codec import Codec
 from msmqwire.srmp.multipart import Multipart
 from msmqwire.tables.scanning import row_buffer
+from tests.support.installed import library
 from tests.support.paths import ROOT
 from tools.pages import fuzzing_docs
 
@@ -42,8 +43,14 @@ TARGETS = {target.name: target for target in all_targets()}
 EVERY_TARGET = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 
 
+TAKES = {"crypto.session-keys": "Cryptodome", "captures.records": "zstandard"}
+"""Libraries of extras that the inputs of a target are for."""
+
+
 def replay(target: Target) -> int:
     """Check all inputs that a target is known to reach something with; return how many there are."""
+    if target.name in TAKES:
+        library(TAKES[target.name])
     inputs = [*target.seeds(), *corpus(target.name), *regressions(target.name).values()]
     for data in inputs:
         target.check(data)

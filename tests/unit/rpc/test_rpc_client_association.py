@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.errors import AuthenticationFailed, InvalidValue, MalformedPacket, RpcRefused
-from msmqwire.qm.runtime.rpc.security import initiator
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import NDR20, NDR64, WHOLE, AuthLevel, AuthType, PduType, PfcFlags
 from msmqwire.rpc.events import Answered, Bound, Closed, Faulted, ShutdownAsked
 from msmqwire.rpc.pdu import PduFramer, parse_pdu
 from msmqwire.rpc.pdus import syntax_fields
-from tests.support.rpc.rpc_pair import PASSWORD, USER, Pair, pdu
+from tests.support.rpc.rpc_pair import PASSWORD, USER, Pair, login, pdu
 from tests.support.rpc.rpc_server import ECHO, REMOTE_READ
 
 ACCEPTED, REJECTED = {"result": 0}, {"result": 2, "reason": 2}
@@ -199,7 +198,7 @@ def test_handshakes_that_a_server_does_not_lead_to_an_end(auth_type):
         {"auth_value": b"x", "auth_type": auth_type, "auth_level": 5, "auth_context_id": 2},
         {"auth_value": b"x", "auth_type": auth_type, "auth_level": 2, "auth_context_id": 1},
     ):
-        security = initiator(auth_type, AuthLevel.PKT_INTEGRITY, user=USER, password=PASSWORD)
+        security = login(auth_type, AuthLevel.PKT_INTEGRITY, user=USER, password=PASSWORD)
         association = client(security=security, auth_type=auth_type, level=AuthLevel.PKT_INTEGRITY)
         (closed,) = association.received(results(ACCEPTED, REJECTED, FEATURES, sec_trailer=sec_trailer))
         assert isinstance(closed.error, AuthenticationFailed)
@@ -215,4 +214,4 @@ def test_values_of_the_caller():
     with pytest.raises(InvalidValue):
         bound().bind()
     with pytest.raises(InvalidValue):
-        initiator(AuthType.NONE, AuthLevel.CONNECT, user=USER, password=PASSWORD)
+        login(AuthType.NONE, AuthLevel.CONNECT, user=USER, password=PASSWORD)

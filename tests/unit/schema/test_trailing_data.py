@@ -19,10 +19,10 @@ from msmqwire.qm.rules import serialization
 from msmqwire.schema import reference
 from msmqwire.schema.layout import layout
 from msmqwire.tables import read_packets
-from spark_udfs import functions
 from tests.support import handmade as h
 from tests.support.capture_files import pcap_bytes
 from tests.support.captures import TcpConversation
+from tests.support.installed import library
 from tests.support.paths import VECTORS
 
 VECTOR = bytes.fromhex((VECTORS / "srmp" / "usermsg_srmp_msf_raw_v1.hex").read_text())
@@ -94,6 +94,9 @@ def test_rows_are_those_of_the_generic_reader(data: bytes) -> None:
     assert {finding.id for finding in lint(data)} <= {finding.id for finding in items[0].findings}
     table = msmqwire.read_capture(io.BytesIO(capture))
     assert sorted(table["kind"].to_pylist()) == ["SessionAck", "UserMessage"]
+    library("pyspark")
+    from spark_udfs import functions
+
     for array in (read_packets(pa.array([data])), functions.parse_raw(pa.array([data]))):
         (row,) = array.to_pylist()
         packet = msmqwire.parse(data)

@@ -12,10 +12,12 @@ from msmqwire.tables import record_batches
 from msmqwire.tables.compiled.generated import FIELD_SLOTS
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.installed import library
 from tests.support.paths import ROOT
 
 
 def test_the_generated_code_is_up_to_date() -> None:
+    library("ruff")
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / "generate" / "columnar_code.py", "--check"],
         capture_output=True,

@@ -138,7 +138,7 @@ def test_conditions_on_times_endpoints_and_fields() -> None:
 
     assert frames(("time", ">=", "2026-03-01T12:00:00.002")) == [12, 15, 17]
     times = msmqwire.read_capture(SESSION, columns=["time"], where=[("frame", "in", [12, 17])])["time"]
-    first, last = (time.to_pydatetime(warn=False) for time in times.to_pylist())
+    first, last = times.cast(pa.timestamp("us", times.type.tz)).to_pylist()
     assert frames(("time", "in", [first, last.isoformat()])) == [12, 17]
     assert frames(("src", "==", "10.0.0.2"), ("transport", "==", "tcp")) == [8, 12, 17]
     assert frames(("label", "==", "mqsender label")) == [15]

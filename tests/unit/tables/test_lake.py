@@ -12,7 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -35,6 +34,7 @@ from tests.support.capture.lakes import (
     traffic,
     write_capture,
 )
+from tests.support.installed import library
 
 SMALL = 4000
 """Bytes of a part, so that a capture has several."""
@@ -68,7 +68,7 @@ def test_readers_of_the_whole_folder_find_the_same(tmp_path):
     lake = tmp_path / "lake"
     msmqwire.write_lake(capture, lake, by="kind")
     expected = Counter(msmqwire.read_capture(str(capture)).column("kind").to_pylist())
-    frame = pd.read_parquet(lake)
+    frame = library("pandas").read_parquet(lake)
     assert Counter(frame["kind"]) == expected
     assert set(frame["date"].astype(str)) == {"2023-11-14"}
     assert Counter(ds.dataset(lake, partitioning="hive").to_table().column("kind").to_pylist()) == expected

@@ -19,8 +19,8 @@ from msmqwire.errors import LakeMismatch
 from msmqwire.tables.exact_parts import ExactPart
 from msmqwire.tables.lake import manifest
 from msmqwire.tables.lake.part_writer import PartFiles, PartWriter
-from tests.property.tables.test_exact_parts import busy_capture
 from tests.support import captures as c
+from tests.support.capture.busy import busy_capture
 from tests.support.capture.lakes import listed_rows, traffic, write_capture
 
 SMALL = 4000

@@ -15,7 +15,8 @@ from msmqwire.qm.runtime.rpc.ntlm import KERBEROS_ONLY, NtlmAcceptor, RpcUsers
 from msmqwire.qm.runtime.rpc.security import PyspnegoContext, acceptors, initiator
 from msmqwire.qm.runtime.rpc.spnego import SpnegoAcceptor
 from msmqwire.rpc.constants import AuthLevel, AuthType
-from tests.support.rpc.rpc_pair import PASSWORD, USER, USERS, Pair
+from tests.support.rpc.rpc_pair import PASSWORD, USER, Pair
+from tests.support.rpc.rpc_users import USERS
 
 KERBEROS, NTLM, OTHER = GSSMech.kerberos, GSSMech.ntlm, "1.3.6.1.4.1.311.2.2.30"
 

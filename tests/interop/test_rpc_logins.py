@@ -9,8 +9,9 @@ from msmqwire.qm.runtime.rpc import logins as rpc_logins
 from msmqwire.qm.runtime.rpc.logins import LoginAttempts
 from msmqwire.qm.runtime.rpc.security import acceptors
 from msmqwire.rpc.constants import AuthLevel, AuthType
-from tests.support.rpc.rpc_pair import PASSWORD, USER, USERS, Pair
+from tests.support.rpc.rpc_pair import PASSWORD, USER, Pair
 from tests.support.rpc.rpc_server import ECHO
+from tests.support.rpc.rpc_users import USERS
 
 HERE, THERE = "10.0.0.7", "10.0.0.8"
 LIMITS = Limits(rpc_logins_per_user=2, rpc_logins_per_peer=3, rpc_logins_s=60)
