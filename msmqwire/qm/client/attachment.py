@@ -19,11 +19,13 @@ from msmqwire.service.loop_thread import SyncConnection
 
 
 class QueueManager:
-    """The queue manager of a folder.
+    """The queue manager of a folder, to which entering `msmqwire.attach` gives access.
+
+    While its server is restarted, calls raise Unreachable; they succeed again after that.
 
     Attributes:
         name: the name of the computer.
-        identifier: its GUID.
+        identifier: the GUID of the queue manager.
     """
 
     def __init__(self, requests: LastingRequests, folder: str | os.PathLike[str]) -> None:
@@ -47,7 +49,8 @@ class QueueManager:
                 ``system$;deadletter`` and ``system$;deadxact``; or a format name, also of a queue of another
                 computer, which is sent to through this queue manager.
 
-        Raises InvalidName.
+        Raises:
+            InvalidName: the name is none of these.
         """
         if not isinstance(name, str):
             raise InvalidValue(f"{name!r:.100} is not a text", path="name")
@@ -70,9 +73,17 @@ class QueueManager:
         return own_signer(self._folder, sid, readings)
 
     async def create_queue(self, name: str, *, transactional: bool = False, label: str = "") -> Queue:
-        """Create a queue, or return the one that is there.
+        r"""Create a queue, or return the one that is there.
 
-        Raises QueueError, MQ_ERROR_QUEUE_EXISTS, if that is transactional and should not be, or the reverse.
+        Args:
+            name: ``private$\orders``; without ``private$`` a public queue, of the embedded directory.
+            transactional: whether it takes transactional messages, and no others.
+            label: a text of up to 124 characters; that of a queue that is there stays.
+
+        Raises:
+            QueueError: MQ_ERROR_QUEUE_EXISTS if the queue is transactional and should not be, or the reverse.
+            InvalidName: the name is that of no queue of this computer.
+            InvalidValue: the label is too long.
         """
         queue = self.queue(name)
         await self._requests.call(

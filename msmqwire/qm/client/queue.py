@@ -38,6 +38,10 @@ _TIMEOUT_MAX_S: Final = (INFINITE - 1) // 1000
 class Transactional:
     """A transaction, whose messages are sent, received and moved when its block is left.
 
+    `Queue.transaction` begins it. `Queue.send`, `Queue.receive`, `Queue.receive_by_lookup`, `Queue.move` and
+    `Cursor.receive` take it as ``transaction``, of any queue of the same queue manager. Once the block was
+    left, using it raises InvalidValue.
+
     Attributes:
         ended: whether the block was left.
     """
@@ -54,16 +58,34 @@ class Transactional:
         return self._unit
 
     def send(self, body: bytes | str = b"", **properties: Unpack[Properties]) -> Sent:
-        """Add a message to the queue of which it is the transaction. Raises what `Queue.send` raises."""
+        """Add a message to the queue with which the transaction was begun.
+
+        Args:
+            body: bytes, or a text, which is sent as UTF-16 with the body type VT_BSTR.
+            properties: see `Properties`.
+
+        Returns:
+            An object that follows its delivery. It has no identifier before the commit where the queue is
+            one of `attach`.
+
+        Raises:
+            InvalidValue, InvalidName: a property is wrong, its name is the path; or the transaction has
+                ended, with the path ``transaction``.
+            TransactionAborted: the queue manager was lost since the transaction was begun.
+        """
         return self._sending.add(self.unit, body, properties)
 
 
 class Queue:
     """A queue, of this computer or another.
 
-    Any number of tasks may use it at a time. A refusal of a queue manager is a QueueError with its code
-    (`hresult`) and the name of that (`name`). A queue manager that is gone is Unreachable, and OutcomeUnknown
-    if it may have carried out the request; once it is back, calls succeed again.
+    `QueueManager.queue` and `QueueManager.create_queue` return queues of this computer, entering
+    `msmqwire.connect` gives one of another. Any number of tasks may use it at a time.
+
+    A refusal of a queue manager is a QueueError with its code (`hresult`) and the name of that (`name`). A
+    queue manager that is gone is Unreachable, and OutcomeUnknown if it may have carried out the request;
+    once it is back, calls succeed again. Timeouts are in seconds, to the millisecond; one that is negative,
+    no number or more than 4,294,967 is InvalidValue. None waits without limit, 0 not at all.
 
     Attributes:
         format_name: its format name.
@@ -99,8 +121,11 @@ class Queue:
             properties: see `Properties`.
 
         Raises:
-            InvalidValue, InvalidName: with the property as the path.
-            QueueError: the message is refused.
+            InvalidValue, InvalidName: a property is wrong; its name is the path.
+            QueueError: the message is refused, as MQ_ERROR_QUEUE_NOT_FOUND, or MQ_ERROR_TRANSACTION_USAGE
+                if only one of message and queue is transactional.
+            OutcomeUnknown: the queue manager was lost meanwhile, and may have the message.
+            TransactionAborted: the queue manager was lost since the transaction was begun.
         """
         if not isinstance(transactional, bool):
             raise InvalidValue(f"{transactional!r:.100} is neither true nor false", path="transactional")
@@ -157,7 +182,15 @@ class Queue:
         return await self.take(Read(action, _milliseconds(timeout), transaction=_identifier(transaction)))
 
     async def peek(self, timeout: float | None = None) -> ReceivedMessage:
-        """Return the first message and leave it in the queue. See `receive`."""
+        """Return the first message and leave it in the queue.
+
+        Args:
+            timeout: seconds to wait for a message; None for no limit.
+
+        Raises:
+            ReadTimeout: no message has come in time.
+            QueueError: with the code, as MQ_ERROR_QUEUE_NOT_FOUND.
+        """
         return (await self.start(Read(Action.MQ_ACTION_PEEK_CURRENT, _milliseconds(timeout))))[1]
 
     async def receive_by_lookup(
@@ -165,7 +198,14 @@ class Queue:
     ) -> ReceivedMessage:
         """Take the message with a lookup identifier, or the one before or after it, without waiting.
 
-        Raises QueueError, MQ_ERROR_MESSAGE_NOT_FOUND for one that is not there, and what `receive` raises.
+        Args:
+            lookup_identifier: `ReceivedMessage.lookup_identifier`, which holds for one queue.
+            seek: ``current`` for that message, ``next`` and ``previous`` for its neighbours.
+            transaction: one of this queue or another of the same queue manager.
+
+        Raises:
+            QueueError: MQ_ERROR_MESSAGE_NOT_FOUND for one that is not there.
+            EndUnknown, TransactionAborted: see `receive`.
         """
         return await self.take(_by_lookup(LOOKUP_RECEIVES, lookup_identifier, seek, transaction))
 
@@ -180,7 +220,16 @@ class Queue:
         An exception inside the block gives it back to the queue, at its place. No other reader gets it
         meanwhile, and if the program ends, or its connection, it is back in the queue, too.
 
-        Raises what `receive` raises.
+        Args:
+            timeout: seconds to wait for a message; None for no limit.
+
+        Raises:
+            ReadTimeout: no message has come in time; the block is not entered.
+            QueueError: with the code; at the end of the block MQ_ERROR_INVALID_HANDLE if the queue was closed
+                meanwhile, and the message is back in it.
+            Unreachable: at the end of the block, the queue manager was lost: the message is back in its
+                queue.
+            EndUnknown: the queue manager was lost while the message was deleted.
         """
         request, message = await self.start(Read(Action.MQ_ACTION_RECEIVE, _milliseconds(timeout)))
         try:
@@ -240,7 +289,10 @@ class Queue:
 
     @asynccontextmanager
     async def cursor(self) -> AsyncIterator[Cursor]:
-        """Open a cursor before the first message, to look at messages one by one."""
+        """Open a cursor before the first message, to look at messages one by one.
+
+        Leaving the block closes it. Raises QueueError with the code, as MQ_ERROR_QUEUE_NOT_FOUND.
+        """
         reading = self._reading
         handle = await finish(reading.open_cursor())  # or nobody would know it, to close it
         try:
@@ -252,7 +304,12 @@ class Queue:
     # -- managing -----------------------------------------------------------------------------------------
 
     async def purge(self) -> None:
-        """Delete all messages that can be read."""
+        """Delete all messages that can be read; those that somebody has received and not ended go then.
+
+        Raises:
+            QueueError: with the code, as MQ_ERROR_ACCESS_DENIED of another computer.
+            OutcomeUnknown: the queue manager was lost meanwhile, and may have deleted them.
+        """
         await self._reading.purge()
 
     async def move(
@@ -266,7 +323,11 @@ class Queue:
                 missing.
             transaction: it is moved when this is committed.
 
-        Raises QueueError: MQ_ERROR_MESSAGE_NOT_FOUND if the message is not there or received by somebody.
+        Raises:
+            QueueError: MQ_ERROR_MESSAGE_NOT_FOUND if the message is not there or received by somebody;
+                another code if `to` is no part of this queue, for which a queue of `connect` raises
+                InvalidValue.
+            OutcomeUnknown: the queue manager was lost meanwhile, and may have moved it.
         """
         identifier = message.lookup_identifier if isinstance(message, ReceivedMessage) else message
         await self._reading.move(_lookup_identifier(identifier), to, _identifier(transaction))
@@ -336,7 +397,12 @@ async def _withdraw(
 class Cursor:
     """A place in a queue from which a reader goes on. Only one read of it may be under way at a time.
 
-    Iterating over it gives the messages that are in the queue, one by one, and leaves them there.
+    `Queue.cursor` opens it, before the first message. Iterating over it gives the messages that are in the
+    queue, one by one, and leaves them there; it ends at the last one, and going on later gives what has come
+    since. Timeouts are in seconds; None waits without limit.
+
+    Once its block was left, or its queue manager was lost, a cursor raises QueueError,
+    MQ_ERROR_INVALID_HANDLE.
     """
 
     def __init__(self, queue: Queue, handle: int) -> None:

@@ -93,10 +93,18 @@ def given_up_reason(final: int | str | None) -> str:
 
 
 class Sent:
-    r"""A message that was sent.
+    r"""A message that was sent, and what becomes of it.
+
+    `outcome` waits and raises nothing of it. The others wait for one event each, and raise NotDelivered if it
+    can't come any more: `transferred` for the other computer, `arrived` for the queue, `received` for a
+    program that takes the message from it. The last two need an acknowledgement that was asked for
+    (``acknowledge="full_receive"``). A message that a queue manager of this computer has, by `attach`, is
+    ``stored``, and its acknowledgements go to the queue ``admin_queue`` alone.
+
+    Timeouts are in seconds; None waits without limit.
 
     Attributes:
-        identifier: its identifier, ``guid\number``.
+        identifier: its identifier, ``guid\number``; empty before the commit of its transaction.
         copies: number of destination queues; each sends the acknowledgements requested.
         acknowledgements: those received, in order of arrival; copies of them are left out.
     """
@@ -175,8 +183,14 @@ class Sent:
         That says nothing of the queue: a queue manager takes a message for a queue that it does not have,
         or that is full, and throws it away. `outcome` waits for the acknowledgement of the queue.
 
-        Raises NotDelivered if it was given up (its time to reach the queue is over, say) or refused (it is
-        transactional and its queue is not, say); TimeoutError; Unreachable if the connection is left before.
+        Args:
+            timeout: seconds to wait at most; None for no limit.
+
+        Raises:
+            NotDelivered: it was given up (its time to reach the queue is over, say) or refused (it is
+                transactional and its queue is not, say).
+            TimeoutError: neither was known in time.
+            Unreachable: the connection was left before.
         """
         if self._delivered is None:
             await self._until(self._outcome_is_known, timeout)
@@ -273,22 +287,42 @@ class Sent:
     async def arrived(self, timeout: float | None = None) -> Acknowledgement:
         """Wait for the acknowledgement that it has reached its queue, or the last of its queues.
 
-        Raises what `acknowledged` raises, and NotDelivered for a negative one.
+        Args:
+            timeout: seconds to wait at most; None for no limit.
+
+        Raises:
+            NotDelivered: a negative one has come, or the message was given up.
+            InvalidValue: ``pos_arrival`` was not asked for, to come here.
+            TimeoutError: none has come in time.
+            Unreachable: the connection was left before.
         """
         return await self._positive(AcknowledgementsRequested.ACK_POS_ARRIVAL, "pos_arrival", False, timeout)
 
     async def received(self, timeout: float | None = None) -> Acknowledgement:
         """Wait for the acknowledgement that it was received, from the last of its queues.
 
-        Raises what `acknowledged` raises, and NotDelivered for a negative one.
+        Args:
+            timeout: seconds to wait at most; None for no limit.
+
+        Raises:
+            NotDelivered: a negative one has come, or the message was given up.
+            InvalidValue: ``pos_receive`` was not asked for, to come here.
+            TimeoutError: none has come in time.
+            Unreachable: the connection was left before.
         """
         return await self._positive(AcknowledgementsRequested.ACK_POS_RECEIVE, "pos_receive", True, timeout)
 
     async def acknowledged(self, *classes: int, timeout: float | None = None) -> Acknowledgement:
         """Wait for an acknowledgement of one of these classes, or of any class if none is given.
 
-        Raises InvalidValue if none was requested, TimeoutError, and Unreachable if the connection is left
-        before.
+        Args:
+            classes: MessageClass of `msmqwire.constants`, negative ones too, which are returned, not raised.
+            timeout: seconds to wait at most; None for no limit.
+
+        Raises:
+            InvalidValue: no acknowledgement was asked for, to come here.
+            TimeoutError: none has come in time.
+            Unreachable: the connection was left before.
         """
         if not self._requested:
             raise InvalidValue("no acknowledgement was asked for, to come here", path="acknowledge")
