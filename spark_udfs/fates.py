@@ -3,10 +3,8 @@
 Rows are shuffled three times and sorted within their partitions, so that no task holds more than one
 connection, one sequence or one message at a time:
 
-- by connection, to what its packets say of messages;
-- what is said by a number, by the sequence or the receive that it belongs to, and what queue managers claim,
-  by their GUID;
-- all of it by message.
+- by connection, to observations of messages in its packets; - observations by a number, by the sequence or
+the receive that it belongs to, and claims of queue managers, by their GUID; - all of it by message.
 """
 
 from __future__ import annotations
@@ -68,16 +66,16 @@ def fate(
     partitions: int | None = None,
     storage_options: StorageOptions = NO_OPTIONS,
 ) -> DataFrame:
-    """Return what became of each message in captures, a row each: `msmqwire.analysis.fate.fates` by tasks.
+    """Return the fate of each message in captures, a row each: `msmqwire.analysis.fate.fates` by tasks.
 
-    The captures are read once before it returns, for exact parts. A truncated or damaged file is told by a
-    warning in the log of a task; its messages up to there are in the result.
+    The captures are read once before it returns, for exact parts. A truncated or damaged file is reported by
+    a warning in the log of a task; its messages up to there are in the result.
 
     Args:
         spark: the session.
         paths: capture files, patterns, folders or URLs: one capture, in this order.
         ports: as for `msmqwire.dissect`.
-        acknowledgements: whether messages that acknowledge others have rows of their own.
+        acknowledgements: whether acknowledgement messages have rows of their own.
         split_size: bytes of files for one task, also as ``512m``.
         partitions: of the shuffles; by default as configured in the session.
         storage_options: as for `msmqwire.dissect`.
@@ -138,7 +136,7 @@ def _staged(
     schema: pa.Schema,
     partitions: int | None,
 ) -> DataFrame:
-    """Return what a stage makes of rows, all those of a key together and in order."""
+    """Return the result of a stage for rows, all those of a key together and in order."""
     shuffled = frame.repartition(*keys) if partitions is None else frame.repartition(partitions, *keys)
     return shuffled.sortWithinPartitions(*keys, *order).mapInArrow(stage, spark_schema(schema))
 
@@ -190,7 +188,7 @@ def _connection_stage(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _number_stage(batches: Iterable[Any]) -> Iterator[Any]:
-    """The second stage: what is said by a number, group by group, to what is said of messages."""
+    """The second stage: observations by a number, group by group, to observations of messages."""
 
     def made() -> Iterator[dict[str, Any]]:
         for _, group in groupby(_dicts(batches), key=lambda row: row["group"]):
@@ -205,7 +203,7 @@ def _number_stage(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _message_stage(batches: Iterable[Any], *, acknowledgements: bool) -> Iterator[Any]:
-    """The third stage: what is said of messages, one after the other, to fates."""
+    """The third stage: observations of messages, one after the other, to fates."""
 
     def made() -> Iterator[dict[str, Any]]:
         for key, group in groupby(_dicts(batches), key=lambda row: row["key"]):

@@ -47,7 +47,7 @@ BODY: Final = pa.struct(
         "error": TEXT,
     }
 )
-"""What is inside of a message, as `msmqwire.bodies.Body`; the value is JSON, the error all problems."""
+"""The decoded body of a message, as `msmqwire.bodies.Body`; the value is JSON, the error all problems."""
 NAME: Final = pa.struct(
     {
         "kind": TEXT,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 
 _GLOB: Final = re.compile(r"([\\\[\]{}*?])")
-"""What Spark takes for a pattern in a path."""
+"""Characters that Spark takes for a pattern in a path."""
 
 
 def lake(
@@ -82,7 +82,8 @@ def lake(
         LakeError: an executor has another folder than the driver.
         InvalidValue: something is no private key, or no certificate.
         ValueError: no such column, operator or key.
-        OSError: a file can't be read or written by the driver. What fails a task ends in an error of Spark.
+        OSError: a file can't be read or written by the driver. An error that fails a task ends in an error of
+            Spark.
     """
     return write_lake(
         paths,
@@ -108,7 +109,7 @@ def lake(
 def _write_by_tasks(
     spark: SparkSession, writer: PartWriter, parts: Sequence[Part | ExactPart]
 ) -> Iterator[tuple[int, PartFiles]]:
-    """Yield the number of each part with what a task has written for it, once all are written."""
+    """Yield the number of each part with the result of its task, once all are written."""
     # Each in a partition of its own; only the one is sent to a task, with the state of an exact part.
     numbered = spark.sparkContext.parallelize(list(enumerate(parts)), len(parts))
     for number, written in numbered.map(partial(_write, writer)).collect():

@@ -1,4 +1,4 @@
-"""Message bodies: what is inside of a message.
+"""Message bodies: their formats, values, text and headers.
 
 The protocols carry a body as bytes with a type, MessagePropertiesHeader.BodyType, that only applications
 interpret ([MS-MQDMPR] 3.1.1.12). `decode` decodes it by that type, or by its content where the type says no

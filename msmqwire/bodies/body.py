@@ -1,4 +1,4 @@
-"""What is inside of a message: the result of `decode`."""
+"""A decoded body: the result of `decode`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Problem:
     offset: int | None = None
 
     def __str__(self) -> str:
-        """Where it is, and what."""
+        """Its place and its text."""
         offset = "" if self.offset is None else f"byte {self.offset}"
         where = ", ".join(filter(None, (self.path, offset)))
         return f"{where}: {self.error}" if where else self.error
@@ -86,12 +86,12 @@ class Headers:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is inside of a message.
+    """The decoded body of a message.
 
     Attributes:
         format: one of `FORMATS`.
         value: the value as plain data.
-        line: what `text` is; None if it is still to be made of the value.
+        line: the value of `text`; None if it is still to be made of the value.
         headers_format: ``nservicebus`` or ``rebus``; None if the extension has no headers.
         headers: the headers in the extension, by name.
         problems: faults of body and headers, in their order.
@@ -116,7 +116,9 @@ class Body:
 
     @property
     def named(self) -> Named:
-        """What frameworks say of the message under names of their own: its type, sender, time, sagas."""
+        """Facts about the message that frameworks give under names of their own: its type, sender, time,
+        sagas.
+        """
         from msmqwire.bodies.named import named
 
         return named(self)

@@ -32,21 +32,20 @@ _NO_CONTENT: Final = Content("bytes", plain.raw(b""), "")
 
 
 def decode(body: bytes, *, body_type: int = 0, extension: bytes = b"", limits: Limits = DEFAULT) -> Body:
-    """Return what is inside of a message.
+    """Return the decoded body of a message.
 
-    The type decides the format; where it says no more than bytes, the content does, and what the headers
-    say of it. Nothing is executed, imported or resolved by the name of a type, and no bytes make this take
-    more than its limits.
+    The type decides the format; if it says no more than bytes, the content and the headers do. Nothing is
+    executed, imported or resolved by the name of a type, and no bytes make this take more than its limits.
 
     Args:
         body: MessagePropertiesHeader.MessageBody, decrypted.
         body_type: MessagePropertiesHeader.BodyType, 0 if unknown.
         extension: MessagePropertiesHeader.ExtensionData, where NServiceBus and Rebus have their headers.
-        limits: how much is decoded; the rest is a problem.
+        limits: the limits of decoding; the rest is a problem.
 
     Raises:
         MalformedBody: the body can't be of the format that its type names. A fault further on is a problem,
-            and what was read before it is in the value.
+            and the part before it is in the value.
     """
     body, extension = bytes(body), bytes(extension)
     budget = Budget(limits, len(body) + len(extension))
@@ -98,7 +97,7 @@ def _content(body: bytes, body_type: int, headers: Headers, budget: Budget) -> C
 
 
 def by_content(body: bytes, budget: Budget, headers: Mapping[str, str] | None = None) -> Content:
-    """Decode bytes by what they look like, and what headers say of them; never raises."""
+    """Decode bytes by their form and the headers; never raises."""
     if gzip.recognises(body):
         try:
             return gzip.read(body, budget, _inside)
@@ -120,7 +119,7 @@ def _content_type(headers: Mapping[str, str]) -> str:
 
 
 def _inside(body: bytes, budget: Budget, kind: str = "") -> Content:
-    """Decode bytes by what they look like, without looking into gzip or envelopes; never raises."""
+    """Decode bytes by their form, without looking into gzip or envelopes; never raises."""
     from msmqwire.bodies import json, xml
 
     for recognises, read in ((nrbf.recognises, nrbf.read), (wcf.recognises, wcf.read)):

@@ -1,4 +1,4 @@
-"""Bodies compressed with gzip: what is inside is decoded by its content, once."""
+"""Bodies compressed with gzip: the bytes inside are decoded by their content, once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FORMAT: Final = "gzip"
 _MAGIC: Final = b"\x1f\x8b\x08"
 _WINDOW: Final = 16 + zlib.MAX_WBITS
 _SHARE: Final = 4
-"""Of the memory that is left, one part in so many is for the bytes inside."""
+"""The part of the free memory, one in this number, that is for the bytes inside."""
 _PART_MIN: Final = 1 << 10
 _PART_MAX: Final = 1 << 16
 
@@ -31,8 +31,8 @@ def read(body: bytes, budget: Budget, decode: Callable[[bytes, Budget], Content]
 
     Args:
         body: members of gzip.
-        budget: what is left of the limits.
-        decode: the decoder of what is inside, by its content.
+        budget: the rest of the limits.
+        decode: the decoder of the bytes inside, by their content.
 
     Raises MalformedBody if nothing can be decompressed.
     """
@@ -52,7 +52,7 @@ def read(body: bytes, budget: Budget, decode: Callable[[bytes, Budget], Content]
 
 
 def _decompressed(body: bytes, most: int) -> tuple[bytes, list[Problem]]:
-    """Return what is inside of the members, and what is wrong; a member is fed in parts that grow."""
+    """Return the bytes inside of the members, and the fault; a member is fed in parts that grow."""
     out = bytearray()
     problems: list[Problem] = []
     at = start = 0
@@ -85,7 +85,7 @@ def _decompressed(body: bytes, most: int) -> tuple[bytes, list[Problem]]:
 
 
 def _before_fault(member: Any, part: bytes, most: int) -> bytes:
-    """Return what can still be decompressed of a part with a fault, byte by byte."""
+    """Return the part before a fault that can still be decompressed, byte by byte."""
     out = bytearray()
     try:
         for at in range(len(part)):

@@ -14,15 +14,15 @@ from msmqwire.errors import MalformedBody
 def inspect_body(
     body: bytes, *, body_type: int = 0, extension: bytes = b"", limits: Limits = DEFAULT
 ) -> Body:
-    """Return what is inside of a message; a body that is not what its type says is decoded by its content.
+    """Return the decoded body of a message; a body that is not of its type is decoded by its content.
 
-    No bytes make this raise: what `decode` raises is the first problem.
+    No bytes make this raise: the error of `decode` is the first problem.
 
     Args:
         body: MessagePropertiesHeader.MessageBody, decrypted.
         body_type: MessagePropertiesHeader.BodyType, 0 if unknown.
         extension: MessagePropertiesHeader.ExtensionData, where NServiceBus and Rebus have their headers.
-        limits: how much is decoded; the rest is a problem.
+        limits: the limits of decoding; the rest is a problem.
     """
     try:
         return decode(body, body_type=body_type, extension=extension, limits=limits)

@@ -1,4 +1,4 @@
-"""How much of a hostile body is decoded: limits, and what one body has used of them."""
+"""Limits of decoding a hostile body, and the amount that one body has used of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MEMORY_BASE: Final = 8 << 20
 _MEMORY_FACTOR: Final = 8
 
 _EXACT: Final = 14
-"""What readers may use that count exactly, of the 16 MiB and 16 bytes a byte that decoding may take."""
+"""The share of readers that count exactly, of the 16 MiB and 16 bytes a byte that decoding may take."""
 
 NAMES_BASE, NAMES_FACTOR = 1 << 20, 8
 """Characters of the names of all elements of XML at the most, each with its namespace, which expat makes of
@@ -29,7 +29,7 @@ TEXT_COST: Final = 56
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of decoding one body; what exceeds one is a problem, and what was read before it is kept.
+    """Limits of decoding one body; an excess is a problem, and the part before it is kept.
 
     Attributes:
         depth: structures within each other, in the bytes: not of references, which may be a long chain.
@@ -61,7 +61,8 @@ class LimitExceeded(Exception):
 
 
 class Budget:
-    """What decoding one body may still use; a reader may keep counts of its own and hand them in at times.
+    """The rest of the limits while one body is decoded; a reader may count on its own and hand counts in at
+    times.
 
     Attributes:
         depth: structures within each other, see `Limits`.

@@ -1,4 +1,4 @@
-"""What frameworks say of a message, each under names of its own, under one name."""
+"""Facts about a message that frameworks give under names of their own, each under one name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_SAGAS: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a framework says of a message; None where it says nothing.
+    """Facts that a framework gives about a message; None where it says nothing.
 
     Attributes:
         content_type: the content type of the body.
@@ -56,7 +56,7 @@ def summary(body: Body) -> str | None:
 
 
 def named(body: Body) -> Named:
-    """Return what the headers or the envelope of a message say of it."""
+    """Return the facts in the headers or the envelope of a message."""
     if body.headers_format == "nservicebus":
         return _nservicebus(body.headers)
     if body.headers_format == "rebus":

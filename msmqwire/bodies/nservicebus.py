@@ -27,7 +27,7 @@ _HEADER_COST: Final = DICT_COST // 2
 _TAG: Final = re.compile(r"<(?P<end>/?)(?:[\w.-]++:)?+(?P<name>[\w.-]++)(?P<attributes>[^<>]*+)>")
 _TEXT: Final = re.compile(r"[^<]+")
 _SKIPPED: Final = {"<![CDATA[": "]]>", "<!--": "-->", "<?": "?>"}
-"""What else begins with <, by its beginning: its end."""
+"""Other markup that begins with <: its end, by its beginning."""
 _NIL: Final = re.compile(r"""nil\s*=\s*["'](?:true|1)["']""")
 _REFERENCE: Final = re.compile(r"&(?:#x([0-9a-fA-F]{1,8})|#([0-9]{1,10})|(\w+));")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
@@ -47,7 +47,7 @@ def recognises(extension: bytes) -> bool:
 
 
 def read(extension: bytes, budget: Budget) -> Headers:
-    """Read headers; what is wrong with them is a problem, and the others are kept."""
+    """Read headers; a faulty one is a problem, and the sound ones are kept."""
     # Bytes that are not UTF-8 stay as surrogates until places have been counted.
     text = extension.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     mark = len(extension) - len(text.encode("utf-8", "surrogateescape"))

@@ -1,4 +1,4 @@
-"""Plain data: values of bodies as JSON has them, and what JSON has not as an object with a ``$`` name.
+"""Plain data: values of bodies as JSON has them, and values that JSON lacks as an object with a ``$`` name.
 
 A value may be nested without bounds, as a chain of linked objects is, so nothing here is recursive.
 """
@@ -41,7 +41,7 @@ def integer(value: int) -> Plain:
 
 
 def floating(value: float) -> Plain:
-    """Return a float; infinities and what is not a number have names."""
+    """Return a float; infinities and NaN have names."""
     if math.isfinite(value):
         return value
     return {FLOAT: "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"}
@@ -197,7 +197,7 @@ def _words(value: Plain, length: int) -> str:
 
 
 def _opened(item: dict[str, Plain] | list[Plain], length: int) -> tuple[str, Any]:
-    """Return the text that a container begins with and what it has, None if that is the whole text."""
+    """Return the text that a container begins with and its contents, None if that is the whole text."""
     if isinstance(item, list):
         if len(item) > _FEW and _NUMBERS.issuperset(map(type, item)):
             return f"[{', '.join(map(str, item[:length]))}]", None
@@ -229,7 +229,7 @@ def _members(item: dict[str, Plain]) -> str:
 
 
 def scalar(value: bool | int | float | str | None) -> str:
-    """Return what has no parts as text: ``null``, ``true``, ``5``, ``1.5``, a text as it is."""
+    """Return a value without parts as text: ``null``, ``true``, ``5``, ``1.5``, a text as it is."""
     if value is None:
         return "null"
     if isinstance(value, bool):

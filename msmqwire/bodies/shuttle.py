@@ -20,8 +20,8 @@ def of_content(
     """Return JSON or XML as the transport message that it is, with its message decoded; None if it is none.
 
     Args:
-        content: what was read.
-        budget: what is left of the limits.
+        content: the data read.
+        budget: the rest of the limits.
         decode: the decoder of the message, by its content.
     """
     value = content.value

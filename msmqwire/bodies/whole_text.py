@@ -1,4 +1,4 @@
-"""Bodies as texts of any length, with their line ends: what `Body.text` has in one line."""
+"""Bodies as texts of any length, with their line ends, which `Body.text` has in one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def whole_text(body: bytes, found: Body) -> str | None:
 
     Args:
         body: its bytes.
-        found: what `decode` or `inspect_body` says of them.
+        found: the result of `decode` or `inspect_body` for them.
     """
     value = found.value
     if isinstance(value, str) or not body:

@@ -1,7 +1,7 @@
 """Connections that were asked for and never established: refused, unanswered, or to where nothing leads.
 
 An attempt is a SYN to a port of MSMQ, a repeated one too: Windows repeats it with the same sequence number,
-also after a reset. What answers an attempt are a reset of the port (refused), or a Destination unreachable of
+also after a reset. An attempt is answered by a reset of the port (refused), or a Destination unreachable of
 ICMP or ICMPv6 that quotes it (unreachable); without either it is unanswered, also if the capture ends before
 an answer could come.
 
@@ -23,7 +23,7 @@ from msmqwire.names.printable import counted, format_endpoint, safe
 CONNECTIONS_MAX: Final = 1 << 14
 """Connections remembered by their SYN. Of more, the oldest is forgotten, and counted if it has failed."""
 PAIRS_MAX: Final = 5_000
-"""Pairs of a client and a port that are told apart; the attempts of further ones are only counted."""
+"""Pairs of a client and a port that are listed apart; the attempts of further ones are only counted."""
 
 _SYN_DATA_MAX: Final = 1 << 16  # bytes that a SYN may carry, which a reset acknowledges too
 _PORTS: Final = 1 << 16
@@ -58,7 +58,7 @@ class FailedAttempts(NamedTuple):
         return self._asdict()
 
     def __str__(self) -> str:
-        """Say it in a line, with what to look at next."""
+        """Return it in a line, with the next thing to check."""
         head = f"{self.src} > {format_endpoint(self.dst, self.dst_port)}: "
         head += f"{counted(self.attempts, 'attempt')} to connect"
         ends = [(name, getattr(self, name)) for name in CAUSES]
@@ -74,7 +74,7 @@ CAUSES: Final = {
     "unanswered": "the host is down, or a firewall drops them",
     "unreachable": "no route leads there, or a firewall rejects them",
 }
-"""What to look at first, by how attempts have ended."""
+"""Advice on the first thing to check, by the end of the attempts."""
 
 
 def _whole(name: str, attempts: int) -> str:
@@ -95,7 +95,7 @@ class _Connection:
     Attributes:
         isn: the sequence number of the SYN.
         is_open: whether it has not been established so far.
-        attempts: how often the SYN was sent.
+        attempts: the number of times the SYN was sent.
         refused, unreachable: of these, how many were answered so.
     """
 
@@ -107,7 +107,7 @@ class _Connection:
 
     @property
     def unanswered(self) -> int:
-        """How many SYNs have no answer so far."""
+        """The number of SYNs without an answer so far."""
         return self.attempts - self.refused - self.unreachable
 
 
@@ -115,12 +115,12 @@ class Attempts:
     """Finds failed attempts to connect in the segments of a capture, in bounded memory.
 
     Args:
-        ports: those of MSMQ over TCP: 1801 and those given by ``ports``. Attempts at others, as those of HTTP
-            or of the endpoint mapper, are not looked at: nothing shows that they were to be MSMQ.
+        ports: those of MSMQ over TCP: 1801 and those given by ``ports``. Attempts at other ports, as those of
+            HTTP or of the endpoint mapper, are not looked at: nothing shows that they were meant for MSMQ.
 
     Attributes:
         watched: for each port of clients whether a connection from it is not established so far. Segments of
-            others need not be fed, unless they have SYN or RST.
+            other ports need not be fed, unless they have SYN or RST.
     """
 
     def __init__(self, ports: Collection[int]) -> None:

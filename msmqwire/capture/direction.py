@@ -25,7 +25,7 @@ UNKNOWN, OPENING, OPEN, ENDED = range(4)
 
 @dataclass(slots=True)
 class Counters:
-    """Counts of what reassembly did not deliver as captured.
+    """Counts of bytes and segments that reassembly did not deliver as captured.
 
     Attributes:
         repeated_bytes: bytes of segments that had been delivered or buffered already.
@@ -34,7 +34,7 @@ class Counters:
         far_segments: segments too far from the expected sequence number, ignored.
         late_segments: segments with data after the end of their direction, ignored.
         stray_resets: RST segments that no receiver would accept, ignored.
-        evicted: connections that were ended to make room for others.
+        evicted: connections that were ended to make room for newer ones.
     """
 
     repeated_bytes: int = 0
@@ -102,7 +102,7 @@ class Direction:
         self.fast_path = self.seen and self.state == OPEN and not self.buffer and self.fin_seq is None
 
     def accepts_isn(self, isn: int) -> bool:
-        """Whether a SYN with this sequence number can be the start of what was seen so far."""
+        """Whether a SYN with this sequence number can be the start of the bytes seen so far."""
         if self.isn is not None:
             return isn == self.isn
         if self.state == OPENING:

@@ -11,7 +11,7 @@ sequence numbers ``jump``; the direction came to its ``end``."""
 
 EndReason = Literal["fin", "rst", "reused", "idle", "capture"]
 """Why a direction ended: ``fin`` or ``rst``, the latter of either side; its ports were ``reused``; it was
-``idle`` for too long, or evicted to make room for others; the ``capture`` ended."""
+``idle`` for too long, or evicted to make room for newer connections; the ``capture`` ended."""
 
 
 Endpoint: TypeAlias = tuple[str, int]
@@ -85,7 +85,7 @@ class Gap(NamedTuple):
 
     Attributes:
         flow: the direction.
-        size: how many; None if unknown.
+        size: their number; None if unknown.
         reason: why they are considered lost.
         time_ns: when the loss was detected.
         frame: the number of the frame that revealed it; if time alone did, of the last one of the direction.

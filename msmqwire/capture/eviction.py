@@ -1,4 +1,4 @@
-"""The order in which connections make room for others."""
+"""The order in which connections are evicted."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def eviction_rank(direction: Direction) -> EvictionRank:
 
 
 def evicted_at_once(max_flows: int) -> int:
-    """Return how many connections make room for others, so that their order need not be kept up to date."""
+    """Return the number of connections to evict at once, so that their order need not be kept up to date."""
     return max(1, max_flows // 16)

@@ -28,7 +28,7 @@ def open_records(
     Args:
         path_or_stream: the file: a path, a URL, or a stream.
         record_size_max: bytes of the largest record that is read, which is to fit into memory several times.
-        on_damage: is told of each record over this limit, as of an error. Such a record is skipped if the
+        on_damage: called for each record over this limit, as for an error. Such a record is skipped if the
             next one can be found after it; the numbers of the records count it. Without this, and if not,
             reading ends there.
         storage_options: of the store of a URL; see `msmqwire.capture.stores`.

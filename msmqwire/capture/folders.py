@@ -1,4 +1,4 @@
-"""Folders as input: the captures in them are read, and what else is there is passed over with a word."""
+"""Folders as input: the captures in them are read, other files are passed over with a warning."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def captures_of(
 
     Args:
         source: as for `msmqwire.capture.paths.expand`.
-        passed_over: called with what else is in the folder, if anything.
+        passed_over: called with the other files of the folder, if there are any.
         storage_options: of the store of a URL.
 
     Raises:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _POLL_S: Final = 0.2
-"""How often a file is looked at for more: it can't be waited for."""
+"""The interval of looking at a file for more: it can't be waited for."""
 
 
 class FollowedFile(StoppableInput):

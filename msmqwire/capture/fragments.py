@@ -1,6 +1,6 @@
 """Reassembly of fragmented IP datagrams: RFC 791 and RFC 8200, 4.5.
 
-Where fragments overlap, the byte that arrived first wins.
+If fragments overlap, the byte that arrived first wins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ReassembledDatagram(NamedTuple):
     Attributes:
         next_header: the protocol, of the first fragment.
         payload: the bytes up to the first one that was not captured.
-        size: how many bytes the datagram had on the wire.
+        size: the number of bytes of the datagram on the wire.
         frames: the frames that carried the fragments, in the order of their arrival.
     """
 
@@ -44,8 +44,9 @@ FragmentKey = (
     | tuple[bytes, bytes, int, int, int]
     | tuple[bytes, bytes, bytes, int]
 )
-"""What the fragments of a datagram have in common: source, destination and, of IPv4, the protocol and the
-identification; of IPv6 the identification; then, if any, the network in which they are."""
+"""The key that the fragments of a datagram have in common: source, destination and, of IPv4, the protocol and
+the identification; of IPv6 the identification; then, if any, the network in which they are.
+"""
 
 
 class FragmentStore(Protocol):
@@ -85,7 +86,7 @@ class Fragments:
     """The incomplete datagrams of a capture, in bounded memory.
 
     Attributes:
-        ignored: how many fragments were dropped, by reason; the counter of the caller.
+        ignored: the number of fragments dropped, by reason; the counter of the caller.
     """
 
     def __init__(self, ignored: Counter[str]) -> None:

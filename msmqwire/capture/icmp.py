@@ -15,7 +15,7 @@ _QUOTED: Final = Struct("!HHI").unpack_from
 
 
 class QuotedSegment(NamedTuple):
-    """What an ICMP message tells of a TCP segment: addresses as bytes, ports and the sequence number."""
+    """The TCP segment that an ICMP message quotes: addresses as bytes, ports and the sequence number."""
 
     src: bytes
     src_port: int
@@ -29,7 +29,7 @@ def quoted_segment(protocol: int, message: bytes) -> QuotedSegment | None:
 
     Args:
         protocol: `ICMP` or `ICMP_6`.
-        message: what was captured of it.
+        message: its captured bytes.
     """
     if len(message) < _HEADER_SIZE or message[0] != UNREACHABLE[protocol]:
         return None

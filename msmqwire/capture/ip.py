@@ -40,7 +40,7 @@ _UDP_HEADER: Final = Struct("!HHH").unpack_from
 _PORTS: Final = Struct("!HH").unpack_from
 
 Transport = Literal["tcp", "udp", "pgm"]
-"""How a payload travels over IP: ``pgm`` is protocol 113, not PGM in UDP datagrams."""
+"""The transport of a payload over IP: ``pgm`` is protocol 113, not PGM in UDP datagrams."""
 
 
 FlowKey = tuple[str, int, str, int, int]
@@ -62,7 +62,7 @@ class Datagram(NamedTuple):
         file: the name of their file.
         payload: the bytes after the TCP or UDP header, as far as they were captured; with PGM, where the
             ports stand in the same place, the whole packet.
-        missing: how many more bytes of payload the capture cut off.
+        missing: the number of bytes of payload that the capture cut off.
         seq: the TCP sequence number; 0 without TCP, like the next two.
         ack: the TCP acknowledgement number.
         flags: the low eight TCP flags: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR from bit 0.
@@ -100,7 +100,7 @@ _NO_PATH: Final = tunnels.Path()
 
 
 class _Layer(NamedTuple):
-    """Where a packet of IP was found.
+    """The place of an IP packet in a capture.
 
     Attributes:
         record: the record of the frame that completed it.
@@ -121,14 +121,14 @@ class IpDecoder:
     """Decodes records, in capture order, to datagrams. Never raises on their content.
 
     Attributes:
-        ignored: how many records yielded nothing, by reason: ``unknown-link`` (an unknown link type),
-            ``not-ip``, ``cut`` (before the end of the TCP, UDP or PGM header), ``bad-ip``, ``bad-tcp``,
-            ``bad-udp``, ``bad-pgm`` (inconsistent headers), ``other-protocol``, ``bad-fragment``,
-            ``fragment-timeout`` and ``fragment-limit`` (fragments of a datagram that was never completed),
-            ``too-deep`` (in more tunnels than are read).
-            Fragments of a datagram that is still incomplete are not counted.
-        not_read: how many frames were not read though packets of interest may be in them, by reason; without
-            those counted in `ignored` too: see `frames_not_read`.
+        ignored: the number of records that yielded nothing, by reason: ``unknown-link`` (an unknown link
+            type), ``not-ip``, ``cut`` (before the end of the TCP, UDP or PGM header), ``bad-ip``,
+            ``bad-tcp``, ``bad-udp``, ``bad-pgm`` (inconsistent headers), ``other-protocol``,
+            ``bad-fragment``, ``fragment-timeout`` and ``fragment-limit`` (fragments of a datagram that was
+            never completed), ``too-deep`` (in more tunnels than are read). Fragments of a datagram that is
+            still incomplete are not counted.
+        not_read: the number of frames that were not read though packets of interest may be in them, by
+            reason; without those counted in `ignored` too: see `frames_not_read`.
         fragments: the incomplete datagrams.
         on_unreachable: called with the endpoints and the sequence number of each TCP segment that ICMP says
             could not be delivered; None if nobody asks.
@@ -239,7 +239,7 @@ class IpDecoder:
         return text
 
     def _known(self, path: tunnels.Path) -> tuple[tunnels.Encapsulation, int]:
-        """Return what rows say of a path of tunnels, and the network in it."""
+        """Return the values of rows for a path of tunnels, and the network in it."""
         if not path.names:
             return tunnels.PLAIN, 0
         known = self._paths.get(path)
@@ -262,7 +262,7 @@ class IpDecoder:
     def _of_type(
         self, layer: _Layer, ethertype: int, at: int, data: bytes, size: int
     ) -> Datagram | str | None:
-        """Return the datagram in what an EtherType is about, at an offset in bytes of which there were more.
+        """Return the datagram in the payload of an EtherType, at an offset in bytes that may be cut off.
 
         A frame of IEEE 802.3 has its length in place of the EtherType.
         """
@@ -286,7 +286,7 @@ class IpDecoder:
     def _carried(
         self, layer: _Layer, carried: tunnels.Carried | tunnels.Unread, data: bytes, size: int
     ) -> Datagram | str | None:
-        """Return the datagram in what a tunnel carries, or count why it is not read."""
+        """Return the datagram in the payload of a tunnel, or count the reason if it is not read."""
         if not isinstance(carried, tunnels.Carried):
             self._note(carried, layer.frames)
             return "not-ip"
@@ -388,7 +388,7 @@ class IpDecoder:
     def _of_ipv6(
         self, layer: _Layer, src: bytes, dst: bytes, reassembled: ReassembledDatagram, passed: int
     ) -> Datagram | str | None:
-        """Return the datagram in the payload of an IPv6 packet, behind so many extension headers.
+        """Return the datagram in the payload of an IPv6 packet, after a number of extension headers.
 
         If there are any, the last one was that of a fragment, and the payload is that of the whole packet.
         """

@@ -61,7 +61,7 @@ def is_known(linktype: int) -> bool:
 
 
 def type_of(linktype: int, data: bytes) -> tuple[int, int] | None:
-    """Return the EtherType behind all VLAN tags of a frame, and the offset of what it is about.
+    """Return the EtherType after all VLAN tags of a frame, and the offset of its payload.
 
     None where the link has none, and for a frame that ends before. PPP has that of PPP in a tunnel.
     """
@@ -78,9 +78,9 @@ def type_of(linktype: int, data: bytes) -> tuple[int, int] | None:
 
 
 def type_after(data: bytes, where: int, at: int) -> tuple[int, int]:
-    """Return an EtherType after all VLAN tags, and the offset of what it is about; -1 beyond the end.
+    """Return an EtherType after all VLAN tags, and the offset of its payload; -1 beyond the end.
 
-    ``where`` is the offset of the first EtherType, ``at`` of what it is about.
+    ``where`` is the offset of the first EtherType, ``at`` that of its payload.
     """
     for _ in range(TAGS_MAX + 1):
         ethertype = data[where : where + 2]

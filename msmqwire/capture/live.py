@@ -37,9 +37,9 @@ _DROPPED: Final = re.compile(
 _READ_MAX: Final = 1 << 16
 """Bytes of one read: as many as a pipe holds."""
 QUIET_S: Final = START_NS / 1e9
-"""How long nothing has come when a live view shows what only waits for time to pass."""
+"""The time without a frame after which a live view shows items that only wait for time to pass."""
 _STOP_SECONDS: Final = 5
-"""How long a tool may take to end before it is killed."""
+"""The time that a tool may take to end before it is killed."""
 
 
 class CaptureFailed(MsmqError):
@@ -126,7 +126,7 @@ class LiveCapture(EndlessInput):
         return len(data)
 
     def read(self, size: int = -1) -> bytes:
-        """Return what was captured, waiting for a frame; nothing when the tool has ended, as after `stop`."""
+        """Return captured bytes, waiting for a frame; none when the tool has ended, as after `stop`."""
         count = _READ_MAX if size < 0 else min(size, _READ_MAX)
         if not self._first and os.name != "nt":  # where pipes can be waited for
             self._wait(self._output)
@@ -135,7 +135,7 @@ class LiveCapture(EndlessInput):
         return data[:count]
 
     def stop(self) -> None:
-        """Ask the tool to end, the second time by force: what was captured so far can still be read.
+        """Ask the tool to end, the second time by force: the bytes captured so far can still be read.
 
         Signal handlers may call it.
         """
@@ -220,7 +220,7 @@ class StoppableInput(EndlessInput):
     """A file descriptor as a stream that `stop` ends, even while it is being read.
 
     Attributes:
-        name: what the stream is called.
+        name: the name of the stream.
         is_stopped: whether it was stopped.
     """
 
@@ -240,7 +240,7 @@ class StoppableInput(EndlessInput):
         return os.readv(self._descriptor, [buffer])
 
     def read(self, size: int = -1) -> bytes:
-        """Return what is there, waiting for something; nothing at the end and after `stop`."""
+        """Return the bytes that are there, waiting for some; none at the end and after `stop`."""
         buffer = bytearray(_READ_MAX if size < 0 else min(size, _READ_MAX))
         return bytes(memoryview(buffer)[: self.readinto(buffer)])
 

@@ -1,6 +1,6 @@
 """Frames that were not read though packets of interest may be in them, and why.
 
-Frames of other programs do not count: ARP, ICMP, the TCP and UDP of others. Those count whose link type is
+Frames of other programs do not count: ARP, ICMP, their TCP and UDP. Those count whose link type is
 unknown, that a tunnel or a tag encloses, that are encrypted, or whose headers are cut off or contradictory. A
 tunnel over UDP is one by its port and a header that fits.
 """
@@ -16,7 +16,9 @@ from msmqwire.capture import links
 from msmqwire.errors import CaptureWarning
 
 LINKS_MAX: Final = 8
-"""Link types that are named; all others are one reason, so that a capture with thousands has a short list."""
+"""Link types that are named; all other types are one reason, so that a capture with thousands has a short
+list.
+"""
 
 CUT: Final = "cut short"
 CONTRADICTORY: Final = "contradictory headers"
@@ -33,8 +35,9 @@ REASONS: Final = (
     "compressed (IPComp)", "tunnelled (L2TP)", "tunnelled (MPLS in IP)",
     "tunnelled (GTP)", "tunnelled (Teredo)", "tunnelled (L2TP)",
 )  # fmt: skip
-"""What both readers tell of a frame by itself, by its EtherType, the protocol of IP, or what is in UDP, in
-this order. The compiled one counts by index."""
+"""The reasons that both readers see in a frame by itself, by its EtherType, the protocol of IP, or the
+payload of UDP, in this order. The compiled one counts by index.
+"""
 (
     MPLS, PPPOE, TRILL, FABRIC_PATH, PROVIDER_BACKBONE, PORT_EXTENSION, VN_TAG, META_DATA, TAG_9200, TAG_9300,
     MACSEC, IP_IN_IP, GRE, ESP, ETHER_IP, IPCOMP, L2TP, MPLS_IN_IP, GTP, TEREDO, L2TP_IN_UDP,
@@ -73,7 +76,7 @@ class NotRead(NamedTuple):
 
     Attributes:
         reason: why, as ``link type 119``, ``tunnelled (GTP)``, ``cut short``.
-        frames: how many.
+        frames: their number.
     """
 
     reason: str

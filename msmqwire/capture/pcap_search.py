@@ -32,7 +32,7 @@ def find_record(file: BinaryIO, head: bytes, offset: int) -> int | None:
     Args:
         file: the file, seekable.
         head: its header.
-        offset: where the search starts.
+        offset: the start of the search.
 
     Returns:
         The offset of the record; None if the bytes are ambiguous. They always are if the file may have

@@ -73,11 +73,11 @@ class Blocks:
     Args:
         buffer: its bytes.
         record_size_max: bytes of the largest record that is read.
-        on_damage: is told of each record over this limit, which is skipped; without it, reading ends there.
+        on_damage: called for each record over this limit, which is skipped; without it, reading ends there.
 
     Attributes:
         buffer: its bytes.
-        number: how many records were read.
+        number: the number of records read.
         order: the byte order of the section, for struct.
         interfaces: the interfaces that the section has described so far.
         record_size_max: bytes of the largest record that is read.

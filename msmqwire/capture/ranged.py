@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 FIRST_SIZE: Final = 256 << 10
-"""Bytes of the first request at a new place: who only looks at a header pays for no more."""
+"""Bytes of the first request at a new place: a look at a header costs no more."""
 GROWTH: Final = 4
-"""How many times as large each following request is, while the file is read on."""
+"""The factor by which each following request is larger, while the file is read on."""
 BLOCK_SIZE: Final = 8 << 20
 """Bytes of the largest request."""
 AHEAD: Final = 6
@@ -26,7 +26,9 @@ THREADS: Final = 8
 """Requests that a process has under way at once, for all of its files."""
 
 Fetch = Callable[[int, int], bytes]
-"""Returns the bytes of a file from an offset, exactly so many. Raises OSError. It is called by any thread."""
+"""Returns the bytes of a file from an offset, exactly the number asked for. Raises OSError. It is called by
+any thread.
+"""
 
 
 class _Block(NamedTuple):

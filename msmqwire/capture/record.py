@@ -35,7 +35,7 @@ def representable(time_ns: int) -> int:
 
 
 ReportDamage = Callable[[CaptureError], None]
-"""Is told of a damaged record after which reading goes on."""
+"""A function that is called for a damaged record after which reading goes on."""
 
 
 class Record(NamedTuple):

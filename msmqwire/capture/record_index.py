@@ -20,7 +20,7 @@ from msmqwire.errors import CaptureError
 CHUNK_SIZE: Final = 1 << 20
 """Bytes of a pcap file in memory while its records are located; small enough to stay in a CPU cache."""
 HEAD_MAX: Final = 1 << 20
-"""Bytes of a head. Where the interfaces of a section take more, no window can start."""
+"""Bytes of a head. If the interfaces of a section take more, no window can start in it."""
 
 NextOffset = Callable[[int], int]
 """Maps the offset of a reported record to the next offset from which a record is to be reported."""
@@ -211,7 +211,7 @@ class _Head:
     """The head of a section, which grows with each interface and is copied only if a position is reported.
 
     Attributes:
-        size: how many bytes it has; more than `HEAD_MAX` if it is too long.
+        size: the number of its bytes; more than `HEAD_MAX` if it is too long.
     """
 
     def __init__(self, data: bytes = b"") -> None:

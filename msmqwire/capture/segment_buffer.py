@@ -10,7 +10,7 @@ SEGMENT_COST: Final = 256
 
 
 class Segment(NamedTuple):
-    """The bytes from offset ``start`` to ``end``. Where ``data`` is shorter, the capture cut off the rest.
+    """The bytes from offset ``start`` to ``end``. If ``data`` is shorter, the capture cut off the rest.
 
     Offsets are unwrapped sequence numbers of a TCP stream, or byte offsets in an IP datagram.
     """
@@ -27,7 +27,7 @@ class SegmentBuffer:
 
     Attributes:
         cost: the approximate number of bytes of memory in use.
-        conflicts: how many bytes arrived again with another value, and were dropped.
+        conflicts: the number of bytes that arrived again with another value, and were dropped.
     """
 
     __slots__ = ("_run_ends", "_segments", "_starts", "conflicts", "cost")
@@ -79,7 +79,7 @@ class SegmentBuffer:
         return added
 
     def _extend_run(self, start: int, end: int, *, joined: bool) -> None:
-        """Note a segment that was put into a gap, and perhaps joined with what follows it."""
+        """Note a segment that was put into a gap, and perhaps joined with the bytes after it."""
         ends = self._run_ends
         index = bisect_left(ends, start)
         if index < len(ends) and ends[index] == start:

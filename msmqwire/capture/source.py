@@ -1,7 +1,7 @@
 """The bytes of a capture file, decompressed if necessary, a chunk at a time.
 
-Compression is recognised by its magic number, never by the file name. Whatever the input, at most a few
-MiB of it are buffered, however far a hostile file would expand.
+Compression is recognised by its magic number, never by the file name. At most a few MiB of any input are
+buffered, however far a hostile file would expand.
 """
 
 from __future__ import annotations

@@ -206,14 +206,14 @@ def _search_part(window: Window, target: int) -> Window | None:
 
 
 class Index:
-    """Index of the records of a growing file: what was read once is not read again.
+    """Index of the records of a growing file: bytes that were read are not read again.
 
     Attributes:
         path: the file.
         end: the offset after its last complete record; for a file that can't be split, its size once it can
             be read to its end, and 0 before.
-        error: what ended reading, with the offset in the file; None at a proper end; ``cut`` if more bytes
-            may follow.
+        error: the error that ended reading, with the offset in the file; None at a proper end; ``cut`` if
+            more bytes may follow.
     """
 
     def __init__(self, path: str, step: int, storage_options: StorageOptions = NO_OPTIONS) -> None:

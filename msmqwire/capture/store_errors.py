@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from msmqwire.errors import MsmqError
 
 ATTEMPTS: Final = 4
-"""How often a read is tried before its error is passed on."""
+"""The number of times a read is tried before its error is passed on."""
 FIRST_WAIT: Final = 0.1
 """Seconds before the second attempt, at most; twice as many before each following one."""
 WHY_MAX: Final = 300
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 
 class FileChanged(MsmqError, OSError):
-    """A file of a store was replaced or changed while it was read: what was read may be of two files."""
+    """A file of a store was replaced or changed while it was read: the bytes read may be of two files."""
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def _secrets(options: Mapping[str, Any], inside_secret: bool = False) -> Iterato
 
 
 def retried(call: Callable[[], Result], sleep: Callable[[float], None] = time.sleep) -> Result:
-    """Return what a call returns, which is repeated up to `ATTEMPTS` times after errors that may pass.
+    """Return the result of a call, which is repeated up to `ATTEMPTS` times after transient errors.
 
     Raises:
         OSError: the last attempt failed, or any for a reason that stays: a missing file, no permission,

@@ -1,4 +1,5 @@
-"""The file systems that URLs mean: S3, GCS, ABFS and HDFS by pyarrow, others by fsspec if it is installed.
+"""The file systems that URLs mean: S3, GCS, ABFS and HDFS by pyarrow, further ones by fsspec if it is
+installed.
 
 Credentials come from where each store's own tools look for them, or from storage options, which are keyword
 arguments of the file system: of `pyarrow.fs.S3FileSystem`, `GcsFileSystem`, `AzureFileSystem` and
@@ -30,7 +31,7 @@ _VERSION_KEYS: Final = (
     "ETag", "etag", "generation", "md5", "md5Hash", "checksum", "mtime", "modified", "LastModified",
     "last_modified", "modificationTime", "updated", "created",
 )  # fmt: skip
-"""What file systems of fsspec call the signs of a file's content."""
+"""The names in fsspec file systems of the marks of a file's content."""
 
 
 class Listed(NamedTuple):
@@ -86,7 +87,7 @@ class Store:
         return self._place.url_of(path)
 
     def info(self, url: str) -> Listed | None:
-        """Return what a URL names; None if there is nothing. Raises OSError."""
+        """Return the file that a URL names; None if there is nothing. Raises OSError."""
         from pyarrow.fs import FileType
 
         with store_errors(url, self._options):
@@ -201,7 +202,7 @@ class _Place(NamedTuple):
 
     Attributes:
         scheme: in lower case.
-        authority: what stands between ``//`` and the next ``/``.
+        authority: the text between ``//`` and the next ``/``.
         shown_scheme: as it was written.
     """
 
@@ -220,7 +221,7 @@ class _Place(NamedTuple):
         return self.authority.partition("@")[0]
 
     def path_of(self, rest: str) -> str:
-        """Return the path of what follows the authority in a URL."""
+        """Return the path of the text after the authority in a URL."""
         return self.bucket + rest.rstrip("/") if self.is_flat else rest or "/"
 
     def url_of(self, path: str) -> str:
@@ -361,7 +362,7 @@ _KINDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "replication": int,
     "buffer_size": int,
 }
-"""What the options of pyarrow's file systems are, if not text."""
+"""The types of the options of pyarrow's file systems, if not text."""
 
 
 def _values(scheme: str, options: StorageOptions) -> dict[str, Any]:

@@ -90,10 +90,10 @@ class Reassembler:
         max_segments_per_flow: segments that one direction may buffer beyond gaps.
         gap_ns: nanoseconds after which a gap is given up.
         idle_ns: nanoseconds after which an idle connection is forgotten; checked every eighth of it.
-        max_flows: how many connections are tracked at a time.
+        max_flows: the most connections that are tracked at a time.
 
     Attributes:
-        counters: counts of what was not delivered as captured.
+        counters: counts of bytes and segments not delivered as captured.
         start_segments: segments with data after which a direction whose SYN was not seen starts.
     """
 
@@ -128,7 +128,7 @@ class Reassembler:
 
     @property
     def connections(self) -> int:
-        """How many connections are tracked, including ended ones that may still retransmit."""
+        """The number of connections tracked, including ended ones that may still retransmit."""
         return len(self._connections)
 
     def _add_connection(self, stream: int, key: FlowKey) -> Direction:
@@ -173,11 +173,11 @@ class Reassembler:
 
     @property
     def max_connections(self) -> int:
-        """How many connections are tracked at a time."""
+        """The most connections that are tracked at a time."""
         return self._max_flows
 
     def _evict(self, directions: Iterable[Direction]) -> list[Event]:
-        """End connections, given by their directions first seen, to make room for others."""
+        """End connections, given by their directions first seen, to make room for newer ones."""
         events: list[Event] = []
         for direction in directions:
             self._forget(direction, "idle", events)

@@ -1,8 +1,8 @@
 """Headers of the tunnels in which packets of interest may be: VXLAN, Geneve, GRE, ERSPAN, MPLS, PPPoE, LLC.
 
 Each function reads the headers at the beginning of some bytes, as far as these were captured, and says what
-they carry, see `Carried`. It reads nothing of what is carried but to tell what that is: a label of MPLS does
-not say it, and a port of UDP is no proof. IP in IP needs no function, as nothing is between the two headers.
+they carry, see `Carried`. It reads of the payload only enough to know its kind: a label of MPLS does not say
+it, and a port of UDP is no proof. IP in IP needs no function, as nothing is between the two headers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Encapsulation(NamedTuple):
 
     Attributes:
         text: the tunnels from outside in, separated by blanks, each as ``name`` or ``name=number``:
-            ``gre=7 mpls=100,200 vxlan=5001``; None without any, like the others.
+            ``gre=7 mpls=100,200 vxlan=5001``; None without any, as of the other attributes.
         src: the sender of the IP packet next outside the packet's own; None if there is none.
         dst: its receiver.
         number: the innermost number; of a stack of labels the bottom one.
@@ -114,7 +114,7 @@ class Path(NamedTuple):
         return self._replace(names=(*self.names, name), numbers=(*self.numbers, numbers))
 
     def encapsulation(self) -> Encapsulation:
-        """Return what rows say of it."""
+        """Return its values in rows."""
         parts = [
             f"{name}={','.join(map(str, numbers))}" if numbers else name
             for name, numbers in zip(self.names, self.numbers, strict=True)
@@ -152,11 +152,11 @@ def _network_of_text(text: str) -> int:
 
 
 class Carried(NamedTuple):
-    """What headers of a tunnel carry.
+    """The payload of the headers of a tunnel.
 
     Attributes:
-        ethertype: what it is, as an EtherType.
-        at: where it begins.
+        ethertype: its kind, as an EtherType.
+        at: its beginning.
         name: the name of the tunnel, empty for headers that are none.
         numbers: the numbers of the tunnel; those of a stack of labels are several.
     """
@@ -179,7 +179,9 @@ def snap(data: bytes) -> int:
 
 
 def ppp(data: bytes, reason: str) -> Carried | Unread:
-    """Read a header of PPP, with or without address and control; ``reason`` is that of what is not read."""
+    """Read a header of PPP, with or without address and control; ``reason`` is the one for a payload that is
+    not read.
+    """
     at = 2 if data[:2] == b"\xff\x03" else 0
     if len(data) < at + 1:
         return not_read.CUT
@@ -208,8 +210,8 @@ def pppoe(data: bytes) -> Carried | Unread:
 def mpls(data: bytes, size: int) -> Carried | Unread:
     """Read a stack of labels of MPLS, and tell what follows: IP, or a pseudowire with an Ethernet frame.
 
-    Of the bytes, ``size`` of which there were, nothing says which. What fits best is taken; of two Ethernet
-    frames that fit, with a control word (RFC 4448) and without one, that with one.
+    Of the bytes, ``size`` of which there were, nothing says which. The best fit is taken; of two Ethernet
+    frames that fit, with a control word (RFC 4448) and without one, the one with it.
     """
     labels, at = [], 0
     while True:
@@ -284,8 +286,8 @@ def _erspan(data: bytes, at: int, size: int, ethertype: int, flags: int) -> Carr
 def over_udp(dst_port: int, data: bytes, size: int) -> Carried | None:
     """Read a header of VXLAN or Geneve in a datagram; None for one that is no tunnel.
 
-    A port is no proof: the header must be valid, and what follows it a frame or a packet, of ``size`` bytes
-    in all.
+    A port is no proof: the header must be valid, and followed by a frame or a packet, of ``size`` bytes in
+    all.
     """
     if len(data) < 8:
         return None
@@ -346,7 +348,7 @@ def _is_checksum_right(data: bytes, at: int) -> bool:
 
 
 def _frame_fits(data: bytes, at: int, size: int) -> int:
-    """Return how well an Ethernet frame fits at an offset: 2 with IP in it, 1 with what is often in one."""
+    """Return the fit of an Ethernet frame at an offset: 2 with IP in it, 1 with another common EtherType."""
     ethertype, start = links.type_after(data, at + 12, at + 14)
     if ethertype in links.IP_TYPES:
         return 2 if ip_fits(data, start, size, 4 if ethertype == _IP_4 else 6) else 0

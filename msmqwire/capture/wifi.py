@@ -1,4 +1,4 @@
-"""Frames of IEEE 802.11: what is in those that carry data, and why others are not read.
+"""Frames of IEEE 802.11: the payload of data frames, and the reasons that other frames are not read.
 
 Most are encrypted. Captures have them with a header of the receiver in front: radiotap, or that of PPI.
 """
@@ -28,7 +28,7 @@ _HALF: Final = Struct("<H").unpack_from
 
 
 def content(linktype: int, data: bytes) -> tuple[int, int] | str | None:
-    """Return what is in a frame, as an EtherType and the offset of what it is about.
+    """Return the content of a frame, as an EtherType and the offset of its payload.
 
     Of a frame whose content is not read the reason is returned; None if it is of no interest.
     """

@@ -44,7 +44,7 @@ class PcapngWriter:
     """Writes frames to a pcapng file, with an interface for each link type that comes, one more before 1970.
 
     Args:
-        file: where the blocks are written; it is not closed.
+        file: the file to write the blocks to; it is not closed.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -82,7 +82,7 @@ class PcapWriter:
     """Writes frames of one link type to a pcap file, with times in nanoseconds.
 
     Args:
-        file: where the records are written; it is not closed.
+        file: the file to write the records to; it is not closed.
     """
 
     def __init__(self, file: BinaryIO) -> None:

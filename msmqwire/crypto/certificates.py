@@ -30,7 +30,7 @@ UNREADABLE: Final = (
     x509.InvalidVersion,
     x509.UnsupportedGeneralNameType,
 )
-"""What cryptography raises for parts of certificates, which it reads only when they are asked for."""
+"""The errors of cryptography for parts of certificates, which it reads only when they are asked for."""
 
 
 @dataclass(frozen=True, slots=True)

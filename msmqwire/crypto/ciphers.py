@@ -56,7 +56,7 @@ class SessionKey:
         algorithm: of EncryptionAlgorithm.
         key: the bytes that a SIMPLEBLOB carries.
         effective_bits: that RC2 makes use of ([RFC2268] 2, T1); for the other ciphers the bits of `key`.
-        salt: what the cipher's key has behind `key`.
+        salt: the bytes of the cipher's key after `key`.
         usable: False for one that was not in its SIMPLEBLOB: `decrypt` works with it and then fails.
 
     Raises UnsupportedAlgorithm for an unknown algorithm, and for RC2 and RC4 without the extra ``ciphers``;
@@ -101,7 +101,7 @@ def new_session_key(
     Args:
         algorithm: of EncryptionAlgorithm.
         bits: 128, 192 or 256 as the AES algorithm has it, 40 or 128 for RC2 and RC4.
-        random: returns so many random bytes.
+        random: returns a number of random bytes.
         readings: whether a key of 40 bits of the Base provider is salted.
         provider: for which the key is; None is the one that the algorithm and the bits call for. With the
             Enhanced one an RC2 key of 40 bits gets 88 zero bits more (MQQB-3.1.7.1.5-15).
@@ -140,7 +140,7 @@ def key_bits(algorithm: int, provider: CryptographicProvider) -> int | None:
 def received_session_key(
     key: bytes, algorithm: int, provider: CryptographicProvider, readings: Readings, *, usable: bool = True
 ) -> SessionKey:
-    """Return the key whose bytes a SIMPLEBLOB carries, so many as `key_bits` says."""
+    """Return the key whose bytes a SIMPLEBLOB carries, `key_bits` bits of it."""
     salted = provider is CryptographicProvider.BASE and readings.salted_40_bit_keys
     return SessionKey(algorithm, key, len(key) * 8, _SALT if salted else b"", usable)
 
@@ -161,13 +161,13 @@ def encrypt(session_key: SessionKey, data: bytes) -> bytes:
 
 
 def _padded(data: bytes, block: int) -> bytes:
-    """Return bytes with the padding of PKCS #5 behind: so many bytes as it takes, each their number."""
+    """Return bytes with the padding of PKCS #5 appended: each byte of it is their number."""
     missing = block - len(data) % block
     return data + bytes((missing,)) * missing
 
 
 def decrypt(session_key: SessionKey, data: bytes) -> bytes:
-    """Return what `encrypt` encrypted.
+    """Return the bytes that `encrypt` encrypted.
 
     Raises DecryptionFailed, which is the same for a key that could not be unwrapped, bytes that are no whole
     blocks and a wrong padding, after the same work.

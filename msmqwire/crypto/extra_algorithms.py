@@ -38,5 +38,5 @@ def check_installed(algorithm: int, path: str) -> None:
 
 
 def why_not(algorithm: int) -> str:
-    """Return what to install for an algorithm of the extra."""
+    """Return the package to install for an algorithm of the extra."""
     return f"{algorithm:#x} can't be computed: {MissingExtra(_LIBRARY, 'ciphers')}"

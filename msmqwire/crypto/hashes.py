@@ -1,7 +1,7 @@
 """The hashes under signatures: [MS-MQMQ] 2.2.19.3.
 
-MD2, MD4, MD5 and SHA-1 are broken: two messages with the same hash can be made, and what they sign proves
-nothing against somebody who tries. They are here to read what old systems send.
+MD2, MD4, MD5 and SHA-1 are broken: two messages with the same hash can be made, and a signature over them
+proves nothing against an attacker. They are here to read what old systems send.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def digest(algorithm: int, data: bytes) -> bytes:
 
 
 def digest_info(algorithm: int, data: bytes) -> bytes:
-    """Return the DigestInfo of [RFC8017] 9.2, the hash of bytes behind the name of its algorithm.
+    """Return the DigestInfo of [RFC8017] 9.2, the hash of bytes after the name of its algorithm.
 
     Raises as `digest`.
     """

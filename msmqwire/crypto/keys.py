@@ -210,8 +210,8 @@ def unwrap(
     """Return the session key of a SIMPLEBLOB, for messages with this algorithm and provider.
 
     A fault of the blob, whatever it is, shows nowhere but in `ciphers.decrypt`, which raises the same
-    DecryptionFailed as for a wrong body: the key returned is not usable then. So nobody can use this
-    queue manager to decrypt keys of others, by asking it which blobs are well-formed.
+    DecryptionFailed as for a wrong body: the key returned is not usable then. So no peer can use this queue
+    manager to decrypt keys of other senders, by asking it which blobs are well-formed.
 
     Raises DecryptionFailed for an algorithm that the provider does not have, MQMQ-2.2.19.3-38 and -39, or
     that is not installed.
@@ -237,7 +237,8 @@ def unwrap(
 
 
 def _end_of_stand_in(private_key: RSAPrivateKey, encrypted: bytes) -> bytes:
-    """Return the last bytes of what decrypting gives instead of an error if the padding is wrong.
+    """Return the last bytes of the substitute that decrypting gives instead of an error if the padding is
+    wrong.
 
     That is made from the private key and the ciphertext and has a length made so too ("implicit rejection",
     draft-irtf-cfrg-rsa-guidance, section 7). Now and then it has the length of a session key, and would pass

@@ -1,4 +1,4 @@
-"""What the specification leaves open about signatures and session keys, each a switch."""
+"""Questions about signatures and session keys that the specification leaves open, each a switch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ FormatNameLists: TypeAlias = Literal["destination", "all"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Readings:
-    """One reading of what [MS-MQMQ] 2.5 and [MS-MQQB] 2.4 do not settle; both sides need the same one.
+    """One reading of the questions that [MS-MQMQ] 2.5 and [MS-MQQB] 2.4 leave open; both sides need the same
+    one.
 
     No capture of a signed or encrypted message is known, so nothing has confirmed the defaults.
 
@@ -26,8 +27,8 @@ class Readings:
         digest_info: whether a DigestInfo of [RFC8017] 9.2 is signed, or the bare hash.
         salted_40_bit_keys: whether the 40 bits of a key of the Base provider are followed by 11 zero bytes of
             salt, so that the cipher's key has 16 bytes, or are the cipher's key themselves.
-        queue_names: how a queue goes into the hash: ``header``, the bytes of its field in the header without
-            padding; ``text``, its format name in UTF-16; ``text-with-null``, the same with a null behind.
+        queue_names: the form of a queue in the hash: ``header``, the bytes of its field in the header without
+            padding; ``text``, its format name in UTF-16; ``text-with-null``, the same with a null after it.
         absent_queues_as_null: whether a null character stands for an AdminQueue or ResponseQueue that is not
             there, or nothing.
         label_null: whether the null that ends Label goes into the hash.

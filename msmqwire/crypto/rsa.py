@@ -1,4 +1,4 @@
-"""What is an RSA key of messages."""
+"""The kinds of RSA keys for messages."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def signature_version(
 def recovered_from_signature(
     packet: Record, public_key: RSAPublicKey, readings: Readings = DEFAULT
 ) -> bytes | None:
-    """Return what the owner of a key has signed; None if it was not he who made the signature.
+    """Return the data that the owner of a key has signed; None if the signature was made with another key.
 
     That takes no look at the fields, which may be long and their hash slow: `version_of` does.
     """
@@ -75,7 +75,9 @@ def recovered_from_signature(
 
 
 def recovered_from(signature: bytes, public_key: RSAPublicKey, readings: Readings = DEFAULT) -> bytes | None:
-    """Return what the owner of a key has signed; None if there is no signature, or it is not his."""
+    """Return the data that the owner of a key has signed; None if there is no signature, or one of another
+    key.
+    """
     if not signature:
         return None
     try:
@@ -101,7 +103,7 @@ def version_of(packet: Record, recovered: bytes, readings: Readings = DEFAULT) -
 
 
 def _signature_of(packet: Record) -> tuple[bytes, Sequence[SignatureVersion]]:
-    """Return the signature to be verified and what it may be."""
+    """Return the signature to be verified and the possible data."""
     security, lists = packet.SecurityHeader, packet.MultiQueueFormatHeader
     if security is not None and security.SecurityData.Signature:
         return security.SecurityData.Signature, _SINGLE

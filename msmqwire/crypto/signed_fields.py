@@ -1,7 +1,7 @@
 """The bytes that a signature covers: [MS-MQMQ] 2.5.
 
-The hash runs over the values of the fields, one after the other, with nothing between them: MQMQ-2.5-02. How
-values that are not plain numbers and bytes go in is for `Readings` to say.
+The hash runs over the values of the fields, one after the other, with nothing between them: MQMQ-2.5-02.
+`Readings` has the form of values that are not plain numbers and bytes.
 """
 
 from __future__ import annotations

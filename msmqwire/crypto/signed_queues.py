@@ -89,7 +89,9 @@ def _in_header(queue: Record | None, readings: Readings) -> bytes:
 
 
 def _writer(header: Header) -> Callable[[Record], bytes]:
-    """Return what writes a structure without padding, which only leads to a boundary and may be anything."""
+    """Return the function that writes a structure without padding, which only leads to a boundary and may be
+    anything.
+    """
     fields = [
         (attrgetter(part.name), _part_writer(part)) for part in header.parts if not isinstance(part, Align)
     ]

@@ -1,4 +1,4 @@
-"""SecurityHeader, who sent a message and what protects it: [MS-MQMQ] 2.2.20.6.
+"""SecurityHeader, the sender of a message and its protection: [MS-MQMQ] 2.2.20.6.
 
 The five items are located by their sizes alone: the UserMessage of [MS-MQQB] 4.1.7 carries a
 SecurityID with Flags.AI clear.

@@ -1,4 +1,4 @@
-"""Who may do what to an object: SID, ACE, ACL and SECURITY_DESCRIPTOR, [MS-DTYP] 2.4.2 and 2.4.4 to 2.4.6.
+"""Permissions on an object: SID, ACE, ACL and SECURITY_DESCRIPTOR, [MS-DTYP] 2.4.2 and 2.4.4 to 2.4.6.
 
 A self-relative descriptor is 20 bytes and then four parts in any order, found by their offsets, which may
 overlap or leave bytes between them. Its schema keeps all that as it came; `descriptor_parts` follows the

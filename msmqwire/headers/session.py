@@ -1,4 +1,4 @@
-"""SessionHeader, the acknowledgement of what came over a session: [MS-MQMQ] 2.2.20.4."""
+"""SessionHeader, the acknowledgement of the messages that came over a session: [MS-MQMQ] 2.2.20.4."""
 
 from typing import Final
 

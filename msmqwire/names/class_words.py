@@ -1,4 +1,4 @@
-"""What negative acknowledgements say, in words: [MS-MQMQ] 2.2.18.1.6."""
+"""The meaning of negative acknowledgements, in words: [MS-MQMQ] 2.2.18.1.6."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def class_words(name: str) -> str:
 
 
 def class_with_words(name: str) -> str:
-    """Return the name of such a class and what it says: ``NACK_BAD_DST_Q: there is no such queue``."""
+    """Return the name of such a class and its meaning: ``NACK_BAD_DST_Q: there is no such queue``."""
     return f"{name}: {class_words(name)}"

@@ -6,7 +6,7 @@ from json import JSONDecodeError
 
 
 def why_not_json(error: ValueError | RecursionError) -> str:
-    """Return what is wrong with a text that `json.loads` refuses, and where: ``not JSON from line 2 on``."""
+    """Return the fault in a text that `json.loads` refuses, and its place: ``not JSON from line 2 on``."""
     if isinstance(error, JSONDecodeError):
         place = f"line {error.lineno}, column {error.colno}"
         return f'not JSON from {place} on; an example is {{"name": [1, "text"]}}'

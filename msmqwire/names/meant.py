@@ -52,7 +52,7 @@ def check_backslash(queue: str, text: str, hresult: int = ILLEGAL_PATH_NAME) -> 
     r"""Refuse a queue named ``private$orders``, which is ``private$\orders`` without its backslash.
 
     Args:
-        queue: the name of the queue, without the computer and what says that it is private.
+        queue: the name of the queue, without the computer and the mark of private queues.
         text: the whole name.
         hresult: the code of the error.
 
@@ -67,7 +67,7 @@ def check_backslash(queue: str, text: str, hresult: int = ILLEGAL_PATH_NAME) -> 
 def format_name_meant(text: str, computer: str = ".") -> str | None:
     r"""Return the format name that a wrong one is most likely to mean; None if there is none.
 
-    For the path name of a queue, ``private$\orders``, that is its direct name. What is returned is sound.
+    For the path name of a queue, ``private$\orders``, that is its direct name. The returned name is sound.
     """
     if len(text) > _TEXT_MAX:
         return None

@@ -11,11 +11,11 @@ from msmqwire.errors import InvalidArgument
 NEAREST_MAX: Final = 3
 """Names that an error proposes."""
 LISTED_MAX: Final = 12
-"""So many known names are all listed in an error."""
+"""The number of known names up to which an error lists all."""
 _NAME_MAX: Final = 80
 """Characters of a wrong name that are compared and shown."""
 _WORSE: Final = 0.15
-"""So much less alike than the best one, of 1, a name is not proposed beside it."""
+"""The difference in likeness, of 1, from which on a name is not proposed beside the best one."""
 _PART_MIN: Final = 3
 """Characters of a wrong name that may be just a part of the one that is meant."""
 
@@ -54,9 +54,9 @@ def unknown_name(
     Args:
         name: the wrong one.
         known: the right ones.
-        what: what they are names of, one of them, without an article.
+        what: the kind of thing that they name, in the singular, without an article.
         path: the parameter that has the name.
-        see: where all of them are listed, as ``docs/columns.md lists all``; shown if they are many.
+        see: the place that lists all of them, as ``docs/columns.md lists all``; shown if they are many.
     """
     names = list(dict.fromkeys(known))
     near = nearest(str(name), names)

@@ -1,4 +1,4 @@
-"""Origins of peers: what limits count them by."""
+"""Origins of peers: the keys by which limits count them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Final
 
 UNKNOWN_ORIGIN: Final = "unknown"
-"""The origin of what an older version has stored on behalf of others."""
+"""The origin of messages that an older version has stored on behalf of peers."""
 _PREFIX: Final = 64
 
 
@@ -15,7 +15,8 @@ _PREFIX: Final = 64
 def origin_of(address: str) -> str:
     """Return the origin by which limits count a peer: its IPv4 address, or the /64 network of its IPv6 one.
 
-    Whoever has one address of an IPv6 network has 2^64 of them. What is no IP address is its own origin.
+    A peer that has one address of an IPv6 network has 2^64 of them. A text that is no IP address is its own
+    origin.
     """
     try:
         ip = ip_address(address)

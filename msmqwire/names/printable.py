@@ -31,8 +31,8 @@ def counted(count: int, what: str, verb: str = "") -> str:
 
     Args:
         count: the number.
-        what: what is counted, one of it.
-        verb: what several do; ``are`` becomes ``is`` behind one.
+        what: the noun that is counted, in the singular.
+        verb: the verb in the plural; ``are`` becomes ``is`` after one.
     """
     many = what if count == 1 else _plural(what)
     return f"{count:,} {many} {agreeing(count, verb)}" if verb else f"{count:,} {many}"
@@ -50,7 +50,7 @@ def _plural(what: str) -> str:
 
 
 def agreeing(count: int, verb: str) -> str:
-    """Return a verb for so many: ``is`` and ``follows`` for one, ``are`` and ``follow`` else."""
+    """Return a verb for a number: ``is`` and ``follows`` for one, ``are`` and ``follow`` else."""
     if count != 1:
         return verb
     return _SINGULARS.get(verb) or _plural(verb)

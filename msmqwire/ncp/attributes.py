@@ -1,4 +1,4 @@
-"""What a packet of NCP says of calls, objects and jobs, by the names of columns.
+"""Attributes of an NCP packet: its calls, objects and jobs, by the names of columns.
 
 A reply has what it returns, and of the rest what its request has asked for. In a request to create a job,
 fields that QMS fills mean nothing.
@@ -25,13 +25,13 @@ _BY_QMS: Final = frozenset(
 
 
 def attribute(name: str, packet: NcpPacket) -> Any:
-    """Return what a packet tells; None if it does not tell."""
+    """Return the value in a packet; None if it has none."""
     getter = attributes(packet).get(name)
     return None if getter is None else getter(packet)
 
 
 def attributes(packet: NcpPacket) -> Mapping[str, Callable[[NcpPacket], Any]]:
-    """Return what packets like this one can tell, by name, each with the function that finds it.
+    """Return the attributes of packets like this one, by name, each with the function that finds it.
 
     The function returns None if a packet does not tell. All packets that are alike share one object.
     """
@@ -44,7 +44,7 @@ def attributes(packet: NcpPacket) -> Mapping[str, Callable[[NcpPacket], Any]]:
 def _attributes(
     packet: type, data: type, asked: type, creates: bool
 ) -> Mapping[str, Callable[[NcpPacket], Any]]:
-    """Return what packets can tell with data of these classes, in answer to a request with such data."""
+    """Return the attributes of packets with data of these classes, in answer to a request with such data."""
     found = dict(_OF_REPLY if packet is NcpReply else _OF_REQUEST if packet is NcpRequest else {})
     for name, (convert, *paths) in _OF_DATA.items():
         places = []

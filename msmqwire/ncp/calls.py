@@ -1,4 +1,4 @@
-"""What an NCP call is: a function, a subfunction, and the layouts of its request and reply."""
+"""An NCP call: a function, a subfunction, and the layouts of its request and reply."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Call:
     Attributes:
         number: the subfunction of function 23, or the function if `function` is the same.
         name: its name in public descriptions.
-        request, reply: the layouts of the data behind the headers.
-        others: requests of another size that are read, too.
+        request, reply: the layouts of the data after the headers.
+        others: further requests, of another size, that are read, too.
         other_replies: the same of replies; one is read if `reply` leaves bytes and this takes them all.
         function: the function.
     """
@@ -47,9 +47,9 @@ class Call:
         return (self.reply, *self.other_replies)
 
     def request_of_size(self, size: int) -> Header:
-        """Return the layout of a request with so many bytes of data: the first one, unless another fits."""
+        """Return the layout of a request with `size` bytes of data: the first one, unless another fits."""
         return next((other for other in self.others if fixed_size(other) == size), self.request)
 
     def other_reply_of_size(self, size: int) -> Header | None:
-        """Return the layout of a reply with so many bytes of data that is not the usual one."""
+        """Return the layout of a reply with `size` bytes of data that is not the usual one."""
         return next((other for other in self.other_replies if fixed_size(other) == size), None)

@@ -83,7 +83,7 @@ class ObjectType(IntEnum):
 
 
 class BinderySecurity(IntEnum):
-    """The security byte of an object or property: who may read it (low nibble) and write it (high nibble).
+    """The security byte of an object or property: the readers (low nibble) and the writers (high nibble).
 
     Each nibble is a level, not bits. A byte is made of one of each, ``NWBS_ANY_READ | NWBS_SUPER_WRITE``.
     """
@@ -108,7 +108,9 @@ class PropertyFlags(IntFlag):
 
 
 class JobControlFlags(IntFlag):
-    """The defined bits of jobControlFlags, table 26 of the chapter; the others are kept and mean nothing."""
+    """The defined bits of jobControlFlags, table 26 of the chapter; undefined bits are kept and mean
+    nothing.
+    """
 
     NWCF_SERVICE_AUTO_START = 0x08
     NWCF_SERVICE_RESTART = 0x10
@@ -118,7 +120,7 @@ class JobControlFlags(IntFlag):
 
 
 class QueueStatus(IntFlag):
-    """The status of a queue: what its operators have stopped."""
+    """The status of a queue: the operations that its operators have stopped."""
 
     QS_CANT_ADD_JOBS = 0x01
     QS_SERVERS_CANT_ATTACH = 0x02

@@ -108,7 +108,7 @@ class NcpFramer:
 
 
 def make_preamble(preamble: Header, packet_size: int, fields: Mapping[str, Any]) -> Record:
-    """Return the preamble of a packet of so many bytes, with these fields; its length unless they tell it.
+    """Return the preamble of a packet of `packet_size` bytes; `fields` go before its own values.
 
     Raises InvalidValue.
     """
@@ -121,5 +121,5 @@ def make_preamble(preamble: Header, packet_size: int, fields: Mapping[str, Any])
 
 
 def build_unit(preamble: Header, packet: bytes, **fields: object) -> bytes:
-    """Return the unit with a packet, behind a `PacketSignature` if one is given. Raises InvalidValue."""
+    """Return the unit with a packet, after a `PacketSignature` if one is given. Raises InvalidValue."""
     return make_preamble(preamble, len(packet), fields).to_bytes() + packet

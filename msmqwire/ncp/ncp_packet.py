@@ -1,4 +1,4 @@
-"""A packet of NCP in a capture: a request, a reply or a watchdog packet, with what carries it.
+"""A packet of NCP in a capture: a request, a reply or a watchdog packet, with its transport.
 
 Offsets count from the first byte of the unit over TCP, else of the datagram.
 """
@@ -38,8 +38,8 @@ class NcpPacket:
 
     Attributes:
         packet: a request or reply; of a watchdog packet the record.
-        preamble: what stands in front of it over TCP; None over UDP.
-        start: where its header begins, in bytes.
+        preamble: the fields in front of it over TCP; None over UDP.
+        start: the offset of its header, in bytes.
         request: the request that a reply answers, without data that take much memory; None if it is unknown.
         is_repeated: whether the same was sent before.
         is_reused: whether another request was sent before under the same number of the sequence.

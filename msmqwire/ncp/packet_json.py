@@ -53,7 +53,7 @@ _UNKNOWN: Final = "Ncp"
 """The name in the kind of a packet of no known call."""
 _DIRECTIONS: Final = (" request", " reply")
 _TOLD: Final = frozenset({"call", "completion"})
-"""What `dissect` tells beside the structures; both follow from the rest."""
+"""Fields of `dissect` beside the structures; both follow from the rest."""
 
 
 class SentPacket(NamedTuple):
@@ -84,7 +84,7 @@ def parse_sent(data: bytes, call: Call | None = None, readings: Readings = PROPO
     Args:
         data: the bytes.
         call: the call that replies among them answer; without it their data are not read.
-        readings: how disputed fields are read.
+        readings: byte orders of disputed fields.
 
     Raises MalformedPacket with path and offset, counted from the first byte.
     """

@@ -1,4 +1,4 @@
-"""NCP packets, bytes to values and back: requests, replies, and what they are of."""
+"""NCP packets, bytes to values and back: requests, replies, and their calls."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class NcpRequest:
         header: an NcpRequestHeader, of a request to end a connection perhaps without its FunctionCode.
         subfunction: an NcpSubfunctionHeader; None if the function has none.
         call: the call; None for one that is not among `CALLS`, and for requests to make or end a connection.
-        data: what the call has; None without a call.
-        trailing: bytes behind the data, or all bytes behind the headers without a call.
-        readings: how the disputed fields in `data` are read.
+        data: the data of the call; None without a call.
+        trailing: bytes after the data, or all bytes after the headers without a call.
+        readings: byte orders of the disputed fields in `data`.
     """
 
     header: Record
@@ -93,9 +93,9 @@ class NcpReply:
         header: an NcpReplyHeader.
         request_kind: the kind of the request that it answers; empty if that is not known.
         call: the call that it answers; None if it is not known.
-        data: what it returns; None without a call, and if the call has failed.
-        trailing: bytes behind the data, or all bytes behind the header without any.
-        readings: how the disputed fields in `data` are read.
+        data: the data that it returns; None without a call, and if the call has failed.
+        trailing: bytes after the data, or all bytes after the header without any.
+        readings: byte orders of the disputed fields in `data`.
     """
 
     header: Record
@@ -152,7 +152,7 @@ def parse_request(data: bytes, readings: Readings = PROPOSED, *, strict: bool = 
 
     Args:
         data: the bytes from the header on.
-        readings: how disputed fields are read.
+        readings: byte orders of disputed fields.
         strict: whether a request whose length word tells another length is refused, as servers do. Readers
             of captures take what is there.
     """
@@ -203,9 +203,9 @@ def parse_reply(
 
     Args:
         data: the bytes from the header on.
-        request: what it answers.
+        request: the request that it answers.
         call: the call that it answers, if the request itself is not at hand.
-        readings: how disputed fields are read; None for those of the request.
+        readings: byte orders of disputed fields; None for those of the request.
     """
     kind = "" if call is None else _kind(call)
     if request is not None:

@@ -1,4 +1,4 @@
-"""What clients put into queueRecord of a job in a print queue.
+"""The content of queueRecord in a job of a print queue, written by clients.
 
 Queue services do not read it, nor does the chapter tell what is in it; print servers do. Sources give two
 widths to the name of the form, which agree on its first bytes.

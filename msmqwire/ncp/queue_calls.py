@@ -1,7 +1,7 @@
 """The data of the queue calls, NCP function 23, subfunctions 100 to 138.
 
 Object ids and numbers of the old calls are big-endian; most numbers of the newer ones are little-endian.
-Where public descriptions disagree, the layouts are those that worked against real servers.
+If public descriptions disagree, the layouts are those that worked against real servers.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from msmqwire.schema.nodes import inner_headers
 
 ByteOrder: TypeAlias = Literal["little", "big"]
 JobNumberForm: TypeAlias = Literal["little", "big", "high-low"]
-"""``high-low`` is a number of 16 bits, big-endian, and two zeros behind it."""
+"""``high-low`` is a number of 16 bits, big-endian, and two zeros after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -154,7 +154,7 @@ def _changes(readings: Readings) -> dict[Header, list[_Change]]:
 
 
 def reread(record: Record, readings: Readings) -> Record:
-    """Return what the schemas have read, read in another way; and the reverse.
+    """Return a value of the schemas in another reading; and the reverse.
 
     The record itself stays as it is. Values that no field of that size can have are left to building, which
     refuses them.

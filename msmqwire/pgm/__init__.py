@@ -61,7 +61,7 @@ _HOMES: Final = {
     "layouts": ("OptionFlags", "OptionType", "PgmType"),
     "packets": ("build_pgm", "checksum_is_right", "parse_pgm", "read_pgm"),
 }
-"""The modules of the names; the others are in `values`."""
+"""The modules of the names; names not listed are in `values`."""
 
 
 def __getattr__(name: str) -> Any:

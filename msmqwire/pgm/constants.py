@@ -27,4 +27,4 @@ NAK_MAX_RTE: Final = 64_000.0
 
 APDU_MAX: Final = 65_536  # SRMP-2.1.3.1-15
 TPDU_MAX: Final = 1_400
-"""The longest packet that a source makes unless told otherwise: fits into Ethernet, in IP and in UDP."""
+"""The longest packet that a source makes by default: fits into Ethernet, in IP and in UDP."""

@@ -1,4 +1,4 @@
-"""What a source or a receiver wants done. Its owner carries the effects out in their order."""
+"""An effect that a source or a receiver asks for. Its owner carries the effects out in their order."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Deliver(NamedTuple):
 class Lost(NamedTuple):
     """Sequence numbers that can't be recovered, `first` to `last`, with the APDUs that have a part in them.
 
-    What follows them is delivered again from the next beginning of an APDU on.
+    Data after them is delivered again from the next beginning of an APDU on.
     """
 
     tsi: Tsi

@@ -41,7 +41,7 @@ class OptionFlags(IntFlag):
 
 
 class OptionType(IntEnum):
-    """The option extensions that are read; others are kept as they came."""
+    """The option extensions that are read; unknown ones are kept as they came."""
 
     OPT_LENGTH = 0x00
     OPT_FRAGMENT = 0x01

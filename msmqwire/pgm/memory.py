@@ -1,4 +1,4 @@
-"""The memory of all sources that a receiver, or several of them, follow: data that wait behind gaps."""
+"""The memory of all sources that a receiver, or several of them, follow: data that wait after gaps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Holder(Protocol):
 
 
 class Memory:
-    """What windows hold, by window. Who takes most gives way when there is no more.
+    """Bytes held by each window. The window that takes most gives way when there is no more.
 
     Attributes:
         used: the bytes held by all.
@@ -27,7 +27,7 @@ class Memory:
         self._held: Final = dict[Holder, int]()
 
     def take(self, holder: Holder, size: int) -> bool:
-        """Take so many bytes for a window, from the one that holds most if need be.
+        """Take `size` bytes for a window, from the one that holds most if need be.
 
         Return False if this would hold the most itself then.
         """

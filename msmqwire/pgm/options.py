@@ -30,12 +30,12 @@ from msmqwire.pgm.values import (
 )
 
 OPTIONS_MAX: Final = 64
-"""Our own limit on the options of a packet: what is refused must stay cheap. The RFC allows 16."""
+"""Our own limit on the options of a packet: a refusal must stay cheap. The RFC allows 16."""
 
 OPTION_LENGTH_MIN: Final = 4
 SEQUENCE_NUMBER_SIZE: Final = 4
 NETWORK_SIGNIFICANT: Final = frozenset({OptionType.OPT_NAK_LIST})
-"""The known options for which a packet has the N bit: section 9.3; the others never have it."""
+"""The known options for which a packet has the N bit: section 9.3; other options never have it."""
 
 _CLASSES: Final[dict[int, Any]] = {
     kind.kind: kind for kind in (OptLength, OptFragment, OptJoin, OptSyn, OptFin, OptRst)

@@ -171,7 +171,7 @@ def build_nla(nla: Nla) -> bytes:
 
 
 def build_body(body: Body) -> bytes:
-    """Return the bytes of what follows the common header, up to the options. Raises InvalidValue."""
+    """Return the bytes after the common header, up to the options. Raises InvalidValue."""
     if isinstance(body, Opaque):
         return body.content
     values = {field.name: getattr(body, field.name) for field in fields(body)}

@@ -6,7 +6,7 @@ _TOLERANCE = 1e-6  # of a byte: what a time computed from tokens may be off by
 
 
 class TokenBucket:
-    """Grants bytes at a rate, with bursts of what gathers in `seconds`.
+    """Grants bytes at a rate, with bursts of the bytes granted in `seconds`.
 
     A packet longer than a whole bucket goes when the bucket is full, and the next one waits the longer.
     """

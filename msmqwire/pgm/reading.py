@@ -1,4 +1,4 @@
-"""A place in the bytes of a packet: every read is compared with what is left before it happens."""
+"""A place in the bytes of a packet: every read is compared with the remaining bytes before it happens."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from msmqwire.pgm.values import OptFragment
 
 
 class Result(NamedTuple):
-    """What a packet led to: an APDU, and the first sequence number of what is lost, up to `lost_last`."""
+    """The result of a packet: an APDU, and the first lost sequence number, up to `lost_last`."""
 
     apdu: bytes | None = None
     lost_first: int | None = None
@@ -23,8 +23,8 @@ class Reassembly:
     """The APDU that is being put together. It holds what has come, never what a length promises.
 
     Attributes:
-        resumed: where packets began to follow each other again, after joining or a loss: the remains of an
-            APDU that began before are passed over.
+        resumed: the sequence number from which packets follow each other again, after joining or a loss: the
+            remains of an APDU that began before are passed over.
     """
 
     resumed: int

@@ -1,4 +1,4 @@
-"""The receive window: what came out of order, and what is missing. RFC 3208 sections 6.1 to 6.3."""
+"""The receive window: packets that came out of order, and missing ones. RFC 3208 sections 6.1 to 6.3."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from msmqwire.pgm.values import OptFragment
 WINDOW_MAX: Final = 4096
 """Sequence numbers from the next to be delivered to the last that is kept."""
 BUFFER_MAX: Final = 1 << 20
-"""Bytes of data that are kept behind a gap."""
+"""Bytes of data that are kept after a gap."""
 MISSING_MAX: Final = 256
-"""Sequence numbers asked for at the same time: at TXW_MAX_RTE so many come before retries run out."""
+"""Sequence numbers asked for at the same time: at TXW_MAX_RTE this number comes before retries run out."""
 TIMERS_MAX: Final = 4 * MISSING_MAX
 """Timers, those that have become void included."""
 _PACKET_BYTES: Final = 256
@@ -33,7 +33,7 @@ _PACKET_BYTES: Final = 256
 
 
 class State(Enum):
-    """What is awaited for a missing packet: RFC 3208 section 6.3."""
+    """The event awaited for a missing packet: RFC 3208 section 6.3."""
 
     BACK_OFF = auto()
     WAIT_NCF = auto()
@@ -86,7 +86,7 @@ class ReceiveWindow:
 
     @property
     def kept(self) -> int:
-        """The packets kept and the sequence numbers noted: what the memory of this window goes by."""
+        """The packets kept and the sequence numbers noted: the measure of this window's memory."""
         return len(self._packets) + len(self._missing) + len(self._given_up) + len(self._timers)
 
     def next_time(self) -> float:
@@ -192,7 +192,9 @@ class ReceiveWindow:
                 self._enter(sequence, missing, State.WAIT_NCF, now)
 
     def due(self, now: float) -> list[int]:
-        """Return what to send NAKs for, and give up what was asked for often enough: SRMP-2.1.3.1-08."""
+        """Return the packets to send NAKs for, and give up those that were asked for often enough:
+        SRMP-2.1.3.1-08.
+        """
         naks: list[int] = []
         while self._timers and self._timers[0][0] <= now:
             at, sequence = heapq.heappop(self._timers)

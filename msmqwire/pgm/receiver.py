@@ -52,7 +52,9 @@ _NAK_SIZE_MAX: Final = 16 + 20 + 4 + 4 + 4 * NAK_LIST_MAX  # of IPv4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverSettings:
-    """What a receiver listens to (SRMP-2.1.2-02): the multicast address and the data-destination port."""
+    """The group that a receiver listens to (SRMP-2.1.2-02): the multicast address and the data-destination
+    port.
+    """
 
     group: Address
     group_port: int
@@ -78,9 +80,9 @@ class Receiver:
         """Listen.
 
         Args:
-            settings: what to.
+            settings: the group to listen to, and timers.
             random: returns numbers of [0, 1), from which back-off times are made.
-            memory: for data behind gaps, which several receivers can share.
+            memory: for data after gaps, which several receivers can share.
         """
         self._settings, self._random = settings, random
         self._memory = Memory() if memory is None else memory
@@ -91,7 +93,7 @@ class Receiver:
 
     @property
     def buffered(self) -> int:
-        """The bytes of data kept behind gaps."""
+        """The bytes of data kept after gaps."""
         return sum(session.window.buffered for session in self._sessions.values())
 
     @property
@@ -175,7 +177,7 @@ def _join(
 ) -> _Session | None:
     """Return the session that a packet begins, if it does: RFC 3208 section 6.1.
 
-    The end of a session begins none. What was sent before is not asked for, unless OPT_JOIN allows it;
+    The end of a session begins none. Earlier packets are not asked for, unless OPT_JOIN allows it;
     OPT_SYN changes nothing (SRMP-2.1.3-09).
     """
     match packet.body:
@@ -223,7 +225,7 @@ class _Session:
 
     @property
     def worth(self) -> tuple[bool, bool, float]:
-        """What is compared when not all sources can be followed: the least is given up."""
+        """The rank of a source when not all can be followed: the least is given up."""
         return not self.ended, self._has_delivered, self.forget_at
 
     def next_time(self) -> float:
@@ -291,7 +293,7 @@ class _Session:
         yield from self._deliver(now)
 
     def tick(self, now: float) -> Iterator[ReceiverEffect]:
-        """Send the NAKs that are due, and go on behind what was given up."""
+        """Send the NAKs that are due, and go on after the packets given up."""
         if now < self.window.next_time():
             return
         due = self.window.due(now)

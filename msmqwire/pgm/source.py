@@ -65,7 +65,7 @@ class _Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """Who a source is, and what an administrator may set (SRMP-2.1.3.1-01, SRMP-2.1.3.1-02).
+    """The identity of a source, and the settings of an administrator (SRMP-2.1.3.1-01, SRMP-2.1.3.1-02).
 
     Attributes:
         gsi: 6 octets that no other source has.
@@ -129,7 +129,7 @@ class Source:
         return float("inf") if self._ended else due
 
     def has_room(self, size: int) -> bool:
-        """Return whether an APDU of so many bytes may wait; one always may."""
+        """Return whether an APDU of `size` bytes may wait; one always may."""
         return not self._queue or self.waiting + size + FRAME_MAX * len(self._queue) <= WAITING_MAX
 
     def tick(self, now: float) -> list[SourceEffect]:
@@ -169,7 +169,9 @@ class Source:
         return self.tick(now)
 
     def received(self, data: bytes, now: float) -> list[SourceEffect]:
-        """Answer a packet: an NCF for a NAK as soon as the rate allows, RDATA later. Others are dropped."""
+        """Answer a packet: an NCF for a NAK as soon as the rate allows, RDATA later. Other packets are
+        dropped.
+        """
         sequences = [] if self._ended else self._asked_for(data)
         if not sequences:
             self.refused += 1

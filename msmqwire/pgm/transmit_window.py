@@ -1,4 +1,4 @@
-"""The transmit window of a source: what it can still repair. RFC 3208 sections 5.1 and 16."""
+"""The transmit window of a source: the packets that it can still repair. RFC 3208 sections 5.1 and 16."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TransmitWindow:
     def shrink(self, before: float, size_max: int) -> None:
         """Forget packets sent before a time, and the oldest ones beyond a size, asked for or not.
 
-        Whoever asks for the first packet again and again would keep all that follows it in memory.
+        A peer that asks for the first packet again and again would keep all packets after it in memory.
         """
         asked_for = False
         while self._packets and (self._packets[0].sent_at < before or self.size > size_max):

@@ -1,6 +1,6 @@
 """The packets of PGM as values: RFC 3208 sections 8, 9 and 14.
 
-Fields have the names of the diagrams. What building can work out may be None; what was parsed never is.
+Fields have the names of the diagrams. Fields that building can work out may be None; parsed ones never are.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Spm:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What ODATA and RDATA have before their options: section 8.2."""
+    """The fields of ODATA and RDATA before their options: section 8.2."""
 
     layout: ClassVar[Header] = layouts.DATA
     DataPacketSequenceNumber: int
@@ -47,7 +47,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Nak:
-    """What NAK, NNAK and NCF have: section 8.3."""
+    """The fields of NAK, NNAK and NCF: section 8.3."""
 
     layout: ClassVar[Header] = layouts.NAK
     RequestedSequenceNumber: int
@@ -104,7 +104,7 @@ BODIES: dict[int, type[Spm | Data | Nak | Poll | Polr]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PgmOption:
-    """What every option has: section 9.
+    """The common fields of options: section 9.
 
     Attributes:
         E: whether it is the last one; None lets building decide.

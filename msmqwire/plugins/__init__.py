@@ -1,1 +1,1 @@
-"""What makes other tools understand the protocols: layers of scapy, a dissector of Wireshark."""
+"""Plugins that make other tools understand the protocols: layers of scapy, a dissector of Wireshark."""

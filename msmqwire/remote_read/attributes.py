@@ -1,4 +1,4 @@
-"""What a call of remote read says besides the message in it, by the names of columns.
+"""Attributes of a call of remote read besides the message in it, by the names of columns.
 
 An answer has what its call has asked for, where that is known.
 """
@@ -15,7 +15,7 @@ from msmqwire.schema.record import first_of
 
 
 def attributes(value: type, arguments: type) -> Mapping[str, Callable[[RpcPacket], Any]]:
-    """Return what packets can tell, by name, each with the function that finds it.
+    """Return the attributes of packets, by name, each with the function that finds it.
 
     The function returns None if a packet does not tell.
 

@@ -6,9 +6,9 @@ from enum import IntEnum
 from typing import Final
 
 DEFAULT_PORT: Final = 2103
-"""Where the interface listens unless the port is taken: [MS-MQRR] 3.1.4.1."""
+"""The port of the interface, unless it is taken: [MS-MQRR] 3.1.4.1."""
 PORT_STEP: Final = 11
-"""What is added to a port that is taken: [MS-MQRR] 3.1.4.1."""
+"""The number that is added to a port that is taken: [MS-MQRR] 3.1.4.1."""
 
 
 class Access(IntEnum):

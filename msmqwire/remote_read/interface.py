@@ -35,12 +35,12 @@ def parse_response(opnum: int, stub: bytes, syntax: Syntax) -> Any:
 
 
 def build_request(opnum: int, arguments: Any, syntax: Syntax) -> bytes:
-    """Return the stub of a call. Raises InvalidValue with the path of what does not fit."""
+    """Return the stub of a call. Raises InvalidValue with the path of the value that does not fit."""
     return build_stub(_procedure(opnum).request, arguments, syntax)
 
 
 def build_response(opnum: int, results: Any, syntax: Syntax) -> bytes:
-    """Return the stub of an answer. Raises InvalidValue with the path of what does not fit."""
+    """Return the stub of an answer. Raises InvalidValue with the path of the value that does not fit."""
     return build_stub(_procedure(opnum).response, results, syntax)
 
 

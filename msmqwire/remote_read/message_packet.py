@@ -1,7 +1,7 @@
 """The message packet, what a remote reader gets of a message: [MS-MQRR] 2.2.5.
 
-It is the message's UserMessage packet with some fields overridden, and behind it headers with what the
-queue manager knows of the message. Those are always sent; older servers send none.
+It is the message's UserMessage packet with some fields overridden, and after it headers with the queue
+manager's state of the message. Those are always sent; older servers send none.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _ADDRESS: Final = BASE_HEADER_SIZE + field_offset(USER_HEADER, "QueueManagerAddr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageState:
-    """What a queue manager knows of a message, beyond its UserMessage packet.
+    """A queue manager's state of a message, beyond its UserMessage packet.
 
     Attributes:
         address: of the host that the message came from; None if it is unknown.
         acknowledgement_class: MQMSG_CLASS_* that an application has set for it.
         abort_count: failed attempts in a row to read or move it.
-        move_count: how often it was moved.
+        move_count: the number of times it was moved.
         last_move_time: local time in milliseconds since 1970-01-01 modulo 2^32; 0 if it was never moved.
         subqueue: the subqueue that it is in.
         target_subqueue: the subqueue that an undecided transaction moves it to.
@@ -82,12 +82,12 @@ def message_packet(
     """Return the message packet of a message.
 
     TimeToReachQueue becomes the time at which it expires. For a direct destination the address that the
-    message came from takes the place of QueueManagerAddress. A SessionHeader and bytes behind the last header
+    message came from takes the place of QueueManagerAddress. A SessionHeader and bytes after the last header
     are left out: they belong to the session that the message came over.
 
     Args:
         data: the UserMessage packet, for an SRMP message with both SRMP headers.
-        state: what goes into the headers behind it.
+        state: the values of the headers after it.
         sender: the GUID of the host that the message came from, which takes the place of QueueManagerAddress
             for any other destination; None leaves that as it is.
         source: the address for a direct destination if of that in `state` the first 8 bytes at most are
@@ -169,7 +169,7 @@ def _address_fields(address: IPv4Address | IPv6Address | None) -> dict[str, obje
 def read_message_packet(data: bytes) -> Record:
     """Return the RemoteReadMessage in these bytes.
 
-    Where PacketSize counts the headers behind the UserMessage too, they are found there.
+    If PacketSize counts the headers after the UserMessage too, they are found there.
     Raises MalformedPacket.
     """
     packet = parse(data, protocol="remote_read")
@@ -185,7 +185,7 @@ def read_message_packet(data: bytes) -> Record:
 
 
 def state_of(packet: Record) -> MessageState:
-    """Return what the headers behind a message tell. Raises MalformedPacket for a name that is no text."""
+    """Return the state in the headers after a message. Raises MalformedPacket for a name that is no text."""
     state = MessageState(address=_address(packet.ExtendedAddressHeader))
     header = packet.SubqueueHeader
     if header is not None and _name(header, "SubqueueName"):  # MQRR-2.2.5.3-02

@@ -72,7 +72,7 @@ class CallSecurity(NamedTuple):
 
 
 class StubPart(NamedTuple):
-    """A fragment: where its bytes begin in the stub, and in the packet."""
+    """A fragment: the offsets of its bytes in the stub, and in the packet."""
 
     stub: int
     packet: int
@@ -87,7 +87,7 @@ class RpcPacket:
         kind: its name, one of `KINDS`.
         fragments: PDUs that it came in.
         stub: the stub of a request, response or fault, as it was transmitted.
-        parts: where the fragments of the stub stand.
+        parts: the places of the fragments of the stub.
         remote_read: whether a request, response or fault is known to be one of RemoteRead.
         procedure: the procedure of RemoteRead; None for an opnum that it has not, too.
         value: the arguments or results; None if they can't be seen.
@@ -195,9 +195,9 @@ class Stub(NamedTuple):
 def read_stub(
     procedure: Procedure, kind: int, stub: bytes, syntax: Syntax, *, may_have_trailer: bool
 ) -> Stub:
-    """Return what a stub of RemoteRead says.
+    """Return the call in a stub of RemoteRead.
 
-    `may_have_trailer` tells whether a verification trailer may stand behind the arguments. Raises
+    `may_have_trailer` tells whether a verification trailer may stand after the arguments. Raises
     MalformedPacket, its offset counted in the stub.
     """
     if may_have_trailer and kind == PduType.REQUEST:

@@ -1,8 +1,8 @@
-"""Sections: how a message packet is cut for an answer, and put together again: [MS-MQRR] 2.2.6 and 3.1.4.7.
+"""Sections: the cutting of a message packet for an answer, and its reassembly: [MS-MQRR] 2.2.6 and 3.1.4.7.
 
 A binary message is cut in the body of its MessagePropertiesHeader, an SRMP message in its
 CompoundMessageHeader. The first section then ends with the last byte of these that is sent, without padding,
-and the second begins behind the header that was cut.
+and the second begins after the header that was cut.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def sections_of(packet: bytes, max_body_size: int, max_compound_message_size: in
 
     Args:
         packet: the message packet, from `message_packet`.
-        max_body_size: how much of the body of a binary message is asked for: bytes.
-        max_compound_message_size: how much of the CompoundMessageHeader of an SRMP message: bytes.
+        max_body_size: the most bytes of the body of a binary message that are asked for.
+        max_compound_message_size: the most bytes of the CompoundMessageHeader of an SRMP message.
 
     Raises MalformedPacket for bytes that are no message packet.
     """
@@ -86,7 +86,7 @@ def _section(kind: SectionType, data: bytes, alloc: int | None = None) -> Any:
 
 
 class _Place(NamedTuple):
-    """Where a message packet is cut: `header`, from `start`, at or behind `cut`."""
+    """The cut of a message packet: in `header`, from `start`, at or after `cut`."""
 
     srmp: bool
     header: Header
@@ -140,10 +140,10 @@ class ReadMessage:
     Attributes:
         whole: the message packet, a RemoteReadMessage, cut as it came.
         data: its bytes.
-        state: what the server told about it besides.
+        state: further facts that the server sent about it.
         body: as far as it came.
-        body_size: how long the whole body is: bytes. 0 for an SRMP message whose CompoundMessageHeader was
-            cut before that is told.
+        body_size: bytes of the whole body. 0 for an SRMP message whose CompoundMessageHeader was cut before
+            its size.
         cut: whether not everything came.
         time_to_reach_queue: seconds after SentTime, 0xFFFFFFFF for any.
     """
@@ -204,7 +204,8 @@ def _buffer(number: int, section: Any) -> bytes:
 
 
 def _joined(first: bytes, alloc: int, trailers: bytes, srmp: bool) -> tuple[bytes, int, int]:
-    """Return a cut packet without what is missing, the size of what was cut, and how much of it is missing.
+    """Return a cut packet without its missing bytes, the size of the part that was cut, and the number of
+    bytes missing.
 
     Its sizes tell what is there, so that nothing has to be allocated for the rest.
     """

@@ -98,7 +98,7 @@ class ClientAssociation:
             transfer_syntaxes: those offered; the first of them that the server accepts is used.
             security: the initiator's end of a security context; None for anonymous calls.
             auth_type: its provider.
-            level: how calls are protected.
+            level: the protection of calls.
             group: the association group to join, 0 for a new one.
             stub_max: the bytes of results that a call may have.
 
@@ -137,11 +137,11 @@ class ClientAssociation:
 
     @property
     def outstanding(self) -> int:
-        """How many calls have no answer yet."""
+        """The number of calls without an answer."""
         return len(self._calls)
 
     def data_to_send(self) -> bytes:
-        """Return what is to be sent, and forget it."""
+        """Return the bytes to send, and forget them."""
         data = b"".join(self._out)
         self._out.clear()
         return data
@@ -250,7 +250,7 @@ class ClientAssociation:
     # -- what comes in -----------------------------------------------------------------------------
 
     def received(self, data: bytes) -> list[ClientEvent]:
-        """Return what the next bytes of the server bring about."""
+        """Return the events of the next bytes of the server."""
         events: list[ClientEvent] = []
         if self.closed:
             return events

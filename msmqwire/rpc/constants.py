@@ -11,7 +11,7 @@ FRAG_LENGTH_MAX: Final = 0xFFFF
 """No PDU is longer: frag_length has 16 bits."""
 
 FRAGMENT_SIZE: Final = 5840
-"""What both sides offer as the size of fragments, as Windows does over TCP."""
+"""The size of fragments that both sides offer, as Windows does over TCP."""
 
 FRAGMENT_SIZE_MIN: Final = 1432
 """MustRecvFragSize of [C706] 12.6.2: less can't be negotiated."""
@@ -73,7 +73,7 @@ class AuthLevel(IntEnum):
 
 
 class ContextResult(IntEnum):
-    """What becomes of a presentation context: [C706] 12.6.3.1 p_cont_def_result_t, [MS-RPCE] 2.2.2.4."""
+    """The result for a presentation context: [C706] 12.6.3.1 p_cont_def_result_t, [MS-RPCE] 2.2.2.4."""
 
     ACCEPTANCE = 0
     USER_REJECTION = 1

@@ -124,7 +124,7 @@ def mapped_port(stub: bytes, interface: SyntaxId, transfer_syntax: SyntaxId) -> 
 
 
 class EndpointMapper:
-    """What an endpoint mapper answers for a table of interfaces."""
+    """The answers of an endpoint mapper for a table of interfaces."""
 
     def __init__(self, endpoints: Mapping[SyntaxId, int]) -> None:
         """Take the port of each interface."""

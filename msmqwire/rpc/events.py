@@ -1,4 +1,4 @@
-"""What an association tells its owner: [C706] 9.3 and 12.6."""
+"""Events that an association reports to its owner: [C706] 9.3 and 12.6."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Called:
 
     Attributes:
         call: names the call for `ServerAssociation.answer` and `fault`.
-        level: how the call was protected.
+        level: the protection of the call.
         identity: the caller, ``DOMAIN\\user``; empty for an anonymous one.
     """
 
@@ -96,7 +96,7 @@ class ShutdownAsked:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The association has ended: what is to be sent is the last of it, and the connection is to be closed.
+    """The association has ended: the bytes to send are its last, and the connection is to be closed.
 
     Attributes:
         error: why: `MalformedPacket`, `AuthenticationFailed` or `RpcRefused`.

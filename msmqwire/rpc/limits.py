@@ -1,4 +1,4 @@
-"""What a server takes by default."""
+"""The default limits of a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who logs on, as an NTLM handshake says it in the clear: [MS-NLMP] 2.2.1.3."""
+"""The user that logs on, as an NTLM handshake names it in the clear: [MS-NLMP] 2.2.1.3."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 _AUTHENTICATE: Final = b"NTLMSSP\0\x03\0\0\0"
 _DOMAIN, _USER, _FLAGS = 28, 36, 60
-"""Where the AUTHENTICATE_MESSAGE has the fields of the two names, and its flags."""
+"""Offsets of the fields of the two names, and of the flags, in the AUTHENTICATE_MESSAGE."""
 _HEAD: Final = 64
 _UNICODE: Final = 1
 _NAME_MAX: Final = 512  # bytes of a name that is shown

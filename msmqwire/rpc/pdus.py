@@ -1,7 +1,7 @@
 """The PDUs of connection-oriented DCE/RPC as schemas: [C706] 12.6.4, [MS-RPCE] 2.2.2.
 
-A schema has the common header and the body of a PDU. The authentication verifier behind them is a schema of
-its own, since the header tells where it begins by counting from the end: `parse_pdu` and `build_pdu` put both
+A schema has the common header and the body of a PDU. The authentication verifier after them is a schema of
+its own, since the header gives its beginning by counting from the end: `parse_pdu` and `build_pdu` put both
 together.
 """
 

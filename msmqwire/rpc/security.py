@@ -86,7 +86,7 @@ class Security:
 
     @property
     def overhead(self) -> int:
-        """The bytes behind the padding of a PDU that it protects."""
+        """The bytes after the padding of a PDU that it protects."""
         return SEC_TRAILER_SIZE + self.context.signature_size(self.seals)
 
     def verifier(self, token: bytes) -> dict[str, Any]:

@@ -56,8 +56,8 @@ class _Incoming:
 class ServerAssociation:
     """One connection of a client: bytes in, events and bytes out.
 
-    After each call, `data_to_send` has what is to be sent. Calls are told by their call_id, which no two
-    outstanding ones share. A protocol error or a wrong signature ends it: `Closed` is the last event.
+    After each call, `data_to_send` has what is to be sent. Calls are distinguished by their call_id, which no
+    two outstanding ones share. A protocol error or a wrong signature ends it: `Closed` is the last event.
 
     Attributes:
         closed: whether it has ended.
@@ -80,10 +80,10 @@ class ServerAssociation:
         """Wait for a bind.
 
         Args:
-            interfaces: how many methods each interface has.
+            interfaces: the number of methods of each interface.
             groups: those of the server.
             origin: the client's address: who is elsewhere can't join its group.
-            port: the port of the server, told to the client as the secondary address.
+            port: the port of the server, sent to the client as the secondary address.
             security: gives the acceptor's end of a new security context, or None for a provider (the first
                 argument) that the server does not have.
             minimum_level: calls below it are answered with access denied.
@@ -106,14 +106,14 @@ class ServerAssociation:
     # -- what goes out -----------------------------------------------------------------------------
 
     def data_to_send(self) -> bytes:
-        """Return what is to be sent, and forget it."""
+        """Return the bytes to send, and forget them."""
         data = b"".join(self._out)
         self._out.clear()
         return data
 
     @property
     def outstanding(self) -> int:
-        """How many calls are to be answered."""
+        """The number of calls to answer."""
         return len(self._calls)
 
     @property
@@ -178,7 +178,7 @@ class ServerAssociation:
     # -- what comes in -----------------------------------------------------------------------------
 
     def received(self, data: bytes) -> list[ServerEvent]:
-        """Return what the next bytes of the client bring about."""
+        """Return the events of the next bytes of the client."""
         events: list[ServerEvent] = []
         if self.closed:
             return events

@@ -66,7 +66,7 @@ class SecurityContexts:
         return security
 
     def take_last_token(self, frame: Frame) -> None:
-        """Take the token of an rpc_auth_3, which has no answer: a failure is told to the first request.
+        """Take the token of an rpc_auth_3, which has no answer: a failure is reported to the first request.
 
         Raises MalformedPacket where no handshake is under way.
         """

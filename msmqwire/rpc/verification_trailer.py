@@ -1,4 +1,4 @@
-"""The verification trailer behind the stub of a request: [MS-RPCE] 2.2.2.13.
+"""The verification trailer after the stub of a request: [MS-RPCE] 2.2.2.13.
 
 A client repeats in it, under its signature, what the security provider leaves unprotected in the headers.
 """
@@ -77,7 +77,7 @@ _SCHEMAS: Final = {1: BITMASK, 2: PCONTEXT, 3: HEADER2}
 def split_trailer(stub: bytes) -> tuple[bytes, list[tuple[int, Record]]]:
     """Return a stub without its verification trailer, and the trailer's commands by type; none without one.
 
-    Up to 3 bytes of padding stay behind the stub: only its decoder knows where it ends. Raises
+    Up to 3 bytes of padding stay after the stub: only its decoder knows its end. Raises
     MalformedPacket for a command that is not what its type says, AuthenticationFailed for an unknown one that
     must be processed.
     """

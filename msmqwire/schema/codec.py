@@ -5,8 +5,8 @@ the offset and the reason; if a value is incomplete, it is filled in first. So b
 and the fast path carries no bookkeeping.
 
 The code for structures of the library is written out when it is installed, into `msmqwire.schema.generated`;
-see `msmqwire.schema.written`. For others, and where that is missing or out of date, it is made at their first
-use, by the same generator.
+see `msmqwire.schema.written`. For other structures, and if that is missing or out of date, it is made at
+their first use, by the same generator.
 """
 
 from __future__ import annotations

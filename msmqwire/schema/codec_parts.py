@@ -1,4 +1,4 @@
-"""What generated code names: the codes of `struct`, positions, and the structures that enclose a part."""
+"""Names in generated code: the codes of `struct`, positions, and the structures that enclose a part."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def byte_order(part: UInt | Flags) -> str:
 
 
 class Constants:
-    """What generated code names beside its own variables.
+    """Names in generated code beside its own variables.
 
     Attributes:
         expressions: by name the Python expression of a value.
@@ -43,7 +43,7 @@ class Constants:
         return self.name(f"{action}_{order}{codes[1:]}", f"Struct({codes!r}).{action}")
 
     def maker(self, header: Header) -> str:
-        """Return the name of what makes a record of a structure."""
+        """Return the name of the function that makes a record of a structure."""
         return self.name(f"new_{header.key}", f"maker_of({header.key!r})")
 
     def record(self, header: Header) -> str:
@@ -55,7 +55,7 @@ class Constants:
         return self.name(f"P_{header.key}_{part.name}", f"part_of({header.key!r}, {part.name!r})")
 
     def flags(self, header: Header, part: Flags) -> str:
-        """Return the name of what makes a flag word."""
+        """Return the name of the function that makes a flag word."""
         return self.name(f"F_{header.key}_{part.name}", f"flags_of({header.key!r}, {part.name!r})")
 
 

@@ -1,4 +1,4 @@
-"""What generated readers and writers use beside the rules for text."""
+"""Support for generated readers and writers, beside the rules for text."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def record_of(key: str) -> Any:
 
 
 def maker_of(key: str) -> Callable[[], Any]:
-    """Return what makes a record without fields; calling the class would look at arguments."""
+    """Return the function that makes a record without fields; calling the class would look at arguments."""
     return partial(object.__new__, SCHEMAS[key].record)
 
 
 def flags_of(key: str, name: str) -> Callable[[int], Any]:
-    """Return what makes a flag word; the words of most packets are a few."""
+    """Return the function that makes a flag word; the words of most packets are a few."""
     part = SCHEMAS[key].part(name)
     assert isinstance(part, Flags)
     return lru_cache(maxsize=1024)(flags_class(key, part))

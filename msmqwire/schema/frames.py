@@ -1,4 +1,4 @@
-"""Structures while they are being completed, and what is computed into them."""
+"""Structures while they are being completed, and the values computed into them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Frame:
         values: the fields that are settled.
         words: its flag words by their bits.
         inner: the structures that are its fields.
-        end: the offset behind it.
+        end: the offset after it.
     """
 
     header: Header

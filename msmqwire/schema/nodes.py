@@ -335,7 +335,7 @@ class Header:
         name: the specification's name.
         section: its section in the specification, for instance ``[MS-MQMQ] 2.2.19.1``.
         size: the fixed size in bytes, checked against the parts; None if it varies.
-        variant: what distinguishes it from another structure of the same name.
+        variant: its difference from another structure of the same name.
     """
 
     name: str

@@ -16,7 +16,7 @@ from msmqwire.schema.nodes import Flags, Header, Ref
 
 @dataclass(slots=True)
 class Scope:
-    """An open structure: its start and what has been read of it."""
+    """An open structure: its start and the part read of it."""
 
     header: Header
     prefix: str

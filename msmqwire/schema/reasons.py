@@ -12,17 +12,17 @@ from msmqwire.names.printable import agreed, agreeing, counted
 
 
 def too_short(size: int, left: int) -> str:
-    """A field that would go on behind what encloses it."""
+    """A field that would go on past the end of the enclosing structure."""
     return f"takes {counted(size, 'byte')} and {agreed(left, 'are')} left"
 
 
 def cut_off(size: int, left: int) -> str:
-    """A field that would go on behind the end of the bytes."""
+    """A field that would go on past the end of the bytes."""
     return f"takes {counted(size, 'byte')}, the data ends after {left} of them"
 
 
 def too_long(value: int, path: str, size: int, left: int) -> str:
-    """A length or count of a part that would go on behind what encloses it; `path` is that part's."""
+    """A length or count of a part that would go on past the enclosing structure; `path` is that part's."""
     return f"{value}: {path} would take {counted(size, 'byte')} and {agreed(left, 'are')} left"
 
 
@@ -57,7 +57,7 @@ def too_small(value: int) -> str:
 
 
 def beyond(value: int, left: int) -> str:
-    """A size of a structure that would go on behind what encloses it."""
+    """A size of a structure that would go on past the enclosing structure."""
     return f"{value}, but {counted(left, 'byte', 'are')} left"
 
 
@@ -83,7 +83,7 @@ def unlike_view(size: int, path: str, expected: int) -> str:
 
 
 def followed(size: int) -> str:
-    """Bytes behind a structure."""
+    """Bytes after a structure."""
     return f"{counted(size, 'byte', 'follow')} the end of the structure"
 
 

@@ -179,7 +179,7 @@ def _doc(header: Header) -> str:
 
 
 def _field_doc(part: Part) -> str:
-    """Return what `help` says of a field: its meaning, that of the structure in it, its unit."""
+    """Return the text of `help` for a field: its meaning, that of the structure in it, its unit."""
     inner = part.node if isinstance(part, Maybe) else part
     structure = inner.header if isinstance(inner, Sub) else None
     meaning: str = getattr(part, "meaning", "") or getattr(inner, "meaning", "")
@@ -226,7 +226,7 @@ def first_of(paths: Sequence[str], convert: Callable[[Any], Any] | None = None) 
 _DECLARING: Final = (
     "msmqwire.packets", "msmqwire.pgm.layouts", "msmqwire.ncp.packets", "msmqwire.ncp.print_record",
 )  # fmt: skip
-"""The modules that declare, by themselves or by what they import, all structures with records."""
+"""The modules that declare, by themselves or by their imports, all structures with records."""
 
 
 def _declared(name: str) -> Any:

@@ -43,7 +43,7 @@ def completed(record: Record) -> tuple[bytes, Record]:
     """Return a record's bytes, and the record with its omitted fields.
 
     Raises:
-        InvalidValue, MalformedPacket: it can't be built, or what it has omitted can't be told.
+        InvalidValue, MalformedPacket: it can't be built, or the values that it omits can't be computed.
     """
     data = record.to_bytes()
     if _is_complete(record):

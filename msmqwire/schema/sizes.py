@@ -1,4 +1,4 @@
-"""What a declaration tells of the size of a structure, and of where its parts are."""
+"""The size of a structure and the offsets of its parts, as far as a declaration fixes them."""
 
 from __future__ import annotations
 

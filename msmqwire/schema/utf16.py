@@ -1,4 +1,4 @@
-"""How UTF-16 is read: the rules that all readers share. They compile, and take bytes only."""
+"""Rules for reading UTF-16, which all readers share. They compile, and take bytes only."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from zlib import crc32
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 _SOURCES: Final = ("constants", "headers", "names", "ncp", "packets.py", "pgm", "ping", "rpc", "schema")
-"""What the declarations are made of, and their code."""
+"""The nodes of declarations, and their code."""
 
 Index = Mapping[str, tuple[str, str, str]]
 """For each structure by its key: the module of its code, the one that declares it, and its name there."""

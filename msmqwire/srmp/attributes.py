@@ -201,7 +201,7 @@ _OF_MSMQ: Final[dict[str, tuple[str, Any]]] = {
     "app_tag": ("App", 0),
     "hash_algorithm": ("HashAlgorithm", None),
 }
-"""Elements of Msmq, and what a message has without them."""
+"""Elements of Msmq, and the values of a message without them."""
 _OF_RESPONSE: Final[dict[str, Callable[[SrmpMessage], Any]]] = {"http_status": attrgetter("start.status")}
 _OF_NOTHING: Final[dict[str, Callable[[SrmpMessage], Any]]] = {}
 _OF_MESSAGE: Final[dict[str, Callable[[SrmpMessage], Any]]] = {

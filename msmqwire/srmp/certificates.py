@@ -40,7 +40,7 @@ class Certificate:
         key: for signatures of messages; None if it is of another kind, or too short.
         not_before, not_after: seconds since 1970-01-01 UTC, both included.
         signs: whether it is for signatures, as far as it says.
-        issues: how many further issuers may follow below it; None if it may not issue certificates.
+        issues: the number of further issuers that may follow below it; None if it may not issue certificates.
     """
 
     der: bytes
@@ -168,7 +168,7 @@ class Trust:
 
 @dataclass(frozen=True)
 class Signer:
-    """Who signs messages: a certificate, and the private key that belongs to it."""
+    """A signer of messages: a certificate, and the private key that belongs to it."""
 
     certificate: Certificate
     key: PrivateKey = field(repr=False)

@@ -11,7 +11,7 @@ from msmqwire.srmp.message_json import to_json
 
 
 def parse_compound(data: bytes) -> tuple[SrmpMessage, bytes]:
-    """Return the message in CompoundMessageHeader.Data, and what real senders leave behind it.
+    """Return the message in CompoundMessageHeader.Data, and the bytes that real senders leave after it.
 
     Raises MalformedPacket, with offsets in Data.
     """
@@ -26,7 +26,7 @@ def parse_compound(data: bytes) -> tuple[SrmpMessage, bytes]:
 def compound_to_json(packet: object) -> dict[str, Any] | None:
     """Return the message inside a packet as an object; None for a packet without CompoundMessageHeader.
 
-    It has ``fields`` as an SRMP message has them, and in ``behind`` the bytes behind it in hex if there are
+    It has ``fields`` as an SRMP message has them, and in ``behind`` the bytes after it in hex if there are
     any; or ``error``, ``path`` and ``offset`` if it can't be read.
     """
     header = getattr(packet, "CompoundMessageHeader", None)

@@ -1,4 +1,4 @@
-"""The values of an envelope: what a group holds, and what is kept beside it."""
+"""The values of an envelope: the contents of groups, and undeclared elements kept beside them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msmqwire.srmp.elements import Group
 
 
 class Departure(NamedTuple):
-    """Where a parsed envelope is not as the specification wants it, and was accepted all the same."""
+    """A departure of a parsed envelope from the specification that was accepted all the same."""
 
     requirement: str
     path: str
@@ -25,7 +25,7 @@ class UndeclaredElement(NamedTuple):
 
     Attributes:
         path: of its parent, such as ``Envelope.Header.path``.
-        position: how many elements of the parent stand before it.
+        position: the number of elements of the parent before it.
         xml: the element.
         known: whether the specification has it, as one that is ignored.
     """
@@ -37,7 +37,7 @@ class UndeclaredElement(NamedTuple):
 
 
 class Content(Mapping[str, Any]):
-    """What a group holds: values by the names of elements, those that are there.
+    """The content of a group: values by the names of elements, those that are there.
 
     It does not change; `replace` makes another. As an attribute, an element that is not there is None
     (False for an empty element, () for one that may stand repeatedly). The order is that of the document.

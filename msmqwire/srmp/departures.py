@@ -1,7 +1,7 @@
-"""What was accepted although Windows writes it otherwise: [MC-MQSRM] 2.1.1, 2.2.2 and chapter 4.
+"""Accepted departures from the way Windows writes messages: [MC-MQSRM] 2.1.1, 2.2.2 and chapter 4.
 
-Reading judges nothing. What is told here is read off the value, so that it is the same for a message that
-was parsed and for one that was made.
+Reading judges nothing. Departures are read off the value, so that they are the same for a message that was
+parsed and for one that was made.
 """
 
 from __future__ import annotations

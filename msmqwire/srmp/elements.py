@@ -47,7 +47,7 @@ class Element:
         req: the requirements that it implements; the first is the one that says it may or must be there.
         section: of [MC-MQSRM].
         namespace: that of the enclosing group if empty.
-        least, most: how often it stands in its group.
+        least, most: the number of times it stands in its group.
         lenient: a requirement for which parsing accepts its absence although the text wants it.
         attribute: the attribute of Message that it becomes, and with which value (``=``, ``+=``).
         also: names that examples of the specification give it, and the requirement that says so. They are
@@ -78,7 +78,7 @@ class Leaf(Element):
 
     Attributes:
         strip: white space around it says nothing.
-        bare: what `write` returns has no character that is special in XML.
+        bare: whether the text of `write` has no character that is special in XML.
     """
 
     bare: ClassVar[bool] = False
@@ -131,7 +131,7 @@ class Text(Leaf):
     """A text, taken as it is.
 
     Attributes:
-        starts: what it has to begin with, one of these.
+        starts: beginnings, of which it must have one.
         one_of: all the texts that it may be.
     """
 
@@ -358,7 +358,7 @@ class StreamId(Leaf):
 
 
 class Child(NamedTuple):
-    """What is looked up for a tag inside a group.
+    """The entry that is looked up for a tag inside a group.
 
     Attributes:
         number: the place of the element among the children.
@@ -425,7 +425,7 @@ class Group(Element):
         by_tag: the children by their tags.
         by_name: the children that have a value, by their names.
         expected: the children whose absence is an error or a departure.
-        absent: what stands for a child or an attribute that is not there, by its name.
+        absent: the stand-in for a child or an attribute that is not there, by its name.
     """
 
     kind: ClassVar[str] = "group"

@@ -29,7 +29,7 @@ class Envelope:
         header: the groups of se:Header; a mapping of mappings may be given.
         kept: the elements without a value, in the order of their paths: those that are ignored, and those
             that nobody declared.
-        departures: where the parsed bytes are not as the specification wants them.
+        departures: those of the parsed bytes from the specification.
         source: the bytes that it was parsed from; None for a new one.
     """
 
@@ -55,7 +55,7 @@ class Envelope:
 
     @cached_property
     def offsets(self) -> Mapping[str, int]:
-        """Where each element begins in `source`, by path; of several unknown ones with a name the first."""
+        """The offset of each element in `source`, by path; of several unknown ones with a name the first."""
         return {} if self.source is None else element_offsets(self.source)
 
     @property

@@ -1,6 +1,6 @@
 """Header fields of HTTP messages and of MIME parts: RFC 9112 section 5, RFC 2045 section 5.1.
 
-A field remembers its exact bytes while its name and value are those that were read. Whatever two readers
+A field remembers its exact bytes while its name and value are those that were read. Text that two readers
 could take for different messages is refused: bare LF and CR, control characters, blanks before the colon,
 several lengths.
 """
@@ -75,7 +75,7 @@ class Field:
 def line_end(
     data: bytes | bytearray, start: int, stop: int, path: str, *, name: str, scanned: int = 0
 ) -> int:
-    """Return the offset behind the CRLF of the line at `start`; -1 if its end is not there yet.
+    """Return the offset after the CRLF of the line at `start`; -1 if its end is not there yet.
 
     The line must end before `stop`; up to `scanned` no LF is to be found. Raises MalformedPacket for a
     line that is too long, and for an LF or CR on its own.
@@ -97,7 +97,7 @@ class FieldBlock:
     """Collects header fields, line by line or all at once, up to the empty line.
 
     Attributes:
-        offsets: where each field begins.
+        offsets: the beginning of each field.
         names: of the fields that `fields` returned, in lower case.
     """
 
@@ -112,7 +112,7 @@ class FieldBlock:
     def take_usual(self, data: bytes | bytearray, start: int, stop: int) -> int:
         """Take a whole block at once if each line is as `Field.to_bytes` writes it; else nothing.
 
-        Returns the offset behind its empty line, which is before `stop`, or -1.
+        Returns the offset after its empty line, which is before `stop`, or -1.
         """
         end = data.find(_BLOCK_END, start, stop)
         if end < 0:
@@ -155,7 +155,7 @@ class FieldBlock:
 
 
 def read_block(data: bytes, start: int, path: str) -> tuple[FieldBlock, int]:
-    """Return the fields at `start` and the offset behind their empty line. Raises MalformedPacket."""
+    """Return the fields at `start` and the offset after their empty line. Raises MalformedPacket."""
     block, limit = FieldBlock(path), start + HEAD_SIZE_MAX
     if (end := block.take_usual(data, start, limit)) >= 0:
         return block, end

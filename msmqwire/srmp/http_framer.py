@@ -47,8 +47,8 @@ ENTITY: Final = "Entity"
 class HttpFramer:
     """Splits the bytes of one direction of a connection into HTTP messages, fed any number at a time.
 
-    The first byte that can't belong to a message ends the stream: where the next one starts is unknown. What
-    comes out does not depend on how the bytes were fed.
+    The first byte that can't belong to a message ends the stream: where the next one starts is unknown. The
+    results do not depend on the chunks in which the bytes were fed.
 
     Attributes:
         error: the error that ended the stream, or None.
@@ -109,7 +109,7 @@ class HttpFramer:
 
 
 def parse_http(data: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> HttpMessage:
-    """Parse exactly one HTTP message. Raises MalformedPacket with the path and offset of what is wrong."""
+    """Parse exactly one HTTP message. Raises MalformedPacket with the path and offset of the fault."""
     reader = MessageReader(entity_size_max)
     whole = reader.read(data)
     if not whole and not reader.ends_with_stream:

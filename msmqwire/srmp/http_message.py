@@ -1,6 +1,6 @@
 """An HTTP message as a value: start line, header fields, chunks, entity. [MC-MQSRM] 2.1.1, RFC 9112.
 
-Nothing is normalised: what was read and not changed is built back byte for byte.
+Nothing is normalised: a message that was read and not changed is built back byte for byte.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ StartLine: TypeAlias = RequestLine | StatusLine
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """How an entity was cut into chunks.
+    """The chunks of an entity.
 
     Attributes:
         lines: size and extensions of each chunk, that of the last one included.
-        trailer_fields: the fields behind the last chunk.
+        trailer_fields: the fields after the last chunk.
     """
 
     lines: tuple[str, ...]
@@ -101,8 +101,8 @@ class HttpMessage:
     Attributes:
         start: the first line.
         fields: the header fields in their order.
-        entity: the bytes behind them, without the chunked coding.
-        chunking: how they were cut into chunks, or None.
+        entity: the bytes after them, without the chunked coding.
+        chunking: their chunks, or None.
     """
 
     start: StartLine

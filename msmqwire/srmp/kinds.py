@@ -1,4 +1,4 @@
-"""What a received envelope is: [MC-MQSRM] 3.1.5.1.5."""
+"""The kind of a received envelope: [MC-MQSRM] 3.1.5.1.5."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class EnvelopeKind(Enum):
 
 
 def kind_of(envelope: Envelope) -> EnvelopeKind | None:
-    """Return what an envelope is; None for one that fits nothing and is ignored: SRMP-3.1.5.1.5-01."""
+    """Return the kind of an envelope; None for one of no kind, which is ignored: SRMP-3.1.5.1.5-01."""
     message_class = MessageClass.MQMSG_CLASS_NORMAL if envelope.Msmq is None else envelope.Msmq.Class
     for_sender = envelope.path.action == _STREAM_RECEIPT_ACTION
     match (

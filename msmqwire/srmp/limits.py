@@ -1,4 +1,4 @@
-"""What is taken of a message by default."""
+"""The default limits of a message."""
 
 from __future__ import annotations
 

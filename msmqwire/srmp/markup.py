@@ -1,4 +1,4 @@
-"""XML as text: what has to be escaped, and an element that needs nothing around it."""
+"""XML as text: escaping, and an element that needs nothing around it."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class SrmpMessage:
         start: the first line; None for an envelope without HTTP.
         fields: the header fields of the request or response.
         content: the parts; or the entity as it is, which in a request is the envelope.
-        chunking: how the entity was cut into chunks, or None.
+        chunking: the chunks of the entity, or None.
     """
 
     start: StartLine | None
@@ -101,7 +101,7 @@ class SrmpMessage:
 
     @property
     def departures(self) -> list[Departure]:
-        """What was accepted although Windows or the specification has it otherwise.
+        """Accepted departures from Windows or the specification.
 
         Raises MalformedPacket for a message that was made with an envelope that can't be parsed.
         """

@@ -1,6 +1,6 @@
 """The MIME entity of a message with a payload: [MC-MQSRM] 2.2.2, framed as in the examples of chapter 4.
 
-Nothing stands between a part and the delimiter behind it, where RFC 2046 wants a CRLF, so a part is cut by
+Nothing stands between a part and the delimiter after it, where RFC 2046 wants a CRLF, so a part is cut by
 its Content-Length alone; a payload may hold the delimiter: SRMP-2.2.2-14, SRMP-2.2.2-16.
 """
 
@@ -92,7 +92,7 @@ class Multipart:
         boundary: the text of the delimiters, without hyphens.
         parts: in their order.
         leading_line_break: whether a CRLF stands before the first delimiter; Windows sends none.
-        final_line_break: whether a CRLF stands behind the last one, as Windows sends it: SRMP-2.2.2-15.
+        final_line_break: whether a CRLF stands after the last one, as Windows sends it: SRMP-2.2.2-15.
     """
 
     boundary: str
@@ -163,7 +163,7 @@ def parse_multipart(data: bytes, boundary: str) -> Multipart:
 
 
 def _parse_part(data: bytes, at: int, delimiter: bytes, path: str) -> tuple[Part, int]:
-    """Return a part and the offset behind the delimiter that follows it."""
+    """Return a part and the offset after the delimiter that follows it."""
     block, start = read_block(data, at, path)
     fields = block.fields()
     for name in (CONTENT_TYPE, CONTENT_ID):  # a second one could hide the envelope or the body

@@ -58,7 +58,7 @@ def element_offsets(data: bytes) -> Mapping[str, int]:
 class Reading:
     """One envelope that is being read. It ends with `header`, `kept` and `departures`.
 
-    Where elements stand is looked for when something asks for it: an error, or `offsets`.
+    Offsets of elements are computed when something asks for them: an error, or `offsets`.
     """
 
     def __init__(self, data: bytes, offsets: dict[str, int] | None = None) -> None:

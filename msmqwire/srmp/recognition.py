@@ -2,7 +2,7 @@
 
 A path alone tells nothing: any web server may have ``/msmq/`` among its own. SRMP shows itself by the
 SOAPAction of MSMQ, by an envelope with an element of its namespace, or by a path of queues with the
-Content-Type of a message and no other SOAPAction. What a queue manager would take is SRMP, too.
+Content-Type of a message and no other SOAPAction. A request that a queue manager would take is SRMP, too.
 """
 
 from __future__ import annotations

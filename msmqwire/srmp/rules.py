@@ -1,4 +1,4 @@
-"""What the groups of a header owe to each other: [MC-MQSRM] 2.2."""
+"""Rules between the groups of a header: [MC-MQSRM] 2.2."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msmqwire.srmp.content import Content, Departure
 
 
 class Weight(Enum):
-    """What follows when a rule is broken."""
+    """The consequence of a broken rule."""
 
     MALFORMED = "neither read nor built"
     DEPARTURE = "read, and noted; not built"

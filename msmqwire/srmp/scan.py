@@ -1,4 +1,4 @@
-"""What hostile XML is refused for before an XML reader sees it, and where in the bytes its elements stand.
+"""Reasons to refuse hostile XML before an XML reader sees it, and offsets of its elements in the bytes.
 
 One pass over the tags, in time and memory that the limits bound. It knows too little of XML to accept a
 document: lxml decides that afterwards, and then both have seen the same elements.
@@ -30,7 +30,7 @@ NOT_XML: Final = "SRMP-3.1.5.1.2-02"
 
 
 class Hostility(Enum):
-    """What a document is refused for that is made to harm its reader, or to be read in two ways."""
+    """The reason to refuse a document that is made to harm its reader, or to be read in two ways."""
 
     ENTITIES = "a document type or entity"
     DEPTH = "elements too deep"
@@ -59,7 +59,7 @@ class HostileXml(MalformedPacket):
 
 
 class Place(NamedTuple):
-    """Where an element begins and ends, and whether it is written as one tag (``<via/>``)."""
+    """The beginning and end of an element, and whether it is written as one tag (``<via/>``)."""
 
     start: int
     single: bool

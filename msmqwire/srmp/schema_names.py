@@ -12,5 +12,5 @@ MSMQ: Final = "msmq.namespace.xml"  # SRMP-2.2.3-04
 SIGNATURE: Final = "http://www.w3.org/2000/02/xmldsig#"  # SRMP-2.2.7-02: not 2000/09
 
 HTTP: Final = ("http://", "https://")
-"""What URIs of queues begin with."""
+"""Beginnings of the URIs of queues."""
 MUST_UNDERSTAND: Final = f"{{{SOAP}}}mustUnderstand"

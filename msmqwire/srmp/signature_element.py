@@ -50,7 +50,7 @@ class SignatureElement:
 
     @property
     def signed_info(self) -> bytes:
-        """SignedInfo as it is written: what is signed if nothing else is said (SRMP-3.1.7.2.4-44)."""
+        """SignedInfo as it is written: the data signed by default (SRMP-3.1.7.2.4-44)."""
         return self._bytes
 
     def canonical_signed_info(self, exclusive: bool) -> bytes:

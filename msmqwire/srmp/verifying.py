@@ -1,6 +1,6 @@
 """Checking the Signature of a message: [MC-MQSRM] 3.1.5.1.6.1.
 
-What the text calls to disregard a message is InvalidSignature here, or, for an element that is missing,
+A message that the specification says to disregard raises InvalidSignature here, or, for a missing element,
 MalformedPacket already when the envelope is read. Beyond the text, all that the signature does not cover of
 the parts is refused, and every element in Signature that is not understood: it could change what is signed.
 """
@@ -35,7 +35,7 @@ from msmqwire.srmp.signature_element import (
 from msmqwire.srmp.signature_keys import is_value_of
 
 OFFERED_MAX: Final = 4
-"""Certificates in KeyInfo; so many that the chains among them are soon tried."""
+"""The most certificates in KeyInfo: few enough that the chains among them are soon tried."""
 OFFERED_SIZE_MAX: Final = 16_384
 """Characters of one of them, in base64."""
 
@@ -55,7 +55,7 @@ _UNCOVERED: Final = {BODY_ID: "SRMP-2.2.7.1.2-02", EXTENSION_ID: "SRMP-2.2.7.1.2
 
 @dataclass(frozen=True)
 class Verified:
-    """What a signature proves: these bytes come from him. Nothing of the envelope is proved.
+    """The signer that a signature proves: these bytes come from its owner. Nothing of the envelope is proved.
 
     Attributes:
         signer: whose key has made the signature.
@@ -69,7 +69,7 @@ class Verified:
 
 
 def verify(message: SrmpMessage, trust: Trust, now: int) -> Verified:
-    """Return what the Signature of a message proves, at a time in seconds since 1970-01-01 UTC.
+    """Return the signer that the Signature of a message proves, at a time in seconds since 1970-01-01 UTC.
 
     SignedInfo is taken as it is written, as no method of canonicalization is defined (SRMP-2.2.7-03); with
     a CanonicalizationMethod, which [XMLDSig] wants, in that form. A certificate comes from `trust`, or from

@@ -21,7 +21,7 @@ from msmqwire.srmp.schema_names import SOAP, SRMP
 
 
 class _Form(NamedTuple):
-    """How an element is written where it stands.
+    """The written form of an element at its place.
 
     Attributes:
         most: of the element.

@@ -1,7 +1,7 @@
-"""XML of strangers read by lxml, whose memory for names is given back.
+"""XML of unauthenticated senders, read by lxml, whose memory for names is given back.
 
-lxml keeps every name that it has read, and what it takes for one, in a dictionary that lives as long as the
-thread: prefixes, namespaces, short runs of white space. Whoever sends names of his own choosing could fill
+lxml keeps every name that it has read, and every text that it takes for one, in a dictionary that lives as
+long as the thread: prefixes, namespaces, short runs of white space. A sender that invents names could fill
 the memory. So documents are read where they are needed as long as all their new names together take little;
 then only those without a new name are, and each other one is read in a thread of its own.
 """
@@ -24,7 +24,7 @@ _TAG: Final = re.compile(rb"<(/?[^\s<>/]+)([^<>]*)>")
 _LONG_BLANKS: Final = re.compile(rb"[ \t\r\n]{16}<")
 """The end of white space that is not stored inside its node, as shorter text is."""
 _TEXT: Final = re.compile(rb">(?:\s{0,15}+[^<\s][^<]*+)?+(?=<)")
-"""The end of a tag and the text behind it, unless that begins with much white space."""
+"""The end of a tag and the text after it, unless that begins with much white space."""
 _TAGS_SIZE_MAX: Final = 8_192
 _TAGS_CACHED: Final = 256
 _LEARNED_MAX: Final = 1 << 20
@@ -87,7 +87,7 @@ _LEARNED: Final = _LearnedTags(_LEARNED_MAX)
 def in_own_thread(action: Callable[[], T]) -> T:
     """Return the result of `action`, or raise what it raises; the names that lxml learns in it are forgotten.
 
-    What `action` uses of lxml it must make itself, parsers too.
+    `action` must make the objects of lxml that it uses, parsers too.
     """
     results: list[T] = []
     errors: list[BaseException] = []
@@ -108,7 +108,7 @@ def in_own_thread(action: Callable[[], T]) -> T:
 
 @cache
 def _known() -> frozenset[tuple[bytes, bytes]]:
-    """Return all start and end tags of known names: the name, and what follows it."""
+    """Return all start and end tags of known names: the name, and the text after it."""
     namespaces = ["", *(f' xmlns="{uri}"' for uri in (ROUTING, SRMP, MSMQ, SIGNATURE))]
     parts = (f"{one}{other}" for one, other in product(namespaces, ("", _MUST_UNDERSTAND)))
     endings = [ending.encode() for part in parts for ending in (part, f"{part}/", f"{part} /")]

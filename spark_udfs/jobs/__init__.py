@@ -1,4 +1,4 @@
-"""The jobs that `spark-submit` runs, and what they share."""
+"""The jobs that `spark-submit` runs, and their common part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the jobs share: arguments, the Spark session, progress, counts and exit statuses.
+"""The common part of the jobs: arguments, the Spark session, progress, counts and exit statuses.
 
 A job reads captures and writes a table. Its exit status is 0, 65 when something was lost (a truncated or
 damaged file, bytes that belong to no packet), 66 when a capture is missing, or 2 for wrong usage and for
@@ -152,7 +152,7 @@ def flows_of(spark: SparkSession, args: argparse.Namespace, *, piece_size: int |
 
 
 def counts_of(flows: Flows, observed: dict[str, Any]) -> Counts:
-    """Return the counts of a job on flows, with what was observed of its rows."""
+    """Return the counts of a job on flows, with those observed of its rows."""
     not_read = to_json(flows.frames_not_read)
     return Counts(**observed, damaged_files=len(flows.damaged), frames_not_read=not_read)
 

@@ -1,4 +1,4 @@
-"""Whether Spark can write a table where a job is told to, asked of its file systems before any work."""
+"""Whether Spark can write a table at the place given to a job, asked of its file systems before any work."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def refusal(spark: Any, out: str, *, overwrite: bool) -> str | None:
 
 
 def _missing(scheme: str, hadoop_version: str) -> str:
-    """What to do about a scheme of which Spark has no file system."""
+    """Advice about a scheme of which Spark has no file system."""
     advice = ""
     if module := _MODULES.get(scheme):
         advice = f"set spark.jars.packages=org.apache.hadoop:{module}:{hadoop_version}"

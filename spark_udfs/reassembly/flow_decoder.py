@@ -43,7 +43,7 @@ class FlowDecoder(RowBuffer):
         ncp_readings: as for `msmqwire.dissect`.
 
     Attributes:
-        handed: how many segments Python has looked at first.
+        handed: the number of segments that Python has looked at first.
     """
 
     def __init__(

@@ -89,7 +89,7 @@ def packets(
             shuffled. ``shuffle``: segments are shuffled by connection. ``auto``: parts, unless the states of
             the capture take more than `msmqwire.tables.exact_parts.STATES_MAX`; then a `ShuffleWarning`
             says so. With ``parts`` there are fewer and larger ones then.
-        storage_options: as for `msmqwire.dissect`, of what JSON has.
+        storage_options: as for `msmqwire.dissect`, of values that JSON has.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; files are read here, not by the
             tasks.
 

@@ -161,7 +161,7 @@ class Table:
         offsets: the offset of each payload, and the end of the last.
         payloads: all payloads, concatenated.
         src, dst: their addresses.
-        transport: how each is carried.
+        transport: the transport of each.
         missing: bytes of payload that the capture cut off.
         tunnels: the tunnels in which they were.
     """

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 PIECE_SIZE: Final = 256 << 20
 """Bytes of payload above which a flow is divided, and about the size of its chunks."""
 CHECKS_MAX: Final = 3
-"""How often boundaries are checked; a flow with boundaries that fail that often is not divided."""
+"""The number of times boundaries are checked; a flow with boundaries that fail all of them is not divided."""
 _SURVEY_COLUMNS: Final = ("flow", "file", "offset", "time_ns", "transport", "size", "error")
 
 
@@ -52,7 +52,7 @@ class DamagedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Flows:
-    """The segments of a capture, and what tasks must know of the whole capture.
+    """The segments of a capture, and the facts about the whole capture that tasks need.
 
     Attributes:
         segments: rows with the columns `SEGMENT_COLUMNS`: TCP, PGM, and UDP that may be pings, PGM or NCP.
@@ -128,7 +128,7 @@ def _may_be_msmq(ports: Collection[int]) -> Column:
 
 
 class _Survey(NamedTuple):
-    """What all segments together show.
+    """The facts that all segments together show.
 
     Attributes:
         end_ns: when the last TCP segment was captured.
@@ -205,7 +205,7 @@ def _failed_chunks(
 
 
 def _chunk_number(boundaries: ChunkBoundaries) -> Column:
-    """The number of the chunk of a segment: how many boundaries of its flow are not after it."""
+    """The number of the chunk of a segment: the number of boundaries of its flow that are not after it."""
     if not boundaries:
         return F.lit(0)
     position = F.shiftleft(F.col("file_index").cast("long"), OFFSET_BITS).bitwiseOR(F.col("offset"))

@@ -102,7 +102,7 @@ class PushdownReader(MsmqReader):
     """
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Take the filters that can be checked before a packet is decoded; return the others."""
+        """Take the filters that can be checked before a packet is decoded; return the rest."""
         if self._options.mode == "FAILFAST" and self._options.read == "packets":
             return filters  # a malformed packet must be seen, whatever the query asks for
         columns = PUSHED if self._options.read == "segments" else PACKETS_PUSHED

@@ -43,7 +43,7 @@ _NAMES: Final = (
 
 
 SEE: Final = "docs/spark.md lists all"
-"""Where all options are listed."""
+"""The page that lists all options."""
 
 
 class BadOption(MsmqError, ValueError):
@@ -51,7 +51,7 @@ class BadOption(MsmqError, ValueError):
 
 
 def bad_option(error: InvalidArgument) -> BadOption:
-    """Return what is wrong with an argument as an error of the data source, in the same words."""
+    """Return the fault of an argument as an error of the data source, in the same words."""
     return BadOption(str(error))
 
 
@@ -61,21 +61,21 @@ class Options:
 
     Attributes:
         sources: paths, patterns and URLs, as passed.
-        read: what a row is.
+        read: the kind of a row.
         ports: ports of MSMQ besides the usual ones.
         columns: names of the columns, in order; None for the usual ones.
         body_limit: the maximum of bytes in a body; None for all.
         mode: the treatment of malformed packets and damaged files.
         corrupt_column: the name of the column for the bytes of malformed packets; None for none.
         split_size: bytes of a file for one task; 0 for whole files.
-        splits: how the offsets are determined at which files are split.
+        splits: the method of finding the offsets at which files are split.
         overlap: bytes before a split that are read to learn the state of connections.
         pushdown: whether filters are taken over from Spark.
         not_read: whether segments have rows that count the frames that were not read.
         keys: contents of files with private keys of receiving queue managers.
         certificates: contents of files with certificates of senders.
-        readings: how signatures and session keys are read.
-        ncp_readings: how fields of NCP are read whose byte order is disputed.
+        readings: readings of the specification for signatures and session keys.
+        ncp_readings: byte orders of the NCP fields that sources dispute.
         storage_options: arguments of the file systems of URLs.
     """
 
@@ -236,7 +236,7 @@ def _readings(
 
 
 def _storage_options(value: str) -> StorageOptions:
-    """The storage options of a load; what is wrong with them is told without them."""
+    """The storage options of a load; errors about them do not show them."""
     try:
         options = json.loads(value)
     except ValueError:

@@ -30,7 +30,7 @@ def frame_of_parts(
 
     Args:
         spark: the session.
-        parts: what to read.
+        parts: the parts to read.
         read: reads a part, in a task.
         schema: the Spark schema of the rows.
     """

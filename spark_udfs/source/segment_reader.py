@@ -144,8 +144,8 @@ def segment_batches(
     UTF-8 text. With `strict` it is an exception instead.
 
     Args:
-        part: what to read.
-        columns: the names of columns of `SEGMENT_SCHEMA`; the others cost nothing.
+        part: the part to read.
+        columns: the names of columns of `SEGMENT_SCHEMA`; columns not named cost nothing.
         strict: whether a damaged file raises an exception.
         not_read: whether rows with the transport `UNREAD` follow: one for each reason why frames were not
             read though packets may be in them.

@@ -103,7 +103,7 @@ class _Side:
 
     Attributes:
         counts: by the keys of `_PER_SIDE`.
-        ending: how the direction ended, see `End.how`; empty while it is open.
+        ending: the end of the direction, see `End.how`; empty while it is open.
         established: whether an EstablishConnection was seen.
         parameters: whether ConnectionParameters were seen.
     """
@@ -116,7 +116,7 @@ class _Side:
 
 @dataclass(slots=True)
 class Session:
-    """What is known so far of one connection.
+    """State of one connection so far.
 
     Attributes:
         first: its first segment.

@@ -1,8 +1,8 @@
 """Structured Streaming over a folder of captures that grow and rotate.
 
-The only state between two batches is the offset: how far each file has been read, always up to a complete
-record. The state of connections that continue from one batch to the next is restored by reading some bytes
-before the new ones, as for the splits of a large file.
+The only state between two batches is the offset up to which each file has been read, always at the end of a
+complete record. The state of connections that continue from one batch to the next is restored by reading some
+bytes before the new ones, as for the splits of a large file.
 
 Files are ordered by name, and the writer is expected to append to the last of them.
 """
@@ -71,7 +71,7 @@ class MsmqStreamReader(DataSourceStreamReader):
         """Return how far the files can be read now.
 
         Args:
-            start: how far they have been read; Spark 4.0 and 4.1 do not pass it.
+            start: the offsets up to which they have been read; Spark 4.0 and 4.1 do not pass it.
             limit: not used: everything available is read.
 
         Raises:

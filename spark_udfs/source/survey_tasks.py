@@ -20,7 +20,7 @@ keep `part_survey.KEPT_MAX` bytes."""
 
 
 def surveys_by_tasks(spark: SparkSession) -> MapWindows | None:
-    """Return what makes the surveys of windows in tasks, some ahead of their use.
+    """Return the surveyor of windows in tasks, some ahead of their use.
 
     None if there are too few processors for that to be of use.
 

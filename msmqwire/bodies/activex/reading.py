@@ -217,7 +217,7 @@ def _array(body: bytes, body_type: int, kind: int, budget: Budget) -> Content:
 
 
 def _numbers(body: bytes, kind: int, at: int, count: int) -> list[Plain] | None:
-    """Return numbers that are plain data as they are; None if there are others among them."""
+    """Return numbers that are plain data as they are; None if there are other values among them."""
     code, make, _ = KINDS[kind]
     if code not in _NUMBER_FORMS or make in (_currency, _filetime):
         return None

@@ -54,7 +54,7 @@ def write(value: Plain, type_: str | None = None) -> tuple[bytes, int]:
 
     A text is a VT_BSTR, a number VT_I4 or the next that holds it, VT_R8 with a fraction; ``$decimal`` is
     VT_CY or, with more than four places, VT_DECIMAL; ``$date`` VT_DATE, and VT_FILETIME if its zone is
-    ``Z``; a list is a vector of what its items are.
+    ``Z``; a list is a vector of the type of its items.
 
     Raises InvalidValue.
     """

@@ -28,7 +28,7 @@ _Frame: TypeAlias = "tuple[Any, str]"  # the container that is open, and the nam
 
 
 class _Fault(Exception):
-    """Where JSON ends."""
+    """The end of JSON."""
 
     def __init__(self, why: str, at: int) -> None:
         super().__init__(why)
@@ -46,7 +46,7 @@ class Careful:
         self._at = 0
 
     def read(self) -> tuple[Plain, tuple[Problem, ...]]:
-        """Return the value and what is wrong with it. Raises MalformedBody if there is none at all."""
+        """Return the value and its faults. Raises MalformedBody if there is none at all."""
         root: list[Plain] = []
         try:
             self._read(root)

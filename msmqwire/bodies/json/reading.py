@@ -64,7 +64,7 @@ def of_text(text: str, budget: Budget) -> Content:
 
 
 def value_of(text: str, budget: Budget) -> tuple[Plain, tuple[Problem, ...]]:
-    """Return the value of a text in JSON, and what is wrong. Raises MalformedBody."""
+    """Return the value of a text in JSON, and its faults. Raises MalformedBody."""
     if _is_within(text, budget):
         try:
             value: Plain = (_EXACT if _has_long_numbers(text) else _QUICK).decode(text)
@@ -120,7 +120,7 @@ def _memory(text: str, objects: int, lists: int, commas: int) -> int:
 def _has_long_numbers(text: str) -> bool:
     """Return whether a number may have more than a float keeps: digits, or an exponent.
 
-    What looks like one in a text is found too, which does no harm.
+    Look-alikes in a text are found too, which does no harm.
     """
     digits = text.encode().translate(_DIGITS)
     return b"0000000000000000" in digits or b"0e" in digits

@@ -18,8 +18,9 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+
 def write(value: Plain, type_: str | None = None) -> bytes:
     """Return a value as JSON in UTF-8.
 
-    What JSON has not is written as serializers of .NET write it: a ``$decimal`` as a number, ``$date``,
-    ``$guid`` and ``$timespan`` as text, ``$bytes`` in base64. Names that begin with ``$$`` lose one.
+    Values that JSON lacks are written as serializers of .NET write them: a ``$decimal`` as a number,
+    ``$date``, ``$guid`` and ``$timespan`` as text, ``$bytes`` in base64. Names that begin with ``$$`` lose
+    one.
 
     Args:
         value: plain data.

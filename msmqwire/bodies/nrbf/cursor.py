@@ -15,7 +15,7 @@ _UNPACK: Final = {number: struct.Struct("<" + fixed.code) for number, fixed in F
 
 
 class Fault(Exception):
-    """What follows can't be read; never leaves the reader."""
+    """The rest can't be read; never leaves the reader."""
 
     def __init__(self, why: str, path: str, offset: int) -> None:
         super().__init__(why)
@@ -77,7 +77,7 @@ def primitive(body: bytes, at: int, number: int, path: str) -> tuple[Plain, int,
     """Read a primitive value of a type.
 
     Returns:
-        The value, the offset after it, and what is wrong with the value, empty if nothing is.
+        The value, the offset after it, and the fault of the value, empty if there is none.
     """
     fixed = FIXED.get(number)
     if fixed is not None:

@@ -105,7 +105,7 @@ class _Binary:
         self._objects, self._budget = objects, budget
 
     def _follow(self, value: Any) -> Any:
-        """Return what a value is or refers to; of an array with an id its items."""
+        """Return a value or the object that it refers to; of an array with an id its items."""
         if isinstance(value, dict):
             if plain.REF in value:
                 value = self._objects.get(value[plain.REF])

@@ -44,9 +44,9 @@ _NET: Final = {
     "hexBinary": "System.Byte[]",
     "anyURI": "System.Uri",
 }
-"""Types of .NET by those of the schema; the others are texts."""
+"""Types of .NET by those of the schema; all other types are texts."""
 _XML: Final = {"System.Guid": "guid", "System.TimeSpan": "duration", "System.DateTimeOffset": "dateTime"}
-"""How the schema's texts are read that have a type of .NET besides."""
+"""Readers of the schema's texts that have a type of .NET besides."""
 
 Problem = tuple[str, str]
 """What is wrong, and where."""
@@ -55,7 +55,7 @@ Problem = tuple[str, str]
 def read_diffgram(
     schema: str, diffgram: str, budget: Budget
 ) -> tuple[str | None, list[Table], list[Problem]]:
-    """Return the name of a DataSet, its tables, and what is wrong. Raises NoTables, LimitExceeded."""
+    """Return the name of a DataSet, its tables, and its faults. Raises NoTables, LimitExceeded."""
     described = _Schema(budget)
     _parse(schema, described, "XmlSchema", budget)
     rows = _Rows(described, budget)
@@ -78,7 +78,7 @@ def _widen(row: list[Plain], width: int, budget: Budget) -> None:
 
 
 class _Handler:
-    """What parsing calls; `depth` is that of the element that begins or ends, 0 for the root."""
+    """The function that parsing calls; `depth` is that of the element that begins or ends, 0 for the root."""
 
     def start(self, depth: int, name: str, attributes: dict[str, str]) -> None: ...
     def text(self, text: str) -> None: ...

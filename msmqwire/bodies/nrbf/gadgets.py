@@ -81,8 +81,8 @@ GADGETS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Types by name, without their assembly, with the write-up that names them.
 
-A DataSet is not among them, although it is the shell of a gadget: what makes it one are the types of the
-streams and schemas within it, which `type_names` finds.
+A DataSet is not among them, although it is the shell of a gadget: it becomes one by the types of the streams
+and schemas within it, which `type_names` finds.
 """
 
 _HOLDERS: Final = (
@@ -100,7 +100,7 @@ _QUALIFIED: Final = re.compile(
 _IN_XML: Final = re.compile(r"(?:DataType|InstanceType|type)\s*=\s*[\"']([^\"'<>]{1,1024})[\"']")
 _SEPARATORS: Final = re.compile(r"[\[\],*&\s]+")
 _ENCODED: Final = "AAEAAAD"
-"""How a stream begins in base64."""
+"""The beginning of a stream in base64."""
 _STREAMS_WITHIN: Final = 4
 _STRING_MAX: Final = 4096
 
@@ -171,7 +171,7 @@ def _held(holder: dict[str, Any], stream: Stream) -> Iterator[str]:
 
 
 def _streams(stream: Stream) -> Iterator[bytes]:
-    """Yield what is in a stream and looks like another."""
+    """Yield the texts in a stream that look like another stream."""
     for value in stream.objects.values():
         if isinstance(value, str):
             if value.startswith(_ENCODED):

@@ -1,4 +1,4 @@
-"""Objects put into each other: where they are met first, depth first; elsewhere stand references."""
+"""Objects put into each other, each at its first place, depth first; other places have references."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _int32: Final = struct.Struct("<i")
 
 
 def assemble(stream: Stream, budget: Budget) -> Plain:
-    """Return the value of a stream. What its objects refer to is put into them, and taken from the stream."""
+    """Return the value of a stream. The targets of its objects' references are put into them, and taken from
+    the stream.
+    """
     if stream.method is not None:
         holder, wrong = stream.method.whole(stream.root, stream.objects.get(stream.root))
         if wrong:

@@ -1,4 +1,4 @@
-"""Classes of a stream: what 2.3.1.1 and 2.3.1.2 say of their members, made once and kept for later bodies.
+"""Classes of a stream: their members by 2.3.1.1 and 2.3.1.2, made once and kept for later bodies.
 
 Senders repeat the same classes in every body, so layouts are kept by their bytes, within bounds.
 """
@@ -24,13 +24,13 @@ _KEPT_BYTES: Final = 1 << 17
 _KEPT_MEMBERS: Final = 64
 _KEPT_SIZE: Final = 4096
 _KEPT_EACH: Final = 256
-"""What is kept: bytes of descriptions, members and bytes of one, and what each counts besides."""
+"""Limits of the cache: bytes of descriptions, members and bytes of one, and the overhead of each."""
 _KEPT_LIBRARIES: Final = 4
 _KEPT_LIBRARY_SIZE: Final = 512
 _OBJECT_COST: Final = 92
 """The number of an object, and its place by it."""
 NO_LIBRARY: Final = -1 << 40
-"""What stands for the library of a system class; no INT32."""
+"""The stand-in for the library of a system class; no INT32."""
 TABLES: Final = frozenset({"XmlDiffGram", "DataSet.Tables.Count", "DataTable.Columns.Count"})
 """Members of which one is in each DataSet or DataTable."""
 _TYPED: Final = (Record.CLASS_WITH_MEMBERS_AND_TYPES, Record.SYSTEM_CLASS_WITH_MEMBERS_AND_TYPES)
@@ -38,8 +38,9 @@ _WITH_LIBRARY: Final = (Record.CLASS_WITH_MEMBERS_AND_TYPES, Record.CLASS_WITH_M
 _int32: Final = struct.Struct("<i")
 
 Step = Any
-"""How one or more members are read: the name of one that is a record; or a tuple that begins with one of the
-kinds below; None at the end."""
+"""The way to read one or more members: the name of one that is a record; or a tuple that begins with one of
+the kinds below; None at the end.
+"""
 ONE, RUN, CONVERTED, VARYING, ONE_CONVERTED = range(5)
 """Kinds of steps: a primitive value (with its reader, size and name), several (with their names), several of
 which some are converted (with the compiled struct, names and conversions), one whose size varies (with its
@@ -54,7 +55,7 @@ class Layout:
         library: the id of its library; of a system class one that no library has.
         libraries: the ids of libraries that types of members name.
         types: the names of classes that types of members name.
-        steps: how the members are read, one after the other.
+        steps: the ways to read the members, one after the other.
         characters: the characters of the names of members.
         cost: the memory of an object and its place by its id, without values that are records.
         size: the bytes of the description.

@@ -39,7 +39,7 @@ _CATEGORIES: Final = ((ARGS, "arguments"), (CONTEXT, "the context"), (RETURN, "t
 
 
 Wrong = tuple[str, str, int]
-"""What is wrong, where and at which offset."""
+"""The fault, its place and its offset."""
 
 
 @dataclass(slots=True)
@@ -47,8 +47,8 @@ class Method:
     """A method call or return.
 
     Attributes:
-        flags: where its parts are.
-        value: what is in the record itself.
+        flags: the places of its parts.
+        value: the value in the record itself.
         end: the offset after the record.
     """
 
@@ -63,7 +63,7 @@ class Method:
         return any(flag & self.flags for flag, _ in (*items, (Message.ARGS_IS_ARRAY, "args")))
 
     def whole(self, root: int, array: Any) -> tuple[dict[str, Any], str]:
-        """Return the method with what the array has, references in it as they are, and what is wrong."""
+        """Return the method with the contents of the array, references in it as they are, and the faults."""
         value = dict(self.value)
         if not self.has_array:
             return value, f"the RootId is {root}, though no array follows" if root else ""
@@ -133,7 +133,7 @@ def _context_and_args(
 
 
 def _wrong(flags: Message) -> Iterator[str]:
-    """Yield what 2.2.1.1 forbids."""
+    """Yield the violations of 2.2.1.1."""
     for category, name in _CATEGORIES:
         if (flags & category).bit_count() > 1:
             yield f"the flags have more than one place for {name}"

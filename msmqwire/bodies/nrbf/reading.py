@@ -53,12 +53,12 @@ _start_of_string: Final = struct.Struct("<iB").unpack_from
 
 @dataclass(slots=True)
 class Stream:
-    """What was read of a stream.
+    """The result of reading a stream.
 
     Attributes:
         root: the id of the root.
         objects: texts, objects and arrays by id; in place of those within them are the four bytes of ids.
-        leaves: the ids of objects and arrays that have no others in them.
+        leaves: the ids of objects and arrays that have no objects in them.
         tables: the ids of objects with the members of a DataSet or DataTable.
         classes: the classes, by the id of their first object: as described, an object without values, and
             the characters of the names in it.
@@ -110,7 +110,7 @@ def read_stream(body: bytes, budget: Budget) -> Stream:
 
 
 class _Reader:
-    """The state of reading: where, and what is open."""
+    """The state of reading: the place, and the open structures."""
 
     def __init__(self, body: bytes, stream: Stream, budget: Budget) -> None:
         self._body, self._stream, self._budget = body, stream, budget
@@ -122,7 +122,7 @@ class _Reader:
         self._current: tuple[Any, tuple[Any, ...] | None, int] = (None, None, -1)
 
     def path(self) -> str:
-        """Return what is read: a primitive member, or a record."""
+        """Return the item read: a primitive member, or a record."""
         _, steps, at_step = self._current
         if steps is not None and 0 < at_step < len(steps) and steps[at_step - 1].__class__ is tuple:
             name: Any = steps[at_step - 1][-1 if steps[at_step - 1][0] != layouts.CONVERTED else 2]
@@ -499,7 +499,7 @@ class _Reader:
     def _primitives(self, count: int, kind: int, at: int) -> tuple[Any, int]:
         """Read the items of an array of primitive values; bytes come as they are.
 
-        What was read before a fault, a limit or the end of the body is kept; the offset then is that end.
+        The part before a fault, a limit or the end of the body is kept; the offset then is that end.
         """
         body, budget = self._body, self._budget
         fixed = FIXED.get(kind)

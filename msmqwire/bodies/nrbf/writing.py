@@ -48,7 +48,7 @@ _ROOT: Final = 1
 _NULLS_MAX: Final = 255
 _DIGITS: Final = re.compile(r"-?[0-9]{1,29}(\.[0-9]{1,28})?")
 _PACKED: Final[dict[str, type]] = {"d": float, "f": float, "?": bool}
-"""Types of values that are packed as they are, by the code of struct; the others are integers."""
+"""Types of values that are packed as they are, by the code of struct; all other types are integers."""
 _END: Final = bytes([Record.MESSAGE_END])
 _int32: Final = struct.Struct("<i")
 
@@ -76,7 +76,7 @@ def write(value: Plain, type_: str | None = None) -> bytes:
 
 
 def _unwrapped(value: Plain, type_: str | None) -> tuple[Plain, str | None]:
-    """Return what `read` returns for a value on its own or a list as that value, and its type."""
+    """Return the result of `read` for a value on its own or a list as that value, and its type."""
     if not isinstance(value, dict) or plain.TYPE not in value:
         return value, type_
     name = str(value[plain.TYPE])

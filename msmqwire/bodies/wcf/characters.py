@@ -1,6 +1,6 @@
 """Values of text records as the characters they stand for: [MC-NBFX] 2.2.3.
 
-Where the text contradicts itself, the examples of its chapter 3 are followed: a date at midnight has its
+If the text contradicts itself, the examples of its chapter 3 are followed: a date at midnight has its
 time, a duration is one of XML Schema.
 """
 
@@ -88,7 +88,7 @@ def decimal(data: bytes) -> str:
 
 
 def decimal_fault(data: bytes) -> str | None:
-    """Return what is wrong with the bytes of a decimal, None if nothing is."""
+    """Return the fault in the bytes of a decimal, None if there is none."""
     if data[2] > SCALE_MAX:
         return f"a decimal of {data[2]} digits after the point, above {SCALE_MAX}"
     if data[3] & 0x7F or data[0] or data[1]:
@@ -114,7 +114,7 @@ def date_time(value: int) -> str:
 
 
 def date_time_fault(value: int) -> str | None:
-    """Return what is wrong with a date, None if nothing is."""
+    """Return the fault of a date, None if there is none."""
     if value & 0x3FFF_FFFF_FFFF_FFFF >= TICKS_MAX:
         return "a date after the year 9999"
     return "a date of the kind 3" if value >> 62 > LOCAL else None
@@ -177,7 +177,7 @@ FAULTS: Final[Mapping[int, Callable[[Any], str | None]]] = MappingProxyType(
         0xB4: lambda value: None if value < 2 else f"a Boolean of {value}",
     }
 )
-"""By type of a text record: what is wrong with its value."""
+"""By type of a text record: the check of its value."""
 
 CONSTANTS: Final[Mapping[int, str]] = MappingProxyType(
     {0x80: "0", 0x82: "1", 0x84: "false", 0x86: "true", 0xA8: ""}

@@ -22,12 +22,12 @@ _GZIP_BITS, _DEFLATE_BITS = 31, -15
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How an envelope is encoded.
+    """The encoding of an envelope.
 
     Attributes:
         kind: text, MTOM, or records without or with the strings of a session.
         charset: that of a text, where there is neither a byte order mark nor a zero byte to tell it.
-        window: what `zlib` has to know of how it is compressed; None if it is not.
+        window: the parameter of `zlib` for its compression; None if it is not compressed.
     """
 
     kind: str
@@ -177,7 +177,7 @@ def judge(text: str, budget: Budget, problems: Problems) -> None:
 def _is_plain(text: str, depth: int) -> bool:
     """Return whether a usual parser takes a short text: the quick way to know that it is well-formed.
 
-    What it does not take may still be in order, and `events` takes its time to say.
+    A text that it does not take may still be in order, and `events` takes its time to say.
     """
     if len(text) > _PLAIN_MAX or "<!" in text or text.find("<?", 1) >= 0:
         return False

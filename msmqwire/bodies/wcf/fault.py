@@ -20,7 +20,7 @@ class Fault(Exception):
 
 
 def announced(size: int, left: int) -> str:
-    """Return why so many bytes can't be read."""
+    """Return the reason why this number of bytes can't be read."""
     return f"{counted(size, 'byte', 'are')} announced and {agreed(left, 'are')} left"
 
 

@@ -1,6 +1,6 @@
 """XML text as events, for writing it as records and for judging text that came.
 
-What it takes is what such messages have: elements, attributes, text, comments, CDATA sections and references
+It takes the constructs of such messages: elements, attributes, text, comments, CDATA sections and references
 to characters, also to those that XML forbids and [MC-NBFX] 2.2.3.13.1 writes; no document type, no processing
 instruction. Nothing is recursive, and each character is looked at a fixed number of times.
 """

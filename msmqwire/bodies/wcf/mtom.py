@@ -108,7 +108,7 @@ _PART_COST: Final = 600
 
 
 def _resolved(text: str, data: bytes, named: Mapping[str, _Part], budget: Budget, problems: Problems) -> str:
-    """Return an envelope with its includes replaced by what they name."""
+    """Return an envelope with its includes replaced by the parts that they name."""
     pieces: list[str] = []
     at = 0
     for found in _INCLUDE.finditer(text):

@@ -1,7 +1,7 @@
 """[MC-NBFX]: documents of records, read to XML.
 
-An element is put down as its record comes, so nothing is recursive and no tree is made. What can't be read on
-from ends the reading: the elements that are open are closed, and the reason is a problem. Lesser faults are
+An element is put down as its record comes, so nothing is recursive and no tree is made. An unrecoverable
+fault ends the reading: the elements that are open are closed, and the reason is a problem. Lesser faults are
 problems too, and reading goes on. `records` has the records themselves.
 """
 
@@ -56,7 +56,7 @@ _PATH_MAX: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """How an envelope begins: its characters, and the elements and prefixes that they open."""
+    """The beginning of an envelope: its characters, and the elements and prefixes that they open."""
 
     text: str
     stack: list[tuple[str, dict[str, str | None] | None]]
@@ -138,7 +138,7 @@ class Problems:
     """Faults of a body, the first ones of many.
 
     Attributes:
-        base: where the bytes that are read now begin in the body; None when they are none of its bytes.
+        base: the offset in the body of the bytes that are read now; None when they are none of its bytes.
     """
 
     __slots__ = ("base", "found", "more")
@@ -244,8 +244,8 @@ def read_document(
     Args:
         data: the records, from `session.read` on.
         session: strings with odd numbers; None where there are none.
-        budget: what may be used.
-        problems: where faults are put, with offsets in the data.
+        budget: the limits left.
+        problems: the list that faults are put into, with offsets in the data.
         dictionary: strings with even numbers: those of [MC-NBFS], if nothing else was agreed on.
         fragment: whether it may have another number of elements than one.
     """

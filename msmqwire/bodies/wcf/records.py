@@ -86,9 +86,9 @@ class Record:
 
     Attributes:
         kind: its type.
-        fields: what it has, in its order: texts, numbers of strings, the value of a text record as its layout
-            has it (characters and binary data as bytes). The text record of an attribute and the records of
-            the element of an array are records of their own, after it.
+        fields: its fields, in their order: texts, numbers of strings, the value of a text record as its
+            layout has it (characters and binary data as bytes). The text record of an attribute and the
+            records of the element of an array are records of their own, after it.
     """
 
     kind: int

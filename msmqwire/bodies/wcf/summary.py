@@ -1,4 +1,4 @@
-"""A message of WCF in one line: its action, and what is in its body."""
+"""A message of WCF in one line: its action, and the content of its body."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _characters(text: str) -> str:
 
 
 def _elements(xml: str) -> str:
-    """Return the first element and what is in it: ``Submit{Id: 5, Lines{Line: 2}}``."""
+    """Return the first element and its content: ``Submit{Id: 5, Lines{Line: 2}}``."""
     words: list[str] = []
     depth = size = 0
     comma = ""

@@ -1,7 +1,7 @@
 """Bodies that are XML, above all those of XmlMessageFormatter, whose root element is named after the type.
 
-No entity, no document type, no network; size, depth and attributes are limited. How elements become plain
-data is in docs/bodies.md: members by name, lists of what is repeated, ``@name`` for attributes.
+No entity, no document type, no network; size, depth and attributes are limited. docs/bodies.md has the
+mapping of elements to plain data: members by name, lists of repeated elements, ``@name`` for attributes.
 """
 
 from __future__ import annotations

@@ -123,12 +123,12 @@ class _Builder:
 def read_carefully(
     data: bytes, budget: Budget, start: int
 ) -> tuple[ElementTree.Element, tuple[Problem, ...]]:
-    """Return the root element of XML with what could be read, and what is wrong.
+    """Return the root element of XML as far as it could be read, and its faults.
 
     Args:
         data: XML in UTF-8.
-        budget: what is left of the limits.
-        start: where the data begins in the body.
+        budget: the rest of the limits.
+        start: the offset of the data in the body.
 
     Raises:
         MalformedBody: there is no root element.

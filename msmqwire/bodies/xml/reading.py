@@ -37,11 +37,11 @@ _ARRAYS: Final = frozenset(
 )  # fmt: skip
 """Simple types whose values take little memory."""
 _NOT_IN_ARRAYS: Final = re.compile(rb"[<>&\r]|INF|NaN")
-"""What items of an array are not read with in the quick way: markup, and what is an object as a value."""
+"""Content that keeps items of an array from the quick way: markup, and objects as values."""
 _MEMORY_OF_ARRAY: Final = 8
 """Bytes of memory for each byte of an array, at the least."""
 _VALUES: Final = re.compile(rb"(?<=\")[^\"<]*(?=\")|(?<=')[^'<]*(?=')")
-"""What may be the value of an attribute: all that is between two quotation marks."""
+"""The value of an attribute: all characters between two quotation marks."""
 _PATH_MAX: Final = 200
 _PROBLEMS_MAX: Final = 100
 ELEMENT_COST: Final = 168
@@ -246,7 +246,7 @@ class _Mapping:
         return value
 
     def _begin(self, element: Any, namespace: str, path: str) -> tuple[Any, _Frame | None]:
-        """Return the value of an element, and what is still to be put into it."""
+        """Return the value of an element, and the parts still to be put into it."""
         value: dict[str, Plain] = {}
         if element.keys():
             attributes = dict(element.items())

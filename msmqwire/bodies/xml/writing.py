@@ -32,8 +32,9 @@ _OWN_TYPES: Final = ("guid", "char", "TimeSpan", "dateTimeOffset")
 _Path: TypeAlias = "tuple[Any, str | int] | None"
 """The path around, and a name or number in it."""
 _Todo: TypeAlias = "tuple[str, Any, _Path, str, str, str]"
-"""What is still to be written: an element's name, value, path, attributes so far, the namespace around it,
-and what decides its type (``root``, ``item`` of an array, ``any``); or a text that is ``ready``."""
+"""Work still to do: an element's name, value, path, attributes so far, the namespace around it, and the rule
+for its type (``root``, ``item`` of an array, ``any``); or a text that is ``ready``.
+"""
 _WSDL: Final = "http://microsoft.com/wsdl/types/"
 
 
@@ -44,7 +45,7 @@ def write(value: Plain, type_: str | None = None) -> bytes:
         value: plain data. An object becomes elements by name, a list repeats its element, ``@name`` is an
             attribute, ``#text`` the text beside attributes, ``#mixed`` a list of texts and elements.
         type_: the name of the root element: ``Order``, ``ArrayOfInt``, ``decimal``. If none is given, the
-            ``$type`` of an object, and what the value is otherwise.
+            ``$type`` of an object, otherwise the type of the value.
 
     Raises InvalidValue.
     """

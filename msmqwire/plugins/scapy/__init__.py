@@ -20,7 +20,7 @@ from msmqwire.plugins.scapy.bindings import bind
 from msmqwire.plugins.scapy.structure import Structure
 
 _SCAPY_NAME: Final = "scapy.layers.msmq"
-"""Where `explore("msmq")` and `load_layer("msmq")` of scapy look."""
+"""The names that `explore("msmq")` and `load_layer("msmq")` of scapy look up."""
 
 
 def _join_scapy() -> None:

@@ -19,11 +19,11 @@ from msmqwire.plugins.scapy.structure import Structure, take
 from msmqwire.plugins.scapy.summary import packet_summary
 
 PACKETS_MAX: Final = 16
-"""Packets that are shown in one segment; scapy handles payloads recursively. What follows them is raw."""
+"""Packets that are shown in one segment; scapy handles payloads recursively. Bytes after them are raw."""
 
 
 class MSMQBaseHeader(Structure):
-    """What every packet starts with; the headers that follow make it one.
+    """The header that every packet starts with; the headers that follow make it one.
 
     [MS-MQMQ] 2.2.19.1
     """
@@ -38,7 +38,7 @@ class MSMQBaseHeader(Structure):
         return cls
 
     def do_build(self) -> bytes:
-        """Return the bytes of this packet and of what follows it. Raises InvalidValue."""
+        """Return the bytes of this packet and of the layers after it. Raises InvalidValue."""
         stack = Stack(self if self.explicit else next(iter(self)))
         data = stack.build()
         for transform in self.post_transforms:
@@ -71,7 +71,7 @@ class MSMQBaseHeader(Structure):
             last.add_payload(conf.padding_layer(rest))
 
     def _dissect_one(self, s: bytes) -> bytes:
-        """Take the headers of this packet, and return the bytes behind it."""
+        """Take the headers of this packet, and return the bytes after it."""
         base = BASE_HEADER.read(s)[0]
         take(self, base)
         length = max(BASE_HEADER_SIZE, base.PacketSize)
@@ -92,9 +92,9 @@ class MSMQBaseHeader(Structure):
     def tcp_reassemble(
         cls, data: bytes, metadata: dict[str, Any], session: dict[str, Any]
     ) -> ScapyPacket | None:
-        """Return the first packet of a stream, the bytes behind it as padding; None for part of one.
+        """Return the first packet of a stream, the bytes after it as padding; None for part of one.
 
-        Bytes before a packet are raw. What a PacketSize announces is limited by `packet_length`.
+        Bytes before a packet are raw. The size that a PacketSize announces is limited by `packet_length`.
         """
         start = 0 if begins_packet(data) else find_header(data)
         if start:

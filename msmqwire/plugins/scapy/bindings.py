@@ -1,6 +1,6 @@
-"""Where the layers are found: on the ports of the protocols, and by their signature on any other.
+"""Bindings of the layers: to the ports of the protocols, and by their signature on any other port.
 
-scapy asks a layer for the class of a payload that nothing is bound to. That question is answered here, behind
+scapy asks a layer for the class of a payload that nothing is bound to. That question is answered here, after
 all bindings, so that no other protocol loses its traffic to a guess.
 """
 

@@ -93,7 +93,7 @@ _INTEGERS: Final[dict[tuple[int, bool], type[Field]]] = {
 }
 _BIG_ENDIAN: Final[dict[int, type[Field]]] = {16: ShortField, 32: IntField}
 _IDS: Final = ("ID", "IDNumber", "Signature")
-"""What the names of big-endian integers end with that are shown in hexadecimal digits."""
+"""Endings of the names of big-endian integers that are shown in hexadecimal digits."""
 _NAME_MAX: Final = 255
 """Bytes of a random name, whose length is a byte."""
 _RANDOM_MAX: Final = 1200
@@ -185,7 +185,7 @@ def bit_names(node: Flags) -> list[str]:
 def scapy_fields(header: Header, layer_of: Callable[[Header], type[ScapyPacket]]) -> list[Field]:
     """Return the fields of a structure; `layer_of` gives the layers of those inside it.
 
-    What building computes has the default None.
+    Fields that building computes have the default None.
     """
     fields: list[Field] = []
     for part in header.parts:

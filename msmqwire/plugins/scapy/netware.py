@@ -27,7 +27,7 @@ from msmqwire.plugins.scapy.structure import LAYERS, OWNERS, Structure, owner_of
 from msmqwire.schema import Header, head_size
 
 UNITS_MAX: Final = 16
-"""Units that are shown in one segment; scapy handles payloads recursively. What follows them is raw."""
+"""Units that are shown in one segment; scapy handles payloads recursively. Bytes after them are raw."""
 REQUESTS_MAX: Final = 256
 """Requests of one stream that are remembered, the latest ones."""
 _REMEMBERED: Final = "ncp requests"
@@ -56,7 +56,7 @@ class _NcpHeader(Structure):
     """A header of a request or reply."""
 
     def data_layer(self, data: bytes) -> type[Structure] | None:
-        """Return the layer of the bytes behind this header; None if they are shown as they are."""
+        """Return the layer of the bytes after this header; None if they are shown as they are."""
         raise NotImplementedError
 
     def do_dissect_payload(self, s: bytes) -> None:
@@ -105,7 +105,7 @@ class NcpRequestHeader(_Numbered):
 
     @property
     def call(self) -> Call | None:
-        """The call that the layers behind this header are; None for any other."""
+        """The call of the layers after this header; None for other layers."""
         data = self.payload.payload if isinstance(self.payload, NcpSubfunctionHeader) else self.payload
         return data.call if isinstance(data, _Data) else None
 
@@ -299,7 +299,7 @@ class _NcpUnit(Structure):
     """A preamble; the NCP packet is its payload, and the next unit of the segment the payload of that."""
 
     def do_build(self) -> bytes:
-        """Return the bytes of this unit and of what follows it. Raises InvalidValue."""
+        """Return the bytes of this unit and of the layers after it. Raises InvalidValue."""
         fixed = self if self.explicit else next(iter(self))
         layers: list[ScapyPacket] = [fixed]
         following = fixed.payload
@@ -342,7 +342,7 @@ class _NcpUnit(Structure):
             last.add_payload(conf.padding_layer(rest))
 
     def _dissect_one(self, s: bytes) -> bytes:
-        """Take the packet of this unit, and return the bytes behind it."""
+        """Take the packet of this unit, and return the bytes after it."""
         inside = self.do_dissect(s)
         size = max(0, self.Size - (len(s) - len(inside)))
         self.do_dissect_payload(inside[:size])
@@ -355,7 +355,7 @@ class _NcpUnit(Structure):
     def tcp_reassemble(
         cls, data: bytes, metadata: dict[str, Any], session: dict[str, Any]
     ) -> ScapyPacket | None:
-        """Return the units that are whole, the bytes behind them as padding; None for part of one.
+        """Return the units that are whole, the bytes after them as padding; None for part of one.
 
         Bytes in which no unit begins are raw. Requests are remembered in `session`, and replies to them are
         shown as what they are.

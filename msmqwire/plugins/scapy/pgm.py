@@ -201,7 +201,7 @@ class PGMUnknownOption(_Option):
 
 
 class _Body(_Value):
-    """What follows the common header."""
+    """The part after the common header."""
 
     def options(self) -> tuple[values.Option, ...]:
         """Return the option extensions."""

@@ -147,12 +147,12 @@ class _Stub(_Members, NDRPacket):
         super().__init__(*args, **kargs)
 
     def do_build(self) -> bytes:
-        """Return the stub and what follows it. Raises InvalidValue."""
+        """Return the stub and the bytes after it. Raises InvalidValue."""
         value = _Values(self.members(), self.wire)
         return build_stub(self.declaration, value, self._syntax()) + bytes(self.do_build_payload())
 
     def do_dissect(self, s: bytes) -> bytes:
-        """Take all parameters; what stands behind them is kept. Raises MalformedPacket."""
+        """Take all parameters; bytes after them are kept. Raises MalformedPacket."""
         value = parse_stub(self.declaration, s, self._syntax())
         self.take(value)
         self.wire = value.wire
@@ -222,7 +222,7 @@ def _fields(member: Member, owner: Declaration) -> Iterator[Field]:
 
 
 def _computed(owner: Declaration) -> set[str]:
-    """The members that building computes: counts, and what tells the arm of a union."""
+    """The members that building computes: counts, and the discriminants of unions."""
     names: set[str] = set()
     for member in owner.members:
         match _target(member.type):
@@ -269,7 +269,7 @@ def _field(name: str, node: Type, default: Any, is_computed: bool) -> Field:
 
 
 def _arm(layer: ScapyPacket, member: Member, union: Union, members: dict[str, Any]) -> dict[str, Any]:
-    """The value of a union, and what tells its arm if that is left out: the first arm that is given."""
+    """The value of a union, and its discriminant if that is left out: that of the first arm that is given."""
     arms = {number: arm for number, arm in union.arms.items() if arm is not None}
     given = (number for number, arm in arms.items() if layer.getfieldval(arm.name) is not None)
     switch = {} if union.switch_is in members else {union.switch_is: next(given, 0)}

@@ -41,7 +41,7 @@ from msmqwire.srmp.request import request_address
 from msmqwire.srmp.schema import HEADER
 
 ELEMENTS: Final[dict[str, type[_Element]]] = {}
-"""The layers of elements that hold others, by their names."""
+"""The layers of elements that hold other elements, by their names."""
 
 _METHOD: Final = b"POST"
 
@@ -93,7 +93,7 @@ def _element_layer(group: Group) -> type[_Element]:
 
 
 class _Element(ScapyPacket, metaclass=_FromGroup):
-    """An element that holds others; it has no bytes but in its envelope."""
+    """An element that holds other elements; it has no bytes but in its envelope."""
 
     group: ClassVar[Group]
 
@@ -277,7 +277,7 @@ class MSMQSRMPMultipart(ScapyPacket):
 
 
 def _request_fields(envelope: ScapyPacket | None, content_type: str) -> dict[str, Any]:
-    """What a request with such an entity says, as far as its user says nothing else."""
+    """Header fields of a request with such an entity, as far as its user sets no others."""
     known: dict[str, Any] = {
         "Method": _METHOD,
         "Content_Type": content_type.encode("latin-1"),

@@ -54,11 +54,11 @@ _BODIES: Final = {
 
 
 class Stack:
-    """The layers of one packet: a BaseHeader and what follows it, up to the next packet.
+    """The layers of one packet: a BaseHeader and the headers after it, up to the next packet.
 
     Attributes:
         layers: the headers, and raw bytes among them.
-        rest: the payload behind them: another packet, padding, or none.
+        rest: the payload after them: another packet, padding, or none.
         schema: the packet that they are; None if they are none.
     """
 
@@ -178,12 +178,12 @@ def _holds(part: Part, layer: ScapyPacket) -> bool:
 
 
 def layers_of(base: Record, data: bytes, length: int) -> Iterator[ScapyPacket]:
-    """Yield the layers behind a BaseHeader in the bytes of its packet; what is no header is raw.
+    """Yield the layers after a BaseHeader in the bytes of its packet; bytes that are no header are raw.
 
     Args:
         base: the BaseHeader.
         data: all bytes from the BaseHeader on that are there.
-        length: where the packet ends, its SessionHeader included.
+        length: the end of the packet, its SessionHeader included.
     """
     end, at = min(base.PacketSize, len(data)), BASE_HEADER_SIZE
     values: dict[str, Any] = {BASE_HEADER.name: base}
@@ -224,7 +224,7 @@ def _parts(base: Record, data: bytes) -> tuple[Part, ...]:
 
 
 def extension_layers(data: bytes) -> Iterator[ScapyPacket]:
-    """Yield the headers that a remote reader gets behind a message: [MS-MQRR] 2.2.5.2 to 2.2.5.5."""
+    """Yield the headers that a remote reader gets after a message: [MS-MQRR] 2.2.5.2 to 2.2.5.5."""
     values: dict[str, Any] = {}
     at = 0
     for part in REMOTE_READ_MESSAGE.parts[len(USER_MESSAGE.parts) :]:

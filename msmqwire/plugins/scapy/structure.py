@@ -37,7 +37,7 @@ LAYERS: Final[dict[str, type[Structure]]] = {}
 
 
 OWNERS: Final[dict[str, str]] = {}
-"""The modules of layers that are not of MSMQ, by what the names of their structures begin with."""
+"""The modules of layers that are not of MSMQ, by the beginnings of the names of their structures."""
 
 
 class _FromSchema(Packet_metaclass):
@@ -80,7 +80,7 @@ class Structure(ScapyPacket, metaclass=_FromSchema):
         return data
 
     def do_dissect(self, s: bytes) -> bytes:
-        """Take the fields from the bytes, and return those behind them.
+        """Take the fields from the bytes, and return the bytes after them.
 
         Raises MalformedPacket; a refused value in a structure of fixed size is shown all the same.
         """
@@ -97,7 +97,7 @@ class Structure(ScapyPacket, metaclass=_FromSchema):
         return s[end:]
 
     def _command(self, json: bool = False) -> list[tuple[str, Any]]:
-        """Add GUIDs to what `json()` can write."""
+        """Let `json()` write GUIDs, too."""
         return [
             (name, str(value) if json and isinstance(value, UUID) else value)
             for name, value in super()._command(json=json)
@@ -127,7 +127,7 @@ def layer(schema: Header) -> type[Structure]:
 
 
 def given_fields(structure: Structure) -> dict[str, Any]:
-    """Return the fields that are given, by the user or by what they came from.
+    """Return the fields that are given, by the user or by the bytes they came from.
 
     scapy's `fuzz` puts random structures among the defaults, which copies of the usual ones hide.
     """
@@ -164,7 +164,7 @@ def with_raw_values(structure: Structure, record: Record) -> bytes:
 
 
 def partial(structure: Structure) -> Record:
-    """Return a record of the fields that are given: what is None or was left alone is omitted."""
+    """Return a record of the fields that are given: fields that are None or unset are omitted."""
     if not structure.explicit:
         structure = next(iter(structure))  # random values become fixed ones
     given = {name: value for name, value in given_fields(structure).items() if not isinstance(value, RawVal)}

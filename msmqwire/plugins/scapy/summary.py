@@ -18,7 +18,7 @@ _TEXT_MAX: Final = 40
 
 
 def packet_summary(stack: Stack) -> str:
-    """Return the kind of a packet and what matters of it."""
+    """Return the kind of a packet and its main facts."""
     if stack.schema is None:
         return "MSMQ " + "/".join(type(layer).__name__.removeprefix("MSMQ") for layer in stack.layers)
     layers = {layer.schema.name: layer for layer in stack.layers if isinstance(layer, Structure)}
@@ -36,7 +36,7 @@ def packet_summary(stack: Stack) -> str:
 
 
 def _body(layers: dict[str, Structure]) -> str:
-    """Return the format of a body and the beginning of its text; nothing for bytes, and what is encrypted."""
+    """Return the format of a body and the beginning of its text; nothing for bytes and encrypted bodies."""
     properties, security = layers["MessagePropertiesHeader"], layers.get("SecurityHeader")
     body, body_type, extension = properties.MessageBody, properties.BodyType, properties.ExtensionData
     if not body or not isinstance(body, bytes) or (security is not None and security.EB):

@@ -1,4 +1,4 @@
-"""What a rule of lint asks of a packet, and conditions of Lua made of it."""
+"""Conditions of lint rules on a packet, and their translation to Lua."""
 
 from __future__ import annotations
 

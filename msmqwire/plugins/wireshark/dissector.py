@@ -46,7 +46,7 @@ _PLACES: Final = (
     Place(EXTENSION_HEADER, EXTENSION_HEADER.name),
     Place(PING, PING.name),
 )
-"""What is read beside the packets of a session."""
+"""The structures that are read beside the packets of a session."""
 _PARTS: Final = ("prelude", "packets", "findings", "links", "statistics", "srmp", "body", "stream", "ping")
 _USED: Final = re.compile(r"@([VNOX]):([\w.\[\]]+)@")
 _MARK: Final = re.compile(r"@(?:([VNOXS]):([\w.\[\]]+)|([A-Z_]+))@")

@@ -118,7 +118,9 @@ _VALUES: Final = (ELEMENT_COUNT, HEADER_ID, PACKET_SIZE, UNKNOWN_PT)
 
 
 def blamed_sizes() -> dict[str, str]:
-    """Return the attacks of sizes that reach past the packet, by path; others are of ``LENGTH``."""
+    """Return the attacks of sizes that reach past the packet, by path; those of other paths are
+    ``LENGTH``.
+    """
     return {check.path: check.id for check in _SIZES}
 
 

@@ -48,7 +48,7 @@ class Scope:
         return Scope(self.translation, self.function, {**self.names, **names})
 
     def block(self, statements: list[ast.stmt]) -> list[tuple[str, Value]]:
-        """Return conditions and what is returned under them, in order: the first that holds counts."""
+        """Return conditions with the values returned under them, in order: the first that holds counts."""
         scope = self
         outcomes: list[tuple[str, Value]] = []
         for statement in statements:

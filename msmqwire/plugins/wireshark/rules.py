@@ -1,9 +1,10 @@
 """Translates rules of lint to conditions in Lua.
 
-A rule is a function of a packet. Its source is read, and what it asks of the packet becomes an expression
-over the values that are kept while the packet is read. Its messages are not translated. Names are resolved as
-Python does: in the function, around it, in its module. What has no counterpart in Lua (regular expressions,
-certificates, reading other structures) raises `Untranslatable`, and the rule is not in the script.
+A rule is a function of a packet. Its source is read, and its conditions on the packet become expressions over
+the values that are kept while the packet is read. Its messages are not translated. Names are resolved as
+Python does: in the function, around it, in its module. Code without a counterpart in Lua (regular
+expressions, certificates, reading other structures) raises `Untranslatable`, and the rule is not in the
+script.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class Translation:
     def _outcomes(
         self, function: Any, arguments: list[Value], named: Mapping[str, Value] | None = None
     ) -> list[tuple[str, Value]]:
-        """Return what a function returns under which conditions: the first that holds counts."""
+        """Return the values of a function with their conditions: the first that holds counts."""
         if not isinstance(function, FunctionType):
             raise Untranslatable(repr(function))
         node = source_of(function.__code__)
@@ -257,7 +258,7 @@ class Translation:
         return Structure(tuple(dict.fromkeys(arm for arm in node.arms.values() if arm)), path, present)
 
     def get(self, value: Structure, name: str, default: Value | None) -> Value:
-        """Return what ``value.get(name)`` is: None, or a default, if the structure has no such part."""
+        """Return the value of ``value.get(name)``: None, or a default, if the structure has no such part."""
         part = self._part(value, name)
         if not isinstance(part, Number):
             return part
@@ -283,7 +284,7 @@ class Translation:
         raise Untranslatable(f"an element of {value}")
 
     def number_of_bytes(self, span: Value) -> Value:
-        """Return what ``int.from_bytes(span, "little")`` is."""
+        """Return the value of ``int.from_bytes(span, "little")``."""
         if not isinstance(span, Span) or span.stop is None or span.stop - span.start != 4:
             raise Untranslatable("int.from_bytes")
         self._kept.keep(span.path)

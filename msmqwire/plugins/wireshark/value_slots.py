@@ -74,7 +74,9 @@ class ValueSlots:
         return lines
 
     def references(self, place: Place) -> None:
-        """Keep what the parts of a structure refer to, and what decides whether it is well-formed."""
+        """Keep the fields that the parts of a structure refer to, and those that decide whether it is
+        well-formed.
+        """
         self._references((place,))
 
     def _references(self, scopes: tuple[Place, ...]) -> None:

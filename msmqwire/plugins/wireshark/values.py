@@ -1,4 +1,4 @@
-"""What Wireshark shows beside the numbers of a field: names of values, units, times."""
+"""The display of a field's numbers in Wireshark: names of values, units, times."""
 
 from __future__ import annotations
 

@@ -46,10 +46,10 @@ Values: TypeAlias = Mapping[str, Any]
 def build_stub(stub: Stub, value: Any, syntax: Syntax) -> bytes:
     """Return the bytes of a stub.
 
-    A value from `parse_stub` in the same syntax gets the padding, the referent ids and the bytes behind it
-    that it came with; any other zeros, the usual ids and nothing.
+    A value from `parse_stub` in the same syntax gets the padding, the referent ids and the trailing bytes
+    that it came with; any other value gets zeros, the usual ids and no trailing bytes.
 
-    Raises InvalidValue with the path of what does not fit.
+    Raises InvalidValue with the path of the value that does not fit.
     """
     wire = getattr(value, "wire", None)
     kept = wire if isinstance(wire, Wire) and wire.syntax is syntax else None

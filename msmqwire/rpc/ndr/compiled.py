@@ -2,8 +2,8 @@
 
 A function is generated for a declaration and a little-endian transfer syntax, where all types are known here:
 integers, handles, GUIDs, fixed bytes, and pointers to arrays of structures of integers and bytes. Members of
-fixed size are read and written at once, by `struct`. What a function does not take as usual it leaves to
-`parsing` or `building`, which tells what is wrong: it returns None.
+fixed size are read and written at once, by `struct`. A function leaves unusual values to `parsing` or
+`building`, which report the fault: it returns None.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def stub_reader(stub: Stub, syntax: Syntax) -> Callable[[bytes], Any] | None:
 def stub_writer(stub: Stub, syntax: Syntax) -> Callable[[dict[str, Any], Any], bytes | None] | None:
     """Return a function that returns the bytes of a stub, or None for members that it does not take.
 
-    It is given all members by their names, and what returns those of a structure.
+    It is given all members by their names, and a function that returns those of a structure.
     """
     return None if syntax.big_endian else _generated(_Writing(syntax), stub)
 
@@ -74,7 +74,7 @@ class _Source:
     """Lines of a function in which members of fixed size wait for one call of `struct`.
 
     Attributes:
-        space: what the function uses.
+        space: the names that the function uses.
     """
 
     def __init__(self, syntax: Syntax) -> None:
@@ -98,7 +98,7 @@ class _Source:
         return name
 
     def add(self, code: str, field: str | None) -> None:
-        """Let a member be read or written with the others of fixed size."""
+        """Read or write a member with the other members of fixed size."""
         self.format += code
         if field is not None:
             self.fields.append(field)

@@ -1,4 +1,4 @@
-"""Where parsing or building halts, before it is known in which stub."""
+"""A halt of parsing or building, before the stub is known."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Halt(Exception):
-    """What is wrong, and its path, which grows on the way out.
+    """The fault, and its path, which grows on the way out.
 
     Attributes:
         offset: the byte in the stub; None when building.

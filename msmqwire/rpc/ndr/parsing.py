@@ -48,7 +48,7 @@ def parse_stub(stub: Stub, data: bytes, syntax: Syntax, places: dict[str, int] |
     """Return the value of a stub: the parameters by their names, and `wire`.
 
     `places` gets the offset of each parameter, as far as they can be read. Raises MalformedPacket with the
-    path and offset of what is wrong.
+    path and offset of the fault.
     """
     compiled = stub_reader(stub, syntax) if places is None else None
     value = None if compiled is None else compiled(data)
@@ -131,7 +131,7 @@ class _Reader:
         return _IN_PLACE[type(node)](self, node, siblings)
 
     def pointees(self, node: Type, raw: Any, siblings: Siblings) -> Any:
-        """Return the finished value of what `in_place` has read."""
+        """Return the finished value of the data that `in_place` has read."""
         match node:
             case Pointer():
                 return None if raw == NULL else self.whole(node.target, siblings)

@@ -2,9 +2,9 @@
 
 A vocabulary of its own beside `msmqwire.schema`, because a declaration there is one layout of bytes, and here
 it is none: the same parameters travel as NDR (the 32-bit transfer syntax) or as NDR64, with other sizes,
-alignment and padding, in the byte order of the sender. What a pointer points to does not stand where the
-pointer is declared but behind the outermost structure or array around it, and a count stands before its
-array although a field elsewhere decides it. The names in a declaration are those of the IDL.
+alignment and padding, in the byte order of the sender. The target of a pointer does not stand where the
+pointer is declared but after the outermost structure or array around it, and a count stands before its array
+although a field elsewhere decides it. The names in a declaration are those of the IDL.
 
 Readers of these types: `parsing`, `building`, `jsonform`, and the strategies of the tests.
 """
@@ -26,7 +26,7 @@ class Integer:
     """An integer, aligned to its size.
 
     Attributes:
-        values: what the range attribute of the IDL allows; parsing refuses anything else.
+        values: the values that the range attribute of the IDL allows; parsing refuses any other.
     """
 
     bits: int
@@ -111,7 +111,7 @@ class ConformantVaryingArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pointer:
-    """A unique pointer: a referent id, 0 for null, and what it points to; None or the value of that.
+    """A unique pointer: a referent id, 0 for null, and its target; None or the value of the target.
 
     As a parameter, or below one, it is followed by its pointee at once; inside a structure or array the
     pointee follows the outermost one of them.

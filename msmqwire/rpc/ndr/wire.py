@@ -1,4 +1,4 @@
-"""Transfer syntaxes, and what a sender chooses in a stub beyond its values: [C706] 14, [MS-RPCE] 2.2.5."""
+"""Transfer syntaxes, and the choices of a sender in a stub beyond its values: [C706] 14, [MS-RPCE] 2.2.5."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ _BY_ORDER: Final = {
     for syntax in (little, replace(little, byte_order="big"))
 }
 SYNTAXES: Final = {syntax.identifier: syntax for syntax in (NDR20, NDR64)}
-"""The transfer syntaxes by what a bind calls them."""
+"""The transfer syntaxes by their names in a bind."""
 
 
 class Wire(NamedTuple):
-    """What a stub holds that its values do not tell, so that building gives the same bytes again.
+    """The content of a stub beyond its values, so that building gives the same bytes again.
 
     Attributes:
         syntax: in which it was written.
         paddings: the bytes of each gap, in order.
         referents: the id of each pointer that is not null, in order.
-        rest: the bytes behind the last parameter, the padding of a PDU as a rule.
+        rest: the bytes after the last parameter, the padding of a PDU as a rule.
     """
 
     syntax: Syntax

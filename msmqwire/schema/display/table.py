@@ -14,7 +14,7 @@ class Tabular(Protocol):
 
     @staticmethod
     def _table_head() -> tuple[str, tuple[str, ...]]:
-        """Return what it is called, and the names of the columns."""
+        """Return its name, and the names of the columns."""
 
     def _table_row(self) -> tuple[str, ...]:
         """Return the cells of its row."""
@@ -25,11 +25,11 @@ class Table:
     """Packets, items or messages one below the other: HTML in notebooks, a table by rich.
 
     Attributes:
-        noun: what a row is of, in the singular.
+        noun: the kind of thing in a row, in the singular.
         columns: their names.
         rows: the cells of each, all of them `msmqwire.schema.display.line`.
         marked: the numbers of rows that have findings.
-        left_out: how many more there are.
+        left_out: the number of rows beyond these.
     """
 
     noun: str
@@ -40,7 +40,7 @@ class Table:
 
     @property
     def title(self) -> str:
-        """How many there are."""
+        """Their number."""
         return counted(len(self.rows) + self.left_out, self.noun)
 
     @property

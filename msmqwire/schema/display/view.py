@@ -1,4 +1,4 @@
-"""What is shown of a packet or message: bounded, whatever is in it."""
+"""The view of a packet or message: bounded, for any content."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Found(Protocol):
 
     @property
     def severity(self) -> str:
-        """How strong it is."""
+        """Its strength."""
 
     @property
     def path(self) -> str:
@@ -58,16 +58,16 @@ class Found(Protocol):
 
     @property
     def message(self) -> str:
-        """What is wrong."""
+        """The fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown; all texts are printable.
+    """The view; all texts are printable.
 
     Attributes:
-        title: what it is, in one line.
-        properties: what is known of it beside its bytes: names and values.
+        title: its kind, in one line.
+        properties: facts about it beside its bytes: names and values.
         fields: its fields, in the order of their bytes.
         rows: the bytes of each field by rows, as many as are shown.
         findings: severity, id, path, offset and message of each.
@@ -95,13 +95,13 @@ def view_of(
     findings: Sequence[Found] = (),
     remarks: Iterable[str] = (),
 ) -> View:
-    """Return a view, cut to what can be looked at.
+    """Return a view, cut to a readable size.
 
     Args:
         title, properties: as in the view, of any characters.
         fields: all fields; no more are taken than are shown.
         data: the bytes that they stand in.
-        findings: what lint has found.
+        findings: the findings of lint.
         remarks: more sentences below.
     """
     shown = list(islice(fields, FIELDS_MAX + 1))
@@ -135,5 +135,5 @@ def view_of(
 
 
 def line(text: str) -> str:
-    """Return a text in one line: characters that can't be seen are written out, and what is long is cut."""
+    """Return a text in one line: characters that can't be seen are written out, and a long text is cut."""
     return cut(safe(text[: 2 * TEXT_MAX]), TEXT_MAX)

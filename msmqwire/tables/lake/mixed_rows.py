@@ -88,8 +88,8 @@ class MixedRows:
         return self._nulls[kind].slice(0, n)
 
     def take(self, bytes_left: int = 0) -> Iterator[Taken]:
-        """Remove and yield all rows of the largest partitions, until those that wait have at most `size`
-        bytes.
+        """Remove and yield all rows of the largest partitions, until those that wait have at most
+        `bytes_left` bytes.
         """
         sizes, batches = Counter[int](), defaultdict[int, list[_Ordered]](list)
         for batch in self._batches:
