@@ -53,7 +53,7 @@ class _Padding:
         start: the offset from which alignment counts.
         to: the alignment.
         least: the smallest offset at which it may end.
-        stop: where a Fill ends at the latest, whatever follows; None for an Align.
+        stop: the latest end of a Fill, whatever follows; None for an Align.
     """
 
     owner: OpenStructure
@@ -65,7 +65,7 @@ class _Padding:
 
 
 class _Size(NamedTuple):
-    """A size field to set at the end: of the packet, of its header or of what follows the header."""
+    """A size field to set at the end: of the packet, of its header or of the part after the header."""
 
     owner: OpenStructure
     name: str

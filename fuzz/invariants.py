@@ -26,7 +26,7 @@ from msmqwire.schema.texts import OEM_CODE_PAGE, encode_oem
 
 
 def what_is_accepted_rebuilds(schema: Header, data: bytes) -> None:
-    """Bytes that a schema accepts are rebuilt exactly; others are refused with a position."""
+    """Bytes that a schema accepts are rebuilt exactly; other bytes are refused with a position."""
     try:
         value = schema.parse(data)
     except MalformedPacket as refusal:

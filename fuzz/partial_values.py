@@ -38,7 +38,7 @@ from msmqwire.schema.texts import OEM_CODE_PAGE
 def partial(schema: Header, fixed: Fixed | None = None, *, json: bool = True) -> st.SearchStrategy[Any]:
     """Return a strategy for records, mappings and JSON data with parts missing that can be completed.
 
-    What is missing is either any part of what can be computed, or all of it and any of the rest. Without
+    Either some of the computable fields are missing, or all of them and some of the rest. Without
     `json` no JSON data is among them.
     """
     return _partial(values(schema, fixed), json)

@@ -1,4 +1,4 @@
-"""Tests a peer for some time: directed cases, walks, and what is done about each failure."""
+"""Tests a peer for some time: directed cases, walks, and the follow-up of each failure."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Campaign:
         target: the peer.
         options: of the run.
         protocols: those that are tested, by name.
-        watcher: is told what happens.
+        watcher: is notified of events.
 
     Attributes:
         stage: has the counts.
-        failures: what was found.
+        failures: the failures found.
         lost: whether the peer is down and did not come back.
     """
 
@@ -103,7 +103,7 @@ class Campaign:
     def _directed(self, name: str, most: int | None) -> None:
         """Perform directed cases, all in their order at first and some of them later, a few at the same time.
 
-        The simplest come first, so that a mistake is told by the requirement that it breaks.
+        The simplest come first, so that a mistake is reported by the requirement that it breaks.
         """
         cases = list(self.stage.protocols[name].checks(self._target, self._source))
         if most is not None:
@@ -185,7 +185,7 @@ class Campaign:
     def _judge(self, outcome: Outcome, *, history: bool = True, keep_always: bool = False) -> bool:
         """Replay, shrink and keep a failure; return whether it was seen again.
 
-        With `history` it is also looked for with what was done before. With `keep_always`, and where the peer
+        With `history` it is also looked for with the cases before it. With `keep_always`, and where the peer
         does not come back, it is kept even if it can't be seen again.
         """
         failure, case = outcome.failure, outcome.case
@@ -268,5 +268,5 @@ class Campaign:
 
 
 def coverage(stage: Stage) -> dict[str, Any]:
-    """Return what was tested, for the report."""
+    """Return the coverage, for the report."""
     return {"requirements": dict(sorted(stage.tested.items())), "kinds": dict(stage.kinds.most_common())}

@@ -26,7 +26,7 @@ class Channel:
         sock: its socket.
         closed: whether the other side has ended it, or this one.
         reset: whether the other side has ended it by a RST.
-        received: how many bytes have come.
+        received: the number of bytes received.
     """
 
     def __init__(self, sock: socket.socket, recording: Recording, *, ours: bool) -> None:
@@ -75,7 +75,7 @@ class Channel:
         return not view
 
     def read(self) -> bytes:
-        """Return what has come, without waiting; empty for nothing."""
+        """Return the bytes received, without waiting; empty for none."""
         if self.closed:
             return b""
         try:

@@ -1,4 +1,4 @@
-"""What is kept of a failure: the seed that replays it, a capture, and a test."""
+"""Evidence of a failure: the seed that replays it, a capture, and a test."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def test_peer_holds():
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """What replays a failure.
+    """The seed that replays a failure.
 
     Attributes:
         target: the peer that failed.
-        cases: what was done to it.
-        failure: what was wrong.
+        cases: the cases performed on it.
+        failure: the failure found.
     """
 
     target: Target
@@ -85,8 +85,8 @@ class ReportedFailure:
 
     Attributes:
         requirements: the ids that the peer breaks.
-        text: what happened.
-        packets: how many packets show it; None if it was not seen again.
+        text: the event.
+        packets: the number of packets that show it; None if it was not seen again.
         pcap, seed, test: the files, relative to the folder of the run.
         replayed: whether it was seen again.
     """

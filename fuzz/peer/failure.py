@@ -1,4 +1,4 @@
-"""What is wrong with a peer."""
+"""A failure of a peer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DOWN: Final = "down"
 SILENT: Final = frozenset({"gone", "hang", "no answer"})
 """The kinds of failures of a fresh session by which a peer is known to be down."""
 WRONG_ANSWER: Final = "wrong answer"
-"""The kind of a failure that `lint` has told: which requirements are named may depend on chance."""
+"""The kind of a failure that `lint` has found: the requirements named may depend on chance."""
 
 
 class PeerFailure(Exception):
@@ -17,7 +17,7 @@ class PeerFailure(Exception):
 
     Attributes:
         requirements: the ids of the requirements that it breaks.
-        text: what happened, in a sentence.
+        text: the event, in a sentence.
         what: a word for the kind of the failure, the same whenever this one is seen again: failures of one
             kind against the same requirements are one finding.
     """

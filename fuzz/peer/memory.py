@@ -27,7 +27,7 @@ QUICK_S: Final = 0.1
 _SUSPECTS: Final = 6
 _REPEATS: Final = 10
 _PROVED: Final = 2
-"""How many of the suspects are looked at for long."""
+"""The number of suspects that are watched for long."""
 
 
 def resident_bytes(pid: int) -> int | None:
@@ -46,7 +46,7 @@ class MemoryWatch:
     """The memory of one process over a run.
 
     Attributes:
-        first, last: what it had after the first cases and has now, in bytes; None if it can't be seen.
+        first, last: its memory after the first cases and now, in bytes; None if it can't be seen.
     """
 
     def __init__(self, pid: int, stage: Stage) -> None:

@@ -22,12 +22,12 @@ _NUMBERS, _LEAST = 90, 10
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a case.
+    """The result of a case.
 
     Attributes:
-        case: what was done.
-        failure: what is wrong with the peer; None for nothing.
-        recording: what passed.
+        case: the case performed.
+        failure: the failure of the peer; None if there is none.
+        recording: the traffic.
     """
 
     case: Case
@@ -37,16 +37,16 @@ class Outcome:
 
 @dataclass(slots=True)
 class Stage:
-    """Where cases are performed: a peer, and the queue managers that appear before it.
+    """The stage of cases: a peer, and the queue managers that appear before it.
 
     Attributes:
         target: the peer.
         protocols: by name.
-        seed: what the identities are made of.
-        packets: how many have been sent on it.
-        size: how many bytes.
-        tested: how often each requirement was tested.
-        kinds: how often a packet of each kind was sent.
+        seed: the seed of the identities.
+        packets: the number sent on it.
+        size: the number of bytes.
+        tested: the number of tests of each requirement.
+        kinds: the number of packets of each kind that were sent.
     """
 
     target: Target
@@ -81,7 +81,7 @@ class Stage:
         return performance.end(case.requirements, case.text)
 
     def count(self, case: Case, recording: Recording) -> None:
-        """Add a case and what passed in it; wait if that was too much for its time."""
+        """Add a case and its traffic; wait if that was too much for its time."""
         kind = self.protocols[case.protocol].kind
         ids = {*case.requirements, *(name for step in case.steps for name in step.breaks)}
         with self._lock:
@@ -94,7 +94,7 @@ class Stage:
             time.sleep(ahead)
 
     def fresh(self, protocol: str) -> PeerFailure | None:
-        """Return what is wrong with a fresh session; None for nothing."""
+        """Return the failure of a fresh session; None if there is none."""
         return self.perform(self.protocols[protocol].fresh(self.target)).failure
 
 
@@ -109,7 +109,7 @@ class Performance:
 
     Attributes:
         steps: those that were done.
-        failure: what is wrong with the peer; nothing more is done then.
+        failure: the failure of the peer; nothing more is done then.
     """
 
     def __init__(self, stage: Stage, protocol: str) -> None:

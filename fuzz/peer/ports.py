@@ -1,4 +1,4 @@
-"""Where a queue manager answers pings: on the usual port, or on that of its sessions."""
+"""The ping port of a queue manager: the usual one, or that of its sessions."""
 
 from __future__ import annotations
 

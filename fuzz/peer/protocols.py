@@ -1,4 +1,4 @@
-"""What a protocol brings for the tests of a peer."""
+"""The parts of a protocol for the tests of a peer."""
 
 from __future__ import annotations
 

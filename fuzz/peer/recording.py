@@ -1,4 +1,4 @@
-"""What passed between a case and the peer, and the pcap file of it."""
+"""The traffic between a case and the peer, and its pcap file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Event:
 
     Attributes:
         at: seconds of the monotonic clock.
-        kind: what it was.
+        kind: its kind.
         connection: its number in the recording.
         data: the bytes.
     """
@@ -48,12 +48,12 @@ class Ends:
 
 @dataclass(slots=True)
 class Recording:
-    """What passed in one performance of a case, over all its connections, in order.
+    """The traffic of one performance of a case, over all its connections, in order.
 
     Attributes:
         events: in their order.
         ends: of each connection.
-        packets: how many sends of ours were recorded.
+        packets: the number of our sends that were recorded.
         size: the bytes that were sent.
     """
 

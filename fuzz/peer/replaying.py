@@ -19,8 +19,8 @@ class Replay:
 
     Attributes:
         cases: those that were performed.
-        failure: what was wrong this time.
-        recordings: what passed.
+        failure: the failure of this time.
+        recordings: the traffic.
     """
 
     cases: Cases
@@ -32,8 +32,8 @@ def replay(stage: Stage, cases: Sequence[Case], failure: PeerFailure | None) -> 
     """Perform cases one after the other until the peer fails.
 
     Args:
-        stage: where.
-        cases: what is done.
+        stage: the stage to perform on.
+        cases: the cases to perform.
         failure: which one is looked for; any for None.
     """
     recordings: list[Recording] = []

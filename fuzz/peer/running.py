@@ -22,13 +22,13 @@ from msmqwire.names.printable import in_seconds
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of a run.
+    """The result of a run.
 
     Attributes:
-        packets: how many were sent.
-        failures: what was found.
-        coverage: how often each requirement was tested, and a packet of each kind sent.
-        seconds: how long it took.
+        packets: the number sent.
+        failures: the failures found.
+        coverage: the number of tests of each requirement, and of packets sent of each kind.
+        seconds: its duration.
         seed: of the run.
     """
 
@@ -77,7 +77,7 @@ def choose(
 
 
 def announcement(target: Target, options: RunOptions) -> str:
-    """Return what a run is going to do, in a sentence."""
+    """Return the plan of a run, in a sentence."""
     places = ", ".join(f"{name} at {target.host}:{target.port(name)}" for name in options.protocols)
     return (
         f"Testing {places} for {in_seconds(options.time)} with seed {options.seed}, at most "
@@ -91,7 +91,7 @@ def fuzz_peer(target: Target, options: RunOptions, watcher: Watcher | None = Non
     Args:
         target: the peer.
         options: of the run.
-        watcher: is told what happens.
+        watcher: is notified of events.
 
     Raises Unreachable if the peer is not there, and OSError if nothing can be written.
     """
@@ -156,14 +156,14 @@ def assert_peer_holds(
         replay: a seed file of an earlier run.
         protocols: in which the peer is tested, see `fuzz.peer.target.PROTOCOLS`.
         time: seconds.
-        seed: what is drawn depends on it alone.
+        seed: the same seed draws the same inputs.
         out: the folder for what is found; a temporary one that is kept if it is None.
         consent: the host once more, if it is another computer.
         ports: those of the other protocols, where they are not the usual ones.
         more: attributes of `fuzz.peer.target.Target`: ``queue``, ``transactional_queue``, ``bound``; only
             the last one with `replay`.
 
-    Raises AssertionError with what was found; InvalidValue, LocatedError and Unreachable.
+    Raises AssertionError with the failures found; InvalidValue, LocatedError and Unreachable.
     """
     folder = Path(tempfile.mkdtemp(prefix="msmqwire-fuzz-")) if out is None else Path(out)
     if replay is None:

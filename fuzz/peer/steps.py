@@ -24,14 +24,14 @@ class Step:
     """One thing that is done to a peer.
 
     Attributes:
-        action: what is done, a word that the player of the protocol knows: ``connect``, ``send``, ``close``.
+        action: a word that the player of the protocol knows: ``connect``, ``send``, ``close``.
         connection: on which connection of the case.
         data: the bytes that are sent.
         cuts: the offsets at which they are divided into segments.
         breaks: the ids of the requirements that these bytes break on purpose.
-        expects: what the specification says happens then, a word that the player knows; empty for nothing
+        expects: the event that the specification requires then, a word that the player knows; empty for none
             in particular.
-        note: what is sent, for people.
+        note: a description of the bytes sent, for people.
     """
 
     action: str
@@ -73,13 +73,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is done to a peer by one queue manager, on one or more connections.
+    """Steps of one queue manager against a peer, on one or more connections.
 
     Attributes:
         protocol: the name of the protocol.
         steps: in their order.
         requirements: the ids of the requirements that it tests.
-        text: what a right peer does, in one sentence; empty for a walk.
+        text: the behaviour of a right peer, in one sentence; empty for a walk.
     """
 
     protocol: str
@@ -110,7 +110,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Disguise:
-    """Who performs a case: puts an identity and an address into the bytes of its steps.
+    """The identity that performs a case: puts its GUID and address into the bytes of its steps.
 
     Attributes:
         identity: of the queue manager that sends.

@@ -1,4 +1,6 @@
-"""Which peer is tested, and how far: the options of a run, and the rules that keep it from strangers."""
+"""The peer that is tested, and the extent: the options of a run, and the rules that keep it from other
+computers.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ PACKETS_MAX: Final = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where a peer listens, by protocol.
+    """The ports of a peer, by protocol.
 
     Attributes:
         binary, srmp, remote_read: TCP ports.
@@ -39,11 +41,11 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A peer and what is known of it.
+    """A peer and the facts known about it.
 
     Attributes:
         host: its IPv4 address.
-        ports: where it listens.
+        ports: the ports that it listens at.
         queue: a non-transactional private queue that it has, by its path name without the computer.
         transactional_queue: a transactional one; empty when it has none.
         bound: seconds within which a fresh session must be answered.
@@ -69,16 +71,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a peer is tested.
+    """Settings of the test of a peer.
 
     Attributes:
         protocols: which, of `PROTOCOLS`.
         time: seconds.
-        seed: what is drawn depends on it alone.
+        seed: the same seed draws the same inputs.
         out: the folder for what is found.
         restart: a shell command that brings the peer back after its end.
         pid: the process whose resident memory is watched.
-        failures_max: the run ends when it has found so many.
+        failures_max: the number of failures after which the run ends.
     """
 
     protocols: tuple[str, ...] = ("binary", "ping")
@@ -102,7 +104,7 @@ def target_of(
     Args:
         peer: the host, and the port of the first protocol.
         protocols: those that are to be tested.
-        ports: those of the others, where they are not the usual ones.
+        ports: those of further protocols, if they are not the usual ones.
         consent: the host once more, if it is another computer.
         more: other attributes of the target.
 

@@ -11,7 +11,7 @@ from fuzz.peer.failure import SILENT, PeerFailure
 from fuzz.peer.performing import Stage
 
 BACK_S: Final = 30.0
-"""How long a peer that has ended is waited for."""
+"""The time to wait for a peer that has ended."""
 _PAUSE_S: Final = 0.1
 
 
@@ -20,10 +20,10 @@ class Upkeep:
     """Keeps a peer up.
 
     Attributes:
-        stage: where it is.
+        stage: the stage that it is on.
         protocol: in which it is asked.
         restart: the shell command that brings it back; None if somebody else does.
-        restarts: how often that was done.
+        restarts: the number of restarts.
     """
 
     stage: Stage

@@ -22,10 +22,10 @@ def walk(
     """Do some walks, until `judge` says of one that the peer has failed.
 
     Args:
-        stage: where.
+        stage: the stage to perform on.
         protocol: its name.
-        number: what is drawn depends on it alone.
-        walks: how many.
+        number: the same number draws the same walk.
+        walks: their number.
         end: when no more steps are done, by the monotonic clock.
         judge: takes what came of each, and tells whether to stop.
     """

@@ -1,4 +1,4 @@
-"""What a run tells while it goes on."""
+"""Progress of a run."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class Watcher(Protocol):
-    """Is told what happens in a run."""
+    """An observer of the events of a run."""
 
     def line(self, text: str) -> None:
         """Something happened that people want to know."""
 
     def tick(self, seconds: float, packets: int, failures: int) -> None:
-        """The run has gone on for so long, has sent so many packets and found so many failures."""
+        """The run has taken `seconds`, with the packets sent and the failures found."""
 
 
 class Silent:

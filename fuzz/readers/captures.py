@@ -92,7 +92,7 @@ def _words() -> Iterator[bytes]:
 
 @target(seeds=_files, words=_words, size_max=4096)
 def records(data: bytes) -> None:
-    """Records lie in the file one after the other, however it is read, and an error stands behind them."""
+    """Records lie in the file one after the other, however it is read, and an error comes after them."""
     content = data[1:]
     whole = records_of(named(content))
     assert records_of(Dripping(content, 1 + (data[0] if data else 0))) == whole

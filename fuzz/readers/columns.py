@@ -37,7 +37,7 @@ SIZES = (
 )
 """Sizes of the chunks in which a file is read, of the arena, and of a batch."""
 PATTERNS = (0x00, 0xFF)
-"""What uninitialised memory holds; no row may depend on it."""
+"""The content of uninitialised memory; no row may depend on it."""
 
 
 def _table(found: Iterator[Any]) -> Any:

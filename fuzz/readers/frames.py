@@ -1,4 +1,4 @@
-"""Captures from scripts: bytes that say which segments and datagrams come, whole or not, in what order."""
+"""Captures from scripts: bytes that encode the segments and datagrams, whole or not, and their order."""
 
 from __future__ import annotations
 

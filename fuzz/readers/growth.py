@@ -1,7 +1,7 @@
 """Time against size: ``python -m fuzz.readers.growth [TARGET...]`` looks for quadratic time.
 
 libFuzzer's inputs are too short to show it. Here parts of kept inputs are repeated until they are long, and
-four times as long: what takes more than eight times as long then, and long at all, is printed.
+four times as long: inputs that take more than eight times as long then, and long at all, are printed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TIMES: Final = 4
 """Bytes of the shorter input, and how many times longer the other one is."""
 RATIO_MAX: Final = 8.0
 SECONDS_MIN: Final = 0.5
-"""What is done sooner is not looked at: its time is chance."""
+"""Shorter runs are not judged: their time is chance."""
 INPUTS: Final = 12
 """Kept inputs of a target that are looked at."""
 PARTS: Final = 6
@@ -29,7 +29,7 @@ PARTS: Final = 6
 
 
 class Growth(NamedTuple):
-    """How long an input takes, and one in which a part of it is repeated more often."""
+    """The time of an input, and of one in which a part of it is repeated more often."""
 
     start: int
     end: int

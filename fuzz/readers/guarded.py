@@ -1,7 +1,7 @@
 """Arrays between pages that nobody may touch, for compiled code that checks no bounds itself.
 
-An array ends where a page without access begins, so that a read or write behind it ends the process; before
-it stand canaries, and another such page. What is not initialised has a chosen pattern: results that depend on
+An array ends where a page without access begins, so that a read or write past it ends the process; before
+it stand canaries, and another such page. Uninitialised memory has a chosen pattern: results that depend on
 it differ from pattern to pattern.
 """
 
@@ -32,7 +32,7 @@ class GuardedNumpy:
     """numpy, but that new arrays are guarded.
 
     Args:
-        fill: the pattern of what is not initialised, a byte.
+        fill: the pattern of uninitialised memory, a byte.
     """
 
     def __init__(self, fill: int) -> None:

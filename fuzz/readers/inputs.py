@@ -1,4 +1,4 @@
-"""What targets make their inputs of: published bytes, the streams of the example captures, cuts."""
+"""Material for the inputs of targets: published bytes, the streams of the example captures, cuts."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PARTS: Final = (
 
 
 def keep_fewest(targets: Sequence[Target], folder: Path) -> None:
-    """Make the kept corpora of what the folder has: the fewest inputs that take the same steps."""
+    """Make the kept corpora from the folder: the fewest inputs that take the same steps."""
     for target in targets:
         found = [path.read_bytes() for path in (folder / "corpora" / target.name).glob("*")]
         chosen = fewest(target.check, [*found, *corpus(target.name)], CORPUS_MAX)
@@ -59,6 +59,6 @@ def write_reached(path: Path, parts: dict[str, tuple[int, int]]) -> None:
 
 
 def read_reached(path: Path) -> dict[str, tuple[int, int]]:
-    """Return what was written so."""
+    """Return the bytes written so."""
     _, *lines = path.read_text().splitlines()
     return {part: (int(found), int(there)) for part, found, there in (line.split("\t") for line in lines)}

@@ -194,7 +194,7 @@ def _attributes(message: Message) -> dict[str, object]:
 
 @target(seeds=_packets, words=_words, size_max=4096)
 def messages(data: bytes) -> None:
-    """A packet that a message can be made of gives the same message again from what is made of that."""
+    """A packet that becomes a message gives the same message again from the packet made of that."""
     try:
         message = serialization.deserialize(data)
     except MalformedPacket as refusal:

@@ -1,4 +1,4 @@
-"""Targets for PGM: packets, and what a receiver and a source make of any stream of them."""
+"""Targets for PGM: packets, and a receiver and a source fed with any stream of them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _AFTER: Final = ("captures", "control", "columns")
 
 @dataclass(frozen=True)
 class Target:
-    """What is fuzzed.
+    """The target of a fuzzer.
 
     Attributes:
         name: ``module.function``, with hyphens for underscores.

@@ -121,7 +121,7 @@ def stream(data: bytes) -> None:
 
 
 def _associated(association: Any, data: bytes, choice: int) -> tuple[list[str], bytes]:
-    """All that comes of a stream: events, and what is sent."""
+    """The results of a stream: events, and the bytes to send."""
     events: list[str] = []
     for piece in pieces(data, choice):
         found = association.received(piece)

@@ -1,4 +1,4 @@
-"""Targets run one after the other, each in a process of its own, and what comes of it."""
+"""Targets run one after the other, each in a process of its own, and their results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fuzz.readers.registry import Target
 
 TIMEOUT_S: Final = 20
 MEMORY_MIB: Final = 1024
-"""What libFuzzer stops an input for: seconds, and memory of the process."""
+"""The limits at which libFuzzer stops an input: seconds, and memory of the process."""
 _EXECUTED: Final = re.compile(r"^stat::number_of_executed_units: (\d+)", re.MULTILINE)
 _STATUS: Final = re.compile(r"^#(\d+)\s.*?cov: (\d+) ft: (\d+) corp: (\d+)", re.MULTILINE)
 _FOUND: Final = ("crash-*", "timeout-*", "oom-*", "slow-unit-*")
@@ -31,9 +31,9 @@ class Finding:
     """An input that its target finds wrong.
 
     Attributes:
-        file: where it is.
+        file: the file that holds it.
         kind: the exception, ``slow``, or how the process ended.
-        text: what is wrong.
+        text: the fault.
     """
 
     file: str
@@ -43,10 +43,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a target.
+    """The result of a target.
 
     Attributes:
-        executions: how many inputs were tried.
+        executions: the number of inputs tried.
         seconds: for how long.
         edges, features: libFuzzer's coverage: branches, and these with counters and compared values.
         inputs: of the corpus that was found.
@@ -67,7 +67,7 @@ class Result:
 
 
 def run(target: Target, folder: Path, *, seconds: float = 0, runs: int = 0) -> Result:
-    """Fuzz one target for so many seconds or runs.
+    """Fuzz one target for a number of seconds or runs.
 
     The folder keeps its corpus, for the next time, and the inputs of findings. A process that ends without an
     input of a finding is one too: then already what it begins with is wrong.

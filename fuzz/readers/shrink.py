@@ -1,6 +1,6 @@
 """The input of a finding made small: ``python -m fuzz.readers.shrink TARGET FILE``.
 
-It is written back to the file, and what is wrong to standard output, as JSON. An input that is not wrong any
+It is written back to the file, and the fault to standard output, as JSON. An input that is not wrong any
 more leaves the file as it is.
 """
 
@@ -24,7 +24,7 @@ SLOW_S: Final = 1.0
 
 
 class Wrong(NamedTuple):
-    """What is wrong with an input: alike inputs are wrong alike.
+    """The fault of an input: inputs of one fault are alike.
 
     Attributes:
         kind: the exception, or ``slow``.
@@ -38,7 +38,7 @@ class Wrong(NamedTuple):
 
 
 def what_is_wrong(check: Check, data: bytes) -> Wrong | None:
-    """Return what is wrong with an input, None if nothing is."""
+    """Return the fault of an input, None if there is none."""
     start = time.perf_counter()
     try:
         check(data)

@@ -160,7 +160,7 @@ def _http_words() -> Iterator[bytes]:
 
 @target(seeds=_requests, words=_http_words, size_max=4096)
 def messages(data: bytes) -> None:
-    """An HTTP message, and what of SRMP it carries, come back whole, from their JSON too."""
+    """An HTTP message, and the SRMP in it, come back whole, from their JSON too."""
     try:
         http = parse_http(data)
     except MalformedPacket as refusal:
@@ -314,7 +314,7 @@ def _signature_words() -> Iterator[bytes]:
 
 @target(seeds=_signed, words=_signature_words, size_max=4096)
 def signed(data: bytes) -> None:
-    """What is verified is what was signed, whatever stands around it; no made-up signature is one."""
+    """The verified data is the signed data, whatever stands around it; no made-up signature is valid."""
     try:
         message = parse_message(data)
         verified = verify(message, Trust([_alice().certificate]), _alice().certificate.not_before)

@@ -20,7 +20,7 @@ _GENERATED: Final = "<generated"
 
 
 def steps_of(check: Callable[[bytes], None], data: bytes) -> set[Step]:
-    """Return the steps of our code, and of what is generated from declarations, that an input takes."""
+    """Return the steps of our code, and of code generated from declarations, that an input takes."""
     steps: set[Step] = set()
 
     def enter(frame: FrameType, event: str, argument: Any) -> Any:

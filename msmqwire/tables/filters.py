@@ -179,7 +179,7 @@ def columns_of(conditions: Iterable[Condition]) -> list[Column]:
 
 
 def _separated(conditions: Sequence[Condition]) -> tuple[list[SimpleCondition], list[Condition]]:
-    """Return the conditions on where-columns, those in expressions too, and all others."""
+    """Return the conditions on where-columns, those in expressions too, and all other conditions."""
     early: list[SimpleCondition] = []
     late: list[Condition] = []
     for condition in conditions:

@@ -1,1 +1,3 @@
-"""The binary protocol, [MS-MQQB]: sessions with a peer, what is sent to it, and what a right peer does."""
+"""The binary protocol, [MS-MQQB]: sessions with a peer, the steps sent to it, and the behaviour of a right
+peer.
+"""

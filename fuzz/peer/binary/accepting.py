@@ -1,4 +1,4 @@
-"""Sessions that the peer opens to this side: what is answered, and whether it keeps its window."""
+"""Sessions that the peer opens to this side: the answers, and a check that it keeps its window."""
 
 from __future__ import annotations
 

@@ -42,27 +42,27 @@ _FINAL_MISSING: Final = {
 
 
 _ORDER: Final = ("MQQB-3.1.5.8.6-05", "MQQB-3.1.5.8.1-01")
-"""The requirements that a transactional message is delivered once, told by its place in a sequence."""
+"""The requirements that a transactional message is delivered once, chosen by its place in a sequence."""
 
 
 @dataclass(slots=True)
 class Sent:
-    """What was sent under one MessageID.
+    """A message sent under one MessageID, with its copies.
 
     Attributes:
         number: it.
-        note: what it is, for people.
+        note: a description, for people.
         requirements: the ids that are tested with it.
         wants: the acknowledgements that it asks for, of `PA`, `PR`, `NA`, `NR`.
         admin: the name of the administration queue, if that is at this side.
-        copies: how often it was sent.
+        copies: the number of times it was sent.
         known: whether it is known what becomes of it.
-        due: how many administration acknowledgements of each class are to come.
+        due: the number of administration acknowledgements of each class that are to come.
         allowed: the classes that may come besides.
-        finals_due: how many FinalAcks of each class are to come.
+        finals_due: the number of FinalAcks of each class that are to come.
         journaled: whether a FinalAck is asked for.
         place: its sequence, number and previous number, if it is transactional.
-        came, finals: what came, by class.
+        came, finals: the acknowledgements that came, by class.
     """
 
     number: int
@@ -82,7 +82,7 @@ class Sent:
 
     @property
     def name(self) -> str:
-        """What it is, for people."""
+        """A description, for people."""
         return self.note or f"message {self.number}"
 
 
@@ -282,7 +282,7 @@ class Book:
         )
 
     def missing(self, *, specific: bool = False) -> PeerFailure | None:
-        """Return what has not come so far; None if all has.
+        """Return the acknowledgement that has not come so far; None if all have.
 
         Args:
             specific: whether other messages are acknowledged, so that it is for what is tested with this one.

@@ -1,4 +1,4 @@
-"""What the cases of the binary protocol are made of."""
+"""Building blocks of the cases of the binary protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is expected of the peer after a step: the words of `Step.expects`."""
+"""Expectations of the peer after a step: the words of `Step.expects`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Expectation:
 
     @classmethod
     def of(cls, text: str) -> Expectation:
-        """Return what words mean. Raises InvalidValue."""
+        """Return the expectation that words mean. Raises InvalidValue."""
         words: set[str] = set()
         numbers: dict[str, list[int]] = {"class": [], "final": [], "maybe": []}
         for item in filter(None, (item.strip() for item in text.split(","))):

@@ -1,4 +1,6 @@
-"""What the bytes of steps leave open until they are sent: the counts of the session, the time, a GUID."""
+"""Placeholders in the bytes of steps, filled when they are sent: the counts of the session, the time, a
+GUID.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ _NOW: Final = NOW.to_bytes(4, "little")
 
 
 class Shift:
-    """How far a SessionHeader is from the right one.
+    """Differences of a SessionHeader from the right one.
 
     Attributes:
-        acknowledged, base, sent, recoverable: what is added to AckSequenceNumber,
+        acknowledged, base, sent, recoverable: the numbers added to AckSequenceNumber,
             RecoverableMsgAckSeqNumber, UserMsgSequenceNumber and RecoverableMsgSeqNumber.
         flags: bits of RecoverableMsgAckFlags that are turned over.
         window: WindowSize.
@@ -39,14 +41,14 @@ class Shift:
         self.flags, self.window = flags, window
 
     def to_bytes(self) -> bytes:
-        """Return what stands for the SessionHeader in the bytes of a step; it has its size."""
+        """Return the placeholder of the SessionHeader in the bytes of a step; it has its size."""
         return _LAYOUT.pack(
             _MARK, self.acknowledged, self.base, self.sent, self.recoverable, self.flags, self.window
         )
 
     @classmethod
     def of(cls, packet: bytes) -> Shift | None:
-        """Return what stands at the end of a packet for its SessionHeader; None for none."""
+        """Return the placeholder at the end of a packet for its SessionHeader; None for none."""
         tail = packet[-SESSION_HEADER_SIZE:]
         if not tail.startswith(_MARK):
             return None

@@ -32,7 +32,7 @@ RECOVERABLE_ACK_TIMEOUT_MS: Final = 500
 WINDOW: Final = 64
 INFINITE: Final = 0xFFFFFFFF
 TIME_TO_BE_RECEIVED_S: Final = 20
-"""How long a message stays in its queue, so that a long run does not fill that; nobody receives it."""
+"""The lifetime of a message in its queue, so that a long run does not fill that; nobody receives it."""
 PADDING: Final = b"\x5a" * 512
 PEER: Final = UUID("70656572-2d6f-662d-7468-652d63617365")
 """The queue manager that is tested, in the bytes of steps; its own GUID is put there when they are sent."""
@@ -44,7 +44,7 @@ _SERVER_NOT_PINGED: Final = {"SE": 1}
 
 
 def merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested fields with others put over them."""
+    """Return nested fields, overridden by further ones."""
     result = dict(base)
     for name, value in more.items():
         old = result.get(name)

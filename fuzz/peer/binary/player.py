@@ -45,12 +45,12 @@ class BinaryPlayer:
     are asked for; ``shutdown``, ``close`` and ``reset``; ``wait``, for as many milliseconds as `connection`
     says.
 
-    What a ``send`` may expect has `Expectation`; an ``establish`` may expect ``refused``, an ``agree``
+    `Expectation` has the expectations of a ``send``; an ``establish`` may expect ``refused``, an ``agree``
     ``either``: the session is open then, or the peer has ended it.
 
     Args:
         target: the peer.
-        disguise: who performs.
+        disguise: the identity that performs.
         recording: takes what passes.
     """
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Sequences:
-    """What the peer knows of the sequences of this queue manager.
+    """The peer's state of the sequences of this queue manager.
 
     Attributes:
         identifier, number: IncomingTxSequenceID and IncomingTxSequenceNumber.
         accepted: the highest number accepted of each sequence.
         due: whether an OrderAck is to come: each message has one, also one that is refused.
         uncertain: whether messages were sent of which the text does not say whether they count here.
-        foreign: what OrderAcks had for sequences that are not of this queue manager.
+        foreign: the sequences in OrderAcks that are not of this queue manager.
     """
 
     identifier: int = 0

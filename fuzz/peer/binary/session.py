@@ -1,4 +1,4 @@
-"""One connection with the peer: what passed, the counts of both sides, and what is wrong in what came."""
+"""One connection with the peer: its traffic, the counts of both sides, and the faults in received packets."""
 
 from __future__ import annotations
 
@@ -50,17 +50,18 @@ class PeerSession:
         requested, open: whether the peer has answered EstablishConnection, and ConnectionParameters.
         refused: whether it has refused the session.
         heard: packets that have come.
-        sent_at, note: when the last step was sent, by the monotonic clock, and what it was.
-        peer: the GUID that it has told.
+        sent_at, note: the time of the last step, by the monotonic clock, and its description.
+        peer: the GUID that it has sent.
         sent, recoverable_sent: messages of ours that count in this session.
-        uncounted, recoverable_uncounted: how many of them the text lets the peer leave out of its counts.
-        acknowledged: how many of them the peer has acknowledged.
+        uncounted, recoverable_uncounted: the number of them that the text lets the peer leave out of its
+            counts.
+        acknowledged: the number of them that the peer has acknowledged.
         saved: the numbers of the recoverable ones that it has acknowledged as stored.
         confused: whether something was sent after which the counts are not known.
         may_close: whether the peer may end the session, after what was sent.
         holding: whether what comes is not acknowledged.
         received, received_acknowledged: messages of the peer, and those that this side has acknowledged.
-        window: what the peer has announced; 0 before.
+        window: the window that the peer has announced; 0 before.
         agreed: WindowSize of the request of this side, and that of the answer; None before.
     """
 
@@ -139,7 +140,9 @@ class PeerSession:
         return self.has_acknowledged(self.sent, self.recoverable_sent)
 
     def has_acknowledged(self, messages: int, recoverable: int) -> bool:
-        """Return whether the peer has acknowledged so many messages, and stored so many recoverable ones."""
+        """Return whether the peer has acknowledged a number of messages, and stored a number of recoverable
+        ones.
+        """
         return (
             self.acknowledged >= messages - self.uncounted
             and len(self.saved) >= recoverable - self.recoverable_uncounted

@@ -1,8 +1,8 @@
 """Walks through sessions of the binary protocol: a Hypothesis state machine whose rules are steps.
 
 Of each valid message it is known what becomes of it, over up to three connections at a time. A breach that
-ends the session is one step among them; what has been mutated goes over a connection of its own, of which
-nothing is expected but that the peer goes on with the others.
+ends the session is one step among them; mutated packets go over a connection of their own, of which nothing
+is expected but that the peer goes on with the other connections.
 """
 
 from __future__ import annotations

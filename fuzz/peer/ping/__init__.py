@@ -1,1 +1,1 @@
-"""Pings, [MS-MQQB] 2.2.7: what is sent to the ping port of a peer, and what a right peer does."""
+"""Pings, [MS-MQQB] 2.2.7: datagrams to the ping port of a peer, and the behaviour of a right peer."""

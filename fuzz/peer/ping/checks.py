@@ -15,7 +15,7 @@ from msmqwire.schema import field_offset
 NAME = "ping"
 AWAIT = Step("await")
 BURST = 24
-"""Pings at once; a peer may take no more than so many in a second."""
+"""Pings at once; a peer may take no more than a number of them in a second."""
 _SIGNATURE = field_offset(PING, "Signature")
 _ANSWERED = "A Ping Request gets one Ping Response at the port that it came from."
 _COOKIES = (0, 1, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFE, 0xFFFF_FFFF)

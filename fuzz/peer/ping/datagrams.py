@@ -18,7 +18,7 @@ _COOKIE: Final = field_offset(PING, "Cookie")
 
 
 class Manner(Enum):
-    """What a peer that answers pings does about a datagram."""
+    """The behaviour of a peer that answers pings for a datagram."""
 
     ANSWERED = "answered"
     FREE = "answered or not: the specification has no rule"
@@ -40,9 +40,9 @@ def asked(data: bytes) -> Record | None:
 
 
 def manner(data: bytes) -> Manner:
-    """Return what becomes of a datagram.
+    """Return the right behaviour for a datagram.
 
-    What is behind a Ping Packet may be overlooked, a response (RF set) may be taken for a request, and one
+    Bytes after a Ping Packet may be overlooked, a response (RF set) may be taken for a request, and one
     from nobody (a zero QMGuid) be mistrusted.
     """
     packet = asked(data)
@@ -54,7 +54,7 @@ def manner(data: bytes) -> Manner:
 
 
 def cookie_of(data: bytes) -> int | None:
-    """Return what stands where a Ping Packet has its Cookie; None if the bytes end before."""
+    """Return the bytes at the place of the Cookie of a Ping Packet; None if the bytes end before."""
     cookie = data[_COOKIE : _COOKIE + 4]
     return int.from_bytes(cookie, "little") if len(cookie) == 4 else None
 

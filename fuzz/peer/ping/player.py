@@ -24,9 +24,9 @@ REFUSES: Final = "MQQB-2.2.7-06"
 REPEAT_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
 """When an unanswered request is sent again, each counted from the one before; later every second."""
 REFUSED_S: Final = 0.2
-"""How long a port is asked where the system of the peer says that nobody listens."""
+"""The time that a port is asked although the system of the peer reports that nobody listens."""
 SETTLE_S: Final = 0.01
-"""How long what must not come is waited for, once the peer has answered what was sent later."""
+"""The time to wait for answers that must not come, once the peer has answered later datagrams."""
 READINESS_TRIES: Final = 3
 SOURCES_MAX: Final = 64
 
@@ -43,7 +43,7 @@ class PingPlayer:
 
     Args:
         target: the peer.
-        disguise: who performs.
+        disguise: the identity that performs.
         recording: takes what passes.
     """
 

@@ -1,4 +1,4 @@
-"""One port from which pings are sent: what was asked from it, and what is wrong in what came."""
+"""One port from which pings are sent: its requests, and the faults in their answers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Asked:
     Attributes:
         data: the bytes of the last one that has to be answered.
         ids: the requirements that a peer breaks which does not answer.
-        note: what they are, for people.
+        note: a description, for people.
         wanted: whether an answer has to come. One is enough: a cookie names one request (MQQB-3.1.1.3-18),
-            so a peer may take others for copies.
-        sent: how many requests were sent, with those that were repeated: no more answers may come.
-        answers: how many have come.
+            so a peer may take further ones for copies.
+        sent: the number of requests sent, with those that were repeated: no more answers may come.
+        answers: the number that have come.
         kinds: the values of RC in them.
     """
 
@@ -55,9 +55,9 @@ class Ignored:
     """A datagram that must not be answered.
 
     Attributes:
-        cookie: what an answer would have as its Cookie; None if there is nothing like it.
+        cookie: the Cookie that an answer would have; None if there is nothing like it.
         ids: the requirements that a peer breaks which answers.
-        note: what it is, for people.
+        note: a description, for people.
     """
 
     cookie: int | None
@@ -99,8 +99,8 @@ class Source:
 
         Args:
             data: its bytes.
-            ids: what a peer breaks that does not do what belongs to it.
-            note: what it is, for people.
+            ids: the requirements that a peer breaks if it behaves otherwise.
+            note: a description, for people.
         """
         what, packet = manner(data), asked(data)
         if packet is None:
@@ -115,7 +115,7 @@ class Source:
         self._send(data)
 
     def repeat(self) -> None:
-        """Send once more what has no answer: datagrams may be lost, and a peer may take so many a second.
+        """Send unanswered requests once more: datagrams may be lost, and a peer may limit them by second.
 
         More and more of the unused bits are set, as a peer may overlook copies of a datagram.
         """
@@ -146,7 +146,7 @@ class Source:
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether an answer to the last datagram could not be told from one to a later request."""
+        """Whether an answer to the last datagram could not be distinguished from one to a later request."""
         return bool(self._ignored) and self._ignored[-1].cookie is None and not self.unanswered
 
     # -- what comes --------------------------------------------------------------------------------------

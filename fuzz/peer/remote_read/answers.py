@@ -1,4 +1,4 @@
-"""What the peer may answer to each call, by what is known of its queues: [MS-MQRR] 3.1.4."""
+"""The answers that the peer may give to each call, by the known state of its queues: [MS-MQRR] 3.1.4."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BUSY: Final = frozenset(
 )
 """With what a peer may refuse anything that takes something."""
 DENIED: Final = frozenset({FaultStatus.ACCESS_DENIED, HResult.MQ_ERROR_ACCESS_DENIED, 0x80070005})
-"""How callers are refused who do not say who they are."""
+"""The refusals of callers that do not authenticate."""
 
 _H = HResult
 _NO_HANDLE: Final = {
@@ -55,7 +55,7 @@ class Judge:
 
     Args:
         target: the peer.
-        state: what is known of it.
+        state: its known state.
         known: takes the values that it gives.
         reading: judges messages.
     """

@@ -1,4 +1,4 @@
-"""One connection with the peer: the PDUs of both sides, and what is wrong in what comes."""
+"""One connection with the peer: the PDUs of both sides, and the faults in received ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TRANSPORT: Final = "MQRR-2.1-01"
 """The requirement that has the interface over DCE/RPC by TCP: what is said of PDUs falls under it."""
 
 CALL_ID: Final = slice(12, 16)
-"""Where the call id stands in a PDU."""
+"""The offset of the call id in a PDU."""
 _ANSWERS: Final = frozenset(
     {
         PduType.RESPONSE,
@@ -54,11 +54,11 @@ class Call:
         arguments: None if the stub is none of that method, or the method is unknown.
         context: the presentation context.
         at: when it was sent, by the monotonic clock.
-        note: what it was, for people.
-        breaks: what it breaks on purpose.
+        note: a description, for people.
+        breaks: the rules that it breaks on purpose.
         overlapped: whether another call was under way at the same time.
         cancelled: the requirement by which it ends now, as the peer has confirmed; empty for none.
-        judged: whether its answer follows from what is known of the peer.
+        judged: whether its answer follows from the known state of the peer.
     """
 
     call_id: int
@@ -75,7 +75,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the peer has answered to a call.
+    """The answer of the peer to a call.
 
     Attributes:
         call: the call.

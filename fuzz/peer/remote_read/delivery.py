@@ -16,7 +16,7 @@ from fuzz.peer.steps import Disguise
 from fuzz.peer.target import Target
 
 RETRY_S: Final = 10.0
-"""How long a peer is not asked again that does not speak the binary protocol."""
+"""The time for which a peer that does not speak the binary protocol is not asked again."""
 
 _absent: dict[tuple[str, int], float] = {}
 """When that was found out, by the monotonic clock."""
@@ -25,7 +25,7 @@ _absent: dict[tuple[str, int], float] = {}
 class Delivery:
     """A session of the binary protocol with the peer, opened when it is first needed.
 
-    What the peer does wrong in it is no business of remote read: it only delivers nothing more then.
+    Faults of the peer in it are no business of remote read: it only delivers nothing more then.
     """
 
     def __init__(self, target: Target, disguise: Disguise, recording: Recording) -> None:

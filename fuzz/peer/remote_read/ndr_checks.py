@@ -33,7 +33,7 @@ def _bind(transfer: SyntaxId) -> Step:
 
 
 def _refused(transfer: SyntaxId, opnum: int, stub: bytes, note: str, ids: tuple[str, ...]) -> Case:
-    """Return the case that a stub is refused, and others are served on."""
+    """Return the case that a stub is refused, and other callers are served on."""
     step = Step("call", data=pdus.request(2, opnum, stub), breaks=ids, expects="refused", note=note)
     after = (Step("connect", 1), Step("bind", 1, BIND.data, note="bind"), port_call(3, connection=1))
     return case(ids, f"{note.capitalize()} is refused.", CONNECT, _bind(transfer), step, *after)

@@ -1,4 +1,4 @@
-"""The PDUs that are sent to a peer, and what stands in them for values that only the peer knows.
+"""The PDUs that are sent to a peer, with placeholders for values that only the peer knows.
 
 Call ids are chosen by who writes a case. A handle, a cursor and a move context are known by the id of the
 call that gives it, the lookup identifier of a message by its MessageID, and an association group by the
@@ -50,28 +50,28 @@ _GROUP: Final = b"\x0dGR"
 
 
 def handle(call: int) -> ContextHandle:
-    """Return what stands for the handle that an open of this call id gives."""
+    """Return the placeholder of the handle that an open of this call id gives."""
     data = _HANDLE + bytes([call])
     return ContextHandle(int.from_bytes(data[:4], "little"), UUID(bytes_le=data[4:]))
 
 
 def cursor(call: int) -> int:
-    """Return what stands for the cursor that a call of this id gives."""
+    """Return the placeholder of the cursor that a call of this id gives."""
     return int.from_bytes(_CURSOR + bytes([call]), "little")
 
 
 def lookup(number: int) -> int:
-    """Return what stands for the LookupIdentifier of the message with this MessageID, below 256."""
+    """Return the placeholder of the LookupIdentifier of the message with this MessageID, below 256."""
     return int.from_bytes(_LOOKUP + bytes([number]), "little")
 
 
 def move_context(call: int) -> int:
-    """Return what stands for the pMoveContext that a call of this id gives."""
+    """Return the placeholder of the pMoveContext that a call of this id gives."""
     return int.from_bytes(_MOVE + bytes([call]), "little")
 
 
 def group(connection: int) -> int:
-    """Return what stands for the association group that a connection has begun."""
+    """Return the placeholder of the association group that a connection has begun."""
     return int.from_bytes(_GROUP + bytes([connection]), "little")
 
 

@@ -28,11 +28,11 @@ from msmqwire.rpc.constants import ContextResult, ProviderReason
 from msmqwire.rpc.pdu import Frame, PduFramer
 
 SETTLE_S: Final = 0.05
-"""How long an answer is waited for that need not come."""
+"""The time to wait for an answer that need not come."""
 TURN_S: Final = 60.0
-"""How long a case waits until those before it have left the queues of the peer alone."""
+"""The time that a case waits until those before it have left the queues of the peer alone."""
 DRAIN_S: Final = 20.0
-"""How long messages are received that somebody else has left."""
+"""The time spent on receiving messages that another program has left."""
 _PAUSE_S: Final = 0.02
 _NO_REASON: Final = (ProviderReason.REASON_NOT_SPECIFIED, ProviderReason.LOCAL_LIMIT_EXCEEDED)
 _JUDGED: Final = ("", "message", "waits")
@@ -40,7 +40,7 @@ _READS: Final = (Opnum.R_StartReceive, Opnum.R_StartTransactionalReceive)
 _OPENS: Final = (Opnum.R_OpenQueue, Opnum.R_OpenQueueForMove)
 
 _turns: defaultdict[tuple[str, int], threading.Lock] = defaultdict(threading.Lock)
-"""Who works on the queues of a peer: one case at a time, or none could know what is in them."""
+"""The owner of the queues of a peer: one case at a time, or none could know their contents."""
 
 
 class RemoteReadPlayer:
@@ -53,16 +53,16 @@ class RemoteReadPlayer:
     ``deliver``, which sends a message by the binary protocol, or nothing if the peer does not take it;
     ``shutdown``, ``close`` and ``reset``; ``wait``, for as many milliseconds as `connection` says.
 
-    Expectations: of a bind ``bound`` (by default), or ``rejected`` and the reason; of others nothing for what
-    follows from the state of the peer; ``message``, the same for a read that is made only if there is a
-    message to be found; ``waits``, the same for one that is made only if the peer takes other calls too;
-    ``waiting``, for a call that is repeated as long as another one is under way;
-    ``answered``, some answer comes; ``refused``, the call does not succeed, or the connection ends; ``any``,
-    whatever is well-formed may come, or nothing.
+    Expectations: of a bind ``bound`` (by default), or ``rejected`` and the reason; of other calls nothing for
+    the answer that follows from the state of the peer; ``message``, the same for a read that is made only if
+    there is a message to be found; ``waits``, the same for one that is made only if the peer takes other
+    calls too; ``waiting``, for a call that is repeated as long as another one is under way; ``answered``,
+    some answer comes; ``refused``, the call does not succeed, or the connection ends; ``any``, any
+    well-formed answer may come, or none.
 
     Args:
         target: the peer.
-        disguise: who performs.
+        disguise: the identity that performs.
         recording: takes what passes.
     """
 
@@ -78,7 +78,7 @@ class RemoteReadPlayer:
 
     @property
     def note(self) -> str:
-        """What should be told of the peer though it is no failure; empty for nothing."""
+        """A remark to report about the peer though it is no failure; empty for none."""
         return "remote-read: the peer refuses anonymous callers" if self._state.denied else ""
 
     # -- steps -------------------------------------------------------------------------------------------

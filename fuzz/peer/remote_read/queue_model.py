@@ -1,4 +1,4 @@
-"""What is known of the queues of the peer: which messages are in them, and which handles are open."""
+"""The known state of the queues of the peer: their messages, and the open handles."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from msmqwire.rpc.handles import ContextHandle
 from msmqwire.schema import Record
 
 SETTLED_S: Final = 1.0
-"""How long after its acknowledgement a message may still be on its way into the queue."""
+"""The time after its acknowledgement for which a message may still be on its way into the queue."""
 PATIENT_MS: Final = 1_000
 """A read that waits so long finds a message that is on its way."""
 
 
 class Where(Enum):
-    """Where a message is."""
+    """The place of a message."""
 
     AVAILABLE = auto()
     LOCKED = auto()
@@ -35,7 +35,7 @@ class QueuedMessage:
     Attributes:
         number: its MessageID.
         packet: as it was sent.
-        where: where it is.
+        where: its place.
         seen: whether the peer has shown it in the queue.
         acknowledged: when the peer has acknowledged it, by the monotonic clock; None if it has not.
         sequence: its pSequenceId, once it was seen.
@@ -90,8 +90,8 @@ class PeerQueue:
         """Return the messages that may be the first one that is available, and whether one certainly is.
 
         Args:
-            timeout: how long the read waits: ms.
-            after: the first one behind this is looked for.
+            timeout: the time that the read waits: ms.
+            after: the first one after this is looked for.
         """
         found: list[QueuedMessage] = []
         messages = self.messages
@@ -164,7 +164,7 @@ class OpenQueue:
 
 
 class PeerState:
-    """What the peer should know now.
+    """The state that the peer should have now.
 
     Attributes:
         queues: by name in small letters.
@@ -188,12 +188,12 @@ class PeerState:
         return any(message.where in (Where.AVAILABLE, Where.UNSURE) for message in self.messages())
 
     def find(self, handle: ContextHandle, group: int) -> OpenQueue | None:
-        """Return what a handle stands for in an association group; None for nothing."""
+        """Return the object of a handle in an association group; None for none."""
         found = self.handles.get(handle)
         return None if found is None or found.closed or found.group != group else found
 
     def may_open(self, name: str, access: int, share: int) -> bool:
-        """Return whether a queue can be opened beside the others: [MS-MQDMPR] 3.1.7.1.5."""
+        """Return whether a queue can be opened beside the open ones: [MS-MQDMPR] 3.1.7.1.5."""
         denies = share != ShareMode.MQ_DENY_NONE
         receives = access == Access.RECEIVE_ACCESS
 

@@ -33,7 +33,7 @@ NEXT: Final = Action.MQ_ACTION_PEEK_NEXT
 
 
 def call(data: bytes, note: str, **more: Any) -> Step:
-    """Return a call whose answer is judged by what is known."""
+    """Return a call whose answer is judged by the known state."""
     return Step("call", data=data, note=note, **more)
 
 

@@ -25,11 +25,11 @@ from msmqwire.rpc.handles import ContextHandle
 from msmqwire.schema import Record
 
 EARLY: Final = 0.8
-"""A read that waits may end so much of its time-out after it has begun: clocks are coarse."""
+"""The share of its time-out after which a waiting read may end: clocks are coarse."""
 EARLY_FROM_MS: Final = 200
 """Shorter time-outs are not judged."""
 CLOCK_S: Final = 600
-"""How far the clock of a peer on this computer may be away."""
+"""The most that the clock of a peer on this computer may differ."""
 PRIORITY_SHIFT: Final = 56
 
 _H = HResult
@@ -41,7 +41,7 @@ class Reading:
     """Judges reads of one case, and follows what they do to the messages.
 
     Args:
-        state: what is known of the peer.
+        state: the known state of the peer.
         known: takes the identifiers of messages.
         identity: the queue manager that has sent the messages.
         loopback: whether the peer is on this computer, and has its clock.
@@ -298,7 +298,7 @@ _LEFT: Final = {
     "MQRR-3.1.4.9-05": "acknowledged",
     "MQRR-3.1.4.10-16": "moved to another queue",
 }
-"""What has become of a message, by the requirement."""
+"""The fate of a message, by the requirement."""
 _RULES: Final = {
     Action.MQ_ACTION_RECEIVE: ("MQRR-3.1.4.7-45",),
     Action.MQ_ACTION_PEEK_CURRENT: ("MQRR-3.1.4.7-47",),

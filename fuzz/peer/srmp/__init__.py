@@ -1,1 +1,1 @@
-"""SRMP over HTTP, [MC-MQSRM]: requests to a peer, its receipts, and what a right peer does."""
+"""SRMP over HTTP, [MC-MQSRM]: requests to a peer, its receipts, and the behaviour of a right peer."""

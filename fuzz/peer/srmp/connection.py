@@ -26,9 +26,9 @@ class Waiting:
     Attributes:
         data: its bytes.
         envelope: of its message; None if it has none that can be read.
-        expects: what the response is to be, the first word of that of the step, and the status.
-        ids: what a peer breaks that does otherwise.
-        note: what was sent, for people.
+        expects: the expected response, the first word of that of the step, and the status.
+        ids: the requirements that a peer breaks if it does otherwise.
+        note: a description of the request, for people.
         status: of the response; None before it.
     """
 
@@ -47,7 +47,7 @@ class Outgoing:
         channel: the connection.
         waiting: requests without a response, in their order.
         confused: whether something was sent that is no request: nobody knows how often that is answered.
-        answered: how many responses have come.
+        answered: the number of responses that have come.
     """
 
     def __init__(self, channel: Channel) -> None:

@@ -1,4 +1,4 @@
-"""What is expected of a peer: the receipts of what it has taken, and how its streams stand."""
+"""Expectations of a peer: the receipts of messages that it has taken, and the state of its streams."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ONCE: Final = "SRMP-3.1.5.1.11-02"
 
 @dataclass(slots=True)
 class Delivery:
-    """What is asked for at one URL.
+    """The receipts asked for at one URL.
 
     Attributes:
-        url: where delivery receipts are to go.
+        url: the destination of delivery receipts.
         envelope: of the message that asks.
-        ids: what a peer breaks that sends none.
+        ids: the requirements that a peer breaks if it sends none.
         sent: the identifiers of the messages, each once unless it may come several times.
         taken: those that the peer has said to have taken.
         got: those in the receipts that have come.
@@ -47,16 +47,16 @@ class Delivery:
 
 @dataclass(slots=True)
 class IncomingStream:
-    """How a stream stands at the peer: [MC-MQSRM] 3.1.5.1.6.3.
+    """The state of a stream at the peer: [MC-MQSRM] 3.1.5.1.6.3.
 
     Attributes:
         identifier: of the stream.
-        url: where its receipts are to go.
+        url: the destination of its receipts.
         number: that of the last message that the peer has to have accepted.
         most: that of the last one that it may have accepted.
         acknowledged: the highest that a receipt had.
         over: whether another stream has taken its place.
-        accepted: what a peer breaks that does not acknowledge a message, by its number.
+        accepted: the requirements that a peer breaks if it does not acknowledge a message, by its number.
     """
 
     identifier: StreamIdentifier
@@ -82,14 +82,15 @@ def identifier_of(envelope: Envelope) -> MessageIdentifier:
 
 
 class Expected:
-    """What this side waits for.
+    """The receipts that this side waits for.
 
     Attributes:
         deliveries: by the URL, in lower case.
         streams: by their identifier.
-        uncertain: what was sent that one peer takes and another does not.
+        uncertain: messages sent that one peer takes and another does not.
         repeated: whether a message was sent again.
-        refused: what has to be refused: the bytes, what a peer breaks that takes them, and what they are.
+        refused: messages that have to be refused: the bytes, the requirements that a peer breaks if it takes
+            them, and a description.
     """
 
     def __init__(self, identity: UUID) -> None:
@@ -173,7 +174,7 @@ class Expected:
 
     @property
     def missing(self) -> PeerFailure | None:
-        """What has not come yet; None if everything has."""
+        """The first receipt that has not come yet; None if all have."""
         for delivery in self.deliveries.values():
             lacking = len(delivery.taken) - len(delivery.got)
             if lacking > 0:
@@ -240,7 +241,7 @@ class Expected:
             raise PeerFailure(("SRMP-2.2.4.3-02",), text, "one identifier")
 
     def _commitment(self, envelope: Envelope) -> None:
-        """What becomes of a message in its queue is not known here; who has asked is."""
+        """The fate of a message in its queue is not known here; its requester is."""
         delivery = self.deliveries.get(envelope.path.to.lower())
         if delivery is None:
             return

@@ -1,7 +1,7 @@
 """HTTP around the messages: segments, pipelining, connections, halves, and faults.
 
-A server that finds fault with the HTTP of a request may answer with what status it wants, or end the
-connection: SRMP says nothing of it. What it must not do is to stop answering others.
+A server that finds fault with the HTTP of a request may answer with any status, or end the connection: SRMP
+says nothing of it. But it must not stop answering other requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOGETHER = 4
 """The most faults of one case."""
 CONNECTIONS = 8
 _NEXT = 30
-"""The connection of the message behind a fault."""
+"""The connection of the message after a fault."""
 
 
 def checks(target: Target, source: random.Random) -> Iterator[Case]:

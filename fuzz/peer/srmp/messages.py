@@ -46,11 +46,11 @@ def date(value: datetime) -> str:
 
 
 def dressed(data: bytes, port: int, identity: UUID, *, loopback: bool) -> bytes:
-    """Return the bytes of a step with what the placeholders stand for.
+    """Return the bytes of a step with its placeholders filled.
 
     Args:
         data: the bytes.
-        port: where receipts are taken.
+        port: the port for receipts.
         identity: of the queue manager that sends.
         loopback: whether the clock of the peer is that of this side.
     """
@@ -126,7 +126,7 @@ def stream(
     Args:
         number: of the stream.
         current: of the message in it.
-        start: where stream receipts go, in the first message.
+        start: the destination of stream receipts, in the first message.
         previous: the number of the message before; None to leave it out.
     """
     group: dict[str, Any] = {"streamId": StreamIdentifier(IDENTITY, number), "current": current}
@@ -160,7 +160,7 @@ def post(
 
 
 def kind(data: bytes) -> str:
-    """Return what the bytes of a step are, for the counts of the report."""
+    """Return the kind of the bytes of a step, for the counts of the report."""
     framer = HttpFramer()
     messages = framer.feed(data)
     if framer.error is not None or framer.buffered or not messages:

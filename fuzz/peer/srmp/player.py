@@ -28,9 +28,9 @@ RETRY_S: Final = 0.1
 """After which time a request is sent again that the peer could not take; doubled each time."""
 RETRIES: Final = 4
 COALESCING_S: Final = 0.5
-"""How long a stream receipt waits for a further message: [MC-MQSRM] 3.1.1.3.2."""
+"""The time that a stream receipt waits for a further message: [MC-MQSRM] 3.1.1.3.2."""
 SETTLE_S: Final = 0.02
-"""How long a receipt that must not come is waited for, once all others have come."""
+"""The time to wait for a receipt that must not come, once all expected ones have come."""
 CONNECTIONS_MAX: Final = 64
 _SENDING: Final = frozenset({"request", "queue", "half", "bytes"})
 _ANY: Final = ("refused", "answered", "")
@@ -48,12 +48,12 @@ class SrmpPlayer:
 
     Expectations of a request: ``accepted``, the status is 200 and the receipts come that the message asks
     for, but a message of a stream is accepted only when it follows; ``status N``; ``refused``, the status
-    says so or the connection ends; ``answered`` or none, the same with any status. What follows names the
-    requirements that the peer breaks if it does otherwise.
+    says so or the connection ends; ``answered`` or none, the same with any status. The words after it name
+    the requirements that the peer breaks if it does otherwise.
 
     Args:
         target: the peer.
-        disguise: who performs.
+        disguise: the identity that performs.
         recording: takes what passes.
     """
 
@@ -329,7 +329,9 @@ class SrmpPlayer:
             raise missing
 
     def finish(self) -> None:
-        """See that everything is answered, and that the receipts come and no others. Raises PeerFailure."""
+        """See that every request is answered, and that the expected receipts come and no more. Raises
+        PeerFailure.
+        """
         self._take()
         self._await()
         self._receipts()

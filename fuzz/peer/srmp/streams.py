@@ -1,4 +1,4 @@
-"""Streams of messages to a transactional queue: which are accepted, and what is acknowledged."""
+"""Streams of messages to a transactional queue: acceptance and acknowledgement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that a peer has to take, and what it does then: receipts, duplicates."""
+"""Messages that a peer has to take, and its behaviour then: receipts, duplicates."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Surroundings:
         lint: whether to judge packets.
         locate: maps frame numbers to files.
         examiner: has the keys and certificates given.
-        readings: how fields are read that sources describe differently.
+        readings: readings of fields that sources describe differently.
         fragments: the frames of TCP segments that came in fragments.
         is_behind: whether the sender of a direction has received what was not captured, or not in order.
         is_one_sided: whether nothing of the other direction was captured.

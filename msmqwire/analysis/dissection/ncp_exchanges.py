@@ -74,7 +74,7 @@ class NcpExchanges:
     last is remembered, as client and server may repeat themselves.
 
     Args:
-        readings: how disputed fields are read.
+        readings: byte orders of disputed fields.
     """
 
     __slots__ = ("_answered", "_calls", "_numbers", "_readings")

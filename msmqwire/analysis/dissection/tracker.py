@@ -46,7 +46,7 @@ class Tracker:
         lint: whether to lint the packets.
         locate: maps frame numbers to files.
         examiner: has the keys and certificates given.
-        readings: how fields are read that sources describe differently.
+        readings: readings of fields that sources describe differently.
 
     Attributes:
         reassembler: reassembles the segments of all connections.

@@ -20,7 +20,7 @@ from msmqwire.ncp.framing import unit_size
 from msmqwire.ncp.headers import NCP_TCP_REPLY, NCP_TCP_REQUEST
 
 NCP: Final = frozenset({"ncp"})
-"""What the checks of NCP apply to: its packets, and bytes that are none."""
+"""The inputs of the checks of NCP: its packets, and bytes that are none."""
 
 LENGTH: Final = listed("ATTACK-NCP-LENGTH", "A length can't be", "", NCP, "ATTACK")
 COUNT: Final = listed("ATTACK-NCP-COUNT", "A count announces more than there is room for", "", NCP, "ATTACK")

@@ -103,6 +103,6 @@ def _lint_dissected(item: Dissected) -> list[Finding]:
 
 
 def _judge_of(packet: object) -> Callable[[Any], list[Finding]] | None:
-    """Return what judges a packet of a protocol that has joined; None for anything else."""
+    """Return the judge of a packet of a protocol that has joined; None for other packets."""
     protocol = protocol_of(packet)
     return None if protocol is None else resolve_name(protocol.lint)

@@ -38,7 +38,9 @@ def protocol_of(packet: object) -> CaptureProtocol | None:
 
 
 def registered(*fields: str) -> Iterator[Any]:
-    """Yield what all protocols name as ``module:name`` in these fields, imported, in their order."""
+    """Yield the objects that all protocols name as ``module:name`` in these fields, imported, in their
+    order.
+    """
     for protocol in protocols():
         for name in fields:
             for entry in getattr(protocol, name):

@@ -23,7 +23,7 @@ _SHOWN: Final = {
     "job_position": "position {}",
     "job_description": '"{}"',
 }
-"""What a summary shows of a packet, and how."""
+"""The fields of a packet that a summary shows, and their form."""
 _HEX_BYTES: Final = frozenset(f"{number:#04x}" for number in range(0x100))
 
 

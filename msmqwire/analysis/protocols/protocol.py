@@ -1,4 +1,4 @@
-"""What a protocol registers to join the analysis of captures: see `CaptureProtocol`."""
+"""The registration by which a protocol joins the analysis of captures: see `CaptureProtocol`."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class NameSet(NamedTuple):
     """The names that the values of a column are out of.
 
     Attributes:
-        what: what they are names of.
+        what: the kind of thing that they name.
         names: those to propose.
-        unnamed: values besides them, of what has no name.
+        unnamed: values besides them, for things without a name.
     """
 
     what: str
@@ -50,7 +50,7 @@ class NameSet(NamedTuple):
 
 
 class PacketFacts(NamedTuple):
-    """What a report says of a packet, besides its summary.
+    """The facts of a report about a packet, besides its summary.
 
     Attributes:
         group: the value of a `msmqwire.analysis.report.facts.Group`.
@@ -81,8 +81,8 @@ class ProtocolReadings(Protocol):
 class CaptureProtocol:
     """A protocol as the analysis of captures knows it.
 
-    What needs more than the bytes of the protocol, as dissectors and lint, is named as ``module:name`` and
-    imported by those who ask for it.
+    Parts that need more than the bytes of the protocol, as dissectors and lint, are named as ``module:name``
+    and imported when they are asked for.
 
     Attributes:
         name: that of its module in `msmqwire.analysis.protocols`.
@@ -93,7 +93,7 @@ class CaptureProtocol:
         streams: its `Dissector` classes.
         datagrams: its `DatagramDissector` classes.
         lint: the function that judges one packet.
-        lint_names: what `msmqwire.analysis.lint` exports of it, by name. Their modules register its checks.
+        lint_names: its exports in `msmqwire.analysis.lint`, by name. Their modules register its checks.
         columns: its columns by group.
         attributes: returns the getters of the columns that a packet can have.
         values: the names that its columns can have, by column.

@@ -53,7 +53,7 @@ def write_parts(
 def surveys_by_processes(workers: int, lake: str) -> MapWindows | None:
     """Return the pool that surveys windows in processes; None if they are too few to be of use.
 
-    What it returns raises as `write_parts` does.
+    Its result raises as `write_parts` does.
     """
     if workers < SURVEYORS_MIN:
         return None

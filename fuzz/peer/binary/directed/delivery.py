@@ -1,4 +1,4 @@
-"""What becomes of a message, and the acknowledgement of it: [MS-MQQB] 3.1.5.8 and 3.1.7.15."""
+"""The fate of a message, and its acknowledgement: [MS-MQQB] 3.1.5.8 and 3.1.7.15."""
 
 from __future__ import annotations
 

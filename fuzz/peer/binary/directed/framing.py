@@ -1,4 +1,4 @@
-"""How packets stand in the stream: segments, halves, sizes: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 3.1.5.1."""
+"""Framing of packets in the stream: segments, halves, sizes: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 3.1.5.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a session is opened, and which packets are valid in which state: [MS-MQQB] 3.1.5.3 to 3.1.5.8."""
+"""Opening of a session, and the packets that are valid in each state: [MS-MQQB] 3.1.5.3 to 3.1.5.8."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _each(draw: Draw) -> dict[str, bytes]:
 
 
 def _states(draw: Draw) -> Iterator[Case]:
-    """A packet in a state in which it is not valid ends the session; in the others it does not."""
+    """A packet in a state in which it is not valid ends the session; in a valid state it does not."""
     states = {
         "before the session is asked for": (OPENED[:1], {"EstablishConnection"}),
         "before ConnectionParameters": (OPENED[:2], {"ConnectionParameters"}),
@@ -188,7 +188,7 @@ def _limits(draw: Draw) -> Iterator[Case]:
 
 
 def _tolerated(draw: Draw) -> Iterator[Case]:
-    """What a receiver is to ignore in the packets of the handshake."""
+    """Fields that a receiver is to ignore in the packets of the handshake."""
     source = draw.source
     base = {"BaseHeader": _RESERVED_BASE}
     establish: list[tuple[str, str, dict[str, Any]]] = [

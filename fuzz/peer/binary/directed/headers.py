@@ -1,4 +1,5 @@
-"""The headers of messages: which breach of [MS-MQMQ] 2.2.19 and 2.2.20 ends a session, and what is ignored.
+"""The headers of messages: breaches of [MS-MQMQ] 2.2.19 and 2.2.20 that end a session, and those that are
+ignored.
 
 A breach counts only where the text says that the session ends, or where the structure can't be read at all:
 a size or count that goes beyond what holds it, a constant by which a structure is known. Of a number that is

@@ -19,7 +19,7 @@ def sessions(draw: Draw) -> Iterator[Case]:
 
 
 def _interleaved() -> Iterator[Case]:
-    """Two sessions are opened step by step in turn: what answers one goes over its connection."""
+    """Two sessions are opened step by step in turn: the answers of one go over its connection."""
     first, second = opened(0), opened(1)
     text = "Each session is opened by the answers on its own connection."
     turns = [step for pair in zip(first, second, strict=True) for step in pair]
@@ -29,7 +29,7 @@ def _interleaved() -> Iterator[Case]:
 
 
 def _counts(draw: Draw) -> Iterator[Case]:
-    """What is sent over one session counts in no other."""
+    """Packets sent over one session count in no other."""
     ids = ("MQQB-3.1.1.3.1-01",)
     text = "Each session has its own counts."
     one = send(
