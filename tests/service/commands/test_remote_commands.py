@@ -29,7 +29,8 @@ from tests.support.rpc.remote_read_server import (
     received,
     remote_queue,
 )
-from tests.support.rpc.rpc_pair import PASSWORD, USER, USERS
+from tests.support.rpc.rpc_pair import PASSWORD, USER
+from tests.support.rpc.rpc_users import USERS
 from tests.support.running import Run, called
 
 BODIES = [b"body 1", b"body 2", b"body 3"]
