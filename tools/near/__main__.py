@@ -23,17 +23,8 @@ from tools.near.reach import Reached, nearest, reach
 from tools.near.records import IMPORTS, load
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = (
-    "msmqwire",
-    "spark_udfs",
-    "fuzz",
-    "scapy_extension",
-    "examples",
-    "benchmarks",
-    "tools",
-    "packaging",
-    "tests",
-)
+PRODUCT = ("msmqwire", "spark_udfs", "fuzz", "scapy_extension")
+FOLDERS = (*PRODUCT, "examples", "benchmarks", "tools", "packaging", "tests")
 NOT_RECORDED_S = 5.0
 """What a test file without a record is taken to last."""
 SHORT_S = 8.0

@@ -87,10 +87,8 @@ class Tree:
                     waiting.append(used)
                 elif name:
                     libraries.add(name.partition(".")[0])
-        own = {
-            Path(file).stem for file in self.imports
-        }  # a script's folder is on the path of those that run it
-        return libraries - sys.stdlib_module_names - own
+        scripts = {Path(file).stem for file in self.imports if file.startswith("packaging/")}
+        return libraries - sys.stdlib_module_names - scripts
 
     def _packages(self, file: str) -> Iterator[str]:
         """The packages that a module is in: they are imported with it."""
