@@ -437,7 +437,9 @@ def _fsspec(place: _Place, options: dict[str, Any]) -> Any:
     try:
         import fsspec
     except ImportError:
-        raise UnsupportedStore(f"{scheme}: an unknown scheme; others than {_NAMES} need fsspec") from None
+        raise UnsupportedStore(
+            f"{scheme}: an unknown scheme; schemes other than {_NAMES} need fsspec"
+        ) from None
     try:
         kind = fsspec.get_filesystem_class(scheme)
     except ImportError as exc:

@@ -63,7 +63,7 @@ def public_key_of(blob: bytes) -> RSAPublicKey:
     if end != len(blob):
         raise _malformed(
             "bitLen",
-            f"{record.bitLen}, but {counted(len(blob) - end, 'byte', 'are')} left behind the modulus",
+            f"{record.bitLen}, but {counted(len(blob) - end, 'byte', 'are')} left after the modulus",
         )
     modulus = int.from_bytes(record.modulus, "little")
     if modulus.bit_length() != record.bitLen or not modulus & 1:

@@ -36,7 +36,7 @@ FINAL_ACK_BODY: Final = Header(
         guid("SourceGUID", "Queue manager that sent the message.", req="MQQB-2.2.5.1-05"),
         uint(32, "MessageID", "Number of the message at that queue manager.", req="MQQB-2.2.5.1-06"),
     ),
-    "What became of a transactional message.",
+    "The outcome of a transactional message.",
     size=ACK_BODY_SIZE,
     req=("MQQB-2.2.5.1-01",),
 )

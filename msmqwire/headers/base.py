@@ -54,7 +54,7 @@ BASE_HEADER: Final = Header(
             req="MQMQ-2.2.19.1-22",
         ),
     ),
-    "What every packet starts with.",
+    "The header that every packet starts with.",
     size=BASE_HEADER_SIZE,
     req=("MQMQ-2.2.19.1-01",),
 )

@@ -32,7 +32,7 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(
         raw(
             "CorrelationID",
             20,
-            "The application's; in an acknowledgement the identifier of what it is about.",
+            "The application's; in an acknowledgement the identifier of the message that it acknowledges.",
             req="MQMQ-2.2.19.3-09",
         ),
         uint(32, "BodyType", "Type of the body, VT_*.", req="MQMQ-2.2.19.3-12"),
@@ -60,7 +60,7 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(
         raw(
             "MessageBodySlack",
             Ref("AllocationBodySize", over="MessageSize"),
-            "What AllocationBodySize sets aside beyond the body.",
+            "Space that AllocationBodySize sets aside beyond the body.",
             req="MQMQ-2.2.19.3-17",
         ),
         align("Padding", req=("MQMQ-2.2.19.3-46", "MQMQ-2.2.19.3-47")),

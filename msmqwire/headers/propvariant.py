@@ -61,9 +61,18 @@ def _array(name: str, count: str, depth: int) -> Header:
     elif name == "CAPROPVARIANT":
         parts += (
             repeat(
-                "Elements", count, _variant(depth + 1, inline=True), "The values, without what they point to."
+                "Elements",
+                count,
+                _variant(depth + 1, inline=True),
+                "The values, without the data that they point to.",
             ),
-            Each("Pointees", "Elements", "vt", _pointees(depth + 1), meaning="What the values point to."),
+            Each(
+                "Pointees",
+                "Elements",
+                "vt",
+                _pointees(depth + 1),
+                meaning="The data that the values point to.",
+            ),
         )
     else:
         item, to = _ELEMENTS[name]

@@ -20,7 +20,7 @@ EXTENSION_HEADER: Final = Header(
         uint(
             32,
             "RemainingHeadersSize",
-            "Bytes of the headers behind this one.",
+            "Bytes of the headers after this one.",
             unit="bytes",
             size_of="after",
             req="MQRR-2.2.5.2-02",
@@ -37,7 +37,7 @@ EXTENSION_HEADER: Final = Header(
             req="MQRR-2.2.5.2-03",
         ),
         raw("Reserved", 3, "Ignored.", req="MQRR-2.2.5.2-10"),
-        Fill("Padding", 1, meaning="What HeaderSize counts beyond the fields."),
+        Fill("Padding", 1, meaning="Bytes that HeaderSize counts beyond the fields."),
     ),
     "Which headers follow the message.",
 )
@@ -79,7 +79,7 @@ SUBQUEUE_HEADER: Final = Header(
             padded=True,
             req="MQRR-2.2.5.3-10",
         ),
-        Fill("Padding", 1, meaning="What HeaderSize counts beyond the fields."),
+        Fill("Padding", 1, meaning="Bytes that HeaderSize counts beyond the fields."),
     ),
     "Subqueue and moves of a message.",
 )
@@ -113,7 +113,7 @@ EXTENDED_ADDRESS_HEADER: Final = Header(
         uint(16, "AddressType", "0 none, 1 IPv4, 6 IPv6.", req="MQRR-2.2.5.5-03"),
         uint(32, "AddressScope", "IPv6 scope.", req="MQRR-2.2.5.5-05"),
         raw("Address", 16, "Address of the host it came from.", req="MQRR-2.2.5.5-06"),
-        Fill("Padding", 1, meaning="What HeaderSize counts beyond the fields."),
+        Fill("Padding", 1, meaning="Bytes that HeaderSize counts beyond the fields."),
     ),
     "Address of the host a message came from.",
 )
@@ -133,7 +133,7 @@ SOURCE_ADDRESS: Final = Header(
         uint(32, "AddressScope", "IPv6 scope.", req="MQRR-2.2.5.1-09"),
         raw("Address", 8, "As much of the address as fits.", req="MQRR-2.2.5.1-10"),
     ),
-    "What QueueManagerAddress holds in a remotely read message to a direct format name.",
+    "The content of QueueManagerAddress in a remotely read message to a direct format name.",
     size=16,
     req=("MQRR-2.2.5.1-04",),
 )

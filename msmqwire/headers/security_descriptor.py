@@ -53,7 +53,7 @@ ACE: Final = Header(
             8,
             "AceFlags",
             bit("OI", 0, "OBJECT_INHERIT_ACE: children that hold nothing inherit it."),
-            bit("CI", 1, "CONTAINER_INHERIT_ACE: children that hold others inherit it."),
+            bit("CI", 1, "CONTAINER_INHERIT_ACE: children that are containers inherit it."),
             bit("NP", 2, "NO_PROPAGATE_INHERIT_ACE: grandchildren do not inherit it."),
             bit("IO", 3, "INHERIT_ONLY_ACE: it does not hold for the object itself."),
             bit("ID", 4, "INHERITED_ACE: it was inherited."),
@@ -62,7 +62,7 @@ ACE: Final = Header(
             bit("FA", 7, "FAILED_ACCESS_ACE_FLAG: failed access is audited."),
         ),
         uint(16, "AceSize", "Bytes of this entry, a multiple of 4.", unit="bytes", size_of="header"),
-        raw("Body", REST, "By AceType: an ACCESS_ACE_BODY for 0, 1 and others."),
+        raw("Body", REST, "By AceType: an ACCESS_ACE_BODY for 0, 1 and some others."),
     ),
     "An access control entry. Its flags have the short names of [MS-DTYP] 2.5.1.1.",
 )
@@ -75,7 +75,7 @@ ACCESS_ACE_BODY: Final = Header(
         sub(SID, "Sid", meaning="Whose rights they are."),
         raw("ApplicationData", REST, "The condition of a callback type; else ignored."),
     ),
-    "What the types without object GUIDs hold behind the header: 2.4.4.2, .4, .6, .7, .10, .12, .13.",
+    "The fields of the types without object GUIDs after the header: 2.4.4.2, .4, .6, .7, .10, .12, .13.",
 )
 
 ACL: Final = Header(
@@ -88,7 +88,7 @@ ACL: Final = Header(
         uint(16, "AceCount", "Entries that follow."),
         uint(16, "Sbz2", "0."),
         repeat("Aces", "AceCount", ACE, "The entries, in the order they are judged."),
-        raw("Unused", REST, "Room behind the entries."),
+        raw("Unused", REST, "Room after the entries."),
     ),
     "An access control list.",
 )
@@ -123,7 +123,7 @@ SECURITY_DESCRIPTOR: Final = Header(
         uint(32, "OffsetGroup", "Where the SID of the group starts; 0 for none.", unit="bytes"),
         uint(32, "OffsetSacl", "Where the system ACL starts; 0 for none.", unit="bytes"),
         uint(32, "OffsetDacl", "Where the discretionary ACL starts; 0 for none.", unit="bytes"),
-        raw("Data", REST, "What the offsets lead to, in any order."),
+        raw("Data", REST, "The targets of the offsets, in any order."),
     ),
     "Owner and access rights of an object, self-relative.",
 )

@@ -92,7 +92,7 @@ WRITE_VALUE: Final = _structure(
     "WritePropertyValue",
     *_OBJECT,
     _SEGMENT,
-    uint(8, "MoreSegments", "0: segments behind this one are removed."),
+    uint(8, "MoreSegments", "0: segments after this one are removed."),
     *_PROPERTY,
     raw("PropertyValue", SEGMENT_SIZE, "A segment of the value."),
 )

@@ -98,7 +98,7 @@ NCP_WATCHDOG: Final = Header(
         uint(16, "RequestType", "0x3E3E.", default=WATCHDOG, must=frozenset({WATCHDOG}), big_endian=True),
         raw("Reserved", 7, "Sent back as it came."),
         uint(8, "Signature", "'?' from the server; 'Y' from a client that is there.", default=0x3F),
-        raw("TrailingData", REST, "What some clients fill a packet up with, as a rule zeros."),
+        raw("TrailingData", REST, "Filler that some clients add to a packet, as a rule zeros."),
     ),
     "Whether a client is still there, asked over UDP and IPX; it answers with the same bytes.",
 )
@@ -110,7 +110,7 @@ NCP_SUBFUNCTION_HEADER: Final = Header(
         uint(16, "StructureLength", "Bytes that follow this field.", unit="bytes", big_endian=True),
         uint(8, "SubFunctionCode", "The subfunction."),
     ),
-    "What begins a request of function 23, behind its header.",
+    "The fields of a request of function 23 after its header.",
     size=3,
 )
 

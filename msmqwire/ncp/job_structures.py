@@ -121,7 +121,7 @@ _TAIL: Final = (
         "Text for people, at most 49 characters.",
         req="QMS-jobfields-17",
     ),
-    raw("queueRecord", QUEUE_RECORD_SIZE, "What the client tells the queue server.", req="QMS-jobfields-18"),
+    raw("queueRecord", QUEUE_RECORD_SIZE, "Data of the client for the queue server.", req="QMS-jobfields-18"),
 )
 _OLD_HEAD: Final = _head(
     8,

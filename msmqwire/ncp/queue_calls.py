@@ -157,7 +157,9 @@ CHARGE: Final = _structure(
 )
 OLD_SERVER: Final = _structure("OldQueueServer", _QUEUE, _SERVER, uint(8, "ServerStation"))
 SERVER: Final = _structure("QueueServer", _QUEUE, _SERVER, uint(32, "ServerStation"))
-SERVER_STATUS: Final = _structure("ServerStatus", _RECORD, meaning="What a queue server tells of itself.")
+SERVER_STATUS: Final = _structure(
+    "ServerStatus", _RECORD, meaning="The status that a queue server gives of itself."
+)
 SET_SERVER_STATUS: Final = _structure("SetServerStatus", _QUEUE, _RECORD)
 OLD_FILE_SIZE: Final = _structure("OldJobFileSize", _QUEUE, _OLD_NUMBER, _FILE_SIZE)
 FILE_SIZE: Final = _structure("JobFileSize", _QUEUE, _NUMBER, _FILE_SIZE)

@@ -94,7 +94,7 @@ DATA: Final = Header(
     "PgmData",
     "[RFC3208] 8.2",
     _numbers(32, "DataPacketSequenceNumber TrailingEdgeSequenceNumber"),
-    "What ODATA and RDATA have before their options.",
+    "The fields of ODATA and RDATA before their options.",
     size=8,
 )
 NAK: Final = Header(
@@ -127,7 +127,7 @@ OPTION_HEAD: Final = Header(
     "PgmOption",
     "[RFC3208] 9",
     _numbers(8, "OptionType OptionLength"),
-    "What every option begins with.",
+    "The header that every option begins with.",
     size=OPTION_HEAD_SIZE,
 )
 
@@ -171,7 +171,7 @@ NAK_LIST_HEAD: Final = Header(
     "PgmOptNakList",
     "[RFC3208] 9.3",
     _EXTENDED,
-    "What a list of sequence numbers that a NAK or NCF is for begins with.",
+    "The header of a list of sequence numbers in a NAK or NCF.",
     size=2,
 )
 NAK_LIST_ITEM: Final = Header(

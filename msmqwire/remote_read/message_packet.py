@@ -211,7 +211,7 @@ def state_of(packet: Record) -> MessageState:
 def _name(header: Record, field: str) -> str:
     name = header[field]
     if not isinstance(name, str):
-        raise MalformedPacket("not UTF-16 with a null behind it", path=f"{header.schema.name}.{field}")
+        raise MalformedPacket("not UTF-16 with a null after it", path=f"{header.schema.name}.{field}")
     return name
 
 

@@ -193,7 +193,7 @@ def _buffer(number: int, section: Any) -> bytes:
     """Return the bytes of a section whose sizes go together: MQRR-2.2.6-07 to -10."""
     path, data = f"ppPacketSections[{number}]", section.pSectionBuffer or b""
     if section.SectionSize != len(data):
-        why = f"{counted(section.SectionSize, 'byte', 'are')} told, {agreed(len(data), 'are')} there"
+        why = f"{counted(section.SectionSize, 'byte', 'are')} announced, {agreed(len(data), 'are')} there"
         raise MalformedPacket(why, path=f"{path}.SectionSize", requirement="MQRR-2.2.6-09")
     first = section.SectionBufferType in (BINARY[0], SRMP[0])
     if section.SectionSizeAlloc < len(data) or not (first or section.SectionSizeAlloc == len(data)):

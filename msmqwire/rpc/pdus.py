@@ -40,7 +40,7 @@ COMMON_HEADER: Final = Header(
         uint(
             32,
             "packed_drep",
-            "Data representation; others are refused.",
+            "Data representation; other values are refused.",
             default=LITTLE_ENDIAN,
             must=frozenset({LITTLE_ENDIAN}),
         ),
@@ -48,7 +48,7 @@ COMMON_HEADER: Final = Header(
         uint(16, "auth_length", "Bytes of auth_value.", unit="bytes"),
         uint(32, "call_id", "Call."),
     ),
-    "What every PDU begins with.",
+    "The header that every PDU begins with.",
     size=COMMON_HEADER_SIZE,
 )
 
@@ -81,7 +81,7 @@ RESULT: Final = Header(
     "p_result_t",
     "[C706] 12.6.3.1",
     (
-        uint(16, "result", "What became of it."),
+        uint(16, "result", "The result."),
         uint(16, "reason", "Why it is rejected; the features for negotiate_ack."),
         sub(SYNTAX_ID, "transfer_syntax", meaning="The chosen transfer syntax."),
     ),

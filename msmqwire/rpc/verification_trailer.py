@@ -26,12 +26,12 @@ COMMAND: Final = Header(
         flags(
             16,
             "command",
-            bit("type", 0, "What it says.", width=14),
+            bit("type", 0, "The type of the command.", width=14),
             bit("SEC_VT_COMMAND_END", 14, "The last one."),
             bit("SEC_VT_MUST_PROCESS_COMMAND", 15, "Who does not know it refuses the request."),
         ),
         uint(16, "length", "Bytes of the content.", unit="bytes"),
-        raw("content", Ref("length"), "What it says."),
+        raw("content", Ref("length"), "The data of the command."),
     ),
     "A command of a verification trailer.",
 )

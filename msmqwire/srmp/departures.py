@@ -129,9 +129,9 @@ def _parts(content: Multipart) -> Iterator[Departure]:
         else:
             yield Departure("SRMP-2.2.2-07", path, "neither envelope nor body nor extension")
         if part.line_break:
-            yield Departure("SRMP-2.2.2-14", path, "a line break before the delimiter behind it")
+            yield Departure("SRMP-2.2.2-14", path, "a line break before the delimiter after it")
     if not content.final_line_break:
-        yield Departure("SRMP-2.2.2-15", PARTS, "no line break behind the last delimiter")
+        yield Departure("SRMP-2.2.2-15", PARTS, "no line break after the last delimiter")
 
 
 def _envelope_fields(part: Part, path: str) -> Iterator[Departure]:

@@ -117,7 +117,7 @@ def parse_http(data: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> HttpMessa
     size = reader.at if whole else len(data)
     if size != len(data):
         raise MalformedPacket(
-            f"{counted(len(data) - size, 'byte')} behind the message", path=ENTITY, offset=size
+            f"{counted(len(data) - size, 'byte')} after the message", path=ENTITY, offset=size
         )
     return reader.message(data, size)
 
@@ -269,7 +269,7 @@ class MessageReader:
         if len(buffer) < end + len(CRLF):
             return False
         if buffer[end : end + len(CRLF)] != CRLF:
-            raise MalformedPacket("no line end behind a chunk", path=_CHUNKS, offset=end)
+            raise MalformedPacket("no line end after a chunk", path=_CHUNKS, offset=end)
         self.at = end + len(CRLF)
         self._step = self._chunk_line
         return True
@@ -286,6 +286,6 @@ class MessageReader:
         for name in (CONTENT_LENGTH, TRANSFER_ENCODING):
             for number in find_all(fields, name):  # RFC 9110 6.5.1
                 path, offset = f"{TRAILER_FIELDS}.{name}", self._block.offsets[number]
-                raise MalformedPacket("not allowed behind the chunks", path=path, offset=offset)
+                raise MalformedPacket("not allowed after the chunks", path=path, offset=offset)
         self._step = None
         return True

@@ -173,7 +173,7 @@ def parse_multicast(apdu: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> Srmp
     """
     head, blank, entity = apdu.partition(CRLF + CRLF)
     if not blank:
-        raise MalformedPacket("no empty line behind the header", path=HEADER_FIELDS, offset=len(apdu))
+        raise MalformedPacket("no empty line after the header", path=HEADER_FIELDS, offset=len(apdu))
     if len(entity) > entity_size_max:
         why = f"{counted(len(entity), 'byte')}, more than {entity_size_max:,}"
         raise MalformedPacket(why, path=ENTITY, offset=len(apdu) - len(entity))

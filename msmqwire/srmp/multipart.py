@@ -151,14 +151,14 @@ def parse_multipart(data: bytes, boundary: str) -> Multipart:
     parts: list[Part] = []
     while not data.startswith(HYPHENS, at):
         if not data.startswith(CRLF, at):
-            raise MalformedPacket("neither a line end nor -- behind a delimiter", path=PARTS, offset=at)
+            raise MalformedPacket("neither a line end nor -- after a delimiter", path=PARTS, offset=at)
         if len(parts) == PART_COUNT_MAX:
             raise MalformedPacket(f"more than {PART_COUNT_MAX} parts", path=PARTS, offset=at)
         part, at = _parse_part(data, at + len(CRLF), delimiter, f"{PARTS}[{len(parts)}].{HEADER_FIELDS}")
         parts.append(part)
     at += len(HYPHENS)
     if data[at:] not in (CRLF, b""):
-        raise MalformedPacket("bytes behind the last delimiter", path=PARTS, offset=at)
+        raise MalformedPacket("bytes after the last delimiter", path=PARTS, offset=at)
     return Multipart(boundary, tuple(parts), leading, at < len(data))
 
 

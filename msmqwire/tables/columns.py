@@ -191,7 +191,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "signature_status",
         "security",
         TEXT,
-        "none, valid, invalid, unknown_sender or unsupported: what is known of the signature.",
+        "none, valid, invalid, unknown_sender or unsupported: the status of the signature.",
     ),
     Column("decrypted", "security", BOOL, "The body was encrypted, and a key given decrypts it."),
     *_group(
@@ -216,7 +216,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         (
             "body_format",
             TEXT,
-            "Format of the body: text, json, xml, activex, nrbf and others; on request only.",
+            "Format of the body, such as text, json, xml, activex and nrbf; on request only.",
         ),
         ("body_text", TEXT, "The value of the body in one line, for people; on request only."),
         ("headers", TEXTS, "Headers of NServiceBus or Rebus in the extension; on request only."),
@@ -273,8 +273,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("queue_handle", TEXT, "Handle of the queue in a call of remote read, of its answer too; hex."),
         ("read_queue", TEXT, "Format name of that queue, as it was opened."),
         ("request_id", INT64, "Number of the receive, by the client."),
-        ("receive_action", INT64, "What a receive asks for; 0x80000000 and others only peek."),
-        ("receive_ack", INT32, "What ends a receive: 2 the message is taken, 1 it is given back."),
+        ("receive_action", INT64, "The action of a receive; 0x80000000 and some others only peek."),
+        ("receive_ack", INT32, "The end of a receive: 2 the message is taken, 1 it is given back."),
         ("call_status", INT64, "HRESULT of an answer."),
     ),
     *_of_protocols(),

@@ -219,7 +219,7 @@ class _Surveyor(ResumableDecoder):
         records = super()._generic_records(buffer, form)
         size = 0 if records is None else buffer.start + buffer.at - start
         if size > len(rest):
-            self._why_not = "it has records that are larger than what is read at once"
+            self._why_not = "it has records that are larger than one read"
         elif size:
             self._add_chunk(start, start + size, [(start, rest[:size])], _joined(_NONE), _NONE)
         return records

@@ -333,7 +333,7 @@ def test_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "paramiko" in refused("dissect", "sftp://host/a.pcap") or "paramiko" in sys.modules
     monkeypatch.setitem(sys.modules, "fsspec", None)
     error = refused("dissect", "webhdfs://host/a.pcap")
-    assert error == "2 webhdfs: an unknown scheme; others than s3, gs, abfs and hdfs need fsspec"
+    assert error == "2 webhdfs: an unknown scheme; schemes other than s3, gs, abfs and hdfs need fsspec"
 
 
 def test_credentials_are_in_no_message() -> None:

@@ -158,7 +158,7 @@ class Judge:
             return
         if self._state.may_open(name, arguments.dwAccess, arguments.dwShareMode):
             if status == _H.MQ_ERROR_SHARING_VIOLATION:
-                text = "a queue stays closed to others though nobody has it open exclusively"
+                text = "a queue stays closed to other callers though nobody has it open exclusively"
                 raise _failure(answer, "MQRR-3.1.6.1-03", text)
             raise _failure(answer, "MQRR-3.1.4.2-21", f"{name} can't be opened: {status:#010x}")
         if status != _H.MQ_ERROR_SHARING_VIOLATION:

@@ -67,7 +67,7 @@ def _messages(target: Target, source: random.Random) -> Iterator[Case]:
     )
     yield case(
         ("MQRR-3.1.4.7-45",),
-        "A message that was received is not given to others until that is ended.",
+        "A message that was received is not given to other callers until that is ended.",
         *filled(target, 2, source),
         first,
         found(5, 2, PEEK),

@@ -54,11 +54,11 @@ def _names(target: Target, source: random.Random, transfer: SyntaxId) -> Iterato
 
     lies = [
         ("a name with an actual count above its maximum", put(counts + 2 * word, length + 1)),
-        ("a name with an actual count behind the stub", put(counts + 2 * word, 0x7FFFFFFF)),
-        ("a name with a maximum and actual count behind the stub", _twice(stub, counts, word, more + 1000)),
+        ("a name with an actual count past the stub", put(counts + 2 * word, 0x7FFFFFFF)),
+        ("a name with a maximum and actual count past the stub", _twice(stub, counts, word, more + 1000)),
         ("a name with the actual count 0", put(counts + 2 * word, 0)),
         ("a name with an offset", put(counts + word, source.randrange(1, length))),
-        ("a name with an offset behind the stub", put(counts + word, 0x7FFFFFFF)),
+        ("a name with an offset past the stub", put(counts + word, 0x7FFFFFFF)),
         ("a name with a maximum below its actual count", put(counts, length - 1)),
         ("a name without its null", put(text + len(name) - 2, ord("x"), 2)),
         ("a union whose discriminant is not m_qft", put(union, 1, 1)),
@@ -142,7 +142,7 @@ def _tokens(target: Target, source: random.Random) -> Iterator[Case]:
     for note, data in (
         ("a propagation token longer than 131072 bytes", _token(stub, 131073, 131073)),
         ("a propagation token with two sizes", _token(stub, 16, 32)),
-        ("a propagation token behind the stub", _token(stub, 100_000, 100_000)),
+        ("a propagation token past the stub", _token(stub, 100_000, 100_000)),
     ):
         yield _refused(NDR20, opnum, data, note, rule)
     text = "A propagation token that is none is refused."

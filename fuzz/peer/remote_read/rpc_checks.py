@@ -152,7 +152,7 @@ def _wrong_binds(source: random.Random) -> Iterator[Case]:
             patched(BIND.data, FRAG_LENGTH_OFFSET, len(BIND.data) - 20),
         ),
         ("a bind that tells of 200 contexts", patched(BIND.data, 24, 200, 1)),
-        ("a bind with an auth_length behind its end", patched(BIND.data, _AUTH_LENGTH, 0xFFF0)),
+        ("a bind with an auth_length past its end", patched(BIND.data, _AUTH_LENGTH, 0xFFF0)),
     ]
     for note, data in wrong:
         step = Step("bind", data=data, breaks=(TRANSPORT,), expects="refused", note=note)
@@ -173,7 +173,7 @@ def _wrong_binds(source: random.Random) -> Iterator[Case]:
     for note, data in lenient:
         step = Step("bind", data=data, breaks=(TRANSPORT,), expects="any", note=note)
         after = (Step("connect", 1), replace(BIND, connection=1), port_call(4, connection=1))
-        yield case((TRANSPORT,), f"After {note} others are served.", CONNECT, step, *after)
+        yield case((TRANSPORT,), f"After {note} other callers are served.", CONNECT, step, *after)
     early = Step(
         "call",
         data=pdus.get_server_port(2),
@@ -263,7 +263,7 @@ def _fragments(target: Target, source: random.Random) -> Iterator[Case]:
     ):
         step = Step("call", data=wrong, breaks=(TRANSPORT,), expects="any", note=note)
         after = (Step("connect", 1), replace(BIND, connection=1), port_call(4, connection=1))
-        yield case((TRANSPORT,), f"After {note} others are served.", CONNECT, BIND, step, *after)
+        yield case((TRANSPORT,), f"After {note} other callers are served.", CONNECT, BIND, step, *after)
     yield case(
         (TRANSPORT,),
         "A call whose last fragment does not come is forgotten with its connection.",
@@ -284,7 +284,7 @@ def _wrong_pdus(source: random.Random) -> Iterator[Case]:
     wrong = [
         ("a frag_length below the header", patched(call, FRAG_LENGTH_OFFSET, source.randrange(16))),
         ("a frag_length that ends in the header of the request", patched(call, FRAG_LENGTH_OFFSET, 20)[:20]),
-        ("an auth_length behind the end", patched(call, _AUTH_LENGTH, source.randrange(9, 1 << 16))),
+        ("an auth_length past the end", patched(call, _AUTH_LENGTH, source.randrange(9, 1 << 16))),
     ]
     for note, data in wrong:
         step = Step("call", data=data, breaks=(TRANSPORT,), expects="refused", note=f"a PDU with {note}")
@@ -296,7 +296,7 @@ def _wrong_pdus(source: random.Random) -> Iterator[Case]:
         ("an object UUID", _with_object(call, source)),
         ("a second bind", BIND.data),
         ("an orphan of no call", pdus.short(PduType.ORPHANED, source.randrange(1 << 32))),
-        ("a frag_length behind its end", patched(call, FRAG_LENGTH_OFFSET, source.randrange(25, 5840))),
+        ("a frag_length past its end", patched(call, FRAG_LENGTH_OFFSET, source.randrange(25, 5840))),
         ("a PDU of the RPC version 4", patched(call, 0, 4, 1)),
         (f"a PDU of the type {kind}", patched(call, PTYPE_OFFSET, kind, 1)),
         ("a PDU with the type of an answer", patched(call, PTYPE_OFFSET, PduType.RESPONSE, 1)),
@@ -309,7 +309,7 @@ def _wrong_pdus(source: random.Random) -> Iterator[Case]:
     for note, data in lenient:
         step = Step("call", data=data, breaks=(TRANSPORT,), expects="any", note=note)
         after = (Step("connect", 1), replace(BIND, connection=1), port_call(4, connection=1))
-        yield case((TRANSPORT,), f"After {note} others are served.", CONNECT, BIND, step, *after)
+        yield case((TRANSPORT,), f"After {note} other callers are served.", CONNECT, BIND, step, *after)
 
 
 def _with_verifier(call: bytes, source: random.Random) -> bytes:

@@ -114,7 +114,7 @@ def _connections(target: Target, source: random.Random) -> Iterator[Case]:
         Step("shutdown"),
         accepted(HTTP, request(target, source), "a message", _NEXT),
     )
-    text = "Connections that are given up leave others alone."
+    text = "Connections that are given up leave other connections alone."
     queued = [Step("queue", at, request(target, source), note="a message") for at in range(8)]
     ends = [Step(source.choice(("close", "reset")), at) for at in range(8)]
     yield case(HTTP, text, *queued, *ends, accepted(HTTP, request(target, source), "a message", _NEXT))
@@ -339,7 +339,7 @@ def _forms(target: Target, source: random.Random) -> Iterator[Case]:
     source.shuffle(fields)
     lower = [field.split(b":", 1)[0].lower() + b":" + field.split(b":", 1)[1] for field in fields]
     shuffled = b"\r\n".join((first, *lower, b"X-Other: field")) + b"\r\n\r\n" + entity
-    text = "Header fields stand in any order and case, and others beside them."
+    text = "Header fields stand in any order and case, with unknown ones beside them."
     yield case(
         "SRMP-2.1.1-05",
         text,

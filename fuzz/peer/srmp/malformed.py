@@ -248,7 +248,7 @@ def _no_xml(target: Target, source: random.Random) -> Iterator[Step]:
         ("an attribute twice", good.replace(_MARK.encode(), _MARK.encode() * 2, 1)),
         ("a bare ampersand", good.replace(b"MSMQ:msmqwire", b"MSMQ:a & b")),
         ("two root elements", good + good),
-        ("text behind the root", good + b"more"),
+        ("text after the root", good + b"more"),
         ("an undeclared entity", good.replace(b"MSMQ:msmqwire", b"MSMQ:&nobody;")),
         ("a NUL", good.replace(b"MSMQ:msmqwire", b"MSMQ:\0")),
         ("another root", b"<a></a>"),

@@ -34,7 +34,7 @@ _TEXTS: Final = {
     Why.IMPOSSIBLE_SIZE: "after a PacketSize that can't be",
     Why.HOLE: "after a hole in the stream",
     Why.LET_GO: "after bytes that were let go",
-    Why.NOT_CHECKED: "not checked: others were malformed whose sizes cover this one",
+    Why.NOT_CHECKED: "not checked: malformed packets were found whose sizes cover this one",
     Why.REST: "the rest of a packet that is not whole",
     Why.MALFORMED: "malformed like the packet before, and smaller than any that is well-formed",
     Why.HELD_TOO_MUCH: "let go, as too much is held of packets that are not whole",

@@ -194,5 +194,5 @@ def _unsaved(side: Side) -> str:
     """Say how far the recoverable messages of a side are stored."""
     count, acknowledged = side.recoverable.count or 0, side.recoverable.acknowledged
     if acknowledged is None:
-        return f"it has told of storing none of {counted(count, 'recoverable message')}"
-    return f"it has told of storing recoverable messages up to {acknowledged} of {count}"
+        return f"it has acknowledged storing none of {counted(count, 'recoverable message')}"
+    return f"it has acknowledged storing recoverable messages up to {acknowledged} of {count}"

@@ -12,7 +12,7 @@ a text with a false length is searched for. No bytes make this raise.
 | ATTACK-LENGTH | another size or length reaches past the packet |
 | ATTACK-ELEMENT-COUNT | ElementCount announces more names than there is room for |
 | ATTACK-HEADER-ID | a part of a MultiQueueFormatHeader bears the id of another part |
-| ATTACK-PACKET-SIZE | PacketSize can't be: below 16, above 4 MiB, or against what is in the packet; of a packet that can be parsed, if it counts bytes behind the last header that are no ExtensionHeader |
+| ATTACK-PACKET-SIZE | PacketSize can't be: below 16, above 4 MiB, or against the content of the packet; of a packet that can be parsed, if it counts bytes after the last header that are no ExtensionHeader |
 | ATTACK-TRUNCATED | the bytes end before the announced size |
 """  # noqa: E501
 
@@ -234,7 +234,7 @@ class _Scan(MalformedBytes):
             )
         elif (size > full and not self.remote) or (self.error is not None and self.error.path == path):
             there = f"{counted(size, 'byte')} that {agreeing(size, 'are')} there"
-            why = f"{self.announced}, against the {there} and what is in them"
+            why = f"{self.announced}, against the {there} and their content"
             yield PACKET_SIZE.at(path, PACKET_SIZE_OFFSET, why)
             yield _RULES["MQMQ-2.2.19.1-19"].at(path, PACKET_SIZE_OFFSET, why)
 

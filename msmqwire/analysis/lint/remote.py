@@ -103,7 +103,7 @@ for _id, _name in (("MQRR-2.2.5.3-09", "SubqueueName"), ("MQRR-2.2.5.3-10", "Tar
         f"SubqueueHeader.{_name}",
         REMOTE,
         lambda text: isinstance(text, str),
-        "no text with nulls behind it",
+        "no text with nulls after it",
     )
 
 

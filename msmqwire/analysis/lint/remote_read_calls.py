@@ -180,7 +180,7 @@ def _problems(packet: RpcPacket) -> Iterator[Problem]:
 def _gaps(value: Any) -> Iterator[Problem]:
     wire = value.wire
     if len(wire.rest) > PADDING_MAX:
-        yield STRICT, "", f"{counted(len(wire.rest), 'byte')} behind the last parameter"
+        yield STRICT, "", f"{counted(len(wire.rest), 'byte')} after the last parameter"
     filled = sum(map(any, wire.paddings)) + any(wire.rest)
     if filled:
         yield PADDING, "", f"{counted(filled, 'gap', 'are')} not zero"

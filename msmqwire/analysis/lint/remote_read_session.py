@@ -72,10 +72,12 @@ _CURSORS: Final = {
     Opnum.R_CloseCursor: _HANDLES[Opnum.R_CloseCursor],
 }
 _OTHER_END: Final = {
-    Opnum.R_EndReceive: _rule("MQRR-3.1.4.9-02", "R_EndReceive ends what another call began", "dwRequestId"),
+    Opnum.R_EndReceive: _rule(
+        "MQRR-3.1.4.9-02", "R_EndReceive ends a receive that another call began", "dwRequestId"
+    ),
     Opnum.R_EndTransactionalReceive: _rule(
         "MQRR-3.1.4.15-02",
-        "R_EndTransactionalReceive ends what another call began",
+        "R_EndTransactionalReceive ends a receive that another call began",
         "dwRequestId",
     ),
 }

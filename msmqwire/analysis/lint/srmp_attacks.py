@@ -5,9 +5,9 @@ an attack is seen after another fault. No bytes make this raise.
 
 | id | pattern |
 | --- | --- |
-| ATTACK-HTTP-LENGTH | Content-Length beside Transfer-Encoding, one of them twice, folded or not of its form: readers differ in where the message ends (request smuggling) |
-| ATTACK-HTTP-LINE | a line of the head that ends without CRLF, has a blank before its colon, a control character or no colon: readers differ in what the fields are (request smuggling) |
-| ATTACK-HTTP-CHUNK | a chunk without a size, beyond its size or the limit, or a length behind the chunks |
+| ATTACK-HTTP-LENGTH | Content-Length beside Transfer-Encoding, one of them twice, folded or not of its form: readers differ in the end of the message (request smuggling) |
+| ATTACK-HTTP-LINE | a line of the head that ends without CRLF, has a blank before its colon, a control character or no colon: readers differ in the fields (request smuggling) |
+| ATTACK-HTTP-CHUNK | a chunk without a size, beyond its size or the limit, or a length after the chunks |
 | ATTACK-HTTP-FLOOD | more header fields, a larger head or more parts than any message has |
 | ATTACK-MIME-PART | a part that readers cut or name differently: a length that does not lead to a delimiter, a field or a payload twice |
 | ATTACK-XML-ENTITY | a document type or entity: billion laughs, quadratic blow-up, external entities |
@@ -52,10 +52,12 @@ def _attack(id: str, title: str, path: str = "") -> Check:
 
 
 HTTP_LENGTH: Final = _attack("ATTACK-HTTP-LENGTH", "Readers differ in where an HTTP message ends")
-HTTP_LINE: Final = _attack("ATTACK-HTTP-LINE", "Readers differ in what a line of the head is", HEADER_FIELDS)
+HTTP_LINE: Final = _attack(
+    "ATTACK-HTTP-LINE", "Readers split the lines of the head differently", HEADER_FIELDS
+)
 HTTP_CHUNK: Final = _attack("ATTACK-HTTP-CHUNK", "A chunk can't be")
 HTTP_FLOOD: Final = _attack("ATTACK-HTTP-FLOOD", "There are more header fields or parts than any message has")
-MIME_PART: Final = _attack("ATTACK-MIME-PART", "Readers differ in what a part is")
+MIME_PART: Final = _attack("ATTACK-MIME-PART", "Readers split the parts differently")
 XML: Final = {
     Hostility.ENTITIES: _attack(
         "ATTACK-XML-ENTITY", "The envelope has a document type or entity", "Envelope"

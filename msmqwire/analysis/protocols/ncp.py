@@ -59,8 +59,8 @@ _COLUMNS: Final = {
         ("servicing_server_id", "INT64", "ID of the queue server that has it; 0 is none."),
         ("job_file_name", "TEXT", "Name of its file."),
         ("job_file_size", "INT64", "Bytes of data in its file."),
-        ("job_description", "TEXT", "What it is, for people."),
-        ("queue_record", "BINARY", "What the client tells the queue server."),
+        ("job_description", "TEXT", "A description, for people."),
+        ("queue_record", "BINARY", "Data of the client for the queue server."),
     ),
 }
 

@@ -32,7 +32,7 @@ def omissions(collector: Collector, lives: Lives, attempts: int) -> Iterator[str
     if collector.sessions.left_out:
         yield (
             f"{counted(collector.sessions.left_out, 'packet', 'are')} of sessions"
-            f" beyond the first {limits.sessions:,}, which are not told apart."
+            f" beyond the first {limits.sessions:,}, which are not listed one by one."
         )
     for name, packets in collector.tallies.left_out.items():
         if packets:
@@ -64,6 +64,6 @@ def omissions(collector: Collector, lives: Lives, attempts: int) -> Iterator[str
         yield f"Whether a message was sent again is known of the first {known}."
     if lives.count > limits.lives:
         yield (
-            f"The life of {counted(lives.count - limits.lives, 'message')} is summed up, but not told;"
+            f"The life of {counted(lives.count - limits.lives, 'message')} is summed up, but not shown;"
             f" that of the first {limits.lives:,} is."
         )

@@ -114,7 +114,7 @@ def _read_stream(
                 if len(str(record.value).encode()) > UPGRADE_MAX:
                     why = f"the upgrade has more than {UPGRADE_MAX} bytes"
                     problems.add(why, start, "UpgradeRequestRecord.UpgradeProtocol")
-                raise Fault("what follows an upgrade is its own protocol, and not read", at)
+                raise Fault("the bytes after an upgrade are a protocol of their own, and not read", at)
             if not ready and kind == Kind.PREAMBLE_END:
                 ready, at = True, at + 1
             elif ready and kind == Kind.SIZED_ENVELOPE and message.mode != SINGLETON_UNSIZED:

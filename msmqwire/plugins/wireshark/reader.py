@@ -217,7 +217,7 @@ class _Structure:
         path = self.size
         assert path is not None
         offset = self.kept.offset(path)
-        why = quoted("not the size of what it counts")
+        why = quoted("not the size of the data that it counts")
         self.emit(f"if p ~= e then {self.refuse(path, offset, why)} end")
         self.size = None
 
@@ -376,7 +376,7 @@ class _Structure:
         self.take(path, blame)
         self.emit("local stop = p + n")
         self.emit(f"p = {reader}(p, stop, t); if not p then return end")
-        why = quoted("not the size of what it counts")
+        why = quoted("not the size of the data that it counts")
         self.emit(f"if p ~= stop then {self.refuse(*blame, why)} end")
 
     def block(self, opening: str, parts: Sequence[Part]) -> None:

@@ -694,7 +694,10 @@ def test_an_upgrade_is_told():
         )
         assert content.value == {"via": "u", "encoding": 7, "mode": "Duplex", "upgrade": name, "xml": None}
         assert len(content.problems) == count
-        assert content.problems[-1].error == "what follows an upgrade is its own protocol, and not read"
+        assert (
+            content.problems[-1].error
+            == "the bytes after an upgrade are a protocol of their own, and not read"
+        )
 
 
 @pytest.mark.requirement(

@@ -198,8 +198,8 @@ def test_line_breaks_before_delimiters_are_accepted_and_told():
     assert (parsed.envelope_bytes, parsed.body) == (message().envelope_bytes, message().body)
     assert parsed.departures == [
         ("SRMP-2.2.2-14", "Multipart.Parts", "a line break before the first delimiter"),
-        ("SRMP-2.2.2-14", "Multipart.Parts[0]", "a line break before the delimiter behind it"),
-        ("SRMP-2.2.2-14", "Multipart.Parts[1]", "a line break before the delimiter behind it"),
+        ("SRMP-2.2.2-14", "Multipart.Parts[0]", "a line break before the delimiter after it"),
+        ("SRMP-2.2.2-14", "Multipart.Parts[1]", "a line break before the delimiter after it"),
     ]
     assert parsed.to_bytes() == request(data)
 
@@ -209,7 +209,7 @@ def test_a_missing_final_line_break_is_accepted_and_told():
     data = request(entity()[:-2])
     parsed = parse_message(data)
     assert parsed.departures == [
-        ("SRMP-2.2.2-15", "Multipart.Parts", "no line break behind the last delimiter")
+        ("SRMP-2.2.2-15", "Multipart.Parts", "no line break after the last delimiter")
     ]
     assert parsed.to_bytes() == data
 

@@ -176,7 +176,7 @@ def _window(draw: Draw) -> Iterator[Case]:
         steps.append(Step("fence"))
     yield case(
         ids,
-        "No more messages are unacknowledged than the window has; the others come later.",
+        "No more messages are unacknowledged than the window has; the rest come later.",
         *OPENED,
         Step("hold"),
         *steps,

@@ -70,7 +70,7 @@ def _states(draw: Draw) -> Iterator[Case]:
     ids = ("MQQB-3.1.5.8-01",)
     yield case(
         ids,
-        "A UserMessage that comes at once, with the whole handshake behind it, ends the session.",
+        "A UserMessage that comes at once, with the whole handshake after it, ends the session.",
         OPENED[0],
         send(
             early.to_bytes() + OPENED[1].data + OPENED[2].data,
@@ -168,7 +168,7 @@ def _limits(draw: Draw) -> Iterator[Case]:
     last = send(draw.message(recoverable=True, wants=messages.PA), "taken", "a message", ids)
     yield case(ids, text, *steps, last, Step("acknowledged", breaks=ids, note="a message"))
     template = messages.parameters()
-    text = "After a timeout outside its range the session ends or goes on, and others go on."
+    text = "After a timeout outside its range the session ends or goes on, and other sessions go on."
     for requirement, name, least in (
         ("MQQB-2.2.2.1-02", "RecoverableAckTimeout", 500),
         ("MQQB-2.2.2.1-04", "AckTimeout", 20_000),

@@ -90,7 +90,7 @@ def _changed(draw: Draw) -> Iterator[Case]:
     names[at : at + count] = source.randbytes(count)
     yield _either("MQMQ-2.2.18.1.5.2-02", "a name of random bytes", bytes(names))
     whole = messages.changed(packet, "BaseHeader.PacketSize", len(packet.to_bytes()) + 12)
-    yield _either("MQMQ-2.2.20-12", "12 bytes behind its last header", whole + b"\x0c" + bytes(11))
+    yield _either("MQMQ-2.2.20-12", "12 bytes after its last header", whole + b"\x0c" + bytes(11))
 
 
 def _number_zero(draw: Draw, queue: str | None) -> Iterator[Case]:

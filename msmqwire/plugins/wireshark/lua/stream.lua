@@ -177,7 +177,7 @@ local function dissect_stream(tvb, pinfo, root)
     local begins, length = begins_packet(at, size)
     local stop, name
     if not lost and begins and length and at + length <= size and not admit(at, at + length) then
-      lost, from = "not checked: others were malformed whose sizes cover this one", at + 1
+      lost, from = "not checked: malformed packets were found whose sizes cover this one", at + 1
     elseif not begins and not length then
       lost, from = lost or "no packet begins here", at
     elseif not lost and bad >= malformed_max then
