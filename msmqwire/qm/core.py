@@ -33,7 +33,7 @@ from msmqwire.qm.rules.identities import Identities
 from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.message_identity import MessageIdentity
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.queue_memory import QueueMemory
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Recovery, Stored
@@ -134,7 +134,7 @@ class Core:
             stored_rows.put_settings(context.changes, kept)
         self.directory = DirectoryEvents(manager, directory, context.timers, settings=settings)
         self.routing = Routing(manager, self.directory, context.timers, routes, settings=settings)
-        self.messages = Messages(context)
+        self.messages = MessageEvents(context)
         self.queues = Queues(context, self.messages, self.directory, Lookup(manager, addresses))
         self.transactions = Transactions(context, self.messages)
         self.dispatch = Dispatch(context)

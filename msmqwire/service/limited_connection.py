@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 
-class Owner(Protocol):
+class ConnectionAdmission(Protocol):
     """The owner of the connections."""
 
     def admit(self, connection: LimitedConnection) -> bool:
@@ -26,7 +26,7 @@ class LimitedConnection(PeerConnection):
 
     def __init__(
         self,
-        owner: Owner,
+        owner: ConnectionAdmission,
         handler: web.RequestHandler | None,
         seconds: float,
         bytes_max: int | None = None,

@@ -18,7 +18,7 @@ _REASON_MAX: Final = 100
 """Characters of the text of aiohttp, which has some of the bytes sent."""
 
 
-class RequestHandler(web.RequestHandler):
+class PageRequestHandler(web.RequestHandler):
     """The requests of one connection.
 
     Args:

@@ -56,21 +56,21 @@ class PageServer:
             self._runner = None
 
     def _connection(self) -> asyncio.BaseProtocol:
-        from msmqwire.service.page_requests import RequestHandler
+        from msmqwire.service.page_requests import PageRequestHandler
 
         server = None if self._runner is None else self._runner.server
-        handler = None if server is None else RequestHandler(server, _refusal)
+        handler = None if server is None else PageRequestHandler(server, _refusal)
         return LimitedConnection(self, handler, REQUEST_S)
 
     def admit(self, connection: LimitedConnection) -> bool:
-        """See `msmqwire.service.limited_connection.Owner`."""
+        """See `msmqwire.service.limited_connection.ConnectionAdmission`."""
         if len(self._connections) >= CONNECTIONS_MAX:
             return False
         self._connections.add(connection)
         return True
 
     def forget(self, connection: LimitedConnection) -> None:
-        """See `msmqwire.service.limited_connection.Owner`."""
+        """See `msmqwire.service.limited_connection.ConnectionAdmission`."""
         self._connections.discard(connection)
 
     async def _answer(self, request: web.Request) -> web.Response:

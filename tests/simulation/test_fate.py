@@ -11,13 +11,13 @@ import pytest
 from msmqwire.analysis.fate import MessageFate, State, fates
 from msmqwire.constants import class_name
 from msmqwire.qm.model.message import ObjectId
-from msmqwire.qm.sim.ledger import Ledger
+from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.tracked import Tracked
 from msmqwire.qm.sim.world import World
 
 
-def tracked(ledger: Ledger, fate: MessageFate) -> Tracked | None:
+def tracked(ledger: MessageLedger, fate: MessageFate) -> Tracked | None:
     """The record of a message; None for one that a crash has lost, whose number another one has got."""
     if fate.message_id is None:
         return None

@@ -6,8 +6,8 @@ import pytest
 
 from msmqwire.netware.sim.__main__ import main, run_seeds
 from msmqwire.netware.sim.mistakes import MISTAKES
-from msmqwire.netware.sim.violation import Invariant
-from msmqwire.netware.sim.world import Outcome, World
+from msmqwire.netware.sim.violation import JobInvariant
+from msmqwire.netware.sim.world import NetwareOutcome, NetwareWorld
 from msmqwire.service.virtual.mistake import injected
 from msmqwire.service.virtual.violation import Violation
 
@@ -29,23 +29,23 @@ def test_every_invariant_holds_and_everything_happens():
 
 
 def test_a_run_of_a_seed_is_always_the_same():
-    assert World(3).run() == World(3).run()
+    assert NetwareWorld(3).run() == NetwareWorld(3).run()
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_detected(name):
     with injected(MISTAKES[name]) as mistake:
-        violation = next((one for seed in range(SEEDS) if (one := World(seed).run().violation)), None)
+        violation = next((one for seed in range(SEEDS) if (one := NetwareWorld(seed).run().violation)), None)
     assert violation is not None, "no invariant detects it"
     assert violation.invariant in mistake.detected_by, str(violation)
 
 
 def test_the_command_tells_a_violation_with_its_seed(monkeypatch, capsys):
-    def run(world: World) -> Outcome:
-        return Outcome(7, Violation(Invariant.KEPT, "job 3 is lost"), world.scene.counts)
+    def run(world: NetwareWorld) -> NetwareOutcome:
+        return NetwareOutcome(7, Violation(JobInvariant.KEPT, "job 3 is lost"), world.scene.counts)
 
-    monkeypatch.setattr(World, "run", run)
+    monkeypatch.setattr(NetwareWorld, "run", run)
     assert main(["--seeds", "7:8"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("1 seeds, ")
-    assert lines[1:] == [f"seed 7: {Invariant.KEPT}: job 3 is lost"]
+    assert lines[1:] == [f"seed 7: {JobInvariant.KEPT}: job 3 is lost"]

@@ -20,8 +20,8 @@ from msmqwire.qm.protocols.remote_read.calls import Refused
 from msmqwire.qm.protocols.remote_read.contexts import QueueContexts
 from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
 from msmqwire.qm.protocols.remote_read.message_sections import MessageSections
-from msmqwire.qm.protocols.remote_read.receiving import Receiving
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.protocols.remote_read.receiving import RemoteReceiving
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.remote_read.constants import Action
 from msmqwire.rpc.constants import FaultStatus
 from msmqwire.rpc.events import Closed
@@ -47,7 +47,7 @@ def die() -> None:
 
 
 def _keeps(original: Any) -> Any:
-    def end(self: Receiving, request: Any, *, delete: bool) -> int:
+    def end(self: RemoteReceiving, request: Any, *, delete: bool) -> int:
         if delete and request.transaction is None:
             return int(MQ_OK)
         return int(original(self, request, delete=delete))
@@ -60,7 +60,7 @@ def _deletes(original: Any) -> Any:
 
 
 def _not_locked(original: Any) -> Any:
-    def lock(self: Messages, position: Any, transaction: Any, reason: int) -> None:
+    def lock(self: MessageEvents, position: Any, transaction: Any, reason: int) -> None:
         original(self, position, transaction, reason)
         if transaction is None:
             self.position_available(position.queue, position)
@@ -69,7 +69,7 @@ def _not_locked(original: Any) -> Any:
 
 
 def _ends_anything(original: Any) -> Any:
-    def end(self: Receiving, call: Any, arguments: Any, *, transactional: bool) -> Any:
+    def end(self: RemoteReceiving, call: Any, arguments: Any, *, transactional: bool) -> Any:
         try:
             return original(self, call, arguments, transactional=transactional)
         except Refused as refused:
@@ -101,7 +101,7 @@ def _not_found(original: Any) -> Any:
 
 
 def _never_stops(original: Any) -> Any:
-    def cancel(self: Receiving, call: Any, arguments: Any) -> Any:
+    def cancel(self: RemoteReceiving, call: Any, arguments: Any) -> Any:
         context = self._contexts.find(call, arguments.phContext)
         return {} if arguments.dwRequestId in context.waiting else original(self, call, arguments)
 
@@ -153,19 +153,19 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
     {
         "keeps_accepted": Mistake(
             ("MQRR-3.1.4.9-05",), "A message that RR_ACK ends stays locked in its queue.",
-            Receiving, "_end_dequeue", _keeps,
+            RemoteReceiving, "_end_dequeue", _keeps,
         ),
         "deletes_rejected": Mistake(
             ("MQRR-3.1.4.9-06",), "A message that RR_NACK ends is deleted.",
-            Receiving, "_end_dequeue", _deletes,
+            RemoteReceiving, "_end_dequeue", _deletes,
         ),
         "not_locked": Mistake(
             ("MQRR-3.1.4.7-45",), "A message that one reader has is given to another.",
-            Messages, "lock", _not_locked,
+            MessageEvents, "lock", _not_locked,
         ),
         "ends_anything": Mistake(
             ("MQRR-3.1.4.9-07", "MQRR-3.1.4.9-08"), "R_EndReceive of an unknown request succeeds.",
-            Receiving, "_end", _ends_anything,
+            RemoteReceiving, "_end", _ends_anything,
         ),
         "any_action": Mistake(
             ("MQRR-3.1.4.7-40",), "An unknown ulAction is a peek.", receiving, "_checked", _any_action,
@@ -176,7 +176,7 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         ),
         "cancels_nothing": Mistake(
             ("MQRR-3.1.4.8-08",), "R_CancelReceive succeeds, and the read waits on.",
-            Receiving, "cancel_receive", _never_stops,
+            RemoteReceiving, "cancel_receive", _never_stops,
         ),
         "ignores_body_limit": Mistake(
             ("MQRR-3.1.4.7-33",), "The whole body is returned whatever dwMaxBodySize is.",

@@ -34,7 +34,7 @@ from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.binary.states import SessionState
-from msmqwire.qm.protocols.binary.transfer import Transfer
+from msmqwire.qm.protocols.binary.transfer import SessionTransfer
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.store import memory_store
 from msmqwire.service.store.memory import MemoryStore
@@ -305,7 +305,7 @@ class EngineHarness:
         assert isinstance(queue, OutgoingQueue)
         return queue
 
-    def transfer(self, name: str = PEER_QUEUE) -> Transfer:
+    def transfer(self, name: str = PEER_QUEUE) -> SessionTransfer:
         """The transfer out of an outgoing queue."""
         return self.engine.transfer_table.transfer_of(self.outgoing(name))
 

@@ -5,9 +5,10 @@ python tools/pages/packet_path.py --write    writes them into `docs/architecture
 python tools/pages/packet_path.py --check    fails if the files there are others
 
 A queue manager serves a folder, and a client sends it two recoverable messages over TCP. The second one is
-followed, in an established session and with everything imported: from the call of `Connection.data_received`
-with its bytes to the `write` of the transport that takes its SessionAck. A file counts when a function of it
-is called meanwhile. Modules that mypyc has compiled can't be followed, so this is for a checkout.
+followed, in an established session and with everything imported: from the call of
+`SessionConnection.data_received` with its bytes to the `write` of the transport that takes its SessionAck. A
+file counts when a function of it is called meanwhile. Modules that mypyc has compiled can't be followed, so
+this is for a checkout.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 
 import msmqwire  # noqa: E402
 from msmqwire.framing import Framer  # noqa: E402
-from msmqwire.qm.runtime.connection import Connection  # noqa: E402
+from msmqwire.qm.runtime.connection import SessionConnection  # noqa: E402
 from msmqwire.qm.runtime.server import Server, ServerOptions  # noqa: E402
 from tools.pages.generated_pages import part_replaced  # noqa: E402
 
@@ -62,7 +63,11 @@ class Way:
         if event != "call":
             return
         code, caller = frame.f_code, frame.f_back
-        if code.co_name == "write" and caller is not None and caller.f_code is Connection.flush.__code__:
+        if (
+            code.co_name == "write"
+            and caller is not None
+            and caller.f_code is SessionConnection.flush.__code__
+        ):
             sys.setprofile(None)
             self.sent = bytes(frame.f_locals["data"])
             return
@@ -76,22 +81,22 @@ class Way:
 @contextmanager
 def followed(body: bytes) -> Iterator[Way]:
     """Follow the packet with this body once the thread that runs this has received it."""
-    if not inspect.isfunction(Connection.data_received):
+    if not inspect.isfunction(SessionConnection.data_received):
         raise SystemExit("msmqwire is compiled here: nothing of it can be followed")
-    way, thread, original = Way(), threading.get_ident(), Connection.data_received
+    way, thread, original = Way(), threading.get_ident(), SessionConnection.data_received
 
-    def data_received(connection: Connection, data: bytes) -> None:
+    def data_received(connection: SessionConnection, data: bytes) -> None:
         if body in data and threading.get_ident() == thread and not way.received:
             way.received = bytes(data)
             sys.setprofile(way.profile)
         original(connection, data)
 
-    Connection.data_received = data_received  # type: ignore[method-assign]
+    SessionConnection.data_received = data_received  # type: ignore[method-assign]
     try:
         yield way
     finally:
         sys.setprofile(None)
-        Connection.data_received = original  # type: ignore[method-assign]
+        SessionConnection.data_received = original  # type: ignore[method-assign]
 
 
 def send(port: int) -> None:

@@ -12,13 +12,13 @@ from msmqwire.qm.protocols.binary.states import (
     MESSAGES,
     PING,
     SESSION,
-    MessageState,
     PingState,
-    Role,
+    SessionMessageState,
+    SessionRole,
     SessionState,
 )
 from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES
-from msmqwire.qm.protocols.srmp.states import MessageState as SrmpState
+from msmqwire.qm.protocols.srmp.states import SrmpMessageState as SrmpState
 
 Row = tuple[Enum, str, Enum]
 """A state, an event and the next state."""
@@ -86,7 +86,7 @@ def rows_of(transitions: Mapping[tuple[Enum, Enum], Enum]) -> list[Row]:
 def page() -> str:
     """Return the text of the page."""
     parts = [HEAD]
-    for role, figure in ((Role.INITIATOR, 1), (Role.ACCEPTOR, 2)):
+    for role, figure in ((SessionRole.INITIATOR, 1), (SessionRole.ACCEPTOR, 2)):
         its = {(state, event): to for (who, state, event), to in SESSION.items() if who is role}
         reached = {SessionState.CLOSED, *its.values()}
         rows = [
@@ -105,7 +105,13 @@ def page() -> str:
         rows = rows_of(MESSAGES[kinds[0]])
         title = f"Message, {' or '.join(kind.lower() for kind in kinds)}, at its sender"
         parts.append(
-            part(title, f"[MS-MQQB] {sections}.", rows, MessageState.WAITING_TO_SEND, [MessageState.DONE])
+            part(
+                title,
+                f"[MS-MQQB] {sections}.",
+                rows,
+                SessionMessageState.WAITING_TO_SEND,
+                [SessionMessageState.DONE],
+            )
         )
     rows = [(state, event, following) for (state, event), following in PING.items()]
     ends = [PingState.ACCEPTED, PingState.REFUSED]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class JobFile:
+class StoredJobFile:
     """The queue file of a job. Offset 0 is the first byte of job data, after the job structure on disk."""
 
     queue_id: int
@@ -20,7 +20,7 @@ class VolumeFile:
     path: str
 
 
-AnyFile = JobFile | VolumeFile
+AnyFile = StoredJobFile | VolumeFile
 
 
 @dataclass(frozen=True, slots=True)

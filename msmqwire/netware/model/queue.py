@@ -44,7 +44,7 @@ class AttachedServer:
 
 
 @dataclass(slots=True)
-class Queue:
+class JobQueue:
     """A queue as the rules have it.
 
     Attributes:

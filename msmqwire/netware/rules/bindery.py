@@ -13,7 +13,7 @@ from msmqwire.netware.model.bindery import (
     BinderyObject,
 )
 from msmqwire.netware.model.caller import Caller
-from msmqwire.netware.model.queue import Queue
+from msmqwire.netware.model.queue import JobQueue
 from msmqwire.netware.rules.bindery_rights import BinderyRights
 from msmqwire.netware.rules.objects import Objects
 from msmqwire.netware.rules.refusals import no_object
@@ -28,7 +28,7 @@ class Bindery:
         objects: Objects,
         rights: BinderyRights,
         trustees: Trustees,
-        queues: Mapping[int, Queue],
+        queues: Mapping[int, JobQueue],
     ) -> None:
         self._objects, self._rights, self._trustees, self._queues = objects, rights, trustees, queues
 

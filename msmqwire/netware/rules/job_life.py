@@ -18,9 +18,9 @@ from msmqwire.netware.model.changes import (
     PutQueue,
     SyncJobFile,
 )
-from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.files import StoredJobFile
 from msmqwire.netware.model.job import Job
-from msmqwire.netware.model.queue import Queue, job_file_name
+from msmqwire.netware.model.queue import JobQueue, job_file_name
 from msmqwire.netware.rules.client_rights import ClientRights
 from msmqwire.netware.rules.open_files import OpenFiles
 from msmqwire.netware.rules.queue_table import QueueTable
@@ -44,14 +44,14 @@ class JobLife:
         self.open_by: dict[int, set[JobKey]] = defaultdict(set)
         self.served_by: dict[int, set[JobKey]] = defaultdict(set)
 
-    def next_number(self, queue: Queue) -> int:
+    def next_number(self, queue: JobQueue) -> int:
         """Return the number of the next job: they rise to 999 and begin again, those in use left out."""
         number = queue.row.next_number
         while number in queue.jobs:
             number = number % JOB_NUMBER_MAX + 1
         return number
 
-    def enter(self, queue: Queue, job: Job) -> None:
+    def enter(self, queue: JobQueue, job: Job) -> None:
         """Put a job with the number `next_number` at the end of a queue."""
         queue.jobs[job.job_number] = job
         queue.order.append(job.job_number)
@@ -59,24 +59,28 @@ class JobLife:
         self._changes += PutQueue(queue.row), PutJob(queue.id, job)
         self._order_changed(queue)
 
-    def create(self, caller: Caller, queue: Queue, job: Job) -> Job:
+    def create(self, caller: Caller, queue: JobQueue, job: Job) -> Job:
         """Enter a new job with its file open for the caller; return it with its position and handle."""
         self._changes.append(CreateJobFile(queue.id, job.job_number, job.job_file_name))
-        handle = self._files.open(caller, JobFile(queue.id, job.job_number), may_read=True, may_write=True)
+        handle = self._files.open(
+            caller, StoredJobFile(queue.id, job.job_number), may_read=True, may_write=True
+        )
         self.enter(queue, replace(job, job_file_handle=handle))
         self.open_by[caller.connection].add((queue.id, job.job_number))
         return queue.entry(job.job_number)
 
-    def start(self, queue: Queue, job: Job) -> None:
+    def start(self, queue: JobQueue, job: Job) -> None:
         """Release an open job: its file is closed and durable, NWCF_ENTRY_OPEN is clear."""
         self._close(queue, job)
         self._changes.append(SyncJobFile(queue.id, job.job_number, job.job_file_name))
         self.put(queue, job.with_flags(off=JobControlFlags.NWCF_ENTRY_OPEN).idle())
 
-    def take(self, caller: Caller, queue: Queue, job: Job) -> Job:
+    def take(self, caller: Caller, queue: JobQueue, job: Job) -> Job:
         """Hand a job to a queue server with its file open; return it with its position and handle."""
         assert caller.object_id is not None
-        handle = self._files.open(caller, JobFile(queue.id, job.job_number), may_read=True, may_write=False)
+        handle = self._files.open(
+            caller, StoredJobFile(queue.id, job.job_number), may_read=True, may_write=False
+        )
         self.put(
             queue,
             replace(
@@ -90,7 +94,7 @@ class JobLife:
         self.served_by[caller.connection].add((queue.id, job.job_number))
         return queue.entry(job.job_number)
 
-    def fail_service(self, queue: Queue, job: Job) -> None:
+    def fail_service(self, queue: JobQueue, job: Job) -> None:
         """End the service of a job that was not finished: it goes the way of NWCF_SERVICE_RESTART."""
         if not job.job_control_flags & JobControlFlags.NWCF_SERVICE_RESTART:
             self.remove(queue, job)
@@ -98,29 +102,29 @@ class JobLife:
         self._close(queue, job)
         self.put(queue, job.idle())
 
-    def fail_submission(self, queue: Queue, job: Job) -> None:
+    def fail_submission(self, queue: JobQueue, job: Job) -> None:
         """End an open job whose client is gone: it goes the way of NWCF_SERVICE_AUTO_START."""
         if job.job_control_flags & JobControlFlags.NWCF_SERVICE_AUTO_START:
             self.start(queue, job)
         else:
             self.remove(queue, job)
 
-    def remove(self, queue: Queue, job: Job) -> None:
+    def remove(self, queue: JobQueue, job: Job) -> None:
         """Remove a job with its file; later ones move up."""
         self._close(queue, job)
-        self._files.delete(JobFile(queue.id, job.job_number))
+        self._files.delete(StoredJobFile(queue.id, job.job_number))
         del queue.jobs[job.job_number]
         queue.order.remove(job.job_number)
         self._changes.append(DeleteJob(queue.id, job.job_number))
         self._order_changed(queue)
         self._changes.append(DeleteJobFile(queue.id, job.job_number, job.job_file_name))
 
-    def put(self, queue: Queue, job: Job) -> None:
+    def put(self, queue: JobQueue, job: Job) -> None:
         """Replace a job."""
         queue.jobs[job.job_number] = job
         self._changes.append(PutJob(queue.id, job))
 
-    def place(self, queue: Queue, number: int, position: int) -> None:
+    def place(self, queue: JobQueue, number: int, position: int) -> None:
         """Give a job a position from 1 on; beyond the end it is the last."""
         if queue.order.index(number) == min(position, len(queue.order)) - 1:
             return
@@ -128,24 +132,24 @@ class JobLife:
         queue.order.insert(position - 1, number)
         self._order_changed(queue)
 
-    def move(self, queue: Queue, job: Job, to_queue: Queue) -> int:
+    def move(self, queue: JobQueue, job: Job, to_queue: JobQueue) -> int:
         """Move a job with its file to the end of another queue, and return its number there."""
         number = self.next_number(to_queue)
         name = job_file_name(to_queue.id, number)
-        size = self._files.size(JobFile(queue.id, job.job_number))
+        size = self._files.size(StoredJobFile(queue.id, job.job_number))
         self._changes.append(
             CopyJobFile(queue.id, job.job_number, job.job_file_name, to_queue.id, number, name)
         )
         self.remove(queue, job)
-        self._files.add(JobFile(to_queue.id, number), size)
+        self._files.add(StoredJobFile(to_queue.id, number), size)
         self.enter(to_queue, replace(job, job_number=number, job_file_name=name))
         return number
 
-    def forget_queue(self, queue: Queue) -> None:
+    def forget_queue(self, queue: JobQueue) -> None:
         """Forget the jobs of a queue that is destroyed: its own changes delete their rows and files."""
         for job in queue.jobs.values():
             self._close(queue, job)
-            self._files.delete(JobFile(queue.id, job.job_number))
+            self._files.delete(StoredJobFile(queue.id, job.job_number))
         queue.jobs.clear()
         queue.order.clear()
 
@@ -167,10 +171,10 @@ class JobLife:
                 elif job.in_service:
                     self.fail_service(queue, job)
 
-    def _close(self, queue: Queue, job: Job) -> None:
+    def _close(self, queue: JobQueue, job: Job) -> None:
         """Close the file of a job for all, and forget who has the job open or in service."""
         key = queue.id, job.job_number
-        self._files.close_file(JobFile(*key))
+        self._files.close_file(StoredJobFile(*key))
         self._client_rights.end(*key)
         for jobs_by, connection in (
             (self.open_by, job.client_station),
@@ -182,5 +186,5 @@ class JobLife:
                 if not jobs:
                     del jobs_by[connection]
 
-    def _order_changed(self, queue: Queue) -> None:
+    def _order_changed(self, queue: JobQueue) -> None:
         self._changes.append(PutOrder(queue.id, tuple(queue.order)))

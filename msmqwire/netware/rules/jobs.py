@@ -11,15 +11,15 @@ from msmqwire.names.printable import counted
 from msmqwire.ncp.constants import CompletionCode, JobControlFlags, QueueStatus
 from msmqwire.netware.model import times
 from msmqwire.netware.model.caller import Caller
-from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.files import StoredJobFile
 from msmqwire.netware.model.job import Job, JobRequest
-from msmqwire.netware.model.queue import JobList, Queue, job_file_name
+from msmqwire.netware.model.queue import JobList, JobQueue, job_file_name
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.job_life import JobLife
 from msmqwire.netware.rules.open_files import OpenFiles
 from msmqwire.netware.rules.queue_table import QueueTable
 from msmqwire.netware.rules.refusals import no_job_rights
-from msmqwire.netware.rules.roles import MEMBER, Role, Roles
+from msmqwire.netware.rules.roles import MEMBER, QueueRole, Roles
 
 
 class Jobs:
@@ -51,7 +51,7 @@ class Jobs:
                 a target execution time that is none, NO_MORE_FILE_HANDLES, OUT_OF_DISK_SPACE.
         """
         queue = self._queues.found(queue_id)
-        self._roles.check_queue(caller, queue, Role.USER)
+        self._roles.check_queue(caller, queue, QueueRole.USER)
         self._check_open_to_jobs(queue)
         _check_target_time(request)
         self._files.check_new(caller)
@@ -94,7 +94,7 @@ class Jobs:
                 without a part in the queue.
         """
         queue = self._queues.found(queue_id)
-        job, _ = self._roles.check_job(caller, queue, number, Role.OWNER | Role.OPERATOR)
+        job, _ = self._roles.check_job(caller, queue, number, QueueRole.OWNER | QueueRole.OPERATOR)
         self._life.remove(queue, job)
 
     def read_entry(self, caller: Caller, queue_id: int, number: int) -> Job:
@@ -111,7 +111,7 @@ class Jobs:
         """Return the bytes in the file of a job; raises as `read_entry`."""
         queue = self._queues.found(queue_id)
         self._roles.check_job(caller, queue, number, MEMBER)
-        return self._files.size(JobFile(queue_id, number))
+        return self._files.size(StoredJobFile(queue_id, number))
 
     def numbers(self, caller: Caller, queue_id: int) -> tuple[int, ...]:
         """Return the numbers of all jobs in the order of the queue; raises as `listed`."""
@@ -147,13 +147,13 @@ class Jobs:
                 that is none.
         """
         queue = self._queues.found(queue_id)
-        allowed = Role.OWNER | Role.OPERATOR | Role.SERVER
+        allowed = QueueRole.OWNER | QueueRole.OPERATOR | QueueRole.SERVER
         job, roles = self._roles.check_job(caller, queue, number, allowed)
         if job.in_service:
             raise NcpRefused(f"job {number} is in service", CompletionCode.ERR_Q_IN_SERVICE)
         _check_target_time(request)
         kept = int(JobControlFlags.NWCF_ENTRY_OPEN)
-        if not roles & Role.OPERATOR:
+        if not roles & QueueRole.OPERATOR:
             kept |= int(JobControlFlags.NWCF_OPERATOR_HOLD)
         changed = replace(
             job,
@@ -165,7 +165,7 @@ class Jobs:
             queue_record=request.queue_record,
         )
         self._life.put(queue, changed)
-        if roles & Role.OPERATOR and request.job_position:
+        if roles & QueueRole.OPERATOR and request.job_position:
             self._life.place(queue, number, request.job_position)
 
     def change_position(self, caller: Caller, queue_id: int, number: int, position: int) -> None:
@@ -176,7 +176,7 @@ class Jobs:
                 in the queue; FAILURE for a position below 1.
         """
         queue = self._queues.found(queue_id)
-        self._roles.check_job(caller, queue, number, Role.OPERATOR)
+        self._roles.check_job(caller, queue, number, QueueRole.OPERATOR)
         if position < 1:
             raise NcpRefused(f"there is no position {position}", CompletionCode.FAILURE)
         self._life.place(queue, number, position)
@@ -190,8 +190,8 @@ class Jobs:
                 queues are the same.
         """
         queue, to_queue = self._queues.found(queue_id), self._queues.found(to_queue_id)
-        job, _ = self._roles.check_job(caller, queue, number, Role.OPERATOR)
-        self._roles.check_queue(caller, to_queue, Role.OPERATOR)
+        job, _ = self._roles.check_job(caller, queue, number, QueueRole.OPERATOR)
+        self._roles.check_queue(caller, to_queue, QueueRole.OPERATOR)
         if queue is to_queue:
             raise NcpRefused("the job is in this queue already", CompletionCode.FAILURE)
         if job.is_open:
@@ -206,15 +206,15 @@ class Jobs:
         self._roles.check_queue(caller, queue, MEMBER)
         return tuple(queue.order)
 
-    def _open_job(self, caller: Caller, queue_id: int, number: int) -> tuple[Queue, Job]:
+    def _open_job(self, caller: Caller, queue_id: int, number: int) -> tuple[JobQueue, Job]:
         """Return a job that this connection has created and not yet released."""
         queue = self._queues.found(queue_id)
-        job, _ = self._roles.check_job(caller, queue, number, MEMBER | Role.OWNER)
+        job, _ = self._roles.check_job(caller, queue, number, MEMBER | QueueRole.OWNER)
         if (queue_id, number) not in self._life.open_by.get(caller.connection, ()):
             raise no_job_rights(f"job {number} is not open on this connection")
         return queue, job
 
-    def _check_open_to_jobs(self, queue: Queue) -> None:
+    def _check_open_to_jobs(self, queue: JobQueue) -> None:
         """Check that a job can be added.
 
         Raises:

@@ -20,7 +20,7 @@ from msmqwire.netware.rules.objects import Objects
 from msmqwire.netware.rules.refusals import limit_reached
 
 
-class Logins:
+class BinderyLogins:
     """The object logged in is in the `Caller` of the connection."""
 
     def __init__(self, settings: Settings, objects: Objects, rights: BinderyRights) -> None:

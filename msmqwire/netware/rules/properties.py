@@ -31,7 +31,7 @@ _MEMBERS_OF_A_SEGMENT: Final = SEGMENT_SIZE // 4
 _OPERATOR_TYPES: Final = (ObjectType.NWOT_USER, ObjectType.NWOT_GROUP)  # QMS-qoperators-06
 
 
-class Properties:
+class BinderyProperties:
     """The properties of all objects. Those that say who an object is are for supervisors alone."""
 
     def __init__(self, settings: Settings, objects: Objects, rights: BinderyRights) -> None:

@@ -8,12 +8,12 @@ from typing import Final
 from msmqwire.errors import InvalidValue
 from msmqwire.netware.model import names
 from msmqwire.netware.model.job import Job
-from msmqwire.netware.model.queue import Queue, QueueRow
+from msmqwire.netware.model.queue import JobQueue, QueueRow
 from msmqwire.netware.rules.objects import Objects
 from msmqwire.netware.rules.refusals import no_queue
 
 
-class QueueTable(dict[int, Queue]):
+class QueueTable(dict[int, JobQueue]):
     """The queues, with their jobs and servers.
 
     Attributes:
@@ -24,12 +24,12 @@ class QueueTable(dict[int, Queue]):
         super().__init__()
         self.directories: Final = set[str]()
 
-    def add(self, queue: Queue) -> None:
+    def add(self, queue: JobQueue) -> None:
         """Insert a queue."""
         self[queue.id] = queue
         self.directories.add(queue.row.directory)
 
-    def remove(self, queue: Queue) -> None:
+    def remove(self, queue: JobQueue) -> None:
         """Delete a queue."""
         del self[queue.id]
         self.directories.discard(queue.row.directory)
@@ -43,7 +43,7 @@ class QueueTable(dict[int, Queue]):
             path = above
         return True
 
-    def found(self, queue_id: int) -> Queue:
+    def found(self, queue_id: int) -> JobQueue:
         """Return a queue.
 
         Raises:
@@ -67,7 +67,7 @@ class QueueTable(dict[int, Queue]):
             InvalidValue: the rows contradict each other.
         """
         for row in rows:
-            self.add(Queue(row, list(orders.get(row.object_id, ()))))
+            self.add(JobQueue(row, list(orders.get(row.object_id, ()))))
         for queue_id, job in jobs:
             if queue_id not in self:
                 raise InvalidValue(f"a job of the queue {queue_id:08X}, which does not exist")

@@ -27,7 +27,7 @@ from msmqwire.netware.model.changes import (
     PutQueue,
     RemoveQueueDirectory,
 )
-from msmqwire.netware.model.queue import Queue, QueueRow, QueueStatusReport, queue_directory
+from msmqwire.netware.model.queue import JobQueue, QueueRow, QueueStatusReport, queue_directory
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.bindery import Bindery
 from msmqwire.netware.rules.bindery_rights import BinderyRights
@@ -35,15 +35,15 @@ from msmqwire.netware.rules.job_life import JobLife
 from msmqwire.netware.rules.objects import Objects
 from msmqwire.netware.rules.queue_table import QueueTable
 from msmqwire.netware.rules.refusals import limit_reached, no_queue_rights
-from msmqwire.netware.rules.roles import MEMBER, Role, Roles
+from msmqwire.netware.rules.roles import MEMBER, QueueRole, Roles
 from msmqwire.netware.rules.servicing import Servicing
 from msmqwire.netware.rules.trustees import Trustees
-from msmqwire.netware.rules.volumes import Volumes
+from msmqwire.netware.rules.volumes import VolumeRules
 
 _STATUS_MAX: Final = 0xFF
 
 
-class Queues:
+class JobQueues:
     """The queues of the file server."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Queues:
         bindery: Bindery,
         rights: BinderyRights,
         trustees: Trustees,
-        volumes: Volumes,
+        volumes: VolumeRules,
         roles: Roles,
         life: JobLife,
         servicing: Servicing,
@@ -96,7 +96,7 @@ class Queues:
         for set_name in (Q_USERS, Q_SERVERS, Q_OPERATORS):
             new = new.with_property(Property(set_name, True, ANY_READ_SUPER_WRITE))
         self._objects.add(new)
-        queue = Queue(QueueRow(new.id, place))
+        queue = JobQueue(QueueRow(new.id, place))
         self._queues.add(queue)
         self._volumes.add_directories(caller, above)
         self._changes += MakeQueueDirectory(new.id, place), PutQueue(queue.row), PutOrder(new.id, ())
@@ -136,7 +136,7 @@ class Queues:
             NcpRefused: ERR_NO_QUEUE; ERR_NO_Q_RIGHTS for all but operators; FAILURE for more than 8 bits.
         """
         queue = self._queues.found(queue_id)
-        self._roles.check_queue(caller, queue, Role.OPERATOR)
+        self._roles.check_queue(caller, queue, QueueRole.OPERATOR)
         if not 0 <= status <= _STATUS_MAX:
             raise NcpRefused(f"{status:#x} is no status of a queue", CompletionCode.FAILURE)
         queue.row = replace(queue.row, status=status)

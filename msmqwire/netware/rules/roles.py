@@ -7,13 +7,13 @@ from enum import Flag, auto
 from msmqwire.netware.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.job import Job
-from msmqwire.netware.model.queue import Queue
+from msmqwire.netware.model.queue import JobQueue
 from msmqwire.netware.rules.equivalence import Equivalence
 from msmqwire.netware.rules.objects import Objects
 from msmqwire.netware.rules.refusals import no_job, no_job_rights, no_queue_rights
 
 
-class Role(Flag):
+class QueueRole(Flag):
     """The properties of a queue that admit a caller, and whether a job is its own."""
 
     USER = auto()
@@ -22,8 +22,8 @@ class Role(Flag):
     OWNER = auto()
 
 
-NOBODY = Role(0)
-MEMBER = Role.USER | Role.OPERATOR | Role.SERVER
+NOBODY = QueueRole(0)
+MEMBER = QueueRole.USER | QueueRole.OPERATOR | QueueRole.SERVER
 
 
 class Roles:
@@ -32,20 +32,24 @@ class Roles:
     def __init__(self, objects: Objects, equivalence: Equivalence) -> None:
         self._objects, self._equivalence = objects, equivalence
 
-    def on_queue(self, caller: Caller, queue: Queue) -> Role:
+    def on_queue(self, caller: Caller, queue: JobQueue) -> QueueRole:
         """Return the roles of a caller, or of the client whose rights it has assumed, on a queue."""
         holder = self._objects[queue.id]
         roles = NOBODY
-        for name, role in ((Q_USERS, Role.USER), (Q_OPERATORS, Role.OPERATOR), (Q_SERVERS, Role.SERVER)):
+        for name, role in (
+            (Q_USERS, QueueRole.USER),
+            (Q_OPERATORS, QueueRole.OPERATOR),
+            (Q_SERVERS, QueueRole.SERVER),
+        ):
             if self._equivalence.admitted(caller.effective_id, holder, name):
                 roles |= role
         return roles
 
-    def may_service(self, caller: Caller, queue: Queue) -> bool:
+    def may_service(self, caller: Caller, queue: JobQueue) -> bool:
         """Return whether Q_SERVERS admits the object logged in, whatever rights it has assumed."""
         return self._equivalence.admitted(caller.object_id, self._objects[queue.id], Q_SERVERS)
 
-    def check_queue(self, caller: Caller, queue: Queue, allowed: Role) -> Role:
+    def check_queue(self, caller: Caller, queue: JobQueue, allowed: QueueRole) -> QueueRole:
         """Return the roles of a caller on a queue, one of which has to be among the allowed.
 
         Raises:
@@ -56,7 +60,9 @@ class Roles:
             raise no_queue_rights("neither the object nor what it is equivalent to is in the queue's sets")
         return roles
 
-    def check_job(self, caller: Caller, queue: Queue, number: int, allowed: Role) -> tuple[Job, Role]:
+    def check_job(
+        self, caller: Caller, queue: JobQueue, number: int, allowed: QueueRole
+    ) -> tuple[Job, QueueRole]:
         """Return a job and the roles of a caller on it, one of which has to be among the allowed.
 
         Raises:
@@ -67,7 +73,7 @@ class Roles:
         job = queue.jobs.get(number)
         owner = self._objects.get(caller.effective_id)  # none once the object has been deleted
         if job is not None and owner is not None and owner.id == job.client_id:
-            roles |= Role.OWNER
+            roles |= QueueRole.OWNER
         if roles & allowed and job is not None:
             return job, roles
         if not roles & MEMBER:

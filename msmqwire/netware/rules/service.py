@@ -12,16 +12,16 @@ from msmqwire.netware.rules.client_rights import ClientRights
 from msmqwire.netware.rules.equivalence import Equivalence
 from msmqwire.netware.rules.job_life import JobLife
 from msmqwire.netware.rules.jobs import Jobs
-from msmqwire.netware.rules.logins import Logins
+from msmqwire.netware.rules.logins import BinderyLogins
 from msmqwire.netware.rules.objects import Objects
 from msmqwire.netware.rules.open_files import OpenFiles
-from msmqwire.netware.rules.properties import Properties
+from msmqwire.netware.rules.properties import BinderyProperties
 from msmqwire.netware.rules.queue_table import QueueTable
-from msmqwire.netware.rules.queues import Queues
+from msmqwire.netware.rules.queues import JobQueues
 from msmqwire.netware.rules.roles import Roles
 from msmqwire.netware.rules.servicing import Servicing
 from msmqwire.netware.rules.trustees import Trustees
-from msmqwire.netware.rules.volumes import Volumes
+from msmqwire.netware.rules.volumes import VolumeRules
 
 
 class QueueService:
@@ -52,8 +52,8 @@ class QueueService:
         self._trustees = trustees = Trustees(settings, equivalence, changes)
         self._life = life = JobLife(queues, files, client_rights, changes)
         self.bindery = bindery = Bindery(objects, rights, trustees, queues)
-        self.properties = Properties(settings, objects, rights)
-        self.logins = Logins(settings, objects, rights)
+        self.properties = BinderyProperties(settings, objects, rights)
+        self.logins = BinderyLogins(settings, objects, rights)
         self.servicing = servicing = Servicing(
             settings,
             queues,
@@ -63,10 +63,10 @@ class QueueService:
             files=files,
             client_rights=client_rights,
         )
-        self.volumes = volumes = Volumes(
+        self.volumes = volumes = VolumeRules(
             settings, objects=objects, queues=queues, trustees=trustees, files=files, changes=changes
         )
-        self.queues = Queues(
+        self.queues = JobQueues(
             settings,
             queues,
             objects=objects,
@@ -115,7 +115,7 @@ class QueueService:
             Its ID.
 
         Raises:
-            NcpRefused: as `Logins.check`.
+            NcpRefused: as `BinderyLogins.check`.
         """
         object_id = self.logins.check(name, type_, password)
         self.logout(caller)

@@ -20,7 +20,7 @@ from msmqwire.ncp.constants import (
 )
 from msmqwire.netware.model.caller import AssumedRights, Caller
 from msmqwire.netware.model.job import Job, JobState
-from msmqwire.netware.model.queue import AttachedServer, Queue
+from msmqwire.netware.model.queue import AttachedServer, JobQueue
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.client_rights import ClientRights
 from msmqwire.netware.rules.job_life import JobLife
@@ -28,7 +28,7 @@ from msmqwire.netware.rules.objects import Objects
 from msmqwire.netware.rules.open_files import OpenFiles
 from msmqwire.netware.rules.queue_table import QueueTable
 from msmqwire.netware.rules.refusals import no_job, no_job_rights, no_object, no_queue_rights
-from msmqwire.netware.rules.roles import Role, Roles
+from msmqwire.netware.rules.roles import QueueRole, Roles
 
 
 class Servicing:
@@ -159,7 +159,7 @@ class Servicing:
                 attached.
         """
         queue = self._queues.found(queue_id)
-        self._roles.check_queue(caller, queue, Role.USER | Role.OPERATOR)
+        self._roles.check_queue(caller, queue, QueueRole.USER | QueueRole.OPERATOR)
         server = queue.servers.get(station)
         if server is None or server.object_id != server_id:
             raise NcpRefused(
@@ -184,25 +184,25 @@ class Servicing:
         for queue_id in sorted(self._attached.get(connection, ())):
             self._detach(self._queues[queue_id], connection)
 
-    def forget_queue(self, queue: Queue) -> None:
+    def forget_queue(self, queue: JobQueue) -> None:
         """Detach all servers of a queue that is destroyed."""
         for connection in list(queue.servers):
             self._detach(queue, connection)
 
-    def _detach(self, queue: Queue, connection: int) -> None:
+    def _detach(self, queue: JobQueue, connection: int) -> None:
         del queue.servers[connection]
         queues = self._attached[connection]
         queues.discard(queue.id)
         if not queues:
             del self._attached[connection]
 
-    def _attached_server(self, caller: Caller, queue: Queue) -> AttachedServer:
+    def _attached_server(self, caller: Caller, queue: JobQueue) -> AttachedServer:
         server = queue.servers.get(caller.connection)
         if server is None:
             raise _not_attached()
         return server
 
-    def _served_job(self, caller: Caller, queue_id: int, number: int) -> tuple[Queue, Job]:
+    def _served_job(self, caller: Caller, queue_id: int, number: int) -> tuple[JobQueue, Job]:
         queue = self._queues.found(queue_id)
         self._attached_server(caller, queue)
         job = queue.jobs.get(number)

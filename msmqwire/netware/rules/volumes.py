@@ -17,7 +17,7 @@ from msmqwire.netware.rules.queue_table import QueueTable
 from msmqwire.netware.rules.trustees import ALL_RIGHTS, Trustees
 
 
-class Volumes:
+class VolumeRules:
     """The directories and files. While a queue server has taken a client's rights, those decide here."""
 
     def __init__(

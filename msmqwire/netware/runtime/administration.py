@@ -78,10 +78,10 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
     has none, StoreInUse if another process has its store open without serving it.
     """
     folder = NetwareFolder(path)
-    return attach_to(folder, lambda: InStore(folder, create=create))
+    return attach_to(folder, lambda: ServiceInStore(folder, create=create))
 
 
-class InStore:
+class ServiceInStore:
     """A queue service in this process, over the store of a folder, opened exclusively."""
 
     served = False

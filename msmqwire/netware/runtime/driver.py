@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from msmqwire.errors import InvalidValue, MsmqError, NcpRefused, StoreError, StoreRefused
 from msmqwire.ncp.constants import CompletionCode
-from msmqwire.netware.model.files import AnyFile, JobFile
+from msmqwire.netware.model.files import AnyFile, StoredJobFile
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.service import QueueService
 from msmqwire.netware.runtime.job_changes import JobChanges
@@ -234,7 +234,7 @@ class ServiceDriver:
         if not self._driver.has_guest:
             return False
         service = self._driver.guest.service
-        if isinstance(file, JobFile):
+        if isinstance(file, StoredJobFile):
             queue = service.queue_table.get(file.queue_id)
             return queue is not None and file.job_number in queue.jobs
         return service.volumes.entry(file.path) is not None

@@ -11,7 +11,7 @@ from msmqwire.netware.rules.service import QueueService
 T = TypeVar("T")
 
 
-class Driver(Protocol):
+class OperationDriver(Protocol):
     """Performs operations in order, each durable before it returns."""
 
     async def run(self, operation: Callable[[QueueService], T]) -> T:

@@ -9,7 +9,7 @@ from logging import WARNING
 from msmqwire.errors import StoreError, StoreRefused
 from msmqwire.ncp.constants import JobControlFlags
 from msmqwire.netware.model.changes import Change, PutJob
-from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.files import StoredJobFile
 from msmqwire.netware.model.job import Job
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.service import QueueService
@@ -94,7 +94,7 @@ class JobStore:
 
 
 def _without_lost(
-    jobs: Iterable[tuple[int, Job]], missing: Collection[JobFile]
+    jobs: Iterable[tuple[int, Job]], missing: Collection[StoredJobFile]
 ) -> tuple[list[tuple[int, Job]], list[Change]]:
     """Hold the jobs whose files are lost for an operator, and return all jobs and the changes.
 
@@ -104,7 +104,7 @@ def _without_lost(
     kept: list[tuple[int, Job]] = []
     changes: list[Change] = []
     for queue_id, job in jobs:
-        if JobFile(queue_id, job.job_number) in lost:
+        if StoredJobFile(queue_id, job.job_number) in lost:
             held = job.with_flags(on=JobControlFlags.NWCF_OPERATOR_HOLD)
             log.error(
                 "the file of a job is lost: the job is held",

@@ -29,20 +29,20 @@ class NcpConnectionOwner(Protocol):
     def limits(self) -> NcpLimits:
         """The limits on clients."""
 
-    def accepted(self, connection: NcpConnection) -> NcpSession | None:
+    def accepted(self, connection: NcpServerConnection) -> NcpSession | None:
         """A connection has come in; return its session, or None to refuse it."""
 
     @property
     def turns(self) -> PeerTurns:
         """When the requests of a peer may be taken and performed."""
 
-    async def perform(self, connection: NcpConnection, task: Perform | GiveUp) -> bytes:
+    async def perform(self, connection: NcpServerConnection, task: Perform | GiveUp) -> bytes:
         """Perform the request of a connection's session; return the reply."""
 
-    def holds(self, connection: NcpConnection, received: int) -> None:
+    def holds(self, connection: NcpServerConnection, received: int) -> None:
         """A connection holds `connection.held` bytes, after `received` more."""
 
-    def lost(self, connection: NcpConnection) -> None:
+    def lost(self, connection: NcpServerConnection) -> None:
         """A connection that was accepted is closed."""
 
 
@@ -54,7 +54,7 @@ def report(task: asyncio.Task[None]) -> None:
         task.get_loop().call_exception_handler(context)
 
 
-class NcpConnection(WatchedConnection):
+class NcpServerConnection(WatchedConnection):
     """A TCP connection of a client.
 
     Attributes:

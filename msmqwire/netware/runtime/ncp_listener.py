@@ -20,9 +20,9 @@ from msmqwire.netware.protocol.dispatch import perform
 from msmqwire.netware.protocol.files import data_read
 from msmqwire.netware.protocol.session import GiveUp, NcpSession, Perform
 from msmqwire.netware.rules.service import QueueService
-from msmqwire.netware.runtime.driving import Driver
+from msmqwire.netware.runtime.driving import OperationDriver
 from msmqwire.netware.runtime.limits import SPARE_CONNECTIONS, NcpLimits, NcpTraffic
-from msmqwire.netware.runtime.ncp_connection import NcpConnection, report
+from msmqwire.netware.runtime.ncp_connection import NcpServerConnection, report
 from msmqwire.netware.runtime.turns import PeerTurns
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.listener import Listener, ListenerLimits
@@ -40,7 +40,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class NcpListener(Listener[NcpConnection]):
+class NcpListener(Listener[NcpServerConnection]):
     """Takes the connections of clients, and performs their calls.
 
     Attributes:
@@ -52,7 +52,7 @@ class NcpListener(Listener[NcpConnection]):
 
     def __init__(
         self,
-        driver: Driver,
+        driver: OperationDriver,
         limits: NcpLimits | None = None,
         *,
         readings: Readings = PROPOSED,
@@ -83,7 +83,7 @@ class NcpListener(Listener[NcpConnection]):
 
     async def bind(self, address: str, port: int) -> int:
         """Listen, so that connections wait for `accept`; return the port. Raises OSError."""
-        self.port = await self.bind_at(address, port, partial(NcpConnection, self))
+        self.port = await self.bind_at(address, port, partial(NcpServerConnection, self))
         return self.port
 
     async def close(self) -> None:
@@ -104,7 +104,7 @@ class NcpListener(Listener[NcpConnection]):
 
     # -- connections: `NcpConnectionOwner` ------------------------------------------------------------------
 
-    def accepted(self, connection: NcpConnection) -> NcpSession | None:
+    def accepted(self, connection: NcpServerConnection) -> NcpSession | None:
         """Register a connection; return None if there are too many."""
         if not self.admit(connection):
             return None
@@ -112,10 +112,10 @@ class NcpListener(Listener[NcpConnection]):
         self._sessions.add(session)
         return session
 
-    def _too_much_held(self, connection: NcpConnection) -> None:
+    def _too_much_held(self, connection: NcpServerConnection) -> None:
         self.traffic.ended += 1
 
-    def lost(self, connection: NcpConnection) -> None:
+    def lost(self, connection: NcpServerConnection) -> None:
         """Unregister a connection, and give up its jobs once its request has been performed."""
         self.remove(connection)
         ending = asyncio.get_running_loop().create_task(self._end(connection))
@@ -123,7 +123,7 @@ class NcpListener(Listener[NcpConnection]):
         ending.add_done_callback(self._endings.discard)
         ending.add_done_callback(report)
 
-    async def _end(self, connection: NcpConnection) -> None:
+    async def _end(self, connection: NcpServerConnection) -> None:
         if connection.working is not None:
             await asyncio.wait([connection.working])
         session = connection.session
@@ -136,7 +136,7 @@ class NcpListener(Listener[NcpConnection]):
 
     # -- calls ----------------------------------------------------------------------------------------------
 
-    async def perform(self, connection: NcpConnection, task: Perform | GiveUp) -> bytes:
+    async def perform(self, connection: NcpServerConnection, task: Perform | GiveUp) -> bytes:
         """Perform the request of a connection's session; return the reply."""
         self.traffic.requests += 1
         session = connection.session

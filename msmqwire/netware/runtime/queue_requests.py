@@ -9,7 +9,7 @@ from msmqwire.names.nearest import unknown_name
 from msmqwire.ncp.constants import CompletionCode, ObjectType, QueueStatus
 from msmqwire.ncp.type_names import QUEUE_TYPES, type_number, type_word
 from msmqwire.netware.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS, BinderyObject
-from msmqwire.netware.model.queue import Queue
+from msmqwire.netware.model.queue import JobQueue
 from msmqwire.netware.rules.service import QueueService
 from msmqwire.netware.runtime.bindery_requests import (
     QUEUE_OBJECT_TYPES,
@@ -100,7 +100,7 @@ def revoke(service: QueueService, request: Request) -> Answer:
     return _granted(service, queue, set_name)
 
 
-def _membership(service: QueueService, request: Request) -> tuple[Queue, str, BinderyObject]:
+def _membership(service: QueueService, request: Request) -> tuple[JobQueue, str, BinderyObject]:
     set_name = text(request, "property").upper()
     if set_name not in SETS:
         raise unknown_name(set_name, SETS, "set of a queue", path="property")
@@ -111,7 +111,7 @@ def _membership(service: QueueService, request: Request) -> tuple[Queue, str, Bi
     )
 
 
-def _granted(service: QueueService, queue: Queue, set_name: str) -> Answer:
+def _granted(service: QueueService, queue: JobQueue, set_name: str) -> Answer:
     holder = service.objects[queue.id]
     return {
         "queue": holder.name,
@@ -120,7 +120,7 @@ def _granted(service: QueueService, queue: Queue, set_name: str) -> Answer:
     }
 
 
-def _queue(service: QueueService, request: Request) -> Queue:
+def _queue(service: QueueService, request: Request) -> JobQueue:
     """Return the queue of ``NAME[:TYPE]``, TYPE a word for queues or for objects."""
     name, colon, word = text(request, "queue").partition(":")
     if colon:
@@ -134,7 +134,7 @@ def _queue(service: QueueService, request: Request) -> Queue:
     return queue
 
 
-def _brief(service: QueueService, queue: Queue) -> Answer:
+def _brief(service: QueueService, queue: JobQueue) -> Answer:
     holder = service.objects[queue.id]
     return {
         "id": id_text(queue.id),

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
-from msmqwire.netware.sim.world import World
+from msmqwire.netware.sim.world import NetwareWorld
 from msmqwire.service.virtual.violation import Violation
 
 
@@ -17,7 +17,7 @@ def run_seeds(seeds: Iterable[int]) -> tuple[Counter[str], list[tuple[int, Viola
     counts: Counter[str] = Counter()
     failed = []
     for seed in seeds:
-        outcome = World(seed).run()
+        outcome = NetwareWorld(seed).run()
         counts += outcome.counts
         counts["seeds"] += 1
         if outcome.violation is not None:

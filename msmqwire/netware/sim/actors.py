@@ -17,10 +17,10 @@ from msmqwire.ncp.job_structures import file_handle
 from msmqwire.netware.client.job import request_fields
 from msmqwire.netware.model import times
 from msmqwire.netware.model.job import JobRequest
-from msmqwire.netware.sim.client import Client, Lost
-from msmqwire.netware.sim.host import Host
-from msmqwire.netware.sim.ledger import LIVE, Asked, Known, Ledger, State
-from msmqwire.netware.sim.violation import Invariant
+from msmqwire.netware.sim.client import Client, ClientLost
+from msmqwire.netware.sim.host import ServerHost
+from msmqwire.netware.sim.ledger import LIVE, Asked, JobLedger, KnownJob, LedgerState
+from msmqwire.netware.sim.violation import JobInvariant
 from msmqwire.schema import Record
 from msmqwire.service.virtual.violation import Violation
 
@@ -52,15 +52,15 @@ class Scene:
     """
 
     def __init__(self, chance: random.Random) -> None:
-        self.chance, self.ledger = chance, Ledger()
+        self.chance, self.ledger = chance, JobLedger()
         self.counts: Counter[str] = Counter()
-        self.host: Host | None = None
+        self.host: ServerHost | None = None
         self.is_busy = True
         self.queues: list[int] = []
         self.servers: dict[str, int] = {}
         self.refused_at = -AFTERMATH_S
 
-    def after(self, what: Callable[[Known, Asked], None], job: Known, asked: Asked) -> None:
+    def after(self, what: Callable[[KnownJob, Asked], None], job: KnownJob, asked: Asked) -> None:
         """Do something when all effects of a connection that has ended are over."""
         asyncio.get_running_loop().call_later(AFTERMATH_S, what, job, asked)
 
@@ -86,20 +86,20 @@ class Actor:
                     while self.scene.is_busy:
                         await self.step(client)
                         await self.scene.pause(1.5)
-            except Lost:
+            except ClientLost:
                 self.counts["connections lost"] += 1
                 await self.scene.pause(3.0)
 
     async def step(self, client: Client) -> None:
-        """Do one thing. Raises Lost."""
+        """Do one thing. Raises ClientLost."""
         raise NotImplementedError
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Client]:
-        """Connect and log in for the block. Raises Lost."""
+        """Connect and log in for the block. Raises ClientLost."""
         host = self.scene.host
         if host is None:
-            raise Lost("the server is down")
+            raise ClientLost("the server is down")
         client = Client(host, self.chance)
         try:
             await client.attach()
@@ -111,14 +111,14 @@ class Actor:
             client.stream.cut()
 
     async def ready(self, client: Client) -> None:
-        """Prepare a new connection. Raises Lost."""
+        """Prepare a new connection. Raises ClientLost."""
 
     async def ask(
         self, client: Client, name: str, allowed: Collection[int] = (), **fields: Any
     ) -> Record | None:
         """Call; return the data of the reply, or None if it was refused by one of the allowed codes.
 
-        Raises Lost, and Violation for any other refusal.
+        Raises ClientLost, and Violation for any other refusal.
         """
         self.counts["calls"] += 1
         try:
@@ -127,27 +127,28 @@ class Actor:
             if exc.code in allowed:
                 return None
             self.disk_refused(client)
-            raise Violation(Invariant.REFUSED, f"{exc} is refused with {exc.code:#04x}") from exc
+            raise Violation(JobInvariant.REFUSED, f"{exc} is refused with {exc.code:#04x}") from exc
 
     def disk_refused(self, client: Client) -> None:
         """Raise Lost if a refusal is that of the disk, by which all connections end."""
         if asyncio.get_running_loop().time() - self.scene.refused_at < AFTERMATH_S:
             client.stream.cut()
-            raise Lost("the disk refuses")
+            raise ClientLost("the disk refuses")
 
     async def act(
-        self, client: Client, job: Known, sources: Collection[State], target: State | None, name: str,
-        *, invariant: Invariant = Invariant.TRUTHFUL, allowed: Collection[int] = (), **fields: Any,
+        self, client: Client, job: KnownJob, sources: Collection[LedgerState],
+        target: LedgerState | None, name: str, *, invariant: JobInvariant = JobInvariant.TRUTHFUL,
+        allowed: Collection[int] = (), **fields: Any,
     ) -> Record | None:  # fmt: skip
         """Make a call that moves a job from some states to another, or needs them; None if it is refused.
 
-        Raises Lost, and Violation for a refusal that the state of the job does not explain.
+        Raises ClientLost, and Violation for a refusal that the state of the job does not explain.
         """
         asked = self.ledger.ask(job, sources, target)
         self.counts["calls"] += 1
         try:
             reply = await client.call(name, **fields)
-        except Lost:
+        except ClientLost:
             self.scene.after(self.ledger.forget, job, asked)
             raise
         except NcpRefused as exc:
@@ -155,13 +156,15 @@ class Actor:
             if exc.code not in allowed and not self.ledger.may_refuse(job, asked):
                 self.disk_refused(client)
                 details = f"{name} of {job} is refused with {exc.code:#04x}"
-                raise Violation(Invariant.REFUSED, details) from exc
+                raise Violation(JobInvariant.REFUSED, details) from exc
             return None
         self.ledger.tell(job, asked, invariant)
         return reply
 
     @contextmanager
-    def holding(self, client: Client, job: Known, source: State, target: State) -> Iterator[None]:
+    def holding(
+        self, client: Client, job: KnownJob, source: LedgerState, target: LedgerState
+    ) -> Iterator[None]:
         """If the connection ends in the block, a job that is in one state by it goes to the other."""
 
         def lost() -> None:
@@ -169,8 +172,8 @@ class Actor:
                 return  # the server was killed: the ledger knows what follows
             self.scene.after(over, job, self.ledger.ask(job, {source}, target))
 
-        def over(job: Known, asked: Asked) -> None:
-            if source is State.TAKEN and job.taker is not client:
+        def over(job: KnownJob, asked: Asked) -> None:
+            if source is LedgerState.TAKEN and job.taker is not client:
                 self.ledger.forget(job, asked)
             else:
                 self.ledger.settle(job, asked)
@@ -180,13 +183,13 @@ class Actor:
         client.when_lost = None
 
 
-class User(Actor):
+class JobUser(Actor):
     """Submits jobs."""
 
     async def step(self, client: Client) -> None:
         job = self.ledger.add(self._request())
         queue = self.chance.choice(self.scene.queues)
-        with self.holding(client, job, State.OPEN, job.when_submission_fails):
+        with self.holding(client, job, LedgerState.OPEN, job.when_submission_fails):
             await self._submit(client, job, queue)
 
     def _request(self) -> JobRequest:
@@ -204,9 +207,9 @@ class User(Actor):
             queue_record=self.ledger.next_record(),
         )
 
-    async def _submit(self, client: Client, job: Known, queue: int) -> None:
+    async def _submit(self, client: Client, job: KnownJob, queue: int) -> None:
         created = await self.act(
-            client, job, {State.ABSENT}, State.OPEN, "CreateQueueJobAndFile",
+            client, job, {LedgerState.ABSENT}, LedgerState.OPEN, "CreateQueueJobAndFile",
             allowed=(_FULL, _HALTED), QueueID=queue, Job=request_fields(job.request),
         )  # fmt: skip
         if created is None:
@@ -214,13 +217,13 @@ class User(Actor):
         self.counts["jobs"] += 1
         head = created.Job
         if int(head.jobControlFlags) != job.request.job_control_flags | JobControlFlags.NWCF_ENTRY_OPEN:
-            raise Violation(Invariant.TRUTHFUL, f"{job} was created with {int(head.jobControlFlags):#06x}")
+            raise Violation(JobInvariant.TRUTHFUL, f"{job} was created with {int(head.jobControlFlags):#06x}")
         handle, number = file_handle(head.jobFileHandle), head.jobNumber
         for part in range(self.chance.randrange(4)):
             data = f"<{job.id}.{part}>".encode() * self.chance.randrange(1, 8)
             job.asked_body += data
             written = await self.act(
-                client, job, {State.OPEN}, None, "WriteFile",
+                client, job, {LedgerState.OPEN}, None, "WriteFile",
                 FileHandle=handle, FileOffset=len(job.body), ByteCount=len(data), Data=data,
             )  # fmt: skip
             if written is None:
@@ -231,17 +234,17 @@ class User(Actor):
             case "start":
                 call = "CloseFileAndStartQueueJob"
                 started = await self.act(
-                    client, job, {State.OPEN}, State.QUEUED, call, QueueID=queue, JobNumber=number
+                    client, job, {LedgerState.OPEN}, LedgerState.QUEUED, call, QueueID=queue, JobNumber=number
                 )
                 job.is_whole = started is not None
                 self.counts["jobs started"] += job.is_whole
             case "remove":
                 await self.act(
-                    client, job, LIVE, State.GONE, "RemoveJobFromQueue", QueueID=queue, JobNumber=number
+                    client, job, LIVE, LedgerState.GONE, "RemoveJobFromQueue", QueueID=queue, JobNumber=number
                 )
             case _:
                 client.stream.cut()
-                raise Lost("by itself")
+                raise ClientLost("by itself")
 
 
 class QueueServer(Actor):
@@ -261,11 +264,11 @@ class QueueServer(Actor):
         if taken is None:
             return
         job, number, handle = taken
-        with self.holding(client, job, State.TAKEN, job.when_service_fails):
+        with self.holding(client, job, LedgerState.TAKEN, job.when_service_fails):
             await self._service(client, job, {"QueueID": queue, "JobNumber": number}, handle)
 
-    async def take(self, client: Client, queue: int) -> tuple[Known, int, bytes] | None:
-        """Ask for a job; return it with its number and file handle, or None. Raises Lost."""
+    async def take(self, client: Client, queue: int) -> tuple[KnownJob, int, bytes] | None:
+        """Ask for a job; return it with its number and file handle, or None. Raises ClientLost."""
         since, none = self.ledger.step, (CompletionCode.ERR_NO_Q_JOB, _HALTED)
         service = object()
         self.ledger.services.add(service)
@@ -277,7 +280,7 @@ class QueueServer(Actor):
             number = reply.Job.jobNumber
             gone = (CompletionCode.ERR_NO_Q_JOB,)  # removed meanwhile
             entry = await self.ask(client, "ReadQueueJobEntry", gone, QueueID=queue, JobNumber=number)
-        except Lost:
+        except ClientLost:
             self.ledger.service_was_lost()
             asyncio.get_running_loop().call_later(AFTERMATH_S, self.ledger.service_ended, service)
             raise
@@ -290,18 +293,18 @@ class QueueServer(Actor):
         self.counts["jobs taken"] += 1
         return job, number, file_handle(reply.Job.jobFileHandle)
 
-    def _check(self, job: Known, entry: Record) -> None:
+    def _check(self, job: KnownJob, entry: Record) -> None:
         """Check that this server may have a job now. Raises Violation."""
         host, at = self.scene.host, job.request.target_execution_time
         if host is not None and at != AT_ONCE and times.from_bytes(at) > host.now():
-            raise Violation(Invariant.ELIGIBLE, f"{job} was given out before its time")
+            raise Violation(JobInvariant.ELIGIBLE, f"{job} was given out before its time")
         own = self.scene.servers[self.name]
         if job.request.target_server_id not in (ANY_SERVER, own):
-            raise Violation(Invariant.ELIGIBLE, f"{job} is for another server")
-        if entry.servicingServerIDNumber != own and job.states <= {State.TAKEN}:
-            raise Violation(Invariant.ONE_SERVER, f"{job} is said to be in service at {entry!r}")
+            raise Violation(JobInvariant.ELIGIBLE, f"{job} is for another server")
+        if entry.servicingServerIDNumber != own and job.states <= {LedgerState.TAKEN}:
+            raise Violation(JobInvariant.ONE_SERVER, f"{job} is said to be in service at {entry!r}")
 
-    async def _service(self, client: Client, job: Known, what: dict[str, Any], handle: bytes) -> None:
+    async def _service(self, client: Client, job: KnownJob, what: dict[str, Any], handle: bytes) -> None:
         data = await self.read(client, job, handle)
         if data is None:
             return
@@ -312,23 +315,23 @@ class QueueServer(Actor):
                 call, target, name = "AbortServicingQueueJob", job.when_service_fails, "jobs aborted"
             case "cut":
                 client.stream.cut()
-                raise Lost("by itself")
+                raise ClientLost("by itself")
             case "rights":
-                await self.act(client, job, {State.TAKEN}, None, "ChangeToClientRights", **what)
-                call, target, name = "FinishServicingQueueJob", State.GONE, "jobs finished"
+                await self.act(client, job, {LedgerState.TAKEN}, None, "ChangeToClientRights", **what)
+                call, target, name = "FinishServicingQueueJob", LedgerState.GONE, "jobs finished"
             case _:
-                call, target, name = "FinishServicingQueueJob", State.GONE, "jobs finished"
+                call, target, name = "FinishServicingQueueJob", LedgerState.GONE, "jobs finished"
         done = await self.act(
-            client, job, {State.TAKEN}, target, call, invariant=Invariant.ONE_SERVER, **what
+            client, job, {LedgerState.TAKEN}, target, call, invariant=JobInvariant.ONE_SERVER, **what
         )
         self.counts[name] += done is not None
 
-    async def read(self, client: Client, job: Known, handle: bytes) -> bytes | None:
-        """Read the file of a job; None if the job was removed meanwhile. Raises Lost."""
+    async def read(self, client: Client, job: KnownJob, handle: bytes) -> bytes | None:
+        """Read the file of a job; None if the job was removed meanwhile. Raises ClientLost."""
         data = b""
         while True:
             reply = await self.act(
-                client, job, {State.TAKEN}, None, "ReadFile",
+                client, job, {LedgerState.TAKEN}, None, "ReadFile",
                 FileHandle=handle, FileOffset=len(data), ByteCount=_READ_SIZE,
             )  # fmt: skip
             if reply is None:
@@ -339,7 +342,7 @@ class QueueServer(Actor):
                 return data
 
 
-class Operator(Actor):
+class QueueOperator(Actor):
     """Looks at the queues, holds, moves and removes jobs, and halts queues for a while."""
 
     async def ready(self, client: Client) -> None:
@@ -347,11 +350,11 @@ class Operator(Actor):
             await self.set_status(client, queue, 0)
 
     async def set_status(self, client: Client, queue: int, status: int) -> None:
-        """Set the status of a queue. Raises Lost."""
+        """Set the status of a queue. Raises ClientLost."""
         await self.ask(client, "SetQueueCurrentStatus", QueueID=queue, QueueStatus=status)
 
     async def listed(self, client: Client, queue: int) -> list[int]:
-        """Return the numbers of all jobs, as they are listed in parts. Raises Lost."""
+        """Return the numbers of all jobs, as they are listed in parts. Raises ClientLost."""
         numbers: list[int] = []
         while True:
             reply = await self.ask(client, "GetQueueJobList", QueueID=queue, StartPosition=len(numbers) + 1)
@@ -380,12 +383,12 @@ class Operator(Actor):
         )  # fmt: skip
         await self.chance.choice(deeds)(client, job, what, entry.Job)
 
-    async def _remove(self, client: Client, job: Known, what: dict[str, Any], _entry: Record) -> None:
-        removed = await self.act(client, job, LIVE, State.GONE, "RemoveJobFromQueue", **what)
+    async def _remove(self, client: Client, job: KnownJob, what: dict[str, Any], _entry: Record) -> None:
+        removed = await self.act(client, job, LIVE, LedgerState.GONE, "RemoveJobFromQueue", **what)
         self.counts["jobs removed"] += removed is not None
 
-    async def hold(self, client: Client, job: Known, what: dict[str, Any], entry: Record) -> None:
-        """Hold a job, or release one that is held. Raises Lost."""
+    async def hold(self, client: Client, job: KnownJob, what: dict[str, Any], entry: Record) -> None:
+        """Hold a job, or release one that is held. Raises ClientLost."""
         holds = JobControlFlags.NWCF_USER_HOLD | JobControlFlags.NWCF_OPERATOR_HOLD
         flags = int(entry.jobControlFlags)
         held = not flags & holds
@@ -393,23 +396,23 @@ class Operator(Actor):
         self.ledger.hold(job, held, confirmed=False)
         fields = request_fields(replace(job.request, job_control_flags=flags), what["JobNumber"])
         changed = await self.act(
-            client, job, {State.OPEN, State.QUEUED}, None,
+            client, job, {LedgerState.OPEN, LedgerState.QUEUED}, None,
             "ChangeQueueJobEntry", QueueID=what["QueueID"], Job=fields,
         )  # fmt: skip
         if changed is not None:
             self.ledger.hold(job, held)
             self.counts["jobs held" if held else "jobs released"] += 1
 
-    async def _place(self, client: Client, job: Known, what: dict[str, Any], _entry: Record) -> None:
+    async def _place(self, client: Client, job: KnownJob, what: dict[str, Any], _entry: Record) -> None:
         await self.act(
             client, job, LIVE, None, "ChangeQueueJobPosition",
             **what, NewPosition=self.chance.randrange(1, 12),
         )  # fmt: skip
 
-    async def _move(self, client: Client, job: Known, what: dict[str, Any], _entry: Record) -> None:
+    async def _move(self, client: Client, job: KnownJob, what: dict[str, Any], _entry: Record) -> None:
         other = self.chance.choice([queue for queue in self.scene.queues if queue != what["QueueID"]])
         moved = await self.act(
-            client, job, {State.QUEUED}, None, "MoveQueueJobFromSrcQToDstQ",
+            client, job, {LedgerState.QUEUED}, None, "MoveQueueJobFromSrcQToDstQ",
             allowed=(_FULL, _HALTED), **what, DestinationQueueID=other,
         )  # fmt: skip
         self.counts["jobs moved"] += moved is not None

@@ -13,8 +13,8 @@ from msmqwire.ncp.framing import NcpFramer, build_unit
 from msmqwire.ncp.headers import BUSY, NCP_REPLY_HEADER, NCP_TCP_REPLY
 from msmqwire.ncp.packets import CALLS_BY_NAME
 from msmqwire.netware.client.exchange import NcpExchange
-from msmqwire.netware.sim.host import Host
-from msmqwire.netware.sim.violation import Invariant
+from msmqwire.netware.sim.host import ServerHost
+from msmqwire.netware.sim.violation import JobInvariant
 from msmqwire.schema import Record
 from msmqwire.service.virtual.violation import Violation
 
@@ -24,7 +24,7 @@ _REPEATED: Final = 0.1
 """The fraction of requests that are sent twice."""
 
 
-class Lost(Exception):
+class ClientLost(Exception):
     """The connection has ended; the outcome of the last call is unknown."""
 
 
@@ -37,14 +37,14 @@ class Client:
         when_lost: called at once when the connection ends.
     """
 
-    def __init__(self, host: Host, chance: random.Random) -> None:
-        """Raises Lost if the server does not listen."""
+    def __init__(self, host: ServerHost, chance: random.Random) -> None:
+        """Raises ClientLost if the server does not listen."""
         self.host, self._chance = host, chance
         self._exchange, self._framer = NcpExchange(), NcpFramer(NCP_TCP_REPLY)
         self._replies: asyncio.Queue[bytes | None] = asyncio.Queue()
         stream = host.connect(self._received, self._broken)
         if stream is None:
-            raise Lost("nobody listens")
+            raise ClientLost("nobody listens")
         self.stream = stream
         self.when_lost: Callable[[], None] | None = None
         self._is_lost = False
@@ -60,7 +60,7 @@ class Client:
         self._replies.put_nowait(None)
 
     async def attach(self) -> None:
-        """Get a connection number. Raises Lost."""
+        """Get a connection number. Raises ClientLost."""
         await self._answered(self._exchange.attach(), 1)
 
     async def call(self, name: str, **fields: Any) -> Record:
@@ -71,20 +71,20 @@ class Client:
         return data
 
     async def leave(self) -> None:
-        """Give the connection back. Raises Lost."""
+        """Give the connection back. Raises ClientLost."""
         await self._answered(self._exchange.destroy(), 1)
         self.stream.cut()
 
     async def _answered(self, unit: bytes, times: int) -> Record | None:
         if self._is_lost:
-            raise Lost("it was lost before")
+            raise ClientLost("it was lost before")
         for _ in range(times):
             self.stream.send(unit)
         packets = [await self._packet() for _ in range(times)]
         final = [packet for packet in packets if NCP_REPLY_HEADER.read(packet)[0].ReplyType != BUSY]
         if len(set(final)) != 1:
             raise Violation(
-                Invariant.REPEATED, f"{counted(times, 'reply')}: {[packet.hex() for packet in packets]}"
+                JobInvariant.REPEATED, f"{counted(times, 'reply')}: {[packet.hex() for packet in packets]}"
             )
         reply = self._exchange.received(build_unit(NCP_TCP_REPLY, final[0]))
         assert reply is not None
@@ -97,8 +97,8 @@ class Client:
             async with asyncio.timeout(ANSWER_S):
                 packet = await self._replies.get()
         except TimeoutError:
-            raise Violation(Invariant.ENDS, f"no answer in {ANSWER_S:.0f} s") from None
+            raise Violation(JobInvariant.ENDS, f"no answer in {ANSWER_S:.0f} s") from None
         if packet is None:
             self._replies.put_nowait(None)
-            raise Lost("it is lost")
+            raise ClientLost("it is lost")
         return packet

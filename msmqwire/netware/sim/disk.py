@@ -22,7 +22,7 @@ from msmqwire.netware.model.changes import (
     SyncJobFile,
 )
 from msmqwire.netware.model.contents import Contents
-from msmqwire.netware.model.files import AnyFile, JobFile
+from msmqwire.netware.model.files import AnyFile, StoredJobFile
 from msmqwire.netware.store.queue_files import Servers
 from msmqwire.netware.store.tables import LAYOUT
 from msmqwire.netware.store.volumes import Followed, Recovered, Volumes
@@ -205,18 +205,18 @@ class SimulatedVolumes(Volumes):
                     self._disk.directories[path] = queue_id
                 case CreateJobFile(queue_id, number):
                     self._power.effect(Effect.MAKE)
-                    files[JobFile(queue_id, number)] = File()
+                    files[StoredJobFile(queue_id, number)] = File()
                     made = True
                 case CopyJobFile(queue_id, number, _, to_id, to_number):
                     self._power.effect(Effect.MAKE)
-                    source = files[JobFile(queue_id, number)]
-                    files[JobFile(to_id, to_number)] = target = File(bytearray(source.data))
+                    source = files[StoredJobFile(queue_id, number)]
+                    files[StoredJobFile(to_id, to_number)] = target = File(bytearray(source.data))
                     self._power.effect(Effect.SYNC)
                     target.sync()
                     made = True
                 case SyncJobFile(queue_id, number):
                     self._power.effect(Effect.SYNC)
-                    file = files.get(JobFile(queue_id, number))
+                    file = files.get(StoredJobFile(queue_id, number))
                     if file is not None:
                         file.sync()
                     elif not recovering:
@@ -228,7 +228,9 @@ class SimulatedVolumes(Volumes):
             self._disk.sync_names()
 
     def _in(self, queue_id: int) -> list[AnyFile]:
-        return [name for name in self._disk.files if isinstance(name, JobFile) and name.queue_id == queue_id]
+        return [
+            name for name in self._disk.files if isinstance(name, StoredJobFile) and name.queue_id == queue_id
+        ]
 
     def follow(self, changes: Iterable[Change], servers: Mapping[int, Servers]) -> Followed:
         """Delete files, as `Volumes.follow` does."""
@@ -238,7 +240,7 @@ class SimulatedVolumes(Volumes):
                 match change:
                     case DeleteJobFile(queue_id, number):
                         self._power.effect(Effect.DELETE)
-                        self._disk.files.pop(JobFile(queue_id, number), None)
+                        self._disk.files.pop(StoredJobFile(queue_id, number), None)
                     case RemoveQueueDirectory(queue_id, path):
                         self._power.effect(Effect.DELETE)
                         self._remove(path)
@@ -246,7 +248,7 @@ class SimulatedVolumes(Volumes):
             except StoreRefused as exc:
                 followed.failures.append(exc)
                 if isinstance(change, DeleteJobFile):
-                    self._disk.undeleted.add(JobFile(change.queue_id, change.job_number))
+                    self._disk.undeleted.add(StoredJobFile(change.queue_id, change.job_number))
         return followed
 
     def _remove(self, path: str) -> None:
@@ -264,7 +266,7 @@ class SimulatedVolumes(Volumes):
                 self._power.effect(Effect.DELETE)
                 self._remove(path)
                 settled.append(path)
-        wanted = {JobFile(queue_id, job.job_number) for queue_id, job in contents.jobs}
+        wanted = {StoredJobFile(queue_id, job.job_number) for queue_id, job in contents.jobs}
         for name in sorted(self._disk.files.keys() - wanted, key=repr):
             self._power.effect(Effect.DELETE)
             del self._disk.files[name]

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from msmqwire.ncp.constants import ANY_SERVER, JobControlFlags
 from msmqwire.netware.rules.service import QueueService
-from msmqwire.netware.sim.actors import LATEST_S, Operator, QueueServer
+from msmqwire.netware.sim.actors import LATEST_S, QueueOperator, QueueServer
 from msmqwire.netware.sim.client import Client
-from msmqwire.netware.sim.ledger import Known, State
-from msmqwire.netware.sim.violation import Invariant
+from msmqwire.netware.sim.ledger import KnownJob, LedgerState
+from msmqwire.netware.sim.violation import JobInvariant
 from msmqwire.service.virtual.violation import Violation
 
 _HOLDS: Final = JobControlFlags.NWCF_USER_HOLD | JobControlFlags.NWCF_OPERATOR_HOLD
@@ -19,29 +19,29 @@ Left = dict[int, list[int]]
 """The IDs of the jobs in each queue, in their order."""
 
 
-class Examiner(Operator):
+class Examiner(QueueOperator):
     """An operator while all other actors rest."""
 
     async def look(self, service: QueueService, *, reorder: bool = False) -> Left:
         """Look at all jobs, and release them; return their order, after one change of it if asked for.
 
-        Raises Violation and Lost.
+        Raises Violation and ClientLost.
         """
         left: Left = {}
         async with self.connected() as client:
             for queue in self.scene.queues:
                 if service.queue_table[queue].servers:
-                    raise Violation(Invariant.FLAGS, "a server is attached whose connection has ended")
+                    raise Violation(JobInvariant.FLAGS, "a server is attached whose connection has ended")
                 if reorder:
                     await self._reorder(client, queue)
                 left[queue] = [job.id for job in await self._jobs(client, queue)]
         found = [job for jobs in left.values() for job in jobs]
         if len(found) != len(set(found)):
-            raise Violation(Invariant.ONE_SERVER, f"a job is there twice: {left}")
+            raise Violation(JobInvariant.ONE_SERVER, f"a job is there twice: {left}")
         self.ledger.check_present(found)
         return left
 
-    async def _jobs(self, client: Client, queue: int) -> list[Known]:
+    async def _jobs(self, client: Client, queue: int) -> list[KnownJob]:
         """Return the jobs of a queue, and release them: none may be open, in service or misplaced."""
         jobs = []
         for place, number in enumerate(await self.listed(client, queue), 1):
@@ -52,14 +52,14 @@ class Examiner(Operator):
             job = self.ledger.of_record(entry.queueRecord)
             jobs.append(job)
             if (entry.jobPosition, entry.jobNumber) != (place, number):
-                raise Violation(Invariant.ORDER, f"{job} is listed at {place}: {entry!r}")
+                raise Violation(JobInvariant.ORDER, f"{job} is listed at {place}: {entry!r}")
             flags = int(entry.jobControlFlags)
             if flags & JobControlFlags.NWCF_ENTRY_OPEN or entry.servicingServerIDNumber:
-                raise Violation(Invariant.FLAGS, f"{job} has outlived its connection: {entry!r}")
+                raise Violation(JobInvariant.FLAGS, f"{job} has outlived its connection: {entry!r}")
             if (flags ^ job.request.job_control_flags) & ~int(_HOLDS):
-                raise Violation(Invariant.TRUTHFUL, f"{job} has {flags:#06x}")
+                raise Violation(JobInvariant.TRUTHFUL, f"{job} has {flags:#06x}")
             if (entry.targetServerID, entry.jobType) != (job.request.target_server_id, job.request.job_type):
-                raise Violation(Invariant.TRUTHFUL, f"{job} was changed: {entry!r}")
+                raise Violation(JobInvariant.TRUTHFUL, f"{job} was changed: {entry!r}")
             if flags & _HOLDS:
                 await self.hold(client, job, what, entry)
         return jobs
@@ -74,7 +74,9 @@ class Examiner(Operator):
         numbers.remove(number)
         numbers.insert(place - 1, number)
         if await self.listed(client, queue) != numbers:
-            raise Violation(Invariant.ORDER, f"job {number} was given the place {place}, and has not got it")
+            raise Violation(
+                JobInvariant.ORDER, f"job {number} was given the place {place}, and has not got it"
+            )
 
     async def drain(self, servers: Iterable[str]) -> None:
         """Let all jobs be serviced, in their order. Raises Violation."""
@@ -90,7 +92,7 @@ class Examiner(Operator):
                     await server.drain(client, queue, left[queue])
         for queue, jobs in left.items():
             if jobs:
-                raise Violation(Invariant.KEPT, f"{jobs} are not serviced in queue {queue}")
+                raise Violation(JobInvariant.KEPT, f"{jobs} are not serviced in queue {queue}")
 
 
 class _Drainer(QueueServer):
@@ -106,14 +108,14 @@ class _Drainer(QueueServer):
         for job_id in wanted:
             taken = await self.take(client, queue)
             if taken is None or taken[0].id != job_id:
-                raise Violation(Invariant.ORDER, f"{taken and taken[0]} was given out, not job {job_id}")
+                raise Violation(JobInvariant.ORDER, f"{taken and taken[0]} was given out, not job {job_id}")
             job, number, handle = taken
             data = await self.read(client, job, handle)
             self.ledger.check_body(job, data or b"")
             await self.act(
-                client, job, {State.TAKEN}, State.GONE, "FinishServicingQueueJob",
-                invariant=Invariant.ONE_SERVER, QueueID=queue, JobNumber=number,
+                client, job, {LedgerState.TAKEN}, LedgerState.GONE, "FinishServicingQueueJob",
+                invariant=JobInvariant.ONE_SERVER, QueueID=queue, JobNumber=number,
             )  # fmt: skip
             left.remove(job_id)
         if await self.take(client, queue) is not None:
-            raise Violation(Invariant.KEPT, "there is one more job than there should be")
+            raise Violation(JobInvariant.KEPT, "there is one more job than there should be")

@@ -11,17 +11,17 @@ from typing import Final
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.service import QueueService
 from msmqwire.netware.runtime.driver import ServiceDriver
-from msmqwire.netware.runtime.ncp_connection import NcpConnection
+from msmqwire.netware.runtime.ncp_connection import NcpServerConnection
 from msmqwire.netware.runtime.ncp_listener import NcpListener
 from msmqwire.netware.sim.disk import Disk, Power, SimulatedStore, SimulatedVolumes
-from msmqwire.netware.sim.network import Stream
+from msmqwire.netware.sim.network import NcpStream
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """The time of the server's clock at the beginning of a run."""
 SETTINGS: Final = Settings(jobs_max=40, job_list_max=5)
 
 
-class Host:
+class ServerHost:
     """A server on a disk.
 
     Attributes:
@@ -41,7 +41,7 @@ class Host:
             SimulatedStore(disk, self.power), SimulatedVolumes(disk, self.power), settings=SETTINGS
         )
         self._listener = NcpListener(self.driver, clock=self.now)
-        self._streams: list[Stream] = []
+        self._streams: list[NcpStream] = []
         self._ready = False
 
     def now(self) -> datetime:
@@ -62,11 +62,11 @@ class Host:
         """Listen."""
         self._ready = True
 
-    def connect(self, receive: Callable[[bytes], None], broken: Callable[[], None]) -> Stream | None:
+    def connect(self, receive: Callable[[bytes], None], broken: Callable[[], None]) -> NcpStream | None:
         """Make a connection; None if the server does not listen."""
         if not (self._ready and self.power.is_on):
             return None
-        stream = Stream(NcpConnection(self._listener), self._chance, receive, broken)
+        stream = NcpStream(NcpServerConnection(self._listener), self._chance, receive, broken)
         self._streams = [one for one in self._streams if not one.is_closing()]
         self._streams.append(stream)
         return stream

@@ -13,14 +13,14 @@ from typing import Final, TypeVar
 
 from msmqwire.ncp.constants import QUEUE_RECORD_SIZE, JobControlFlags
 from msmqwire.netware.model.job import JobRequest
-from msmqwire.netware.sim.violation import Invariant
+from msmqwire.netware.sim.violation import JobInvariant
 from msmqwire.service.virtual.violation import Violation
 
 T = TypeVar("T")
 _ID_SIZE: Final = 4
 
 
-class State(Enum):
+class LedgerState(Enum):
     """The place of a job."""
 
     ABSENT = auto()
@@ -30,7 +30,7 @@ class State(Enum):
     GONE = auto()
 
 
-LIVE: Final = frozenset({State.OPEN, State.QUEUED, State.TAKEN})
+LIVE: Final = frozenset({LedgerState.OPEN, LedgerState.QUEUED, LedgerState.TAKEN})
 
 
 @dataclass(eq=False, slots=True)
@@ -43,13 +43,13 @@ class Asked:
         at: the step of the ledger at which it was asked.
     """
 
-    sources: frozenset[State]
-    target: State | None
+    sources: frozenset[LedgerState]
+    target: LedgerState | None
     at: int
 
 
 @dataclass(eq=False, slots=True)
-class Known:
+class KnownJob:
     """The knowledge about a job.
 
     Attributes:
@@ -74,10 +74,10 @@ class Known:
     asked_body: bytes = b""
     is_whole: bool = False
     crashed: bool = False
-    states: frozenset[State] = frozenset({State.ABSENT})
+    states: frozenset[LedgerState] = frozenset({LedgerState.ABSENT})
     reported_gone: bool = False
     taker: object = None
-    history: list[tuple[int, frozenset[State]]] = field(default_factory=list)
+    history: list[tuple[int, frozenset[LedgerState]]] = field(default_factory=list)
     holds: list[tuple[int, frozenset[bool]]] = field(default_factory=list)
     pending: list[Asked] = field(default_factory=list)
     reported_at: int = 0
@@ -91,12 +91,12 @@ class Known:
         return bool(self.request.job_control_flags & JobControlFlags.NWCF_SERVICE_RESTART)
 
     @property
-    def when_submission_fails(self) -> State:
-        return State.QUEUED if self.auto_start else State.GONE
+    def when_submission_fails(self) -> LedgerState:
+        return LedgerState.QUEUED if self.auto_start else LedgerState.GONE
 
     @property
-    def when_service_fails(self) -> State:
-        return State.QUEUED if self.restart else State.GONE
+    def when_service_fails(self) -> LedgerState:
+        return LedgerState.QUEUED if self.restart else LedgerState.GONE
 
     def __str__(self) -> str:
         return f"job {self.id} ({self.request.job_control_flags:#04x})"
@@ -117,7 +117,7 @@ def since_step(history: Sequence[tuple[int, frozenset[T]]], since: int) -> set[T
     return possible
 
 
-class Ledger:
+class JobLedger:
     """All jobs that any client has asked for.
 
     Attributes:
@@ -127,14 +127,14 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self.jobs: dict[int, Known] = {}
+        self.jobs: dict[int, KnownJob] = {}
         self.step = 0
         self.services: set[object] = set()
         self._service_ended = -1
 
-    def add(self, request: JobRequest) -> Known:
+    def add(self, request: JobRequest) -> KnownJob:
         """Note a job that is to be created with a request, whose queueRecord is that of `next_record`."""
-        job = Known(len(self.jobs), request)
+        job = KnownJob(len(self.jobs), request)
         self.jobs[job.id] = job
         self._set(job, job.states)
         self.hold(job, bool(request.job_control_flags & JobControlFlags.NWCF_USER_HOLD))
@@ -144,16 +144,16 @@ class Ledger:
         """Return the queueRecord of the next job."""
         return queue_record(len(self.jobs))
 
-    def of_record(self, record: bytes) -> Known:
+    def of_record(self, record: bytes) -> KnownJob:
         """Return the job with a queueRecord. Raises Violation if no client has asked for it."""
         job = self.jobs.get(int.from_bytes(record[:_ID_SIZE], "big"))
         if job is None or record != queue_record(job.id):
-            raise Violation(Invariant.TRUTHFUL, f"nobody has asked for the record {record[:8].hex()}")
+            raise Violation(JobInvariant.TRUTHFUL, f"nobody has asked for the record {record[:8].hex()}")
         return job
 
     # -- requests and replies --------------------------------------------------------------------------------
 
-    def _set(self, job: Known, states: Iterable[State]) -> None:
+    def _set(self, job: KnownJob, states: Iterable[LedgerState]) -> None:
         self.step += 1
         reached = set(states)
         while more := {one.target for one in job.pending if one.target and reached & one.sources} - reached:
@@ -161,60 +161,62 @@ class Ledger:
         job.states = frozenset(reached)
         job.history.append((self.step, job.states))
 
-    def ask(self, job: Known, sources: Iterable[State], target: State | None) -> Asked:
+    def ask(self, job: KnownJob, sources: Iterable[LedgerState], target: LedgerState | None) -> Asked:
         """A call about a job is on its way."""
         asked = Asked(frozenset(sources), target, self.step)
         job.pending.append(asked)
         self._set(job, job.states)
         return asked
 
-    def tell(self, job: Known, asked: Asked, invariant: Invariant) -> None:
+    def tell(self, job: KnownJob, asked: Asked, invariant: JobInvariant) -> None:
         """The call has been answered: it had its effect. Raises Violation if it could not."""
         self.forget(job, asked)
         self.check(job, asked.sources, asked.at, invariant)
         if asked.target is not None:
             self.confirm(job, asked.target, asked.at)
-            job.reported_gone |= asked.target is State.GONE
+            job.reported_gone |= asked.target is LedgerState.GONE
 
-    def confirm(self, job: Known, target: State, since: int) -> None:
+    def confirm(self, job: KnownJob, target: LedgerState, since: int) -> None:
         """A job has come into a state at some time since a step."""
         disturbed = job.reported_at > since
         self._set(job, job.states | {target} if disturbed else {target})
         job.reported_at = self.step
 
-    def check(self, job: Known, sources: Iterable[State], since: int, invariant: Invariant) -> None:
+    def check(
+        self, job: KnownJob, sources: Iterable[LedgerState], since: int, invariant: JobInvariant
+    ) -> None:
         """Check that a job can have been in one of these states at some time since a step."""
         possible = since_step(job.history, since)
         if possible.isdisjoint(sources):
             known = "/".join(sorted(state.name for state in possible))
             raise Violation(invariant, f"{job} is {known}")
 
-    def hold(self, job: Known, held: bool, *, confirmed: bool = True) -> None:
+    def hold(self, job: KnownJob, held: bool, *, confirmed: bool = True) -> None:
         """A job is held or released, or may be."""
         before = frozenset() if confirmed else job.holds[-1][1]
         self.step += 1
         job.holds.append((self.step, before | {held}))
 
-    def forget(self, job: Known, asked: Asked) -> None:
+    def forget(self, job: KnownJob, asked: Asked) -> None:
         """A call has had its effect, or was refused, or can have none any more."""
         if asked in job.pending:
             job.pending.remove(asked)
 
-    def settle(self, job: Known, asked: Asked) -> None:
+    def settle(self, job: KnownJob, asked: Asked) -> None:
         """A call has had its effect for certain, if the job was in one of its states."""
         if asked in job.pending:
             job.pending.remove(asked)
             target = asked.target
             self._set(job, {target if target and state in asked.sources else state for state in job.states})
 
-    def may_refuse(self, job: Known, asked: Asked) -> bool:
+    def may_refuse(self, job: KnownJob, asked: Asked) -> bool:
         """Return whether a call may have been refused for the state of its job.
 
         A queue server that waits for an answer may have any job that can be given out.
         """
         possible = since_step(job.history, asked.at)
-        if State.QUEUED in possible and (self.services or self._service_ended >= asked.at):
-            possible |= {State.TAKEN, job.when_service_fails}
+        if LedgerState.QUEUED in possible and (self.services or self._service_ended >= asked.at):
+            possible |= {LedgerState.TAKEN, job.when_service_fails}
         return not possible <= asked.sources
 
     def service_ended(self, service: object) -> None:
@@ -227,16 +229,16 @@ class Ledger:
     def service_was_lost(self) -> None:
         """A queue server has asked for a job and does not know whether it got one."""
         for job in self.jobs.values():
-            if State.QUEUED in job.states:
+            if LedgerState.QUEUED in job.states:
                 self._set(job, job.states | {job.when_service_fails})
 
-    def may_restart(self) -> list[tuple[Known, Asked]]:
+    def may_restart(self) -> list[tuple[KnownJob, Asked]]:
         """The service may be built anew soon: jobs open or in service may go the way of their flags."""
         return [
             (job, self.ask(job, {source}, target))
             for job in self.jobs.values()
             for source, target in (
-                (State.OPEN, job.when_submission_fails), (State.TAKEN, job.when_service_fails),
+                (LedgerState.OPEN, job.when_submission_fails), (LedgerState.TAKEN, job.when_service_fails),
             )
         ]  # fmt: skip
 
@@ -244,30 +246,32 @@ class Ledger:
         """The server was killed: all calls that were on their way have had their effect or never have one."""
         for job in self.jobs.values():
             job.pending.clear()
-            after = {State.OPEN: job.when_submission_fails, State.TAKEN: job.when_service_fails}
-            if State.OPEN in job.states:
+            after = {LedgerState.OPEN: job.when_submission_fails, LedgerState.TAKEN: job.when_service_fails}
+            if LedgerState.OPEN in job.states:
                 job.crashed = True
             self._set(job, {after.get(state, state) for state in job.states})
 
     # -- what is seen ---------------------------------------------------------------------------------------
 
-    def given(self, job: Known, taker: object, since: int) -> None:
+    def given(self, job: KnownJob, taker: object, since: int) -> None:
         """A queue server was given a job. Raises Violation if it could not be given out."""
-        invariant = Invariant.FLAGS
-        if job.states <= {State.TAKEN}:
-            invariant = Invariant.ONE_SERVER
-        elif job.states <= {State.OPEN}:
-            invariant = Invariant.ELIGIBLE
+        invariant = JobInvariant.FLAGS
+        if job.states <= {LedgerState.TAKEN}:
+            invariant = JobInvariant.ONE_SERVER
+        elif job.states <= {LedgerState.OPEN}:
+            invariant = JobInvariant.ELIGIBLE
         elif job.reported_gone:
-            invariant = Invariant.GONE
-        self.check(job, {State.QUEUED}, since, invariant)
+            invariant = JobInvariant.GONE
+        self.check(job, {LedgerState.QUEUED}, since, invariant)
         if False not in since_step(job.holds, since):
-            raise Violation(Invariant.ELIGIBLE, f"{job} is held and was given out")
-        job.pending = [one for one in job.pending if one.sources != {State.TAKEN}]  # of those that had it
-        self.confirm(job, State.TAKEN, since)
+            raise Violation(JobInvariant.ELIGIBLE, f"{job} is held and was given out")
+        job.pending = [
+            one for one in job.pending if one.sources != {LedgerState.TAKEN}
+        ]  # of those that had it
+        self.confirm(job, LedgerState.TAKEN, since)
         job.taker = taker
 
-    def check_body(self, job: Known, data: bytes) -> None:
+    def check_body(self, job: KnownJob, data: bytes) -> None:
         """Check the bytes that a queue server has read. Raises Violation."""
         if job.is_whole:
             right = data == job.asked_body
@@ -277,14 +281,14 @@ class Ledger:
             right = data.startswith(job.body) and job.asked_body.startswith(data)
         if not right:
             raise Violation(
-                Invariant.TRUTHFUL, f"{job} has {data!r}, written were {job.body!r} of {job.asked_body!r}"
+                JobInvariant.TRUTHFUL, f"{job} has {data!r}, written were {job.body!r} of {job.asked_body!r}"
             )
 
     def check_present(self, present: Iterable[int]) -> None:
         """Check which jobs are in the queues when all calls are answered. Raises Violation."""
         there = set(present)
         for job in self.jobs.values():
-            if job.id in there and job.states <= {State.GONE, State.ABSENT}:
-                raise Violation(Invariant.GONE, f"{job} is back")
+            if job.id in there and job.states <= {LedgerState.GONE, LedgerState.ABSENT}:
+                raise Violation(JobInvariant.GONE, f"{job} is back")
             if job.id not in there and job.states <= LIVE:
-                raise Violation(Invariant.KEPT, f"{job} is lost")
+                raise Violation(JobInvariant.KEPT, f"{job} is lost")

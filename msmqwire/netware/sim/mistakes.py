@@ -11,15 +11,15 @@ from typing import Any, Final
 from msmqwire.errors import MsmqError
 from msmqwire.ncp.constants import JobControlFlags
 from msmqwire.netware.model.changes import DeleteJob, DeleteJobFile, PutJob, PutOrder, SyncJobFile
-from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.files import StoredJobFile
 from msmqwire.netware.model.job import Job, JobState
-from msmqwire.netware.model.queue import Queue
+from msmqwire.netware.model.queue import JobQueue
 from msmqwire.netware.protocol.session import NcpSession
 from msmqwire.netware.rules.job_life import JobLife
 from msmqwire.netware.rules.open_files import OpenFiles
 from msmqwire.netware.runtime.ncp_listener import NcpListener
 from msmqwire.netware.sim.disk import Effect, SimulatedVolumes
-from msmqwire.netware.sim.violation import Invariant
+from msmqwire.netware.sim.violation import JobInvariant
 from msmqwire.netware.store.row_changes import RowChanges
 from msmqwire.service.driver import Driver
 from msmqwire.service.virtual.mistake import Mistake, nothing
@@ -42,7 +42,7 @@ def _deletes_first(original: Any) -> Any:
         for change in changes:
             if isinstance(change, DeleteJobFile):
                 volumes._power.effect(Effect.DELETE)
-                volumes._disk.files.pop(JobFile(change.queue_id, change.job_number), None)
+                volumes._disk.files.pop(StoredJobFile(change.queue_id, change.job_number), None)
         volumes._disk.sync_names()
 
     return prepare
@@ -132,64 +132,69 @@ def _give_up_nothing(_original: Any) -> Any:
 _HOLD, _OPEN = _ready_if(JobState.HELD), _ready_if(JobState.OPEN)
 _AUTO_START, _RESTART = JobControlFlags.NWCF_SERVICE_AUTO_START, JobControlFlags.NWCF_SERVICE_RESTART
 _LOST: Final = frozenset(
-    {Invariant.KEPT, Invariant.GONE, Invariant.FLAGS, Invariant.TRUTHFUL, Invariant.REFUSED}
+    {JobInvariant.KEPT, JobInvariant.GONE, JobInvariant.FLAGS, JobInvariant.TRUTHFUL, JobInvariant.REFUSED}
 )
 
 
-def _by(*invariants: Invariant) -> frozenset[Invariant]:
+def _by(*invariants: JobInvariant) -> frozenset[JobInvariant]:
     return frozenset(invariants)
 
 
 MISTAKES: Final[Mapping[str, Mistake]] = {
     "calls are answered before they are durable": Mistake(
-        Driver, "durable", _answer_at_once, _LOST | {Invariant.ONE_SERVER}
+        Driver, "durable", _answer_at_once, _LOST | {JobInvariant.ONE_SERVER}
     ),
     "files are deleted before the rows": Mistake(
-        SimulatedVolumes, "prepare", _deletes_first, _by(Invariant.FILES, Invariant.FLAGS)
+        SimulatedVolumes, "prepare", _deletes_first, _by(JobInvariant.FILES, JobInvariant.FLAGS)
     ),
-    "data are not synced": Mistake(SimulatedVolumes, "prepare", _without_syncs, _by(Invariant.TRUTHFUL)),
+    "data are not synced": Mistake(SimulatedVolumes, "prepare", _without_syncs, _by(JobInvariant.TRUTHFUL)),
     "the order is not stored": Mistake(
-        RowChanges, "_add", _without_rows(PutOrder), _by(Invariant.NO_ERRORS, Invariant.ORDER)
+        RowChanges, "_add", _without_rows(PutOrder), _by(JobInvariant.NO_ERRORS, JobInvariant.ORDER)
     ),
     "finished jobs keep their rows": Mistake(
-        RowChanges, "_add", _without_rows(DeleteJob), _by(Invariant.NO_ERRORS, Invariant.ORDER)
+        RowChanges, "_add", _without_rows(DeleteJob), _by(JobInvariant.NO_ERRORS, JobInvariant.ORDER)
     ),
     "that a job is started is not stored": Mistake(
-        JobLife, "start", _start_in_memory, _by(Invariant.KEPT, Invariant.FLAGS)
+        JobLife, "start", _start_in_memory, _by(JobInvariant.KEPT, JobInvariant.FLAGS)
     ),
     "the server's fields stay when its service ends": Mistake(
         Job,
         "idle",
         lambda _original: lambda job: job,
-        _by(Invariant.FLAGS, Invariant.TRUTHFUL, Invariant.REFUSED),
+        _by(JobInvariant.FLAGS, JobInvariant.TRUTHFUL, JobInvariant.REFUSED),
     ),
     "NWCF_SERVICE_RESTART is taken for its contrary": Mistake(
         JobLife,
         "fail_service",
         _with_flag_swapped(_RESTART),
-        _by(Invariant.FLAGS, Invariant.KEPT, Invariant.GONE),
+        _by(JobInvariant.FLAGS, JobInvariant.KEPT, JobInvariant.GONE),
     ),
     "NWCF_SERVICE_AUTO_START is taken for its contrary": Mistake(
-        JobLife, "fail_submission", _with_flag_swapped(_AUTO_START), _by(Invariant.FLAGS, Invariant.KEPT)
+        JobLife,
+        "fail_submission",
+        _with_flag_swapped(_AUTO_START),
+        _by(JobInvariant.FLAGS, JobInvariant.KEPT),
     ),
-    "held jobs are given out": Mistake(Job, "state", _HOLD, _by(Invariant.ELIGIBLE)),
-    "open jobs are given out": Mistake(Job, "state", _OPEN, _by(Invariant.ELIGIBLE)),
+    "held jobs are given out": Mistake(Job, "state", _HOLD, _by(JobInvariant.ELIGIBLE)),
+    "open jobs are given out": Mistake(Job, "state", _OPEN, _by(JobInvariant.ELIGIBLE)),
     "jobs are given out before their time": Mistake(
-        Job, "state", _ready_if(JobState.WAITING), _by(Invariant.ELIGIBLE)
+        Job, "state", _ready_if(JobState.WAITING), _by(JobInvariant.ELIGIBLE)
     ),
     "jobs in service are given out": Mistake(
-        Job, "state", _ready_if(JobState.IN_SERVICE), _by(Invariant.ONE_SERVER)
+        Job, "state", _ready_if(JobState.IN_SERVICE), _by(JobInvariant.ONE_SERVER)
     ),
-    "positions count from 0": Mistake(Queue, "entry", _counted_from_zero, _by(Invariant.ORDER)),
-    "a job is placed one too far": Mistake(JobLife, "place", _one_too_far, _by(Invariant.ORDER)),
+    "positions count from 0": Mistake(JobQueue, "entry", _counted_from_zero, _by(JobInvariant.ORDER)),
+    "a job is placed one too far": Mistake(JobLife, "place", _one_too_far, _by(JobInvariant.ORDER)),
     "repeated requests are performed again": Mistake(
-        NcpSession, "received", _without_memory, _by(Invariant.REPEATED)
+        NcpSession, "received", _without_memory, _by(JobInvariant.REPEATED)
     ),
     "lost connections are not noticed": Mistake(
         NcpListener,
         "_give_up",
         _give_up_nothing,
-        _by(Invariant.FLAGS, Invariant.ENDS, Invariant.KEPT, Invariant.REFUSED),
+        _by(JobInvariant.FLAGS, JobInvariant.ENDS, JobInvariant.KEPT, JobInvariant.REFUSED),
     ),
-    "bytes of deleted files stay accounted for": Mistake(OpenFiles, "delete", nothing, _by(Invariant.FILES)),
+    "bytes of deleted files stay accounted for": Mistake(
+        OpenFiles, "delete", nothing, _by(JobInvariant.FILES)
+    ),
 }

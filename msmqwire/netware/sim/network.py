@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
-from msmqwire.netware.runtime.ncp_connection import NcpConnection
+from msmqwire.netware.runtime.ncp_connection import NcpServerConnection
 
 DELAY_S: Final = 0.02
 """The most seconds that bytes are on their way."""
@@ -16,7 +16,7 @@ _APART_S: Final = 1e-6
 _ADDRESS: Final = ("192.0.2.1", 1024)
 
 
-class Stream(asyncio.Transport):
+class NcpStream(asyncio.Transport):
     """One TCP connection, as the transport of the server's end; `send` and `cut` are the client's end.
 
     Args:
@@ -27,7 +27,7 @@ class Stream(asyncio.Transport):
 
     def __init__(
         self,
-        protocol: NcpConnection,
+        protocol: NcpServerConnection,
         chance: random.Random,
         receive: Callable[[bytes], None],
         broken: Callable[[], None],

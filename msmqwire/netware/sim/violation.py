@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Invariant(StrEnum):
+class JobInvariant(StrEnum):
     """The invariants of a run, in the words of its report."""
 
     NO_ERRORS = "no errors"

@@ -13,12 +13,12 @@ from typing import Any, Final
 from msmqwire.ncp.constants import SUPERVISOR_ID, ObjectType
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.rules.service import QueueService
-from msmqwire.netware.sim.actors import AFTERMATH_S, Actor, Operator, QueueServer, Scene, User
+from msmqwire.netware.sim.actors import AFTERMATH_S, Actor, JobUser, QueueOperator, QueueServer, Scene
 from msmqwire.netware.sim.disk import Disk, Effect
 from msmqwire.netware.sim.exam import Examiner
-from msmqwire.netware.sim.host import Host
+from msmqwire.netware.sim.host import ServerHost
 from msmqwire.netware.sim.recovery import check_files, check_recovery
-from msmqwire.netware.sim.violation import Invariant
+from msmqwire.netware.sim.violation import JobInvariant
 from msmqwire.netware.store.contents import read_contents
 from msmqwire.service.virtual.loop import Stuck, VirtualLoop
 from msmqwire.service.virtual.violation import Violation
@@ -37,7 +37,7 @@ _OPERATOR: Final = "OPER"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class NetwareOutcome:
     """The outcome of a run.
 
     Attributes:
@@ -51,7 +51,7 @@ class Outcome:
     counts: Counter[str]
 
 
-class World:
+class NetwareWorld:
     """A disk, the server on it, and its clients, in virtual time."""
 
     def __init__(self, seed: int) -> None:
@@ -59,11 +59,11 @@ class World:
         self._seed = seed
         self.disk = Disk()
         self.scene = Scene(self._chance)
-        self._host: Host | None = None
+        self._host: ServerHost | None = None
         self._fault: BaseException | None = None
         self._failed: asyncio.Future[None]
 
-    def run(self) -> Outcome:
+    def run(self) -> NetwareOutcome:
         """Run to the end."""
         loop = VirtualLoop(lambda: (self._moment(), self._moment()))
         loop.set_exception_handler(self._unforeseen)
@@ -73,7 +73,7 @@ class World:
         except Violation as violated:
             violation = violated
         except Stuck as stuck:
-            violation = Violation(Invariant.ENDS, str(stuck))
+            violation = Violation(JobInvariant.ENDS, str(stuck))
         except Exception as error:  # neither the server nor the clients may raise
             violation = _as_violation(error)
         finally:
@@ -81,7 +81,7 @@ class World:
             loop.set_exception_handler(lambda *_: None)
             _cancel_all(loop)
             loop.close()
-        return Outcome(self._seed, violation, self.scene.counts)
+        return NetwareOutcome(self._seed, violation, self.scene.counts)
 
     def _moment(self) -> float:
         return self._chance.random() * _THREAD_S
@@ -97,9 +97,9 @@ class World:
         await self._boot()
         await self._prepare()
         actors: list[Actor] = [
-            *(User(self.scene, name) for name in _USERS),
+            *(JobUser(self.scene, name) for name in _USERS),
             *(QueueServer(self.scene, name) for name in _SERVERS),
-            Operator(self.scene, _OPERATOR),
+            QueueOperator(self.scene, _OPERATOR),
         ]
         tasks = [self._task(actor.run(), actor.name) for actor in actors]
         tasks.append(self._task(self._faults(), "faults"))
@@ -117,7 +117,7 @@ class World:
             left = limit - asyncio.get_running_loop().time()
             done, waiting = await asyncio.wait(waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not done:
-                raise Violation(Invariant.ENDS, f"{len(waiting) - 1} do not end")
+                raise Violation(JobInvariant.ENDS, f"{len(waiting) - 1} do not end")
             for task in done:
                 await task
 
@@ -126,7 +126,7 @@ class World:
     async def _boot(self) -> None:
         """Start the server, again and again if it is killed meanwhile."""
         while True:
-            host = self._host = Host(self.disk, self._chance, self._killed, self._refused)
+            host = self._host = ServerHost(self.disk, self._chance, self._killed, self._refused)
             if self.scene.queues and self.scene.is_busy and self._chance.random() < 0.1:
                 host.power.kill_in = self._chance.randrange(6)
             before = read_contents(self.disk.rows)
@@ -230,17 +230,17 @@ class World:
         self._host.power.kill()
         await self._restart()
         if await examiner.look(await self._host.service()) != left:
-            raise Violation(Invariant.ORDER, f"a restart has changed {left}")
+            raise Violation(JobInvariant.ORDER, f"a restart has changed {left}")
         await examiner.drain(_SERVERS)
         await asyncio.sleep(1.0)
         if self.disk.files:
-            raise Violation(Invariant.FILES, f"there are still {[*self.disk.files]}")
+            raise Violation(JobInvariant.FILES, f"there are still {[*self.disk.files]}")
 
 
 def _as_violation(error: Exception) -> Violation:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
-    violation = Violation(Invariant.NO_ERRORS, f"{type(error).__name__}: {error} ({where})")
+    violation = Violation(JobInvariant.NO_ERRORS, f"{type(error).__name__}: {error} ({where})")
     violation.__cause__ = error
     return violation
 

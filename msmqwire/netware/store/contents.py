@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msmqwire.netware.model.contents import Contents
 from msmqwire.netware.store import rows
-from msmqwire.netware.store.tables import NEXT_OBJECT_ID, Table, queue_of
+from msmqwire.netware.store.tables import NEXT_OBJECT_ID, NetwareTable, queue_of
 from msmqwire.service.store import Store
 
 
@@ -15,31 +15,31 @@ def read_contents(store: Store) -> Contents:
 
     Raises KeyError, TypeError and ValueError for rows that no queue service has written, and StoreError.
     """
-    next_id = store.row(Table.META, NEXT_OBJECT_ID)
+    next_id = store.row(NetwareTable.META, NEXT_OBJECT_ID)
     return Contents(
-        objects=[rows.read_object(key, row) for key, row in _by_number(store, Table.OBJECT)],
+        objects=[rows.read_object(key, row) for key, row in _by_number(store, NetwareTable.OBJECT)],
         next_object_id=0 if next_id is None else rows.read_number(next_id),
-        queues=[rows.read_queue(key, row) for key, row in _by_number(store, Table.QUEUE)],
-        orders={key: rows.read_order(row) for key, row in _by_number(store, Table.ORDER)},
-        jobs=[(queue_of(key), rows.read_job(row)) for key, row in _by_number(store, Table.JOB)],
-        entries=[rows.read_entry(key, row) for key, row in _by_name(store, Table.ENTRY)],
-        trustees=[rows.read_trustee(row) for _, row in _by_name(store, Table.TRUSTEE)],
+        queues=[rows.read_queue(key, row) for key, row in _by_number(store, NetwareTable.QUEUE)],
+        orders={key: rows.read_order(row) for key, row in _by_number(store, NetwareTable.ORDER)},
+        jobs=[(queue_of(key), rows.read_job(row)) for key, row in _by_number(store, NetwareTable.JOB)],
+        entries=[rows.read_entry(key, row) for key, row in _by_name(store, NetwareTable.ENTRY)],
+        trustees=[rows.read_trustee(row) for _, row in _by_name(store, NetwareTable.TRUSTEE)],
     )
 
 
 def unsettled_directories(store: Store) -> list[str]:
     """Return the paths of queue directories that were being made or removed."""
-    return [key.decode() for key, _ in _by_name(store, Table.UNSETTLED)]
+    return [key.decode() for key, _ in _by_name(store, NetwareTable.UNSETTLED)]
 
 
-def _by_number(store: Store, table: Table) -> Iterator[tuple[int, bytes]]:
+def _by_number(store: Store, table: NetwareTable) -> Iterator[tuple[int, bytes]]:
     for key, row in store.rows(table):
         if not isinstance(key, int):
             raise TypeError(f"a key of {table.value} that is no number")
         yield key, row
 
 
-def _by_name(store: Store, table: Table) -> Iterator[tuple[bytes, bytes]]:
+def _by_name(store: Store, table: NetwareTable) -> Iterator[tuple[bytes, bytes]]:
     for key, row in store.rows(table):
         if not isinstance(key, bytes):
             raise TypeError(f"a key of {table.value} that is no name")

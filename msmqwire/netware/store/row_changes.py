@@ -22,7 +22,7 @@ from msmqwire.netware.model.changes import (
     RemoveQueueDirectory,
 )
 from msmqwire.netware.store import rows
-from msmqwire.netware.store.tables import NEXT_OBJECT_ID, Table, job_key, trustee_key
+from msmqwire.netware.store.tables import NEXT_OBJECT_ID, NetwareTable, job_key, trustee_key
 from msmqwire.service.store.changes import Changes
 
 
@@ -48,37 +48,37 @@ class RowChanges:
     def _add(self, change: Change, result: Changes) -> None:
         match change:
             case PutObject(found):
-                result.put(Table.OBJECT, found.id, rows.write_object(found))
+                result.put(NetwareTable.OBJECT, found.id, rows.write_object(found))
             case DeleteObject(object_id):
-                result.delete(Table.OBJECT, object_id)
+                result.delete(NetwareTable.OBJECT, object_id)
             case PutNextObjectId(object_id):
-                result.put(Table.META, NEXT_OBJECT_ID, rows.write_number(object_id))
+                result.put(NetwareTable.META, NEXT_OBJECT_ID, rows.write_number(object_id))
             case PutQueue(row):
-                result.put(Table.QUEUE, row.object_id, rows.write_queue(row))
+                result.put(NetwareTable.QUEUE, row.object_id, rows.write_queue(row))
             case DeleteQueue(queue_id):
-                result.delete(Table.QUEUE, queue_id)
-                result.delete(Table.ORDER, queue_id)
+                result.delete(NetwareTable.QUEUE, queue_id)
+                result.delete(NetwareTable.ORDER, queue_id)
                 for number in self._jobs.pop(queue_id, ()):
-                    result.delete(Table.JOB, job_key(queue_id, number))
+                    result.delete(NetwareTable.JOB, job_key(queue_id, number))
             case PutJob(queue_id, job):
                 self._jobs[queue_id].add(job.job_number)
-                result.put(Table.JOB, job_key(queue_id, job.job_number), rows.write_job(job))
+                result.put(NetwareTable.JOB, job_key(queue_id, job.job_number), rows.write_job(job))
             case DeleteJob(queue_id, number):
                 self._jobs[queue_id].discard(number)
-                result.delete(Table.JOB, job_key(queue_id, number))
+                result.delete(NetwareTable.JOB, job_key(queue_id, number))
             case PutOrder(queue_id, numbers):
-                result.put(Table.ORDER, queue_id, rows.write_order(numbers))
+                result.put(NetwareTable.ORDER, queue_id, rows.write_order(numbers))
             case PutVolumeEntry(entry):
-                result.put(Table.ENTRY, entry.path.encode(), rows.write_entry(entry))
+                result.put(NetwareTable.ENTRY, entry.path.encode(), rows.write_entry(entry))
             case PutTrustee(trustee):
                 key = trustee_key(trustee.path, trustee.object_id)
-                result.put(Table.TRUSTEE, key, rows.write_trustee(trustee))
+                result.put(NetwareTable.TRUSTEE, key, rows.write_trustee(trustee))
             case DeleteTrustee(path, object_id):
-                result.delete(Table.TRUSTEE, trustee_key(path, object_id))
+                result.delete(NetwareTable.TRUSTEE, trustee_key(path, object_id))
             case RemoveQueueDirectory(queue_id, path):
-                result.put(Table.UNSETTLED, path.encode(), rows.write_number(queue_id))
+                result.put(NetwareTable.UNSETTLED, path.encode(), rows.write_number(queue_id))
             case MakeQueueDirectory(_, path):
-                result.delete(Table.UNSETTLED, path.encode())
+                result.delete(NetwareTable.UNSETTLED, path.encode())
 
 
 def unsettled(changes: Iterable[Change]) -> Changes:
@@ -86,7 +86,7 @@ def unsettled(changes: Iterable[Change]) -> Changes:
     result = Changes()
     for change in changes:
         if isinstance(change, MakeQueueDirectory):
-            result.put(Table.UNSETTLED, change.path.encode(), rows.write_number(change.queue_id))
+            result.put(NetwareTable.UNSETTLED, change.path.encode(), rows.write_number(change.queue_id))
     return result
 
 
@@ -94,5 +94,5 @@ def settled(paths: Iterable[str]) -> Changes:
     """Return the changes to be committed at some time after queue directories were removed."""
     result = Changes()
     for path in paths:
-        result.delete(Table.UNSETTLED, path.encode())
+        result.delete(NetwareTable.UNSETTLED, path.encode())
     return result

@@ -10,7 +10,7 @@ from msmqwire.service.store.sqlite import SqliteStore
 from msmqwire.service.store.table import StoreTable
 
 
-class Table(StoreTable):
+class NetwareTable(StoreTable):
     """The tables. Their rows are written and read by `msmqwire.netware.store.rows`."""
 
     META = "meta"  # by name (bytes): counters
@@ -25,8 +25,11 @@ class Table(StoreTable):
 
 LAYOUT: Final = Layout(
     {
-        table.value: statement(table, integer_keys=(Table.OBJECT, Table.QUEUE, Table.JOB, Table.ORDER))
-        for table in Table
+        table.value: statement(
+            table,
+            integer_keys=(NetwareTable.OBJECT, NetwareTable.QUEUE, NetwareTable.JOB, NetwareTable.ORDER),
+        )
+        for table in NetwareTable
     },
     application_id=0x4E57514D,  # NWQM in ASCII
     content="a NetWare queue service",

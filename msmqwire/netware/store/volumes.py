@@ -32,7 +32,7 @@ from msmqwire.netware.model.changes import (
     SyncJobFile,
 )
 from msmqwire.netware.model.contents import Contents
-from msmqwire.netware.model.files import AnyFile, JobFile, VolumeFile
+from msmqwire.netware.model.files import AnyFile, StoredJobFile, VolumeFile
 from msmqwire.netware.store import disk
 from msmqwire.netware.store.queue_files import QueueFiles, Servers
 
@@ -51,7 +51,7 @@ class Recovered:
     """
 
     sizes: Mapping[AnyFile, int]
-    missing: Sequence[JobFile]
+    missing: Sequence[StoredJobFile]
     settled: Sequence[str]
     failures: Sequence[StoreError]
 
@@ -222,7 +222,7 @@ class Volumes:
     def recover(self, contents: Contents, unsettled: Iterable[str]) -> Recovered:
         """Remove the files and directories that no row has, and find those that rows have."""
         sizes: dict[AnyFile, int] = {}
-        missing: list[JobFile] = []
+        missing: list[StoredJobFile] = []
         directories = {queue.directory for queue in contents.queues}
         followed = Followed()
         for path in unsettled:
@@ -238,8 +238,8 @@ class Volumes:
             with disk.reporting(directory):
                 self._make_directories(directory)
                 found = queue.recover(numbers[queue_id])
-            sizes |= {JobFile(queue_id, number): size for number, size in found.sizes.items()}
-            missing += [JobFile(queue_id, number) for number in found.missing]
+            sizes |= {StoredJobFile(queue_id, number): size for number, size in found.sizes.items()}
+            missing += [StoredJobFile(queue_id, number) for number in found.missing]
             queue.put_order(contents.orders.get(queue_id, ()))
         for queue_id, job in contents.jobs:
             self._queues[queue_id].put_job(job)
@@ -254,14 +254,14 @@ class Volumes:
 
     def read(self, file: AnyFile, offset: int, count: int) -> bytes:
         """Read from a file, less than `count` bytes only at its end. Raises OSError as well."""
-        if isinstance(file, JobFile):
+        if isinstance(file, StoredJobFile):
             return self._queue(file).read(file.job_number, offset, count)
         with disk.opened(self.host_path(file.path), os.O_RDONLY) as descriptor:
             return disk.read_at(descriptor, offset, count)
 
     def write(self, file: AnyFile, offset: int, data: bytes) -> None:
         """Write to a file that exists. Raises OSError as well."""
-        if isinstance(file, JobFile):
+        if isinstance(file, StoredJobFile):
             self._queue(file).write(file.job_number, offset, data)
             return
         with disk.opened(self.host_path(file.path), os.O_WRONLY) as descriptor:
@@ -269,7 +269,7 @@ class Volumes:
 
     def size(self, file: AnyFile) -> int:
         """Return the bytes of data in a file."""
-        if isinstance(file, JobFile):
+        if isinstance(file, StoredJobFile):
             queue = self._queue(file)
             with disk.reporting(queue.file(file.job_number)):
                 return queue.size(file.job_number)
@@ -277,7 +277,7 @@ class Volumes:
         with disk.reporting(path):
             return path.lstat().st_size
 
-    def _queue(self, file: JobFile) -> QueueFiles:
+    def _queue(self, file: StoredJobFile) -> QueueFiles:
         queue = self._queues.get(file.queue_id)
         if queue is None:
             raise FileNotFoundError(f"there is no queue {file.queue_id:08X}")

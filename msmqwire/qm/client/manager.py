@@ -35,7 +35,7 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.protocols.binary.transfer import Transfer
+from msmqwire.qm.protocols.binary.transfer import SessionTransfer
 from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.rules.unreached import failure_words, last_failure
@@ -56,7 +56,7 @@ from msmqwire.service.control.client import connection_closed
 from msmqwire.service.store import Store
 
 if TYPE_CHECKING:
-    from msmqwire.qm.protocols.srmp.transfer import Transfer as HttpTransfer
+    from msmqwire.qm.protocols.srmp.transfer import SrmpTransfer
 
 _POSITIVE: Final = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 _STOP_S: Final = 10.0
@@ -80,7 +80,7 @@ _SETTINGS: Final = Settings(
 )
 
 
-class Waiting(NamedTuple):
+class UntransferredMessage(NamedTuple):
     """A message that is not transferred yet.
 
     Attributes:
@@ -316,22 +316,22 @@ class ClientManager:
         """Whether messages are not transferred yet."""
         return bool(self.transfers() or self._http_transfers())
 
-    def waiting(self) -> Iterator[Waiting]:
+    def waiting(self) -> Iterator[UntransferredMessage]:
         """Yield the messages that are not transferred yet."""
         for by_http in self._http_transfers():
             for position in by_http.messages:
-                yield Waiting(self.stored and position.recoverable, sent=False)
+                yield UntransferredMessage(self.stored and position.recoverable, sent=False)
         for transfer in self.transfers():
             for entry in transfer.table.values():
                 stored = self.stored and entry.position.recoverable
-                yield Waiting(stored, entry.transmitted and not entry.recoverable)
+                yield UntransferredMessage(stored, entry.transmitted and not entry.recoverable)
 
-    def _http_transfers(self) -> list[HttpTransfer]:
+    def _http_transfers(self) -> list[SrmpTransfer]:
         """Return the transfers by HTTP that have messages."""
         srmp = self._driver.core.srmp_in_use
         return [] if srmp is None else [transfer for transfer in srmp.transfers.values() if transfer.messages]
 
-    def transfers(self) -> list[Transfer]:
+    def transfers(self) -> list[SessionTransfer]:
         """Return the transfers by sessions that have messages of the program.
 
         Those of session acknowledgements are not among them.
@@ -436,7 +436,7 @@ def _store_of(state: str | os.PathLike[str]) -> Store:
     return open_store(state)
 
 
-def _obstacle(transfer: Transfer) -> Obstacle:
+def _obstacle(transfer: SessionTransfer) -> Obstacle:
     """Return why the messages of a transfer by sessions are not transferred."""
     session, failure = transfer.session, last_failure(transfer.queue)
     peer = session.remote_address if session is not None else ""

@@ -9,7 +9,7 @@ from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.lookup import Lookup
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 
 
 class DeliveryOutcome:
@@ -23,7 +23,7 @@ class DeliveryOutcome:
             outgoing queue and the origin that it goes to.
     """
 
-    def __init__(self, context: Context, messages: Messages, lookup: Lookup) -> None:
+    def __init__(self, context: Context, messages: MessageEvents, lookup: Lookup) -> None:
         self._context, self._messages, self._lookup = context, messages, lookup
         self.when_sent: Callable[[ObjectId, bool, int | str | None], None] | None = None
         self.when_transmitted: Callable[[ObjectId, int, str], None] | None = None

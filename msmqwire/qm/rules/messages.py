@@ -35,7 +35,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors, serialization, stored_rows
 from msmqwire.qm.rules.memory_pool import Kind, MemoryPool, express_bytes
 from msmqwire.qm.rules.message_memory import MessageMemory
-from msmqwire.qm.rules.read_results import FAILED, Read
+from msmqwire.qm.rules.read_results import FAILED, ReadOutcome
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
 from msmqwire.qm.rules.waiting_reads import WaitingReads
 
@@ -47,7 +47,7 @@ _OK: Final = EnqueueStatus.OK
 _SEQUENTIAL_IDS_RESERVED: Final = 4096  # by one write to the store
 
 
-class Messages:
+class MessageEvents:
     """The events on messages of one queue manager.
 
     Attributes:
@@ -313,16 +313,16 @@ class Messages:
         transaction: Transaction | None = None,
         two_phase: bool = False,
         tag: object = None,
-    ) -> Read:
+    ) -> ReadOutcome:
         """Dequeue Message: [MS-MQDMPR] 3.1.7.1.10. `timeout` is milliseconds."""
         queue = descriptor.queue
         if queue is None:
-            return Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
         position: MessagePosition | None
         if cursor is not None:
             result, position = cursors.get_next_message_for_dequeue(cursor, no_wait=timeout == 0)
             if result in FAILED:
-                return Read(FAILED[result])
+                return ReadOutcome(FAILED[result])
         else:
             position = seek_available(queue, queue.positions.start)
         if position is None:
@@ -338,7 +338,7 @@ class Messages:
         cursor: Cursor | None = None,
         transaction: Transaction | None = None,
         tag: object = None,
-    ) -> Read:
+    ) -> ReadOutcome:
         """Dequeue Message Begin: [MS-MQDMPR] 3.1.7.1.11. `timeout` is milliseconds."""
         return self.dequeue(
             descriptor, timeout=timeout, cursor=cursor, transaction=transaction, two_phase=True, tag=tag
@@ -381,15 +381,15 @@ class Messages:
         peek: bool,
         transaction: Transaction | None = None,
         two_phase: bool = False,
-    ) -> Read:
+    ) -> ReadOutcome:
         """Read Message By Lookup Identifier: [MS-MQDMPR] 3.1.7.1.13."""
         if descriptor.queue is None:
-            return Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
         status, position = seek_with_id(descriptor.queue, lookup_identifier, action, peek=peek)
         if position is None:
-            return Read(status)
+            return ReadOutcome(status)
         if peek:
-            return Read(MQ_OK, position.message, position)
+            return ReadOutcome(MQ_OK, position.message, position)
         return self._receive(position, transaction, two_phase)
 
     def peek_next(
@@ -399,10 +399,10 @@ class Messages:
         *,
         timeout: int = INFINITE,
         tag: object = None,
-    ) -> Read:
+    ) -> ReadOutcome:
         """Peek Next Message: [MS-MQDMPR] 3.1.7.1.14. `timeout` is milliseconds; `tag` as of a dequeue."""
         if descriptor.queue is None:
-            return Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
         return self._peeked(descriptor, cursor, cursors.get_next_message_for_peek(cursor), timeout, tag)
 
     def peek(
@@ -412,11 +412,11 @@ class Messages:
         timeout: int = INFINITE,
         cursor: Cursor | None = None,
         tag: object = None,
-    ) -> Read:
+    ) -> ReadOutcome:
         """Peek Message: [MS-MQDMPR] 3.1.7.1.15. `timeout` is milliseconds; `tag` as of a dequeue."""
         queue = descriptor.queue
         if queue is None:
-            return Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
         if cursor is not None:
             return self._peeked(descriptor, cursor, cursors.get_message_for_peek(cursor), timeout, tag)
         position = seek_available(queue, queue.positions.start, peek=True)
@@ -430,18 +430,20 @@ class Messages:
         peeked: cursors.Result,
         timeout: int,
         tag: object,
-    ) -> Read:
+    ) -> ReadOutcome:
         """Return the message that a peek gave, or wait for one."""
         result, position = peeked
         if result in FAILED:
-            return Read(FAILED[result])
+            return ReadOutcome(FAILED[result])
         if position is not None:
-            return Read(MQ_OK, position.message, position)
+            return ReadOutcome(MQ_OK, position.message, position)
         return self.waiting_reads.wait(
             WaitingMessageReadOperation(0, descriptor, False, tag, cursor), timeout
         )
 
-    def _receive(self, position: MessagePosition, transaction: Transaction | None, two_phase: bool) -> Read:
+    def _receive(
+        self, position: MessagePosition, transaction: Transaction | None, two_phase: bool
+    ) -> ReadOutcome:
         """Give a message to its reader: DMPR-3.1.7.1.10-11 to -15."""
         message = position.message
         if transaction is not None and transaction.identifier.int:  # DMPR-3.1.7.1.10-12
@@ -450,7 +452,7 @@ class Messages:
             self.lock(position, None, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         else:
             self.position_deleted(position.queue, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
-        return Read(MQ_OK, message, position)
+        return ReadOutcome(MQ_OK, message, position)
 
     # -- moving and purging -------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from msmqwire.qm.rules import cursors, stored_rows
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type
 from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, QUEUE_BYTES, Kind
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 
 _SUCCESS: Final = DirectoryOperationResult.SUCCESS
 _PEEKS: Final = (QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS)
@@ -69,7 +69,7 @@ class Queues:
     """
 
     def __init__(
-        self, context: Context, messages: Messages, directory: DirectoryEvents, lookup: Lookup
+        self, context: Context, messages: MessageEvents, directory: DirectoryEvents, lookup: Lookup
     ) -> None:
         self._context, self._messages, self._directory = context, messages, directory
         self.lookup = lookup

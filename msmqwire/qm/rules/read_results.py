@@ -19,7 +19,7 @@ FAILED: Final[Mapping[CursorResult, HResult]] = {
 """Status of a read by the result of its cursor, where that gives no message and does not wait."""
 
 
-class Read(NamedTuple):
+class ReadOutcome(NamedTuple):
     """The result of a read.
 
     Attributes:

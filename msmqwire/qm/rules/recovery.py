@@ -25,7 +25,7 @@ from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules import serialization, stored_rows
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER
-from msmqwire.qm.rules.messages import Messages, expires_in
+from msmqwire.qm.rules.messages import MessageEvents, expires_in
 from msmqwire.qm.rules.queues import Queues, is_http
 from msmqwire.service.store.changes import Key
 
@@ -45,7 +45,7 @@ class Stored(Protocol):
 class Recovery:
     """Restores the queues, messages and transactions of a store."""
 
-    def __init__(self, context: Context, messages: Messages, queues: Queues, stored: Stored) -> None:
+    def __init__(self, context: Context, messages: MessageEvents, queues: Queues, stored: Stored) -> None:
         self._context, self._messages, self._queues, self._stored = context, messages, queues, stored
         self._orphaned: list[MessagePosition] = []  # locked by readers and transactions of the last run
 

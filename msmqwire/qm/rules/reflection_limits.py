@@ -15,7 +15,7 @@ _HEADERS: Final = 256
 """Bytes of the headers of a message, about."""
 
 
-class _Allowance:
+class _ReflectionAllowance:
     """Messages and bytes that are left; they come back evenly within a minute."""
 
     __slots__ = ("_bytes_max", "_messages_max", "bytes", "messages", "since")
@@ -53,9 +53,13 @@ class ReflectionLimits:
 
     def __init__(self, context: Context, leads_back: Callable[[FormatName, str], bool]) -> None:
         self._context, self._leads_back = context, leads_back
-        self._origins: dict[str, _Allowance] = {}  # of those that have less than all, first refilled first
+        self._origins: dict[
+            str, _ReflectionAllowance
+        ] = {}  # of those that have less than all, first refilled first
         settings = context.settings
-        self._total = _Allowance(settings.third_place_messages_total, settings.third_place_bytes_total, 0)
+        self._total = _ReflectionAllowance(
+            settings.third_place_messages_total, settings.third_place_bytes_total, 0
+        )
 
     def may_send(self, name: FormatName, origin: str, message: Message) -> bool:
         """Return whether a message may go to a name on account of an origin, and count it if so."""
@@ -69,7 +73,7 @@ class ReflectionLimits:
         own = self._origins.pop(origin, None)
         if own is None:
             self._forget_complete()
-            own = _Allowance(settings.third_place_messages, settings.third_place_bytes, context.now)
+            own = _ReflectionAllowance(settings.third_place_messages, settings.third_place_bytes, context.now)
         self._origins[origin] = own
         own.refill(context.now)
         self._total.refill(context.now)

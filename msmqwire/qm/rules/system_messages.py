@@ -18,7 +18,7 @@ from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, 
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.message_identity import MessageIdentity
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.queues import Queues, is_http
 from msmqwire.qm.rules.reflection_limits import ReflectionLimits
 
@@ -57,7 +57,7 @@ class SystemMessages:
     def __init__(
         self,
         context: Context,
-        messages: Messages,
+        messages: MessageEvents,
         queues: Queues,
         identity: MessageIdentity,
         may_send_to: Callable[[FormatName, str], bool],

@@ -12,7 +12,7 @@ from msmqwire.qm.model.elements import OutgoingQueue, Transaction, Transactional
 from msmqwire.qm.model.enumerations import OperationType, PositionState
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules import stored_rows
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.packet_patch import patch_transaction_flags
 
 PREPARE_DONE: Final = "TXUSER_ENLISTMENT_MTAG_PREPAREREQDONE"
@@ -28,7 +28,7 @@ class Transactions:
     queue manager that restarts has aborted it (DMPR-3.1.3-26).
     """
 
-    def __init__(self, context: Context, messages: Messages) -> None:
+    def __init__(self, context: Context, messages: MessageEvents) -> None:
         self._context, self._messages = context, messages
 
     def create(self, identifier: UUID) -> Transaction:

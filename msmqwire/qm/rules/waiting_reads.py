@@ -13,7 +13,7 @@ from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors
-from msmqwire.qm.rules.read_results import PENDING, Read
+from msmqwire.qm.rules.read_results import PENDING, ReadOutcome
 
 
 class WaitingReads:
@@ -31,12 +31,12 @@ class WaitingReads:
         self._requests = 0
         self._completed: dict[int, Callable[[ReadCompleted], None]] = {}
 
-    def wait(self, reader: WaitingMessageReadOperation, timeout: int) -> Read:
+    def wait(self, reader: WaitingMessageReadOperation, timeout: int) -> ReadOutcome:
         """Wait For New Message: [MS-MQDMPR] 3.1.7.3.1, and 3.1.7.3.4. `timeout` is milliseconds."""
         if timeout <= 0:
             if reader.cursor is not None:
                 cursors.wait_time_expired(reader.cursor)
-            return Read(HResult.MQ_ERROR_IO_TIMEOUT)
+            return ReadOutcome(HResult.MQ_ERROR_IO_TIMEOUT)
         self._requests += 1
         reader.request = self._requests
         reader.descriptor.waiting[reader.request] = reader
@@ -45,7 +45,7 @@ class WaitingReads:
                 Timer.WAITING_MESSAGE_READ, reader.request, timeout,
                 lambda: self.stop(reader, HResult.MQ_ERROR_IO_TIMEOUT),
             )  # fmt: skip
-        return Read(PENDING, request=reader.request)
+        return ReadOutcome(PENDING, request=reader.request)
 
     def when_completed(self, request: int, completed: Callable[[ReadCompleted], None]) -> None:
         """Let a waiting read end with a call instead of an effect: for a protocol, which knows it at once."""

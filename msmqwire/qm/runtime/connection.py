@@ -19,26 +19,26 @@ class ConnectionOwner(Protocol):
         """The limits on peers."""
 
     @property
-    def connections(self) -> Mapping[int, Connection]:
+    def connections(self) -> Mapping[int, SessionConnection]:
         """The connections that the engine knows."""
 
-    def connected(self, connection: Connection) -> None:
+    def connected(self, connection: SessionConnection) -> None:
         """An outgoing connection is established."""
 
-    def accepted(self, connection: Connection) -> bool:
+    def accepted(self, connection: SessionConnection) -> bool:
         """A connection has come in; return False to refuse it."""
 
-    def received(self, connection: Connection, data: bytes) -> None:
+    def received(self, connection: SessionConnection, data: bytes) -> None:
         """Bytes have arrived."""
 
-    def held(self, connection: Connection) -> int:
+    def held(self, connection: SessionConnection) -> int:
         """Return the bytes of an incomplete packet of a connection."""
 
-    def lost(self, connection: Connection, reason: Exception | None) -> None:
+    def lost(self, connection: SessionConnection, reason: Exception | None) -> None:
         """A connection has ended."""
 
 
-class Connection(PeerConnection):
+class SessionConnection(PeerConnection):
     """A TCP connection.
 
     Attributes:

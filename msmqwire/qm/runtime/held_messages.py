@@ -18,14 +18,14 @@ HELD_MAX: Final = 10_000
 _RECEIPT_MAX: Final = (1 << 53) - 1
 
 
-class Owner(Protocol):
+class HoldOwner(Protocol):
     """The part of the session that has received a message."""
 
     def message_ended(self, receipt: int) -> None:
         """Learn that one of its messages has ended."""
 
 
-_Held = tuple[OpenQueueDescriptor, MessagePosition, Transaction | None, Owner | None]
+_Held = tuple[OpenQueueDescriptor, MessagePosition, Transaction | None, HoldOwner | None]
 
 
 class HeldMessages:
@@ -51,7 +51,7 @@ class HeldMessages:
         descriptor: OpenQueueDescriptor,
         position: MessagePosition,
         transaction: Transaction | None = None,
-        owner: Owner | None = None,
+        owner: HoldOwner | None = None,
     ) -> int:
         """Hold a message that was received, in a transaction or not; return its receipt."""
         self._last += 1

@@ -16,7 +16,7 @@ from msmqwire.qm.model.effects import ReadCompleted
 from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor
 from msmqwire.qm.model.enumerations import INFINITE, MessageSeekAction, PositionState, QueueAccessType
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.rules.read_results import PENDING, Read
+from msmqwire.qm.rules.read_results import PENDING, ReadOutcome
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.control_frames import answer_of
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -154,7 +154,7 @@ class SessionReads:
             raise QueueError(reason(read.status, name), read.status)
         return descriptor, read, durable or has_waited(read)
 
-    def _chosen(self, request: Request, action: str) -> tuple[OpenQueueDescriptor, Callable[[], Read]]:
+    def _chosen(self, request: Request, action: str) -> tuple[OpenQueueDescriptor, Callable[[], ReadOutcome]]:
         """Return the open queue of a read, and the function that begins it. Raises InvalidValue."""
         messages, transaction = self._core.messages, self._transactions.of(request)
         receives = action == RECEIVE
@@ -203,7 +203,7 @@ class SessionReads:
         return wait if self.may_wait else 0
 
     async def wait(
-        self, begin: Callable[[], Read], descriptor: OpenQueueDescriptor, tag: int | None = None
+        self, begin: Callable[[], ReadOutcome], descriptor: OpenQueueDescriptor, tag: int | None = None
     ) -> ReadCompleted:
         """Begin a read, which changes nothing in the store, and wait for its end.
 

@@ -12,7 +12,7 @@ from msmqwire.qm.model.effects import Connect, Disconnect, Resolve, Send, SendDa
 from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.qm.model.refusals import MEMORY
 from msmqwire.qm.runtime.addresses import AddressOverrides, no_connection
-from msmqwire.qm.runtime.connection import Connection
+from msmqwire.qm.runtime.connection import SessionConnection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, Traffic
 from msmqwire.qm.runtime.pings import PingGate, PingPorts, PingSockets
@@ -52,11 +52,11 @@ class TcpNetwork:
         self._driver, self._engine = driver, driver.core.binary
         self.limits, self._overrides = limits or Limits(), overrides or AddressOverrides()
         self.traffic = Traffic()
-        self.connections: dict[int, Connection] = {}
+        self.connections: dict[int, SessionConnection] = {}
         driver.flush_by(self.flush)
-        self._unflushed: dict[int, Connection] = {}
+        self._unflushed: dict[int, SessionConnection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._outgoing: set[Connection] = set()  # those that are established
+        self._outgoing: set[SessionConnection] = set()  # those that are established
         self._connecting = 0
         self.open_connections = OpenConnections()
         self.open_connections.add(self._count)
@@ -64,10 +64,10 @@ class TcpNetwork:
             self.limits.connections, self.limits.connections_per_peer, self.limits.partial_bytes,
             self.limits.close_s,
         )  # fmt: skip
-        self._listener: Listener[Connection] = Listener(
+        self._listener: Listener[SessionConnection] = Listener(
             "MSMQ", most, self.traffic, self.open_connections, self._too_much_held
         )
-        self.partial_packets: PartialPackets[Connection] = self._listener.held
+        self.partial_packets: PartialPackets[SessionConnection] = self._listener.held
         self._listen_address = ""
         self.resolver: NameResolver = resolver or Resolver(self.limits)
         self._ping_gate = PingGate(self.limits)
@@ -77,7 +77,7 @@ class TcpNetwork:
 
     async def listen(self, address: str, port: int) -> int:
         """Accept connections; return the port, which the system chooses for 0. Raises OSError."""
-        port = await self._listener.bind_at(address, port, lambda: Connection(self, None))
+        port = await self._listener.bind_at(address, port, lambda: SessionConnection(self, None))
         self._listener.accept()
         self._listen_address = address
         return port
@@ -121,7 +121,7 @@ class TcpNetwork:
 
     # -- incoming -----------------------------------------------------------------------------------------
 
-    def accepted(self, connection: Connection) -> bool:
+    def accepted(self, connection: SessionConnection) -> bool:
         """Register an incoming connection; return False if there are too many."""
         if not self._listener.admit(connection):
             return False
@@ -131,7 +131,7 @@ class TcpNetwork:
         log.debug("accepted", extra={"peer": connection.address, "connection": connection.number})
         return True
 
-    def received(self, connection: Connection, data: bytes) -> None:
+    def received(self, connection: SessionConnection, data: bytes) -> None:
         """Pass received bytes to the engine, and end connections that leave too many packets incomplete."""
         self.traffic.bytes_received += len(data)
         # The messages of several senders are to share the sync of the disk.
@@ -139,30 +139,30 @@ class TcpNetwork:
         if self.partial_packets.is_exceeded:
             self._listener.evict(self._driver.loop.time())
 
-    def _received(self, connection: Connection, data: bytes) -> None:
+    def _received(self, connection: SessionConnection, data: bytes) -> None:
         engine, number = self._engine, connection.number
         engine.received(number, data)
         now = self._driver.loop.time()
         self.partial_packets.update(connection, engine.buffered(number), now, received=len(data))
 
-    def _too_much_held(self, connection: Connection) -> None:
+    def _too_much_held(self, connection: SessionConnection) -> None:
         """Follow the end of a connection, of either direction, whose packet is incomplete."""
         self.traffic.partial_closed += 1
         self._driver.trace_refused(MEMORY, connection.address, "too much of incomplete packets")
         self._forget(connection, "too much of incomplete packets")
 
-    def held(self, connection: Connection) -> int:
+    def held(self, connection: SessionConnection) -> int:
         """Return the bytes of an incomplete packet of a connection."""
         return self._engine.buffered(connection.number)
 
-    def lost(self, connection: Connection, reason: Exception | None) -> None:
+    def lost(self, connection: SessionConnection, reason: Exception | None) -> None:
         """Unregister a connection that has ended."""
         self._outgoing.discard(connection)
         if connection.incoming:
             self._listener.remove(connection)
         self._forget(connection, str(reason or ""))
 
-    def _forget(self, connection: Connection, reason: str) -> None:
+    def _forget(self, connection: SessionConnection, reason: str) -> None:
         """Report the end of a connection to the engine, unless the engine has ended it."""
         if self.connections.pop(connection.number, None) is not None:
             self._unflushed.pop(connection.number, None)
@@ -217,10 +217,10 @@ class TcpNetwork:
     def connect(self, effect: Connect) -> None:
         """Carry out `Connect`."""
         connection, address, host = effect
-        outgoing = self.connections[connection] = Connection(self, connection)
+        outgoing = self.connections[connection] = SessionConnection(self, connection)
         self._begin(self._connect(outgoing, address, host))
 
-    async def _connect(self, connection: Connection, address: str, host: str) -> None:
+    async def _connect(self, connection: SessionConnection, address: str, host: str) -> None:
         loop = self._driver.loop
         number = connection.number
         port = self._overrides.hosts.get(host.lower(), ("", None))[1] or self._overrides.port
@@ -255,7 +255,7 @@ class TcpNetwork:
         """Return the number of outgoing connections; the listener counts incoming ones."""
         return 0, len(self._outgoing) + self._connecting
 
-    def connected(self, connection: Connection) -> None:
+    def connected(self, connection: SessionConnection) -> None:
         """Inform the engine that an outgoing connection is established."""
         self.traffic.connected += 1
         self._outgoing.add(connection)

@@ -43,7 +43,7 @@ class TooMuchWork(Exception):
     """A message of an origin that has caused too much work: its sender is to send it again later."""
 
 
-class _Allowance:
+class _WorkAllowance:
     """Milliseconds of work that are left; they come back evenly within a second."""
 
     __slots__ = ("left", "since")
@@ -61,8 +61,8 @@ class _Allowance:
 class _Origin(NamedTuple):
     """The work left to an origin: of its own limit, and of its share of the total."""
 
-    own: _Allowance
-    share: _Allowance
+    own: _WorkAllowance
+    share: _WorkAllowance
 
 
 class WorkLimits:
@@ -79,7 +79,7 @@ class WorkLimits:
     def __init__(self, context: Context, known: Container[str]) -> None:
         self._context, self._known = context, known
         self._origins: dict[str, _Origin] = {}  # of those that have less than all, first used first
-        self._total = _Allowance(context.settings.security_total_ms, context.now)
+        self._total = _WorkAllowance(context.settings.security_total_ms, context.now)
 
     def check(self, origin: str) -> None:
         """Raise TooMuchWork if an origin, or all together, have no work left. One that has may overdraw."""
@@ -105,8 +105,8 @@ class WorkLimits:
         if found is None:
             self._forget_complete()
             now = self._context.now
-            own = _Allowance(self._context.settings.security_per_origin_ms, now)
-            found = _Origin(own, _Allowance(self._share(len(self._origins) + 1), now))
+            own = _WorkAllowance(self._context.settings.security_per_origin_ms, now)
+            found = _Origin(own, _WorkAllowance(self._share(len(self._origins) + 1), now))
         self._origins[origin] = found
         self._refill(found)
         found.own.left -= milliseconds

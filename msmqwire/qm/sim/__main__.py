@@ -13,7 +13,7 @@ from typing import Final
 
 from msmqwire.qm.sim.plan import FAULTS, FULL_DISK, REMOTE_SHARE, Plan, make_plan
 from msmqwire.qm.sim.shrink import shrink
-from msmqwire.qm.sim.world import Outcome, World
+from msmqwire.qm.sim.world import RunOutcome, World
 from msmqwire.service.virtual.violation import Violation
 
 BLOCK: Final = 50
@@ -50,7 +50,7 @@ def _blocks(first: int, last: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + BLOCK, last)
 
 
-def print_story(outcome: Outcome) -> None:
+def print_story(outcome: RunOutcome) -> None:
     """Print the outcome, the plan and the story of a run."""
     plan = outcome.plan
     print(f"seed {plan.seed}: {outcome.violation or 'all invariants hold'}")

@@ -11,10 +11,10 @@ from msmqwire.qm.model.enumerations import AcknowledgementsRequested, PositionSt
 from msmqwire.qm.model.message import NO_SEQUENCE
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.srmp.states import MessageState
+from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import ABOUT_RECEIVING, Ledger, message_number
+from msmqwire.qm.sim.ledger import ABOUT_RECEIVING, MessageLedger, message_number
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import SMALL_TRANSACTIONAL
@@ -24,7 +24,9 @@ from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.virtual.violation import Violation
 
 
-def pending_work(nodes: Mapping[str, Node], network: Network, ledger: Ledger, *, drained: bool) -> str | None:
+def pending_work(
+    nodes: Mapping[str, Node], network: Network, ledger: MessageLedger, *, drained: bool
+) -> str | None:
     """Describe something that is not at rest; return None if everything is.
 
     Args:
@@ -69,12 +71,12 @@ def _outgoing_by_srmp(core: Core) -> list[OutgoingMessage]:
     return [outgoing for transfer in core.srmp.transfers.values() for outgoing in transfer.messages.values()]
 
 
-def _waits_for(outgoing: OutgoingMessage, ledger: Ledger, *, drained: bool) -> str | None:
+def _waits_for(outgoing: OutgoingMessage, ledger: MessageLedger, *, drained: bool) -> str | None:
     """Describe the event that a message to be sent by SRMP waits for, unless it waits for none for now."""
     number = message_number(outgoing.position.message)
     tracked = ledger.messages[number] if number is not None else None
     if tracked is not None and not drained:
-        awaits_receipt = outgoing.state is MessageState.WAIT_FOR_FINAL_RECEIPT
+        awaits_receipt = outgoing.state is SrmpMessageState.WAIT_FOR_FINAL_RECEIPT
         if awaits_receipt or tracked.queue == SMALL_TRANSACTIONAL:
             return None  # nobody has read it, or there is no room for it
     return f"{tracked or 'a message'} to {outgoing.transfer.url}: {outgoing.state.value}"
@@ -99,7 +101,7 @@ def _awaits_final_ack(core: Core, queue: OutgoingQueue, number: int) -> bool:
 
 
 def check(
-    environment: Environment, nodes: Mapping[str, Node], ledger: Ledger, contents: StoreContents
+    environment: Environment, nodes: Mapping[str, Node], ledger: MessageLedger, contents: StoreContents
 ) -> None:
     """Check the outcome of every message, and that nothing is left over.
 

@@ -47,7 +47,7 @@ class Exchange:
         return self.open and self.sender.core is not None and self.sender.epoch == self.epoch
 
 
-class HttpNetwork:
+class SimulatedHttpNetwork:
     """All exchanges of HTTP.
 
     Args:

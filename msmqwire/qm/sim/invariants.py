@@ -10,17 +10,17 @@ from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
-from msmqwire.qm.protocols.binary.states import MessageState, Role, SessionState
-from msmqwire.qm.protocols.srmp.states import MessageState as StreamState
-from msmqwire.qm.protocols.srmp.transfer import Transfer as SrmpTransfer
+from msmqwire.qm.protocols.binary.states import SessionMessageState, SessionRole, SessionState
+from msmqwire.qm.protocols.srmp.states import SrmpMessageState as StreamState
+from msmqwire.qm.protocols.srmp.transfer import SrmpTransfer
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.store.memory import MemoryStore
 from msmqwire.service.virtual.violation import Violation
 
 SESSIONS_MAX: Final = 40
 _IMPOSSIBLE_STATES: Final = {
-    Role.INITIATOR: (SessionState.WAITING_EC_MSG, SessionState.WAITING_CP_MSG),
-    Role.ACCEPTOR: (
+    SessionRole.INITIATOR: (SessionState.WAITING_EC_MSG, SessionState.WAITING_CP_MSG),
+    SessionRole.ACCEPTOR: (
         SessionState.WAITING_ECR_MSG,
         SessionState.WAITING_CPR_MSG,
         SessionState.WAITING_RECONNECT,
@@ -44,19 +44,21 @@ def check_step(node: str, core: Core) -> None:
         if session_of is not None and engine.sessions.get(session_of.number) is not session_of:
             raise Violation(Invariant.STATES, f"{node} has a transfer over a session that is gone")
         for outgoing in transfer.table.values():
-            if outgoing.state in (MessageState.DONE, MessageState.WAITING_FOR_FINAL_ACK):
+            if outgoing.state in (SessionMessageState.DONE, SessionMessageState.WAITING_FOR_FINAL_ACK):
                 raise Violation(
                     Invariant.BOUNDED,
                     f"{node} has a message in OutgoingMessageTable that is {outgoing.state.value}",
                 )
-        waits = any(outgoing.state is MessageState.WAITING_FOR_ORDER_ACK for outgoing in transfer.ordered)
+        waits = any(
+            outgoing.state is SessionMessageState.WAITING_FOR_ORDER_ACK for outgoing in transfer.ordered
+        )
         connected = session_of is not None and session_of.is_open
         timers = core.context.timers
         if waits and connected and not timers.active(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number):
             raise Violation(
                 Invariant.HANGS, f"{node} awaits an order acknowledgement and will never send again"
             )
-        if any(outgoing.state is MessageState.DONE for outgoing in transfer.ordered):
+        if any(outgoing.state is SessionMessageState.DONE for outgoing in transfer.ordered):
             raise Violation(
                 Invariant.BOUNDED, f"{node} awaits the order acknowledgement of a message that is gone"
             )
@@ -100,7 +102,7 @@ def _check_session(node: str, session: Session) -> None:
         raise Violation(Invariant.STATES, f"{node}: the {session.role.value} of a session is {state.value}")
     connected = session.connection is not None
     if connected != (state not in (SessionState.CLOSED, SessionState.WAITING_RECONNECT)) and not (
-        connected and session.role is Role.INITIATOR
+        connected and session.role is SessionRole.INITIATOR
     ):
         raise Violation(
             Invariant.STATES, f"{node}: a session is {state.value}, its connection {session.connection}"

@@ -94,7 +94,7 @@ def message_number(message: Message) -> int | None:
     return int(tag[1]) if tag else None
 
 
-class Ledger:
+class MessageLedger:
     """All messages of a run.
 
     Attributes:

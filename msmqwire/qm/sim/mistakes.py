@@ -16,18 +16,18 @@ from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState
 from msmqwire.qm.protocols.binary import sending
 from msmqwire.qm.protocols.binary.connecting import Connecting
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
-from msmqwire.qm.protocols.binary.receiving import Receiving
-from msmqwire.qm.protocols.binary.sending import Sending
+from msmqwire.qm.protocols.binary.receiving import SessionReceiving
+from msmqwire.qm.protocols.binary.sending import SessionSending
 from msmqwire.qm.protocols.binary.session import COUNTS, Session
 from msmqwire.qm.protocols.binary.session_acknowledgements import SessionAcknowledgements
 from msmqwire.qm.protocols.binary.session_table import SessionTable
-from msmqwire.qm.protocols.binary.states import MessageState
+from msmqwire.qm.protocols.binary.states import SessionMessageState
 from msmqwire.qm.rules import stored_rows as manager_rows
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.history import History
 from msmqwire.qm.rules.incoming_sequences import IncomingSequences
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.recovery import Recovery
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.transactions import Transactions
@@ -52,7 +52,7 @@ def _restore_without_sequential_id(original: Any) -> Any:
 
 
 def _renumbered(original: Any) -> Any:
-    def number(self: Sending, outgoing: Any, message: Any) -> None:
+    def number(self: SessionSending, outgoing: Any, message: Any) -> None:
         if outgoing.tx_sequence_number:
             outgoing.tx_sequence_number = 0
             outgoing.transfer.ordered.remove(outgoing)
@@ -64,7 +64,7 @@ def _renumbered(original: Any) -> Any:
 
 def _deleted_on_session_ack(original: Any) -> Any:
     def saved(self: SessionAcknowledgements, outgoing: Any) -> None:
-        if outgoing.state is MessageState.WAITING_FOR_SESSION_ACK and outgoing.tx_sequence_number:
+        if outgoing.state is SessionMessageState.WAITING_FOR_SESSION_ACK and outgoing.tx_sequence_number:
             outgoing.transfer.remove(outgoing)
             self._sequences.given_up(outgoing)
             self._outcome.delivered(outgoing.position)
@@ -138,7 +138,13 @@ def _everything_saved(original: Any) -> Any:
 
 def _advanced_before_enqueue(original: Any) -> Any:
     def take(
-        self: Receiving, session: Any, message: Any, packet: Any, *, local: bool, refusal: int | None = None
+        self: SessionReceiving,
+        session: Any,
+        message: Any,
+        packet: Any,
+        *,
+        local: bool,
+        refusal: int | None = None,
     ) -> bool:
         if message.transactional and local:
             info = self._incoming.incoming(message)
@@ -150,7 +156,7 @@ def _advanced_before_enqueue(original: Any) -> Any:
 
 def _quota_ignored_after(original: Any) -> Any:
     def enqueue(
-        self: Messages, queue: Any, message: Any, transaction: Any = None, *, ignore_quota: bool = False
+        self: MessageEvents, queue: Any, message: Any, transaction: Any = None, *, ignore_quota: bool = False
     ) -> Any:
         status = original(self, queue, message, transaction, ignore_quota=ignore_quota)
         full = status is EnqueueStatus.QUEUE_QUOTA_EXCEEDED and transaction is None
@@ -180,7 +186,7 @@ def _older_accepted(_original: Any) -> Any:
 
 
 def _duplicates_not_counted(original: Any) -> Any:
-    def count(self: Receiving, session: Any, *, recoverable: bool) -> None:
+    def count(self: SessionReceiving, session: Any, *, recoverable: bool) -> None:
         original(self, session, recoverable=recoverable)
         if recoverable and session.message_received_count % 3 == 0:
             session.message_received_count -= 1
@@ -264,7 +270,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         ),
         "older sequences are accepted": Mistake(IncomingSequences, "follows", _older_accepted, _ORDER),
         "a sequence advances before the message is in the queue": Mistake(
-            Receiving, "_take", _advanced_before_enqueue, _LOST | _HANGS | {Invariant.DURABLE}
+            SessionReceiving, "_take", _advanced_before_enqueue, _LOST | _HANGS | {Invariant.DURABLE}
         ),
         "IncomingTxSequenceNumber is not stored": Mistake(
             transfer_rows, "put_incoming", nothing, frozenset({Invariant.DURABLE, Invariant.ONCE})
@@ -275,7 +281,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             _delivered_after_order_ack,
             frozenset({Invariant.JOURNALED_ONCE, Invariant.HELD}),
         ),
-        "a resent message gets a new number": Mistake(Sending, "_number", _renumbered, _ORDER),
+        "a resent message gets a new number": Mistake(SessionSending, "_number", _renumbered, _ORDER),
         "TxSequenceNumber is not stored": Mistake(
             transfer_rows, "put_outgoing", _no_number_row, _ORDER | _LOST
         ),
@@ -292,7 +298,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "the base of RecoverableMsgAckFlags is wrong": Mistake(
             Session, "header", _flags_one_too_high, frozenset({Invariant.DURABLE})
         ),
-        "some messages are not counted": Mistake(Receiving, "count", _duplicates_not_counted, _HANGS),
+        "some messages are not counted": Mistake(SessionReceiving, "count", _duplicates_not_counted, _HANGS),
         "SequentialID starts again": Mistake(
             Recovery,
             "_restore_messages",
@@ -300,7 +306,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             _ORDER | _LOST | {Invariant.BOUNDED, Invariant.JOURNALED_ONCE},
         ),
         "expired while in doubt": Mistake(
-            Sending,
+            SessionSending,
             "_is_in_doubt",
             false,
             frozenset({Invariant.NOT_BOTH, Invariant.HELD, Invariant.ACKNOWLEDGED, Invariant.JOURNALED_ONCE}),
@@ -323,7 +329,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             SystemMessages, "acknowledge", _admin_twice, frozenset({Invariant.ACKNOWLEDGED})
         ),
         "a refusal for a quota is forgotten": Mistake(
-            Messages, "enqueue", _quota_ignored_after, _LOST | _HANGS
+            MessageEvents, "enqueue", _quota_ignored_after, _LOST | _HANGS
         ),
         "deleted messages stay in the store": Mistake(
             manager_rows,

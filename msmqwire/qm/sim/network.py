@@ -11,8 +11,8 @@ from msmqwire.ping import PING_PORT
 from msmqwire.qm.sim.capture import SERVER_PORT, Capture
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.host import Host
-from msmqwire.qm.sim.http_network import HttpNetwork
-from msmqwire.qm.sim.ledger import Ledger
+from msmqwire.qm.sim.http_network import SimulatedHttpNetwork
+from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.packet_observer import PacketObserver
 from msmqwire.qm.sim.srmp_observer import SrmpObserver
 from msmqwire.qm.sim.store_contents import StoreContents
@@ -73,7 +73,7 @@ class Socket(Endpoint, asyncio.Transport):
         asyncio.Transport.__init__(self)
         self._factory, self._peer = factory, peer
         self.protocol: asyncio.Protocol | None = None
-        self.connection: Connection | None = None
+        self.connection: SimulatedConnection | None = None
         self.established: asyncio.Future[None] = host.loop.create_future()
         self._eof = self._lost = False
 
@@ -137,7 +137,7 @@ class Socket(Endpoint, asyncio.Transport):
         self.close()
 
 
-class Connection:
+class SimulatedConnection:
     """A transport connection: two directions, each in order, with a delay of its own.
 
     Args:
@@ -292,18 +292,18 @@ class Network:
         self,
         environment: Environment,
         hosts: Mapping[str, Host],
-        ledger: Ledger,
+        ledger: MessageLedger,
         contents: StoreContents,
         srmp_observer: SrmpObserver,
         capture: Capture | None = None,
     ) -> None:
         self.environment, self.capture = environment, capture
         self._hosts, self._ledger, self._contents = hosts, ledger, contents
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[SimulatedConnection, None] = {}
         self._numbers = 0
         self._partitions: dict[frozenset[str], int] = {}
-        self.ending: set[Connection] = set()
-        self.http = HttpNetwork(environment, hosts, self.blocked_until, srmp_observer, capture)
+        self.ending: set[SimulatedConnection] = set()
+        self.http = SimulatedHttpNetwork(environment, hosts, self.blocked_until, srmp_observer, capture)
 
     def observer(self, source: Endpoint, target: Endpoint) -> PacketObserver:
         """Return a new observer of one direction of a connection."""
@@ -317,7 +317,7 @@ class Network:
             return -1
         return self._partitions.get(frozenset((first.name, second.name)), -1)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: SimulatedConnection) -> None:
         """Remove a connection that is over at both ends."""
         self._connections.pop(connection, None)
 
@@ -356,14 +356,14 @@ class Network:
             return
         self._numbers += 1
         other = Socket(target, self._numbers, target.socket, end.host.address)
-        connection = Connection(self, end, other)
+        connection = SimulatedConnection(self, end, other)
         end.connection = other.connection = connection
         self.establish(connection)
         environment.counts["connections"] += 1
         environment.log(end.host.name, "connects", target.name)
         other.connected()
 
-    def establish(self, connection: Connection) -> None:
+    def establish(self, connection: SimulatedConnection) -> None:
         """Begin a connection: its first end learns that it is there."""
         self._connections[connection] = None
         connection.put(1, _CONNECTED)

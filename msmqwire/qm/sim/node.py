@@ -23,13 +23,13 @@ from msmqwire.qm.model.effects import (
 )
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.rules.routing import Routes
-from msmqwire.qm.runtime.connection import Connection
+from msmqwire.qm.runtime.connection import SessionConnection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.sim import invariants
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.http_network import HTTP_PORT
-from msmqwire.qm.sim.ledger import Ledger
+from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.plan import NOBODY, START_UTC, Plan, address_of, identifier_of, stray_hop
 from msmqwire.qm.sim.protection import Keys
@@ -96,7 +96,7 @@ class Node:
         self,
         environment: Environment,
         name: str,
-        ledger: Ledger,
+        ledger: MessageLedger,
         reader_ledger: ReaderLedger,
         contents: StoreContents,
         network: Network,
@@ -180,7 +180,7 @@ class Node:
     def socket(self) -> asyncio.Protocol:
         """Return the queue manager's end of a connection that comes in."""
         assert self._tcp is not None, f"{self.name} is down"
-        return Connection(self._tcp, None)
+        return SessionConnection(self._tcp, None)
 
     def datagram(self, data: bytes, address: str, port: int, *, request: bool) -> None:
         """A datagram has come."""

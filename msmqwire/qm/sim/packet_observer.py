@@ -10,7 +10,7 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.protocols.binary.session import COUNTS
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import Ledger
+from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.plan import identifier_of
 from msmqwire.qm.sim.protection import check_sent
 from msmqwire.qm.sim.store_contents import StoreContents
@@ -34,7 +34,12 @@ class PacketObserver:
     """
 
     def __init__(
-        self, environment: Environment, ledger: Ledger, contents: StoreContents, source: str, target: str
+        self,
+        environment: Environment,
+        ledger: MessageLedger,
+        contents: StoreContents,
+        source: str,
+        target: str,
     ) -> None:
         self._environment, self._ledger, self._contents = environment, ledger, contents
         self._source, self._target = source, target

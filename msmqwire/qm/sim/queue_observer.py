@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.sim.ledger import Ledger, NodeView
+from msmqwire.qm.sim.ledger import MessageLedger, NodeView
 from msmqwire.qm.sim.reader_ledger import ReaderLedger
 
 
 class QueueObserver:
     """Passes the queue events of a node to the books, as a protocol beside the real ones of its core."""
 
-    def __init__(self, ledger: Ledger, reader_ledger: ReaderLedger, node: NodeView) -> None:
+    def __init__(self, ledger: MessageLedger, reader_ledger: ReaderLedger, node: NodeView) -> None:
         self._ledger, self._reader_ledger, self._node = ledger, reader_ledger, node
 
     def message_position_available(self, queue: Queue, position: MessagePosition) -> None:

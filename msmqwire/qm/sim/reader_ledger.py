@@ -20,7 +20,7 @@ from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import Ledger, NodeView, message_number
+from msmqwire.qm.sim.ledger import MessageLedger, NodeView, message_number
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.remote_read.constants import Acknowledge, Action
 from msmqwire.rpc.handles import ContextHandle
@@ -91,7 +91,7 @@ class ReaderLedger:
         ending: the transaction of a remote reader that is committed or aborted in the present step.
     """
 
-    def __init__(self, environment: Environment, ledger: Ledger) -> None:
+    def __init__(self, environment: Environment, ledger: MessageLedger) -> None:
         self._environment, self._ledger = environment, ledger
         self._pending_ms = 1000 * environment.plan.remote_pending_s
         self._nodes = {name: _Books() for name in environment.plan.nodes}

@@ -9,9 +9,9 @@ from typing import Any, Final
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.qm.model.effects import RpcAnswer
 from msmqwire.qm.protocols.remote_read.opening import Opening
-from msmqwire.qm.protocols.remote_read.receiving import Receiving
-from msmqwire.qm.rules.messages import Messages
-from msmqwire.qm.rules.read_results import Read
+from msmqwire.qm.protocols.remote_read.receiving import RemoteReceiving
+from msmqwire.qm.rules.messages import MessageEvents
+from msmqwire.qm.rules.read_results import ReadOutcome
 from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.sim.driver_mistakes import effects_at_once
 from msmqwire.qm.sim.violation import Invariant
@@ -21,7 +21,7 @@ from msmqwire.service.virtual.mistake import Mistake, nothing
 
 
 def _kept_when_accepted(original: Any) -> Any:
-    def end_dequeue(self: Receiving, request: Any, *, delete: bool) -> int:
+    def end_dequeue(self: RemoteReceiving, request: Any, *, delete: bool) -> int:
         if delete and request.transaction is None:
             return int(MQ_OK)
         return int(original(self, request, delete=delete))
@@ -30,14 +30,14 @@ def _kept_when_accepted(original: Any) -> Any:
 
 
 def _deleted_when_rejected(original: Any) -> Any:
-    def end_dequeue(self: Receiving, request: Any, *, delete: bool) -> int:
+    def end_dequeue(self: RemoteReceiving, request: Any, *, delete: bool) -> int:
         return int(original(self, request, delete=True))
 
     return end_dequeue
 
 
 def _deleted_when_gone(original: Any) -> Any:
-    def release(self: Receiving, request: Any) -> None:
+    def release(self: RemoteReceiving, request: Any) -> None:
         if request.transaction is None and request.position is not None:
             self._messages.dequeue_end(request.context.descriptor, request.position, delete=True)
         original(self, request)
@@ -46,7 +46,7 @@ def _deleted_when_gone(original: Any) -> Any:
 
 
 def _timer_left_running(_original: Any) -> Any:
-    def leave(self: Receiving, request: Any) -> None:
+    def leave(self: RemoteReceiving, request: Any) -> None:
         if request.context.pending.get(request.request_id) is request:
             del request.context.pending[request.request_id]
 
@@ -54,7 +54,7 @@ def _timer_left_running(_original: Any) -> Any:
 
 
 def _released_again(original: Any) -> Any:
-    def leave(self: Receiving, request: Any) -> None:
+    def leave(self: RemoteReceiving, request: Any) -> None:
         original(self, request)
         if request.position is not None and request.transaction is None:
             self._start_cleanup(request, 1_500)  # nobody has it any more, or another reader
@@ -63,7 +63,7 @@ def _released_again(original: Any) -> Any:
 
 
 def _not_locked(original: Any) -> Any:
-    def lock(self: Messages, position: Any, transaction: Any, reason: int) -> None:
+    def lock(self: MessageEvents, position: Any, transaction: Any, reason: int) -> None:
         original(self, position, transaction, reason)
         if transaction is None:
             self.position_available(position.queue, position)
@@ -72,12 +72,12 @@ def _not_locked(original: Any) -> Any:
 
 
 def _cursor_skips(original: Any) -> Any:
-    def read(self: Receiving, request: Any, arguments: Any, action: Any, cursor: Any) -> Any:
+    def read(self: RemoteReceiving, request: Any, arguments: Any, action: Any, cursor: Any) -> Any:
         read = original(self, request, arguments, action, cursor)
         if cursor is None or action is not Action.MQ_ACTION_PEEK_NEXT or read.status != MQ_OK:
             return read
         skipping = original(self, request, arguments, action, cursor)
-        return skipping if skipping.status == MQ_OK else Read(HResult.MQ_ERROR_IO_TIMEOUT)
+        return skipping if skipping.status == MQ_OK else ReadOutcome(HResult.MQ_ERROR_IO_TIMEOUT)
 
     return read
 
@@ -98,34 +98,37 @@ REMOTE_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             Driver, "part", effects_at_once(RpcAnswer), frozenset({Invariant.DURABLE})
         ),
         "remote: an accepted message stays": Mistake(
-            Receiving, "_end_dequeue", _kept_when_accepted, frozenset({Invariant.ACCEPTED})
+            RemoteReceiving, "_end_dequeue", _kept_when_accepted, frozenset({Invariant.ACCEPTED})
         ),
         "remote: a rejected message is deleted": Mistake(
-            Receiving, "_end_dequeue", _deleted_when_rejected, _GIVEN_BACK, first=7
+            RemoteReceiving, "_end_dequeue", _deleted_when_rejected, _GIVEN_BACK, first=7
         ),
         "remote: the rundown gives nothing back": Mistake(
-            Receiving, "release_all", nothing, _GIVEN_BACK, first=15
+            RemoteReceiving, "release_all", nothing, _GIVEN_BACK, first=15
         ),
         "remote: the rundown forgets an open queue": Mistake(
             Opening, "run_down", nothing, _GIVEN_BACK | {Invariant.BOUNDED, Invariant.HANGS}
         ),
         "remote: an open receive of a reader that has gone is deleted": Mistake(
-            Receiving, "_release", _deleted_when_gone, _GIVEN_BACK, first=4
+            RemoteReceiving, "_release", _deleted_when_gone, _GIVEN_BACK, first=4
         ),
         "remote: what is not ended in time stays": Mistake(
-            Receiving, "_clean_up", nothing, _GIVEN_BACK, first=4
+            RemoteReceiving, "_clean_up", nothing, _GIVEN_BACK, first=4
         ),
         "remote: the time of a receive goes on after its end": Mistake(
-            Receiving, "_leave", _timer_left_running, _ONE_READER | {Invariant.BOUNDED, Invariant.NO_ERRORS}
+            RemoteReceiving,
+            "_leave",
+            _timer_left_running,
+            _ONE_READER | {Invariant.BOUNDED, Invariant.NO_ERRORS},
         ),
         "remote: a message returns twice": Mistake(
-            Receiving, "_leave", _released_again, _ONE_READER | {Invariant.BOUNDED}
+            RemoteReceiving, "_leave", _released_again, _ONE_READER | {Invariant.BOUNDED}
         ),
         "remote: a message that a reader has is not locked": Mistake(
-            Messages, "lock", _not_locked, _ONE_READER
+            MessageEvents, "lock", _not_locked, _ONE_READER
         ),
         "remote: a cursor skips messages": Mistake(
-            Receiving, "_read", _cursor_skips, frozenset({Invariant.WALKED}), first=6
+            RemoteReceiving, "_read", _cursor_skips, frozenset({Invariant.WALKED}), first=6
         ),
         "remote: the transaction of a reader that has gone keeps its messages": Mistake(
             Transactions, "give_back", _kept_in_the_transaction, _GIVEN_BACK, first=27

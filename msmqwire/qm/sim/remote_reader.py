@@ -13,7 +13,7 @@ from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import RpcRefused
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.host import Host
-from msmqwire.qm.sim.rpc_network import RpcEnd, RpcHost, RpcNetwork
+from msmqwire.qm.sim.rpc_network import RpcEnd, RpcHost, SimulatedRpcNetwork
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.remote_read.interface import INTERFACE, build_request, parse_response
 from msmqwire.rpc.client_association import ClientAssociation
@@ -40,7 +40,7 @@ class Pause(NamedTuple):
     ms: int
 
 
-class Lost(Exception):
+class ReaderLost(Exception):
     """The connection has broken: a call has no answer, or can't be made."""
 
 
@@ -91,7 +91,7 @@ class RemoteReader:
     def __init__(
         self,
         environment: Environment,
-        network: RpcNetwork,
+        network: SimulatedRpcNetwork,
         host: Host,
         server: RpcHost,
         connections: int = 1,
@@ -122,10 +122,10 @@ class RemoteReader:
     # -- for scripts -------------------------------------------------------------------------------------
 
     def begin(self, opnum: int, *, connection: int = 0, **arguments: Any) -> int:
-        """Call a method; return the number of the call. Raises Lost if the connection has broken."""
+        """Call a method; return the number of the call. Raises ReaderLost if the connection has broken."""
         end = self._ends[connection]
         if not (end.open and end.alive):
-            raise Lost
+            raise ReaderLost
         association = end.association
         stub = build_request(opnum, arguments, SYNTAXES[association.transfer_syntax])
         call_id = association.call(opnum, stub)
@@ -151,8 +151,8 @@ class RemoteReader:
         script, self._script, self.finished = self._script, None, True
         self.vanish()
         if script is not None:
-            with suppress(StopIteration, Lost):
-                script.throw(Lost())
+            with suppress(StopIteration, ReaderLost):
+                script.throw(ReaderLost())
 
     # -- what happens ------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class RemoteReader:
         end.open = False
         if self._awaited is not None and self._awaited[0] is end:
             self._awaited = None
-            self._advance(Lost())
+            self._advance(ReaderLost())
 
     def _advance(self, results: Any) -> None:
         """Go on with the script until it has to wait."""
@@ -199,7 +199,7 @@ class RemoteReader:
                     wait = script.throw(Failed(results.status))
                 else:
                     wait = script.send(results)
-            except (StopIteration, Lost, Failed) as ended:
+            except (StopIteration, ReaderLost, Failed) as ended:
                 self._script, self.finished = None, True
                 self.vanish()
                 if isinstance(ended, Failed) and ended.status not in MAY_FAIL:
@@ -213,7 +213,7 @@ class RemoteReader:
             if awaited in self._results:
                 results = self._results.pop(awaited)
             elif not awaited[0].open:
-                results = Lost()
+                results = ReaderLost()
             else:
                 self._awaited = awaited
                 return

@@ -11,9 +11,9 @@ from uuid import UUID
 from msmqwire.constants import HResult, MessageClass
 from msmqwire.names import parse_format_name
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import Ledger
+from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.plan import SUBQUEUE, identifier_of
-from msmqwire.qm.sim.remote_reader import Failed, Lost, Pause, RemoteReader, Script
+from msmqwire.qm.sim.remote_reader import Failed, Pause, ReaderLost, RemoteReader, Script
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
 from msmqwire.remote_read.queue_format import queue_format_of
@@ -39,7 +39,7 @@ class Coordinator(Protocol):
         """The application that has begun a transaction wants it to be committed or aborted."""
 
 
-class Reading:
+class ReadingProgram:
     """One program.
 
     Args:
@@ -58,7 +58,7 @@ class Reading:
     def __init__(
         self,
         environment: Environment,
-        ledger: Ledger,
+        ledger: MessageLedger,
         coordinator: Coordinator,
         reader: RemoteReader,
         args: Mapping[str, Any],
@@ -355,7 +355,7 @@ class Reading:
                 pQueueFormat=self._name(self._args["queue"]),
             )
             yield from self._receive_in(transaction, handle, vanishes=vanishes)
-        except (Lost, Failed):
+        except (ReaderLost, Failed):
             self._decide(transaction, commit=False)
             raise
         self._decide(transaction, commit=commit)
@@ -396,22 +396,22 @@ class Reading:
 
 CONNECTIONS: Final[Mapping[str, int]] = {"several": 2, "other connection": 2}
 """The number of connections of a program, if more than one."""
-MODES: Final[Mapping[str, Callable[[Reading], Script]]] = {
+MODES: Final[Mapping[str, Callable[[ReadingProgram], Script]]] = {
     "accept": lambda its: its._receive(),
     "reject": lambda its: its._receive(kinds=(_NACK, _ACK)),
     "wait": lambda its: its._receive(timeout=_WAIT_MS),
-    "late": Reading._late,
-    "cancel": Reading._cancel,
-    "look up": Reading._look_up,
-    "walk": Reading._walk,
-    "several": Reading._several,
-    "other connection": Reading._other_connection,
-    "move": Reading._move,
-    "purge": Reading._purge,
-    "vanish": Reading._vanish,
+    "late": ReadingProgram._late,
+    "cancel": ReadingProgram._cancel,
+    "look up": ReadingProgram._look_up,
+    "walk": ReadingProgram._walk,
+    "several": ReadingProgram._several,
+    "other connection": ReadingProgram._other_connection,
+    "move": ReadingProgram._move,
+    "purge": ReadingProgram._purge,
+    "vanish": ReadingProgram._vanish,
     "commit": lambda its: its._transaction(commit=True),
     "abort": lambda its: its._transaction(commit=False),
     "vanish in a transaction": lambda its: its._transaction(commit=True, vanishes=True),
-    "single": Reading._single,
+    "single": ReadingProgram._single,
 }
 """By the mode of an item."""

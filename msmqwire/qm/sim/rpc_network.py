@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from msmqwire.qm.core import Core
 from msmqwire.qm.sim.host import Host
 from msmqwire.qm.sim.ledger import NodeView
-from msmqwire.qm.sim.network import Connection, Endpoint, Network
+from msmqwire.qm.sim.network import Endpoint, Network, SimulatedConnection
 
 RPC_PORT: Final = 2103
 
@@ -24,10 +24,10 @@ class RpcEnd(Endpoint):
 
     def __init__(self, host: Host, number: int) -> None:
         super().__init__(host, -number)  # the engine of [MS-MQQB] numbers its own
-        self._connection: Connection | None = None
+        self._connection: SimulatedConnection | None = None
         self._side, self.origin = 0, ""
 
-    def joins(self, connection: Connection, side: int) -> None:
+    def joins(self, connection: SimulatedConnection, side: int) -> None:
         """Become an end of a connection."""
         self._connection, self._side = connection, side
         self.origin = connection.ends[1 - side].host.address
@@ -45,7 +45,7 @@ class RpcEnd(Endpoint):
             self._connection.close(self._side)
 
 
-class Server(Protocol):
+class SimulatedServer(Protocol):
     """The server at a node."""
 
     def accepted(self, number: int, origin: str) -> RpcEnd:
@@ -58,14 +58,14 @@ class RpcHost(Host, NodeView, Protocol):
     core: Core | None
 
     @property
-    def remote(self) -> Server:
+    def remote(self) -> SimulatedServer:
         """The server in its present life."""
 
 
-class RpcConnection(Connection):
+class SimulatedRpcConnection(SimulatedConnection):
     """A connection that breaks once a number of bytes have gone one way, if `breaks` says so."""
 
-    def __init__(self, network: RpcNetwork, first: RpcEnd, second: RpcEnd) -> None:
+    def __init__(self, network: SimulatedRpcNetwork, first: RpcEnd, second: RpcEnd) -> None:
         super().__init__(network.network, first, second, observed=False, port=RPC_PORT)
         self._rpc = network
         first.joins(self, 0)
@@ -81,7 +81,7 @@ class RpcConnection(Connection):
             self.break_off()
 
 
-class RpcNetwork:
+class SimulatedRpcNetwork:
     """All connections of DCE/RPC of a run.
 
     Attributes:
@@ -115,7 +115,7 @@ class RpcNetwork:
         environment.counts["remote connections"] += 1
         environment.log(client.host.name, "connects to read", server.name)
         end = server.remote.accepted(next(self._numbers), client.host.address)
-        self.network.establish(RpcConnection(self, client, end))
+        self.network.establish(SimulatedRpcConnection(self, client, end))
 
     def number(self) -> int:
         """Return a number for an end of a connection."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from msmqwire.qm.protocols.binary.sending import Sending
+from msmqwire.qm.protocols.binary.sending import SessionSending
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.security.decryption import Decryption
 from msmqwire.qm.security.protection import Protection
@@ -15,7 +15,7 @@ from msmqwire.service.virtual.mistake import Mistake, false
 
 
 def _resent_in_clear(original: Any) -> Any:
-    def protected(self: Sending, outgoing: Any, session: Any, message: Any) -> Any:
+    def protected(self: SessionSending, outgoing: Any, session: Any, message: Any) -> Any:
         return message if outgoing.transmitted else original(self, outgoing, session, message)
 
     return protected
@@ -52,7 +52,9 @@ _LOST: Final = frozenset(
 
 SECURITY_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
     {
-        "a message is sent again in clear": Mistake(Sending, "_protected", _resent_in_clear, _PROTECTED),
+        "a message is sent again in clear": Mistake(
+            SessionSending, "_protected", _resent_in_clear, _PROTECTED
+        ),
         "earlier keys are forgotten": Mistake(
             Decryption, "_unwrapped", _only_the_present_key, _PROTECTED | _LOST
         ),

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from msmqwire.qm.sim.plan import Item, Plan
-from msmqwire.qm.sim.world import Outcome, World
+from msmqwire.qm.sim.world import RunOutcome, World
 
 RUNS_MAX: Final = 600
 
 
 class _Shrinking:
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: RunOutcome) -> None:
         assert outcome.violation is not None, "only what fails is shrunk"
         self.plan, self._invariant, self._runs = outcome.plan, outcome.violation.invariant, 0
 
@@ -104,7 +104,7 @@ def _simplifications(item: Item) -> Iterator[Callable[[Item], Item]]:
             yield having("size", 0)
 
 
-def shrink(outcome: Outcome) -> Outcome:
+def shrink(outcome: RunOutcome) -> RunOutcome:
     """Shrink a run that violates an invariant.
 
     Returns:

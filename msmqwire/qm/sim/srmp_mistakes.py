@@ -12,8 +12,8 @@ from msmqwire.qm.model.message import ObjectId
 from msmqwire.qm.protocols.srmp import incoming_streams, receipts, sending
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
-from msmqwire.qm.protocols.srmp.receiving import Receiving
-from msmqwire.qm.protocols.srmp.sending import Sending
+from msmqwire.qm.protocols.srmp.receiving import SrmpReceiving
+from msmqwire.qm.protocols.srmp.sending import SrmpSending
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.sim.driver_mistakes import effects_at_once
 from msmqwire.qm.sim.violation import Invariant
@@ -28,7 +28,7 @@ _NEW_NUMBER: Final = 1 << 20
 
 
 def _new_identifier(original: Any) -> Any:
-    def resume(self: Sending, transfer: Any) -> None:
+    def resume(self: SrmpSending, transfer: Any) -> None:
         if transfer.failed is not None and not transfer.failed.is_done:
             message = transfer.failed.position.message
             lineage, uniquifier = message.identifier
@@ -39,7 +39,7 @@ def _new_identifier(original: Any) -> Any:
 
 
 def _renumbered(original: Any) -> Any:
-    def number(self: Sending, outgoing: Any, message: Any) -> None:
+    def number(self: SrmpSending, outgoing: Any, message: Any) -> None:
         if outgoing.tx_sequence_number:
             outgoing.transfer.unacknowledged.remove(outgoing)
             outgoing.tx_sequence_number = 0
@@ -62,7 +62,7 @@ def _not_bridged(original: Any) -> Any:
 
 
 def _not_resent(original: Any) -> Any:
-    def failed(self: Sending, outgoing: Any, *why: str) -> None:
+    def failed(self: SrmpSending, outgoing: Any, *why: str) -> None:
         if outgoing.stream:
             original(self, outgoing, *why)
         else:
@@ -72,7 +72,7 @@ def _not_resent(original: Any) -> Any:
 
 
 def _deleted_when_accepted(original: Any) -> Any:
-    def accepted(self: Sending, outgoing: Any) -> None:
+    def accepted(self: SrmpSending, outgoing: Any) -> None:
         original(self, outgoing)
         if outgoing.stream and not outgoing.is_done:
             self.removed(outgoing)
@@ -82,7 +82,7 @@ def _deleted_when_accepted(original: Any) -> Any:
 
 
 def _expired_still_sent(original: Any) -> Any:
-    def send(self: Sending, outgoing: Any) -> None:
+    def send(self: SrmpSending, outgoing: Any) -> None:
         judge = sending._has_expired
         sending._has_expired = lambda message, utc: False
         original(self, outgoing)
@@ -114,7 +114,7 @@ def _journaled_twice(original: Any) -> Any:
 
 
 def _remembered_at_once(original: Any) -> Any:
-    def enqueue(self: Receiving, arrived: Any) -> None:
+    def enqueue(self: SrmpReceiving, arrived: Any) -> None:
         self._remember(arrived.message)
         original(self, arrived)
 
@@ -122,7 +122,7 @@ def _remembered_at_once(original: Any) -> Any:
 
 
 def _duplicate_in_new_stream(original: Any) -> Any:
-    def is_duplicate(self: Receiving, message: Any) -> bool:
+    def is_duplicate(self: SrmpReceiving, message: Any) -> bool:
         return not message.transactional and bool(original(self, message))
 
     return is_duplicate
@@ -155,7 +155,7 @@ def _always_positive(original: Any) -> Any:
 
 
 def _receipt_before_arrival(original: Any) -> Any:
-    def once(self: Receiving, arrived: Any) -> None:
+    def once(self: SrmpReceiving, arrived: Any) -> None:
         self._system_messages.acknowledge(arrived.message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
         original(self, arrived)
 
@@ -173,19 +173,21 @@ SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "SRMP: a response is sent before the commit": Mistake(
             Driver, "part", effects_at_once(HttpResponse), _DURABLE
         ),
-        "SRMP: a retransmission has a new identifier": Mistake(Sending, "resume", _new_identifier, _NUMBERED),
+        "SRMP: a retransmission has a new identifier": Mistake(
+            SrmpSending, "resume", _new_identifier, _NUMBERED
+        ),
         "SRMP: a stream message has a new number when it is sent again": Mistake(
-            Sending, "_number", _renumbered, _NUMBERED
+            SrmpSending, "_number", _renumbered, _NUMBERED
         ),
         "SRMP: previous is not bridged": Mistake(
             OutgoingStreams, "given_up", _not_bridged, _HANGS | {Invariant.STATES}, first=160
         ),
-        "SRMP: what failed is not sent again": Mistake(Sending, "_failed", _not_resent, _LOST),
+        "SRMP: what failed is not sent again": Mistake(SrmpSending, "_failed", _not_resent, _LOST),
         "SRMP: a response is enough for a stream message": Mistake(
-            Sending, "_accepted", _deleted_when_accepted, _LOST | {Invariant.JOURNALED_ONCE}
+            SrmpSending, "_accepted", _deleted_when_accepted, _LOST | {Invariant.JOURNALED_ONCE}
         ),
         "SRMP: an expired message is still sent": Mistake(
-            Sending, "send", _expired_still_sent, frozenset({Invariant.IN_TIME}), first=15
+            SrmpSending, "send", _expired_still_sent, frozenset({Invariant.IN_TIME}), first=15
         ),
         "SRMP: a final receipt counts as positive": Mistake(
             OutgoingStreams, "final", _final_is_positive, frozenset({Invariant.JOURNALED_ONCE})
@@ -196,12 +198,12 @@ SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "SRMP: the Stream Receipt Wait Timer is not started": Mistake(
             OutgoingStreams, "await_receipt", nothing, _HANGS
         ),
-        "SRMP: what was received is not remembered": Mistake(Receiving, "_remember", nothing, _TWICE),
+        "SRMP: what was received is not remembered": Mistake(SrmpReceiving, "_remember", nothing, _TWICE),
         "SRMP: a message is remembered before it is accepted": Mistake(
-            Receiving, "_enqueue", _remembered_at_once, _LOST | _DURABLE | _HANGS, first=10
+            SrmpReceiving, "_enqueue", _remembered_at_once, _LOST | _DURABLE | _HANGS, first=10
         ),
         "SRMP: a duplicate is accepted in a new stream": Mistake(
-            Receiving, "_is_duplicate", _duplicate_in_new_stream, _TWICE, first=590
+            SrmpReceiving, "_is_duplicate", _duplicate_in_new_stream, _TWICE, first=590
         ),
         "SRMP: a stream receipt says more than is stored": Mistake(
             ReceiptSending, "stream", _acknowledged_too_far, _DURABLE
@@ -213,7 +215,7 @@ SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             receipts, "commitment_receipt", _always_positive, frozenset({Invariant.TRUTHFUL})
         ),
         "SRMP: a delivery receipt is sent for what is not enqueued": Mistake(
-            Receiving,
+            SrmpReceiving,
             "_once",
             _receipt_before_arrival,
             frozenset({Invariant.TRUTHFUL, Invariant.ACKNOWLEDGED}),

@@ -7,9 +7,9 @@ from typing import Final
 
 from msmqwire.qm.model.message import ObjectId
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import Ledger, NodeView
+from msmqwire.qm.sim.ledger import MessageLedger, NodeView
 from msmqwire.qm.sim.plan import SMALL_TRANSACTIONAL, TRANSACTIONAL
-from msmqwire.qm.sim.srmp_view import SrmpView, Stream, view
+from msmqwire.qm.sim.srmp_view import SrmpView, StreamPosition, view
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import Tracked
 from msmqwire.qm.sim.violation import Invariant
@@ -32,7 +32,7 @@ class SrmpObserver:
     def __init__(
         self,
         environment: Environment,
-        ledger: Ledger,
+        ledger: MessageLedger,
         contents: StoreContents,
         nodes: Mapping[str, NodeView],
     ) -> None:
@@ -90,7 +90,7 @@ class SrmpObserver:
         if seen.stream is not None and source == tracked.sender:
             self._ledger.numbered(tracked, seen.stream[1:])
 
-    def _check_stream_receipt(self, source: str, last: Stream) -> None:
+    def _check_stream_receipt(self, source: str, last: StreamPosition) -> None:
         """Check that all messages of a stream up to one are durable where the receipt comes from."""
         sequence = last.time_stamp, last.ordinal
         sender = next(node.name for node in self._nodes.values() if node.identifier == last.owner)

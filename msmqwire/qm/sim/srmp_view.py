@@ -16,7 +16,7 @@ _TAG: Final = re.compile(rb"#(\d+);")
 _LOW: Final = 0xFFFFFFFF
 
 
-class Stream(NamedTuple):
+class StreamPosition(NamedTuple):
     """A position in a stream.
 
     Attributes:
@@ -49,9 +49,9 @@ class SrmpView(NamedTuple):
     identifier: ObjectId
     message_class: int
     number: int | None
-    stream: Stream | None
+    stream: StreamPosition | None
     previous: int
-    receipt_for: Stream | None
+    receipt_for: StreamPosition | None
     arrived: ObjectId | None
     decided: ObjectId | None
     positive: bool
@@ -104,10 +104,10 @@ def _identifier(text: str) -> ObjectId:
     return ObjectId(UUID(lineage), int(number))
 
 
-def _stream(found: dict[str, str], identifier: str, number: str) -> Stream | None:
+def _stream(found: dict[str, str], identifier: str, number: str) -> StreamPosition | None:
     """Return a position in a stream, whose identifier is TimeStamp << 32 | Ordinal."""
     if identifier not in found:
         return None
     owner, _, ordinal = found[identifier].rpartition("\\")
     both = int(ordinal)
-    return Stream(UUID(owner.removeprefix("uid:")), both >> 32, both & _LOW, int(found[number]))
+    return StreamPosition(UUID(owner.removeprefix("uid:")), both >> 32, both & _LOW, int(found[number]))

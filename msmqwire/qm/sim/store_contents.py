@@ -10,7 +10,7 @@ from msmqwire.qm.model.elements import STREAM
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules import serialization, stored_rows, transfer_rows
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import Ledger, NodeView, QueueKind, message_number, queue_kind
+from msmqwire.qm.sim.ledger import MessageLedger, NodeView, QueueKind, message_number, queue_kind
 from msmqwire.qm.sim.plan import identifier_of
 from msmqwire.qm.sim.tracked import SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant
@@ -38,7 +38,9 @@ class StoredMessage(NamedTuple):
 class StoreContents:
     """The messages that are durable, checked as they come, move and go."""
 
-    def __init__(self, environment: Environment, ledger: Ledger, nodes: Mapping[str, NodeView]) -> None:
+    def __init__(
+        self, environment: Environment, ledger: MessageLedger, nodes: Mapping[str, NodeView]
+    ) -> None:
         self._environment, self._plan, self._ledger = environment, environment.plan, ledger
         self._nodes = nodes
         # By name of the node and number of the position.

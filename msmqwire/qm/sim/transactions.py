@@ -11,7 +11,7 @@ from msmqwire.qm.model.effects import EnlistTransaction, TransactionReply
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.transactions import PREPARE_DONE
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import Ledger
+from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.reader_ledger import ReaderLedger
 from msmqwire.qm.sim.store_contents import StoreContents
@@ -47,11 +47,15 @@ class ApplicationTransaction:
         self.prepared = self.decided = False
 
 
-class Transactions:
+class SimulatedTransactions:
     """All transactions of a run that have not ended."""
 
     def __init__(
-        self, environment: Environment, ledger: Ledger, reader_ledger: ReaderLedger, contents: StoreContents
+        self,
+        environment: Environment,
+        ledger: MessageLedger,
+        reader_ledger: ReaderLedger,
+        contents: StoreContents,
     ) -> None:
         self._environment, self._ledger, self._reader_ledger = environment, ledger, reader_ledger
         self._contents = contents

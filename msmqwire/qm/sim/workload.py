@@ -20,7 +20,7 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import Ledger
+from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import (
@@ -36,11 +36,11 @@ from msmqwire.qm.sim.plan import (
 from msmqwire.qm.sim.protection import protect
 from msmqwire.qm.sim.reader_ledger import Hold, ReaderLedger
 from msmqwire.qm.sim.remote_reader import RemoteReader
-from msmqwire.qm.sim.remote_scripts import CONNECTIONS, Reading
-from msmqwire.qm.sim.rpc_network import RpcNetwork
+from msmqwire.qm.sim.remote_scripts import CONNECTIONS, ReadingProgram
+from msmqwire.qm.sim.rpc_network import SimulatedRpcNetwork
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import Delivery, SendState, Tracked
-from msmqwire.qm.sim.transactions import ApplicationTransaction, Transactions
+from msmqwire.qm.sim.transactions import ApplicationTransaction, SimulatedTransactions
 
 ADMIN: Final = "admin"
 _ALL_QUEUES: Final = (*QUEUES, ADMIN)
@@ -62,15 +62,15 @@ class Workload:
         self,
         environment: Environment,
         nodes: Mapping[str, Node],
-        ledger: Ledger,
+        ledger: MessageLedger,
         reader_ledger: ReaderLedger,
         contents: StoreContents,
         network: Network,
-        rpc: RpcNetwork,
+        rpc: SimulatedRpcNetwork,
     ) -> None:
         self._environment, self._nodes, self._network = environment, nodes, network
         self._ledger, self._reader_ledger, self._contents, self._rpc = ledger, reader_ledger, contents, rpc
-        self._transactions = Transactions(environment, ledger, reader_ledger, contents)
+        self._transactions = SimulatedTransactions(environment, ledger, reader_ledger, contents)
         self._messages_sent = 0
         self._private_numbers: dict[tuple[str, str], int] = {}
         self._readers: list[RemoteReader] = []
@@ -301,11 +301,11 @@ class Workload:
     def _read_remotely(self, node: Node, args: Any) -> None:
         self.read_remotely(node, args)
 
-    def read_remotely(self, node: Node, args: Any) -> tuple[RemoteReader, Reading]:
+    def read_remotely(self, node: Node, args: Any) -> tuple[RemoteReader, ReadingProgram]:
         """Run a program at a node that reads the queues of another one; return it."""
         connections = CONNECTIONS.get(args["mode"], 1)
         reader = RemoteReader(self._environment, self._rpc, node, self._nodes[args["from"]], connections)
-        reading = Reading(self._environment, self._ledger, self._transactions, reader, args)
+        reading = ReadingProgram(self._environment, self._ledger, self._transactions, reader, args)
         self._readers.append(reader)
         reader.run(reading.script)
         return reader, reading

@@ -11,13 +11,13 @@ from msmqwire.errors import EngineFailed
 from msmqwire.qm.sim import end_state
 from msmqwire.qm.sim.capture import Capture
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import Ledger
+from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import BUSY_MS, FAULTS, FULL_DISK, Plan
 from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.reader_ledger import ReaderLedger
-from msmqwire.qm.sim.rpc_network import RpcNetwork
+from msmqwire.qm.sim.rpc_network import SimulatedRpcNetwork
 from msmqwire.qm.sim.srmp_observer import SrmpObserver
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.story import Story
@@ -34,7 +34,7 @@ REST_MS: Final = 3_000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """The outcome of a run.
 
     Attributes:
@@ -56,14 +56,14 @@ class World:
     def __init__(self, plan: Plan, *, story: bool = False, capture: BinaryIO | None = None) -> None:
         self.environment = Environment(plan, story=story)
         self.nodes: dict[str, Node] = {}
-        self.ledger = Ledger(self.environment)
+        self.ledger = MessageLedger(self.environment)
         self.contents = StoreContents(self.environment, self.ledger, self.nodes)
         observer = SrmpObserver(self.environment, self.ledger, self.contents, self.nodes)
         self.network = Network(
             self.environment, self.nodes, self.ledger, self.contents, observer,
             Capture(capture) if capture else None,
         )  # fmt: skip
-        self.rpc = RpcNetwork(self.network)
+        self.rpc = SimulatedRpcNetwork(self.network)
         self.reader_ledger = ReaderLedger(self.environment, self.ledger)
         self.workload = Workload(
             self.environment,
@@ -87,7 +87,7 @@ class World:
                 self.keys,
             )
 
-    def run(self) -> Outcome:
+    def run(self) -> RunOutcome:
         """Run the plan to its end."""
         environment = self.environment
         violation = None
@@ -105,7 +105,7 @@ class World:
             violation.__cause__ = error
         if violation is not None:
             environment.log("", f"VIOLATED {violation}")
-        return Outcome(environment.plan, violation, environment.counts, environment.story)
+        return RunOutcome(environment.plan, violation, environment.counts, environment.story)
 
     def _run(self) -> None:
         environment = self.environment

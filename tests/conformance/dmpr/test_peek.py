@@ -16,7 +16,7 @@ from msmqwire.qm.model.enumerations import (
     SeekDirection,
 )
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.rules.read_results import PENDING, Read
+from msmqwire.qm.rules.read_results import PENDING, ReadOutcome
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
 from tests.support.engine_harness import RECOVERABLE, EngineHarness
 from tests.support.qm.queue_contents import bodies, body_of, completed_reads, states
@@ -90,13 +90,15 @@ def test_a_message_at_a_cursor_that_another_has_received(
     assert harness.core.messages.peek(open_queue, cursor=cursor).status == 0xC00E001D
 
 
-def waits_to_peek(harness: EngineHarness, queue: Queue, opened: OpenQueueDescriptor, cursor: Cursor) -> Read:
+def waits_to_peek(
+    harness: EngineHarness, queue: Queue, opened: OpenQueueDescriptor, cursor: Cursor
+) -> ReadOutcome:
     return harness.core.messages.peek(opened, cursor=cursor, timeout=1_000)
 
 
 def waits_to_peek_next(
     harness: EngineHarness, queue: Queue, opened: OpenQueueDescriptor, cursor: Cursor
-) -> Read:
+) -> ReadOutcome:
     if not len(queue.positions):
         harness.enqueue(queue, b"0")
     assert body_of(harness.core.messages.peek(opened, cursor=cursor)) == b"0"
@@ -119,7 +121,7 @@ def test_a_peek_with_a_cursor_waits_for_a_message_and_lets_the_next_reader_have_
     queue: Queue,
     open_queue: OpenQueueDescriptor,
     cursor: Cursor,
-    waits: Callable[..., Read],
+    waits: Callable[..., ReadOutcome],
 ) -> None:
     waiting = waits(harness, queue, open_queue, cursor)
     assert waiting.status == PENDING
@@ -149,7 +151,7 @@ def test_a_peek_with_a_cursor_that_waits_too_long(
     queue: Queue,
     open_queue: OpenQueueDescriptor,
     cursor: Cursor,
-    waits: Callable[..., Read],
+    waits: Callable[..., ReadOutcome],
     current: bytes | None,
 ) -> None:
     waiting = waits(harness, queue, open_queue, cursor)

@@ -12,7 +12,7 @@ from msmqwire.qm.model.enumerations import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.message import NULL_GUID, Message, ObjectId, TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary.states import Role, SessionState
+from msmqwire.qm.protocols.binary.states import SessionRole, SessionState
 from msmqwire.qm.store import memory_store
 from tests.support import handmade as h
 from tests.support.engine_harness import (
@@ -440,7 +440,7 @@ def test_what_has_come_is_acknowledged_at_the_end_over_a_session_that_is_yet_to_
     before = list(harness.engine.sessions.values())
     harness.core.acknowledge_received()
     (opened,) = [session for session in harness.engine.sessions.values() if session not in before]
-    assert opened.role is Role.INITIATOR
+    assert opened.role is SessionRole.INITIATOR
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1-29")

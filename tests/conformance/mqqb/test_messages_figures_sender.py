@@ -6,17 +6,28 @@ import pytest
 
 from msmqwire.qm.model.enumerations import ConnectionStatus, DeliveryGuarantee
 from msmqwire.qm.model.settings import Settings
-from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
-from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
+from msmqwire.qm.protocols.binary.states import MESSAGES, SessionMessageEvent, SessionMessageState
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, SessionTransfer
 from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, EngineHarness, harness_with_peer
 from tests.support.peers.handwritten_peer import HandwrittenPeer
 from tests.support.qm.queue_contents import bodies
 
-WAITING_TO_SEND, WAITING_FOR_SESSION_ACK = MessageState.WAITING_TO_SEND, MessageState.WAITING_FOR_SESSION_ACK
-WAITING_FOR_ORDER_ACK = MessageState.WAITING_FOR_ORDER_ACK
-WAITING_FOR_FINAL_ACK, DONE = MessageState.WAITING_FOR_FINAL_ACK, MessageState.DONE
-SENT, SESSION_ACK, EXPIRED = MessageEvent.SENT, MessageEvent.SESSION_ACK, MessageEvent.EXPIRED
-TIMEOUT, ORDER_ACK, FINAL_ACK = MessageEvent.TIMEOUT, MessageEvent.ORDER_ACK, MessageEvent.FINAL_ACK
+WAITING_TO_SEND, WAITING_FOR_SESSION_ACK = (
+    SessionMessageState.WAITING_TO_SEND,
+    SessionMessageState.WAITING_FOR_SESSION_ACK,
+)
+WAITING_FOR_ORDER_ACK = SessionMessageState.WAITING_FOR_ORDER_ACK
+WAITING_FOR_FINAL_ACK, DONE = SessionMessageState.WAITING_FOR_FINAL_ACK, SessionMessageState.DONE
+SENT, SESSION_ACK, EXPIRED = (
+    SessionMessageEvent.SENT,
+    SessionMessageEvent.SESSION_ACK,
+    SessionMessageEvent.EXPIRED,
+)
+TIMEOUT, ORDER_ACK, FINAL_ACK = (
+    SessionMessageEvent.TIMEOUT,
+    SessionMessageEvent.ORDER_ACK,
+    SessionMessageEvent.FINAL_ACK,
+)
 
 KINDS = ("Express", "Recoverable", "Transactional")
 
@@ -49,7 +60,7 @@ def send_message(
     return list(transfer(harness).table.values())[-1]
 
 
-def transfer(harness: EngineHarness) -> Transfer:
+def transfer(harness: EngineHarness) -> SessionTransfer:
     return harness.core.binary.transfers[harness.outgoing().number]
 
 

@@ -10,8 +10,8 @@ from msmqwire.qm.model.enumerations import DeliveryGuarantee
 from msmqwire.qm.model.message import Message, TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.protocols.binary.states import MessageState
-from msmqwire.qm.protocols.binary.transfer import Transfer
+from msmqwire.qm.protocols.binary.states import SessionMessageState
+from msmqwire.qm.protocols.binary.transfer import SessionTransfer
 from tests.support import handmade
 from tests.support.engine_harness import (
     PEER_ADDRESS,
@@ -29,7 +29,7 @@ FIRST = TxSequenceId(START_UTC, 1)
 
 def started(
     *message_bodies: bytes, settings: Settings | None = None, **attributes: object
-) -> tuple[EngineHarness, HandwrittenPeer, Transfer]:
+) -> tuple[EngineHarness, HandwrittenPeer, SessionTransfer]:
     """Send messages in one transaction."""
     harness = harness_with_peer(settings=settings)
     harness.send(*message_bodies, **attributes, transactional=True)
@@ -286,7 +286,7 @@ def test_a_message_without_its_session_acknowledgement_stays():
     assert bodies(harness.outgoing()) == [b"2", b"3"]
     peer.acknowledge(ack=3, recoverable_ack=2, recoverable_flags=0b11)
     assert bodies(harness.outgoing()) == [b"3"]
-    assert [entry.state for entry in transfer.table.values()] == [MessageState.WAITING_FOR_ORDER_ACK]
+    assert [entry.state for entry in transfer.table.values()] == [SessionMessageState.WAITING_FOR_ORDER_ACK]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.6-11")

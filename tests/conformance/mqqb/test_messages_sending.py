@@ -17,8 +17,8 @@ from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary.states import MessageState, SessionState
-from msmqwire.qm.protocols.binary.transfer import Transfer
+from msmqwire.qm.protocols.binary.states import SessionMessageState, SessionState
+from msmqwire.qm.protocols.binary.transfer import SessionTransfer
 from tests.support import handmade
 from tests.support.engine_harness import (
     OWN_ADDRESS,
@@ -37,7 +37,7 @@ from tests.support.qm.received_packets import ReceivedPacket
 RECOVERABLE = DeliveryGuarantee.RECOVERABLE
 
 
-def transfer_of(harness: EngineHarness) -> Transfer:
+def transfer_of(harness: EngineHarness) -> SessionTransfer:
     return harness.core.binary.transfers[harness.outgoing().number]
 
 
@@ -256,7 +256,9 @@ def _send_after(waited: int, limits: dict[str, int], *, late: bool) -> None:
     harness.core.binary.sending.send_waiting(transfer.session)
     harness.run()
     assert harness.called[0].bodies() == ([] if late else [b"m"])
-    assert (len(transfer.table), outgoing.state is MessageState.DONE) == ((0, True) if late else (1, False))
+    assert (len(transfer.table), outgoing.state is SessionMessageState.DONE) == (
+        (0, True) if late else (1, False)
+    )
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.2-16", "MQMQ-2.2.19.2-17")
@@ -492,7 +494,7 @@ def test_a_connection_that_is_lost_while_messages_wait():
     assert len(bodies(reports)) == 2
     assert harness.outgoing().state is OutgoingQueueState.DISCONNECTED
     assert [entry.state for entry in transfer_of(harness).table.values()] == [
-        MessageState.WAITING_TO_SEND
+        SessionMessageState.WAITING_TO_SEND
     ] * 4
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary.states import MessageState, SessionState
+from msmqwire.qm.protocols.binary.states import SessionMessageState, SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, PEER_QUEUE, EngineHarness
 from tests.support.peers.handwritten_peer import HandwrittenPeer
@@ -251,7 +251,9 @@ def test_what_was_never_sent_over_the_session_is_not_marked() -> None:
     first = ids(harness)
     peer.send(peer.ack(ack=2, window=1))
     waiting = [
-        entry for entry in harness.transfer().table.values() if entry.state is MessageState.WAITING_TO_SEND
+        entry
+        for entry in harness.transfer().table.values()
+        if entry.state is SessionMessageState.WAITING_TO_SEND
     ]
     assert ids(harness)[-len(waiting) :] == first[-len(waiting) :]
     assert not any(entry.received_session_ack for entry in waiting)

@@ -11,7 +11,7 @@ from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.enumerations import OutgoingQueueState
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary.states import MessageState, SessionState
+from msmqwire.qm.protocols.binary.states import SessionMessageState, SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, EngineHarness
 from tests.support.peers.handwritten_peer import HandwrittenPeer
@@ -281,7 +281,7 @@ def test_entries_of_the_table_begin_with_nothing() -> None:
         )
         assert (entry.session, entry.transmitted) == (None, False)
         assert (entry.received_session_ack, entry.received_order_ack) == (False, False)
-        assert entry.state is MessageState.WAITING_TO_SEND
+        assert entry.state is SessionMessageState.WAITING_TO_SEND
     harness.resolve(PEER_ADDRESS)
     peer = harness.connect()
     peer.answer_handshake()

@@ -10,12 +10,12 @@ import pytest
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
 from msmqwire.qm.model.enumerations import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, SessionState
+from msmqwire.qm.protocols.binary.states import SESSION, SessionEvent, SessionRole, SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, PEER_QUEUE, EngineHarness
 from tests.support.peers.handwritten_peer import HandwrittenPeer
 
-ASKS, ASKED, S, E = Role.INITIATOR, Role.ACCEPTOR, SessionState, SessionEvent
+ASKS, ASKED, S, E = SessionRole.INITIATOR, SessionRole.ACCEPTOR, SessionState, SessionEvent
 Q = OutgoingQueueState
 OF_A_SESSION = (
     Timer.SESSION_INITIALIZATION, Timer.SESSION_CLEANUP, Timer.SESSION_ACK_WAIT, Timer.SESSION_ACK_SEND,
@@ -63,7 +63,7 @@ def test_the_states_are_these() -> None:
     }  # fmt: skip
 
 
-def in_state(state: SessionState, role: Role) -> tuple[EngineHarness, HandwrittenPeer]:
+def in_state(state: SessionState, role: SessionRole) -> tuple[EngineHarness, HandwrittenPeer]:
     """A session in one of the handshake states, or open. A message waits if the harness is the initiator."""
     harness = EngineHarness()
     harness.queue()
@@ -111,7 +111,7 @@ def packets(peer: HandwrittenPeer) -> dict[SessionEvent, bytes]:
 @pytest.mark.parametrize(
     "event", list(packets(HandwrittenPeer(EngineHarness(), 0, PEER_ID))), ids=lambda event: event.name
 )
-def test_each_packet_in_each_state(state: SessionState, role: Role, event: SessionEvent) -> None:
+def test_each_packet_in_each_state(state: SessionState, role: SessionRole, event: SessionEvent) -> None:
     harness, peer = in_state(state, role)
     session = peer.session
     expected = SESSION.get((role, state, event))
@@ -130,7 +130,7 @@ def test_each_packet_in_each_state(state: SessionState, role: Role, event: Sessi
     "MQQB-3.1.1.1.1.1-02", "MQQB-3.1.1.1.1.1-05", "MQQB-3.1.1.1.1.2-04", "MQQB-3.1.6.6-01", "MQQB-3.1.2.1-02"
 )
 @pytest.mark.parametrize(("state", "role"), HALFWAY, ids=lambda param: param.value)
-def test_a_handshake_that_takes_too_long_closes_the_session(state: SessionState, role: Role) -> None:
+def test_a_handshake_that_takes_too_long_closes_the_session(state: SessionState, role: SessionRole) -> None:
     harness, peer = in_state(state, role)
     session = peer.session
     harness.advance(59_999)
@@ -158,7 +158,9 @@ def test_each_session_has_an_initialization_timer_of_its_own() -> None:
 @pytest.mark.requirement("MQQB-3.1.5.9-01", "MQQB-3.1.5.9-03", "MQQB-3.1.7.3-01")
 @EACH
 @pytest.mark.parametrize("cause", ["closed here", "the connection breaks"])
-def test_closing_sends_no_packet_and_stops_all_timers(state: SessionState, role: Role, cause: str) -> None:
+def test_closing_sends_no_packet_and_stops_all_timers(
+    state: SessionState, role: SessionRole, cause: str
+) -> None:
     harness, peer = in_state(state, role)
     session, other = peer.session, harness.accept_session()
     if state is S.OPEN:
@@ -389,7 +391,7 @@ def test_what_was_not_acknowledged_is_sent_again_in_order() -> None:
 )
 @pytest.mark.parametrize("role", [ASKS, ASKED], ids=lambda role: role.value)
 @pytest.mark.parametrize("cleanup", [300_000, 120_000])
-def test_an_idle_session_is_closed(role: Role, cleanup: int) -> None:
+def test_an_idle_session_is_closed(role: SessionRole, cleanup: int) -> None:
     harness = EngineHarness(session_cleanup_ms=cleanup)
     began = harness.now
     peer = harness.open_session() if role is ASKS else harness.accept_session()
@@ -434,7 +436,7 @@ def test_a_session_with_messages_is_closed_one_period_later(event: str) -> None:
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.1-09", "MQQB-3.1.1.1.1.2-08")
 @pytest.mark.parametrize("role", [ASKS, ASKED], ids=lambda role: role.value)
-def test_sending_transactional_messages_again_needs_no_new_session(role: Role) -> None:
+def test_sending_transactional_messages_again_needs_no_new_session(role: SessionRole) -> None:
     harness = EngineHarness(routes={PEER_ID: ["beta"]})
     name = PEER_QUEUE if role is ASKS else f"PRIVATE={PEER_ID}\\00000009"
     peer = harness.open_session(to=name, transactional=True) if role is ASKS else harness.accept_session()

@@ -9,7 +9,7 @@ import pytest
 from msmqwire.ncp.constants import CompletionCode
 from msmqwire.netware.model.bindery import Q_OPERATORS
 from msmqwire.netware.model.changes import CopyJobFile, DeleteJobFile
-from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.files import StoredJobFile
 from msmqwire.netware.model.job import JobRequest, JobState
 from tests.support.netware.queue_service import (
     AUTO_START,
@@ -169,7 +169,7 @@ def test_removing_a_job_that_is_not_in_service(harness: QueueServiceHarness, act
     harness.service.jobs.remove(actors[actor], QUEUE_ID, 2)
     assert [(number, harness.entry(number).job_position) for number in harness.order] == [(1, 1), (3, 2)]
     assert DeleteJobFile(QUEUE_ID, 2, "Q$5D03.002") in harness.perform()
-    assert JobFile(QUEUE_ID, 2) not in harness.store.files
+    assert StoredJobFile(QUEUE_ID, 2) not in harness.store.files
 
 
 @requirement("QMS-ext-04")
@@ -242,7 +242,7 @@ class TestMovingToAnotherQueue:
         moved = harness.service.jobs.read_entry(operator, other, 1)
         assert moved == replace(before, job_number=1, job_position=1, job_file_name=name)
         assert harness.order == [1]
-        assert harness.store.files[JobFile(other, 1)] == (name, bytearray(b"data"))
+        assert harness.store.files[StoredJobFile(other, 1)] == (name, bytearray(b"data"))
         assert harness.service.jobs.file_size(operator, other, 1) == 4
 
     def test_it_needs_operators_of_both(self, harness: QueueServiceHarness, other: int) -> None:

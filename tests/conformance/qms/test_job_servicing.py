@@ -11,7 +11,7 @@ from msmqwire.netware.model import times
 from msmqwire.netware.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.changes import DeleteJob, DeleteJobFile
-from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.files import StoredJobFile
 from msmqwire.netware.model.job import JobRequest, JobState
 from tests.support.netware.queue_service import (
     AUTO_START,
@@ -107,7 +107,7 @@ def test_finishing(harness: QueueServiceHarness) -> None:
     changes = harness.perform()
     assert DeleteJob(QUEUE_ID, 1) in changes
     assert DeleteJobFile(QUEUE_ID, 1, "Q$5D03.001") in changes
-    assert harness.store.files.keys() == {JobFile(QUEUE_ID, kept)}
+    assert harness.store.files.keys() == {StoredJobFile(QUEUE_ID, kept)}
     with harness.refused(CompletionCode.INVALID_FILE_HANDLE):
         harness.service.files.read(server, handle, 0, 1)
     with harness.refused(NO_JOB):

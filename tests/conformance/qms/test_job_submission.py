@@ -10,7 +10,7 @@ import pytest
 from msmqwire.errors import InvalidValue
 from msmqwire.ncp.constants import AT_ONCE, CompletionCode
 from msmqwire.netware.model.changes import CreateJobFile, DeleteJob, DeleteJobFile, PutJob, SyncJobFile
-from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.files import StoredJobFile
 from msmqwire.netware.model.job import Job, JobRequest, JobState
 from msmqwire.netware.model.settings import Settings
 from tests.support.netware.queue_service import (
@@ -182,9 +182,9 @@ def test_the_size_of_a_job_file(harness: QueueServiceHarness) -> None:
     harness.write(user, job.job_file_handle, b"123")
     harness.service.files.write(user, job.job_file_handle, 5000, 0)
     assert size(server, QUEUE_ID, 1) == 105
-    harness.service.files.set_size(JobFile(QUEUE_ID, 1), 50)  # the disk was full
+    harness.service.files.set_size(StoredJobFile(QUEUE_ID, 1), 50)  # the disk was full
     assert size(server, QUEUE_ID, 1) == 50 == harness.service.files.total_bytes
-    harness.service.files.set_size(JobFile(QUEUE_ID, 1), 105)
+    harness.service.files.set_size(StoredJobFile(QUEUE_ID, 1), 105)
 
 
 @requirement("QMS-flags-01", "QMS-submit-08")
@@ -239,7 +239,9 @@ def test_a_closed_file_leaves_its_job_open(harness: QueueServiceHarness) -> None
     user = harness.user()
     jobs = [harness.open_job(user) for _ in range(2)]
     for job in jobs:
-        assert harness.service.files.close(user, job.job_file_handle) == JobFile(QUEUE_ID, job.job_number)
+        assert harness.service.files.close(user, job.job_file_handle) == StoredJobFile(
+            QUEUE_ID, job.job_number
+        )
         with harness.refused(CompletionCode.INVALID_FILE_HANDLE):
             harness.service.files.close(user, job.job_file_handle)
     harness.service.jobs.close_and_start(user, QUEUE_ID, 1)
@@ -374,4 +376,4 @@ def test_a_file_is_not_larger_than_a_call_can_tell() -> None:
     with harness.refused(CompletionCode.OUT_OF_DISK_SPACE):
         files.write(user, job.job_file_handle, 0xFFFFFFFF, 1)
     files.write(user, job.job_file_handle, 0xFFFFFFFE, 1)
-    assert files.size(JobFile(QUEUE_ID, 1)) == 0xFFFFFFFF
+    assert files.size(StoredJobFile(QUEUE_ID, 1)) == 0xFFFFFFFF

@@ -13,7 +13,7 @@ import pytest
 
 from msmqwire.errors import NcpRefused, StoreRefused
 from msmqwire.ncp.constants import CompletionCode, JobControlFlags, ObjectType
-from msmqwire.netware.model.files import JobFile, VolumeEntry, VolumeFile
+from msmqwire.netware.model.files import StoredJobFile, VolumeEntry, VolumeFile
 from msmqwire.netware.store import dos_attributes
 from msmqwire.netware.store.tables import LAYOUT
 from msmqwire.service.store.memory import MemoryStore
@@ -210,7 +210,7 @@ def test_destroying_a_queue_removes_its_directory(driven: DrivenFolder) -> None:
         driven.read(server, taken)
     assert caught.value.code == CompletionCode.INVALID_FILE_HANDLE
     with pytest.raises(NcpRefused) as caught:
-        driven.await_(driven.driver.read_file(JobFile(QUEUE_ID, 1), 0, 4))
+        driven.await_(driven.driver.read_file(StoredJobFile(QUEUE_ID, 1), 0, 4))
     assert caught.value.code == CompletionCode.INVALID_FILE_HANDLE
     driven.restart()
     assert not driven.directory.exists()
@@ -268,7 +268,7 @@ def test_no_link_is_followed(driven: DrivenFolder, tmp_path: Path) -> None:
     queue_file.unlink()
     queue_file.symlink_to(precious)
     with pytest.raises(StoreRefused):
-        driven.await_(driven.driver.read_file(JobFile(QUEUE_ID, number), 0, 8))
+        driven.await_(driven.driver.read_file(StoredJobFile(QUEUE_ID, number), 0, 8))
     driven.restart()
     assert precious.read_bytes() == bytes(256) + b"precious"
     assert not queue_file.is_symlink()

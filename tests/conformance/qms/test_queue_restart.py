@@ -11,7 +11,7 @@ from msmqwire.ncp.constants import SUPERVISOR_ID, CompletionCode
 from msmqwire.netware.model.bindery import BinderyObject
 from msmqwire.netware.model.changes import PutObject, SyncJobFile
 from msmqwire.netware.model.contents import Contents
-from msmqwire.netware.model.files import JobFile, VolumeFile
+from msmqwire.netware.model.files import StoredJobFile, VolumeFile
 from msmqwire.netware.model.job import JobState
 from msmqwire.netware.model.queue import QueueRow
 from msmqwire.netware.model.settings import Settings
@@ -74,7 +74,7 @@ def test_jobs_that_were_open(harness: QueueServiceHarness) -> None:
     assert harness.entry(2).state(harness.now) is JobState.READY
     assert harness.entry(2).job_file_handle == 0
     assert SyncJobFile(QUEUE_ID, 2, "Q$5D03.002") in changes
-    assert harness.store.files.keys() == {JobFile(QUEUE_ID, 2)}
+    assert harness.store.files.keys() == {StoredJobFile(QUEUE_ID, 2)}
     server = harness.server()
     assert harness.read(server, harness.take_job(server).job_file_handle) == b"half"
 
@@ -145,7 +145,7 @@ def test_a_job_without_its_queue_or_its_place(harness: QueueServiceHarness) -> N
 
 
 def test_file_sizes_count_after_a_restart() -> None:
-    contents = Contents(sizes={JobFile(2, 1): 600, VolumeFile("SYS:A"): 400})
+    contents = Contents(sizes={StoredJobFile(2, 1): 600, VolumeFile("SYS:A"): 400})
     assert QueueService.restore(contents).files.total_bytes == 1000
 
 

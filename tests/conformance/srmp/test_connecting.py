@@ -13,12 +13,12 @@ from msmqwire.qm.model.enumerations import (
     OutgoingQueueState,
 )
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.srmp.states import MessageState
+from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from tests.support.engine_harness import PEER_ADDRESS
 from tests.support.srmp.srmp_harness import THERE, SrmpHarness
 from tests.support.srmp.srmp_requests import SrmpPeer
 
-S, Q = MessageState, OutgoingQueueState
+S, Q = SrmpMessageState, OutgoingQueueState
 OK = 200
 RETRY_MS = 20_000
 

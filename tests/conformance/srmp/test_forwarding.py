@@ -10,7 +10,7 @@ from msmqwire.constants import HResult
 from msmqwire.qm.model import access
 from msmqwire.qm.model.enumerations import OutgoingQueueState, QueuePrivacy
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.protocols.srmp.states import MessageState
+from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from tests.support.engine_harness import OWN_ID
 from tests.support.qm.queue_contents import bodies
 from tests.support.srmp.srmp_harness import SrmpHarness
@@ -47,7 +47,7 @@ def test_a_message_for_another_computer_is_passed_on_as_it_came(stream):
     assert (sent.url, sent.line) == (FAR, "POST /msmq/private$/orders HTTP/1.1")
     assert sent.envelope == data[data.index(b"<se:Envelope") : data.index(b"</se:Envelope>") + 14]
     assert (sent.body, sent.fields["host"], sent.fields["via"]) == (b"body", "there", "1.1 here")
-    assert harness.message_states() == [MessageState.WAIT_FOR_RESPONSE]
+    assert harness.message_states() == [SrmpMessageState.WAIT_FOR_RESPONSE]
     harness.answer()
     assert harness.take() == []  # no receipt of this computer
     assert harness.where() == {}  # no journal either

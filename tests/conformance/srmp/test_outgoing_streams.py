@@ -8,12 +8,12 @@ from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.message import NO_SEQUENCE, TxSequenceId
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.srmp.states import MessageState
+from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from tests.support.engine_harness import OWN_ID, START_UTC, THIRD_ID
 from tests.support.srmp.srmp_harness import THERE, SentRequest, SrmpHarness
 from tests.support.srmp.srmp_requests import HERE, SrmpPeer
 
-S = MessageState
+S = SrmpMessageState
 ELSEWHERE = "DIRECT=HTTP://there/msmq/private$/others"
 FIRST = TxSequenceId(START_UTC, 1)
 SECOND = TxSequenceId(START_UTC, 2)

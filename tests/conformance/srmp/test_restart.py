@@ -8,13 +8,13 @@ from msmqwire.qm.model.enumerations import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.srmp.states import MessageState
+from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from tests.support.engine_harness import OWN_ID, PEER_ID, START_UTC
 from tests.support.qm.queue_contents import bodies, messages
 from tests.support.srmp.srmp_harness import THERE, SrmpHarness
 from tests.support.srmp.srmp_requests import ADMIN, RECEIPTS, SrmpPeer
 
-S = MessageState
+S = SrmpMessageState
 OK = 200
 MULTICAST = "MULTICAST=234.1.1.1:8001"
 LARGE = bytes(range(256)) * 10_000

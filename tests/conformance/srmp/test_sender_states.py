@@ -6,12 +6,12 @@ import pytest
 
 from msmqwire.qm.model.enumerations import ConnectionStatus, DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.srmp.states import MESSAGES, MessageEvent, MessageState
+from msmqwire.qm.protocols.srmp.states import MESSAGES, SrmpMessageEvent, SrmpMessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
 from tests.support.srmp.srmp_harness import THERE, SrmpHarness
 from tests.support.srmp.srmp_requests import SrmpPeer
 
-S, E = MessageState, MessageEvent
+S, E = SrmpMessageState, SrmpMessageEvent
 KINDS = ("express", "recoverable", "stream")
 TABLES = {"express": "Regular or durable", "recoverable": "Regular or durable", "stream": "Stream"}
 RETRY_MS = 20_000

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from msmqwire.ncp.constants import ANY_JOB_TYPE, AT_ONCE, ObjectType
-from msmqwire.netware.model.files import FileAccess, JobFile
+from msmqwire.netware.model.files import FileAccess, StoredJobFile
 from tests.support.netware.queue_machine import (
     NAMES,
     STATIONS,
@@ -122,7 +122,7 @@ class QueueServiceMachine(QueueServiceScene):
         )
         if done is not None:
             queue_id, number, _ = connection.handles[handle]
-            assert done[0] == FileAccess(JobFile(queue_id, number), offset, count)
+            assert done[0] == FileAccess(StoredJobFile(queue_id, number), offset, count)
             self.rows.written(done[0])
             self.changed = True
 
@@ -136,7 +136,7 @@ class QueueServiceMachine(QueueServiceScene):
         )
         if done is not None:
             queue_id, number, _ = connection.handles[handle]
-            assert done[0] == FileAccess(JobFile(queue_id, number), offset, done[1])
+            assert done[0] == FileAccess(StoredJobFile(queue_id, number), offset, done[1])
 
     @rule(station=stations, pick=picks, write=st.booleans())
     def close_file(self, station: int, pick: int, write: bool) -> None:

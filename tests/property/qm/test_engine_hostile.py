@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary.states import MessageState, SessionState
+from msmqwire.qm.protocols.binary.states import SessionMessageState, SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, PEER_QUEUE, START_UTC, EngineHarness
 from tests.support.peers.handwritten_peer import HandwrittenPeer
@@ -150,9 +150,9 @@ def assert_bounded(harness: EngineHarness) -> None:
     for transfer in engine.transfers.values():
         for entry in transfer.table.values():
             assert entry.state in (
-                MessageState.WAITING_TO_SEND,
-                MessageState.WAITING_FOR_SESSION_ACK,
-                MessageState.WAITING_FOR_ORDER_ACK,
+                SessionMessageState.WAITING_TO_SEND,
+                SessionMessageState.WAITING_FOR_SESSION_ACK,
+                SessionMessageState.WAITING_FOR_ORDER_ACK,
             )
     timers = harness.core.context.timers
     assert len(timers._heap) <= 64 + 5 * len(timers._armed)

@@ -15,8 +15,8 @@ from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import OutgoingQueueState
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.protocols.binary.session import Session
-from msmqwire.qm.protocols.binary.states import MessageState, Role
-from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
+from msmqwire.qm.protocols.binary.states import SessionMessageState, SessionRole
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, SessionTransfer
 
 CONNECTED, HELD = OutgoingQueueState.CONNECTED, OutgoingQueueState.LOCKED
 
@@ -29,16 +29,16 @@ class Scene:
     """Transfers that change sessions and states as the engine lets them."""
 
     def __init__(self, transfers: int, base_priorities: list[int] | None = None) -> None:
-        self.sessions = [Session(number, Role.INITIATOR, None) for number in range(2)]
-        self.transfers: list[Transfer] = []
+        self.sessions = [Session(number, SessionRole.INITIATOR, None) for number in range(2)]
+        self.transfers: list[SessionTransfer] = []
         self.positions = 0
         for number in range(transfers):
             name = DirectName("TCP", "192.0.2.1", f"q{number}")
             queue = OutgoingQueue(UUID(int=number), destination=name)
             queue.base_priority = base_priorities[number] if base_priorities else 0
-            self.transfers.append(Transfer(queue, ("host", "192.0.2.1"), "192.0.2.1", direct=True))
+            self.transfers.append(SessionTransfer(queue, ("host", "192.0.2.1"), "192.0.2.1", direct=True))
 
-    def serve(self, transfer: Transfer, session: Session) -> None:
+    def serve(self, transfer: SessionTransfer, session: Session) -> None:
         """Let a session serve a transfer, which sends again what was sent over another one."""
         if transfer.session is not None:
             transfer.session.transfers.remove(transfer)
@@ -48,16 +48,16 @@ class Scene:
         sent = [
             message
             for message in transfer.table.values()
-            if message.state is not MessageState.WAITING_TO_SEND
+            if message.state is not SessionMessageState.WAITING_TO_SEND
         ]
         transfer.send_again(sent)
 
-    def add(self, transfer: Transfer, priority: int) -> None:
+    def add(self, transfer: SessionTransfer, priority: int) -> None:
         """Add a message."""
         self.positions += 1
         transfer.add(MessagePosition(transfer.queue, self.positions, self.positions, 1), priority)
 
-    def hold(self, transfer: Transfer) -> None:
+    def hold(self, transfer: SessionTransfer) -> None:
         """Pause a queue, or resume it."""
         held = transfer.queue.state is HELD
         transfer.queue.state = CONNECTED if held else HELD
@@ -91,13 +91,13 @@ def test_the_next_message_is_the_most_urgent_one(base_priorities, operations):
                 scene.add(transfer, priority)
             case "s":
                 if (message := session.send_order.first()) is not None:
-                    message.state = MessageState.WAITING_FOR_SESSION_ACK
+                    message.state = SessionMessageState.WAITING_FOR_SESSION_ACK
             case "e":  # one of the messages expires
                 if transfer.table:
                     transfer.remove(list(transfer.table.values())[priority % len(transfer.table)])
             case "r":
                 transfer.send_again(
-                    [m for m in transfer.table.values() if m.state is not MessageState.WAITING_TO_SEND]
+                    [m for m in transfer.table.values() if m.state is not SessionMessageState.WAITING_TO_SEND]
                 )
             case "h":
                 scene.hold(transfer)
@@ -129,7 +129,7 @@ def test_a_message_does_not_look_at_all_transfers(waiting):
         try:
             message = session.send_order.first()
             assert message is not None
-            message.state = MessageState.WAITING_FOR_SESSION_ACK
+            message.state = SessionMessageState.WAITING_FOR_SESSION_ACK
             session.send_order.first()
         finally:
             sys.settrace(None)

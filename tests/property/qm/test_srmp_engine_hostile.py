@@ -13,7 +13,7 @@ from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.srmp.states import MessageState
+from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.engine_harness import OWN_ID, PEER_ID, START_UTC, THIRD_ID
@@ -207,10 +207,10 @@ def books_agree(harness: SrmpHarness) -> None:
         assert all(stream == transfer.stream_id for stream, _ in numbers)
         assert all(0 < current < transfer.next_number for _, current in numbers)
         states = Counter(message.state for message in transfer.messages.values())
-        assert states[MessageState.DONE] == 0
-        assert states[MessageState.WAIT_FOR_FINAL_RECEIPT] == len(transfer.awaiting_final)
+        assert states[SrmpMessageState.DONE] == 0
+        assert states[SrmpMessageState.WAIT_FOR_FINAL_RECEIPT] == len(transfer.awaiting_final)
         assert not any(message.is_done for message in transfer.unacknowledged)
-        assert transfer.under_way is None or states[MessageState.WAIT_FOR_RESPONSE] <= 1
+        assert transfer.under_way is None or states[SrmpMessageState.WAIT_FOR_RESPONSE] <= 1
         assert queue.transfer.eod_no_ack_count == len(transfer.unacknowledged)
         assert queue.transfer.eod_no_read_count == len(transfer.awaiting_final)
         for message in transfer.unacknowledged:

@@ -16,7 +16,7 @@ from msmqwire.constants import MessageClass
 from msmqwire.errors import InvalidValue, NotDelivered, Unreachable
 from msmqwire.qm.client import connection as connection_module
 from msmqwire.qm.client import manager as manager_module
-from msmqwire.qm.client.manager import ClientManager, Failures, Waiting
+from msmqwire.qm.client.manager import ClientManager, Failures, UntransferredMessage
 from msmqwire.qm.model.message import ObjectId
 from tests.support.running import PATIENCE_S, InThread
 from tests.support.sending import LEDGER, ORDERS, connect, messages, run
@@ -168,7 +168,7 @@ def test_looking_for_what_waits_ends_at_the_first(monkeypatch: pytest.MonkeyPatc
     """Leaving looks often: its cost must not grow with the number of waiting messages."""
     visited: list[object] = []
 
-    def look(manager: ClientManager) -> Iterator[Waiting]:
+    def look(manager: ClientManager) -> Iterator[UntransferredMessage]:
         before = len(visited)
         for message in waiting(manager):
             visited.append(message)

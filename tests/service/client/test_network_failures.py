@@ -10,7 +10,7 @@ import pytest
 
 from msmqwire.errors import StoreRefused
 from msmqwire.qm.runtime.addresses import AddressOverrides
-from msmqwire.qm.runtime.connection import Connection
+from msmqwire.qm.runtime.connection import SessionConnection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.limits import Limits
@@ -52,7 +52,7 @@ def test_a_connection_that_was_reset_at_once_is_no_fault() -> None:
         driver.start()
         network = TcpNetwork(driver)
         for number in (None, 7):
-            transport, connection = Reset(), Connection(network, number)
+            transport, connection = Reset(), SessionConnection(network, number)
             connection.connection_made(transport)
             assert transport.aborted
             connection.connection_lost(None)
@@ -81,7 +81,7 @@ def test_an_ipv6_network_of_64_bits_counts_as_one_peer() -> None:
 
         def refused(address: str) -> bool:
             transport = From(address)
-            Connection(network, None).connection_made(transport)
+            SessionConnection(network, None).connection_made(transport)
             return transport.aborted
 
         answers = [refused(address) for address in addresses]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.runtime.console.guard import HEADERS
-from msmqwire.qm.runtime.console.logins import Logins, TooManyAttempts
+from msmqwire.qm.runtime.console.logins import ConsoleLogins, TooManyAttempts
 from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.data_folder import TOKEN_FILE
 from tests.support.qm.console_client import Browser, WithConsole, token_of, with_console
@@ -83,7 +83,7 @@ def test_after_ten_wrong_tokens_the_right_one_has_to_wait(tmp_path: Path) -> Non
 
 def test_attempts_are_forgiven_and_counted_by_where_they_come_from() -> None:
     now = [0.0]
-    logins = Logins("right", ConsoleLimits(), lambda: now[0])
+    logins = ConsoleLogins("right", ConsoleLimits(), lambda: now[0])
     for _ in range(10):
         assert logins.log_in("192.0.2.1", "wrong") is None
     with pytest.raises(TooManyAttempts):
@@ -96,7 +96,7 @@ def test_attempts_are_forgiven_and_counted_by_where_they_come_from() -> None:
 def test_a_session_ends_by_time_and_when_it_is_not_used() -> None:
     now = [0.0]
     limits = replace(ConsoleLimits(), session_s=100, idle_s=30)
-    logins = Logins("right", limits, lambda: now[0])
+    logins = ConsoleLogins("right", limits, lambda: now[0])
     begun = logins.log_in("192.0.2.1", "right")
     assert begun is not None
     identifier, session = begun
@@ -113,7 +113,7 @@ def test_a_session_ends_by_time_and_when_it_is_not_used() -> None:
 
 
 def test_the_session_used_least_recently_makes_room() -> None:
-    logins = Logins("right", replace(ConsoleLimits(), sessions=2))
+    logins = ConsoleLogins("right", replace(ConsoleLimits(), sessions=2))
     first, second = (logins.log_in("192.0.2.1", "right") for _ in range(2))
     assert first is not None
     assert second is not None

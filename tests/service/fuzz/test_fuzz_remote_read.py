@@ -20,8 +20,8 @@ from msmqwire.constants import HResult
 from msmqwire.qm.protocols.remote_read import contexts, message_sections, receiving
 from msmqwire.qm.protocols.remote_read.calls import Refused
 from msmqwire.qm.protocols.remote_read.opening import Opening
-from msmqwire.qm.protocols.remote_read.receiving import Receiving
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.protocols.remote_read.receiving import RemoteReceiving
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.runtime.rpc.network import RpcOptions
 from msmqwire.remote_read.constants import Action
 from msmqwire.rpc import presentation, server_association
@@ -187,7 +187,12 @@ MISTAKES = {
         "MQRR-3.1.4.2-27",
     ),
     "all cursors are one": (Opening, "_number", lambda _: lambda self, context: 1, "MQRR-3.1.4.4-04"),
-    "a purge leaves everything": (Messages, "purge", lambda _: lambda self, queue: None, "MQRR-3.1.4.6-04"),
+    "a purge leaves everything": (
+        MessageEvents,
+        "purge",
+        lambda _: lambda self, queue: None,
+        "MQRR-3.1.4.6-04",
+    ),
     "who peeks may receive": (
         receiving,
         "_check_access",
@@ -201,20 +206,20 @@ MISTAKES = {
         "MQRR-3.1.4.7-40",
     ),
     "an accepted message comes again": (
-        Receiving,
+        RemoteReceiving,
         "_end_dequeue",
         lambda original: lambda self, request, delete: original(self, request, delete=False),
         "MQRR-3.1.4.9-05",
     ),
     "a rejected message is lost": (
-        Receiving,
+        RemoteReceiving,
         "_end_dequeue",
         lambda original: lambda self, request, delete: original(self, request, delete=True),
         "MQRR-3.1.4.9-06",
         "MQRR-3.1.4.7-45",
     ),
     "the rundown gives nothing back": (
-        Receiving,
+        RemoteReceiving,
         "release_all",
         lambda _: lambda self, context: None,
         "MQRR-3.1.6.2-04",
@@ -225,8 +230,13 @@ MISTAKES = {
         lambda original: lambda packet, body, compound: original(packet, min(body + 1, 1 << 31), compound),
         "MQRR-3.1.4.7-33",
     ),
-    "a read of another handle is cancelled too": (Receiving, "_stop", stopping_by_number, "MQRR-3.1.4.8-05"),
-    "a time-out of a read is not waited for": (Receiving, "_read", impatient, "MQRR-3.1.2.1-03"),
+    "a read of another handle is cancelled too": (
+        RemoteReceiving,
+        "_stop",
+        stopping_by_number,
+        "MQRR-3.1.4.8-05",
+    ),
+    "a time-out of a read is not waited for": (RemoteReceiving, "_read", impatient, "MQRR-3.1.2.1-03"),
     "a response is always in the first context": (
         server_association,
         "stub_fragments",

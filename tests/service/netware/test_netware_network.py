@@ -13,7 +13,7 @@ import pytest
 from msmqwire.errors import NcpRefused
 from msmqwire.ncp.constants import CompletionCode
 from msmqwire.netware.model.caller import AssumedRights
-from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.files import StoredJobFile
 from msmqwire.netware.protocol.session import NcpSession
 from msmqwire.netware.runtime import ncp_listener
 from msmqwire.netware.runtime.limits import SPARE_CONNECTIONS, NcpLimits
@@ -381,7 +381,7 @@ def test_a_reply_that_can_not_be_ends_nothing(served: InMemory) -> None:
         client.login("ALICE")
         number = client.call(121, QUEUE + new_job())[38:42]
         files = served.server.service.files
-        served.do(lambda: files.add(JobFile(4, 1), 1 << 32))
+        served.do(lambda: files.add(StoredJobFile(4, 1), 1 << 32))
         client.call(135, QUEUE + number, code=0xFF)
-        served.do(lambda: files.set_size(JobFile(4, 1), 3))
+        served.do(lambda: files.set_size(StoredJobFile(4, 1), 3))
         assert client.call(135, QUEUE + number) == QUEUE + number + be32(3)

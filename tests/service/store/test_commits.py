@@ -13,7 +13,7 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.runtime.connection import Connection
+from msmqwire.qm.runtime.connection import SessionConnection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import LAYOUT, open_store
@@ -131,7 +131,7 @@ def test_what_the_only_connection_sends_is_committed_at_once(
         assert isinstance(recording, RecordingCarrier)
         recording.events.clear()
         for number in range(1, connections + 1):
-            network.connections[number] = Connection(network, number)
+            network.connections[number] = SessionConnection(network, number)
         for connection in network.connections.values():
             network.received(connection, b"")
         after_call.extend(recording.events)

@@ -19,7 +19,7 @@ from msmqwire.netware.rules.service import QueueService
 from msmqwire.netware.runtime.driver import ServiceDriver
 from msmqwire.netware.runtime.folder import NetwareFolder
 from msmqwire.netware.store import rows
-from msmqwire.netware.store.tables import NEXT_OBJECT_ID, Table
+from msmqwire.netware.store.tables import NEXT_OBJECT_ID, NetwareTable
 from msmqwire.service.disk import DiskRoom
 from msmqwire.service.store import Store
 from msmqwire.service.store.changes import Changes
@@ -81,7 +81,7 @@ class DrivenFolder:
         self.users: dict[str, int] = {}
         self._open(create=True)
         first = Changes()
-        first.put(Table.META, NEXT_OBJECT_ID, rows.write_number(QUEUE_ID))
+        first.put(NetwareTable.META, NEXT_OBJECT_ID, rows.write_number(QUEUE_ID))
         self.store.commit(first)
         self._start()
         self.queue_id = self.do(

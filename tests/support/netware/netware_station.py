@@ -11,7 +11,7 @@ from msmqwire.ncp.constants import SUPERVISOR_ID, ObjectType
 from msmqwire.ncp.readings import PROPOSED
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.changes import CopyJobFile, DeleteJobFile
-from msmqwire.netware.model.files import AnyFile, JobFile
+from msmqwire.netware.model.files import AnyFile, StoredJobFile
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.protocol.calls import ToRead, ToWrite
 from msmqwire.netware.protocol.connection_numbers import ConnectionNumbers
@@ -128,10 +128,10 @@ class MemoryServer:
         for change in self.service.take():
             match change:
                 case DeleteJobFile(queue_id, number, _):
-                    self.files.pop(JobFile(queue_id, number), None)
+                    self.files.pop(StoredJobFile(queue_id, number), None)
                 case CopyJobFile(queue_id, number, _, to_queue, to_number, _):
-                    copied = self.files.get(JobFile(queue_id, number), bytearray())
-                    self.files[JobFile(to_queue, to_number)] = bytearray(copied)
+                    copied = self.files.get(StoredJobFile(queue_id, number), bytearray())
+                    self.files[StoredJobFile(to_queue, to_number)] = bytearray(copied)
 
 
 class Station:

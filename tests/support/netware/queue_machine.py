@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 from msmqwire.errors import NcpRefused
 from msmqwire.ncp.constants import AT_ONCE, SUPERVISOR_ID, ObjectType, TrusteeRights
 from msmqwire.netware.model.caller import Caller
-from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.files import StoredJobFile
 from msmqwire.netware.model.job import Job, JobRequest
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.service import QueueService
@@ -298,7 +298,7 @@ class QueueServiceScene(RuleBasedStateMachine):
                 entry = queue.entry(job["job_number"])
                 assert fields(entry) == without_size(job)
                 assert entry.job_position == place + 1
-                assert service.files.size(JobFile(queue_id, entry.job_number)) == job["size"]
+                assert service.files.size(StoredJobFile(queue_id, entry.job_number)) == job["size"]
             servers = {at: [server.object_id, server.status] for at, server in queue.servers.items()}
             assert servers == told.servers
             for name, members in told.members.items():

@@ -8,7 +8,7 @@ from dataclasses import replace
 from msmqwire.netware.model import changes
 from msmqwire.netware.model.bindery import BinderyObject
 from msmqwire.netware.model.contents import Contents
-from msmqwire.netware.model.files import AnyFile, FileAccess, JobFile, Trustee, VolumeEntry, VolumeFile
+from msmqwire.netware.model.files import AnyFile, FileAccess, StoredJobFile, Trustee, VolumeEntry, VolumeFile
 from msmqwire.netware.model.job import Job
 from msmqwire.netware.model.queue import QueueRow
 
@@ -60,15 +60,15 @@ class QueueRows:
         for change in listed:
             match change:
                 case changes.DeleteJobFile(queue_id, number):
-                    del self.sizes[JobFile(queue_id, number)]
+                    del self.sizes[StoredJobFile(queue_id, number)]
                 case changes.RemoveQueueDirectory(queue_id):
                     self.directories.remove(queue_id)
                     self.sizes = {
                         file: size
                         for file, size in self.sizes.items()
-                        if not (isinstance(file, JobFile) and file.queue_id == queue_id)
+                        if not (isinstance(file, StoredJobFile) and file.queue_id == queue_id)
                     }
-        files = {(file.queue_id, file.job_number) for file in self.sizes if isinstance(file, JobFile)}
+        files = {(file.queue_id, file.job_number) for file in self.sizes if isinstance(file, StoredJobFile)}
         assert files == self.jobs.keys(), "each job has a file, and no other file is left"
         assert self.directories == self.queues.keys()
 
@@ -79,11 +79,13 @@ class QueueRows:
                 self.directories.add(queue_id)
             case changes.CreateJobFile(queue_id, number):
                 assert queue_id in self.directories
-                self.sizes[JobFile(queue_id, number)] = 0
+                self.sizes[StoredJobFile(queue_id, number)] = 0
             case changes.CopyJobFile(queue_id, number, _, to_queue_id, to_number):
-                self.sizes[JobFile(to_queue_id, to_number)] = self.sizes[JobFile(queue_id, number)]
+                self.sizes[StoredJobFile(to_queue_id, to_number)] = self.sizes[
+                    StoredJobFile(queue_id, number)
+                ]
             case changes.SyncJobFile(queue_id, number):
-                assert JobFile(queue_id, number) in self.sizes
+                assert StoredJobFile(queue_id, number) in self.sizes
             case changes.CreateVolumeFile(path):
                 self.sizes[VolumeFile(path)] = 0
 

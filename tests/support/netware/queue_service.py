@@ -44,9 +44,9 @@ from msmqwire.netware.model.changes import (
     SyncJobFile,
 )
 from msmqwire.netware.model.contents import Contents
-from msmqwire.netware.model.files import FileAccess, JobFile
+from msmqwire.netware.model.files import FileAccess, StoredJobFile
 from msmqwire.netware.model.job import Job, JobRequest
-from msmqwire.netware.model.queue import Queue
+from msmqwire.netware.model.queue import JobQueue
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.service import QueueService
 
@@ -96,8 +96,8 @@ class Store:
         self.entries: dict[str, Any] = {}
         self.trustees: dict[tuple[str, int], Any] = {}
         self.directories: dict[int, str] = {}
-        self.files: dict[JobFile, tuple[str, bytearray]] = {}
-        self.synced: set[JobFile] = set()
+        self.files: dict[StoredJobFile, tuple[str, bytearray]] = {}
+        self.synced: set[StoredJobFile] = set()
 
     def perform(self, changes: list[Change]) -> None:
         """Perform changes in the order that a runtime owes them."""
@@ -128,16 +128,16 @@ class Store:
                 self.directories[queue_id] = path
             case CreateJobFile(queue_id, number, name):
                 assert queue_id in self.directories
-                assert JobFile(queue_id, number) not in self.files
-                self.files[JobFile(queue_id, number)] = name, bytearray()
+                assert StoredJobFile(queue_id, number) not in self.files
+                self.files[StoredJobFile(queue_id, number)] = name, bytearray()
             case CopyJobFile(queue_id, number, name, to_queue_id, to_number, to_name):
-                found, data = self.files[JobFile(queue_id, number)]
+                found, data = self.files[StoredJobFile(queue_id, number)]
                 assert found == name
-                self.files[JobFile(to_queue_id, to_number)] = to_name, bytearray(data)
-                self.synced.add(JobFile(to_queue_id, to_number))
+                self.files[StoredJobFile(to_queue_id, to_number)] = to_name, bytearray(data)
+                self.synced.add(StoredJobFile(to_queue_id, to_number))
             case SyncJobFile(queue_id, number, name):
-                assert self.files[JobFile(queue_id, number)][0] == name
-                self.synced.add(JobFile(queue_id, number))
+                assert self.files[StoredJobFile(queue_id, number)][0] == name
+                self.synced.add(StoredJobFile(queue_id, number))
             case MakeVolumeDirectory() | CreateVolumeFile():
                 pass
             case _:
@@ -174,8 +174,8 @@ class Store:
     def _delete(self, change: Change) -> None:
         match change:
             case DeleteJobFile(queue_id, number, name):
-                assert self.files.pop(JobFile(queue_id, number))[0] == name
-                self.synced.discard(JobFile(queue_id, number))
+                assert self.files.pop(StoredJobFile(queue_id, number))[0] == name
+                self.synced.discard(StoredJobFile(queue_id, number))
             case RemoveQueueDirectory(queue_id, path):
                 assert self.directories.pop(queue_id) == path
                 self.files = {file: data for file, data in self.files.items() if file.queue_id != queue_id}
@@ -225,10 +225,10 @@ class QueueServiceHarness:
         assert {queue_id: tuple(queue.order) for queue_id, queue in queues.items()} == store.orders
         jobs = {(queue.id, number): job for queue in queues.values() for number, job in queue.jobs.items()}
         assert jobs == store.jobs
-        assert {JobFile(*key): job.job_file_name for key, job in jobs.items()} == {
+        assert {StoredJobFile(*key): job.job_file_name for key, job in jobs.items()} == {
             file: name for file, (name, _) in store.files.items()
         }
-        assert {JobFile(*key) for key, job in jobs.items() if not job.is_open} == store.synced
+        assert {StoredJobFile(*key) for key, job in jobs.items() if not job.is_open} == store.synced
         assert service.files.total_bytes >= sum(len(data) for _, data in store.files.values())
         for queue in queues.values():
             assert sorted(queue.order) == sorted(queue.jobs)
@@ -309,7 +309,7 @@ class QueueServiceHarness:
         """Write to an open job file."""
         self.perform()
         access = self.service.files.write(caller, handle, offset, len(data))
-        assert isinstance(access.file, JobFile)
+        assert isinstance(access.file, StoredJobFile)
         content = self.store.files[access.file][1]
         content.extend(bytes(max(0, offset + len(data) - len(content))))
         content[offset : offset + len(data)] = data
@@ -318,7 +318,7 @@ class QueueServiceHarness:
         """Read an open job file."""
         self.perform()
         access: FileAccess = self.service.files.read(caller, handle, offset, count)
-        assert isinstance(access.file, JobFile)
+        assert isinstance(access.file, StoredJobFile)
         return bytes(self.store.files[access.file][1][access.offset : access.offset + access.count])
 
     def take_job(self, server: Caller, **values: Any) -> Job:
@@ -330,7 +330,7 @@ class QueueServiceHarness:
         return self.queue_now.entry(number)
 
     @property
-    def queue_now(self) -> Queue:
+    def queue_now(self) -> JobQueue:
         """The queue as it is now."""
         return self.service.queue_table[self.queue_id]
 

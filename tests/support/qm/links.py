@@ -16,7 +16,6 @@ from msmqwire.qm.model.effects import Connect, Effect, Send
 from msmqwire.qm.model.refusals import Refusals
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.runtime.addresses import AddressOverrides
-from msmqwire.qm.runtime.connection import Connection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.transport import TcpNetwork
@@ -375,4 +374,4 @@ def sockets() -> Iterator[Links]:
         yield links
 
 
-__all__ = ["UNKNOWN", "Connection", "Links", "Recorder", "Station", "TcpLinks", "simulated", "sockets"]
+__all__ = ["UNKNOWN", "Links", "Recorder", "Station", "TcpLinks", "simulated", "sockets"]

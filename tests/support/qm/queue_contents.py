@@ -7,7 +7,7 @@ from msmqwire.qm.model.effects import Effect, ReadCompleted
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.rules.read_results import Read
+from msmqwire.qm.rules.read_results import ReadOutcome
 
 
 def messages(queue: Queue | None) -> list[Message]:
@@ -32,7 +32,7 @@ def message_classes(queue: Queue | None) -> list[int]:
     return [message.message_class for message in messages(queue)]
 
 
-def body_of(read: Read) -> bytes:
+def body_of(read: ReadOutcome) -> bytes:
     """The body of the message that a successful read returned."""
     assert read.status == MQ_OK
     assert read.message is not None

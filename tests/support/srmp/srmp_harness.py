@@ -19,8 +19,8 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.redirections import Redirections
-from msmqwire.qm.protocols.srmp.states import MessageState
-from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
+from msmqwire.qm.protocols.srmp.states import SrmpMessageState
+from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, SrmpTransfer
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.engine_harness import PEER_ADDRESS, EngineHarness, format_name
 from tests.support.qm.queue_contents import bodies
@@ -184,11 +184,11 @@ class SrmpHarness(EngineHarness):
         """Return the outgoing queue to a destination, opening it if necessary."""
         return super().outgoing(name)
 
-    def outgoing_transfer(self, name: str = THERE) -> Transfer:
+    def outgoing_transfer(self, name: str = THERE) -> SrmpTransfer:
         """The transfer out of an outgoing queue."""
         return self.core.srmp.transfers[self.outgoing(name).number]
 
-    def message_states(self, name: str = THERE) -> list[MessageState]:
+    def message_states(self, name: str = THERE) -> list[SrmpMessageState]:
         """The states of the messages of an outgoing queue, in the order in which they were sent to it."""
         return [outgoing.state for outgoing in self.outgoing_transfer(name).messages.values()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from msmqwire.qm.protocols.binary.states import MESSAGES, PING, SESSION, Role, SessionState
+from msmqwire.qm.protocols.binary.states import MESSAGES, PING, SESSION, SessionRole, SessionState
 from msmqwire.qm.protocols.srmp.states import MESSAGES as SRMP_MESSAGES
 from tests.support.installed import installed
 from tools.pages.state_diagrams import drawn, page
@@ -13,11 +13,14 @@ from tools.pages.state_diagrams import drawn, page
 def test_every_transition_is_in_a_table_and_in_a_diagram() -> None:
     text = page()
     for (role, state, event), following in SESSION.items():
-        if role is Role.ACCEPTOR and state in (
+        if role is SessionRole.ACCEPTOR and state in (
             SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG, SessionState.WAITING_RECONNECT
         ):  # fmt: skip
             continue  # states that an acceptor never enters
-        if role is Role.INITIATOR and state in (SessionState.WAITING_EC_MSG, SessionState.WAITING_CP_MSG):
+        if role is SessionRole.INITIATOR and state in (
+            SessionState.WAITING_EC_MSG,
+            SessionState.WAITING_CP_MSG,
+        ):
             continue
         if state is following and state is SessionState.CLOSED:
             continue

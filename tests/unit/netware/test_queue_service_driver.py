@@ -29,13 +29,13 @@ from msmqwire.netware.model.changes import (
     RemoveQueueDirectory,
     SyncJobFile,
 )
-from msmqwire.netware.model.files import JobFile
+from msmqwire.netware.model.files import StoredJobFile
 from msmqwire.netware.model.job import JobRequest
 from msmqwire.netware.rules.service import QueueService
 from msmqwire.netware.runtime import driver as driver_module
 from msmqwire.netware.runtime.job_changes import JobChanges
 from msmqwire.netware.store import disk
-from msmqwire.netware.store.tables import LAYOUT, Table
+from msmqwire.netware.store.tables import LAYOUT, NetwareTable
 from msmqwire.service import disk as room_module
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.memory import MemoryStore
@@ -101,7 +101,7 @@ def test_operations_that_wait_share_a_transaction(driven: DrivenFolder, store: F
         True,
     ]
     assert store.commits == before + 1
-    assert len(list(store.rows(Table.OBJECT))) == 20 + 5
+    assert len(list(store.rows(NetwareTable.OBJECT))) == 20 + 5
     driven.do(named("U1"))
     assert store.commits == before + 1
 
@@ -313,7 +313,7 @@ def test_a_job_whose_file_is_lost_is_held_and_not_serviced(
     driven.do(lambda s: s.jobs.change_entry(olga, QUEUE_ID, 1, JobRequest()))
     driven.take_job(server)
     with pytest.raises(StoreRefused):
-        driven.await_(driven.driver.read_file(JobFile(QUEUE_ID, 1), 0, 3))
+        driven.await_(driven.driver.read_file(StoredJobFile(QUEUE_ID, 1), 0, 3))
     driven.do(lambda s: s.servicing.finish(server, QUEUE_ID, 1))
     driven.restart()
     assert driven.do(lambda s: s.queue_table[QUEUE_ID].order) == []
@@ -362,7 +362,7 @@ def test_a_queue_directory_that_was_not_finished_is_removed(
     driven.do(lambda s: s.queues.destroy(ADMIN, 0x015D07))
     driven.do(creating("SOMEBODY"))
     assert not directory.exists()
-    assert list(store.rows(Table.UNSETTLED)) == []
+    assert list(store.rows(NetwareTable.UNSETTLED)) == []
 
 
 def test_a_directory_that_can_not_be_removed_is_removed_later(
@@ -372,7 +372,7 @@ def test_a_directory_that_can_not_be_removed_is_removed_later(
     driven.do(lambda s: s.queues.destroy(ADMIN, QUEUE_ID))
     assert driven.directory.exists()
     driven.restart()  # which is no obstacle
-    assert [key for key, _ in store.rows(Table.UNSETTLED)] == [b"SYS:SYSTEM\\015D03"]
+    assert [key for key, _ in store.rows(NetwareTable.UNSETTLED)] == [b"SYS:SYSTEM\\015D03"]
     (driven.directory / "FOREIGN").rmdir()
     driven.restart()
     assert not driven.directory.exists()

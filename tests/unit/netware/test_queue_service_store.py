@@ -43,7 +43,7 @@ from msmqwire.netware.runtime.administration import attach
 from msmqwire.netware.runtime.folder import STORE, NetwareFolder
 from msmqwire.netware.store.contents import read_contents, unsettled_directories
 from msmqwire.netware.store.row_changes import RowChanges, settled, unsettled
-from msmqwire.netware.store.tables import LAYOUT, Table, job_key, open_store
+from msmqwire.netware.store.tables import LAYOUT, NetwareTable, job_key, open_store
 from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.service.store import Store
 from msmqwire.service.store.changes import Changes
@@ -145,7 +145,7 @@ def test_a_queue_that_was_restored_is_deleted_with_its_jobs(store: Store) -> Non
     store.commit(RowChanges().of(EVERYTHING))
     jobs = [(queue_id, job.job_number) for queue_id, job in read_contents(store).jobs]
     store.commit(RowChanges(jobs).of([DeleteQueue(ID)]))
-    assert [key for key, _ in store.rows(Table.JOB)] == [job_key(7, 999)]
+    assert [key for key, _ in store.rows(NetwareTable.JOB)] == [job_key(7, 999)]
 
 
 def test_directories_are_announced_while_they_are_made_and_removed(store: Store) -> None:
@@ -201,7 +201,7 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5000])
 
 
-def row_of(table: Table, content: bytes) -> Callable[[Path], None]:
+def row_of(table: NetwareTable, content: bytes) -> Callable[[Path], None]:
     def overwrite(path: Path) -> None:
         with SqliteStore(path, LAYOUT) as store:
             changes = Changes()
@@ -222,10 +222,10 @@ def row_of(table: Table, content: bytes) -> Callable[[Path], None]:
         pytest.param(lambda path: path.write_bytes(b"no database at all" * 9), StoreForeign, id="text"),
         pytest.param(newer, StoreNewer, id="newer"),
         pytest.param(cut, StoreDamaged, id="cut"),
-        pytest.param(row_of(Table.OBJECT, b'{"name":1}'), StoreDamaged, id="object"),
-        pytest.param(row_of(Table.QUEUE, OUTSIDE), StoreDamaged, id="queue"),
-        pytest.param(row_of(Table.ORDER, b"[1,1]"), StoreDamaged, id="order"),
-        pytest.param(row_of(Table.META, b""), StoreDamaged, id="counter"),
+        pytest.param(row_of(NetwareTable.OBJECT, b'{"name":1}'), StoreDamaged, id="object"),
+        pytest.param(row_of(NetwareTable.QUEUE, OUTSIDE), StoreDamaged, id="queue"),
+        pytest.param(row_of(NetwareTable.ORDER, b"[1,1]"), StoreDamaged, id="order"),
+        pytest.param(row_of(NetwareTable.META, b""), StoreDamaged, id="counter"),
     ],
 )
 def test_what_is_no_store_is_refused(

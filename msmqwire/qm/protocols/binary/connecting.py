@@ -15,8 +15,8 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.pings import Pings
 from msmqwire.qm.protocols.binary.session import NextHop, Session
 from msmqwire.qm.protocols.binary.session_table import SessionTable
-from msmqwire.qm.protocols.binary.states import MessageState, Role, SessionEvent, SessionState
-from msmqwire.qm.protocols.binary.transfer import Transfer
+from msmqwire.qm.protocols.binary.states import SessionEvent, SessionMessageState, SessionRole, SessionState
+from msmqwire.qm.protocols.binary.transfer import SessionTransfer
 from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
 from msmqwire.qm.rules.dispatch import Dispatch
 
@@ -47,7 +47,7 @@ class Connecting:
         self._handed_over: list[Session] = []
         self._sends = False
 
-    def ensure_session(self, transfer: Transfer) -> None:
+    def ensure_session(self, transfer: SessionTransfer) -> None:
         """Give a transfer with messages a session: an existing one if it leads to the same peer."""
         if transfer.queue.state in HELD:
             return
@@ -55,12 +55,12 @@ class Connecting:
         if session is None:
             session = self._sessions.leading_to(transfer.peer)
             if session is None:
-                session = self._sessions.add(Role.INITIATOR, transfer.peer)
+                session = self._sessions.add(SessionRole.INITIATOR, transfer.peer)
             self.attach(session, transfer)
             if session.is_open:
                 self._send_waiting(session)
         if (
-            session.role is Role.INITIATOR
+            session.role is SessionRole.INITIATOR
             and session.state is SessionState.CLOSED
             and not self._busy(session)
         ):
@@ -75,7 +75,7 @@ class Connecting:
         """Return whether an attempt is under way: names being resolved, a ping or a connection awaited."""
         return bool(session.unanswered) or session.connection is not None or self._pings.waits(session)
 
-    def attach(self, session: Session, transfer: Transfer) -> None:
+    def attach(self, session: Session, transfer: SessionTransfer) -> None:
         """Let a session serve a transfer. With an open one, the caller sends the waiting messages."""
         transfer.session = session
         session.transfers.append(transfer)
@@ -85,14 +85,17 @@ class Connecting:
             self._transfers.begin_session(transfer)
             self.serve(session, transfer)
 
-    def serve(self, session: Session, transfer: Transfer) -> None:
+    def serve(self, session: Session, transfer: SessionTransfer) -> None:
         """Start serving a transfer with an open session: resend messages of an earlier connection."""
         queue = transfer.queue
         if queue.state not in HELD:
             queue.state = OutgoingQueueState.CONNECTED
         queue.next_hops = [address_text(session.remote_address)]
         self._transfers.record(transfer, ConnectionStatus.ESTABLISHED, 0, session.remote_address)
-        unacknowledged = (MessageState.WAITING_FOR_SESSION_ACK, MessageState.WAITING_FOR_ORDER_ACK)
+        unacknowledged = (
+            SessionMessageState.WAITING_FOR_SESSION_ACK,
+            SessionMessageState.WAITING_FOR_ORDER_ACK,
+        )
         transfer.send_again(
             [message for message in transfer.table.values() if message.state in unacknowledged]
         )
@@ -162,7 +165,7 @@ class Connecting:
             host = session.asked[request][0].host_name
             self._context.effects.append(Resolve(request, host, session.resolves_locally))
 
-    def _has_moved(self, session: Session, first: Transfer) -> bool:
+    def _has_moved(self, session: Session, first: SessionTransfer) -> bool:
         """Get Destination Info, MQQB-3.1.5.2.1-02: a transfer that leads elsewhere gets another session."""
         peer = self._transfers.locate(first)
         if peer == first.peer:
@@ -315,7 +318,7 @@ class Connecting:
         context = self._context
         if session.state is SessionState.CLOSED and session.connection is None:
             return
-        if not session.is_open and session.role is Role.INITIATOR:
+        if not session.is_open and session.role is SessionRole.INITIATOR:
             self._count_failure(session, ConnectionStatus.CONNECTION_REFUSED)
         for transfer in session.transfers:
             if transfer.queue.state not in HELD:
@@ -339,9 +342,9 @@ class Connecting:
             if transfer.queue.state not in HELD:
                 transfer.queue.state = OutgoingQueueState.DISCONNECTED
             # MQQB-3.1.1.1.1.3-04: resent over the next connection
-            lost = MessageState.WAITING_FOR_SESSION_ACK
+            lost = SessionMessageState.WAITING_FOR_SESSION_ACK
             transfer.send_again([message for message in transfer.table.values() if message.state is lost])
-        initiator = session.role is Role.INITIATOR
+        initiator = session.role is SessionRole.INITIATOR
         own = [transfer for transfer in session.transfers if initiator and transfer.peer == session.peer]
         guests = [transfer for transfer in session.transfers if transfer not in own]
         session.transfers = own
@@ -351,14 +354,14 @@ class Connecting:
             self._sessions.release(session)
         self._hand_over(guests)
 
-    def _hand_over(self, guests: list[Transfer]) -> None:
+    def _hand_over(self, guests: list[SessionTransfer]) -> None:
         """Find sessions for transfers that only shared this one: its next connection may lead elsewhere."""
         for transfer in guests:
             transfer.session = None
             if transfer.table and transfer.queue.state not in HELD:
                 session = self._sessions.leading_to(transfer.peer)
                 if session is None:
-                    session = self._sessions.add(Role.INITIATOR, transfer.peer)
+                    session = self._sessions.add(SessionRole.INITIATOR, transfer.peer)
                 self.attach(session, transfer)
                 if session.is_open:
                     self._handed_over.append(session)
@@ -382,7 +385,7 @@ class Connecting:
             self._sends = False
 
 
-def _is_local(transfer: Transfer) -> bool:
+def _is_local(transfer: SessionTransfer) -> bool:
     """Return whether an application of this computer sends to the queue of a transfer."""
     return transfer.queue.asked_by == "" and transfer.queue.acknowledged_peer is None
 

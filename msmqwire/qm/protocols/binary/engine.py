@@ -16,21 +16,21 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary import restoring
 from msmqwire.qm.protocols.binary.connecting import Connecting
-from msmqwire.qm.protocols.binary.handshake import HANDSHAKE_SIZES, Handshake
+from msmqwire.qm.protocols.binary.handshake import HANDSHAKE_SIZES, SessionHandshake
 from msmqwire.qm.protocols.binary.message_security import MessageSecurity
 from msmqwire.qm.protocols.binary.needs import BinaryNeeds
 from msmqwire.qm.protocols.binary.order_acknowledgements import OrderAcknowledgements
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.pings import Pings
-from msmqwire.qm.protocols.binary.places import Places
-from msmqwire.qm.protocols.binary.receiving import Receiving
-from msmqwire.qm.protocols.binary.sending import Sending
+from msmqwire.qm.protocols.binary.places import SessionPlaces
+from msmqwire.qm.protocols.binary.receiving import SessionReceiving
+from msmqwire.qm.protocols.binary.sending import SessionSending
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.session_acknowledgements import SessionAcknowledgements
 from msmqwire.qm.protocols.binary.session_packets import acknowledged
 from msmqwire.qm.protocols.binary.session_table import SessionTable
 from msmqwire.qm.protocols.binary.session_timers import SessionTimers
-from msmqwire.qm.protocols.binary.states import Role, SessionEvent, SessionState
+from msmqwire.qm.protocols.binary.states import SessionEvent, SessionRole, SessionState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
 from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
 from msmqwire.qm.protocols.interface import TransferProtocol
@@ -68,7 +68,7 @@ class BinaryEngine(TransferProtocol):
         self._by_connection = self.session_table.by_connection
         self.security = MessageSecurity(queues, core.identities, core.protection)
         self._memory = messages.pool
-        self.places = Places(
+        self.places = SessionPlaces(
             context, self.session_table, self.transfer_table, queues.lookup, core.queue_memory,
             give_up=self._give_up, close=self.close,
         )  # fmt: skip
@@ -83,17 +83,17 @@ class BinaryEngine(TransferProtocol):
             context, self.session_table, self.transfer_table, self._dispatch, self.pings, self._send_waiting
         )
         self.session_timers = SessionTimers(context, self.close)
-        self.handshake = Handshake(
+        self.handshake = SessionHandshake(
             context, self.session_table, self.transfer_table, self.session_timers, self.close, self._opened
         )
-        self.sending = Sending(
+        self.sending = SessionSending(
             context, messages, self._dispatch, core.identity, core.system_messages, outcome,
             self.transfer_table, self.connecting, self.session_timers, self.outgoing_sequences, self.security,
         )  # fmt: skip
         self.session_acks = SessionAcknowledgements(
             self.session_timers, self.sending, self.outgoing_sequences, outcome, self.close
         )
-        self.receiving = Receiving(
+        self.receiving = SessionReceiving(
             context,
             messages,
             queues,
@@ -153,7 +153,7 @@ class BinaryEngine(TransferProtocol):
         if not self.context.queue_manager.connection_active:
             self.context.effects.append(Disconnect(connection))
             return
-        session = self.session_table.add(Role.ACCEPTOR, None)
+        session = self.session_table.add(SessionRole.ACCEPTOR, None)
         session.connection, session.remote_address = connection, address
         self._by_connection[connection] = session
         self.handshake.accepted(session)
@@ -286,7 +286,7 @@ class BinaryEngine(TransferProtocol):
     def _opened(self, session: Session) -> None:
         """A session is open."""
         self.connecting.opened(session)
-        if session.asked_locally and session.role is Role.INITIATOR:
+        if session.asked_locally and session.role is SessionRole.INITIATOR:
             self._memory.known.add(session.origin)
         self.sending.send_waiting(session)
 

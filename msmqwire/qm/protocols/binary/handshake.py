@@ -15,7 +15,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.session_table import SessionTable
 from msmqwire.qm.protocols.binary.session_timers import SessionTimers
-from msmqwire.qm.protocols.binary.states import Role, SessionEvent, SessionState
+from msmqwire.qm.protocols.binary.states import SessionEvent, SessionRole, SessionState
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.schema import Record
 
@@ -37,7 +37,7 @@ _TIME_STAMPS: Final = 1 << 32
 _ROUND_TRIPS: Final = 8
 
 
-class Handshake:
+class SessionHandshake:
     """Opens sessions, on both sides.
 
     Args:
@@ -203,7 +203,7 @@ class Handshake:
             self._close(session)
             return
         session.received_window_size = header.WindowSize
-        if session.role is Role.ACCEPTOR:
+        if session.role is SessionRole.ACCEPTOR:
             session.ack_wait_timeout = header.AckTimeout
             session.recoverable_ack_send_timeout = header.RecoverableAckTimeout
             self._parameters(session)

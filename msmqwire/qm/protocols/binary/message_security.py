@@ -12,7 +12,7 @@ from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import SenderIdentifierType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.binary.session import Session
-from msmqwire.qm.protocols.binary.transfer import Transfer
+from msmqwire.qm.protocols.binary.transfer import SessionTransfer
 from msmqwire.qm.rules.identities import Identities
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.security.protection import Protection
@@ -57,7 +57,7 @@ class MessageSecurity:
             return _QUEUE_MANAGER
         return _ANONYMOUS
 
-    def protected(self, message: Message, transfer: Transfer, session: Session) -> Message:
+    def protected(self, message: Message, transfer: SessionTransfer, session: Session) -> Message:
         """Return a message of this queue manager as it goes over a session.
 
         Raises QueueError with the reason if it can't be protected as it asks.

@@ -11,7 +11,7 @@ from msmqwire.qm.rules.history import History
 from msmqwire.qm.rules.identities import Identities
 from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.message_identity import MessageIdentity
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.queue_memory import QueueMemory
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.reflection_limits import ReflectionLimits
@@ -26,7 +26,7 @@ class BinaryNeeds(Protocol):
     """The rules that `BinaryEngine` hands to its parts, each to those that use it."""
 
     context: Context
-    messages: Messages
+    messages: MessageEvents
     queues: Queues
     routing: Routing
     dispatch: Dispatch

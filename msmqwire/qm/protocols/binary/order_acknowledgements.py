@@ -16,13 +16,13 @@ from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Outgoi
 from msmqwire.qm.model.enumerations import INFINITE, DeliveryGuarantee, QueueType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.binary.places import Places
+from msmqwire.qm.protocols.binary.places import SessionPlaces
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.qm.rules.message_identity import MessageIdentity
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.origin_keys import OriginKeys
 from msmqwire.qm.rules.queue_fields import NAMES_CACHED
 from msmqwire.qm.rules.queues import Queues, outgoing_bytes
@@ -41,11 +41,11 @@ class OrderAcknowledgements:
     def __init__(
         self,
         context: Context,
-        messages: Messages,
+        messages: MessageEvents,
         queues: Queues,
         identity: MessageIdentity,
         reflection_limits: ReflectionLimits,
-        places: Places,
+        places: SessionPlaces,
         transfers: TransferTable,
     ) -> None:
         self._context, self._messages, self._queues = context, messages, queues

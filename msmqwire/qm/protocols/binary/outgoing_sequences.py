@@ -12,8 +12,8 @@ from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
-from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
-from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
+from msmqwire.qm.protocols.binary.states import MESSAGES, SessionMessageEvent, SessionMessageState
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, SessionTransfer
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.sequence_identity import SequenceIdentity
@@ -41,17 +41,17 @@ class OutgoingSequences:
     ) -> None:
         self._context, self._identity = context, identity
         self._outcome, self._send_waiting = outcome, send_waiting
-        self._by_id: dict[TxSequenceId, Transfer] = {}
+        self._by_id: dict[TxSequenceId, SessionTransfer] = {}
         self._numbered: dict[int, OutgoingMessagePosition] = {}  # by MessageID, until nothing more is awaited
 
-    def restore_transfer(self, transfer: Transfer, numbered: list[OutgoingMessagePosition]) -> None:
+    def restore_transfer(self, transfer: SessionTransfer, numbered: list[OutgoingMessagePosition]) -> None:
         """Take over a restored transfer and its messages that had numbers."""
         if transfer.sequence_id.ordinal:
             self._by_id[transfer.sequence_id] = transfer
         previous = 0  # what preceded the first is not stored; it was acknowledged, and 0 precedes any number
         for outgoing in sorted(numbered, key=lambda message: message.tx_sequence_number):
             self._numbered[outgoing.position.message.identifier.uniquifier] = outgoing
-            if outgoing.state is MessageState.WAITING_FOR_FINAL_ACK:
+            if outgoing.state is SessionMessageState.WAITING_FOR_FINAL_ACK:
                 continue
             number, outgoing.tx_previous_number = outgoing.tx_sequence_number, previous
             transfer.numbered += 1
@@ -60,7 +60,7 @@ class OutgoingSequences:
             previous = number
         self.report(transfer)
 
-    def begin(self, transfer: Transfer) -> None:
+    def begin(self, transfer: SessionTransfer) -> None:
         """Start a sequence unless the transfer has one: MQQB-3.1.1.3.1-12."""
         if transfer.sequence_id.ordinal:
             return
@@ -68,7 +68,7 @@ class OutgoingSequences:
         transfer.last_ack = SequenceInfo()
         self._by_id[transfer.sequence_id] = transfer
 
-    def is_used_up(self, transfer: Transfer) -> bool:
+    def is_used_up(self, transfer: SessionTransfer) -> bool:
         """Return whether a sequence has no number left: it must be acknowledged before another one begins."""
         return transfer.next_number >= _NUMBER_MAX
 
@@ -91,7 +91,7 @@ class OutgoingSequences:
         info.eod_first_non_ack = transfer.unacked_sequence[0]
         info.eod_next_seq = SequenceInfo(sequence, number + 1, number)
 
-    def _end_if_all_acknowledged(self, transfer: Transfer) -> None:
+    def _end_if_all_acknowledged(self, transfer: SessionTransfer) -> None:
         """End the sequence, MQQB-3.1.5.6-09: the next message begins a new one, with a greater identifier."""
         if transfer.numbered or not transfer.sequence_id.ordinal:
             return
@@ -105,7 +105,7 @@ class OutgoingSequences:
         if was_used_up and transfer.session is not None:
             self._send_waiting(transfer.session)
 
-    def await_order_ack(self, transfer: Transfer) -> None:
+    def await_order_ack(self, transfer: SessionTransfer) -> None:
         """Start the Transactional Ack Wait Timer: [MS-MQQB] 3.1.2.6."""
         context, key = self._context, transfer.queue.number
         if context.timers.active(Timer.TRANSACTIONAL_ACK_WAIT, key):
@@ -116,15 +116,15 @@ class OutgoingSequences:
             Timer.TRANSACTIONAL_ACK_WAIT, key, interval * 1000, lambda: self._resend(transfer)
         )
 
-    def _interval(self, transfer: Transfer) -> int:
+    def _interval(self, transfer: SessionTransfer) -> int:
         return self._context.settings.resend_timer_table[transfer.resend_index]
 
-    def _reset_interval_if_done(self, transfer: Transfer) -> None:
+    def _reset_interval_if_done(self, transfer: SessionTransfer) -> None:
         """Begin with the shortest interval again once nothing has to be sent again: MQQB-3.1.5.6-06."""
         if not transfer.unacked_sequence:
             transfer.resend_index = 0
 
-    def _resend(self, transfer: Transfer) -> None:
+    def _resend(self, transfer: SessionTransfer) -> None:
         """Transactional Ack Wait Timer Event: [MS-MQQB] 3.1.6.5.
 
         It is time-outs in a row that prolong the interval, not acknowledgements: MQQB-3.1.5.6-03.
@@ -134,7 +134,11 @@ class OutgoingSequences:
         last = len(self._context.settings.resend_timer_table) - 1
         transfer.resend_index = min(transfer.resend_index + 1, last)
         transfer.send_again(
-            [message for message in transfer.ordered if message.state is not MessageState.WAITING_TO_SEND]
+            [
+                message
+                for message in transfer.ordered
+                if message.state is not SessionMessageState.WAITING_TO_SEND
+            ]
         )
         self.await_order_ack(transfer)
         self.report(transfer)
@@ -193,7 +197,7 @@ class OutgoingSequences:
         message, transfer = outgoing.position.message, outgoing.transfer
         transfer.remove(outgoing)
         if message.negative_journaling_requested or message.positive_journaling_requested:
-            outgoing.state = MessageState.WAITING_FOR_FINAL_ACK
+            outgoing.state = SessionMessageState.WAITING_FOR_FINAL_ACK
             transfer.awaiting_final_ack[message.identifier.uniquifier] = outgoing
             transfer_rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
             self._outcome.report(message, delivered=True)
@@ -210,8 +214,8 @@ class OutgoingSequences:
             return
         transfer = outgoing.transfer
         message = outgoing.position.message
-        if outgoing.state is MessageState.WAITING_FOR_FINAL_ACK:
-            outgoing.state = _TRANSACTIONAL[outgoing.state, MessageEvent.FINAL_ACK]
+        if outgoing.state is SessionMessageState.WAITING_FOR_FINAL_ACK:
+            outgoing.state = _TRANSACTIONAL[outgoing.state, SessionMessageEvent.FINAL_ACK]
             del transfer.awaiting_final_ack[message_id], self._numbered[message_id]
             transfer_rows.delete_outgoing(self._context, outgoing)
         else:
@@ -229,10 +233,10 @@ class OutgoingSequences:
         """A message that awaits its final acknowledgement was deleted from its queue."""
         message_id = outgoing.position.message.identifier.uniquifier
         del outgoing.transfer.awaiting_final_ack[message_id], self._numbered[message_id]
-        outgoing.state = MessageState.DONE
+        outgoing.state = SessionMessageState.DONE
         transfer_rows.delete_outgoing(self._context, outgoing)
 
-    def report(self, transfer: Transfer) -> None:
+    def report(self, transfer: SessionTransfer) -> None:
         """Update OutgoingTransferInfo: MQQB-3.1.5.6-12 to -14, MQQB-3.1.5.8.8-09 and -10."""
         info, unacked = transfer.queue.transfer, transfer.unacked_sequence
         info.eod_last_ack_time, info.eod_last_ack_count = transfer.time_of_last_ack, transfer.last_ack_count

@@ -9,15 +9,15 @@ from msmqwire.names.origins import origin_of
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.session_table import SessionTable
-from msmqwire.qm.protocols.binary.states import Role
-from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer, Transfer
+from msmqwire.qm.protocols.binary.states import SessionRole
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer, SessionTransfer
 from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.queue_memory import QueueMemory
 from msmqwire.qm.rules.queues import is_http
 
 
-class Places:
+class SessionPlaces:
     """Limits the places that peers make this queue manager try to reach, by origin and in total.
 
     A place is the destination of a session. One that an application of this computer has asked for does not
@@ -80,7 +80,7 @@ class Places:
             if to_peer or (session.is_open and peer is not None and session.remote_guid == peer[1]):
                 return True
             asked_by = session.asked_by
-            if asked_by and session.role is Role.INITIATOR and not session.is_open:
+            if asked_by and session.role is SessionRole.INITIATOR and not session.is_open:
                 places.setdefault(asked_by, []).append(session)
                 total += 1
         own = places.get(origin, [])
@@ -122,7 +122,7 @@ class Places:
         peer = self._transfers.peer_of(name)
         return peer is not None and self._is_open_to(peer, origin)
 
-    def goes_back(self, transfer: Transfer, origin: str) -> bool:
+    def goes_back(self, transfer: SessionTransfer, origin: str) -> bool:
         """Return whether a transfer goes over an open session with an origin, or to its address."""
         if transfer.host and origin_of(transfer.host) == origin:
             return True

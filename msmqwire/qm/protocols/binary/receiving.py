@@ -22,7 +22,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.message_security import MessageSecurity
 from msmqwire.qm.protocols.binary.order_acknowledgements import OrderAcknowledgements
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
-from msmqwire.qm.protocols.binary.places import Places
+from msmqwire.qm.protocols.binary.places import SessionPlaces
 from msmqwire.qm.protocols.binary.sending import expired
 from msmqwire.qm.protocols.binary.session import ACK_FLAGS, Session
 from msmqwire.qm.protocols.binary.session_timers import SessionTimers
@@ -32,7 +32,7 @@ from msmqwire.qm.rules.history import History
 from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.qm.rules.memory_pool import EXPRESS_BYTES, Kind
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.relaying import Relaying
 from msmqwire.qm.rules.system_messages import SystemMessages
@@ -55,7 +55,7 @@ class _Refusal(NamedTuple):
     kind: str = "refused"
 
 
-class Receiving:
+class SessionReceiving:
     """Judges the messages that arrive, and puts them into their queues.
 
     Args:
@@ -68,14 +68,14 @@ class Receiving:
     def __init__(
         self,
         context: Context,
-        messages: Messages,
+        messages: MessageEvents,
         queues: Queues,
         *,
         history: History,
         incoming: IncomingSequences,
         relaying: Relaying,
         system_messages: SystemMessages,
-        places: Places,
+        places: SessionPlaces,
         transfers: TransferTable,
         timers: SessionTimers,
         outgoing: OutgoingSequences,

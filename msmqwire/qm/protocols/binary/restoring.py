@@ -12,8 +12,8 @@ from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
-from msmqwire.qm.protocols.binary.sending import Sending
-from msmqwire.qm.protocols.binary.states import MessageState
+from msmqwire.qm.protocols.binary.sending import SessionSending
+from msmqwire.qm.protocols.binary.states import SessionMessageState
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.queues import Queues
@@ -43,7 +43,7 @@ def restore_transfers(
     queues: Mapping[int, Queue],
     transfers: TransferTable,
     outgoing: OutgoingSequences,
-    sending: Sending,
+    sending: SessionSending,
 ) -> None:
     """Restore OutgoingMessageTable, AwaitingFinalACKTable and the sequences of queues restored before."""
     sequences = {number: transfer_rows.read_sequence(row) for number, row in stored.rows(Table.SEQUENCE)}
@@ -67,11 +67,11 @@ def restore_transfers(
                 numbered.append(restored)
                 if row.awaits_final_ack:
                     transfer.remove(restored)
-                    restored.state = MessageState.WAITING_FOR_FINAL_ACK
+                    restored.state = SessionMessageState.WAITING_FOR_FINAL_ACK
                     transfer.awaiting_final_ack[message.identifier.uniquifier] = restored
                 restored.tx_sequence_id, restored.tx_sequence_number = row.sequence, row.number
                 restored.transmitted = True
-            if restored.state is MessageState.WAITING_TO_SEND:
+            if restored.state is SessionMessageState.WAITING_TO_SEND:
                 sending.watch(restored, message)
         transfer.send_numbered_first()
         outgoing.restore_transfer(transfer, numbered)

@@ -6,10 +6,10 @@ import heapq
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.qm.model.enumerations import OutgoingQueueState
-from msmqwire.qm.protocols.binary.states import MessageState
+from msmqwire.qm.protocols.binary.states import SessionMessageState
 
 if TYPE_CHECKING:
-    from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer
+    from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, SessionTransfer
 
 _SLACK: Final = 16
 
@@ -25,7 +25,7 @@ class SendOrder:
 
     def __init__(self) -> None:
         self._heap: list[_Entry] = []
-        self._entered: dict[Transfer, OutgoingMessagePosition] = {}
+        self._entered: dict[SessionTransfer, OutgoingMessagePosition] = {}
         self._count = 0
 
     def add(self, message: OutgoingMessagePosition) -> None:
@@ -34,7 +34,7 @@ class SendOrder:
         if entered is None or message.priority > entered.priority:
             self._enter(message)
 
-    def enter(self, transfer: Transfer) -> None:
+    def enter(self, transfer: SessionTransfer) -> None:
         """Enter a transfer, which may have another first message than before."""
         first = transfer.next_waiting()
         if first is not None and self._entered.get(transfer) is not first:
@@ -62,7 +62,7 @@ class SendOrder:
             is_entered = self._entered.get(transfer) is message
             is_served = transfer.session is not None and transfer.session.send_order is self
             is_connected = is_served and transfer.queue.state is OutgoingQueueState.CONNECTED
-            if is_entered and is_connected and message.state is MessageState.WAITING_TO_SEND:
+            if is_entered and is_connected and message.state is SessionMessageState.WAITING_TO_SEND:
                 return message
             heapq.heappop(self._heap)
             if is_entered:

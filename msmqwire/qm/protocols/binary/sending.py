@@ -23,14 +23,14 @@ from msmqwire.qm.protocols.binary.message_security import MessageSecurity
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.session_timers import SessionTimers
-from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
-from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Transfer, kind_of
+from msmqwire.qm.protocols.binary.states import MESSAGES, SessionMessageEvent, SessionMessageState
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, SessionTransfer, kind_of
 from msmqwire.qm.protocols.binary.transfer_table import TransferTable
 from msmqwire.qm.rules import serialization
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.dispatch import Dispatch
 from msmqwire.qm.rules.message_identity import MessageIdentity
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.unreached import too_late
 from msmqwire.qm.rules.waiting_messages import WaitingMessages, is_over, time_limit
@@ -41,13 +41,13 @@ PIGGY_BACK_AFTER: Final = 0.75
 _TOO_LATE: Final = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
 
 
-class Sending:
+class SessionSending:
     """Sends messages that wait in outgoing queues, and gives up expired ones."""
 
     def __init__(
         self,
         context: Context,
-        messages: Messages,
+        messages: MessageEvents,
         dispatch: Dispatch,
         identity: MessageIdentity,
         system_messages: SystemMessages,
@@ -81,7 +81,7 @@ class Sending:
 
     def _over(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
         """The time of a message is over, by a clock that may have been set."""
-        if outgoing.state is MessageState.WAITING_FOR_FINAL_ACK:
+        if outgoing.state is SessionMessageState.WAITING_FOR_FINAL_ACK:
             return
         if not _out_of_time(message, self._context.utc):
             self.watch(outgoing, message)
@@ -96,7 +96,7 @@ class Sending:
             if next_message is None:
                 return
             dispatch.add(next_message.position, next_message, next_message.priority)
-            if next_message.state is MessageState.WAITING_TO_SEND:
+            if next_message.state is SessionMessageState.WAITING_TO_SEND:
                 return  # it can't be sent now
 
     def _has_room(self, session: Session) -> bool:
@@ -108,7 +108,11 @@ class Sending:
         """Send User Message: [MS-MQQB] 3.1.7.1."""
         transfer = outgoing.transfer
         session = transfer.session
-        if outgoing.state is not MessageState.WAITING_TO_SEND or session is None or not session.is_open:
+        if (
+            outgoing.state is not SessionMessageState.WAITING_TO_SEND
+            or session is None
+            or not session.is_open
+        ):
             return
         if transfer.queue.state is not OutgoingQueueState.CONNECTED:  # MQQB-3.1.7.1-02
             return
@@ -129,7 +133,7 @@ class Sending:
             return
         self._send_packet(session, outgoing, message, protected)
 
-    def _address(self, transfer: Transfer, message: Message) -> None:
+    def _address(self, transfer: SessionTransfer, message: Message) -> None:
         """Set the queue manager of a public queue, which may be known only now: MQMQ-2.2.19.2-03."""
         if not isinstance(message.destination, PublicName) or message.queue_manager_address.int:
             return
@@ -190,7 +194,7 @@ class Sending:
         if carries and context.timers.elapsed(Timer.SESSION_ACK_SEND, key) > PIGGY_BACK_AFTER:
             header = session.header()
             self._timers.start_ack_send(session)
-        outgoing.state = MESSAGES[kind][outgoing.state, MessageEvent.SENT]
+        outgoing.state = MESSAGES[kind][outgoing.state, SessionMessageEvent.SENT]
         outgoing.transmitted = True
         self._outcome.transmitted(message, transfer.queue, session.origin)
         self._waiting.moved()

@@ -12,8 +12,8 @@ from msmqwire.names.origins import UNKNOWN_ORIGIN, origin_of
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.protocols.binary.send_order import SendOrder
-from msmqwire.qm.protocols.binary.states import SESSION, Role, SessionEvent, SessionState
-from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer, Transfer
+from msmqwire.qm.protocols.binary.states import SESSION, SessionEvent, SessionRole, SessionState
+from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer, SessionTransfer
 from msmqwire.qm.security.encryption import RemoteKeys
 
 COUNTS: Final = 0x10000
@@ -63,11 +63,11 @@ class Session:
             each queue manager beyond the session that messages are encrypted for.
     """
 
-    def __init__(self, number: int, role: Role, peer: Peer | None) -> None:
+    def __init__(self, number: int, role: SessionRole, peer: Peer | None) -> None:
         self.number, self.role, self.peer = number, role, peer
         self.state = SessionState.CLOSED
         self.connection: int | None = None
-        self.transfers: list[Transfer] = []
+        self.transfers: list[SessionTransfer] = []
         self.send_order = SendOrder()
         self.hops: list[NextHop] = []
         self.hop = 0

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from msmqwire.qm.protocols.binary.outgoing_sequences import OutgoingSequences
-from msmqwire.qm.protocols.binary.sending import Sending
+from msmqwire.qm.protocols.binary.sending import SessionSending
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.session_timers import SessionTimers
-from msmqwire.qm.protocols.binary.states import MESSAGES, MessageEvent, MessageState
+from msmqwire.qm.protocols.binary.states import MESSAGES, SessionMessageEvent, SessionMessageState
 from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.schema import Record
@@ -29,7 +29,7 @@ class SessionAcknowledgements:
     def __init__(
         self,
         timers: SessionTimers,
-        sending: Sending,
+        sending: SessionSending,
         sequences: OutgoingSequences,
         outcome: DeliveryOutcome,
         close: Callable[[Session], None],
@@ -62,19 +62,19 @@ class SessionAcknowledgements:
         outgoing.received_session_ack = True
         outgoing.transfer.ended_unacknowledged = 0
         # Not RecoverableSequenceNumber: it is 0 for every 65,536th recoverable message too.
-        if outgoing.state is MessageState.WAITING_FOR_SESSION_ACK and not outgoing.recoverable:
+        if outgoing.state is SessionMessageState.WAITING_FOR_SESSION_ACK and not outgoing.recoverable:
             outgoing.transfer.remove(outgoing)
             self._outcome.delivered(outgoing.position)
 
     def _saved(self, outgoing: OutgoingMessagePosition) -> None:
         """The other side has saved a recoverable message: [MS-MQQB] 3.1.5.5.3."""
         outgoing.session = None
-        if outgoing.state is not MessageState.WAITING_FOR_SESSION_ACK:
+        if outgoing.state is not SessionMessageState.WAITING_FOR_SESSION_ACK:
             return
         if not outgoing.tx_sequence_number:
             outgoing.transfer.remove(outgoing)
             self._outcome.delivered(outgoing.position)
             return
-        outgoing.state = MESSAGES["Transactional"][outgoing.state, MessageEvent.SESSION_ACK]
+        outgoing.state = MESSAGES["Transactional"][outgoing.state, SessionMessageEvent.SESSION_ACK]
         if outgoing.received_order_ack:
             self._sequences.arrived(outgoing)

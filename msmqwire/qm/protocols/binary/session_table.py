@@ -5,7 +5,7 @@ from __future__ import annotations
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
-from msmqwire.qm.protocols.binary.states import Role
+from msmqwire.qm.protocols.binary.states import SessionRole
 from msmqwire.qm.protocols.binary.transfer import Peer
 from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
 
@@ -24,7 +24,7 @@ class SessionTable:
         self.by_connection: dict[int, Session] = {}
         self._last_number = 0
 
-    def add(self, role: Role, peer: Peer | None) -> Session:
+    def add(self, role: SessionRole, peer: Peer | None) -> Session:
         """Return a new session, not connected yet."""
         self._last_number += 1
         session = Session(self._last_number, role, peer)
@@ -85,6 +85,6 @@ class SessionTable:
         """Return whether another session from outside would be refused."""
         limit = self._context.settings.max_in_sessions
         accepted = sum(
-            session.role is Role.ACCEPTOR and session.is_open for session in self.sessions.values()
+            session.role is SessionRole.ACCEPTOR and session.is_open for session in self.sessions.values()
         )
         return accepted >= limit or not self._context.queue_manager.connection_active

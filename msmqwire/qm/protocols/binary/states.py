@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 
-class Role(Enum):
+class SessionRole(Enum):
     """Which side of a session this is; no difference once it is open."""
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
@@ -47,10 +47,10 @@ class SessionEvent(Enum):
     RECONNECT_LATER = "messages wait"
 
 
-_I, _A = Role.INITIATOR, Role.ACCEPTOR
+_I, _A = SessionRole.INITIATOR, SessionRole.ACCEPTOR
 _S, _E = SessionState, SessionEvent
 
-SESSION: Final[Mapping[tuple[Role, SessionState, SessionEvent], SessionState]] = {
+SESSION: Final[Mapping[tuple[SessionRole, SessionState, SessionEvent], SessionState]] = {
     (_I, _S.CLOSED, _E.START): _S.WAITING_ECR_MSG,  # MQQB-3.1.1.1.1.1-01, MQQB-3.1.5.2.3-07
     (_I, _S.WAITING_RECONNECT, _E.START): _S.WAITING_ECR_MSG,  # MQQB-3.1.1.1.1.1-15
     (_I, _S.WAITING_ECR_MSG, _E.ESTABLISH_CONNECTION): _S.WAITING_CPR_MSG,  # MQQB-3.1.5.3.2-07
@@ -60,16 +60,16 @@ SESSION: Final[Mapping[tuple[Role, SessionState, SessionEvent], SessionState]] =
     (_A, _S.WAITING_CP_MSG, _E.CONNECTION_PARAMETERS): _S.OPEN,  # MQQB-3.1.5.4.1-03
     **{
         (role, _S.OPEN, event): _S.OPEN
-        for role in Role
+        for role in SessionRole
         for event in (_E.USER_MESSAGE, _E.SESSION_ACK, _E.ORDER_ACK, _E.FINAL_ACK)
     },
-    **{(role, state, _E.CLOSE): _S.CLOSED for role in Role for state in _S},
+    **{(role, state, _E.CLOSE): _S.CLOSED for role in SessionRole for state in _S},
     (_I, _S.CLOSED, _E.RECONNECT_LATER): _S.WAITING_RECONNECT,  # MQQB-3.1.5.9-04
 }
 """The next state by role, state and event. An event without entry closes the session."""
 
 
-class MessageState(Enum):
+class SessionMessageState(Enum):
     """Progress of the transfer of a message: figures 5, 7 and 9 of [MS-MQQB] 3.1.1.1."""
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
@@ -81,7 +81,7 @@ class MessageState(Enum):
     DONE = "deleted"
 
 
-class MessageEvent(Enum):
+class SessionMessageEvent(Enum):
     """The events that change the state of a message."""
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
@@ -94,16 +94,16 @@ class MessageEvent(Enum):
     EXPIRED = "TimeToReachQueue is over"
 
 
-_M, _V = MessageState, MessageEvent
+_M, _V = SessionMessageState, SessionMessageEvent
 
-_UNORDERED: Final[Mapping[tuple[MessageState, MessageEvent], MessageState]] = {
+_UNORDERED: Final[Mapping[tuple[SessionMessageState, SessionMessageEvent], SessionMessageState]] = {
     (_M.WAITING_TO_SEND, _V.SENT): _M.WAITING_FOR_SESSION_ACK,  # MQQB-3.1.1.1.1.3-03, -5-03
     (_M.WAITING_TO_SEND, _V.EXPIRED): _M.DONE,  # MQQB-3.1.1.1.1.3-05, -5-05
     (_M.WAITING_FOR_SESSION_ACK, _V.SESSION_ACK): _M.DONE,  # MQQB-3.1.1.1.1.3-10, -5-10
     (_M.WAITING_FOR_SESSION_ACK, _V.TIMEOUT): _M.WAITING_TO_SEND,  # MQQB-3.1.1.1.1.3-04, -5-04
     (_M.WAITING_FOR_SESSION_ACK, _V.EXPIRED): _M.DONE,  # MQQB-3.1.1.1.1.3-06, -5-06
 }
-_TRANSACTIONAL: Final[Mapping[tuple[MessageState, MessageEvent], MessageState]] = {
+_TRANSACTIONAL: Final[Mapping[tuple[SessionMessageState, SessionMessageEvent], SessionMessageState]] = {
     (_M.WAITING_TO_SEND, _V.SENT): _M.WAITING_FOR_SESSION_ACK,  # MQQB-3.1.1.1.1.7-03
     (_M.WAITING_TO_SEND, _V.EXPIRED): _M.DONE,  # MQQB-3.1.1.1.1.7-09
     (_M.WAITING_FOR_SESSION_ACK, _V.SESSION_ACK): _M.WAITING_FOR_ORDER_ACK,  # MQQB-3.1.1.1.1.7-04

@@ -11,7 +11,7 @@ from msmqwire.names import DirectName, FormatName, PrivateName
 from msmqwire.qm.model.elements import OutgoingQueue, SequenceInfo
 from msmqwire.qm.model.message import NO_SEQUENCE, Message, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.protocols.binary.states import MessageState
+from msmqwire.qm.protocols.binary.states import SessionMessageState
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.binary.session import Session
@@ -71,9 +71,9 @@ class OutgoingMessagePosition:
         "tx_sequence_number",
     )
 
-    def __init__(self, position: MessagePosition, transfer: Transfer, priority: int) -> None:
+    def __init__(self, position: MessagePosition, transfer: SessionTransfer, priority: int) -> None:
         self.position, self.transfer, self.priority = position, transfer, priority
-        self.state = MessageState.WAITING_TO_SEND
+        self.state = SessionMessageState.WAITING_TO_SEND
         self.sequence_number = self.recoverable_sequence_number = _UNASSIGNED
         self.tx_sequence_number = self.tx_previous_number = _UNASSIGNED
         self.tx_sequence_id = NO_SEQUENCE
@@ -83,10 +83,10 @@ class OutgoingMessagePosition:
     @property
     def is_done(self) -> bool:
         """Whether the message needs no transfer any more."""
-        return self.state is MessageState.DONE
+        return self.state is SessionMessageState.DONE
 
 
-class Transfer:
+class SessionTransfer:
     """The transfer out of one outgoing queue, over one session after another.
 
     Attributes:
@@ -154,7 +154,7 @@ class Transfer:
 
     def remove(self, outgoing: OutgoingMessagePosition) -> None:
         """Remove a message that need not be sent any more."""
-        outgoing.state = MessageState.DONE
+        outgoing.state = SessionMessageState.DONE
         if self.table.pop(outgoing.position, None) is not None and outgoing.tx_sequence_number:
             self.numbered -= 1
         outgoing.session = None
@@ -163,7 +163,7 @@ class Transfer:
         """Return the most urgent message to send, without removing it."""
         for waiting in reversed(self.waiting):
             while waiting:
-                if waiting[0].state is MessageState.WAITING_TO_SEND:
+                if waiting[0].state is SessionMessageState.WAITING_TO_SEND:
                     return waiting[0]
                 waiting.popleft()
         return None
@@ -182,7 +182,7 @@ class Transfer:
     def send_again(self, outgoing: list[OutgoingMessagePosition]) -> None:
         """Queue messages, given in order, to be resent before all other messages."""
         for message in reversed(outgoing):
-            message.state, message.session = MessageState.WAITING_TO_SEND, None
+            message.state, message.session = SessionMessageState.WAITING_TO_SEND, None
             message.received_session_ack = False
             self.waiting[message.priority].appendleft(message)
         if self.session is not None:

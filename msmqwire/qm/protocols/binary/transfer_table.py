@@ -11,7 +11,7 @@ from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import NextHop
-from msmqwire.qm.protocols.binary.transfer import Peer, Transfer
+from msmqwire.qm.protocols.binary.transfer import Peer, SessionTransfer
 from msmqwire.qm.rules.queues import Queues, is_http
 from msmqwire.qm.rules.routing import Routing
 
@@ -28,23 +28,23 @@ class TransferTable:
 
     def __init__(self, context: Context, queues: Queues, routing: Routing) -> None:
         self._context, self._queues, self._routing = context, queues, routing
-        self.transfers: dict[int, Transfer] = {}
+        self.transfers: dict[int, SessionTransfer] = {}
 
     def serves(self, queue: OutgoingQueue) -> bool:
         """Return whether the messages of a queue go by this protocol: MQQB-3.1.7.12-01."""
         return not queue.multicast and not is_http(queue.destination)
 
-    def transfer_of(self, queue: OutgoingQueue) -> Transfer:
+    def transfer_of(self, queue: OutgoingQueue) -> SessionTransfer:
         """Return the transfer of an outgoing queue, a new one for a new queue."""
         transfer = self.transfers.get(queue.number)
         if transfer is None:
             direct = isinstance(queue.destination, DirectName)
             host = queue.destination.host if isinstance(queue.destination, DirectName) else ""
-            transfer = Transfer(queue, self._peer_of(queue), host, direct=direct)
+            transfer = SessionTransfer(queue, self._peer_of(queue), host, direct=direct)
             self.transfers[queue.number] = transfer
         return transfer
 
-    def locate(self, transfer: Transfer) -> Peer:
+    def locate(self, transfer: SessionTransfer) -> Peer:
         """Return where a transfer leads now: its queue may have become known, or have moved."""
         return self._peer_of(transfer.queue)
 
@@ -65,7 +65,7 @@ class TransferTable:
         info = self._routing.get_destination_info(name)
         return ("qm", info.queue_manager) if info else None
 
-    def next_hops(self, transfer: Transfer) -> list[NextHop]:
+    def next_hops(self, transfer: SessionTransfer) -> list[NextHop]:
         """Get Next Hops: [MS-MQQB] 3.1.7.5. Their host names are not resolved yet."""
         guid = transfer.qm_guid
         if guid is None or guid == NULL_GUID:
@@ -73,13 +73,13 @@ class TransferTable:
         hops = self._routing.get_next_hops(guid)
         return [NextHop(hop.identifier, hop.qualified_computer_name or hop.computer_name, "") for hop in hops]
 
-    def begin_session(self, transfer: Transfer) -> None:
+    def begin_session(self, transfer: SessionTransfer) -> None:
         """Reset the part of a transfer that belongs to one session: MQQB-3.1.3.2-02 and -05."""
         self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
         transfer.begin_session(self._context.utc)
 
     def record(
-        self, transfer: Transfer, status: ConnectionStatus, error: int, address: str, detail: str = ""
+        self, transfer: SessionTransfer, status: ConnectionStatus, error: int, address: str, detail: str = ""
     ) -> None:
         """Add an entry to ConnectionHistory: MQQB-3.1.5.2-03."""
         transfer.queue.connection_history.append(

@@ -19,11 +19,11 @@ from msmqwire.qm.protocols.remote_read.calls import (
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.remote_read.contexts import QueueContexts
 from msmqwire.qm.protocols.remote_read.opening import Opening
-from msmqwire.qm.protocols.remote_read.receiving import Receiving
+from msmqwire.qm.protocols.remote_read.receiving import RemoteReceiving
 from msmqwire.qm.protocols.remote_read.shares import Shares
 from msmqwire.qm.protocols.remote_read.transacting import Transacting
 from msmqwire.qm.rules.identities import Identities
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.remote_read.constants import Opnum
@@ -57,7 +57,7 @@ class RemoteReadEngine:
     def __init__(
         self,
         context: Context,
-        messages: Messages,
+        messages: MessageEvents,
         queues: Queues,
         transactions: Transactions,
         identities: Identities,
@@ -68,7 +68,7 @@ class RemoteReadEngine:
         self.port = 0
         self.shares = Shares(configuration)
         self.contexts = QueueContexts(context.new_guid)
-        self.receiving = Receiving(
+        self.receiving = RemoteReceiving(
             context, messages, transactions, queues.lookup, configuration, self.contexts, self.shares
         )
         self._opening = Opening(

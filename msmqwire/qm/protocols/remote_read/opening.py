@@ -17,10 +17,10 @@ from msmqwire.qm.model.enumerations import QueueAccessType, QueueShareMode
 from msmqwire.qm.protocols.remote_read.calls import Call, Refused, Results
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.protocols.remote_read.contexts import QueueContext, QueueContexts, cursor_of
-from msmqwire.qm.protocols.remote_read.receiving import Receiving
+from msmqwire.qm.protocols.remote_read.receiving import RemoteReceiving
 from msmqwire.qm.protocols.remote_read.shares import Shares
 from msmqwire.qm.rules.identities import Identities
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.remote_read.constants import Access, ShareMode
 from msmqwire.remote_read.queue_format import name_of
@@ -46,13 +46,13 @@ class Opening:
 
     def __init__(
         self,
-        messages: Messages,
+        messages: MessageEvents,
         queues: Queues,
         identities: Identities,
         configuration: RemoteReadConfiguration,
         contexts: QueueContexts,
         shares: Shares,
-        receiving: Receiving,
+        receiving: RemoteReceiving,
     ) -> None:
         self._messages, self._queues, self._identities = messages, queues, identities
         self._configuration, self._contexts = configuration, contexts

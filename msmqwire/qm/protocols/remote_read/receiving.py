@@ -30,8 +30,8 @@ from msmqwire.qm.protocols.remote_read.contexts import QueueContext, QueueContex
 from msmqwire.qm.protocols.remote_read.message_sections import MessageSections
 from msmqwire.qm.protocols.remote_read.shares import Shares
 from msmqwire.qm.rules.lookup import Lookup
-from msmqwire.qm.rules.messages import Messages
-from msmqwire.qm.rules.read_results import PENDING, Read
+from msmqwire.qm.rules.messages import MessageEvents
+from msmqwire.qm.rules.read_results import PENDING, ReadOutcome
 from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.remote_read.constants import Acknowledge, Action
 from msmqwire.rpc.constants import FaultStatus
@@ -58,7 +58,7 @@ _USAGE: Final = HResult.MQ_ERROR_TRANSACTION_USAGE
 _SEQUENCE: Final = HResult.MQ_ERROR_TRANSACTION_SEQUENCE
 
 
-class Receiving:
+class RemoteReceiving:
     """The methods that read messages, those that end reads, and the timers of both.
 
     Attributes:
@@ -68,7 +68,7 @@ class Receiving:
     def __init__(
         self,
         context: Context,
-        messages: Messages,
+        messages: MessageEvents,
         transactions: Transactions,
         lookup: Lookup,
         configuration: RemoteReadConfiguration,
@@ -163,7 +163,9 @@ class Receiving:
             waiting.give_back(caller)
         self._hand_out(request, ReadCompleted(0, read.status, read.message, read.position))
 
-    def _read(self, request: ReadRequest, arguments: Any, action: Action, cursor: Cursor | None) -> Read:
+    def _read(
+        self, request: ReadRequest, arguments: Any, action: Action, cursor: Cursor | None
+    ) -> ReadOutcome:
         messages, descriptor = self._messages, request.context.descriptor
         timeout, transaction = arguments.ulTimeout, request.transaction
         tag = request.context.handle, request.request_id

@@ -20,7 +20,7 @@ from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfigurat
 from msmqwire.qm.protocols.remote_read.contexts import QueueContext, QueueContexts
 from msmqwire.qm.protocols.remote_read.receiving import find, transaction_identifier
 from msmqwire.qm.protocols.remote_read.shares import Shares
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.transactions import Transactions
 
 _RECEIVE = QueueAccessType.RECEIVE_ACCESS
@@ -46,7 +46,7 @@ class Transacting:
     def __init__(
         self,
         context: Context,
-        messages: Messages,
+        messages: MessageEvents,
         transactions: Transactions,
         configuration: RemoteReadConfiguration,
         contexts: QueueContexts,

@@ -14,12 +14,12 @@ from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
 from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
 from msmqwire.qm.protocols.srmp.needs import SrmpNeeds
 from msmqwire.qm.protocols.srmp.on_demand import is_awaited
-from msmqwire.qm.protocols.srmp.places import Places
+from msmqwire.qm.protocols.srmp.places import HttpPlaces
 from msmqwire.qm.protocols.srmp.queue_names import is_http
 from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
-from msmqwire.qm.protocols.srmp.receiving import Receiving
-from msmqwire.qm.protocols.srmp.sending import Sending
-from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
+from msmqwire.qm.protocols.srmp.receiving import SrmpReceiving
+from msmqwire.qm.protocols.srmp.sending import SrmpSending
+from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, SrmpTransfer
 from msmqwire.qm.rules.recovery import Stored
 from msmqwire.srmp.http_message import HttpMessage
 
@@ -52,18 +52,18 @@ class SrmpEngine(TransferProtocol):
         context, messages, queues = core.context, core.messages, core.queues
         configuration = configuration or SrmpConfiguration()
         self.urls = LocalUrls(context, queues.lookup)
-        self.sending = Sending(
+        self.sending = SrmpSending(
             context, queues, core.dispatch, core.identity, core.sequence_identity, core.outcome,
             configuration, self.urls,
         )  # fmt: skip
         self.transfers = self.sending.transfers
         self.receipts = ReceiptSending(context, core.identity, core.system_messages)
         self.incoming = IncomingStreams(context, core.incoming_sequences, self.receipts.stream)
-        self.places = Places(
+        self.places = HttpPlaces(
             context, queues.lookup, core.queue_memory, self.transfers,
             forget=self.sending.forget, give_up=self._give_up_all,
         )  # fmt: skip
-        self.receiving = Receiving(
+        self.receiving = SrmpReceiving(
             context,
             messages,
             queues,
@@ -185,6 +185,6 @@ class SrmpEngine(TransferProtocol):
             self.sending.send(protocol_data)
             self.sending.dispatched(position)
 
-    def _give_up_all(self, transfer: Transfer) -> None:
+    def _give_up_all(self, transfer: SrmpTransfer) -> None:
         for outgoing in list(transfer.messages.values()):
             self.sending.give_up(outgoing)

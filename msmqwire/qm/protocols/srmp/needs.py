@@ -10,7 +10,7 @@ from msmqwire.qm.rules.dispatch import Dispatch
 from msmqwire.qm.rules.history import History
 from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.message_identity import MessageIdentity
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.queue_memory import QueueMemory
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.sequence_identity import SequenceIdentity
@@ -21,7 +21,7 @@ class SrmpNeeds(Protocol):
     """The rules that `SrmpEngine` hands to its parts, each to those that use it."""
 
     context: Context
-    messages: Messages
+    messages: MessageEvents
     queues: Queues
     dispatch: Dispatch
     identity: MessageIdentity

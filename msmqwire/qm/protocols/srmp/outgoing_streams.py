@@ -10,8 +10,8 @@ from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.message import NO_SEQUENCE, TxSequenceId
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.srmp.states import MessageEvent, MessageState
-from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
+from msmqwire.qm.protocols.srmp.states import SrmpMessageEvent, SrmpMessageState
+from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, SrmpTransfer
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.sequence_identity import SequenceIdentity
@@ -37,16 +37,16 @@ class OutgoingStreams:
         context: Context,
         identity: SequenceIdentity,
         outcome: DeliveryOutcome,
-        send_waiting: Callable[[Transfer], None],
+        send_waiting: Callable[[SrmpTransfer], None],
     ) -> None:
         self._context, self._identity = context, identity
         self._outcome, self._send_waiting = outcome, send_waiting
-        self._by_id: dict[TxSequenceId, Transfer] = {}
-        self._former: dict[TxSequenceId, Transfer] = {}  # whose messages were renumbered
+        self._by_id: dict[TxSequenceId, SrmpTransfer] = {}
+        self._former: dict[TxSequenceId, SrmpTransfer] = {}  # whose messages were renumbered
         self._renumbered: dict[tuple[int, int], OutgoingMessage] = {}  # by queue and MessageIdOrdinal
 
     def restore(
-        self, transfer: Transfer, numbered: list[OutgoingMessage], former: list[TxSequenceId]
+        self, transfer: SrmpTransfer, numbered: list[OutgoingMessage], former: list[TxSequenceId]
     ) -> None:
         """Take over a restored transfer and its messages that have numbers: SRMP-3.1.3.2-01.
 
@@ -63,7 +63,7 @@ class OutgoingStreams:
         previous = 0
         for outgoing in sorted(numbered, key=lambda message: message.turn):
             number = outgoing.tx_sequence_number
-            if outgoing.state is MessageState.WAIT_FOR_FINAL_RECEIPT:
+            if outgoing.state is SrmpMessageState.WAIT_FOR_FINAL_RECEIPT:
                 transfer.awaiting_final[outgoing.tx_sequence_id, number] = outgoing
                 self._by_id.setdefault(outgoing.tx_sequence_id, transfer)
             else:
@@ -76,7 +76,7 @@ class OutgoingStreams:
 
     # -- numbering ----------------------------------------------------------------------------------
 
-    def can_number(self, transfer: Transfer) -> bool:
+    def can_number(self, transfer: SrmpTransfer) -> bool:
         """Return whether the stream has a number left; else it must be acknowledged before another begins."""
         return transfer.next_number <= _NUMBER_MAX
 
@@ -98,13 +98,13 @@ class OutgoingStreams:
         )
         self.report(transfer)
 
-    def _begin(self, transfer: Transfer) -> None:
+    def _begin(self, transfer: SrmpTransfer) -> None:
         """Create a Stream: SRMP-3.1.7.2.3-03, -15 and -18."""
         transfer.stream_id, transfer.next_number = self._identity.next(), 1
         transfer.last_acknowledged = transfer.acknowledgements = 0
         self._by_id[transfer.stream_id] = transfer
 
-    def _end_if_done(self, transfer: Transfer) -> None:
+    def _end_if_done(self, transfer: SrmpTransfer) -> None:
         """Stream Element Removed: [MC-MQSRM] 3.1.7.6. The next message begins a new stream."""
         if transfer.unacknowledged:
             return
@@ -120,14 +120,14 @@ class OutgoingStreams:
         if used_up:
             self._send_waiting(transfer)
 
-    def _end(self, transfer: Transfer) -> None:
+    def _end(self, transfer: SrmpTransfer) -> None:
         self._by_id.pop(transfer.stream_id, None)
         transfer.stream_id, transfer.next_number = NO_SEQUENCE, 1
         self._context.changes.delete(Table.SEQUENCE, transfer.queue.number)
 
     # -- the Stream Receipt Wait Timer ------------------------------------------------------------------
 
-    def await_receipt(self, transfer: Transfer) -> None:
+    def await_receipt(self, transfer: SrmpTransfer) -> None:
         """Start the Stream Receipt Wait Timer unless it runs: SRMP-3.1.7.2.3-20, SRMP-3.1.7.4-01."""
         context, key = self._context, transfer.queue.number
         if transfer.is_held or context.timers.active(Timer.STREAM_RECEIPT_WAIT, key):
@@ -137,14 +137,14 @@ class OutgoingStreams:
         context.timers.start(Timer.STREAM_RECEIPT_WAIT, key, interval * 1000, lambda: self._resend(transfer))
         self.report(transfer)
 
-    def stop_waiting(self, transfer: Transfer) -> None:
+    def stop_waiting(self, transfer: SrmpTransfer) -> None:
         """Stop the Stream Receipt Wait Timer: nothing gets through for now."""
         self._context.timers.stop(Timer.STREAM_RECEIPT_WAIT, transfer.queue.number)
 
-    def _interval(self, transfer: Transfer) -> int:
+    def _interval(self, transfer: SrmpTransfer) -> int:
         return self._context.settings.resend_timer_table[transfer.resend_index]
 
-    def _resend(self, transfer: Transfer) -> None:
+    def _resend(self, transfer: SrmpTransfer) -> None:
         """Stream Receipt Wait Timer Event: [MC-MQSRM] 3.1.6.2.
 
         It is time-outs in a row that prolong the interval, not receipts: SRMP-3.1.5.1.8.2-07.
@@ -152,8 +152,8 @@ class OutgoingStreams:
         last = len(self._context.settings.resend_timer_table) - 1
         transfer.resend_index = min(transfer.resend_index + 1, last)
         for outgoing in transfer.unacknowledged:
-            if outgoing.state is MessageState.WAIT_FOR_STREAM_RECEIPT:
-                outgoing.step(MessageEvent.STREAM_RECEIPT_WAIT_TIMER)
+            if outgoing.state is SrmpMessageState.WAIT_FOR_STREAM_RECEIPT:
+                outgoing.step(SrmpMessageEvent.STREAM_RECEIPT_WAIT_TIMER)
                 transfer.wait(outgoing)
         if transfer.unacknowledged:
             self.await_receipt(transfer)
@@ -161,7 +161,7 @@ class OutgoingStreams:
 
     # -- receipts ---------------------------------------------------------------------------------------
 
-    def find(self, stream: StreamIdentifier) -> Transfer | None:
+    def find(self, stream: StreamIdentifier) -> SrmpTransfer | None:
         """Return the transfer of a stream that a receipt names; None for one that is not of here."""
         if stream.queue_manager != self._context.queue_manager.identifier:
             return None
@@ -191,12 +191,12 @@ class OutgoingStreams:
         """A message is in its queue: SRMP-3.1.5.1.8.3-01 and -03."""
         message, transfer = outgoing.position.message, outgoing.transfer
         if message.negative_journaling_requested:
-            outgoing.step(MessageEvent.STREAM_RECEIPT_FINAL_AWAITED)
+            outgoing.step(SrmpMessageEvent.STREAM_RECEIPT_FINAL_AWAITED)
             transfer.awaiting_final[outgoing.tx_sequence_id, outgoing.tx_sequence_number] = outgoing
             transfer_rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
             self._outcome.report(message, delivered=True)
         else:
-            outgoing.step(MessageEvent.STREAM_RECEIPT)
+            outgoing.step(SrmpMessageEvent.STREAM_RECEIPT)
             self._leave(outgoing)
             self._outcome.delivered(outgoing.position)
 
@@ -232,7 +232,7 @@ class OutgoingStreams:
             return
         transfer, message = outgoing.transfer, outgoing.position.message
         early = self._remove(outgoing, arrived=numbered is not None)  # before the stream receipt
-        outgoing.step(MessageEvent.FINAL_RECEIPT)
+        outgoing.step(SrmpMessageEvent.FINAL_RECEIPT)
         self._leave(outgoing)
         if decision == POSITIVE:
             self._outcome.delivered(outgoing.position)
@@ -302,7 +302,7 @@ class OutgoingStreams:
         self._end_if_done(transfer)
         self.report(transfer)
 
-    def _renumber(self, transfer: Transfer) -> None:
+    def _renumber(self, transfer: SrmpTransfer) -> None:
         """Begin a new stream with the messages that are left."""
         left = list(transfer.unacknowledged)
         transfer.unacknowledged.clear()
@@ -315,14 +315,14 @@ class OutgoingStreams:
         for outgoing in left:
             self.number(outgoing)
             self._remember_renumbered(outgoing)
-            if outgoing.state is MessageState.WAIT_FOR_STREAM_RECEIPT:
-                outgoing.step(MessageEvent.STREAM_RECEIPT_WAIT_TIMER)
-            if outgoing.state is MessageState.WAIT_FOR_RESPONSE:
+            if outgoing.state is SrmpMessageState.WAIT_FOR_STREAM_RECEIPT:
+                outgoing.step(SrmpMessageEvent.STREAM_RECEIPT_WAIT_TIMER)
+            if outgoing.state is SrmpMessageState.WAIT_FOR_RESPONSE:
                 outgoing.request = 0  # the response will be about a message of the former stream
-            elif outgoing.state is MessageState.PREPARE_TO_SEND:
+            elif outgoing.state is SrmpMessageState.PREPARE_TO_SEND:
                 transfer.wait(outgoing)
 
-    def report(self, transfer: Transfer) -> None:
+    def report(self, transfer: SrmpTransfer) -> None:
         """Update OutgoingTransferInfo: SRMP-3.1.5.1.8.2-01 to -08, SRMP-3.1.7.2.3-16 to -19."""
         info, unacknowledged = transfer.queue.transfer, transfer.unacknowledged
         stream, last = transfer.stream_id, transfer.next_number - 1

@@ -11,14 +11,14 @@ from msmqwire.names.origins import origin_of
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.protocols.srmp.queue_names import is_http
-from msmqwire.qm.protocols.srmp.transfer import Transfer, digest_of
+from msmqwire.qm.protocols.srmp.transfer import SrmpTransfer, digest_of
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.queue_memory import QueueMemory
 
 _HOSTS_MAX: Final = 4_096
 
 
-class Places:
+class HttpPlaces:
     """Limits the destinations that peers make this queue manager try, by origin and in total.
 
     Args:
@@ -34,10 +34,10 @@ class Places:
         context: Context,
         lookup: Lookup,
         memory: QueueMemory,
-        transfers: dict[int, Transfer],
+        transfers: dict[int, SrmpTransfer],
         *,
-        forget: Callable[[Transfer], None],
-        give_up: Callable[[Transfer], None],
+        forget: Callable[[SrmpTransfer], None],
+        give_up: Callable[[SrmpTransfer], None],
     ) -> None:
         self._context, self._lookup, self._memory = context, lookup, memory
         self._transfers, self._forget, self._give_up = transfers, forget, give_up
@@ -78,7 +78,7 @@ class Places:
         settings = self._context.settings
         if len(self._transfers) < min(settings.unreachable_per_origin_max, settings.unreachable_max):
             return True
-        places: dict[str, list[Transfer]] = {}
+        places: dict[str, list[SrmpTransfer]] = {}
         for transfer in self._transfers.values():
             asked_by = transfer.queue.asked_by
             if asked_by and transfer.failures and transfer.messages:
@@ -90,7 +90,7 @@ class Places:
             return self._evict(max(places.values(), key=len)[0])
         return True
 
-    def _evict(self, transfer: Transfer) -> bool:
+    def _evict(self, transfer: SrmpTransfer) -> bool:
         """Give up a destination; return False if one is being given up already."""
         if self._evicting:
             return False
@@ -102,7 +102,7 @@ class Places:
         self._evicting = False
         return True
 
-    def reached(self, transfer: Transfer, address: str) -> None:
+    def reached(self, transfer: SrmpTransfer, address: str) -> None:
         """A destination has answered from an address."""
         name = transfer.queue.destination
         if isinstance(name, DirectName):

@@ -27,7 +27,7 @@ from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize, reach_limit
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
-from msmqwire.qm.protocols.srmp.places import Places
+from msmqwire.qm.protocols.srmp.places import HttpPlaces
 from msmqwire.qm.protocols.srmp.queue_names import MSMQ, read_destination, read_http
 from msmqwire.qm.protocols.srmp.requests import HOPS_MAX, hops
 from msmqwire.qm.protocols.srmp.signatures import authenticate
@@ -35,7 +35,7 @@ from msmqwire.qm.protocols.srmp.times import is_past
 from msmqwire.qm.rules.history import History
 from msmqwire.qm.rules.lookup import ORDER_QUEUE_NUMBER
 from msmqwire.qm.rules.memory_pool import Kind
-from msmqwire.qm.rules.messages import Messages
+from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.srmp.content import Content
@@ -66,7 +66,7 @@ class _NotTaken(Exception):
         self.status = status
 
 
-class _Refused(_NotTaken):
+class _MessageRefused(_NotTaken):
     """A message is refused.
 
     Attributes:
@@ -96,7 +96,7 @@ class _Arrived(NamedTuple):
     queues: tuple[Queue, ...]
 
 
-class Receiving:
+class SrmpReceiving:
     """Judges the messages that arrive, and puts them into their queues.
 
     Args:
@@ -108,7 +108,7 @@ class Receiving:
     def __init__(
         self,
         context: Context,
-        messages: Messages,
+        messages: MessageEvents,
         queues: Queues,
         configuration: SrmpConfiguration,
         *,
@@ -116,7 +116,7 @@ class Receiving:
         system_messages: SystemMessages,
         incoming: IncomingStreams,
         outgoing: OutgoingStreams,
-        places: Places,
+        places: HttpPlaces,
     ) -> None:
         self._context, self._messages, self._queues = context, messages, queues
         self._history, self._system_messages = history, system_messages
@@ -139,7 +139,7 @@ class Receiving:
         except MalformedPacket as exc:
             self._context.refused(MALFORMED, why=f"{exc!s:.400}", peer=address, kind="malformed")
             return BAD_REQUEST
-        except _Refused as exc:
+        except _MessageRefused as exc:
             self._context.refused(exc.reason, exc.message, exc.queue, why=f"{exc.why:.400}", peer=address)
             return exc.status
         except _NotTaken as exc:
@@ -149,11 +149,11 @@ class Receiving:
     def _take(self, received: SrmpMessage, address: str, group: MulticastName | None) -> None:
         envelope, utc = received.envelope, self._context.utc
         if envelope is None:
-            raise _Refused(BAD_REQUEST, MALFORMED, "a response")
+            raise _MessageRefused(BAD_REQUEST, MALFORMED, "a response")
         named, destination = self._destination(envelope.path.to)
         if group is not None and destination.canonical != group.canonical:
             why = f"it came to {group}, and is for {envelope.path.to:.200}"
-            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
+            raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         message = deserialize(received, utc, named)
         message.came_from(address, origin_of(address))
         try:
@@ -164,9 +164,9 @@ class Receiving:
             arrived = _Arrived(received, envelope, message, self._find(destination, message))
             if is_past(reach_limit(envelope), utc):
                 reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
-                raise _Refused(OK, reason, queue=arrived.queues[0])  # SRMP-3.1.1.1.2.2-02
+                raise _MessageRefused(OK, reason, queue=arrived.queues[0])  # SRMP-3.1.1.1.2.2-02
             self._by_kind(arrived)
-        except _Refused as exc:
+        except _MessageRefused as exc:
             exc.message = message
             raise
 
@@ -192,7 +192,7 @@ class Receiving:
         local = self._queues.lookup.is_local_name(name)
         if not local and not self._context.settings.transparent_store_and_forward:
             why = f"{to:.200} is of another computer"
-            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
+            raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         return name, name
 
     def _names_this_computer(self, to: str) -> bool:
@@ -213,12 +213,12 @@ class Receiving:
             queues = () if queue is None else (queue,)
         if not queues or name.is_read_only:
             why = f"there is no queue {name!s:.200}"
-            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
+            raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         if any(queue.transactional != message.transactional for queue in queues):
             reason = MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG
             if message.transactional:
                 reason = MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q
-            raise _Refused(BAD_REQUEST, reason, queue=queues[0])
+            raise _MessageRefused(BAD_REQUEST, reason, queue=queues[0])
         return queues
 
     def _forward(self, received: SrmpMessage, message: Message) -> None:
@@ -227,20 +227,20 @@ class Receiving:
         assert name is not None, "a received message has a destination"
         if hops(received) > HOPS_MAX:
             why = f"it has come over {counted(hops(received), 'computer')}"
-            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, why)
+            raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, why)
         if not self._places.may_send_to(name, message.origin):
             why = f"nothing more may be forwarded to {name!s:.200}"
-            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
+            raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         if self._places.awaits(name, message):
             raise _NotTaken(OK)  # its sender repeats it
         status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=message.origin)
         if status != MQ_OK or descriptor is None:
             why = f"{name!s:.200} can't be opened: {hresult_name(status)}"
-            raise _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
+            raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         try:
             enqueued = self._messages.enqueue_to_open_queue(descriptor, message)
         except (InvalidName, InvalidValue) as exc:
-            raise _Refused(BAD_REQUEST, MALFORMED, str(exc)) from None
+            raise _MessageRefused(BAD_REQUEST, MALFORMED, str(exc)) from None
         finally:
             self._queues.close(descriptor)
         if enqueued is not EnqueueStatus.OK:
@@ -253,7 +253,7 @@ class Receiving:
         kind, envelope = kind_of(arrived.envelope), arrived.envelope
         internal = any(queue.private_queue_number == ORDER_QUEUE_NUMBER for queue in arrived.queues)
         if kind is None:
-            raise _Refused(OK, MALFORMED, "its headers contradict each other")  # SRMP-3.1.5.1.5-01
+            raise _MessageRefused(OK, MALFORMED, "its headers contradict each other")  # SRMP-3.1.5.1.5-01
         if kind is EnvelopeKind.STREAM_RECEIPT:
             receipt = envelope.streamReceipt
             self._outgoing.received(receipt.streamId, receipt.lastOrdinal)
@@ -272,7 +272,7 @@ class Receiving:
         elif kind is not EnvelopeKind.STREAM_RECEIPT:
             why = "the order queue takes stream receipts only"
             reason = MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
-            raise _Refused(BAD_REQUEST, reason, why, arrived.queues[0])
+            raise _MessageRefused(BAD_REQUEST, reason, why, arrived.queues[0])
         # Nobody reads the order queue: SRMP-3.1.5.1.8-01 would only fill it.
 
     def _once(self, arrived: _Arrived) -> None:
@@ -323,7 +323,7 @@ class Receiving:
             authenticate(arrived.received, arrived.message, self._trust, required=required)
         except InvalidSignature as exc:
             reason = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
-            raise _Refused(BAD_REQUEST, reason, str(exc), arrived.queues[0]) from None
+            raise _MessageRefused(BAD_REQUEST, reason, str(exc), arrived.queues[0]) from None
         signed = arrived.envelope.Signature is not None
         refusals = {queue: self._refusal(queue, signed=signed) for queue in arrived.queues}
         admitting = tuple(queue for queue, refusal in refusals.items() if refusal is None)
@@ -341,23 +341,25 @@ class Receiving:
         """
         if not self._messages.pool.fits(Kind.EXPRESS, arrived.message.origin, _RECEIPT_BYTES):
             why = "there is no room for receipts"
-            raise _Refused(INTERNAL_SERVER_ERROR, MEMORY, why, arrived.queues[0])
+            raise _MessageRefused(INTERNAL_SERVER_ERROR, MEMORY, why, arrived.queues[0])
 
-    def _refusal(self, queue: Queue, *, signed: bool) -> _Refused | None:
+    def _refusal(self, queue: Queue, *, signed: bool) -> _MessageRefused | None:
         """Return the reason for which a queue does not take a message; None if it does."""
         security = self._queues.known_security_of(queue)
         if security is None:  # SRMP-3.1.5.1.12-02; the directory may answer when it is sent again
             why = "the queue can't be read in the directory"
-            return _Refused(INTERNAL_SERVER_ERROR, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED, why, queue)
+            return _MessageRefused(
+                INTERNAL_SERVER_ERROR, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED, why, queue
+            )
         if queue.authentication and not signed:
             why = "the queue takes signed messages only"
-            return _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, why, queue)
+            return _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, why, queue)
         if queue.privacy_level is QueuePrivacy.BODY:
             why = "the queue takes encrypted messages only"
-            return _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, why, queue)
+            return _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, why, queue)
         if not access.access_allowed(security, _EVERYONE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE):
             why = "not everybody may write to the queue"
-            return _Refused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED, why, queue)
+            return _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED, why, queue)
         return None
 
     def _enqueue(self, arrived: _Arrived) -> None:
@@ -376,7 +378,7 @@ class Receiving:
         try:
             status = self._messages.enqueue(queue, message)
         except (InvalidName, InvalidValue) as exc:
-            return _Refused(BAD_REQUEST, MALFORMED, str(exc), queue)
+            return _MessageRefused(BAD_REQUEST, MALFORMED, str(exc), queue)
         if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
             return _NotTaken(INTERNAL_SERVER_ERROR)
         if status is not EnqueueStatus.OK:

@@ -7,13 +7,13 @@ from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.srmp.queue_names import is_http
-from msmqwire.qm.protocols.srmp.sending import Sending
-from msmqwire.qm.protocols.srmp.states import MessageState
+from msmqwire.qm.protocols.srmp.sending import SrmpSending
+from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.recovery import Stored
 
 
-def restore_transfers(stored: Stored, manager: QueueManager, sending: Sending) -> None:
+def restore_transfers(stored: Stored, manager: QueueManager, sending: SrmpSending) -> None:
     """Restore the messages of outgoing queues, and the streams that they belong to: SRMP-3.1.3.2-01."""
     served = [
         queue
@@ -42,9 +42,9 @@ def restore_transfers(stored: Stored, manager: QueueManager, sending: Sending) -
             if state is not None:
                 outgoing.tx_sequence_id, outgoing.tx_sequence_number = state.sequence, state.number
                 if state.awaits_final_ack:
-                    outgoing.state = MessageState.WAIT_FOR_FINAL_RECEIPT
+                    outgoing.state = SrmpMessageState.WAIT_FOR_FINAL_RECEIPT
                 numbered.append(outgoing)
-            if outgoing.state is MessageState.PREPARE_TO_SEND:
+            if outgoing.state is SrmpMessageState.PREPARE_TO_SEND:
                 transfer.wait(outgoing)
             sending.watch(outgoing, message)
         sending.streams.restore(transfer, numbered, former.get(queue.number, []))

@@ -21,8 +21,8 @@ from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.queue_names import write_http
 from msmqwire.qm.protocols.srmp.requests import build_request, forward_request
-from msmqwire.qm.protocols.srmp.states import MessageEvent, MessageState
-from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, Transfer
+from msmqwire.qm.protocols.srmp.states import SrmpMessageEvent, SrmpMessageState
+from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, SrmpTransfer
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.dispatch import Dispatch
 from msmqwire.qm.rules.message_identity import MessageIdentity
@@ -41,7 +41,7 @@ _TEXT_MAX: Final = 100
 _DETAIL_MAX: Final = 300
 
 
-class Sending:
+class SrmpSending:
     """Sends messages that wait in outgoing queues, and disposes of them as they are answered.
 
     A queue has one request under way at a time, so that its messages arrive in their order.
@@ -69,21 +69,21 @@ class Sending:
         self._redirections, self._signer = configuration.redirections, configuration.signer
         self._urls = urls
         self.streams = OutgoingStreams(context, sequence_identity, outcome, self.send_waiting)
-        self.transfers: dict[int, Transfer] = {}
+        self.transfers: dict[int, SrmpTransfer] = {}
         self._requests: dict[int, OutgoingMessage] = {}
         self._request = 0
         self._waiting = WaitingMessages(context, "SRMP", self._over)
 
-    def transfer_of(self, queue: OutgoingQueue) -> Transfer:
+    def transfer_of(self, queue: OutgoingQueue) -> SrmpTransfer:
         """Return the transfer of an outgoing queue, a new one for a new queue."""
         transfer = self.transfers.get(queue.number)
         if transfer is None:
             name = queue.destination
             url = "" if isinstance(name, MulticastName) else write_http(name, "destination")
-            self.transfers[queue.number] = transfer = Transfer(queue, url)
+            self.transfers[queue.number] = transfer = SrmpTransfer(queue, url)
         return transfer
 
-    def forget(self, transfer: Transfer) -> None:
+    def forget(self, transfer: SrmpTransfer) -> None:
         """Remove an outgoing queue that has nothing to transfer."""
         del self.transfers[transfer.queue.number]
         for timer in _QUEUE_TIMERS:
@@ -112,7 +112,7 @@ class Sending:
         """
         if not _has_expired(message, self._context.utc):
             self.watch(outgoing, message)
-        elif outgoing.state is MessageState.WAIT_FOR_RESPONSE:
+        elif outgoing.state is SrmpMessageState.WAIT_FOR_RESPONSE:
             outgoing.overdue = True
         else:
             self._expire(outgoing, message)
@@ -123,7 +123,7 @@ class Sending:
         if outgoing.overdue and not outgoing.is_done:
             self._over(outgoing, outgoing.position.message)
 
-    def send_waiting(self, transfer: Transfer) -> None:
+    def send_waiting(self, transfer: SrmpTransfer) -> None:
         """Send the message whose turn it is, unless a response is awaited or nothing gets through."""
         while transfer.under_way is None and not (transfer.blocked or transfer.is_held):
             if not self._context.queue_manager.connection_active:
@@ -132,13 +132,13 @@ class Sending:
             if outgoing is None:
                 return
             self._dispatch.add(outgoing.position, outgoing, -outgoing.urgency[0])
-            if outgoing.state is MessageState.PREPARE_TO_SEND:
+            if outgoing.state is SrmpMessageState.PREPARE_TO_SEND:
                 return  # it can't be sent now
 
     def send(self, outgoing: OutgoingMessage) -> None:
         """Send User Message: [MC-MQSRM] 3.1.7.2."""
         transfer, queue = outgoing.transfer, outgoing.transfer.queue
-        if outgoing.state is not MessageState.PREPARE_TO_SEND or transfer.under_way is not None:
+        if outgoing.state is not SrmpMessageState.PREPARE_TO_SEND or transfer.under_way is not None:
             return
         if transfer.blocked or transfer.is_held:
             return
@@ -156,7 +156,7 @@ class Sending:
             request = self._build(message, transfer)
         except InvalidValue as exc:
             why = f"it can't be sent: {exc!s:.400}"
-            self._give_up(outgoing, message, MessageEvent.GIVEN_UP, MALFORMED, why=why)
+            self._give_up(outgoing, message, SrmpMessageEvent.GIVEN_UP, MALFORMED, why=why)
             self.send_waiting(transfer)
             return
         if queue.state is not OutgoingQueueState.CONNECTED:
@@ -164,7 +164,7 @@ class Sending:
         self._request += 1
         outgoing.request, transfer.under_way = self._request, outgoing
         self._requests[self._request] = outgoing
-        outgoing.step(MessageEvent.SENT)
+        outgoing.step(SrmpMessageEvent.SENT)
         self._waiting.moved()
         if isinstance(queue.destination, MulticastName):
             name = queue.destination
@@ -185,7 +185,7 @@ class Sending:
         message.transaction_sequence_number = outgoing.tx_sequence_number
         message.transaction_previous_sequence_number = outgoing.previous_number
 
-    def _build(self, message: Message, transfer: Transfer) -> HttpMessage:
+    def _build(self, message: Message, transfer: SrmpTransfer) -> HttpMessage:
         manager = self._context.queue_manager
         if message.soap_compound_message:
             return forward_request(message, queue_manager=manager.identifier, computer=manager.computer_name)
@@ -194,13 +194,13 @@ class Sending:
             message, queue_manager=manager.identifier, receipts_url=receipts_url, signer=self._signer
         )
 
-    def _connect(self, transfer: Transfer) -> None:
+    def _connect(self, transfer: SrmpTransfer) -> None:
         """Establish Transport Connection: [MC-MQSRM] 3.1.7.9. The transport connects when it needs to."""
         transfer.queue.state = OutgoingQueueState.CONNECTED
         self._start_cleanup(transfer)
         self._record(transfer, ConnectionStatus.IN_PROCESS, 0)
 
-    def _record(self, transfer: Transfer, status: ConnectionStatus, error: int, detail: str = "") -> None:
+    def _record(self, transfer: SrmpTransfer, status: ConnectionStatus, error: int, detail: str = "") -> None:
         history = transfer.queue.connection_history
         history.append(ConnectionHistory(status, self._context.utc, error, (), detail))
 
@@ -213,7 +213,7 @@ class Sending:
             outgoing.sent = True
             self._outcome.transmitted(outgoing.position.message, outgoing.transfer.queue, "")
 
-    def answered(self, request: int, status: int, text: str) -> Transfer | None:
+    def answered(self, request: int, status: int, text: str) -> SrmpTransfer | None:
         """A request was answered, or handed to PGM: [MC-MQSRM] 3.1.7.2.5. Return its transfer, if any."""
         outgoing = self._taken(request)
         if outgoing is None:
@@ -224,7 +224,7 @@ class Sending:
         elif _REFUSED_FROM <= status < _FAILED_FROM and status not in self._context.settings.retry_statuses:
             self._start_cleanup(outgoing.transfer)
             message = outgoing.position.message
-            self._give_up(outgoing, message, MessageEvent.REFUSED, f"HTTP {status}", why=answer)
+            self._give_up(outgoing, message, SrmpMessageEvent.REFUSED, f"HTTP {status}", why=answer)
         else:
             self._failed(outgoing, f"answers {answer}", answer)
         self.send_waiting(outgoing.transfer)
@@ -244,13 +244,13 @@ class Sending:
         transfer = outgoing.transfer
         if transfer.under_way is outgoing:
             transfer.under_way = None
-        if outgoing.state is not MessageState.WAIT_FOR_RESPONSE:
+        if outgoing.state is not SrmpMessageState.WAIT_FOR_RESPONSE:
             self._answered_late(outgoing)
             self.send_waiting(transfer)
             return None
         if outgoing.request != request:
-            outgoing.step(MessageEvent.FAILED)
-            outgoing.step(MessageEvent.RETRANSMISSION_TIMER)
+            outgoing.step(SrmpMessageEvent.FAILED)
+            outgoing.step(SrmpMessageEvent.RETRANSMISSION_TIMER)
             transfer.wait(outgoing)
             self.send_waiting(transfer)
             return None
@@ -262,7 +262,7 @@ class Sending:
             self._record(transfer, ConnectionStatus.ESTABLISHED, 0)
         transfer.failures, transfer.answer = 0, ""
         self._start_cleanup(transfer)
-        outgoing.step(MessageEvent.ACCEPTED)
+        outgoing.step(SrmpMessageEvent.ACCEPTED)
         if not outgoing.is_done:
             self.streams.await_receipt(transfer)  # its queue may have been paused since it was sent
             self._answered_late(outgoing)
@@ -273,7 +273,7 @@ class Sending:
     def _failed(self, outgoing: OutgoingMessage, reason: str, answer: str = "") -> None:
         """The transfer of a message has failed: it waits for the Retransmission Timer."""
         transfer, queue = outgoing.transfer, outgoing.transfer.queue
-        outgoing.step(MessageEvent.FAILED)
+        outgoing.step(SrmpMessageEvent.FAILED)
         transfer.failed, transfer.blocked = outgoing, True
         transfer.failures, transfer.answer = transfer.failures + 1, answer
         if transfer.failures == 1:
@@ -295,13 +295,13 @@ class Sending:
         transfer, why = outgoing.transfer, ""
         if not outgoing.sent:  # else the destination may have it
             why = too_late(transfer.queue, transfer.url)
-        self._give_up(outgoing, message, MessageEvent.EXPIRED, _TOO_LATE, why=why)
+        self._give_up(outgoing, message, SrmpMessageEvent.EXPIRED, _TOO_LATE, why=why)
 
     def _give_up(
         self,
         outgoing: OutgoingMessage,
         message: Message,
-        event: MessageEvent,
+        event: SrmpMessageEvent,
         reason: int | str,
         *,
         why: str = "",
@@ -314,10 +314,14 @@ class Sending:
     def give_up(self, outgoing: OutgoingMessage) -> None:
         """Give up a message of a peer whose destination can't be reached."""
         self._give_up(
-            outgoing, outgoing.position.message, MessageEvent.GIVEN_UP, _TOO_LATE, why="it can't be reached"
+            outgoing,
+            outgoing.position.message,
+            SrmpMessageEvent.GIVEN_UP,
+            _TOO_LATE,
+            why="it can't be reached",
         )
 
-    def removed(self, outgoing: OutgoingMessage, event: MessageEvent = MessageEvent.GIVEN_UP) -> None:
+    def removed(self, outgoing: OutgoingMessage, event: SrmpMessageEvent = SrmpMessageEvent.GIVEN_UP) -> None:
         """A message need not be sent any more."""
         outgoing.step(event)
         outgoing.transfer.remove(outgoing)
@@ -325,7 +329,10 @@ class Sending:
 
     def purged(self, outgoing: OutgoingMessage) -> None:
         """An administrator deletes a message from its queue."""
-        message, arrived = outgoing.position.message, outgoing.state is MessageState.WAIT_FOR_FINAL_RECEIPT
+        message, arrived = (
+            outgoing.position.message,
+            outgoing.state is SrmpMessageState.WAIT_FOR_FINAL_RECEIPT,
+        )
         self.removed(outgoing)
         if not arrived:
             self._outcome.report(message, delivered=False)
@@ -336,7 +343,7 @@ class Sending:
 
     # -- timers -----------------------------------------------------------------------------------------
 
-    def start_retransmission(self, transfer: Transfer) -> None:
+    def start_retransmission(self, transfer: SrmpTransfer) -> None:
         """Start the Retransmission Timer unless it runs: [MC-MQSRM] 3.1.2.1.
 
         Its time doubles with each failure if no application of this computer sends there.
@@ -350,7 +357,7 @@ class Sending:
             delay = min(delay << min(transfer.failures - 1, _DOUBLINGS_MAX), longest)
         self._context.timers.start(Timer.RETRANSMISSION, key, delay, lambda: self._retransmit(transfer))
 
-    def _retransmit(self, transfer: Transfer) -> None:
+    def _retransmit(self, transfer: SrmpTransfer) -> None:
         """Retransmission Timer Event: [MC-MQSRM] 3.1.6.1.
 
         Messages that wait for a stream receipt are left to the Stream Receipt Wait Timer: SRMP-3.1.6.1-04.
@@ -362,25 +369,27 @@ class Sending:
         else:
             transfer.blocked = False
 
-    def resume(self, transfer: Transfer) -> None:
+    def resume(self, transfer: SrmpTransfer) -> None:
         """Send everything that has failed again."""
         transfer.blocked = False
         failed, transfer.failed = transfer.failed, None
-        if failed is not None and failed.state is MessageState.WAIT_FOR_RETRANSMISSION:
-            failed.step(MessageEvent.RETRANSMISSION_TIMER)
+        if failed is not None and failed.state is SrmpMessageState.WAIT_FOR_RETRANSMISSION:
+            failed.step(SrmpMessageEvent.RETRANSMISSION_TIMER)
             transfer.wait(failed)
         self.start_retransmission(transfer)
-        if any(message.state is MessageState.WAIT_FOR_STREAM_RECEIPT for message in transfer.unacknowledged):
+        if any(
+            message.state is SrmpMessageState.WAIT_FOR_STREAM_RECEIPT for message in transfer.unacknowledged
+        ):
             self.streams.await_receipt(transfer)
         self.send_waiting(transfer)
 
-    def pause(self, transfer: Transfer) -> None:
+    def pause(self, transfer: SrmpTransfer) -> None:
         """Pause Queue Event: [MC-MQSRM] 3.1.7.4."""
         for timer in _QUEUE_TIMERS:
             self._context.timers.stop(timer, transfer.queue.number)
         self._dispatch.remove_queue(transfer.queue)
 
-    def _start_cleanup(self, transfer: Transfer) -> None:
+    def _start_cleanup(self, transfer: SrmpTransfer) -> None:
         """Start the Session Cleanup Timer: SRMP-3.1.7.2.5-04, SRMP-3.1.7.9-06."""
         queue = transfer.queue
         self._context.timers.start(

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 
-class MessageState(Enum):
+class SrmpMessageState(Enum):
     """Progress of the transfer of a message."""
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
@@ -20,7 +20,7 @@ class MessageState(Enum):
     DONE = "deleted"
 
 
-class MessageEvent(Enum):
+class SrmpMessageEvent(Enum):
     """The events that change the state of a message."""
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
@@ -38,9 +38,9 @@ class MessageEvent(Enum):
     GIVEN_UP = "given up, or deleted from its queue"
 
 
-_S, _E = MessageState, MessageEvent
+_S, _E = SrmpMessageState, SrmpMessageEvent
 
-_REGULAR: Final[Mapping[tuple[MessageState, MessageEvent], MessageState]] = {
+_REGULAR: Final[Mapping[tuple[SrmpMessageState, SrmpMessageEvent], SrmpMessageState]] = {
     (_S.PREPARE_TO_SEND, _E.SENT): _S.WAIT_FOR_RESPONSE,  # SRMP-3.1.1.1.2.1-02
     (_S.PREPARE_TO_SEND, _E.EXPIRED): _S.DONE,  # SRMP-3.1.1.1.2.1-03
     (_S.WAIT_FOR_RESPONSE, _E.FAILED): _S.WAIT_FOR_RETRANSMISSION,  # SRMP-3.1.1.1.2.1-04, -05
@@ -56,7 +56,7 @@ _SENT: Final = (
     _S.PREPARE_TO_SEND, _S.WAIT_FOR_RESPONSE, _S.WAIT_FOR_RETRANSMISSION, _S.WAIT_FOR_STREAM_RECEIPT,
 )  # fmt: skip
 """The states in which a stream receipt may come: that for an earlier transmission may be late."""
-_STREAM: Final[Mapping[tuple[MessageState, MessageEvent], MessageState]] = {
+_STREAM: Final[Mapping[tuple[SrmpMessageState, SrmpMessageEvent], SrmpMessageState]] = {
     **_REGULAR,  # SRMP-3.1.1.1.2.4-01 to -04
     (_S.WAIT_FOR_RESPONSE, _E.ACCEPTED): _S.WAIT_FOR_STREAM_RECEIPT,  # SRMP-3.1.1.1.2.4-05
     (_S.WAIT_FOR_STREAM_RECEIPT, _E.EXPIRED): _S.DONE,  # SRMP-3.1.1.1.2.4-06

@@ -11,7 +11,7 @@ from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import OutgoingQueueState
 from msmqwire.qm.model.message import NO_SEQUENCE, Message, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.protocols.srmp.states import MESSAGES, MessageEvent, MessageState
+from msmqwire.qm.protocols.srmp.states import MESSAGES, SrmpMessageEvent, SrmpMessageState
 
 _HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
 
@@ -50,10 +50,12 @@ class OutgoingMessage:
         "urgency",
     )
 
-    def __init__(self, position: MessagePosition, transfer: Transfer, message: Message, order: int) -> None:
+    def __init__(
+        self, position: MessagePosition, transfer: SrmpTransfer, message: Message, order: int
+    ) -> None:
         self.position, self.transfer = position, transfer
         self.stream = message.transaction_identifier is not None or _is_own_stream(message)
-        self.state = MessageState.PREPARE_TO_SEND
+        self.state = SrmpMessageState.PREPARE_TO_SEND
         self.tx_sequence_id, self.tx_sequence_number, self.previous_number = NO_SEQUENCE, 0, 0
         self.request = 0
         self.overdue = self.renumbered = self.sent = False
@@ -63,9 +65,9 @@ class OutgoingMessage:
     @property
     def is_done(self) -> bool:
         """Whether the message needs no transfer any more."""
-        return self.state is MessageState.DONE
+        return self.state is SrmpMessageState.DONE
 
-    def step(self, event: MessageEvent) -> None:
+    def step(self, event: SrmpMessageEvent) -> None:
         """Go to the next state. Raises KeyError for an event that the state does not have."""
         self.state = MESSAGES["Stream" if self.stream else "Regular or durable"][self.state, event]
 
@@ -89,7 +91,7 @@ def _is_own_stream(message: Message) -> bool:
     return message.transactional and not message.soap_envelope
 
 
-class Transfer:
+class SrmpTransfer:
     """The transfer out of one outgoing queue, one request after another.
 
     Attributes:
@@ -161,7 +163,7 @@ class Transfer:
         waiting = self._waiting
         while waiting:
             turn, _, outgoing = waiting[0]
-            if outgoing.state is MessageState.PREPARE_TO_SEND and turn == outgoing.turn:
+            if outgoing.state is SrmpMessageState.PREPARE_TO_SEND and turn == outgoing.turn:
                 return outgoing
             heapq.heappop(waiting)
         return None

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from msmqwire.constants import HResult
 from msmqwire.errors import EngineFailed, InvalidName, LocatedError, QueueError, StoreError, Unreachable
-from msmqwire.qm.runtime.console.logins import BrowserSession, Logins
+from msmqwire.qm.runtime.console.logins import BrowserSession, ConsoleLogins
 from msmqwire.service.logs import log
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -41,7 +41,7 @@ _SCHEMES: Final = ("http", "https")
 class Guard:
     """Lets requests pass that come from a page of the console, and refuses all other ones at once."""
 
-    def __init__(self, logins: Logins, cookie: str, names: tuple[str, ...], *, write: bool) -> None:
+    def __init__(self, logins: ConsoleLogins, cookie: str, names: tuple[str, ...], *, write: bool) -> None:
         """Guard a console.
 
         Args:

@@ -44,7 +44,7 @@ class BrowserSession:
     streams: int = 0
 
 
-class Logins:
+class ConsoleLogins:
     """The sessions of browsers that have shown the token.
 
     Attributes:

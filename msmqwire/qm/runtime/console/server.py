@@ -17,7 +17,7 @@ from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
 from msmqwire.qm.runtime.console.api import Api
 from msmqwire.qm.runtime.console.events import Events
 from msmqwire.qm.runtime.console.guard import SESSION, Guard, Handler, add_headers, guarded_refusal
-from msmqwire.qm.runtime.console.logins import TOKEN_BYTES, Logins
+from msmqwire.qm.runtime.console.logins import TOKEN_BYTES, ConsoleLogins
 from msmqwire.qm.runtime.console.options import ConsoleOptions
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.data_folder import TOKEN_FILE
@@ -25,7 +25,7 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.service.limited_connection import LimitedConnection
 from msmqwire.service.listening_sockets import ListeningSockets
 from msmqwire.service.logs import RecentRecords, log
-from msmqwire.service.page_requests import RequestHandler
+from msmqwire.service.page_requests import PageRequestHandler
 from msmqwire.service.secret_files import write_secret
 
 _PACKAGE: Final = "msmqwire"
@@ -49,7 +49,9 @@ class Console:
         self.token_file = folder.resolve() / TOKEN_FILE
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
         cookie = f"msmqwire-{driver.core.queue_manager.identifier.hex[:12]}"
-        self._guard = Guard(Logins(self._token, options.limits), cookie, options.names, write=options.write)
+        self._guard = Guard(
+            ConsoleLogins(self._token, options.limits), cookie, options.names, write=options.write
+        )
         self._samples, self._records = Samples(driver, options.limits), RecentRecords()
         self._api = Api(driver, self._guard, self._samples, self._records)
         self._events = Events(self._guard, self._samples, self._records, options.limits)
@@ -112,7 +114,7 @@ class Console:
 
     def _connection(self) -> asyncio.BaseProtocol:
         server = None if self._runner is None else self._runner.server
-        handler = None if server is None else RequestHandler(server, guarded_refusal)
+        handler = None if server is None else PageRequestHandler(server, guarded_refusal)
         limits = self._limits
         connection = LimitedConnection(self, handler, limits.stranger_s, limits.stranger_bytes)
         if handler is not None:
@@ -120,7 +122,7 @@ class Console:
         return connection
 
     def admit(self, connection: LimitedConnection) -> bool:
-        """See `msmqwire.service.limited_connection.Owner`."""
+        """See `msmqwire.service.limited_connection.ConnectionAdmission`."""
         if len(self._connections) <= self._limits.connections:
             return True
         oldest = next((one for one in self._connections if one not in self._known), connection)
@@ -131,7 +133,7 @@ class Console:
         return True
 
     def forget(self, connection: LimitedConnection) -> None:
-        """See `msmqwire.service.limited_connection.Owner`."""
+        """See `msmqwire.service.limited_connection.ConnectionAdmission`."""
         self._connections.pop(connection, None)
         self._known.discard(connection)
 

@@ -60,7 +60,7 @@ class _Stage(Enum):
     ANSWER = auto()  # the request is whole, and its answer awaited
 
 
-class RequestHandler(web.RequestHandler):
+class HttpRequestHandler(web.RequestHandler):
     """The protocol of aiohttp, with answers that carry nothing but their status.
 
     Attributes:
@@ -135,7 +135,7 @@ class HttpConnection(PeerConnection):
         self._owner, self._context = owner, context
         self.held = 0
         self._flow: _Flow | None = None
-        self._handler: RequestHandler | None = None
+        self._handler: HttpRequestHandler | None = None
         self._handshake: asyncio.Task[None] | None = None
         self._stage = _Stage.HEAD
         self._ahead = bytearray()  # held back
@@ -173,7 +173,7 @@ class HttpConnection(PeerConnection):
 
     def _begin_http(self, transport: asyncio.Transport) -> None:
         self._flow = _Flow(transport, self.close)
-        self._handler = RequestHandler(self, self._owner.application, self._owner.limits)
+        self._handler = HttpRequestHandler(self, self._owner.application, self._owner.limits)
         self._handler.connection_made(cast(asyncio.Transport, self._flow))
         if self.held:  # it came together with the end of the handshake
             self._look_for_head()

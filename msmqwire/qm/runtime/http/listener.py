@@ -18,7 +18,7 @@ from aiohttp.http import RawRequestMessage
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.model.refusals import MEMORY, QUOTA
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.http.connection import HttpConnection, RequestHandler, answer
+from msmqwire.qm.runtime.http.connection import HttpConnection, HttpRequestHandler, answer
 from msmqwire.qm.runtime.limits import HttpTraffic, Limits
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.listener import Listener, ListenerLimits
@@ -49,7 +49,7 @@ class HttpReceiver(Protocol):
         """A request has come in: one `HttpResponse` of this number answers it."""
 
 
-class _Refused(Exception):
+class _RequestRefused(Exception):
     """A request that the engine does not see."""
 
     def __init__(self, status: int, field: tuple[str, str] | None = None) -> None:
@@ -121,13 +121,13 @@ class HttpListener(Listener[HttpConnection]):
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request of which aiohttp has read the head."""
-        connection = cast(RequestHandler, request.protocol).connection
+        connection = cast(HttpRequestHandler, request.protocol).connection
         connection.begin_request()
         try:
             http = await self._read(request, connection)
             status = await self._ask(http, connection)
             return answer(status, close=self.is_stopping)
-        except _Refused as refused:
+        except _RequestRefused as refused:
             self.traffic.turned_away += 1
             details = {"peer": connection.address, "status": refused.status}
             log.info("a request of HTTP is refused", extra=details)
@@ -149,10 +149,10 @@ class HttpListener(Listener[HttpConnection]):
             raise _full()
         most = self.limits.http_request_bytes
         if (request.content_length or 0) > most:
-            raise _Refused(413)
+            raise _RequestRefused(413)
         if expected := values.get("expect"):
             if expected[0].lower() != "100-continue":
-                raise _Refused(417)
+                raise _RequestRefused(417)
             if start.version == HTTP_1_1 and not request.content.is_eof():
                 connection.go_on()
         entity = await self._entity(request, connection, most)
@@ -172,11 +172,11 @@ class HttpListener(Listener[HttpConnection]):
                 size += len(chunk)
                 # Of small chunks their lines take the most, in bytes and in time.
                 if size > most or connection.held - before > most + _READ_MAX:
-                    raise _Refused(413)
+                    raise _RequestRefused(413)
         except web.RequestPayloadError:
-            raise _Refused(400) from None
+            raise _RequestRefused(400) from None
         except OSError:  # the connection has ended
-            raise _Refused(408) from None
+            raise _RequestRefused(408) from None
         return b"".join(chunks)
 
     async def _ask(self, http: HttpMessage, connection: HttpConnection) -> int:
@@ -216,7 +216,7 @@ def _request(
     other = message.version not in _VERSIONS
     if other:
         message = message._replace(version=_VERSIONS[1])
-    cast(RequestHandler, protocol).other_version = other
+    cast(HttpRequestHandler, protocol).other_version = other
     return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
@@ -233,15 +233,15 @@ def _gone(future: asyncio.Future[int], _: asyncio.Future[None]) -> None:
     _set(future, 503)
 
 
-def _full() -> _Refused:
-    return _Refused(503, ("Retry-After", str(RETRY_AFTER_S)))
+def _full() -> _RequestRefused:
+    return _RequestRefused(503, ("Retry-After", str(RETRY_AFTER_S)))
 
 
 def _head(request: web.BaseRequest) -> tuple[RequestLine, tuple[Field, ...]]:
     """Return the head as it was sent, but for blanks around values. Raises _Refused for a faulty one."""
     version = request.version
-    if cast(RequestHandler, request.protocol).other_version:
-        raise _Refused(505)
+    if cast(HttpRequestHandler, request.protocol).other_version:
+        raise _RequestRefused(505)
     start = RequestLine(request.method, request.raw_path, f"HTTP/{version.major}.{version.minor}")
     fields = tuple(
         Field(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.raw_headers
@@ -251,7 +251,7 @@ def _head(request: web.BaseRequest) -> tuple[RequestLine, tuple[Field, ...]]:
         for field in fields:
             field.to_bytes(HEADER_FIELDS)
     except InvalidValue:
-        raise _Refused(400) from None
+        raise _RequestRefused(400) from None
     return start, fields
 
 
@@ -261,9 +261,9 @@ def _check_target(start: RequestLine) -> None:
     absolute = _ABSOLUTE.match(target)  # RFC 9112 3.2.2: it must be accepted
     path = target[absolute.end() :] if absolute else target
     if not path.lower().startswith(_ROOT):
-        raise _Refused(404)
+        raise _RequestRefused(404)
     if start.method != _POST:
-        raise _Refused(405, ("Allow", _POST))
+        raise _RequestRefused(405, ("Allow", _POST))
 
 
 def _checked_values(fields: tuple[Field, ...], version: str) -> dict[str, list[str]]:
@@ -278,20 +278,20 @@ def _checked_values(fields: tuple[Field, ...], version: str) -> dict[str, list[s
         values.get(name.lower(), []) for name in (HOST, CONTENT_LENGTH, TRANSFER_ENCODING)
     )
     if len(hosts) > 1 or len(lengths) > 1 or len(codings) > 1:
-        raise _Refused(400)
+        raise _RequestRefused(400)
     if not hosts and version == HTTP_1_1:  # RFC 9112 3.2
-        raise _Refused(400)
+        raise _RequestRefused(400)
     if hosts and not _HOST.fullmatch(hosts[0]):
-        raise _Refused(400)
+        raise _RequestRefused(400)
     if codings:  # RFC 9112 6.1
         codings = [text.strip(" \t").lower() for text in codings[0].split(",")]
         if version != HTTP_1_1 or lengths:
-            raise _Refused(400)
+            raise _RequestRefused(400)
         if codings[-1] != _CHUNKED or codings.count(_CHUNKED) > 1:
-            raise _Refused(400)
+            raise _RequestRefused(400)
         if len(codings) > 1:
-            raise _Refused(501)
+            raise _RequestRefused(501)
     for coding in values.get(_CONTENT_ENCODING.lower(), ()):
         if coding.lower() not in ("", "identity"):
-            raise _Refused(415)
+            raise _RequestRefused(415)
     return values

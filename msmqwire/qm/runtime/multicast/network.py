@@ -18,7 +18,7 @@ from msmqwire.pgm.memory import Memory
 from msmqwire.pgm.receiver import SOURCES_MAX, ReceiverSettings
 from msmqwire.pgm.source import SourceSettings
 from msmqwire.qm.runtime.multicast.options import PgmMode, PgmOptions
-from msmqwire.qm.runtime.multicast.sessions import Listening, Sending
+from msmqwire.qm.runtime.multicast.sessions import Listening, MulticastSending
 from msmqwire.qm.runtime.multicast.sockets import Datagram, Sender, Sockets, close
 from msmqwire.service.logs import log
 
@@ -49,7 +49,7 @@ class _Group:
     sender: Sender
     sockets: list[socket.socket]
     listening: dict[int, Listening] = field(default_factory=dict)
-    sending: dict[int, Sending] = field(default_factory=dict)
+    sending: dict[int, MulticastSending] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -91,7 +91,9 @@ class MulticastNetwork:
         self._sockets: Sockets | None = None
         self._interfaces: dict[IPv4Address, _Interface] = {}
         self._groups: dict[IPv4Address, _Group] = {}
-        self._sessions: dict[int, Sending] = {}  # by data-source port, those that are ending included
+        self._sessions: dict[
+            int, MulticastSending
+        ] = {}  # by data-source port, those that are ending included
         self._troubles: set[str] = set()
         self._again: asyncio.TimerHandle | None = None
         self._is_open = False
@@ -186,7 +188,7 @@ class MulticastNetwork:
         sending.send(request, data)
         return None
 
-    def _begin_sending(self, group: _Group, port: int) -> Sending:
+    def _begin_sending(self, group: _Group, port: int) -> MulticastSending:
         own = self._unused_port()
         settings = SourceSettings(
             gsi=self._gsi,
@@ -196,7 +198,9 @@ class MulticastNetwork:
             group=group.address,
             txw_max_rte=self._options.rate,
         )
-        sending = Sending(settings, partial(self._multicast, group), self._report_sent, self._sending_ended)
+        sending = MulticastSending(
+            settings, partial(self._multicast, group), self._report_sent, self._sending_ended
+        )
         self._sessions[own] = group.sending[port] = sending
         return sending
 
@@ -205,7 +209,7 @@ class MulticastNetwork:
             pass
         return port
 
-    def _sending_ended(self, sending: Sending, why: str | None) -> None:
+    def _sending_ended(self, sending: MulticastSending, why: str | None) -> None:
         """A session has ended; all waiting messages fail with it."""
         settings = sending.settings
         self._sessions.pop(settings.port, None)

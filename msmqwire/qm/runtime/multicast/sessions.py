@@ -66,7 +66,7 @@ class Alarm:
             self._handle = None
 
 
-class Sending:
+class MulticastSending:
     """A session of this server as a source.
 
     Attributes:
@@ -80,7 +80,7 @@ class Sending:
         settings: SourceSettings,
         transmit: Callable[[bytes], str | None],
         sent: Callable[[int], None],
-        ended: Callable[[Sending, str | None], None],
+        ended: Callable[[MulticastSending, str | None], None],
     ) -> None:
         """Begin a session.
 
