@@ -14,7 +14,7 @@ Inputs: TypeAlias = Callable[[], Iterable[bytes]]
 SIZE_MAX: Final = 2048
 """Bytes of an input, unless a target needs more to reach all that its reader does."""
 
-_BEFORE: Final = ("packets", "names", "bodies", "crypto", "pgm", "ndr", "rpc", "srmp")
+_BEFORE: Final = ("packets", "names", "bodies", "crypto", "pgm", "ndr", "rpc")
 _AFTER: Final = ("captures", "control", "columns")
 """The modules with targets, besides those of protocols that register theirs."""
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from msmqwire.analysis.dissection.item import PGM_KIND, SRMP_KIND
+from msmqwire.analysis.dissection.item import PGM_KIND
 from msmqwire.bodies import Body
 from msmqwire.names.printable import counted, cut, safe
 from msmqwire.schema import Record
 from msmqwire.schema.field_text import field_text
 from msmqwire.schema.layout import layout
+from msmqwire.srmp.message_json import PACKET as SRMP_KIND
 
 STYLES: Final = {
     "Malformed": "bold red",

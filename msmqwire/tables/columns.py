@@ -1,9 +1,9 @@
 """The columns of a decoded capture.
 
 Each column names the field that it shows by its path in a packet, so that its offset, width and mask
-follow from the schema; `msmqwire.srmp.attributes` has the elements of SRMP in their place,
-`msmqwire.remote_read.attributes` what calls of remote read say besides messages. Protocols that join register
-their columns: `msmqwire.analysis.protocols`. Values that a kind of packet does not have are null.
+follow from the schema; `msmqwire.remote_read.attributes` has what calls of remote read say besides messages.
+Protocols that join register their columns: `msmqwire.analysis.protocols`. Values that a kind of packet does
+not have are null.
 Unsigned integers are in the next larger signed type, because Spark and many databases have no unsigned ones.
 """
 
@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.analysis.protocols import protocols
+from msmqwire.analysis.protocols import around_calls, protocols
+from msmqwire.analysis.protocols.protocol import CaptureProtocol
 from msmqwire.constants import class_name
 from msmqwire.errors import InvalidArgument
 from msmqwire.headers.queue_names import admin_queue, destination, response_queue, text
@@ -75,9 +76,12 @@ def _of_generic_reader(group: str, *columns: tuple[str, Any, str]) -> tuple[Colu
     return tuple(Column(name, group, kind, meaning) for name, kind, meaning in columns)
 
 
-def _of_protocols() -> Iterator[Column]:
+_BEFORE_CALLS, _AFTER_CALLS = around_calls()
+
+
+def _of_protocols(joined: Iterable[CaptureProtocol]) -> Iterator[Column]:
     """Yield the columns that protocols have registered."""
-    for protocol in protocols():
+    for protocol in joined:
         for group, columns in protocol.columns.items():
             for name, kind, meaning in columns:
                 yield Column(name, group, _TYPES[kind], meaning)
@@ -91,7 +95,6 @@ CONTENT_GROUP: Final = "content"
 """The columns that say what is inside of a body: made of other columns, and on request only."""
 GENERIC_GROUPS: Final = (
     *(group for protocol in protocols() for group in protocol.columns),
-    "receipt",
     "call",
     PAIR_GROUP,
 )
@@ -259,15 +262,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("ping_refused", BOOL, "Flags.RF", "A session would be refused."),
         ("qm_guid", TEXT, "QMGuid", "Queue manager that made the packet.", str),
     ),
-    *_of_generic_reader(
-        "receipt",
-        ("srmp_id", TEXT, "Identifier of a message of SRMP: uuid:number@GUID."),
-        ("srmp_stream", TEXT, "Stream that it is part of, or acknowledges: uid:GUID\\number."),
-        ("receipt", TEXT, "delivery, stream, final stream or commitment receipt."),
-        ("receipt_id", TEXT, "Identifier of the message that a receipt is about."),
-        ("receipt_ordinal", INT64, "Number of the last message of the stream that a receipt covers."),
-        ("http_status", INT32, "Status of a response of HTTP."),
-    ),
+    *_of_protocols(_BEFORE_CALLS),
     *_of_generic_reader(
         "call",
         ("queue_handle", TEXT, "Handle of the queue in a call of remote read, of its answer too; hex."),
@@ -277,7 +272,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("receive_ack", INT32, "The end of a receive: 2 the message is taken, 1 it is given back."),
         ("call_status", INT64, "HRESULT of an answer."),
     ),
-    *_of_protocols(),
+    *_of_protocols(_AFTER_CALLS),
     *_of_generic_reader(
         PAIR_GROUP,
         ("exchange", INT64, "Number of a request in its connection, from 0, and of the answer to it."),

@@ -26,7 +26,6 @@ from msmqwire.constants import MessageClass, class_name
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.addresses import captured_address
 from msmqwire.names.nearest import unknown_name
-from msmqwire.srmp.kinds import EnvelopeKind
 from msmqwire.tables.columns import Column
 from msmqwire.tables.expression import Containing, Matching
 
@@ -133,7 +132,6 @@ def _all_classes() -> frozenset[str]:
 _ADDRESSES: Final = _Texts("address", partial(captured_address, path=PATH), "0123456789abcdef.:", "10.0.0.1")
 _GUIDS: Final = _Texts("GUID", lambda text: str(UUID(text)), "0123456789abcdef-", str(UUID(int=1)))
 _HANDLES: Final = _Texts("handle of 40 hex digits", _handle, "0123456789abcdef", "0" * 40)
-_RECEIPTS: Final = tuple(kind.value for kind in EnvelopeKind if kind is not EnvelopeKind.USER_MESSAGE)
 _CLASSES: Final = _Names("message class", tuple(sorted(map(class_name, MessageClass))), unnamed=_all_classes)
 
 POSSIBLE: Final[dict[str, _Names | _Texts]] = {
@@ -142,7 +140,6 @@ POSSIBLE: Final[dict[str, _Names | _Texts]] = {
     "class_name": _CLASSES,
     "signature_status": _Names("status of a signature", tuple(SignatureStatus)),
     "body_format": _Names("format of a body", FORMATS, see="docs/bodies.md lists all"),
-    "receipt": _Names("receipt", _RECEIPTS),
     **{
         column: _Names(names.what, names.names, unnamed=names.unnamed)
         for protocol in protocols()

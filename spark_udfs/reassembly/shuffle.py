@@ -122,7 +122,7 @@ def _may_be_msmq(ports: Collection[int]) -> Column:
     is_signed = F.substring("payload", 3, 2) == F.lit(PING_SIGNATURE.to_bytes(2, "little"))
     is_ping = F.col("src_port").isin(ping_ports) | F.col("dst_port").isin(ping_ports)
     is_ping |= (F.length("payload") == PING_SIZE) & is_signed
-    others = (*PGM_PORTS, *protocol_ports())
+    others = (*PGM_PORTS, *protocol_ports("datagram_ports"))
     is_other = F.col("src_port").isin(*others) | F.col("dst_port").isin(*others)
     return F.col("transport").isin("tcp", "pgm") | ((F.col("transport") == "udp") & (is_ping | is_other))
 

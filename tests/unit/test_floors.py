@@ -79,6 +79,7 @@ SIDEWAYS = {
     ("analysis/report", "analysis/web_assets"),
     ("analysis/report", "tables"),
     ("analysis/diagrams", "analysis/dissection"),
+    ("analysis/diagrams", "analysis/protocols"),
     ("analysis/diagrams", "analysis/report"),
     ("plugins", "analysis/lint"),
     ("plugins", "analysis/protocols"),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from msmqwire.analysis.dissection import dissect
 from tests.support.paths import EXAMPLES, ROOT
 
 COPIED = ("msmqwire", "fuzz", "tests", "examples", "pyproject.toml")
@@ -26,15 +27,17 @@ class Removed:
 
     Attributes:
         files: its own, by patterns.
-        example: a capture with its packets, of which none is found any more.
+        example: a capture with its packets, which are not found any more.
         kind: the kind of one of them.
         tests: those of others that are run without it.
+        beside: packages that need it, and are left out as well.
     """
 
     files: tuple[str, ...]
     example: str
     kind: str
     tests: tuple[str, ...]
+    beside: tuple[str, ...] = ()
 
 
 REMOVED = {
@@ -50,13 +53,36 @@ REMOVED = {
             "msmqwire/schema/generated/*/ncp_*.py",
             "fuzz/readers/netware.py",
         ),
-        example="netware.pcap",
+        example="examples/netware.pcap",
         kind="CreateQueueJobAndFile request",
         tests=(
             "tests/unit/tables/test_columns_srmp.py",
-            "tests/unit/analysis/test_dissection.py",
             "tests/unit/analysis/test_ladder.py",
             "tests/unit/analysis/test_session_lint.py",
+        ),
+    ),
+    "srmp": Removed(
+        files=(
+            "msmqwire/analysis/dissection/http_*.py",
+            "msmqwire/analysis/dissection/srmp_*.py",
+            "msmqwire/analysis/lint/srmp*.py",
+            "msmqwire/analysis/protocols/srmp.py",
+            "msmqwire/plugins/scapy/srmp.py",
+            "msmqwire/srmp",
+            "fuzz/readers/srmp.py",
+        ),
+        example="tests/vectors/cases/02_http_begins_inside/http_mid.pcap",
+        kind="SrmpMessage",
+        tests=(
+            "tests/unit/analysis/test_ladder.py",
+            "tests/unit/analysis/test_session_lint.py",
+        ),
+        beside=(
+            "msmqwire/cli",
+            "msmqwire/qm",
+            "fuzz/peer",
+            "fuzz/readers/control.py",
+            "fuzz/readers/crypto.py",
         ),
     ),
 }
@@ -116,7 +142,7 @@ def copy_without(protocol: Removed, folder: Path) -> None:
         else:
             shutil.copy(ROOT / name, folder)
     missing = set()
-    for pattern in protocol.files:
+    for pattern in protocol.files + protocol.beside:
         found = list(folder.glob(pattern))
         assert found or "generated" in pattern, pattern
         for path in found:
@@ -162,7 +188,9 @@ def test_all_modules_import_without_it(removed: tuple[Removed, Path]) -> None:
 @pytest.mark.xdist_group("removed")
 def test_captures_are_read_without_it(removed: tuple[Removed, Path]) -> None:
     protocol, folder = removed
-    run(folder, "-c", USES, str(EXAMPLES / "session.pcap"), str(EXAMPLES / protocol.example), protocol.kind)
+    example = ROOT / protocol.example
+    assert protocol.kind in {item.kind for item in dissect(example)}, "with it"
+    run(folder, "-c", USES, str(EXAMPLES / "session.pcap"), str(example), protocol.kind)
 
 
 @pytest.mark.xdist_group("removed")

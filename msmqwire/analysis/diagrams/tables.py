@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from msmqwire.analysis.dissection import Item
-from msmqwire.analysis.dissection.item import PGM_KIND, SRMP_KIND, Packet, is_packet
+from msmqwire.analysis.dissection.item import PGM_KIND, Packet, is_packet
 from msmqwire.analysis.dissection.summaries import packet_summary, summary
+from msmqwire.analysis.protocols import protocol_of
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names.printable import format_endpoint
 from msmqwire.pgm import PgmPacket
+from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.schema.display import Table, Tabular, line
 from msmqwire.schema.showing import completed
-from msmqwire.srmp.message import SrmpMessage
 
 ROWS_DEFAULT: Final = 100
 _INDEX: Final = "index"
@@ -85,12 +86,14 @@ def _row_of_packet(packet: Packet) -> tuple[str, ...]:
     match packet:
         case Record():
             return _row_of_record(packet)
-        case SrmpMessage():
-            return SRMP_KIND, "", packet_summary(packet)
         case PgmPacket():
             return PGM_KIND, "", packet_summary(packet)
-        case _:
+        case RpcPacket():
             return packet.kind, "", packet_summary(packet)
+        case _:
+            protocol = protocol_of(packet)
+            assert protocol is not None
+            return protocol.kind_of(packet), "", packet_summary(packet)
 
 
 def _row_of_record(record: Record) -> tuple[str, ...]:

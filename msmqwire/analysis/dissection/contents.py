@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from msmqwire.analysis.protocols import protocol_of
 from msmqwire.analysis.protocols.protocol import JoinedPacket
 from msmqwire.bodies import Body, Problem, inspect_body
 from msmqwire.names.printable import counted
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
-from msmqwire.srmp.attributes import attribute
-from msmqwire.srmp.http_message import StatusLine
-from msmqwire.srmp.message import SrmpMessage
 
 if TYPE_CHECKING:
     from msmqwire.analysis.dissection.message_security import Examiner
@@ -53,17 +51,15 @@ def cut_short(length: int, size: int) -> Problem:
 
 
 def message_body(
-    packet: Record | SrmpMessage | PgmPacket | RpcPacket | JoinedPacket | None, examiner: Examiner
+    packet: Record | PgmPacket | RpcPacket | JoinedPacket | None, examiner: Examiner
 ) -> MessageBody | None:
     """Return the body of the message in a packet.
 
     None if there is none, if it is that of an acknowledgement of [MS-MQQB], or encrypted for somebody else.
     """
-    if isinstance(packet, SrmpMessage):
-        if isinstance(packet.start, StatusLine):
-            return None
-        body, extension = packet.body or b"", packet.extension or b""
-        return MessageBody(body, len(body), attribute("body_type", packet) or 0, extension)
+    if (protocol := protocol_of(packet)) is not None:
+        found = None if protocol.body is None else protocol.body(packet)
+        return None if found is None else MessageBody(found.body, len(found.body), *found[1:])
     message, size, may_be_clear = packet, None, False
     if isinstance(packet, RpcPacket):
         if packet.message is None:

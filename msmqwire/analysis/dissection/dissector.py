@@ -18,7 +18,7 @@ from msmqwire.analysis.dissection.frame_ranges import FragmentFrames
 from msmqwire.analysis.dissection.item import Item, LocateFrames, Packet
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner
 from msmqwire.analysis.lint import Finding
-from msmqwire.analysis.lint.srmp_attacks import NOT_CONFORMING
+from msmqwire.analysis.protocols import protocols
 from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture import Data, Datagram, End, Flow, Gap
 from msmqwire.capture.events import Endpoint
@@ -26,7 +26,11 @@ from msmqwire.capture.record import time_or_none
 from msmqwire.capture.tunnels import encapsulation_of
 from msmqwire.errors import MalformedPacket
 
-_BY_THE_CAPTURE: Final = ("ATTACK-RPC-FRAGMENT", "ATTACK-TRUNCATED", NOT_CONFORMING.id)
+_BY_THE_CAPTURE: Final = (
+    "ATTACK-RPC-FRAGMENT",
+    "ATTACK-TRUNCATED",
+    *(id for protocol in protocols() for id in protocol.of_cut),
+)
 
 
 def _as_numbered(frames: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:

@@ -34,7 +34,6 @@ from msmqwire.headers.base import (
 from msmqwire.packets import headers_end, packet_length, parse, well_formed
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
-from msmqwire.srmp.message import SrmpMessage
 
 SKIP_SHOWN: Final = 0x1_0000
 """Bytes, approximately, after which a run of skipped bytes is reported while no packet is certain."""
@@ -66,7 +65,7 @@ class ScanResult(NamedTuple):
 
     data: bytes
     size: int
-    packet: Record | SrmpMessage | RpcPacket | JoinedPacket | None
+    packet: Record | RpcPacket | JoinedPacket | None
     error: MalformedPacket | None
     reason: str
     frames: tuple[int, ...]

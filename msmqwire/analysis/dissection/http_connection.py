@@ -12,9 +12,12 @@ from msmqwire.analysis.dissection.finder import ScanResult
 from msmqwire.analysis.dissection.followed_conversation import FollowedConversation
 from msmqwire.analysis.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
 from msmqwire.analysis.dissection.http_finder import HttpFinder, HttpRange
-from msmqwire.analysis.dissection.item import SRMP_KIND
+from msmqwire.analysis.dissection.skip_reasons import OTHER_HTTP
 from msmqwire.analysis.dissection.stream_finder import BEGINS_INSIDE
-from msmqwire.analysis.lint import Finding, lint_malformed_srmp, lint_srmp
+from msmqwire.analysis.lint import Finding
+from msmqwire.analysis.lint.srmp import lint_srmp
+from msmqwire.analysis.lint.srmp_attacks import lint_malformed_srmp
+from msmqwire.analysis.protocols.srmp import PROTOCOL
 from msmqwire.capture import Data, Flow
 from msmqwire.capture.events import Endpoint
 from msmqwire.errors import MalformedPacket
@@ -22,9 +25,10 @@ from msmqwire.framing import begins_packet, has_header
 from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.srmp.http_message import HttpMessage, RequestLine
 from msmqwire.srmp.message import SrmpMessage
+from msmqwire.srmp.message_json import PACKET
 from msmqwire.srmp.recognition import begins_srmp, is_srmp, read_srmp
 
-HTTP_PORT: Final = 80
+(HTTP_PORT,) = PROTOCOL.stream_ports
 METHOD: Final = b"POST "
 """The bytes that make a segment the first to follow: at its beginning, or anywhere if the port is
 HTTP_PORT.
@@ -34,9 +38,6 @@ UNANSWERED_MAX: Final = 4096
 """Requests of a connection that wait for their responses. Once there are more, none is paired."""
 ALTERNATING_MIN: Final = 2
 """Exchanges, each of a request that the server received alone, until pairs are believed again."""
-
-OTHER_HTTP: Final = "HTTP that is not SRMP"
-"""Why bytes of a connection with SRMP are skipped that are whole messages."""
 
 
 class _Request(NamedTuple):
@@ -199,7 +200,7 @@ class HttpConnection(FollowedConversation[_Direction]):
     # -- results to items ---------------------------------------------------------------------------
 
     def _kind(self, packet: SrmpMessage) -> str:
-        return SRMP_KIND
+        return PACKET
 
     def _lint(self, flow: Flow, result: ScanResult, packet: SrmpMessage) -> list[Finding]:
         return lint_srmp(packet, flow.src)

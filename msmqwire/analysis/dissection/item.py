@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from msmqwire.analysis.dissection.contents import decoded, message_body
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examined, Examiner, SignatureStatus
 from msmqwire.analysis.lint import Finding
-from msmqwire.analysis.protocols import protocol_of
+from msmqwire.analysis.protocols import protocol_of, protocols
 from msmqwire.analysis.protocols.protocol import JoinedPacket
 from msmqwire.bodies import Body
 from msmqwire.capture.ip import Transport
@@ -20,12 +20,8 @@ from msmqwire.pgm import PgmPacket
 from msmqwire.pgm.packet_json import fields_to_json
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record, to_json
-from msmqwire.srmp import message_json
-from msmqwire.srmp.compound import compound_to_json
-from msmqwire.srmp.message import SrmpMessage
 
-Packet = Record | SrmpMessage | PgmPacket | RpcPacket | JoinedPacket
-SRMP_KIND: Final = message_json.PACKET
+Packet: TypeAlias = Record | PgmPacket | RpcPacket | JoinedPacket
 PGM_KIND: Final = "PgmPacket"
 
 LocateFrames = Callable[[tuple[int, ...]], tuple[str, tuple[int, ...]]]
@@ -183,9 +179,7 @@ class Item:
             result["request_frame"] = self.request_frame
         if self.packet is not None:
             result["fields"] = _fields_to_json(self.packet)
-            inner = compound_to_json(self.packet)
-            if inner is not None:
-                result["srmp"] = inner
+            result |= _enclosed(self.packet)
         if isinstance(self.packet, RpcPacket):
             result |= _around_a_call(self.packet)
         if (examined := self._examined) is not None:
@@ -218,26 +212,33 @@ def _around_a_call(packet: RpcPacket) -> dict[str, Any]:
             "body_size": message.body_size,
             "cut": message.cut,
         }
-        if (inner := compound_to_json(message.whole)) is not None:
-            result["srmp"] = inner
+        result |= _enclosed(message.whole)
     return result
+
+
+def _enclosed(packet: object) -> dict[str, Any]:
+    """Return what a packet encloses of protocols that have joined, by their names."""
+    found = ((one.name, one.enclosed(packet)) for one in protocols() if one.enclosed is not None)
+    return {name: inner for name, inner in found if inner is not None}
 
 
 def is_packet(thing: object) -> TypeGuard[Packet]:
     """Return whether something is a packet, of any protocol."""
-    return isinstance(thing, Record | SrmpMessage | PgmPacket | RpcPacket) or protocol_of(thing) is not None
+    return isinstance(thing, Record | PgmPacket | RpcPacket) or protocol_of(thing) is not None
 
 
 def _fields_to_json(packet: Packet) -> dict[str, Any]:
     match packet:
         case Record():
             fields: dict[str, Any] = to_json(packet)
-        case SrmpMessage():
-            fields = message_json.to_json(packet)["fields"]
         case PgmPacket():
             fields = fields_to_json(packet)
-        case _:
+        case RpcPacket():
             fields = packet.to_json()
+        case _:
+            protocol = protocol_of(packet)
+            assert protocol is not None
+            fields = protocol.to_json(packet)
     return fields
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
+from msmqwire.analysis.protocols import protocol_of
 from msmqwire.analysis.protocols.protocol import JoinedPacket
 from msmqwire.constants import PROVIDER_OF_LEVEL
 from msmqwire.crypto.readings import DEFAULT, Readings
@@ -22,7 +23,6 @@ from msmqwire.names.printable import counted
 from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
-from msmqwire.srmp.message import SrmpMessage
 
 if TYPE_CHECKING:  # imported where a message is protected: it takes long
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
@@ -77,7 +77,6 @@ class Examined:
 
 
 _UNPROTECTED: Final = Examined(SignatureStatus.NONE)
-_XML_SIGNED: Final = Examined(SignatureStatus.UNSUPPORTED)
 
 
 class Examiner:
@@ -138,15 +137,11 @@ class Examiner:
         """Whether there are keys or certificates."""
         return bool(self._keys or self._certificates)
 
-    def examine(
-        self, packet: Record | SrmpMessage | PgmPacket | RpcPacket | JoinedPacket | None
-    ) -> Examined | None:
+    def examine(self, packet: Record | PgmPacket | RpcPacket | JoinedPacket | None) -> Examined | None:
         """Return the security of a message; None for a packet that is none."""
-        if isinstance(packet, SrmpMessage):
-            envelope = packet.envelope
-            if envelope is None:
-                return None
-            return _UNPROTECTED if envelope.Signature is None else _XML_SIGNED
+        if (protocol := protocol_of(packet)) is not None:
+            status = None if protocol.signature_status is None else protocol.signature_status(packet)
+            return None if status is None else Examined(SignatureStatus(status))
         cut = False
         if isinstance(packet, RpcPacket):
             if packet.message is None:

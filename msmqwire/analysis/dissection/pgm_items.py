@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pkgutil import resolve_name
 from typing import Final
 
 from msmqwire.analysis.dissection.dissector import DatagramDissector, Surroundings
-from msmqwire.analysis.dissection.item import PGM_KIND, SRMP_KIND, Item
+from msmqwire.analysis.dissection.item import PGM_KIND, Item
 from msmqwire.analysis.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
-from msmqwire.analysis.lint import Finding, lint_malformed_srmp, lint_pgm, lint_srmp
+from msmqwire.analysis.lint import lint_pgm
+from msmqwire.analysis.protocols import protocols
 from msmqwire.capture import Datagram
 from msmqwire.capture.ip import Transport
 from msmqwire.capture.record import time_or_none
@@ -17,8 +19,6 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.names.printable import counted
 from msmqwire.pgm import Opaque, checksum_is_right, read_pgm
 from msmqwire.pgm.layouts import TSDU_LENGTH
-from msmqwire.srmp.message import parse_multicast
-from msmqwire.srmp.recognition import is_srmp_apdu
 
 PGM_PORTS: Final = frozenset({3055, 3056})
 """UDP ports on which PGM is encapsulated: of packets for the group, and of those for one host."""
@@ -90,16 +90,11 @@ class PgmItems(DatagramDissector):
                 None, "Skipped", 0, [], None, b"", reason, encapsulation=encapsulation_of(result.frame),
             )  # fmt: skip
             return
-        if not is_srmp_apdu(result.data):
+        readers = (resolve_name(protocol.apdu) for protocol in protocols() if protocol.apdu)
+        read = next(filter(None, (reader(result.data, lint=self._around.lint) for reader in readers)), None)
+        if read is None:
             return  # another protocol; its packets have items
-        message, error, kind = None, None, SRMP_KIND
-        found: list[Finding] = []
-        try:
-            message = parse_multicast(result.data)
-            found = lint_srmp(message) if self._around.lint else []
-        except MalformedPacket as exc:
-            error, kind = exc.detached(), "Malformed"
-            found = lint_malformed_srmp(result.data, error) if self._around.lint else []
+        message, kind, found, error = read
         file, frames = self._around.locate(result.frames)
         yield Item(
             file, time_or_none(result.time_ns), frames, *_ends(result.origin),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from itertools import pairwise
 from operator import attrgetter
 from pkgutil import resolve_name
 from typing import Any
 
 from msmqwire.analysis.dissection.item import Item
-from msmqwire.analysis.lint.srmp_offsets import PartOffsets
 from msmqwire.analysis.protocols import protocol_of
-from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.errors import MalformedPacket
 from msmqwire.headers.base import FLAGS_OFFSET, INTERNAL_BIT, SIGNATURE_BYTES, SIGNATURE_END, SIGNATURE_OFFSET
 from msmqwire.names.printable import counted, cut, safe
 from msmqwire.packets import ESTABLISH_CONNECTION, USER_MESSAGE
@@ -30,9 +28,6 @@ from msmqwire.schema.display import PlacedField
 from msmqwire.schema.nodes import Maybe, Sub
 from msmqwire.schema.showing import TEXT_MAX
 from msmqwire.schema.showing import placed_fields as _of_record
-from msmqwire.srmp.http_message import HEADER_FIELDS
-from msmqwire.srmp.message import SrmpMessage
-from msmqwire.srmp.multipart import PARTS, Multipart
 
 
 def placed_fields(item: Item) -> Iterator[PlacedField]:
@@ -44,8 +39,6 @@ def placed_fields(item: Item) -> Iterator[PlacedField]:
                 yield from _headers_before(item.raw, offset)
                 why = cut(safe(item.error.why), TEXT_MAX)
                 yield PlacedField(item.error.path or "(not read)", offset, len(item.raw) - offset, why)
-        case SrmpMessage() as message:
-            yield from _srmp(message, item.raw)
         case PgmPacket() as packet:
             yield from _pgm(packet)
         case RpcPacket() as packet:
@@ -165,29 +158,3 @@ def _option_text(option: dict[str, Any]) -> str:
     return cut(
         ", ".join(f"{name} {value}" for name, value in option.items() if name not in left_out), TEXT_MAX
     )
-
-
-def _srmp(message: SrmpMessage, raw: bytes) -> Iterator[PlacedField]:
-    """Yield the lines, parts and elements of a message: each up to where the next begins."""
-    try:
-        starts = _srmp_starts(message)
-    except (InvalidValue, MalformedPacket):
-        return
-    places = sorted({offset: path for path, offset in reversed(starts) if offset < len(raw)}.items())
-    for (offset, path), (end, _) in pairwise([*places, (len(raw), "")]):
-        text = raw[offset : min(end, offset + TEXT_MAX)].decode("utf-8", "replace").strip()
-        yield PlacedField(path, offset, end - offset, cut(safe(text), TEXT_MAX))
-
-
-def _srmp_starts(message: SrmpMessage) -> list[tuple[str, int]]:
-    places = PartOffsets(message)
-    starts = [] if message.start is None else [("StartLine", 0)]
-    paths = [f"{HEADER_FIELDS}.{field.name}" for field in message.fields]
-    if isinstance(message.content, Multipart):
-        for number, part in enumerate(message.content.parts):
-            name = f"{PARTS}[{number}]"
-            paths += [name, *(f"{name}.{HEADER_FIELDS}.{field.name}" for field in part.fields)]
-            starts.append((f"{name}.content", places.content_of(number)))
-    if message.envelope is not None:
-        paths += message.envelope.offsets
-    return [*((path, places.of(path)) for path in paths), *starts]

@@ -10,16 +10,21 @@ from __future__ import annotations
 from typing import Any
 
 from msmqwire.analysis.dissection.dissector import DatagramDissector, Dissector
-from msmqwire.analysis.dissection.http_connection import SrmpOverHttp
 from msmqwire.analysis.dissection.msmq_connection import MsmqSessions
 from msmqwire.analysis.dissection.pgm_items import PgmItems
 from msmqwire.analysis.dissection.ping_datagrams import PingDatagrams
 from msmqwire.analysis.dissection.rpc_connection import RemoteRead
-from msmqwire.analysis.protocols import registered
+from msmqwire.analysis.protocols import around_calls, protocols, registered
 
-STREAMS: list[type[Dissector]] = [SrmpOverHttp, RemoteRead, *registered("streams"), MsmqSessions]
+_BEFORE_CALLS, _AFTER_CALLS = around_calls()
+STREAMS: list[type[Dissector]] = [
+    *registered("streams", _BEFORE_CALLS),
+    RemoteRead,
+    *registered("streams", _AFTER_CALLS),
+    MsmqSessions,
+]
 """Those of TCP."""
-DATAGRAMS: list[type[DatagramDissector]] = [PgmItems, *registered("datagrams"), PingDatagrams]
+DATAGRAMS: list[type[DatagramDissector]] = [PgmItems, *registered("datagrams", protocols()), PingDatagrams]
 """Those of UDP and PGM."""
 
 

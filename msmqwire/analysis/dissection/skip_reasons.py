@@ -13,6 +13,9 @@ from msmqwire.packets import packet_length
 PACKET_MIN: Final = 36
 """Bytes of the smallest well-formed packet, an acknowledgement of a session."""
 
+OTHER_HTTP: Final = "HTTP that is not SRMP"
+"""Why bytes of a connection with SRMP are skipped that are whole messages."""
+
 
 class Why(IntEnum):
     """Why bytes are skipped."""

@@ -18,9 +18,6 @@ from msmqwire.remote_read.constants import Action, Opnum
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.rpc.constants import PduType, status_name
 from msmqwire.schema import Record
-from msmqwire.srmp.attributes import attribute
-from msmqwire.srmp.http_message import StatusLine
-from msmqwire.srmp.message import SrmpMessage
 
 BODY_MAX: Final = 64 << 10
 """Bytes of a body that is decoded for a summary: there is one of each packet."""
@@ -45,8 +42,6 @@ def summary_with_body(item: Item) -> str:
 def packet_summary(packet: Packet, exchange: int | None = None) -> str:
     """Summarise a packet, all of whose fields are set; nothing if its kind says all."""
     match packet:
-        case SrmpMessage():
-            return _srmp(packet, exchange)
         case PgmPacket():
             return _pgm(packet)
         case RpcPacket():
@@ -133,26 +128,6 @@ def _parameters(packet: Record) -> str:
 def _ping(packet: Record) -> str:
     refused = " refused" if packet.Flags.RF else ""
     return f"cookie {packet.Cookie} queue manager {packet.QMGuid}{refused}"
-
-
-def _srmp(message: SrmpMessage, exchange: int | None) -> str:
-    number = "" if exchange is None else f"#{exchange}"
-    if isinstance(message.start, StatusLine):
-        return safe(
-            " ".join(filter(None, ["response", number, str(message.start.status), message.start.reason]))
-        )
-    label, message_class = attribute("label", message), attribute("message_class", message)
-    parts = ["request", number, attribute("destination", message) or ""]
-    if message_class:
-        parts.append(class_name(message_class))
-    if label is not None:
-        parts.append(f'"{label}"')
-    if attribute("tx_number", message) is not None:
-        parts.append(f"transactional #{attribute('tx_number', message)}")
-    elif attribute("recoverable", message):
-        parts.append("recoverable")
-    parts.append(counted(attribute("body_size", message), "byte"))
-    return safe(" ".join(part for part in parts if part))
 
 
 def _pgm(packet: PgmPacket) -> str:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
-from msmqwire.analysis.dissection.http_connection import OTHER_HTTP
+from msmqwire.analysis.dissection.skip_reasons import OTHER_HTTP
 from msmqwire.analysis.fate.model import TEXT_MAX, What
 from msmqwire.analysis.fate.observations import (
     NULL_GUID,
@@ -30,7 +30,6 @@ from msmqwire.constants import MessageClass
 from msmqwire.headers.acknowledgements import ACK_BODY_SIZE, FINAL_ACK_BODY, ORDER_ACK_BODY
 from msmqwire.names.printable import cut
 from msmqwire.remote_read.constants import RECEIVE_ACTIONS, Acknowledge
-from msmqwire.srmp.kinds import EnvelopeKind
 
 CONNECTIONS_MAX: Final = 1 << 14
 """Connections that are followed at a time; of more, the one that was silent longest is taken as ended."""
@@ -48,9 +47,9 @@ _FORGOTTEN: Final = "more connections were captured than are followed, so an ans
 _STARTS: Final = ("EstablishConnection", "ConnectionParameters")
 _MESSAGES: Final = ("UserMessage", "OrderAck", "FinalAck")
 _RECEIPTS: Final = {
-    EnvelopeKind.DELIVERY_RECEIPT.value: What.DELIVERY_RECEIPT,
-    EnvelopeKind.COMMITMENT_RECEIPT.value: What.COMMITMENT_RECEIPT,
-    EnvelopeKind.FINAL_STREAM_RECEIPT.value: What.FINAL_STREAM_RECEIPT,
+    "delivery receipt": What.DELIVERY_RECEIPT,
+    "commitment receipt": What.COMMITMENT_RECEIPT,
+    "final stream receipt": What.FINAL_STREAM_RECEIPT,
 }
 ACKNOWLEDGING: Final = frozenset(MessageClass) - {
     MessageClass.MQMSG_CLASS_NORMAL,

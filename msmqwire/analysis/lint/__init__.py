@@ -29,13 +29,13 @@ from msmqwire.analysis.lint.remote_read_session import RemoteReadLint
 from msmqwire.analysis.lint.security import lint_wrong_signature
 from msmqwire.analysis.lint.session import SessionLint
 from msmqwire.analysis.lint.single_packet import lint
-from msmqwire.analysis.lint.srmp import lint_srmp
-from msmqwire.analysis.lint.srmp_attacks import lint_malformed_srmp
 from msmqwire.analysis.protocols import protocols
 
 if TYPE_CHECKING:  # of protocols that join: see `_join`
     from msmqwire.analysis.lint.ncp_attacks import lint_malformed_ncp as lint_malformed_ncp
     from msmqwire.analysis.lint.ncp_session import NcpLint as NcpLint
+    from msmqwire.analysis.lint.srmp import lint_srmp as lint_srmp
+    from msmqwire.analysis.lint.srmp_attacks import lint_malformed_srmp as lint_malformed_srmp
 
 __all__ = [
     "BREACHES",
@@ -51,11 +51,9 @@ __all__ = [
     "lint",
     "lint_malformed",
     "lint_malformed_rpc",
-    "lint_malformed_srmp",
     "lint_packet",
     "lint_pgm",
     "lint_rpc",
-    "lint_srmp",
     "lint_wrong_signature",
 ]
 

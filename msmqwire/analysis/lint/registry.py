@@ -32,8 +32,6 @@ REMOTE: Final = frozenset({"RemoteReadMessage"})
 PING: Final = frozenset({"Ping"})
 FLOW: Final = frozenset({"session"})
 """Checks of a whole session, in `msmqwire.analysis.lint.session`."""
-SRMP: Final = frozenset({"srmp"})
-"""Messages of SRMP, in `srmp.py`, and bytes that are none, in `srmp_attacks.py`."""
 RPC: Final = frozenset({"rpc"})
 """Calls and answers of remote read, in `remote_read_calls.py`, and bytes of RPC that are none."""
 BYTES: Final = frozenset({"bytes"})

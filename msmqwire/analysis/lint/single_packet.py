@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from msmqwire import packets
 from msmqwire.analysis.lint.attacks import lint_malformed
@@ -12,17 +12,15 @@ from msmqwire.analysis.lint.finding import Finding
 from msmqwire.analysis.lint.packet import lint_packet
 from msmqwire.analysis.lint.pgm import lint_pgm
 from msmqwire.analysis.lint.remote_read_calls import lint_rpc
-from msmqwire.analysis.lint.srmp import lint_srmp
-from msmqwire.analysis.lint.srmp_attacks import lint_malformed_srmp
-from msmqwire.analysis.protocols import protocol_of
+from msmqwire.analysis.protocols import protocol_of, protocols
 from msmqwire.errors import MalformedPacket
 from msmqwire.pgm import PgmPacket, build_pgm, read_pgm
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
-from msmqwire.srmp.message import SrmpMessage, parse_message
 
 if TYPE_CHECKING:
     from msmqwire.ncp.ncp_packet import NcpPacket
+    from msmqwire.srmp.message import SrmpMessage
 
 
 class Dissected(Protocol):
@@ -62,8 +60,6 @@ def lint(
     """
     if isinstance(packet, Record):
         return lint_packet(packet)
-    if isinstance(packet, SrmpMessage):
-        return lint_srmp(packet)
     if isinstance(packet, RpcPacket):
         return lint_rpc(packet)
     if (judge := _judge_of(packet)) is not None:
@@ -79,16 +75,16 @@ def lint(
     return list(item.findings) or _lint_dissected(item)
 
 
-def _lint_bytes(data: bytes, protocol: packets.Protocol | Literal["srmp"]) -> list[Finding]:
-    if protocol == "srmp":
-        try:
-            return lint_srmp(parse_message(data))
-        except MalformedPacket as error:
-            return lint_malformed_srmp(data, error)
+def _lint_bytes(data: bytes, protocol: str) -> list[Finding]:
+    for joined in protocols():
+        if joined.name == protocol and joined.lint_bytes:
+            found: list[Finding] = resolve_name(joined.lint_bytes)(data)
+            return found
+    of_msmq = cast(packets.Protocol, protocol)
     try:
-        packet = packets.parse(data, protocol=protocol)
+        packet = packets.parse(data, protocol=of_msmq)
     except MalformedPacket as error:
-        return lint_malformed(data, error, protocol)
+        return lint_malformed(data, error, of_msmq)
     return lint_packet(packet, data)
 
 
@@ -96,7 +92,7 @@ def _lint_dissected(item: Dissected) -> list[Finding]:
     packet = item.packet
     if isinstance(packet, Record):
         return lint_packet(packet, item.raw)
-    if isinstance(packet, SrmpMessage | RpcPacket | PgmPacket):
+    if isinstance(packet, RpcPacket | PgmPacket):
         return lint(packet)
     judge = _judge_of(packet)
     return [] if judge is None else judge(packet)

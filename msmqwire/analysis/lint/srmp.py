@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmqwire.analysis.lint.bodies import lint_srmp_body
 from msmqwire.analysis.lint.finding import Finding, Severity
-from msmqwire.analysis.lint.registry import SRMP, Check, listed
+from msmqwire.analysis.lint.registry import Check, listed
+from msmqwire.analysis.lint.srmp_bodies import SRMP, lint_srmp_body
 from msmqwire.analysis.lint.srmp_offsets import PartOffsets
 from msmqwire.analysis.lint.srmp_rules import broken_rules
 from msmqwire.analysis.lint.srmp_signature import broken_signature

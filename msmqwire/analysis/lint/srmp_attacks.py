@@ -27,8 +27,9 @@ from typing import Final, NamedTuple
 
 from msmqwire.analysis.lint.attacks import LENGTH, TRUNCATED
 from msmqwire.analysis.lint.finding import Finding
-from msmqwire.analysis.lint.registry import SRMP, Check, listed
-from msmqwire.analysis.lint.srmp import DEPARTURES
+from msmqwire.analysis.lint.registry import Check, listed
+from msmqwire.analysis.lint.srmp import DEPARTURES, lint_srmp
+from msmqwire.analysis.lint.srmp_bodies import SRMP
 from msmqwire.errors import MalformedPacket
 from msmqwire.names.printable import agreed, counted
 from msmqwire.srmp.elements import Element, Group
@@ -42,6 +43,7 @@ from msmqwire.srmp.fields import (
 )
 from msmqwire.srmp.http_message import HEADER_FIELDS
 from msmqwire.srmp.limits import ENTITY_SIZE_MAX
+from msmqwire.srmp.message import parse_message
 from msmqwire.srmp.multipart import PART_COUNT_MAX, PARTS
 from msmqwire.srmp.scan import NOT_XML, SIZE_MAX, HostileXml, Hostility, scan
 from msmqwire.srmp.schema import ENVELOPE
@@ -286,3 +288,11 @@ def _delimiter(head: _Head) -> bytes:
         boundary = "" if media_type is None else media_type[1].get("boundary", "")
         return b"--" + boundary.encode("latin-1") if boundary else b""
     return b""
+
+
+def lint_srmp_bytes(data: bytes) -> list[Finding]:
+    """Return the findings about bytes that are a message, or none."""
+    try:
+        return lint_srmp(parse_message(data))
+    except MalformedPacket as error:
+        return lint_malformed_srmp(data, error)

@@ -9,7 +9,8 @@ from urllib.parse import unquote
 from uuid import UUID
 
 from msmqwire.analysis.lint.finding import Severity
-from msmqwire.analysis.lint.registry import SRMP, Check, listed
+from msmqwire.analysis.lint.registry import Check, listed
+from msmqwire.analysis.lint.srmp_bodies import SRMP
 from msmqwire.constants import MessageClass
 from msmqwire.constants.message_class import class_name
 from msmqwire.errors import InvalidValue

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from hmac import compare_digest
 from typing import Final
 
-from msmqwire.analysis.lint.registry import SRMP, Check, listed
+from msmqwire.analysis.lint.registry import Check, listed
+from msmqwire.analysis.lint.srmp_bodies import SRMP
 from msmqwire.analysis.lint.srmp_rules import Broken
 from msmqwire.constants import HashAlgorithm
 from msmqwire.srmp.message import SrmpMessage

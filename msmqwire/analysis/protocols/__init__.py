@@ -7,16 +7,18 @@ do not register.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules, resolve_name
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msmqwire.analysis.protocols.protocol import CaptureProtocol
 
 _OWN: Final = frozenset({"protocol", "readings"})
 """The modules here that are no protocols."""
+_CALLS: Final = 20
+"""The order of remote read."""
 
 
 @cache
@@ -37,16 +39,19 @@ def protocol_of(packet: object) -> CaptureProtocol | None:
     return _by_packet().get(type(packet))
 
 
-def registered(*fields: str) -> Iterator[Any]:
-    """Yield the objects that all protocols name as ``module:name`` in these fields, imported, in their
-    order.
-    """
-    for protocol in protocols():
-        for name in fields:
-            for entry in getattr(protocol, name):
-                yield resolve_name(entry)
+def around_calls() -> tuple[tuple[CaptureProtocol, ...], tuple[CaptureProtocol, ...]]:
+    """Return the protocols before and after remote read, which does not register, in lists of all."""
+    before = tuple(protocol for protocol in protocols() if protocol.order < _CALLS)
+    return before, protocols()[len(before) :]
 
 
-def ports() -> tuple[int, ...]:
+def registered(field: str, among: Iterable[CaptureProtocol]) -> Iterator[Any]:
+    """Yield the objects that protocols name as ``module:name`` in a field, imported."""
+    for protocol in among:
+        for entry in getattr(protocol, field):
+            yield resolve_name(entry)
+
+
+def ports(field: Literal["stream_ports", "datagram_ports"]) -> tuple[int, ...]:
     """Return the ports of all protocols."""
-    return tuple(port for protocol in protocols() for port in protocol.ports)
+    return tuple(port for protocol in protocols() for port in getattr(protocol, field))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter, methodcaller
 from typing import Final
 
 from msmqwire.analysis.protocols.protocol import CaptureProtocol, NameSet, PacketFacts, ProtocolColumn
@@ -13,6 +14,7 @@ from msmqwire.ncp.ncp_packet import KINDS, NcpPacket
 from msmqwire.ncp.packets import CALLS_BY_NAME, NcpReply
 from msmqwire.ncp.readings import Readings
 
+_TITLE: Final = "NetWare (NCP)"
 _CONNECTIONS: Final = ("CreateConnection", "DestroyConnection")
 _SHOWN: Final = {
     "object_name": "{}",
@@ -79,14 +81,14 @@ def _summary(packet: NcpPacket, exchange: int | None) -> str:
     return safe(" ".join(parts))
 
 
-def _facts(packet: NcpPacket) -> PacketFacts:
+def _facts(packet: NcpPacket, _transport: str) -> PacketFacts:
     group = "answer" if packet.kind.endswith(" reply") else "call"
     if packet.kind.startswith(_CONNECTIONS):
         group = "handshake"
     number = attribute("queue_id", packet)
     queue = "" if number is None else f"NetWare queue {number:08x}"
     label = safe(attribute("job_description", packet) or "")
-    return PacketFacts(group, queue, label, is_again=packet.is_repeated)
+    return PacketFacts(_TITLE, group, queue, label, is_again=packet.is_repeated)
 
 
 PROTOCOL: Final = CaptureProtocol(
@@ -94,7 +96,8 @@ PROTOCOL: Final = CaptureProtocol(
     order=40,
     packet=NcpPacket,
     kinds=KINDS,
-    ports=(NCP_PORT,),
+    stream_ports=(NCP_PORT,),
+    datagram_ports=(NCP_PORT,),
     streams=("msmqwire.analysis.dissection.ncp_connection:NcpOverTcp",),
     datagrams=("msmqwire.analysis.dissection.ncp_datagrams:NcpDatagrams",),
     lint="msmqwire.analysis.lint.ncp:lint_ncp",
@@ -112,8 +115,9 @@ PROTOCOL: Final = CaptureProtocol(
     },
     summary=_summary,
     placed_fields="msmqwire.analysis.dissection.ncp_fields:placed_fields",
-    title="NetWare (NCP)",
     facts=_facts,
+    kind_of=attrgetter("kind"),
+    to_json=methodcaller("to_json"),
     scapy="msmqwire.plugins.scapy.netware",
     fuzz=("netware",),
     readings=Readings,

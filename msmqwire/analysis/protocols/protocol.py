@@ -8,17 +8,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 Getter: TypeAlias = Callable[[Any], Any]
 """Returns the value of a column; None where there is none."""
-
-
-class JoinedPacket(Protocol):
-    """A packet of a protocol that has joined."""
-
-    @property
-    def kind(self) -> str:
-        """Its name."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return its fields."""
+JoinedPacket: TypeAlias = Any
+"""A packet of a protocol that has joined."""
 
 
 class ProtocolColumn(NamedTuple):
@@ -49,19 +40,39 @@ class NameSet(NamedTuple):
     unnamed: Callable[[], Collection[str]] = frozenset
 
 
+class PacketBody(NamedTuple):
+    """The body of the message in a packet.
+
+    Attributes:
+        body: its bytes.
+        body_type: BodyType; 0 if unknown.
+        extension: ExtensionData.
+    """
+
+    body: bytes
+    body_type: int
+    extension: bytes
+
+
 class PacketFacts(NamedTuple):
     """The facts of a report about a packet, besides its summary.
 
     Attributes:
+        protocol: the name of the protocol in a report.
         group: the value of a `msmqwire.analysis.report.facts.Group`.
         queue: the queue it is about; empty if there is none.
         label: the label of the message in it; empty if there is none.
+        body_size: bytes of the body of the message that it carries; None if it carries none.
+        identity: distinguishes a message from other messages; None if nothing does.
         is_again: whether its protocol says that it was sent before.
     """
 
+    protocol: str
     group: str
     queue: str = ""
     label: str = ""
+    body_size: int | None = None
+    identity: tuple[str, int] | None = None
     is_again: bool = False
 
 
@@ -89,7 +100,8 @@ class CaptureProtocol:
         order: its place among the protocols: the lower is asked first, and listed first.
         packet: the class of its packets.
         kinds: the names that its packets have.
-        ports: those of TCP and UDP on which its traffic is looked for.
+        stream_ports: those of TCP on which its traffic is looked for.
+        datagram_ports: those of UDP.
         streams: its `Dissector` classes.
         datagrams: its `DatagramDissector` classes.
         lint: the function that judges one packet.
@@ -99,8 +111,15 @@ class CaptureProtocol:
         values: the names that its columns can have, by column.
         summary: returns a packet in one line, with the number of its exchange.
         placed_fields: the function that yields the fields of a packet with its bytes, and their places.
-        title: its name in a report.
-        facts: returns what a report says of a packet.
+        facts: returns what a report says of a packet, by its transport.
+        kind_of: returns the name of a packet.
+        to_json: returns the fields of a packet.
+        body: returns the body of the message in a packet; None if there is none.
+        signature_status: returns what is known of the signature of a message, without keys; None without one.
+        enclosed: returns what of this protocol a packet of MSMQ encloses, as an object; None if nothing.
+        apdu: the function that reads what PGM carries, and judges it if asked to; None for other protocols.
+        lint_bytes: the function that judges bytes, which may be malformed; for `msmqwire.lint`.
+        of_cut: the ids of findings that bytes may have because a capture has left out some.
         scapy: the module with its layers, which has the functions `bind` and `stream_layer`.
         fuzz: the modules of `fuzz.readers` with its targets.
         readings: the class of its readings; None if no field is read in several ways.
@@ -110,7 +129,8 @@ class CaptureProtocol:
     order: int
     packet: type
     kinds: tuple[str, ...]
-    ports: tuple[int, ...] = ()
+    stream_ports: tuple[int, ...] = ()
+    datagram_ports: tuple[int, ...] = ()
     streams: tuple[str, ...] = ()
     datagrams: tuple[str, ...] = ()
     lint: str
@@ -120,8 +140,15 @@ class CaptureProtocol:
     values: Mapping[str, NameSet] = field(default_factory=dict)
     summary: Callable[[Any, int | None], str]
     placed_fields: str
-    title: str
-    facts: Callable[[Any], PacketFacts]
+    facts: Callable[[Any, str], PacketFacts]
+    kind_of: Callable[[Any], str]
+    to_json: Callable[[Any], dict[str, Any]]
+    body: Callable[[Any], PacketBody | None] | None = None
+    signature_status: Callable[[Any], str | None] | None = None
+    enclosed: Callable[[Any], dict[str, Any] | None] | None = None
+    apdu: str = ""
+    lint_bytes: str = ""
+    of_cut: tuple[str, ...] = ()
     scapy: str
     fuzz: tuple[str, ...] = ()
     readings: type[ProtocolReadings] | None = None

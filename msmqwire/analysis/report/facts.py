@@ -15,9 +15,6 @@ from msmqwire.pgm import PgmPacket
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.rpc.constants import PduType
 from msmqwire.schema import Record
-from msmqwire.srmp.attributes import attribute
-from msmqwire.srmp.http_message import StatusLine
-from msmqwire.srmp.message import SrmpMessage
 
 
 class Group(StrEnum):
@@ -38,7 +35,6 @@ class Protocol(StrEnum):
 
     MSMQ = "MSMQ session"
     PING = "MSMQ ping"
-    SRMP = "SRMP over HTTP"
     MULTICAST = "SRMP over PGM"
     REMOTE_READ = "Remote read (RPC)"
     UNREAD = "Not read"
@@ -93,8 +89,6 @@ def facts_of(item: Item) -> Facts:
     match packet:
         case None:
             return Facts(_OF_KIND[item.kind], Protocol.UNREAD, about)
-        case SrmpMessage():
-            return _srmp(packet, about, is_multicast=item.transport == "pgm")
         case PgmPacket():
             return Facts(Group.OTHER, Protocol.MULTICAST, about)
         case RpcPacket():
@@ -105,8 +99,11 @@ def facts_of(item: Item) -> Facts:
             return _session(item.kind, packet, about)
     protocol = protocol_of(packet)
     assert protocol is not None
-    found = protocol.facts(packet)
-    return Facts(Group(found.group), protocol.title, about, found.queue, found.label, is_again=found.is_again)
+    found = protocol.facts(packet, item.transport)
+    return Facts(
+        Group(found.group), found.protocol, about, found.queue, found.label, found.body_size, found.identity,
+        found.is_again,
+    )  # fmt: skip
 
 
 def _session(kind: str, packet: Record, about: str) -> Facts:
@@ -130,22 +127,6 @@ def _session(kind: str, packet: Record, about: str) -> Facts:
 
 def _label(value: Any) -> str:
     return safe(text(value) or "")
-
-
-def _srmp(message: SrmpMessage, about: str, *, is_multicast: bool) -> Facts:
-    protocol = Protocol.MULTICAST if is_multicast else Protocol.SRMP
-    if isinstance(message.start, StatusLine):
-        return Facts(Group.ACKNOWLEDGEMENT, protocol, about)
-    number, source = attribute("message_id", message), attribute("source_qm", message)
-    return Facts(
-        Group.ACKNOWLEDGEMENT if attribute("message_class", message) else Group.MESSAGE,
-        protocol,
-        about,
-        queue=safe(attribute("destination", message) or ""),
-        label=safe(attribute("label", message) or ""),
-        body_size=attribute("body_size", message),
-        identity=(source, number) if source and number else None,
-    )
 
 
 def _rpc(packet: RpcPacket, about: str) -> Facts:

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from msmqwire.analysis.dissection.item import Item
+from msmqwire.analysis.protocols import protocol_of
 from msmqwire.analysis.report.facts import Facts, Group
 from msmqwire.analysis.report.limits import Limits
 from msmqwire.analysis.report.sessions import span_with, split_time
 from msmqwire.names.printable import cut
 from msmqwire.schema import Record
-from msmqwire.srmp.attributes import attribute
-from msmqwire.srmp.message import SrmpMessage
 
 NIL: Final = "00000000-0000-0000-0000-000000000000"
 
@@ -81,8 +80,9 @@ class Tallies:
         packet = item.packet
         if isinstance(packet, Record):
             self._add_managers(item, packet, by_initiator=by_initiator)
-        elif isinstance(packet, SrmpMessage) and facts.group is Group.MESSAGE:
-            source = self._manager(attribute("source_qm", packet) or NIL)
+        elif (protocol := protocol_of(packet)) is not None and facts.group is Group.MESSAGE:
+            source_qm = protocol.attributes(packet).get("source_qm")
+            source = self._manager((source_qm and source_qm(packet)) or NIL)
             if source is not None:
                 source.sent += 1
 

@@ -6,13 +6,12 @@ all bindings, so that no other protocol loses its traffic to a guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from scapy.config import conf
 from scapy.layers.dcerpc import DceRpc5
-from scapy.layers.http import HTTP, HTTPRequest
+from scapy.layers.http import HTTP
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.packet import Packet as ScapyPacket
@@ -23,20 +22,17 @@ from msmqwire.analysis.protocols import protocols
 from msmqwire.errors import MalformedPacket
 from msmqwire.ping import PING_PORT, is_ping
 from msmqwire.plugins.scapy.binary import MSMQBaseHeader, shows_signature
+from msmqwire.plugins.scapy.guessing import guess
 from msmqwire.plugins.scapy.headers import MSMQPing
 from msmqwire.plugins.scapy.pgm import PGM, PGM_PROTOCOL, PGMData
 from msmqwire.plugins.scapy.remote_read import register
-from msmqwire.plugins.scapy.srmp import entity_layer
 from msmqwire.rpc.pdu import parse_header
 from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, RPC_VERSION
-from msmqwire.srmp.recognition import begins_srmp
 
 MSMQ_PORT: Final = 1801  # MQQB-2.1-01
 
 _JOINED: Final = [import_module(protocol.scapy) for protocol in protocols()]
 """The modules with the layers of the protocols that have joined."""
-
-_Guess: TypeAlias = Callable[[bytes], type[ScapyPacket] | None]
 
 
 def bind() -> None:
@@ -47,13 +43,12 @@ def bind() -> None:
     bind_layers(UDP, MSMQPing, dport=PING_PORT)
     bind_layers(IP, PGM, proto=PGM_PROTOCOL)
     bind_layers(IPv6, PGM, nh=PGM_PROTOCOL)
-    _guess(TCP, _tcp_payload)
-    _guess(UDP, lambda payload: MSMQPing if is_ping(payload) else None)
+    guess(TCP, _tcp_payload)
+    guess(UDP, lambda payload: MSMQPing if is_ping(payload) else None)
     register()
     for module in _JOINED:
         module.bind()
-    _guess(HTTPRequest, entity_layer)
-    _guess(PGMData, lambda payload: HTTP if payload.startswith(b"POST ") else None)
+    guess(PGMData, lambda payload: HTTP if payload.startswith(b"POST ") else None)
 
 
 class _Unseen(conf.raw_layer):
@@ -82,8 +77,6 @@ def _tcp_payload(payload: bytes) -> type[ScapyPacket] | None:
         layer: type[ScapyPacket] | None = module.stream_layer(payload)
         if layer is not None:
             return layer
-    if begins_srmp(payload):
-        return HTTP  # type: ignore[no-any-return]
     return DceRpc5 if _begins_pdu(payload) else None
 
 
@@ -95,13 +88,3 @@ def _begins_pdu(payload: bytes) -> bool:
     except MalformedPacket:
         return False
     return True
-
-
-def _guess(below: type[ScapyPacket], guess: _Guess) -> None:
-    """Let `guess` judge the payloads of a layer that nothing is bound to."""
-    otherwise = below.default_payload_class
-
-    def default_payload_class(self: ScapyPacket, payload: bytes) -> type[ScapyPacket]:
-        return guess(payload) or otherwise(self, payload)
-
-    below.default_payload_class = default_payload_class

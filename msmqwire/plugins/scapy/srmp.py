@@ -14,11 +14,12 @@ from scapy.base_classes import Packet_metaclass
 from scapy.config import conf
 from scapy.fields import ByteField, PacketField, PacketListField, StrField
 from scapy.fields import Field as ScapyField
-from scapy.layers.http import HTTPRequest
+from scapy.layers.http import HTTP, HTTPRequest
 from scapy.packet import Packet as ScapyPacket
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.plugins.scapy.fields import BodyField
+from msmqwire.plugins.scapy.guessing import guess
 from msmqwire.schema import NULL_GUID
 from msmqwire.srmp.elements import Blank, Element, Group, Ignored, Names
 from msmqwire.srmp.envelope import Envelope, build_envelope, envelope_from_json, parse_envelope
@@ -36,7 +37,7 @@ from msmqwire.srmp.multipart import (
     parse_multipart,
     payload_part,
 )
-from msmqwire.srmp.recognition import has_envelope
+from msmqwire.srmp.recognition import begins_srmp, has_envelope
 from msmqwire.srmp.request import request_address
 from msmqwire.srmp.schema import HEADER
 
@@ -314,3 +315,13 @@ def entity_layer(data: bytes) -> type[ScapyPacket] | None:
     if data.startswith(b"<"):
         return MSMQSRMPEnvelope
     return MSMQSRMPMultipart if data.removeprefix(CRLF).startswith(HYPHENS) else None
+
+
+def stream_layer(data: bytes) -> type[ScapyPacket] | None:
+    """Return the layer of a stream that begins with these bytes; None if it is not SRMP."""
+    return HTTP if begins_srmp(data) else None
+
+
+def bind() -> None:
+    """Bind the layers to the requests that have them."""
+    guess(HTTPRequest, entity_layer)

@@ -17,8 +17,6 @@ from msmqwire.analysis.protocols import protocols
 from msmqwire.remote_read.attributes import attributes as call_attributes
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema.record import class_of, first_of, paths_in
-from msmqwire.srmp.attributes import attributes as srmp_attributes
-from msmqwire.srmp.message import SrmpMessage
 from msmqwire.tables.arrow.contents import cell_of
 from msmqwire.tables.columns import (
     COLUMNS,
@@ -166,7 +164,6 @@ def _of_call(value: type, arguments: type, whole: type) -> Mapping[str, Getter]:
 
 
 _FAMILIES: Final[dict[type, Callable[[Any], Mapping[str, Getter]]]] = {
-    SrmpMessage: srmp_attributes,
     RpcPacket: _of_packet_of_rpc,
     **{protocol.packet: protocol.attributes for protocol in protocols()},
 }

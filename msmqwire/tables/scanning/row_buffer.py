@@ -75,7 +75,7 @@ class RowBuffer:
         self.tcp_ports[_in_range(tracker.tcp_ports)] = True
         self._udp_ports = np.zeros(1 << 16, np.uint8)
         self._udp_ports[_in_range({PING_PORT, *tracker.ports})] = PINGS
-        self._udp_ports[_in_range({*PGM_PORTS, *protocol_ports()})] = OTHER_DATAGRAMS
+        self._udp_ports[_in_range({*PGM_PORTS, *protocol_ports("datagram_ports")})] = OTHER_DATAGRAMS
 
     def scan_arrays(self) -> ScanArrays:
         """Return the arrays for the scan, as they are until one of them is enlarged."""

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from msmqwire.analysis.dissection.http_connection import HTTP_PORT
 from msmqwire.analysis.dissection.rpc_connection import RPC_PORTS
 from msmqwire.analysis.protocols import ports as protocol_ports
 from msmqwire.capture.events import distance
@@ -85,7 +84,7 @@ _FIELDS: Final = [
 ]  # fmt: skip
 _PROGRESS_MAX: Final = 1 << 30
 """Bytes between two places: after more of them an old acknowledgement may seem to be ahead."""
-_IS_FOREIGN: Final = np.isin(np.arange(1 << 16), [HTTP_PORT, *protocol_ports(), *RPC_PORTS])
+_IS_FOREIGN: Final = np.isin(np.arange(1 << 16), [*protocol_ports("stream_ports"), *RPC_PORTS])
 """For each port whether it is of a protocol that the scan leaves to Python."""
 _SEQ_MASK: Final = 0xFFFF_FFFF
 

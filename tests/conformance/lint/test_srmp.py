@@ -15,9 +15,9 @@ import pytest
 
 import msmqwire.srmp
 from msmqwire.analysis.lint import Finding, checks, lint, lint_srmp
-from msmqwire.analysis.lint.registry import SRMP
 from msmqwire.analysis.lint.srmp import DEPARTURES
 from msmqwire.analysis.lint.srmp_attacks import NOT_CONFORMING, NOT_MIME, REFUSALS
+from msmqwire.analysis.lint.srmp_bodies import SRMP
 from msmqwire.analysis.lint.srmp_offsets import PartOffsets
 from msmqwire.srmp.elements import Blank, Element, Group, Ignored
 from msmqwire.srmp.fields import Field

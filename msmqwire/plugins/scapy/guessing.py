@@ -1,0 +1,20 @@
+"""Payloads that nothing is bound to: their layer is guessed by their first bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from scapy.packet import Packet as ScapyPacket
+
+Guess: TypeAlias = Callable[[bytes], type[ScapyPacket] | None]
+
+
+def guess(below: type[ScapyPacket], guessed: Guess) -> None:
+    """Let `guessed` judge the payloads of a layer that nothing is bound to."""
+    otherwise = below.default_payload_class
+
+    def default_payload_class(self: ScapyPacket, payload: bytes) -> type[ScapyPacket]:
+        return guessed(payload) or otherwise(self, payload)
+
+    below.default_payload_class = default_payload_class
