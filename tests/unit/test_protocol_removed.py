@@ -77,13 +77,7 @@ REMOVED = {
             "tests/unit/analysis/test_ladder.py",
             "tests/unit/analysis/test_session_lint.py",
         ),
-        beside=(
-            "msmqwire/cli",
-            "msmqwire/qm",
-            "fuzz/peer",
-            "fuzz/readers/control.py",
-            "fuzz/readers/crypto.py",
-        ),
+        beside=("msmqwire/cli", "msmqwire/qm", "fuzz/peer", "fuzz/readers"),
     ),
 }
 
