@@ -15,7 +15,7 @@ PAGES = {
     "index.md": 1,
     "adding-a-header.md": 3,
     "dead-letters.md": 15,
-    "forwarding.md": 17,
+    "forwarding.md": 24,
     "poison-messages.md": 11,
     "tutorials/analyst.md": 9,
     "tutorials/data-engineer.md": 16,
@@ -25,6 +25,7 @@ PAGES = {
 """How many steps each page has at least."""
 
 LIBRARIES = {
+    "forwarding.md": ("aiohttp",),
     "tutorials/data-engineer.md": ("duckdb", "pyspark"),
     "tutorials/security-engineer.md": ("hypothesis",),
 }
