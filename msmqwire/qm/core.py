@@ -191,7 +191,7 @@ class Core:
 
     @property
     def srmp_in_use(self) -> SrmpEngine | None:
-        """The same, None as long as nothing has needed it."""
+        """The protocol of [MC-MQSRM], None as long as nothing has needed it."""
         return self._srmp
 
     @property

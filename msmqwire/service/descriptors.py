@@ -1,4 +1,4 @@
-"""File descriptors: how many the process may have, and how many of them connections may use."""
+"""File descriptors: the limit of the process, and the share of connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ except ModuleNotFoundError:  # Windows has no such limit
 _RESERVE_MAX: Final = 128
 _ENOUGH: Final = 1 << 16
 _SHARE: Final = 3, 4
-"""Of the descriptors for connections, what one direction may use: the rest is kept for the other."""
+"""The share of the descriptors for connections that one direction may use: the rest is kept for the other."""
 
 
 def raise_limit() -> None:
@@ -64,7 +64,7 @@ class OpenConnections:
         self._counts: list[Callable[[], tuple[int, int]]] = []
 
     def add(self, count: Callable[[], tuple[int, int]]) -> None:
-        """Add a transport: `count` returns how many incoming and outgoing connections it has."""
+        """Add a transport: `count` returns the numbers of its incoming and outgoing connections."""
         self._counts.append(count)
 
     @property

@@ -255,9 +255,9 @@ class Driver(Generic[GuestT]):
             self._acting = acting
 
     def defer_commit(self, action: Callable[..., T], *args: object) -> T:
-        """Call `action` as `call` does, for changes that nobody waits for, like the end of a message.
+        """Call `action` as `call` does, for changes without a waiting caller, like the end of a message.
 
-        They are committed with the next ones, `COMMIT_DELAY_S` later at most, or as soon as somebody waits
+        They are committed with the next ones, `COMMIT_DELAY_S` later at most, or as soon as a caller waits
         for `durable`. If something has come by `action` that is waited for, a copy in a journal say, they are
         committed as usual.
         """

@@ -26,7 +26,7 @@ class LoopFaults:
     """The exception handler of the event loop of a server.
 
     An exception that code of msmqwire has raised or passed on in a callback or a task is a fault of its own:
-    an event is lost, and somebody would wait for ever. It ends the driver. Refusals of the system (OSError)
+    an event is lost, and its caller would wait for ever. It ends the driver. Refusals of the system (OSError)
     and exceptions within other libraries are logged as one line.
     """
 

@@ -46,7 +46,7 @@ class WatchedConnection(PeerConnection, ABC):
 
     @abstractmethod
     def _seconds_for(self, wait: Wait) -> float:
-        """Return how long the peer may take."""
+        """Return the seconds that the peer may take."""
 
     @abstractmethod
     def _let_read(self) -> None:
@@ -91,7 +91,7 @@ class WatchedConnection(PeerConnection, ABC):
         self._watch()
 
     def _read_by_peer(self, transport: asyncio.Transport) -> int:
-        """Return how many bytes the transport has passed on."""
+        """Return the number of bytes that the transport has passed on."""
         return self._written - transport.get_write_buffer_size()
 
     # -- time -----------------------------------------------------------------------------------------------

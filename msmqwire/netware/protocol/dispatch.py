@@ -1,4 +1,4 @@
-"""Which function performs which call."""
+"""The function that performs each call."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _SHORT_DESTROY: Final = _HEAD - 1
 _REPLY_UNIT: Final = head_size(NCP_TCP_REPLY) + head_size(NCP_REPLY_HEADER)
 """Bytes of a reply without data, with its preamble."""
 _ANY_ROOM: Final = 1 << 31
-"""Bytes of data for a client that does not say how many it takes: more than any reply has."""
+"""Bytes of data for a client that names no limit: more than any reply has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,7 +172,7 @@ class JobLife:
                     self.fail_service(queue, job)
 
     def _close(self, queue: JobQueue, job: Job) -> None:
-        """Close the file of a job for all, and forget who has the job open or in service."""
+        """Close the file of a job for all, and forget the connections with the job open or in service."""
         key = queue.id, job.job_number
         self._files.close_file(StoredJobFile(*key))
         self._client_rights.end(*key)

@@ -32,7 +32,7 @@ RETRY_S: Final = 1.0
 """Seconds between attempts to give up the jobs of a lost connection, if the disk refuses."""
 
 _FAILURES: Final = (StoreError, EngineFailed, Unreachable)
-"""Of an operation of which nothing remains: the disk refuses, msmqwire has a fault, or it has stopped."""
+"""Errors of an operation without effect: the disk refuses, msmqwire has a fault, or it has stopped."""
 
 
 def utc_now() -> datetime:

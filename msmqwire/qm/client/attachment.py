@@ -34,7 +34,7 @@ class QueueManager:
 
     @property
     def served(self) -> bool:
-        """Whether it was reached through a server.
+        """Whether the queue manager was reached through a server.
 
         Without a server nothing is sent to other computers, and express messages are refused: they would be
         lost.

@@ -304,7 +304,7 @@ class Queue:
     # -- managing -----------------------------------------------------------------------------------------
 
     async def purge(self) -> None:
-        """Delete all messages that can be read; those that somebody has received and not ended go then.
+        """Delete all messages that can be read; those that a reader holds go when their receive ends.
 
         Raises:
             QueueError: with the code, as MQ_ERROR_ACCESS_DENIED of another computer.
@@ -413,7 +413,7 @@ class Cursor:
         """Return the message at its place, which at first is that of the first message.
 
         Raises ReadTimeout if no message is there in time; QueueError, MQ_ERROR_MESSAGE_ALREADY_RECEIVED if
-        somebody has received the message.
+        another reader has received the message.
         """
         return await self._peek(Action.MQ_ACTION_PEEK_CURRENT, timeout)
 
@@ -430,7 +430,7 @@ class Cursor:
     ) -> ReceivedMessage:
         """Take the message at its place out of the queue, and go on to the next one. See `Queue.receive`.
 
-        Raises QueueError, MQ_ERROR_MESSAGE_ALREADY_RECEIVED if somebody has received it, and
+        Raises QueueError, MQ_ERROR_MESSAGE_ALREADY_RECEIVED if another reader has received it, and
         MQ_ERROR_MESSAGE_NOT_FOUND with the timeout 0 if there is none.
         """
         self._at_message = False

@@ -17,7 +17,7 @@ from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.remote_read.constants import Action
 
 Seek = Literal["current", "next", "previous"]
-"""Which message a lookup identifier means: the one that has it, or its neighbour."""
+"""The message that a lookup identifier stands for: the one that has it, or its neighbour."""
 
 
 LOOKUP_PEEKS: Final[dict[Seek, Action]] = {

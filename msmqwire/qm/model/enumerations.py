@@ -187,7 +187,7 @@ class DirectoryOperationResult(Enum):
 
 
 class MessageSeekAction(Enum):
-    """Which message a read by LookupIdentifier returns: [MS-MQDMPR] 3.1.1.17."""
+    """The message that a read by LookupIdentifier returns: [MS-MQDMPR] 3.1.1.17."""
 
     SEEK_FIRST = "SeekFirst"
     SEEK_PREVIOUS = "SeekPrevious"

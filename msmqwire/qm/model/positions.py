@@ -43,7 +43,7 @@ class MoveHistory(NamedTuple):
 
 _COUNT_MAX: Final = 0xFFFFFFFF
 NO_HISTORY: Final = MoveHistory()
-"""That of a message that was neither moved nor given back."""
+"""The history of a message that was neither moved nor given back."""
 
 
 class MessagePosition:

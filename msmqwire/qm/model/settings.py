@@ -207,7 +207,7 @@ class KeptSettings:
 
     @property
     def given(self) -> dict[str, Any]:
-        """Those that were given, by name."""
+        """The settings that were given, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 

@@ -21,7 +21,7 @@ from msmqwire.qm.rules.recovery import Stored
 _AT_ONCE: Final = 16
 """A sixteenth of the senders of an origin is evicted at once, as finding the origin takes time."""
 FORMER_STREAMS_BYTES_MAX: Final = 16 * 8
-"""Of `IncomingTransactionalTransferInfo.former_streams`: sixteen identifiers."""
+"""Bytes of `IncomingTransactionalTransferInfo.former_streams`: sixteen identifiers."""
 
 
 class IncomingSequences:

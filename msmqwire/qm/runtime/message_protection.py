@@ -39,7 +39,7 @@ CIPHERS: Final[Mapping[str, tuple[PrivacyLevel, EncryptionAlgorithm]]] = Mapping
 )
 """The ciphers with which messages are encrypted, and the PrivacyLevel of each."""
 LEGACY: Final = frozenset({"md5", "rc2", "rc4"})
-"""Those that nobody should ask for without knowing that they are broken."""
+"""Broken algorithms, which must be asked for explicitly."""
 PROPERTIES: Final = ("signature", "encrypt")
 """The further fields of a request to send, for a signed message and for one to be encrypted."""
 _NAMES: Final[Mapping[int, str]] = {algorithm: name for name, (_, algorithm) in CIPHERS.items()}

@@ -43,8 +43,8 @@ class Verified(NamedTuple):
 
     Attributes:
         signature_type: its kind.
-        known: whether its certificate is registered for the sender that the message names. A signature of
-            somebody unknown is no identity.
+        known: whether its certificate is registered for the sender that the message names. A signature of an
+            unknown signer is no identity.
     """
 
     signature_type: AuthenticationLevel

@@ -139,7 +139,7 @@ class Tracked:
 
     @property
     def label(self) -> str:
-        """Its Label, which acknowledgements about it have too."""
+        """The Label of the message, which acknowledgements about it have too."""
         return f"m{self.number}"
 
     @property
@@ -165,7 +165,7 @@ class Tracked:
 
     @property
     def expired_in_doubt(self) -> bool:
-        """Whether it may be both in its queue and dead-lettered: [MC-MQSRM] 3.1.7.2.1 has it expire."""
+        """Whether the message may be in its queue and dead-lettered: [MC-MQSRM] 3.1.7.2.1 has it expire."""
         return self.by_srmp and bool(self.expired_at)
 
     @property
@@ -188,7 +188,7 @@ class Tracked:
         return self.reach_s is not None and utc - self.sent_utc > self.reach_s
 
     def precedes(self, other: Tracked) -> bool:
-        """Whether it must arrive before another one of its stream, if both do."""
+        """Whether the message must arrive before another one of its stream, if both do."""
         if self.transaction == other.transaction:
             return self.sent_index < other.sent_index
         return self.committed_index < other.sent_index

@@ -67,7 +67,7 @@ class Sink(Protocol):
 
     @property
     def writable(self) -> bool:
-        """Whether it takes more messages."""
+        """Whether the receiver takes more messages."""
 
     def when_writable(self, action: Callable[[], None]) -> None:
         """Call `action` once it takes messages again."""

@@ -1,4 +1,4 @@
-"""Which of the messages that wait for a session is sent next."""
+"""The next message to be sent of those that wait for a session."""
 
 from __future__ import annotations
 

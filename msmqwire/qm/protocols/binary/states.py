@@ -8,7 +8,7 @@ from typing import Final
 
 
 class SessionRole(Enum):
-    """Which side of a session this is; no difference once it is open."""
+    """The side of a session; no difference once it is open."""
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 

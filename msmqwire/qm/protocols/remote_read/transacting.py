@@ -40,7 +40,7 @@ class Transacting:
     """The methods on messages of transactions.
 
     Attributes:
-        coordinated: whether somebody carries out `EnlistTransaction`.
+        coordinated: whether the owner carries out `EnlistTransaction`.
     """
 
     def __init__(
