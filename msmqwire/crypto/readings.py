@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from msmqwire.names.nearest import unknown_name
+from msmqwire.names.switches import Switches
 
 ByteOrder: TypeAlias = Literal["little", "big"]
 QueueNames: TypeAlias = Literal["header", "text", "text-with-null"]
@@ -15,7 +13,7 @@ FormatNameLists: TypeAlias = Literal["destination", "all"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Readings:
+class Readings(Switches):
     """One reading of the questions that [MS-MQMQ] 2.5 and [MS-MQQB] 2.4 leave open; both sides need the same
     one.
 
@@ -46,42 +44,6 @@ class Readings:
     label_null: bool = True
     absent_connector_type_as_null: bool = True
     format_name_lists: FormatNameLists = "destination"
-
-    def __repr__(self) -> str:
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        changed = [f"{name}={value!r}" for name, value in values.items() if value != getattr(DEFAULT, name)]
-        return f"Readings({', '.join(changed)})"
-
-    @classmethod
-    def fields(cls) -> Mapping[str, tuple[str, ...]]:
-        """Return the names of all switches with the values that each can have, as text, the default first."""
-        return {
-            field.name: tuple(sorted(_VALUES[str(field.type)], key=_text(field.default).__ne__))
-            for field in dataclasses.fields(cls)
-        }
-
-    @classmethod
-    def of(cls, values: Mapping[str, str]) -> Self:
-        """Return the readings with these switches set, as text. Raises InvalidArgument."""
-        known = cls.fields()
-        for name, value in values.items():
-            if name not in known:
-                raise unknown_name(name, known, "reading", path="Readings")
-            if value not in known[name]:
-                raise unknown_name(value, known[name], "such value", path=f"Readings.{name}")
-        given: dict[str, Any] = {name: _BOOLEANS.get(value, value) for name, value in values.items()}
-        return cls(**given)
-
-
-_BOOLEANS: Final = {"true": True, "false": False}
-_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
-    "bool": tuple(_BOOLEANS),
-    **{name: globals()[name].__args__ for name in ("ByteOrder", "QueueNames", "FormatNameLists")},
-}
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 DEFAULT: Final = Readings()

@@ -12,9 +12,9 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from msmqwire.names.nearest import unknown_name
+from msmqwire.names.switches import Switches
 from msmqwire.ncp.job_structures import NEW_JOB, NEW_JOB_HEAD
 from msmqwire.ncp.queue_calls import (
     CHARGE,
@@ -40,7 +40,7 @@ JobNumberForm: TypeAlias = Literal["little", "big", "high-low"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Readings:
+class Readings(Switches):
     """One reading of each disputed field. The defaults are those that real servers and clients bear out.
 
     Attributes:
@@ -63,31 +63,6 @@ class Readings:
     server_station: ByteOrder = "little"
     destination_queue_id: ByteOrder = "big"
 
-    def __repr__(self) -> str:
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        changed = [f"{name}={value!r}" for name, value in values.items() if value != getattr(PROPOSED, name)]
-        return f"Readings({', '.join(changed)})"
-
-    @classmethod
-    def fields(cls) -> Mapping[str, tuple[str, ...]]:
-        """Return the names of all fields with the values that each can have, the default first."""
-        return {
-            field.name: tuple(sorted(_VALUES[str(field.type)], key=str(field.default).__ne__))
-            for field in dataclasses.fields(cls)
-        }
-
-    @classmethod
-    def of(cls, values: Mapping[str, str]) -> Self:
-        """Return the readings with these values, ``{"job_number": "big"}``. Raises InvalidArgument."""
-        known = cls.fields()
-        for name, value in values.items():
-            if name not in known:
-                raise unknown_name(name, known, "reading", path="Readings")
-            if value not in known[name]:
-                raise unknown_name(value, known[name], "such value", path=f"Readings.{name}")
-        given: dict[str, Any] = dict(values)
-        return cls(**given)
-
     @property
     def differences(self) -> dict[str, str]:
         """The values that are not the defaults, by field."""
@@ -98,7 +73,6 @@ class Readings:
         }
 
 
-_VALUES: Final = {"ByteOrder": get_args(ByteOrder), "JobNumberForm": get_args(JobNumberForm)}
 PROPOSED: Final = Readings()
 """The readings of the schemas."""
 
