@@ -26,6 +26,7 @@ from tests.support import handmade as h
 from tests.support.fresh_environment import fresh_environment
 from tests.support.installed import library
 from tests.support.paths import EXAMPLES, ROOT
+from tests.support.patience import limit
 from tests.support.running import READY
 from tools.generate.compiled_copy import compiled_modules, copy_project
 
@@ -63,7 +64,7 @@ print(msmqwire.__file__, *{"numba", "llvmlite"} & sys.modules.keys())
 """
 COMPILERS = ("llvmlite", "mypy", "mypyc", "numba", "setuptools")
 LIBRARY = sysconfig.get_config_var("EXT_SUFFIX")
-BUILD_S = 1800
+BUILD_S = limit(1800)
 TESTS = (
     "tests/service/store/test_torture.py",
     "tests/service/test_serve.py",
@@ -205,7 +206,7 @@ def served(installed: Path, tmp_path: Path) -> Iterator[tuple[Path, str]]:
         yield tmp_path / "there", ready["port"]
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=limit(30))
 
 
 def test_a_message_is_sent_and_received_by_the_wheel(installed: Path, served: tuple[Path, str]) -> None:
@@ -222,7 +223,7 @@ def told_by_seeds(folder: Path) -> tuple[str, str]:
     environment = os.environ | {"PYTHONPATH": str(folder)}
     command = [sys.executable, "-c", SEEDS]
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=True
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=limit(300), check=True
     )
     return done.stdout, done.stderr
 
@@ -246,7 +247,7 @@ def test_the_tests_of_the_project_pass_with_the_libraries(compiled: Path, tests:
         env=kept | {"PYTHONPATH": str(compiled)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=limit(300),
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:]

@@ -16,12 +16,13 @@ import msmqwire
 from tests.support.fresh_environment import fresh_environment
 from tests.support.installed import library
 from tests.support.paths import EXAMPLES, ROOT
+from tests.support.patience import limit
 
 pytestmark = pytest.mark.xdist_group("distribution")  # built once
 SOURCES = ("msmqwire", "spark_udfs", "fuzz")
 OPTIONAL = ("aiohttp", "scapy", "pyspark", "hypothesis", "spnego", "fsspec", "prometheus_client")
 STRAY = "msmqwire/tables/_reader.so"
-BUILD_S = 300
+BUILD_S = limit(300)
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ import pytest
 from msmqwire.qm.runtime.local import attach
 from tests.support.capture.tshark import tshark
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 from tests.support.running import (
     ORDERS,
     PATIENCE_S,
@@ -40,7 +41,9 @@ PGM_OVER_UDP = ("-d", f"udp.port=={UDP_PORT},pgm", "-o", "pgm.check_checksum:TRU
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(IP), *arguments], capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(
+        [str(IP), *arguments], capture_output=True, text=True, check=False, timeout=limit(30)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -67,6 +67,7 @@ from msmqwire.remote_read.interface import INTERFACE
 from tests.support import handmade as h
 from tests.support.capture.scapy_layers import registered_alone
 from tests.support.paths import EXAMPLES, ROOT
+from tests.support.patience import limit
 
 MESSAGE = (
     MSMQBaseHeader()
@@ -317,7 +318,7 @@ def peer() -> Iterator[StreamSocket]:
     thread.start()
     yield StreamSocket(ours, MSMQBaseHeader)
     ours.close()
-    thread.join(5)
+    thread.join(limit(5))
     theirs.close()
     assert not thread.is_alive()
 

@@ -42,6 +42,7 @@ from msmqwire.plugins.scapy import (
     netware,
 )
 from msmqwire.plugins.scapy.netware import UNITS_MAX
+from tests.support.patience import limit
 
 LIST = (
     NcpRequestHeader(SequenceNumber=9, ConnectionNumberLow=3)
@@ -292,7 +293,7 @@ def server() -> Iterator[StreamSocket]:
     thread.start()
     yield StreamSocket(ours, NcpTcpReply)
     ours.close()
-    thread.join(5)
+    thread.join(limit(5))
     theirs.close()
     assert not thread.is_alive()
 

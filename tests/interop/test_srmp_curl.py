@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.installed import installed
 from tests.support.paths import VECTORS
+from tests.support.patience import limit
 from tests.support.running import attach, bodies, process
 
 CURL = installed("curl")
@@ -46,7 +47,7 @@ def post(url: str, fields: dict[str, str], entity: bytes) -> str:
     run = subprocess.run(
         [CURL, "-s", "-o", "-", "-w", "%{http_code} %{size_download}", *arguments, "--data-binary", "@-",
          url],
-        input=entity, capture_output=True, timeout=60, check=True,
+        input=entity, capture_output=True, timeout=limit(60), check=True,
     )  # fmt: skip
     return run.stdout.decode()
 

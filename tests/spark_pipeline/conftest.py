@@ -25,9 +25,10 @@ import pytest
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 WORKERS = 2
-START_SECONDS = 60
+START_SECONDS = limit(60)
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist looks at the marks in a hook of this name
@@ -102,7 +103,7 @@ def wait_for_workers(status: str, processes: list[subprocess.Popen[bytes]], fold
         if any(process.poll() is not None for process in processes):
             break
         try:
-            with urllib.request.urlopen(status, timeout=5) as response:
+            with urllib.request.urlopen(status, timeout=limit(5)) as response:
                 if json.load(response)["aliveworkers"] == WORKERS:
                     return
         except (OSError, ValueError):
@@ -145,7 +146,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             process.terminate()
         for process in processes:
             try:
-                process.wait(20)
+                process.wait(limit(20))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

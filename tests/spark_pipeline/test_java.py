@@ -11,6 +11,7 @@ import pytest
 
 from spark_udfs.java import JAVA_LEAST, VECTOR_MODULE, NoJava, find_java, java_version, use_java
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 
 def fake_java(home: Path, version: str) -> Path:
@@ -98,7 +99,7 @@ def test_a_session_on_a_machine_without_java(tmp_path: Path) -> None:
     environment |= {"PATH": str(tools), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)}
     run = subprocess.run(
         [sys.executable, "-c", program],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=limit(120), check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     home, count = run.stdout.split()

@@ -20,6 +20,7 @@ from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture import unread_frames as u
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
 SMALL = h.user_message(session=h.session_header(), properties=h.properties_header(label="a", body=b"small"))
@@ -189,7 +190,7 @@ def test_spark_submit_runs_a_job_as_it_is(cluster, captures, tmp_path):
     ran = subprocess.run(
         [submit, "--master", "local[1]", "--py-files", cluster.package, "--conf", "spark.ui.enabled=false",
          "--conf", "spark.sql.shuffle.partitions=2", script, captures, "--out", tmp_path / "table"],
-        capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=180, check=False,
+        capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=limit(180), check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
     # spark-submit merges both output streams of a script.

@@ -37,6 +37,7 @@ from tests.support.capture.lakes import (
     write_capture,
 )
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 SPLIT = 4000
 QUEUE = "DIRECT=TCP:2024-01-01"
@@ -260,7 +261,7 @@ def test_a_driver_that_is_killed(
     }
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(config), when, marks, growth.lake, *growth.captures],
-        capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=limit(300), check=False, stdin=subprocess.DEVNULL,
         env=os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
     )  # fmt: skip
     assert ran.returncode == -signal.SIGKILL, ran.stderr

@@ -12,6 +12,7 @@ import pytest
 import spark_udfs
 from spark_udfs.spark_session import ArrowChecksDiffer, flags_of, with_flags
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 UNSAFE, NULLS = "arrow.enable_unsafe_memory_access", "arrow.enable_null_check_for_get"
 
@@ -61,7 +62,7 @@ def test_flags_settings_and_what_is_refused() -> None:
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        timeout=300,
+        timeout=limit(300),
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-4000:]
 

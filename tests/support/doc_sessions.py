@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 _BLOCK: Final = re.compile(
     r'^```(?:(?P<console>console)|python title="(?P<name>[\w.]+)")\n(?P<text>.*?)^```$',
@@ -83,7 +84,7 @@ def run(steps: list[Step], folder: Path, *, loopback: str = "127.0.0.") -> list[
             stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         try:
-            shell.wait(timeout=300)
+            shell.wait(timeout=limit(300))
         finally:
             with contextlib.suppress(ProcessLookupError):  # nothing is left
                 os.killpg(shell.pid, signal.SIGKILL)  # servers in the background too

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import limit
+
 OPENSSL = shutil.which("openssl")
 PROVIDERS = ("-provider", "legacy", "-provider", "default")
 
@@ -18,7 +20,7 @@ def _works() -> bool:
     if OPENSSL is None:
         return False
     command = [OPENSSL, "list", "-cipher-algorithms", *PROVIDERS]
-    run = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    run = subprocess.run(command, capture_output=True, timeout=limit(60), check=False)
     return run.returncode == 0 and b"RC2-40-CBC" in run.stdout
 
 
@@ -48,4 +50,4 @@ class OpenSSL:
         """Run a command with these arguments."""
         assert OPENSSL is not None, "openssl is not installed"
         command = [OPENSSL, arguments[0], *PROVIDERS, *arguments[1:]]
-        return subprocess.run(command, input=stdin, capture_output=True, timeout=60, check=False)
+        return subprocess.run(command, input=stdin, capture_output=True, timeout=limit(60), check=False)

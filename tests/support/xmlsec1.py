@@ -23,6 +23,8 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from tests.support.patience import limit
+
 XMLSEC1 = shutil.which("xmlsec1")
 
 if XMLSEC1 is None and os.environ.get("CI") != "true":
@@ -84,4 +86,6 @@ class Xmlsec1:
             for argument in (f"--url-map:cid:{name}", self._file(f"part{number}", data))
         ]
         arguments = [str(XMLSEC1), command, option, key, *maps, self._file("envelope.xml", envelope)]
-        return subprocess.run(arguments, env=self._environment, capture_output=True, timeout=60, check=False)
+        return subprocess.run(
+            arguments, env=self._environment, capture_output=True, timeout=limit(60), check=False
+        )

@@ -20,6 +20,7 @@ from msmqwire.extras import MissingExtra, importing
 from tests.support.capture.protected_captures import OUTCOMES, PROTECTED, given
 from tests.support.message_keys import private_key
 from tests.support.paths import EXAMPLES, ROOT
+from tests.support.patience import limit
 
 WITHOUT = """
 import sys
@@ -39,7 +40,7 @@ SESSION = str(EXAMPLES / "session.pcap")
 
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", WITHOUT + program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=limit(120))
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -14,6 +14,7 @@ from benchmarks.support.hostile_packets import refusals
 from msmqwire import MalformedPacket, parse
 from tests.support.capture.both_readers import assert_same
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -53,14 +54,14 @@ def test_each_refusal_is_one():
 
 def test_the_benchmark_names_its_cases():
     command = [sys.executable, "benchmarks/hostile.py", "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit(60), check=True)
     shown = "".join(done.stdout.split())  # names are wrapped, too
     assert [name for name in CASES if name not in shown] == []
 
 
 def test_the_benchmark_tells_rates_and_aims():
     command = [sys.executable, "benchmarks/hostile.py", "--frames", "300", "--runs", "1", "lone-fragments"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit(300), check=True)
     lines = done.stdout.splitlines()
     rates = [line.split() for line in lines if line.startswith(("clean", "limits "))]
     assert [words[0] for words in rates] == ["clean", "clean", "limits", "clean", "clean"]

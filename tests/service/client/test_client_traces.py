@@ -17,6 +17,7 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import Unreachable
+from tests.support.patience import limit
 from tests.support.running import InThread, Process, bodies, environment, until
 from tests.support.sending import ORDERS, connect, messages, run
 
@@ -105,7 +106,7 @@ main()
 """
     run = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", program],
-        env=environment(), capture_output=True, timeout=120, check=False,
+        env=environment(), capture_output=True, timeout=limit(120), check=False,
     )  # fmt: skip
     statuses = {"return": 0, "sys.exit(3)": 3, "os._exit(4)": 4}
     assert run.returncode == statuses.get(exit_statement, -2 if os.name != "nt" else 1), run.stderr
@@ -127,7 +128,7 @@ print(sorted(heavy - {"asyncio", "sqlite3", "ssl"} & set(sys.modules)))
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=limit(120),
     )
     light, connecting = run.stdout.splitlines()
     assert light == "[]"

@@ -13,6 +13,7 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import InvalidName, InvalidValue, LocatedError, Unreachable
+from tests.support.patience import limit
 from tests.support.running import InThread, bodies, until
 from tests.support.sending import LEDGER, ORDERS, connect, messages, run
 
@@ -228,7 +229,7 @@ def test_threads_that_still_send_while_it_is_left(server: InThread) -> None:
             thread.start()
         until(lambda: len(sent) > 100, "they send")
     for thread in threads:
-        thread.join(60)
+        thread.join(limit(60))
         assert not thread.is_alive()
     assert len(errors) == 3
 

@@ -10,6 +10,7 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import InvalidValue, QueueError, ReadTimeout
+from tests.support.patience import limit
 from tests.support.qm.queues import POISON
 from tests.support.running import LEDGER, ORDERS
 
@@ -90,7 +91,7 @@ def test_threads_share_a_queue_and_leaving_ends_their_waiting(folder: Path) -> N
         while len(received) < 40:
             done.wait(0.01)
     for thread in threads:
-        thread.join(60)
+        thread.join(limit(60))
     assert sorted(received) == sorted(b"%d" % number for number in range(40))
     assert codes == ["MQ_ERROR_OPERATION_CANCELLED"] * 4
 

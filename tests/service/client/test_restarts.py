@@ -32,6 +32,7 @@ from msmqwire.qm.runtime.data_folder import STORE
 from msmqwire.qm.runtime.folder import default_name
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store import open_store
+from tests.support.patience import limit
 from tests.support.running import (
     LEDGER,
     ORDERS,
@@ -51,7 +52,7 @@ from tests.support.sending import run
 from tests.support.terminal import terminal
 
 QUEUES = ("--queue", ORDERS, "--queue", f"{LEDGER};transactional")
-BACK_S = 10.0
+BACK_S = limit(10.0)
 """Seconds after the start of a server within which calls succeed."""
 
 
@@ -81,7 +82,7 @@ async def frozen(server: Process) -> AsyncIterator[None]:
 async def raises(kind: type[MsmqError], work: Coroutine[Any, Any, Any]) -> MsmqError:
     """The exception of exactly this kind that `work` raises."""
     with pytest.raises(kind) as caught:
-        await asyncio.wait_for(work, 60)
+        await asyncio.wait_for(work, limit(60))
     assert type(caught.value) is kind
     return caught.value
 
@@ -145,7 +146,7 @@ def test_the_same_without_asyncio(alpha: Process) -> None:
         with pytest.raises(ReadTimeout):
             queue.peek(0.2)
         alpha.kill()
-        thread.join(60)
+        thread.join(limit(60))
         assert failures == [Unreachable]
         with pytest.raises(Unreachable):
             queue.send(b"lost", recoverable=True)

@@ -16,6 +16,7 @@ import pytest
 from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, parse
 from msmqwire.ping import PING
 from tests.support import handmade as h
+from tests.support.patience import limit
 from tests.support.running import in_process as command
 from tests.support.running import options, served
 
@@ -30,7 +31,7 @@ def listening(kind: socket.SocketKind, serve: Callable[[socket.socket], None]) -
         peer.bind((ADDRESS, 0))
         if kind == socket.SOCK_STREAM:
             peer.listen()
-        peer.settimeout(30)
+        peer.settimeout(limit(30))
         thread = threading.Thread(target=serve, args=(peer,))
         thread.start()
         yield peer.getsockname()[1]
@@ -58,7 +59,7 @@ def accepted(*answers: bytes | Callable[[Any], bytes]) -> Callable[[socket.socke
     def serve(peer: socket.socket) -> None:
         connection, _ = peer.accept()
         with connection:
-            connection.settimeout(30)
+            connection.settimeout(limit(30))
             for answer in answers:
                 request = parse(connection.recv(4096))
                 connection.sendall(answer if isinstance(answer, bytes) else answer(request))

@@ -16,6 +16,7 @@ from msmqwire.cli.serving import parse_endpoint
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.metrics import Metrics
 from msmqwire.service import page_server
+from tests.support.patience import limit
 from tests.support.qm.control_lines import Lines
 from tests.support.running import (
     ADDRESS,
@@ -44,7 +45,7 @@ class Figures:
         self.url = f"http://{ADDRESS}:{port}"
 
     def text(self) -> str:
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=60) as answer:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=limit(60)) as answer:
             assert answer.status == 200
             assert answer.headers["Content-Type"].startswith("text/plain")
             text: str = answer.read().decode()
@@ -129,10 +130,10 @@ def test_there_is_nothing_else(figures: tuple[InThread, Figures]) -> None:
     _, metrics = figures
     for path in ("/", "/metrics/x", "/queues"):
         with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(metrics.url + path, timeout=60)
+            urllib.request.urlopen(metrics.url + path, timeout=limit(60))
         assert caught.value.code == 404
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(f"{metrics.url}/metrics", data=b"x", timeout=60)
+        urllib.request.urlopen(f"{metrics.url}/metrics", data=b"x", timeout=limit(60))
     assert caught.value.code == 405
 
 

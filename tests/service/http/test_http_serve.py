@@ -14,6 +14,7 @@ from msmqwire.errors import InvalidValue
 from msmqwire.qm.runtime.redirections_file import SIZE_MAX, load_redirections
 from tests.support.certificates import Certificates
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 from tests.support.running import ADDRESS, ORDERS, Process, called, command, peeked, process, until
 
 QUEUE = "/msmq/private$/orders"
@@ -93,7 +94,9 @@ def test_curl_is_answered(tmp_path: Path) -> None:
             (QUEUE, 1001, "413"),
         ):
             command = ["curl", "-s", "-o", "-", "-w", "%{http_code}", "--data-binary", "@-", f"{url}{path}"]
-            run = subprocess.run(command, input=b"x" * size, capture_output=True, check=True, timeout=60)
+            run = subprocess.run(
+                command, input=b"x" * size, capture_output=True, check=True, timeout=limit(60)
+            )
             assert run.stdout.decode() == status
 
 

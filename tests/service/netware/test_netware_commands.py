@@ -13,6 +13,7 @@ import pytest
 
 from msmqwire.netware.client import servicing
 from tests.support.netware.netware_peer import NetwarePeer
+from tests.support.patience import limit
 from tests.support.running import Run, begun, called, until
 
 LASER, MATRIX = 0x015D0300, 0x025D0300
@@ -268,7 +269,7 @@ def test_a_queue_server_that_is_ended_aborts_its_job(peer: NetwarePeer, tmp_path
                     "--command", f"echo $$ > {started}; exec sleep 600")  # fmt: skip
     pid = int(until(lambda: started.exists() and started.read_text(), "the command runs"))
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=limit(60))
     assert (process.returncode, out) == (143, "")
     assert peer.calls().count((23, 132)) == 1
     assert not any(peer.queues[LASER].jobs[0].entry[74:78])

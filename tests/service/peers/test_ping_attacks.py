@@ -14,6 +14,7 @@ from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.pings import REMEMBERED_MAX, REPEAT_S, PingGate
 from tests.support import handmade as h
+from tests.support.patience import limit
 from tests.support.running import InThread, options, served, until
 
 BETA = "127.0.0.32"
@@ -49,7 +50,7 @@ def answered(server: InThread) -> int:
 def client(address: str = "127.0.0.33", port: int = 0) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
         udp.bind((address, port))
-        udp.settimeout(10)
+        udp.settimeout(limit(10))
         yield udp
 
 

@@ -17,6 +17,7 @@ import pytest
 from msmqwire.qm.model import refusals
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.runtime.local import attach
+from tests.support.patience import limit
 from tests.support.peers.raw_peer import PEER, TX_QUEUE, Message, Session, direct, new_id
 from tests.support.qm.console_client import Browser, token_of
 from tests.support.qm.peer_server import LEDGER, ORDERS, alpha, at, in_queue
@@ -77,7 +78,7 @@ def free_port() -> int:
 
 def metric(port: int) -> dict[str, float]:
     """The samples of ``msmqwire_messages_refused_total`` by their labels."""
-    with urllib.request.urlopen(f"http://{ADDRESS}:{port}/metrics", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://{ADDRESS}:{port}/metrics", timeout=limit(60)) as answer:
         lines = answer.read().decode().splitlines()
     name = "msmqwire_messages_refused_total{"
     return {
@@ -305,7 +306,7 @@ def test_the_same_trace_by_http(tmp_path: Path) -> None:
         assert {one["queue"] for one in found.values() if "nosuch" not in one["queue"]} == {LEDGER}
         request = urllib.request.Request(base + "orders", data=b"no SRMP", method="POST")
         with pytest.raises(urllib.error.HTTPError):
-            urllib.request.urlopen(request, timeout=60)
+            urllib.request.urlopen(request, timeout=limit(60))
         assert "malformed" in {one["reason"] for one in refused(server.data)}
         assert {line["reason"] for line in lines(server)} == {
             "BAD_DST_Q", "NOT_TRANSACTIONAL_MSG", "malformed",

@@ -13,6 +13,7 @@ import pytest
 from msmqwire.errors import StoreDamaged, StoreError
 from msmqwire.qm.runtime.data_folder import CONTROL, STORE
 from msmqwire.qm.runtime.local import attach
+from tests.support.patience import limit
 from tests.support.running import (
     LEDGER,
     ORDERS,
@@ -108,7 +109,7 @@ def test_a_message_that_can_not_be_read_ends_the_server_when_it_is_read(folder: 
     with process(folder) as server, attach(folder) as local:
         with pytest.raises(Exception, match="the server has gone"):
             local.call("receive", queue=ORDERS, count=1000)
-        assert server.process.wait(60) == 65
+        assert server.process.wait(limit(60)) == 65
         assert "message 7 can't be read" in server.logs()[-1]["error"]
         assert not any("traceback" in line for line in server.logs())
 

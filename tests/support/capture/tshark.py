@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import limit
+
 TSHARK = shutil.which("tshark")
 
 if TSHARK is None and os.environ.get("CI") != "true":
@@ -30,7 +32,7 @@ def tshark(path: Path, *arguments: str) -> str:
     """The output of tshark."""
     assert TSHARK is not None, "tshark is not installed"
     command = [TSHARK, "-n", "-r", str(path), "-o", "tcp.desegment_tcp_streams:FALSE", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit(60)).stdout
 
 
 def followed(path: Path, stream: int) -> dict[str, bytes]:

@@ -15,6 +15,7 @@ from msmqwire.plugins.wireshark import dissector, filter_name
 from msmqwire.schema import SCHEMAS, Flags, Guid, Header, Packet, Raw, Text, UInt
 from msmqwire.schema.nodes import Align, Choice, Close, Fill, Maybe, Part, Repeat, Sub, View
 from tests.support.capture.tshark import TSHARK
+from tests.support.patience import limit
 
 GENERATED = (
     "msmq.packet", "msmq.malformed", "msmq.skipped", "msmq.finding.", "msmq.link.", "msmq.srmp.",
@@ -54,7 +55,7 @@ def run(script: Path, capture: Path, *arguments: str) -> str:
     """The output of tshark with the script, which must have no complaint."""
     assert TSHARK is not None, "tshark is not installed"
     command = [TSHARK, "-n", "-X", f"lua_script:{script}", "-r", str(capture), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=limit(60), check=False)
     complaints = [line for line in done.stderr.splitlines() if not line.startswith("Running as user")]
     assert (done.returncode, complaints) == (0, [])
     assert "Lua Error" not in done.stdout

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
 
+from tests.support.patience import limit
+
 USER, PRINT_QUEUE, PRINT_SERVER, JOB_QUEUE = 1, 3, 7, 10
 DONE, NO_JOB, NO_JOB_RIGHTS, IN_SERVICE, NOT_SERVER, HALTED = 0, 0xD5, 0xD6, 0xD7, 0xD9, 0xDA
 NO_QUEUE, NO_RIGHTS, NO_OBJECT, UNSUPPORTED, BAD_HANDLE = 0xD1, 0xD3, 0xFC, 0xFB, 0x88
@@ -132,8 +134,8 @@ class NetwarePeer:
         thread = threading.Thread(target=loop.run_forever)
         thread.start()
         try:
-            yield asyncio.run_coroutine_threadsafe(block.__aenter__(), loop).result(60)
-            asyncio.run_coroutine_threadsafe(block.__aexit__(None, None, None), loop).result(60)
+            yield asyncio.run_coroutine_threadsafe(block.__aenter__(), loop).result(limit(60))
+            asyncio.run_coroutine_threadsafe(block.__aexit__(None, None, None), loop).result(limit(60))
         finally:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()

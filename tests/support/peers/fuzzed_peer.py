@@ -28,6 +28,7 @@ from msmqwire.packets import (
     parse,
 )
 from msmqwire.schema import Record
+from tests.support.patience import limit
 from tests.support.peers.fuzzed_peer_sending import WINDOW, Outgoing
 
 QUEUE, TRANSACTIONAL = "private$\\orders", "private$\\ledger"
@@ -179,7 +180,7 @@ class Incoming:
             self.packet(packet)
 
     def wait_for_rest(self) -> None:
-        self.sock.settimeout(30)
+        self.sock.settimeout(limit(30))
         while len(self.buffer) < packet_length(self.buffer):
             data = self.sock.recv(1 << 16)
             if not data:

@@ -15,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import UUID, uuid4
 
+from tests.support.patience import limit
+
 SOAP = "{http://schemas.xmlsoap.org/soap/envelope/}"
 PATH = "{http://schemas.xmlsoap.org/rp/}"
 SRMP = "{http://schemas.xmlsoap.org/srmp/}"
@@ -143,7 +145,7 @@ class SrmpPeer:
     def post(self, envelope: bytes, body: bytes | None = None, path: str = "/msmq/private$/q") -> int:
         """Post a request, and return the status."""
         content_type, entity = multipart(envelope, body, self.guid)
-        connection = http.client.HTTPConnection(*self._server, timeout=60)
+        connection = http.client.HTTPConnection(*self._server, timeout=limit(60))
         try:
             fields = {"Content-Type": content_type, "SOAPAction": '"MSMQMessage"'}
             connection.request("POST", path, entity, fields)

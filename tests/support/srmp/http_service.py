@@ -20,8 +20,9 @@ from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import memory_store
 from msmqwire.srmp.http_message import HttpMessage
+from tests.support.patience import limit
 
-PATIENCE_S = 5.0
+PATIENCE_S = limit(5.0)
 HEAD = b"POST /msmq/private$/q HTTP/1.1\r\nHost: alpha\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 

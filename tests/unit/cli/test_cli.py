@@ -26,6 +26,7 @@ from msmqwire.names.printable import safe
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 from tests.support.running import in_process as command
 
 SESSION, HOSTILE = ROOT / "examples/session.pcap", ROOT / "examples/hostile.pcapng"
@@ -38,7 +39,7 @@ EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\r\n\u202e\U000e0041:boom:[red]"
 def process(*arguments: str | Path, data: bytes = b"", **more) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "msmqwire", *map(str, arguments)],
-        input=data, capture_output=True, cwd=ROOT, timeout=60, check=False, **more,
+        input=data, capture_output=True, cwd=ROOT, timeout=limit(60), check=False, **more,
     )  # fmt: skip
 
 
@@ -227,7 +228,7 @@ def test_a_reader_that_goes_away(arguments, lines):
         process.stdout.readline()
     process.stdout.close()
     assert process.stderr.read() == b""
-    assert process.wait(60) in (0, 1)
+    assert process.wait(limit(60)) in (0, 1)
     process.stderr.close()
 
 
@@ -236,7 +237,7 @@ def test_an_output_that_is_full():
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "msmqwire", "dissect", str(SESSION)],
-            stdout=full, stderr=subprocess.PIPE, cwd=ROOT, timeout=60, check=False,
+            stdout=full, stderr=subprocess.PIPE, cwd=ROOT, timeout=limit(60), check=False,
         )  # fmt: skip
     assert done.returncode == 74
     assert json.loads(done.stderr)["error"] == os.strerror(28)
@@ -246,7 +247,7 @@ def test_a_fault_of_our_own():
     code = "import sys; from msmqwire.cli import main, parse; parse.parse = None; sys.argv = ['', 'parse']"
     code += "; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code], input=ACK, capture_output=True, cwd=ROOT, timeout=60, check=False
+        [sys.executable, "-c", code], input=ACK, capture_output=True, cwd=ROOT, timeout=limit(60), check=False
     )
     assert (done.returncode, done.stdout) == (70, b"")
     assert "a fault of msmqwire itself" in json.loads(done.stderr.splitlines()[-1])["error"]
@@ -597,7 +598,7 @@ def on_a_terminal(*arguments: str | Path, streams: str = "oe", **env: str) -> tu
         piped += process.stdout.read()
         process.stdout.close()
     os.close(leader)
-    return process.wait(60), shown.decode(), piped
+    return process.wait(limit(60)), shown.decode(), piped
 
 
 def test_colours_on_a_terminal_and_none_in_a_pipe():

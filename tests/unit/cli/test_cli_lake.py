@@ -15,6 +15,7 @@ from msmqwire.cli import app
 from msmqwire.errors import UnsupportedStore
 from msmqwire.tables.lake import folder
 from tests.support.capture.lakes import expected_rows, named_rows, traffic, write_capture
+from tests.support.patience import limit
 
 RUNNER = CliRunner()
 
@@ -99,7 +100,7 @@ def test_refusals(captures, tmp_path):
     occupied.write_text("")
     for path in (occupied, occupied / "lake"):
         program = [sys.executable, "-m", "msmqwire", "lake", captures, "--out", path]
-        ran = subprocess.run(program, capture_output=True, timeout=120, check=False, text=True)
+        ran = subprocess.run(program, capture_output=True, timeout=limit(120), check=False, text=True)
         assert ran.returncode == 74
         assert json.loads(ran.stderr)["error"].startswith(f"{path}")
         assert "Not a directory" in ran.stderr

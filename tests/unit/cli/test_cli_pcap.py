@@ -20,6 +20,7 @@ from msmqwire.errors import InvalidValue
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.paths import EXAMPLES, ROOT
+from tests.support.patience import limit
 from tests.support.running import in_process as command
 
 SESSION, HOSTILE = EXAMPLES / "session.pcap", EXAMPLES / "hostile.pcapng"
@@ -28,7 +29,7 @@ CAPTURES = [SESSION, HOSTILE, EXAMPLES / "remote_read.pcap", EXAMPLES / "netware
 
 def process(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
     words = [sys.executable, "-m", "msmqwire", *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, cwd=ROOT, timeout=60, check=False)
+    return subprocess.run(words, capture_output=True, cwd=ROOT, timeout=limit(60), check=False)
 
 
 def seen(*captures: Path) -> list[tuple[Any, ...]]:

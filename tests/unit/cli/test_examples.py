@@ -18,6 +18,7 @@ from tests.support import captures
 from tests.support.capture.rpc_captures import HANDLE, Talk, end_arguments, receive_arguments, received
 from tests.support.installed import library
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 SESSION, HOSTILE = ROOT / "examples/session.pcap", ROOT / "examples/hostile.pcapng"
 REMOTE_READ = ROOT / "examples/remote_read.pcap"
@@ -36,7 +37,7 @@ def test_they_are_what_the_tool_makes():
     library("Cryptodome")
     library("spnego")
     command = [sys.executable, str(ROOT / "tools/generate/make_examples.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=limit(120), check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 

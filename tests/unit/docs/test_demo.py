@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.doc_sessions import Step, differences, run
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 LINES_MAX = 60
 
@@ -34,7 +35,7 @@ def _demonstrate(folder: Path, *, columns: int | None = None) -> str:
     ) as process:
         os.close(follower)
         shown = b"".join(iter(lambda: _read(leader), b""))
-        assert process.wait(120) == 0, shown.decode()
+        assert process.wait(limit(120)) == 0, shown.decode()
     os.close(leader)
     assert sorted(path.name for path in checkout.iterdir()) == ["build", "examples"]
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n").split("\n")

@@ -15,6 +15,7 @@ import pytest
 import msmqwire
 from tests.support.installed import library
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 PAGE = (ROOT / "docs" / "lake.md").read_text(encoding="utf-8")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -30,7 +31,7 @@ def run(folder: Path, *command: str) -> str:
     """What a command prints on both streams."""
     ran = subprocess.run(
         command, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, timeout=600, check=False,
+        stderr=subprocess.STDOUT, text=True, timeout=limit(600), check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout
     return ran.stdout

@@ -30,6 +30,7 @@ from tests.support.broken_peers.mistakes import MISTAKES
 from tests.support.broken_peers.server import Server
 from tests.support.engine_harness import PEER_ADDRESS, EngineHarness
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 from tests.support.peers.broken_peer_world import (
     ADDRESS,
     ADMIN,
@@ -258,10 +259,10 @@ def listening(mistake: str | None = None, **options: Any) -> Iterator[tuple[Any,
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
-        yield asyncio.run_coroutine_threadsafe(start(), loop).result(10), ended
+        yield asyncio.run_coroutine_threadsafe(start(), loop).result(limit(10)), ended
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(limit(10))
         loop.close()
 
 
@@ -296,7 +297,7 @@ def test_a_message_over_http_is_taken_and_its_receipt_is_posted() -> None:
 
 def _exchange(at: tuple[str, int], data: bytes) -> bytes:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
-        udp.settimeout(10)
+        udp.settimeout(limit(10))
         udp.sendto(data, at)
         return udp.recv(100)
 

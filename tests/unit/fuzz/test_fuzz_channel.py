@@ -9,6 +9,7 @@ import time
 from fuzz.peer import channel
 from fuzz.peer.channel import accepted
 from fuzz.peer.recording import Recording
+from tests.support.patience import limit
 
 
 def listening() -> socket.socket:
@@ -20,7 +21,7 @@ def listening() -> socket.socket:
 def test_a_peer_opens_so_many_connections_and_no_more(monkeypatch):
     monkeypatch.setattr(channel, "ACCEPTED_MAX", 2)
     with listening() as listener, socket.create_connection(listener.getsockname()) as peer:
-        peer.settimeout(5)
+        peer.settimeout(limit(5))
         time.sleep(0.05)
         assert accepted(listener, Recording(), 2) is None
         assert peer.recv(1) == b""

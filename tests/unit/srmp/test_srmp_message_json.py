@@ -17,6 +17,7 @@ from msmqwire.srmp.http_message import HttpMessage
 from msmqwire.srmp.message import SrmpMessage, parse_message
 from msmqwire.srmp.message_json import from_json, to_json
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 VECTORS = {path.stem: path.read_bytes() for path in sorted((ROOT / "tests/vectors/srmp").glob("*.http"))}
 DELIMITER = b"--MSMQ - SOAP boundary, 292"
@@ -69,7 +70,7 @@ def test_the_commands_in_a_pipe():
     data = VECTORS["4.5"]
     for arguments in commands:
         run = subprocess.run([sys.executable, "-m", "msmqwire", *arguments], input=data, capture_output=True,
-                             cwd=ROOT, timeout=60, check=True)  # fmt: skip
+                             cwd=ROOT, timeout=limit(60), check=True)  # fmt: skip
         data = run.stdout
     assert data == VECTORS["4.5"]
 

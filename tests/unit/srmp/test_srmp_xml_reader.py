@@ -13,6 +13,7 @@ from msmqwire.srmp import xml_reader
 from msmqwire.srmp.envelope import parse_envelope
 from msmqwire.srmp.message import parse_message
 from tests.support.paths import ROOT, VECTORS
+from tests.support.patience import limit
 
 WINDOWS = parse_message(VECTORS.joinpath("srmp", "4.2.http").read_bytes()).envelope_bytes or b""
 GROWTH = """
@@ -46,7 +47,12 @@ def stranger(number: int, names: int) -> bytes:
 def test_new_names_are_forgotten(names):
     program = GROWTH.replace("{names}", str(names))
     run = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=limit(120),
     )
     assert int(run.stdout) < 5, run.stdout
 

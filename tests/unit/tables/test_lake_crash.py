@@ -24,6 +24,7 @@ from msmqwire.tables.lake.part_writer import PartWriter
 from msmqwire.tables.lake.sorted_files import StagedFile
 from tests.support.capture.lakes import Growth, all_files, grown, listed_rows, named_rows
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
 SPLIT = 4000
 STEPS = ("open", "fsync", "mkdir", "rename", "replace", "rmdir", "unlink")
@@ -169,7 +170,7 @@ def test_workers_that_are_killed(growth, tmp_path, how):
     arguments = [growth.lake, tmp_path / "mark", how, *growth.captures]
     ran = subprocess.run(
         [sys.executable, program, *map(str, arguments)],
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=limit(300), check=False,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     if how == "once":
@@ -215,7 +216,7 @@ def test_an_interrupt_ends_busy_workers_at_once(growth, tmp_path):
                 assert process.poll() is None
                 time.sleep(0.05)
             os.killpg(process.pid, signal.SIGINT)
-            _, errors = process.communicate(timeout=120)
+            _, errors = process.communicate(timeout=limit(120))
         finally:
             process.kill()
     assert (process.returncode, errors) == (130, b"")

@@ -92,7 +92,7 @@ print(resident("VmHWM") - before, packets, skipped)
 def test_memory_is_bounded(name, megabytes, limit):
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, name, str(megabytes)],
-        capture_output=True, text=True, cwd=ROOT, timeout=300, check=True,
+        capture_output=True, text=True, cwd=ROOT, timeout=limit(300), check=True,
     )  # fmt: skip
     growth, packets, skipped = map(int, done.stdout.split())
     assert (packets > 1000) == (name != "hostile")

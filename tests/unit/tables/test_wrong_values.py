@@ -29,6 +29,7 @@ from msmqwire.tables.filters import refuse_wrong
 from msmqwire.tables.possible_values import POSSIBLE, RANGES, refuse_impossible
 from tests.support.capture_files import pcap_bytes
 from tests.support.paths import EXAMPLES, ROOT
+from tests.support.patience import limit
 from tests.support.running import in_process as command
 
 SESSION = str(EXAMPLES / "session.pcap")
@@ -122,7 +123,7 @@ def test_an_unknown_protocol_of_the_fuzzer_is_wrong_usage(tmp_path: Path) -> Non
 
 def test_an_unknown_target_of_the_readers() -> None:
     words = [sys.executable, "-m", "fuzz.readers", "--target", "packets.sesion", "--runs", "1"]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=limit(60), check=False)
     assert done.returncode == 2
     assert "'packets.sesion' is no target; did you mean packets.session? (--list prints all)" in done.stderr
 

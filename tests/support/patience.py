@@ -1,0 +1,41 @@
+"""Limits of waiting, in seconds: longer on a slow or loaded machine, and by MSMQWIRE_TEST_PATIENCE.
+
+A test waits for an event and has a limit only so that what hangs fails with a name. On a machine that was
+three times slower than usual when the tests began, each limit is three times as long; the variable multiplies
+all of them once more.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from statistics import median
+from typing import Final
+
+VARIABLE: Final = "MSMQWIRE_TEST_PATIENCE"
+USUAL_S: Final = 0.012
+"""What the work that is measured takes on a quiet machine of today."""
+SCALE_MAX: Final = 10.0
+_TIMES: Final = 5
+_LOOPS: Final = 200_000
+
+
+def measured_scale() -> float:
+    """Return how many times slower than usual this machine is now; from 1 to SCALE_MAX."""
+    return min(SCALE_MAX, max(1.0, median(_work_s() for _ in range(_TIMES)) / USUAL_S))
+
+
+def limit(seconds: float) -> float:
+    """Return how long to wait for what takes less than this on a quiet machine."""
+    return seconds * SCALE
+
+
+def _work_s() -> float:
+    begin, total = time.perf_counter(), 0
+    for number in range(_LOOPS):
+        total += number & 7
+    return time.perf_counter() - begin
+
+
+SCALE: Final = float(os.environ.get(VARIABLE, "1")) * measured_scale()
+"""How many times longer than on a quiet machine a test waits here."""
