@@ -118,6 +118,7 @@ def _contexts(name: str, meaning: str) -> Header:
         uint(8, "reserved", "0."),
         uint(16, "reserved2", "0."),
         repeat("p_context_elem", "n_context_elem", CONTEXT_ELEMENT, "Proposed presentation contexts."),
+        raw("rest", REST, "Ignored: some clients repeat the list."),
     )
 
 

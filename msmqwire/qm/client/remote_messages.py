@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket, UnsupportedAlgorithm
-from msmqwire.names.printable import counted
+from msmqwire.names.printable import agreed, counted
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.remote_lookup import PRIORITY_SHIFT, SEQUENCE_ID
 from msmqwire.qm.model.enumerations import AuthenticationLevel
@@ -26,6 +26,7 @@ def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence
     if read.cut:
         why = f"{counted(len(read.body), 'byte')} of the body came, and all of them were asked for"
         raise MalformedPacket(why, path="ppPacketSections[0]", requirement="MQRR-3.1.4.7-32")
+    _check_extension(read.whole)
     message = deserialize(read.whole, stored=True, keep=False)  # some servers say what they have verified
     message.body = read.body
     if not message.signature_type:
@@ -34,6 +35,19 @@ def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence
     message.time_to_reach_queue = read.time_to_reach_queue
     message.lookup_identifier = _lookup_identifier(message, sequence_id)
     return ReceivedMessage.from_json(message_json(message))
+
+
+def _check_extension(packet: Record) -> None:
+    """Raise MalformedPacket if the ExtensionHeader counts other bytes than the headers after it."""
+    header = packet.ExtensionHeader
+    if header is None:
+        return
+    after = (packet.SubqueueHeader, packet.DeadLetterHeader, packet.ExtendedAddressHeader)
+    size = sum(len(each.schema.build(each)) for each in after if each is not None)
+    if header.RemainingHeadersSize != size:
+        why = f"{counted(header.RemainingHeadersSize, 'byte', 'are')} announced, {agreed(size, 'are')} there"
+        path = "ExtensionHeader.RemainingHeadersSize"
+        raise MalformedPacket(why, path=path, requirement="MQRR-2.2.5.2-02")
 
 
 def _signature_type(message: Message, packet: Record) -> AuthenticationLevel:

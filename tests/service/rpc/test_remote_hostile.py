@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+import struct
 import sys
 import threading
 import time
@@ -421,6 +422,27 @@ def test_sections_that_are_wrong(queue: RemoteQueue, change: Callable[[Any], Any
             orders.receive(0)
         with pytest.raises(MalformedPacket):
             orders.peek(0)
+    (end,) = queue.arguments(Opnum.R_EndReceive)
+    assert end.dwAck == Acknowledge.RR_NACK
+    assert queue.bodies == BODIES
+
+
+@pytest.mark.requirement("MQRR-2.2.5.2-02")
+@pytest.mark.parametrize("announced", [0, 175, 177, 0xFFFFFFFF])
+def test_headers_of_another_size_than_announced(queue: RemoteQueue, announced: int) -> None:
+    def twist(honest: Callable[[], Any], arguments: Any) -> Any:
+        answer = honest()
+        (whole,) = answer["ppPacketSections"]
+        data = bytearray(whole.pSectionBuffer)
+        (size,) = struct.unpack_from("<I", data, 8)
+        assert struct.unpack_from("<II", data, size) == (12, 176)
+        struct.pack_into("<I", data, size + 4, announced)
+        return sections({"pSectionBuffer": bytes(data)})(answer)
+
+    queue.twists[Opnum.R_StartReceive] = twist
+    why = rf"^ExtensionHeader.RemainingHeadersSize: {announced:,} bytes are announced, 176 are there"
+    with msmqwire.connect(NAME, rpc_port=queue.port) as orders, pytest.raises(MalformedPacket, match=why):
+        orders.receive(0)
     (end,) = queue.arguments(Opnum.R_EndReceive)
     assert end.dwAck == Acknowledge.RR_NACK
     assert queue.bodies == BODIES

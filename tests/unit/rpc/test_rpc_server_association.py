@@ -109,6 +109,18 @@ def test_presentation_contexts(elements, results):
     assert bound == Bound(1, dict.fromkeys([REMOTE_READ] if accepted else [], *accepted))
 
 
+@pytest.mark.parametrize("rest", [bytes(4), b"\1" * 44, bytes(1)])
+def test_bytes_after_the_list_of_contexts_are_ignored(rest):
+    pair = Pair(bind=False)
+    (bound,) = pair.server.received(contexts((REMOTE_READ, NDR20), rest=rest))
+    assert isinstance(bound, Bound)
+    (again,) = pair.server.received(contexts((REMOTE_READ, NDR20), kind=PduType.ALTER_CONTEXT, rest=rest))
+    assert isinstance(again, Bound)
+    ack, response = answers(pair)
+    assert [one.result for one in (*ack.p_results, *response.p_results)] == [ContextResult.ACCEPTANCE] * 2
+    check_that_the_next_is_served(pair)
+
+
 def test_fragment_sizes_are_the_smaller_ones():
     pair = Pair(bind=False)
     pair.server.received(contexts((REMOTE_READ, NDR20), max_xmit_frag=1432, max_recv_frag=2000))
