@@ -252,7 +252,7 @@ class ComposerSource:
         elif stands_alone(part.header):
             self.variable(value)
         else:
-            raise TypeError(f"{part.name} decides fields of {this.header.name}")
+            raise TypeError(f"{this.header.name} has fields that {part.name} decides")
         if part.within:
             self.refer(part.within, f"({self.at.since(before)})")
 

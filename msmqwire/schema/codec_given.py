@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from msmqwire.errors import InvalidValue, MalformedPacket
+from msmqwire.names.printable import counted
 from msmqwire.schema.codec_compose import ComposerSource, given_parts, is_composed
 from msmqwire.schema.codec_parts import Constants
 from msmqwire.schema.nodes import Choice, Flags, Header, Maybe, Part, Sub, follow
@@ -29,7 +30,8 @@ def _mapping(header: Header, values: Sequence[Any], path: str, decided: frozense
     parts, fields = given_parts(header), dict[str, Any]()
     if len(values) != len(parts):
         names = ", ".join(part.name for part in parts)
-        raise InvalidValue(f"{len(values)} values are not those of {names}", path=path or header.name)
+        why = f"{counted(len(values), 'value')} for the parts {names}"
+        raise InvalidValue(why, path=path or header.name)
     for part, value in zip(parts, values, strict=True):
         if value is None and isinstance(part, Maybe):
             continue

@@ -103,7 +103,7 @@ def test_a_refusal_has_a_path() -> None:
     with pytest.raises(InvalidValue) as refused:
         SCHEMAS["BaseHeader"].codec.compose(16, 0, 1 << 16, 0, 0)
     assert (refused.value.path, refused.value.offset) == ("BaseHeader.Flags", 2)
-    with pytest.raises(InvalidValue, match="4 values are not those of VersionNumber, Reserved, Flags"):
+    with pytest.raises(InvalidValue, match="4 values for the parts VersionNumber, Reserved, Flags"):
         SCHEMAS["BaseHeader"].codec.compose(16, 0, 3, 0)
     user = SCHEMAS["UserHeader"].codec
     with pytest.raises(InvalidValue, match="no DirectQueueFormatName") as refused:
