@@ -28,7 +28,7 @@ class PeerFailure(Exception):
 
     @property
     def key(self) -> tuple[str, tuple[str, ...]]:
-        """By which two failures are known to be one finding."""
+        """The key by which two failures are known to be one finding."""
         return self.what, tuple(sorted(self.requirements))
 
     def resembles(self, other: PeerFailure) -> bool:

@@ -58,4 +58,4 @@ FUZZED: Final = {
         ),
     )
 }
-"""By name."""
+"""The targets by name."""

@@ -59,7 +59,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz.readers", description=__doc__)
-    parser.add_argument("--target", action="append", default=[], metavar="NAME", help="only this one")
+    parser.add_argument("--target", action="append", default=[], metavar="NAME", help="only this target")
     parser.add_argument("--time", type=float, default=0, metavar="SECONDS", help="for all targets together")
     parser.add_argument("--runs", type=int, default=0, metavar="N", help="inputs for each target")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "fuzz", metavar="DIR")

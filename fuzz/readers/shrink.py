@@ -18,7 +18,7 @@ from fuzz.readers.registry import Check, load
 from msmqwire.names.printable import counted
 
 SECONDS: Final = 30.0
-"""For how long inputs are made smaller."""
+"""Seconds spent on making inputs smaller."""
 SLOW_S: Final = 1.0
 """Seconds that no input may take: the longest has a few kilobytes."""
 

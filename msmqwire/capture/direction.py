@@ -239,7 +239,7 @@ class Direction:
         return count > 0
 
     def skip_gap(self, reason: GapReason, moment: Moment, events: list[Event]) -> None:
-        """Give up the first gap and deliver what is buffered beyond it. The buffer must not be empty."""
+        """Give up the first gap and deliver the bytes buffered beyond it. The buffer must not be empty."""
         lost = self.buffer[0].start - self.next
         if lost > 0:
             self.counters.lost_bytes += lost
@@ -248,7 +248,7 @@ class Direction:
         self.deliver(moment.time_ns, events)
 
     def end(self, reason: EndReason, moment: Moment, events: list[Event]) -> None:
-        """End the direction: deliver what is buffered, and report what is known to be lost."""
+        """End the direction: deliver the buffered bytes, and report the known losses."""
         if self.state == ENDED or not self.seen:
             return
         started = self.state != UNKNOWN

@@ -47,7 +47,7 @@ class Flow(NamedTuple):
 
     @property
     def reverse_key(self) -> tuple[str, int, str, int, int]:
-        """That of the other direction."""
+        """The key of the other direction."""
         return self.dst, self.dst_port, self.src, self.src_port, self.network
 
     @property

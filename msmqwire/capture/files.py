@@ -35,8 +35,8 @@ def open_records(
 
     Raises:
         CaptureError: for a file that is cut off or damaged, after every complete record before that; its
-            offset is where the first incomplete record starts in the uncompressed bytes. At offset 0 for
-            what is not a capture.
+            offset is where the first incomplete record starts in the uncompressed bytes. At offset 0 for a
+            file that is not a capture.
         UnsupportedStore: the store of a URL can't be used.
         OSError: for a file that can't be opened or read.
     """

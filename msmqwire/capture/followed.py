@@ -15,9 +15,9 @@ _POLL_S: Final = 0.2
 
 
 class FollowedFile(StoppableInput):
-    """A file as a stream that waits at its end for what is appended, until `stop`.
+    """A file as a stream that waits at its end for appended bytes, until `stop`.
 
-    It ends by itself if the file becomes shorter than what was read, or another one takes its name.
+    It ends by itself if the file becomes shorter than the part read, or another one takes its name.
 
     Attributes:
         lost: why it ended by itself; empty if it did not.
@@ -30,7 +30,7 @@ class FollowedFile(StoppableInput):
         self.lost = ""
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read what is there, waiting for something; 0 after `stop`, and once the file is lost."""
+        """Read the bytes that are there, waiting for some; 0 after `stop`, and once the file is lost."""
         waited = 0.0
         while not self.is_stopped:
             if count := self._file.readinto(buffer):

@@ -185,7 +185,7 @@ class IpDecoder:
         return +counts
 
     def count_anew(self) -> None:
-        """Forget what was not read: another reader has counted it."""
+        """Forget the frames not read: another reader has counted them."""
         self.not_read.clear()
         self._ignored_before = Counter(self.ignored)
 

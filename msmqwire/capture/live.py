@@ -119,7 +119,7 @@ class LiveCapture(EndlessInput):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read what was captured, waiting for a frame; 0 when the tool has ended, as after `stop`."""
+        """Read captured bytes, waiting for a frame; 0 when the tool has ended, as after `stop`."""
         view = memoryview(buffer).cast("B")
         data = self.read(len(view))
         view[: len(data)] = data
@@ -234,7 +234,7 @@ class StoppableInput(EndlessInput):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read what is there, waiting for something; 0 at the end and after `stop`."""
+        """Read the bytes that are there, waiting for some; 0 at the end and after `stop`."""
         if self._wake_reader in self._wait(self._descriptor, self._wake_reader):
             return 0
         return os.readv(self._descriptor, [buffer])

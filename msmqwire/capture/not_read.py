@@ -56,7 +56,7 @@ PROTOCOLS: Final = {
 PPP_NETWORK_MAX: Final = 0x3FFF
 """The last protocol of PPP that carries packets of a network; those beyond are its own."""
 VXLAN_PORTS: Final = (4789, 8472)
-"""That of RFC 7348, and the one that Linux had before."""
+"""The port of RFC 7348, and the one that Linux had before."""
 GENEVE_PORT, GTP_PORT, TEREDO_PORT, L2TP_PORT = 6081, 2152, 3544, 1701
 VXLAN_GPE_PORT: Final = 4790
 TUNNEL_PORTS: Final = frozenset({*VXLAN_PORTS, VXLAN_GPE_PORT, GENEVE_PORT, GTP_PORT, TEREDO_PORT, L2TP_PORT})
@@ -100,7 +100,7 @@ def listed(counts: Counter[str]) -> tuple[NotRead, ...]:
 
 
 def sentence(not_read: Sequence[NotRead]) -> str:
-    """Return a line that says what was not read, for people; nothing if all was."""
+    """Return a line about the frames not read, for people; nothing if all were."""
     if not not_read:
         return ""
     total = sum(one.frames for one in not_read)
@@ -127,7 +127,7 @@ def _phrase(reason: str) -> str:
 
 
 def of_type(ethertype: int, data: bytes, at: int) -> str | None:
-    """Return why what an EtherType is about is not read; None if it is another program's.
+    """Return the reason that the payload of an EtherType is not read; None if it is another program's.
 
     It is at an offset in the frame. IP, and the tunnels that are read, are not judged here.
     """

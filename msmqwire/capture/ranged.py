@@ -123,7 +123,7 @@ class RangedFile(RawIOBase):
         return next(block for block in blocks if block.start <= self._at < block.end)
 
     def _read_ahead(self) -> None:
-        """Start requests for what follows."""
+        """Start requests for the next bytes."""
         blocks = self._blocks
         while True:
             end = blocks[-1].end

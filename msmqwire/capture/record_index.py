@@ -84,7 +84,7 @@ def records_with_offsets(stream: WindowStream) -> Iterator[tuple[int, Record]]:
 
 
 def pass_over(error: CaptureError) -> None:
-    """Pass over a record above the limit: whoever reads the window reports it."""
+    """Pass over a record above the limit: the reader of the window reports it."""
 
 
 def one_per_step(step: int) -> NextOffset:

@@ -229,7 +229,7 @@ class Index:
         return Window(self.path, head, start, end, storage_options=self._options)
 
     def refresh(self) -> None:
-        """Read what was appended.
+        """Read the appended bytes.
 
         Raises:
             OSError: the file can't be read.

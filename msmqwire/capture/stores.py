@@ -237,7 +237,9 @@ def is_url(path: str | os.PathLike[str]) -> bool:
 
 
 def has_credentials(url: str) -> bool:
-    """Whether a URL holds a password, or a key of a store that has no users; who shows URLs refuses them."""
+    """Whether a URL holds a password, or a key of a store that has no users; code that shows URLs refuses
+    them.
+    """
     scheme, authority, _ = _split(url)
     user, has_password, _ = authority.rpartition("@")[0].partition(":")
     return bool(has_password or (user and scheme in _S3 + _GCS))

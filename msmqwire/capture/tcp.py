@@ -217,7 +217,7 @@ class Reassembler:
         ]
 
     def flush(self, time_ns: int = 0) -> list[Event]:
-        """End the capture: deliver what is buffered, and end every direction.
+        """End the capture: deliver the buffered bytes, and end every direction.
 
         Args:
             time_ns: when the capture ended, if later than the last segment fed.
@@ -393,7 +393,7 @@ class Reassembler:
     def _settle(
         self, direction: Direction, moment: Moment, events: list[Event], now: int | None = None
     ) -> None:
-        """Deliver what is in order, give up gaps that are due, and end the direction after its FIN."""
+        """Deliver the bytes in order, give up gaps that are due, and end the direction after its FIN."""
         now = self._now if now is None else now
         if direction.state == OPENING:
             enough = direction.opening_segments >= self.start_segments or now - direction.since_ns >= START_NS

@@ -68,7 +68,7 @@ class Encapsulation(NamedTuple):
 
 
 PLAIN: Final = Encapsulation()
-"""That of a packet in no tunnel."""
+"""The encapsulation of a packet in no tunnel."""
 
 
 class FrameInTunnel(int):
@@ -168,7 +168,9 @@ class Carried(NamedTuple):
 
 
 Unread = str | None
-"""Why what is carried is not read, a reason of `not_read` or ``cut short``; None if it is of no interest."""
+"""The reason that the payload is not read, a reason of `not_read` or ``cut short``; None if it is of no
+interest.
+"""
 
 
 def snap(data: bytes) -> int:
@@ -208,7 +210,7 @@ def pppoe(data: bytes) -> Carried | Unread:
 
 
 def mpls(data: bytes, size: int) -> Carried | Unread:
-    """Read a stack of labels of MPLS, and tell what follows: IP, or a pseudowire with an Ethernet frame.
+    """Read a stack of labels of MPLS, and recognise its payload: IP, or a pseudowire with an Ethernet frame.
 
     Of the bytes, ``size`` of which there were, nothing says which. The best fit is taken; of two Ethernet
     frames that fit, with a control word (RFC 4448) and without one, the one with it.

@@ -59,7 +59,7 @@ def say(
         error: a text, an exception, or the object with its ``error`` or ``warning``.
         err: where to, by default standard error.
         offset: where a plain text is about.
-        see: what people are shown besides: the place, where they find more.
+        see: a hint for people: the place where they find more.
     """
     if isinstance(error, str):
         data: dict[str, Any] = {"error": error, "path": "", "offset": offset}

@@ -210,4 +210,4 @@ EXAMPLES: Final = {
         "msmqwire netware service LASER --command lpr --wait 60 --connect beta:524 --as PS1:print-server",
     ),
 }
-"""By the name of the command; the files are those of a checkout, or come from the commands beside them."""
+"""Examples by command; the files are those of a checkout, or come from the commands beside them."""

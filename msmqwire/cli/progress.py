@@ -21,7 +21,7 @@ def byte_progress(total: int | None, what: str = "") -> Iterator[Advance | None]
     """Show the progress of reading, its rate and the time left, if standard error is a terminal.
 
     Args:
-        total: all bytes; None if nobody knows.
+        total: all bytes; None if unknown.
         what: words before the bar.
 
     Yields:

@@ -102,7 +102,7 @@ class DirectSending:
     ) -> int:
         """Send a message a number of times, print the outcome of each, and return the exit status.
 
-        Raises Unreachable if none was sent, and what `connect` and `Queue.send` raise.
+        Raises Unreachable if none was sent, and as `connect` and `Queue.send` do.
         """
         sent: list[SyncSent] = []
         outcomes: list[Outcome] = []

@@ -49,7 +49,7 @@ def check_level(log: str) -> None:
 async def when_free(start: Callable[[], Awaitable[T]], is_served: Callable[[], bool], *, seconds: float) -> T:
     """Start a server; wait so long for a command that has its folder open, but not for another server.
 
-    Raises StoreInUse, and what `start` raises.
+    Raises StoreInUse, and as `start` does.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds

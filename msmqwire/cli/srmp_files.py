@@ -21,7 +21,7 @@ class SrmpFiles(NamedTuple):
 
     Attributes:
         redirections: JSON.
-        sign_cert, sign_key: PEM, of who signs; they go together.
+        sign_cert, sign_key: PEM, of the signer; they go together.
         trust: PEM, certificates whose signatures are believed.
     """
 

@@ -137,4 +137,4 @@ def _http_port(scan: Scanner) -> int | None:
 ADDRESS_READERS: Final[Mapping[str, Callable[[Scanner], str]]] = MappingProxyType(
     {"TCP": _tcp, "OS": _os, "HTTP": _http, "HTTPS": _http, "IPX": _ipx, "SPX": _spx}
 )
-"""By protocol: a function that scans the address and returns its canonical text."""
+"""The scanners of addresses by protocol: each returns the canonical text."""

@@ -65,7 +65,7 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: whoever needs the constants only should not wait for the rest."""
+    """Import on first use: users of the constants alone should not wait for the rest."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = next((module for module, names in _HOMES.items() if name in names), "values")

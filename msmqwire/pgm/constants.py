@@ -23,7 +23,7 @@ NAK_DATA_RETRIES: Final = 10
 NCF_SHARE: Final = 0.1
 """The rate of NCFs, of TXW_MAX_RTE: our own limit. It confirms far more packets than could be repaired."""
 NAK_MAX_RTE: Final = 64_000.0
-"""Bytes of NAKs a second of a receiver: our own limit, for whoever forges packets chooses where they go."""
+"""Bytes of NAKs a second of a receiver: our own limit, for a forger of packets chooses their destination."""
 
 APDU_MAX: Final = 65_536  # SRMP-2.1.3.1-15
 TPDU_MAX: Final = 1_400

@@ -1,7 +1,7 @@
 """The structures of Pragmatic General Multicast, big-endian: RFC 3208 sections 8, 9 and 14.
 
-Names are those of the diagrams of the RFC. What varies in size stands after what decides it: the options and
-the data of a packet are read one by one, each compared with the bytes there are.
+Names are those of the diagrams of the RFC. A part of variable size stands after the field that decides it:
+the options and the data of a packet are read one by one, each compared with the bytes there are.
 """
 
 from __future__ import annotations

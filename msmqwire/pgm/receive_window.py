@@ -120,7 +120,7 @@ class ReceiveWindow:
         return True
 
     def drain(self) -> Iterator[Arrived | Hole]:
-        """Take what is next in order as far as it goes."""
+        """Take the next packets in order as far as they go."""
         while True:
             if (packet := self._packets.pop(self.next, None)) is not None:
                 del self._order[0]
@@ -135,7 +135,7 @@ class ReceiveWindow:
                 return
 
     def release(self) -> None:
-        """Drop what is kept: it has never come, and is asked for when there is room."""
+        """Drop the packets kept: they count as never come, and are asked for when there is room."""
         for packet in self._packets.values():
             self._give_back(packet)
         if self._order:
@@ -165,7 +165,7 @@ class ReceiveWindow:
         self._noted = max(self._noted, following)
 
     def look_for_gaps(self, now: float) -> None:
-        """Begin to back off for what is missing, as far as there is room."""
+        """Begin to back off for missing packets, as far as there is room."""
         end = min(self.lead + 1, self.next + WINDOW_MAX)
         while self._scanned < end and len(self._missing) < MISSING_MAX:
             sequence = self._scanned

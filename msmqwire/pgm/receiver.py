@@ -61,7 +61,7 @@ class ReceiverSettings:
 
 
 class Receiver:
-    """Follows every source of a group, asks for what is lost and delivers APDUs in order.
+    """Follows every source of a group, asks for lost packets and delivers APDUs in order.
 
     Every method returns the effects to carry out. The owner calls `tick` at `next_time`, or later.
 
@@ -111,7 +111,7 @@ class Receiver:
         return min((session.next_time() for session in self._sessions.values()), default=float("inf"))
 
     def tick(self, now: float) -> list[ReceiverEffect]:
-        """Do what is due."""
+        """Do the work that is due."""
         effects: list[ReceiverEffect] = []
         for tsi, session in list(self._sessions.items()):
             effects += session.tick(now)

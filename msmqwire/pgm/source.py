@@ -87,12 +87,12 @@ class SourceSettings:
 
 
 class Source:
-    """Sends APDUs to a group and repairs what receivers miss.
+    """Sends APDUs to a group and repairs the packets that receivers miss.
 
     Every method returns the effects to carry out. The owner calls `tick` at `next_time`, or later.
 
-    TXW_MAX_RTE holds for SPM, ODATA and RDATA together (SRMP-2.1.3-03): data wait for their turn, SPMs
-    only count. Repairs and new data take turns, so that NAKs, which anybody can forge, don't stop new data.
+    TXW_MAX_RTE holds for SPM, ODATA and RDATA together (SRMP-2.1.3-03): data wait for their turn, SPMs only
+    count. Repairs and new data take turns, so that NAKs, which any sender can forge, don't stop new data.
     NCFs have a rate of their own, `NCF_SHARE` of that one.
 
     Attributes:
@@ -133,7 +133,7 @@ class Source:
         return not self._queue or self.waiting + size + FRAME_MAX * len(self._queue) <= WAITING_MAX
 
     def tick(self, now: float) -> list[SourceEffect]:
-        """Do what is due."""
+        """Do the work that is due."""
         if self._ended:
             return []
         effects: list[SourceEffect] = []
@@ -185,7 +185,7 @@ class Source:
         return self.tick(now)
 
     def close(self, now: float) -> list[SourceEffect]:
-        """Send what waits, then say that no more comes; repair until the window is empty."""
+        """Send the waiting packets, then announce the end; repair until the window is empty."""
         self._closed = True
         if self._drained:
             self._spm_at = now
@@ -219,7 +219,7 @@ class Source:
         ]
 
     def _confirm(self, now: float) -> Iterable[SourceEffect]:
-        """Send NCFs for what was asked for, as far as their rate allows: SRMP-2.1.3-04."""
+        """Send NCFs for the packets asked for, as far as their rate allows: SRMP-2.1.3-04."""
         while self._ncf_at <= now:
             asked = list(islice(self._asked, NAK_MAX))
             sequences = [sequence for sequence in asked if sequence in self._window]

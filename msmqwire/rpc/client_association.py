@@ -70,7 +70,7 @@ class _Waiting:
 class ClientAssociation:
     """One connection to a server: calls and bytes in, events and bytes out.
 
-    After each call, `data_to_send` has what is to be sent. `Closed` is the last event; the calls that are
+    After each call, `data_to_send` has the bytes to send. `Closed` is the last event; the calls that are
     then outstanding have no answer.
 
     Attributes:
@@ -155,7 +155,7 @@ class ClientAssociation:
         self._send_contexts(PduType.BIND, token)
 
     def call(self, opnum: int, stub: bytes, *, object: UUID | None = None) -> int:
-        """Call a method, and return what names the call in events.
+        """Call a method, and return the id of the call in events.
 
         Raises InvalidValue while not bound, AuthenticationFailed if the call can't be protected.
         """

@@ -157,7 +157,7 @@ class BindTimeFeatures(IntFlag):
 BIND_TIME_FEATURES: Final = (
     BindTimeFeatures.SECURITY_CONTEXT_MULTIPLEXING | BindTimeFeatures.KEEP_CONNECTION_ON_ORPHAN
 )
-"""Those that both ends have here."""
+"""The features that both ends have here."""
 
 _FEATURES: Final = UUID("6cb71c2c-9812-4540-0000-000000000000").bytes_le[:8]
 

@@ -56,7 +56,7 @@ class _Incoming:
 class ServerAssociation:
     """One connection of a client: bytes in, events and bytes out.
 
-    After each call, `data_to_send` has what is to be sent. Calls are distinguished by their call_id, which no
+    After each call, `data_to_send` has the bytes to send. Calls are distinguished by their call_id, which no
     two outstanding ones share. A protocol error or a wrong signature ends it: `Closed` is the last event.
 
     Attributes:
@@ -82,7 +82,7 @@ class ServerAssociation:
         Args:
             interfaces: the number of methods of each interface.
             groups: those of the server.
-            origin: the client's address: who is elsewhere can't join its group.
+            origin: the client's address: clients of other addresses can't join its group.
             port: the port of the server, sent to the client as the secondary address.
             security: gives the acceptor's end of a new security context, or None for a provider (the first
                 argument) that the server does not have.

@@ -117,7 +117,7 @@ def check_commands(
     opnum: int,
     header_signing: bool,
 ) -> None:
-    """Compare what a trailer says with the request that it came in. Raises AuthenticationFailed."""
+    """Compare a trailer with the request that it came in. Raises AuthenticationFailed."""
     for kind, command in commands:
         if kind == 1:
             right = header_signing or not command["bits"] & _HEADER_SIGNING

@@ -1,4 +1,4 @@
-"""X.509 certificates of XML signatures: who signs, and whom a receiver believes."""
+"""X.509 certificates of XML signatures: the signer, and the certificates that a receiver trusts."""
 
 from __future__ import annotations
 

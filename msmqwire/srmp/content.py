@@ -82,7 +82,7 @@ class Content(Mapping[str, Any]):
 
     @property
     def by_name(self) -> Mapping[str, Any]:
-        """The values themselves, for whoever looks up many of them."""
+        """The values themselves, for code that looks up many of them."""
         return self._values
 
     def __iter__(self) -> Iterator[str]:

@@ -62,7 +62,7 @@ class Field:
         return CRLF in self.raw
 
     def to_bytes(self, path: str) -> bytes:
-        """Return the line or lines with CRLF. Raises InvalidValue for what would not read back."""
+        """Return the line or lines with CRLF. Raises InvalidValue for values that would not read back."""
         if self.raw and _reads_as(self.raw) == (self.name, self.value):
             return self.raw + CRLF
         if not _NAME.fullmatch(self.name):
@@ -128,7 +128,9 @@ class FieldBlock:
         return at + len(CRLF)
 
     def add(self, line: bytes, offset: int) -> None:
-        """Add a line without its CRLF, from this offset. Raises MalformedPacket for what is no field."""
+        """Add a line without its CRLF, from this offset. Raises MalformedPacket for a line that is no
+        field.
+        """
         if line[:1] in (b" ", b"\t"):
             self._fold(line, offset)
             return

@@ -36,7 +36,7 @@ class RequestLine:
     version: str = HTTP_1_1
 
     def to_bytes(self) -> bytes:
-        """Return the line with its CRLF. Raises InvalidValue for what would not read back."""
+        """Return the line with its CRLF. Raises InvalidValue for values that would not read back."""
         line = f"{self.method} {self.target} {self.version}"
         if not _REQUEST.fullmatch(line):
             raise InvalidValue(f"{line!r} is not a request line", path=REQUEST_LINE)
@@ -52,7 +52,7 @@ class StatusLine:
     version: str = HTTP_1_1
 
     def to_bytes(self) -> bytes:
-        """Return the line with its CRLF. Raises InvalidValue for what would not read back."""
+        """Return the line with its CRLF. Raises InvalidValue for values that would not read back."""
         line = f"{self.version} {self.status}" + ("" if self.reason is None else f" {self.reason}")
         if not _STATUS.fullmatch(line):
             raise InvalidValue(f"{line!r} is not a status line", path=STATUS_LINE)

@@ -165,7 +165,7 @@ def from_http(http: HttpMessage) -> SrmpMessage:
 
 
 def parse_multicast(apdu: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> SrmpMessage:
-    """Parse what came over PGM: an HTTP header, whose contents do not matter, and its entity.
+    """Parse an APDU that came over PGM: an HTTP header, whose contents do not matter, and its entity.
 
     Neither request line nor fields are looked at, so none of them can be wrong; the boundary is that of the
     first delimiter: SRMP-2.1.2-03, SRMP-2.1.2-04. They are kept if they are those of a request.

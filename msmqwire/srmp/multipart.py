@@ -106,7 +106,7 @@ class Multipart:
 
     @property
     def size(self) -> int:
-        """The number of bytes. Raises InvalidValue for what can't be built."""
+        """The number of bytes. Raises InvalidValue for values that can't be built."""
         return sum(map(len, self._pieces))
 
     @cached_property

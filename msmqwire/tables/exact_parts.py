@@ -44,7 +44,7 @@ class ExactPart:
     Attributes:
         windows: the windows to read, in order.
         state: that of a reader before it, for `ResumableDecoder.resume`; empty for the start of the capture.
-            A pickle: only for those who trust who made it.
+            A pickle: only for readers that trust its maker.
         is_last: whether the capture ends with it.
         by_offset: whether the number of a frame is the offset of its record in the (unpacked) file.
     """

@@ -1,7 +1,7 @@
 """Decoders that stop between two records of a capture, and go on there in another process.
 
 A checkpoint has all that reading so far has left: connections, packets and fragments that are not whole, the
-numbers of frames and streams, the clock. It is a pickle, and as trustworthy as who made it.
+numbers of frames and streams, the clock. It is a pickle, and as trustworthy as its maker.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class _JoiningSurveyor(Surveyor):
         yield from self._in_file(number, window)
 
     def join(self, survey: PartSurvey) -> None:
-        """Read what must be seen of a window.
+        """Read the frames of a window that must be seen.
 
         Raises:
             _Mismatch: the window has to be read instead, by a reader with the state before it; this one can't

@@ -70,7 +70,7 @@ def parser(name: str, description: str) -> argparse.ArgumentParser:
     arguments.add_argument("--overwrite", action="store_true", help="replace the folder if it exists")
     arguments.add_argument("--ports", type=_ports, default=(), help="further ports of MSMQ, comma separated")
     arguments.add_argument("--master", help="the cluster, unless spark-submit names it: local[4]")
-    arguments.add_argument("--partitions", type=int, help="how many tasks put packets together")
+    arguments.add_argument("--partitions", type=int, help="the number of tasks that reassemble packets")
     arguments.add_argument(
         "--storage-option",
         action="append",

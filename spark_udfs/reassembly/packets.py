@@ -80,7 +80,7 @@ def packets(
         columns: names of columns of `msmqwire.tables.COLUMNS`, and ``frame_offset``; by default all but
             ``raw``. ``stream`` is the flow number, and ``frame`` is null.
         body_limit: the maximum of bytes in ``body``.
-        partitions: of a shuffle: how many tasks put packets together; by default as configured in the
+        partitions: of a shuffle: the number of tasks that reassemble packets; by default as configured in the
             session.
         piece_size: of a shuffle: bytes of payload above which a connection is divided into chunks of about
             this size, each for a task; None to divide none.

@@ -26,7 +26,7 @@ BUSY: Final = frozenset(
         HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE,
     }
 )
-"""With what a peer may refuse anything that takes something."""
+"""The results with which a peer may refuse any call that takes resources."""
 DENIED: Final = frozenset({FaultStatus.ACCESS_DENIED, HResult.MQ_ERROR_ACCESS_DENIED, 0x80070005})
 """The refusals of callers that do not authenticate."""
 
@@ -46,7 +46,7 @@ _NO_HANDLE: Final = {
 }
 """The requirement that a call fails whose handle is none, by its method."""
 _EXTENSION: Final = Opnum.R_MoveMessage
-"""From here on, methods were added later; a peer need not have them: MQRR-1.7-01."""
+"""The first of the methods that were added later; a peer need not have them: MQRR-1.7-01."""
 _VOID: Final = frozenset({Opnum.R_OpenQueue, Opnum.R_OpenQueueForMove})
 
 

@@ -23,9 +23,9 @@ from msmqwire.srmp.message import from_http
 
 SUCCESS: Final = 200
 BUSY: Final = frozenset({REQUEST_TIMEOUT, 429, 503})
-"""With these a peer asks for the same request later."""
+"""Status codes with which a peer asks for the same request later."""
 RETRY_S: Final = 0.1
-"""After which time a request is sent again that the peer could not take; doubled each time."""
+"""Seconds after which a request that the peer could not take is sent again; doubled each time."""
 RETRIES: Final = 4
 COALESCING_S: Final = 0.5
 """The time that a stream receipt waits for a further message: [MC-MQSRM] 3.1.1.3.2."""
@@ -34,7 +34,7 @@ SETTLE_S: Final = 0.02
 CONNECTIONS_MAX: Final = 64
 _SENDING: Final = frozenset({"request", "queue", "half", "bytes"})
 _ANY: Final = ("refused", "answered", "")
-"""With these a peer may take a request, or end the connection."""
+"""Expectations that let a peer take a request, or end the connection."""
 
 
 class SrmpPlayer:

@@ -1,4 +1,4 @@
-"""Ladders as text: lanes of bars, arrows of dashes; what was sent again has waves."""
+"""Ladders as text: lanes of bars, arrows of dashes; resends have waves."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Ladder:
 
     @property
     def remark(self) -> str:
-        """A sentence on what is not drawn; empty if all is."""
+        """A sentence on the packets not drawn; empty if all are."""
         if not self.left_out:
             return ""
         return f"{counted(self.left_out, 'more packet')} not drawn; a larger limit draws more."

@@ -109,7 +109,7 @@ def dissect(
 
 
 def check_ports(ports: Collection[int]) -> None:
-    """Raise InvalidArgument for what is no port of TCP or UDP."""
+    """Raise InvalidArgument for a number that is no port of TCP or UDP."""
     for port in ports:
         if not isinstance(port, Integral) or not 0 < port <= PORT_MAX:
             raise InvalidArgument(f"a port is 1 to {PORT_MAX:,}, not {port!r:.80}", path="ports")
@@ -134,7 +134,7 @@ class Dissection(Iterator[Item]):
         successor_ns: the time of the first frame that the reader of the next part has.
         record_size_max: bytes of the largest frame that is read.
         examiner: has the keys and certificates given.
-        warns: whether a `CaptureWarning` says at the end of the items what was not read.
+        warns: whether a `CaptureWarning` names, after the last item, the frames not read.
         attempts: finds failed attempts to connect; None unless `follow_attempts` was called.
         numbers_across: whether items have frames that are numbered on from file to file, and as `file` the
             one that is being read.

@@ -55,7 +55,8 @@ def message_body(
 ) -> MessageBody | None:
     """Return the body of the message in a packet.
 
-    None if there is none, if it is that of an acknowledgement of [MS-MQQB], or encrypted for somebody else.
+    None if there is none, if it is that of an acknowledgement of [MS-MQQB], or encrypted for another queue
+    manager.
     """
     if (protocol := protocol_of(packet)) is not None:
         found = None if protocol.body is None else protocol.body(packet)

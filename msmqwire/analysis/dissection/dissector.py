@@ -57,7 +57,7 @@ class Surroundings:
         examiner: has the keys and certificates given.
         readings: readings of fields that sources describe differently.
         fragments: the frames of TCP segments that came in fragments.
-        is_behind: whether the sender of a direction has received what was not captured, or not in order.
+        is_behind: whether the sender of a direction has received data that was not captured, or not in order.
         is_one_sided: whether nothing of the other direction was captured.
         ahead: the number of bytes of the other direction that the sender has acknowledged and that are not
             delivered yet; below 0 if delivered bytes are not acknowledged, None if that is unknown.
@@ -103,7 +103,7 @@ class Conversation(ABC):
     Attributes:
         is_settled: whether it stays what it was recognised as, whatever follows.
         is_over: whether nothing of it is left and it may become something else. Not once it is settled.
-        held: the approximate number of bytes of memory that what is incomplete takes.
+        held: the approximate number of bytes of memory that incomplete units take.
         idle: whether no direction has delivered anything that is not ended yet.
     """
 
@@ -271,5 +271,5 @@ class DatagramDissector(ABC):
 
 
 def unless_cut(findings: list[Finding], *, cut: bool) -> list[Finding]:
-    """Return the findings of a malformed packet; what the capture has left out is no attack."""
+    """Return the findings of a malformed packet; bytes that the capture has left out are no attack."""
     return [finding for finding in findings if not cut or finding.id not in _BY_THE_CAPTURE]

@@ -79,7 +79,7 @@ class FollowedConversation(Conversation, Generic[DirectionT]):
 
     @property
     def _reports(self) -> bool:
-        """Whether what is skipped is reported, not only counted."""
+        """Whether skipped bytes are reported, not only counted."""
         return True
 
     def _direction(self, flow: Flow) -> DirectionT:

@@ -41,7 +41,7 @@ class FollowedDirection(Generic[FinderT]):
 
     @property
     def held(self) -> int:
-        """The approximate number of bytes of memory that what is incomplete takes."""
+        """The approximate number of bytes of memory that incomplete units take."""
         return self.finder.held
 
     def skip(self, found: StreamRange[Any], reason: str) -> Iterator[ScanResult]:

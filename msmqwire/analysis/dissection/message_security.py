@@ -58,7 +58,7 @@ class SignatureStatus(StrEnum):
     """It is right by the certificate that comes with it, but that is not given; or none comes with it."""
     UNSUPPORTED = "unsupported"
     """It can't be judged: the hash is unknown, the certificate is unreadable or its key not RSA, the body is
-    encrypted for somebody else or not all there, or it is the XML signature of SRMP."""
+    encrypted for another queue manager or not all there, or it is the XML signature of SRMP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,8 @@ class Examiner:
     ) -> Self:
         """Read files: keys in PEM (also several in one file) or DER, certificates likewise.
 
-        Raises InvalidValue for what can't be read, OSError for a file that can't be opened.
+        Raises InvalidValue for a file that can't be read as a key or certificate, OSError for a file that
+        can't be opened.
         """
         if not isinstance(readings, Readings):
             readings = Readings.of(readings)

@@ -62,7 +62,7 @@ class MsmqConnection(Conversation):
         surroundings: the context that all connections share.
         queue_managers: likewise.
         first: the direction that has delivered first.
-        ignored: by sender what was skipped before it was recognised.
+        ignored: by sender the bytes skipped before it was recognised.
         inside: the sender of the bytes by which it was recognised, which need not begin with a packet.
 
     Attributes:
@@ -149,7 +149,7 @@ class MsmqConnection(Conversation):
         return self.finders[flow.sender]
 
     def _open(self, flow: Flow, *, midstream: bool = False) -> list[ScanResult]:
-        """Make sure that a direction has a finder; return what was skipped before."""
+        """Make sure that a direction has a finder; return the bytes skipped before."""
         sender = flow.sender
         if sender in self.finders:
             return []

@@ -23,9 +23,9 @@ STREAMS: list[type[Dissector]] = [
     *registered("streams", _AFTER_CALLS),
     MsmqSessions,
 ]
-"""Those of TCP."""
+"""The dissectors of TCP."""
 DATAGRAMS: list[type[DatagramDissector]] = [PgmItems, *registered("datagrams", protocols()), PingDatagrams]
-"""Those of UDP and PGM."""
+"""The dissectors of UDP and PGM."""
 
 
 def register(dissector: type[Dissector] | type[DatagramDissector]) -> None:

@@ -67,7 +67,7 @@ class _Direction(FollowedDirection[RpcFinder]):
 
 
 class RemoteRead(Dissector):
-    """Remote read over DCE/RPC: what begins with a bind to its interface.
+    """Remote read over DCE/RPC: streams that begin with a bind to its interface.
 
     On the ports of MSMQ and its RPC any PDU will do.
 

@@ -1,7 +1,7 @@
 """Pickles of the state of capture readers, for other processes of the same program.
 
 Declarations in code are pickled by their names: the procedures of remote read, and the classes of their
-values, which are made when they are first needed. A pickle is only for those who trust who made it.
+values, which are made when they are first needed. A pickle is only for readers that trust its maker.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class FlowView(Protocol):
     """The facts about a connection that dissectors ask for during its event: see `Surroundings`."""
 
     def is_behind(self, flow: Flow) -> bool:
-        """Whether the sender has received what was not captured, or not in order."""
+        """Whether the sender has received data that was not captured, or not in order."""
 
     def is_one_sided(self, flow: Flow) -> bool:
         """Whether nothing of the other direction was captured."""

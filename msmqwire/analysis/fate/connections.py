@@ -88,7 +88,7 @@ class Connection:
         return self._session.size
 
     def feed(self, row: Row, where: Where) -> Iterator[Sighting]:
-        """Take a packet; yield what it says of messages."""
+        """Take a packet; yield its observations of messages."""
         self.last = where
         kind = row.kind
         if kind in _MESSAGES:
@@ -222,7 +222,7 @@ class Connections:
         self._size = 0
 
     def feed(self, row: Row, position: int) -> Iterator[Sighting]:
-        """Take the next packet of the capture; yield what it says of messages."""
+        """Take the next packet of the capture; yield its observations of messages."""
         if row.stream is None:
             return
         where = where_of(row, position)

@@ -169,7 +169,7 @@ class Hop:
         return outcome.what is What.NOT_ACCEPTED and outcome.detail == _BAD_REQUEST
 
     def add(self, observation: Observation, event: int) -> None:
-        """Take what was seen of it."""
+        """Take an observation of it."""
         what, stream = observation.what, observation.where.stream
         if what in SENDINGS:
             self._unstored = None

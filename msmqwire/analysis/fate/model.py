@@ -71,7 +71,7 @@ class Missing(StrEnum):
 
 
 NEGATIVE = frozenset({State.EXPIRED, State.REFUSED, State.DELETED, State.REJECTED, State.DEAD_LETTERED})
-"""The ends of messages that nobody has read."""
+"""The ends of messages that were not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class FateEvent:
         what: its kind.
         stream: the TCP connection.
         file, frame: its place in the capture; frame is None if numbers of frames are unknown.
-        src, dst: addresses of who sent the packet, and to whom.
+        src, dst: addresses of the sender and the receiver of the packet.
         message_class: name of the class of an acknowledgement, without ``MQMSG_CLASS_``; else empty.
         detail: the rest, in words.
         doubt: why an acknowledgement is not believed; empty if it is.

@@ -109,7 +109,7 @@ class Numbers:
         self._size = 0
 
     def feed(self, sighting: Numbered | AboutNumber | Claim) -> Iterator[Observation]:
-        """Take the next sighting; yield what it says of messages."""
+        """Take the next sighting; yield its observations of messages."""
         if isinstance(sighting, Claim):
             yield from self._claimed(sighting)
             return

@@ -115,7 +115,7 @@ class Session:
             side.recoverable.sent(key)
 
     def header(self, row: Row, where: Where, header: SessionHeader) -> Iterator[Observation]:
-        """Take a SessionHeader; yield what it acknowledges."""
+        """Take a SessionHeader; yield the messages that it acknowledges."""
         side, other = self.sides(row)
         side.window = header.window
         side.is_heard, side.is_missed = True, False

@@ -69,7 +69,9 @@ def _dtd(packet: Any) -> Problem:
 
 
 def gadgets(body: bytes) -> str | None:
-    """Return which types in serialized objects are known as gadgets, and who says so; None for none."""
+    """Return which types in serialized objects are known as gadgets, and the source that says so; None for
+    none.
+    """
     if not NRBF.match(body):
         return None
     from msmqwire.bodies.nrbf.gadgets import dangerous, type_names

@@ -102,7 +102,9 @@ class Counters:
             side.forget()
 
     def fall_behind(self, initiator: bool) -> None:
-        """Note that a side has received what was not captured, and may have sent acknowledgements for it."""
+        """Note that a side has received messages that were not captured, and may have sent acknowledgements
+        for it.
+        """
         self._sides[initiator].acked = self._sides[not initiator].acked = None
 
     def restart(self) -> None:

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 Severity: TypeAlias = Literal["NOTE", "SHOULD", "MUST", "ATTACK"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("NOTE", "SHOULD", "MUST", "ATTACK")
-"""From the least to the worst."""
+"""The severities, from the least to the worst."""
 BREACHES: Final[frozenset[Severity]] = frozenset({"MUST", "ATTACK"})
 """The severities that speak against a sender: ``lint --check`` ends with status 65 for these alone."""
 

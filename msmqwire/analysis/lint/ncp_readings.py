@@ -39,7 +39,7 @@ _OPTIONS: Final = {
         ("server_station", "ServerStation"), ("destination_queue_id", "DestinationQueueID"),
     )
 }  # fmt: skip
-"""By the name of an option of `msmqwire.ncp.readings.Reading`."""
+"""The columns, by the name of an option of `msmqwire.ncp.readings.Reading`."""
 FILE_NAME: Final = _check("JOB-FILE-NAME", "The sender ends JobFileName with a NUL and does not count it")
 SIZES: Final = {
     "ReadQueueCurrentStatusOld": _check(

@@ -27,7 +27,7 @@ NO_ROW: Final = -1
 
 
 class Collector:
-    """Collects what the page shows.
+    """Collects the data of the page.
 
     Attributes:
         packets, bytes, findings: of all items, shown or not.

@@ -31,7 +31,7 @@ SCRIPTS: Final = (
     "packets.js",
     "page.js",
 )
-"""In the order in which they run, after the charts: they share one scope."""
+"""The scripts in the order in which they run, after the charts: they share one scope."""
 _PLACE: Final = re.compile(r"\{(policy|title|version|styles)\}")
 
 

@@ -46,7 +46,7 @@ class Session:
     managers: list[str] = field(default_factory=lambda: ["", ""])
 
     def add(self, item: Item, facts: Facts, sender: str, *, is_again: bool) -> None:
-        """Count an item, and note what it tells of the handshake."""
+        """Count an item, and note its part in the handshake."""
         to_left = sender != self.left
         self.start_ns, self.end_ns = span_with(self.start_ns, self.end_ns, item.time_ns)
         self.protocols[facts.protocol] += 1
@@ -59,7 +59,7 @@ class Session:
             self._note_handshake(item, to_left=to_left)
 
     def _note_handshake(self, item: Item, *, to_left: bool) -> None:
-        """Note what an EstablishConnection tells."""
+        """Note the queue managers in an EstablishConnection."""
         packet: Any = item.packet
         header = packet.EstablishConnectionHeader
         if is_by_initiator(item, is_first_sender=not to_left):
@@ -111,7 +111,7 @@ def split_time(time_ns: int | None) -> list[int] | None:
 
 
 def is_by_initiator(item: Item, *, is_first_sender: bool) -> bool:
-    """Return whether who has opened a session has sent an item.
+    """Return whether the opener of a session has sent an item.
 
     A capture may lack the beginning of a session: the end at the port of MSMQ is the one that was called. If
     both ends or none are there, the first sender has called.

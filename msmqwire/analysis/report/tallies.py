@@ -74,7 +74,7 @@ class Tallies:
         self._limits = limits
 
     def add(self, item: Item, facts: Facts, *, by_initiator: bool) -> None:
-        """Count an item, which who has opened its session has sent or not."""
+        """Count an item, sent by the opener of its session or not."""
         self._add_endpoints(item)
         self._add_queue(item, facts)
         packet = item.packet

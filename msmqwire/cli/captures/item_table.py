@@ -57,7 +57,7 @@ class WholeLines:
 
 
 class FittingLines:
-    """Lines that are no longer than a terminal is wide: what they lack, `WholeLines` have.
+    """Lines that are no longer than a terminal is wide: `WholeLines` have the rest.
 
     Times lack the date, which has a line of its own when it changes; endpoints lack the port where there is
     no room; long kinds and summaries are cut.

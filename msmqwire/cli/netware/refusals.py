@@ -12,7 +12,7 @@ _MISSING: Final = (CompletionCode.ERR_NO_QUEUE, CompletionCode.ERR_NO_Q_JOB, Com
 
 
 def is_missing(refusal: NcpRefused) -> bool:
-    """Return whether a call was refused because what it is about does not exist."""
+    """Return whether a call was refused because its object does not exist."""
     return refusal.code in _MISSING and not isinstance(refusal, NcpLoginRefused)
 
 

@@ -111,7 +111,7 @@ def _status_bytes(text: str) -> bytes:
 
 
 async def _service(queue: Queue, job_type: int, wait: float, program: str) -> dict[str, Any] | None:
-    """Take a job and give it to the command; return what to print, None if no job came."""
+    """Take a job and give it to the command; return the output, None if no job came."""
     taken: ServicedJob | None = None
     status = 0
     try:

@@ -149,7 +149,7 @@ IN_WORDS: Final[dict[int, InWords]] = {
     **{packet.SKIPPED_FOR + why: _skipped(why) for why in Why},
     **{packet.NOT_CAPTURED + at: _not_captured(reason) for at, reason in enumerate(packet.GAP_REASONS)},
 }
-"""By number, what puts a refusal into words."""
+"""The functions that put refusals into words, by number."""
 CHOOSING: Final = frozenset(
     [number for number, (form, *_) in enumerate(REFUSALS) if form in ("too short", "cut off")]
     + [packet.CUT_BASE, *(packet.SKIPPED_FOR + why for why in (Why.OTHER_VERSION, Why.OTHER_SIGNATURE))]

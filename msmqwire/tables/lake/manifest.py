@@ -113,7 +113,7 @@ class CaptureEntry:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The rest of a commit, which whoever comes next carries out if it was interrupted.
+    """The rest of a commit, which the next process carries out if it was interrupted.
 
     Attributes:
         run: the folder of the staged files, below that of the lake.

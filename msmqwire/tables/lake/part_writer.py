@@ -29,7 +29,7 @@ from msmqwire.tables.part_reader import PartReader
 from msmqwire.tables.parts import Part
 
 TIME: Final = pa.timestamp("us", "UTC")
-"""Of the column ``time``: nanoseconds are in ``time_ns``, for Spark reads no other times than these."""
+"""The type of the column ``time``: nanoseconds are in ``time_ns``, for Spark reads no other times."""
 PENDING_BYTES_MAX: Final = 256 << 20
 """Bytes of rows that wait to be written into the files of their partitions."""
 CLOSED_AT_ONCE: Final = 16
@@ -185,7 +185,7 @@ class _PartitionFiles:
             self._partitions[number].flush_in_order(is_end=is_end)
 
     def finish(self) -> tuple[tuple[LakeFile, ...], tuple[str, ...]]:
-        """Write what is left; return the files, on disk now, and their staged paths."""
+        """Write the remaining rows; return the files, on disk now, and their staged paths."""
         self._write_mixed(self._mixed.take(), is_end=True)
         for writer in self._partitions:
             writer.flush(is_end=True)
