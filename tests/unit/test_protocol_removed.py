@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.analysis.dissection import dissect
+from tests.support.installed import library
 from tests.support.paths import EXAMPLES, ROOT
 
 COPIED = ("msmqwire", "fuzz", "tests", "examples", "pyproject.toml")
@@ -176,6 +177,8 @@ def removed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.xdist_group("removed")
 def test_all_modules_import_without_it(removed: tuple[Removed, Path]) -> None:
+    for extra in ("aiohttp", "prometheus_client", "pyspark", "scapy", "spnego"):
+        library(extra)
     run(removed[1], "-c", IMPORTS)
 
 
