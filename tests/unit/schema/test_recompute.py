@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 
 import msmqwire
 from fuzz.strategies import packets
@@ -69,7 +69,13 @@ def test_a_length_in_bytes_stays_where_characters_would_be_read_otherwise() -> N
 
 @given(packets())
 def test_what_fits_stays_readable(packet: Record) -> None:
-    """A recomputed record is well-formed, and recomputing it again changes nothing."""
+    """A recomputed record is well-formed, and recomputing it again changes nothing.
+
+    But for an SRMP envelope that is no text: its length counts characters or bytes, by what ends on a null,
+    and the bytes after it, which may be others now, have a say in that.
+    """
+    envelope = packet.get("SRMPEnvelopeHeader")
+    assume(envelope is None or isinstance(envelope.Data, str))
     fitting = packet.recomputed()
     assert msmqwire.parse(msmqwire.build(fitting)) == fitting
     assert fitting.recomputed() == fitting
