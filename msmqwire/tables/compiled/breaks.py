@@ -31,6 +31,8 @@ from msmqwire.tables.compiled.flow_table import (
     RUN_FRAMES,
     STREAM,
     copy_packet,
+    go_back,
+    remember,
 )
 from msmqwire.tables.compiled.generated import REFUSALS
 from msmqwire.tables.compiled.packet import (
@@ -42,7 +44,6 @@ from msmqwire.tables.compiled.packet import (
     session_packet,
 )
 from msmqwire.tables.compiled.refusal import NUMBER, OFFSET, SECOND, refuse
-from msmqwire.tables.compiled.rollback import go_back, remember
 from msmqwire.tables.compiled.row_writing import write_row
 from msmqwire.tables.compiled.scan_arrays import ScanArrays
 from msmqwire.tables.compiled.skipped_run import show_run

@@ -38,6 +38,8 @@ from msmqwire.tables.compiled.flow_table import (
     SEG_SIZE,
     STREAM,
     copy_packet,
+    go_back,
+    remember,
 )
 from msmqwire.tables.compiled.memory import copy, u8, u32
 from msmqwire.tables.compiled.packet import (
@@ -55,7 +57,6 @@ from msmqwire.tables.compiled.packet import (
 )
 from msmqwire.tables.compiled.pending import extend_packet, extend_run
 from msmqwire.tables.compiled.refusal import refuse
-from msmqwire.tables.compiled.rollback import go_back, remember
 from msmqwire.tables.compiled.row_writing import write_row
 from msmqwire.tables.compiled.scan_arrays import ScanArrays
 from msmqwire.tables.compiled.skipped_run import (

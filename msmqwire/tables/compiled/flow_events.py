@@ -45,6 +45,8 @@ from msmqwire.tables.compiled.flow_table import (
     SEG_SIZE,
     SEG_START,
     copy_packet,
+    go_back,
+    remember,
 )
 from msmqwire.tables.compiled.memory import copy
 from msmqwire.tables.compiled.network import PORTS
@@ -60,7 +62,6 @@ from msmqwire.tables.compiled.reassembly import (
     END,
     GAP,
 )
-from msmqwire.tables.compiled.rollback import go_back, remember
 from msmqwire.tables.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.tables.compiled.skipped_run import show_run, skip
 from msmqwire.tables.compiled.state import (

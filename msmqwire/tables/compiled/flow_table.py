@@ -26,6 +26,7 @@ from msmqwire.tables.compiled.network import (
     SRC_HIGH,
     SRC_LOW,
 )
+from msmqwire.tables.compiled.state import NEED, STATE
 
 FREE: Final = 0
 MSMQ: Final = 1
@@ -236,3 +237,23 @@ def compact(
                 count += 1
                 used += size
     return count, used
+
+
+@jit
+def remember(rollback: Any, flow: Any, state: Any) -> None:
+    """Copy a flow and the state, for steps that take all bytes of a segment or none."""
+    for i in range(FLOW_FIELDS):
+        rollback[i] = flow[i]
+    for i in range(STATE):
+        rollback[FLOW_FIELDS + i] = state[i]
+
+
+@jit
+def go_back(rollback: Any, flow: Any, state: Any) -> None:
+    """Restore a flow and the state, but for what a stop code asks for."""
+    needed = state[NEED]
+    for i in range(FLOW_FIELDS):
+        flow[i] = rollback[i]
+    for i in range(STATE):
+        state[i] = rollback[FLOW_FIELDS + i]
+    state[NEED] = needed
