@@ -285,8 +285,9 @@ def test_hostile_bytes_after_a_header_raise_nothing_else():
 
 
 def test_zstd_without_the_package_is_an_error_of_the_file(monkeypatch):
+    packed = PACKINGS["zstd"](pcap_bytes(FRAMES))
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    _, error = read_until_error(PACKINGS["zstd"](pcap_bytes(FRAMES)))
+    _, error = read_until_error(packed)
     assert "zstandard" in error.why
 
 
