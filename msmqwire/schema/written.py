@@ -15,7 +15,7 @@ from zlib import crc32
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 _SOURCES: Final = ("constants", "headers", "names", "ncp", "packets.py", "pgm", "ping", "rpc", "schema")
-"""The nodes of declarations, and their code."""
+"""The parts of the library that declare structures, or make code of the declarations."""
 
 Index = Mapping[str, tuple[str, str, str]]
 """For each structure by its key: the module of its code, the one that declares it, and its name there."""
@@ -39,14 +39,14 @@ def index() -> Index:
 
 
 def has_written(room: str, key: str) -> bool:
-    """Return whether a structure whose code is written out has some of a kind: few are composed."""
+    """Return whether a structure with written code has some in a room of `generated`: few have composers."""
     from msmqwire.schema.generated import COMPOSED
 
     return room != "composers" or key in COMPOSED
 
 
 def sources() -> int:
-    """Return a number that is another one when a source of the code changes."""
+    """Return a checksum of the sources that the code is made of."""
     result = 0
     for part in _SOURCES:
         place = PACKAGE / part
