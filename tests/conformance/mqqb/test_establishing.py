@@ -40,7 +40,7 @@ def routed(*hops: UUID | str, **settings: Any) -> EngineHarness:
 # -- 3.1.5.2 and 3.1.5.2.1: Resolve Host Address -----------------------------------------------------------
 
 
-def test_a_name_that_only_strangers_send_to_is_told_from_those_of_applications() -> None:
+def test_the_resolver_keeps_places_for_hosts_of_applications() -> None:
     """The owner keeps places of its resolver for applications."""
     harness = EngineHarness()
     harness.queue()
@@ -155,7 +155,7 @@ def test_without_next_hops_the_queue_waits_for_validation() -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.1-05", "MQQB-3.1.5.9-05")
-def test_a_queue_on_hold_neither_waits_for_validation_nor_retries() -> None:
+def test_a_queue_on_hold_starts_no_validation_and_no_retry() -> None:
     harness = EngineHarness()
     queue = harness.outgoing(PRIVATE)
     harness.core.queues.pause(queue)
@@ -265,7 +265,7 @@ def test_the_request_byte_for_byte(direct: bool) -> None:
 
 @pytest.mark.requirement("MQQB-3.1.5.2.3-01", "MQQB-3.1.5.2.3-08", "MQQB-3.1.2.1-01", "MQQB-3.1.2.1-04")
 @pytest.mark.parametrize(("delay", "expected"), [(0, 60_000), (250, 60_500)])
-def test_the_initialization_timer_runs_from_the_request_to_the_parameters(delay: int, expected: int) -> None:
+def test_the_initialization_timer_ends_with_the_parameters(delay: int, expected: int) -> None:
     harness = EngineHarness(round_trip_delay_ms=delay)
     peer = harness.request_session()
     timer = Timer.SESSION_INITIALIZATION, peer.session.number
@@ -381,7 +381,7 @@ def test_by_a_direct_name_any_queue_manager_may_answer() -> None:
         (59_000, 120_000),
     ],
 )
-def test_the_time_of_acknowledgements_is_eight_round_trips_within_limits(took: int, expected: int) -> None:
+def test_the_ack_interval_is_eight_round_trips_within_limits(took: int, expected: int) -> None:
     harness = EngineHarness(now=0xFFFF_FFF0)  # milliseconds wrap round on the wire
     peer = harness.request_session()
     assert peer.session.recoverable_ack_send_timeout == 0xFFFF_FFFF
@@ -394,7 +394,7 @@ def test_the_time_of_acknowledgements_is_eight_round_trips_within_limits(took: i
 
 @pytest.mark.requirement("MQQB-3.1.5.3-01")
 @pytest.mark.parametrize("state", ["WAITING_CPR_MSG", "WAITING_CP_MSG", "OPEN, asked", "OPEN, asking"])
-def test_an_establish_connection_packet_out_of_place_closes_the_session(state: str) -> None:
+def test_a_misplaced_establish_connection_closes_the_session(state: str) -> None:
     harness = EngineHarness()
     match state:
         case "WAITING_CPR_MSG":

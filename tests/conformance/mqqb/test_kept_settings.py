@@ -52,7 +52,7 @@ def test_the_time_between_resends_has_its_default_and_survives(name: str, entrie
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3-19", "MQQB-5.1-04")
-def test_whether_insecure_acknowledgements_are_sent_is_false_at_first_and_survives() -> None:
+def test_insecure_nacks_default_to_off_and_the_setting_is_kept() -> None:
     def sent(harness: EngineHarness) -> list[int]:
         harness.queue("adm")
         harness.accept_session().send_message(destination=direct("none"), acks=NA, admin=direct("adm"))

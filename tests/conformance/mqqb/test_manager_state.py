@@ -106,7 +106,7 @@ def test_the_history_keeps_the_latest_entries() -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3-14", "MQQB-3.1.3.1-02", "MQQB-3.1.2.8-01")
-def test_recoverable_entries_survive_and_duplicates_are_known_then() -> None:
+def test_recoverable_history_survives_and_detects_duplicates() -> None:
     harness = EngineHarness()
     queue = harness.queue()
     peer = harness.accept_session()
@@ -124,7 +124,8 @@ def test_recoverable_entries_survive_and_duplicates_are_known_then() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.6.7-01", "MQQB-3.1.6.7-02", "MQQB-3.1.2.8-01", "MQQB-3.1.2.8-02")
 @pytest.mark.parametrize("period", [HALF_AN_HOUR, 60_000])
-def test_old_entries_are_deleted_and_the_timer_runs_while_there_are_any(period: int) -> None:
+def test_history_cleanup_deletes_old_entries_until_none_is_left(period: int) -> None:
+    """The cleanup timer runs only while the table has an entry."""
     harness = EngineHarness(message_id_history_cleanup_ms=period)
     harness.queue()
     peer = harness.accept_session()
@@ -390,7 +391,7 @@ def test_the_identifier_is_made_once() -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.4-01", "MQQB-3.1.4.1-01", "MQQB-3.1.5.2-01")
-def test_at_the_start_sessions_are_made_for_waiting_messages_only() -> None:
+def test_startup_opens_sessions_for_waiting_messages_only() -> None:
     harness = EngineHarness()
     harness.send(recoverable=True)
     harness.send(to=r"DIRECT=TCP:10.0.0.5\private$\express")
@@ -431,7 +432,7 @@ def test_a_message_restored_after_a_kill_is_as_it_was() -> None:
     assert harness.restarted().outgoing().state is OutgoingQueueState.INACTIVE
 
 
-def test_what_has_come_is_acknowledged_at_the_end_over_a_session_that_is_yet_to_be_opened() -> None:
+def test_acks_at_shutdown_open_a_session_when_none_is_open() -> None:
     """That of a message which another queue manager has passed on goes to its sender."""
     harness = EngineHarness()
     harness.queue("tx", transactional=True)
@@ -444,7 +445,8 @@ def test_what_has_come_is_acknowledged_at_the_end_over_a_session_that_is_yet_to_
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1-29")
-def test_after_a_restart_what_has_a_number_is_sent_before_what_has_none_though_it_came_earlier() -> None:
+def test_numbered_messages_are_sent_first_after_a_restart() -> None:
+    """A message with a sequence number goes before an older one whose transaction was committed later."""
     harness = EngineHarness()
     descriptor = harness.open_to_send()
     late = harness.begin()

@@ -41,7 +41,7 @@ def test_an_arrival_is_acknowledged(address_fields, asked):
 
 @pytest.mark.requirement("MQQB-3.1.5.11-01", "MQQB-3.1.5.11-02")
 @pytest.mark.parametrize("message_class", sorted(INSECURE | OTHERS))
-def test_an_acknowledgement_that_comes_is_put_into_the_administration_queue(message_class):
+def test_a_received_acknowledgement_enters_the_admin_queue(message_class):
     harness = harness_with_peer()
     admin, peer = harness.queue("adm"), harness.accept_session()
     peer.send_message(b"told", destination=ADMIN, message_class=message_class)
@@ -143,7 +143,7 @@ def test_a_final_acknowledgement_tells_how_a_message_left(departure, flags, fina
 
 @pytest.mark.requirement("MQQB-3.1.7.2.2-01", "DMPR-3.1.1.12-72")
 @pytest.mark.parametrize("required", [True, False])
-def test_a_final_acknowledgement_may_be_required_by_the_transaction_header(required):
+def test_the_transaction_header_can_require_a_final_ack(required):
     harness = harness_with_peer()
     queue, peer = harness.queue(transactional=True), harness.accept_session()
     header = handmade.transaction_header(flags=0x02 if required else 0)  # FA
@@ -192,7 +192,7 @@ def unreachable() -> tuple[EngineHarness, Queue]:
 @pytest.mark.requirement("DMPR-3.1.1.12-12", "MQMQ-2.2.18.1.6-07")
 @pytest.mark.parametrize("asked", [NA, NA | NR, PA | PR | NR, 0])
 @pytest.mark.parametrize("kind", ["express", "recoverable", "transactional"])
-def test_a_message_that_is_purged_where_it_was_sent_is_acknowledged_so(kind, asked):
+def test_a_message_purged_at_its_sender_is_negatively_acked(kind, asked):
     harness, admin = unreachable()
     harness.send(
         b"m", acknowledgements_requested=AcknowledgementsRequested(asked),
@@ -206,7 +206,8 @@ def test_a_message_that_is_purged_where_it_was_sent_is_acknowledged_so(kind, ask
     assert harness.restarted().outgoing().total_bytes == 0
 
 
-def test_a_purged_message_that_may_have_arrived_in_its_sequence_is_not_said_to_be_deleted():
+def test_a_purged_message_that_may_have_arrived_is_not_nacked():
+    """No acknowledgement reports as deleted a sequence message that may be in its queue."""
     harness = EngineHarness()
     admin = harness.queue("adm")
     administration = parse_format_name("DIRECT=OS:here\\private$\\adm")
@@ -223,7 +224,8 @@ def test_a_purged_message_that_may_have_arrived_in_its_sequence_is_not_said_to_b
 @pytest.mark.requirement("DMPR-3.1.1.12-12", "MQMQ-2.2.18.1.6-08")
 @pytest.mark.parametrize("asked", [NA, NR, NA | NR, PA | PR, 0])
 @pytest.mark.parametrize(("reach", "receive"), [(INFINITE, 10), (60, 10), (10, 60), (10, INFINITE)])
-def test_a_message_that_can_not_be_received_in_time_is_given_up_where_it_was_sent(reach, receive, asked):
+def test_a_message_that_expires_at_its_sender_is_dead_lettered(reach, receive, asked):
+    """Its time to be received counts there too, and is acknowledged as the time to reach the queue."""
     harness, admin = unreachable()
     harness.send(
         b"m", acknowledgements_requested=AcknowledgementsRequested(asked), time_to_reach_queue=reach,
@@ -343,7 +345,7 @@ def test_where_an_acknowledgement_goes(admin, name, monkeypatch):
         row("MQQB-3.1.7.15-15", direct("none"), UUID(int=0), "DIRECT=TCP:10.0.0.1\\PRIVATE$\\none"),
     ],
 )  # fmt: skip
-def test_the_response_queue_of_an_acknowledgement_is_the_destination(destination, address, name):
+def test_the_response_queue_of_an_ack_is_the_destination(destination, address, name):
     harness = harness_with_peer(settings=Settings(send_insecure_nacks=True))
     admin = harness.queue("adm")
     harness.accept_session().send_message(
@@ -356,7 +358,7 @@ def test_the_response_queue_of_an_acknowledgement_is_the_destination(destination
 
 @pytest.mark.requirement("MQQB-3.1.7.15-19")
 @pytest.mark.parametrize("admin", [direct("none"), (5, QUEUE.bytes_le), (3, handmade.private_id(99))])
-def test_an_acknowledgement_whose_queue_cannot_be_opened_is_discarded(admin):
+def test_an_ack_is_discarded_if_its_queue_cannot_be_opened(admin):
     harness = harness_with_peer()
     queue, peer = harness.queue(), harness.accept_session()
     outgoing = len(harness.core.queue_manager.queues)
@@ -371,7 +373,7 @@ def test_an_acknowledgement_whose_queue_cannot_be_opened_is_discarded(admin):
     "MQQB-3.1.7.1.2-03", "DMPR-3.1.1.12-41", "DMPR-3.1.1.12-43", "DMPR-3.1.1.12-44", "DMPR-3.1.1.12-45"
 )
 @pytest.mark.parametrize("asked", [NA, PA | NA, NA | PR | NR, PA | PR | NR, 0])
-def test_a_message_that_never_left_is_acknowledged_by_its_own_queue_manager(asked):
+def test_an_unsent_message_is_acked_by_its_own_queue_manager(asked):
     harness = harness_with_peer()
     harness.hosts.clear()
     admin = harness.queue("adm")

@@ -126,7 +126,7 @@ def test_a_deliverable_message_is_put_into_its_queue(recoverable, asked):
 @pytest.mark.parametrize(
     ("departure", "expected"), [("expires", 0xC002), ("purged", 0xC001), ("deleted", 0xC000)]
 )
-def test_a_message_that_leaves_its_queue_unread_is_acknowledged_so(recoverable, asked, departure, expected):
+def test_a_message_that_leaves_its_queue_unread_is_nacked(recoverable, asked, departure, expected):
     harness = harness_with_peer()
     queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
     peer.send_message(recoverable=recoverable, acks=asked & ~PA, admin=HERE_ADMIN, time_to_be_received=60)
@@ -189,7 +189,7 @@ def test_a_transactional_duplicate_is_not_queued_again():
 
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.8-03")
-def test_a_transactional_message_is_saved_before_it_is_acknowledged():
+def test_a_transactional_message_is_saved_before_its_ack():
     harness = harness_with_peer()
     harness.queue("tx", transactional=True)
     peer = harness.accept_session()
@@ -220,7 +220,8 @@ def test_a_transactional_message_that_came_too_late(asked):
 
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.8-05", "MQQB-3.1.1.6.2-01", "MQQB-3.1.1.5-10")
-def test_a_transactional_message_for_another_queue_manager_is_only_passed_on():
+def test_a_routed_transactional_message_is_only_forwarded():
+    """Its order is not checked here, and no order acknowledgement is sent for it."""
     harness = routed()
     peer = harness.accept_session(address="10.0.0.8")
     header = {"address": THIRD_ID.bytes_le, "destination": (3, handmade.private_id(9))}
@@ -310,7 +311,7 @@ def test_a_transactional_message_that_is_received(final, asked):
 
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.8-09")
-def test_a_reader_that_waits_takes_the_first_message_and_its_sender_is_told():
+def test_a_waiting_reader_takes_a_message_and_sends_a_final_ack():
     harness = harness_with_peer()
     harness.queue("tx", transactional=True)
     peer = harness.accept_session()

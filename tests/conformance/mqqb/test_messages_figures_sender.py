@@ -121,7 +121,7 @@ def test_a_message_that_cannot_be_sent_waits_and_is_tried_again(kind):
 
 
 @all_("03")
-def test_a_message_that_was_sent_waits_for_its_session_acknowledgement(kind):
+def test_a_sent_message_waits_for_its_session_ack(kind):
     harness = harness_with_peer()
     outgoing = send_message(harness, kind)
     assert harness.called[0].bodies() == [b"m"]
@@ -130,7 +130,7 @@ def test_a_message_that_was_sent_waits_for_its_session_acknowledgement(kind):
 
 
 @each(express="04", recoverable="04", transactional="05")
-def test_a_message_that_is_not_acknowledged_is_sent_again_over_a_new_session(kind):
+def test_an_unacknowledged_message_is_resent_in_a_new_session(kind):
     harness = harness_with_peer()
     outgoing = send_message(harness, kind)
     harness.hosts.clear()
@@ -182,7 +182,7 @@ EXPIRES = Settings(expire_in_doubt=True)
         pytest.param("Transactional", marks=rows("Transactional", "10", "12", "13")),
     ],
 )
-def test_a_message_that_expires_before_its_session_acknowledgement(kind, journaled):
+def test_a_message_that_expires_before_its_session_ack(kind, journaled):
     harness = harness_with_peer(settings=EXPIRES)
     outgoing = send_message(
         harness, kind, time_to_reach_queue=20, negative_journaling_requested=journaled,
@@ -247,7 +247,7 @@ def test_a_message_that_is_acknowledged_is_done(kind, journaled):
 
 
 @rows("Transactional", "04")
-def test_a_session_acknowledgement_does_not_end_a_transactional_message():
+def test_a_session_ack_does_not_end_a_transactional_message():
     harness = harness_with_peer()
     outgoing = send_message(harness, "Transactional")
     harness.called[0].acknowledge()
@@ -257,7 +257,7 @@ def test_a_session_acknowledgement_does_not_end_a_transactional_message():
 
 
 @rows("Transactional", "06")
-def test_without_an_order_acknowledgement_a_message_is_sent_again():
+def test_a_message_without_an_order_ack_is_sent_again():
     harness = harness_with_peer()
     outgoing = send_message(harness, "Transactional")
     peer = harness.called[0]
@@ -272,7 +272,8 @@ def test_without_an_order_acknowledgement_a_message_is_sent_again():
 
 
 @rows("Transactional", "07", "15")
-def test_a_transactional_message_without_journaling_is_done_with_its_order_acknowledgement():
+def test_an_unjournaled_message_ends_with_its_order_ack():
+    """A transactional message needs no final acknowledgement when no journaling is asked for."""
     harness = harness_with_peer()
     outgoing = send_message(harness, "Transactional")
     harness.called[0].acknowledge()

@@ -205,7 +205,8 @@ def test_an_order_acknowledgement_follows_in_half_a_second():
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.6-02", "MQQB-3.1.1.6.2-04", "MQQB-3.1.1.6.2-06", "MQQB-3.1.2.7-02")
-def test_further_messages_put_the_acknowledgement_off_for_ten_seconds():
+def test_order_acks_are_delayed_by_messages_for_ten_seconds():
+    """Each further message puts the order acknowledgement off, until ten seconds after the last one sent."""
     harness, _, peer = prepared()
     sent = 0
     for number in range(1, 25):  # every 400 ms
@@ -260,7 +261,7 @@ def test_a_duplicate_is_order_acknowledged_again():
 
 
 @pytest.mark.requirement("MQQB-3.1.6.9-01", "MQQB-3.1.6.9-02")
-def test_the_time_of_the_order_acknowledgement_is_kept_and_a_closed_session_sends_none():
+def test_an_order_ack_is_timed_and_a_closed_session_sends_none():
     harness, _, peer = prepared()
     session = harness.core.binary.session_table.by_connection[peer.connection]
     harness.advance(7_000)
@@ -290,7 +291,7 @@ def test_two_queues_have_their_own_order_acknowledgements():
 
 @pytest.mark.requirement("MQQB-3.1.7.2.2-01")
 @pytest.mark.parametrize("flags", [JP, 0])
-def test_a_final_acknowledgement_is_sent_when_the_transaction_of_the_reader_ends(flags):
+def test_a_final_ack_is_sent_when_the_reader_commits(flags):
     harness, _, peer = prepared()
     peer.send_message(b"m", tx=(1, 0), destination=TX, flags=flags)
     descriptor = harness.open(f"DIRECT=TCP:{OWN_ADDRESS}\\private$\\tx", QueueAccessType.RECEIVE_ACCESS)
@@ -303,7 +304,7 @@ def test_a_final_acknowledgement_is_sent_when_the_transaction_of_the_reader_ends
     assert len(peer.take("FinalAck")) == (1 if flags else 0)
 
 
-def test_a_final_acknowledgement_finds_its_way_after_the_session_and_a_restart():
+def test_a_final_ack_survives_its_session_and_a_restart():
     harness, queue, peer = prepared()
     peer.send_message(b"1", tx=(1, 0), destination=TX, flags=JP)
     peer.send_message(b"2", tx=(2, 1), destination=TX, flags=JP)

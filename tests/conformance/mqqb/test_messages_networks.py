@@ -111,7 +111,7 @@ def test_transactional_acknowledgements_go_from_end_to_end():
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.4-01", "MQQB-3.1.5.8.7-06")
-def test_much_goes_over_a_router_both_ways_and_everything_is_acknowledged():
+def test_traffic_over_a_router_both_ways_is_all_acknowledged():
     network, alpha, middle, beta = routed(window_size=7)
     beta_queue, alpha_queue = beta.queue("tx", transactional=True), alpha.queue("tx", transactional=True)
     routes = (

@@ -18,7 +18,8 @@ def nearly_used_up() -> tuple[EngineHarness, HandwrittenPeer]:
     return harness, harness.called[0]
 
 
-def test_a_sequence_without_numbers_is_acknowledged_before_another_one_begins():
+def test_a_used_up_sequence_is_acked_before_the_next_begins():
+    """A new sequence begins once every number of the last one is used and acknowledged."""
     harness, peer = nearly_used_up()
     harness.send(b"b", b"c", b"d", transactional=True)
     assert peer.sequenced_bodies() == [(b"a", 1, 1, 0), (b"b", 1, LAST - 1, LAST - 2)]

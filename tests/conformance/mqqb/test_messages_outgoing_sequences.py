@@ -104,7 +104,8 @@ def test_the_next_sequence_begins_when_all_is_acknowledged():
 
 
 @pytest.mark.requirement("MQQB-3.1.5.6-09", "MQQB-3.1.1.5-07")
-def test_a_sequence_goes_on_while_a_message_of_it_waits_for_its_session_acknowledgement():
+def test_a_sequence_goes_on_while_a_session_ack_is_missing():
+    """Messages whose order is acknowledged still wait for their session acknowledgements."""
     harness, peer, transfer = started(b"a")
     peer.take()
     peer.send_order_ack(FIRST, 1)
@@ -214,7 +215,8 @@ def test_what_is_known_of_a_message_on_its_way():
 
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1.2-06", "MQQB-3.1.7.1.3-05")
-def test_a_forwarded_transactional_message_is_done_with_its_session_acknowledgement():
+def test_a_forwarded_message_ends_with_its_session_ack():
+    """A transactional message that is passed on is never resent by the timer of sequences."""
     harness = harness_with_peer(routes={PEER_ID: ["far"]})
     harness.names["far"] = PEER_ADDRESS
     other = harness.accept_session(client=THIRD_ID, address="10.0.0.8")
@@ -291,7 +293,7 @@ def test_a_message_without_its_session_acknowledgement_stays():
 
 @pytest.mark.requirement("MQQB-3.1.5.6-11")
 @pytest.mark.parametrize("sequence", [(START_UTC, 2), (START_UTC + 1, 1), (START_UTC - 1, 1), (0, 0)])
-def test_an_order_acknowledgement_of_another_sequence_says_nothing(sequence):
+def test_an_order_ack_of_another_sequence_has_no_effect(sequence):
     harness, peer, transfer = started(b"1", b"2")
     peer.acknowledge()
     peer.send_order_ack(sequence, 2)
@@ -301,7 +303,7 @@ def test_an_order_acknowledgement_of_another_sequence_says_nothing(sequence):
 
 @pytest.mark.requirement("MQQB-3.1.1.6.2-08", "MQQB-3.1.5.6-08", "MQQB-3.1.1.6.2-09")
 @pytest.mark.parametrize("which", ["positive", "negative", None])
-def test_a_transactional_message_is_kept_until_its_last_acknowledgement(which):
+def test_a_transactional_message_is_kept_until_its_last_ack(which):
     journaling = {f"{which}_journaling_requested": True} if which else {}
     harness, peer, transfer = started(b"1", **journaling)
     (packet,) = peer.take("UserMessage")
@@ -325,7 +327,7 @@ def test_a_transactional_message_is_kept_until_its_last_acknowledgement(which):
 
 
 @pytest.mark.requirement("MQQB-3.1.5.6-10", "MQQB-3.1.1.7.3-02")
-def test_order_and_final_acknowledgements_are_counted_and_acknowledged():
+def test_order_and_final_acks_are_counted_and_acknowledged():
     harness, peer, transfer = started(b"1", positive_journaling_requested=True)
     (packet,) = peer.take("UserMessage")
     session = transfer.session
@@ -395,7 +397,8 @@ def test_where_a_message_ends_with_its_final_acknowledgement(positive, negative,
 
 @pytest.mark.requirement("MQQB-3.1.5.7-04")
 @pytest.mark.parametrize("valid", [True, False])
-def test_a_refused_message_goes_to_the_dead_letter_queue_of_the_application(valid):
+def test_a_refused_message_goes_to_its_own_dead_letter_queue(valid):
+    """The dead-letter queue of the application is taken only if it is transactional."""
     harness = harness_with_peer()
     dead_letter_queue = harness.queue("dead", transactional=valid)
     harness.send(
@@ -421,7 +424,7 @@ def test_a_final_acknowledgement_of_another_message_says_nothing():
     assert bodies(harness.outgoing()) == [b"m"]
 
 
-def test_a_message_that_awaits_its_final_acknowledgement_can_be_purged():
+def test_a_message_awaiting_its_final_ack_can_be_purged():
     harness, peer, transfer = started(b"m", positive_journaling_requested=True)
     (packet,) = peer.take("UserMessage")
     peer.acknowledge()

@@ -56,7 +56,7 @@ def test_a_message_before_the_session_is_open_closes_it(further):
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8-02", "MQQB-3.1.5.8.5-01", "MQQB-3.1.5.8.5-02", "MQQB-3.1.5.8.8-02")
-def test_local_messages_go_to_their_queue_and_others_to_an_outgoing_one():
+def test_local_and_forwarded_messages_go_to_their_own_queues():
     harness = routed()
     harness.hosts.clear()
     queue, peer = harness.queue(), harness.accept_session()
@@ -119,7 +119,8 @@ def test_a_message_that_is_too_old_is_not_delivered_but_counted(age, reach, late
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.1-01")
-def test_the_history_does_not_stand_against_a_transactional_message():
+def test_the_history_admits_every_transactional_message():
+    """Identifiers of the history do not count for transactional messages: their sequence decides."""
     harness = harness_with_peer()
     queue, plain, peer = harness.queue("tx", transactional=True), harness.queue(), harness.accept_session()
     peer.send_message(b"plain", message_id=9)
@@ -178,7 +179,8 @@ def test_a_duplicate_is_counted_and_acknowledged(recoverable):
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.2-01")
-def test_a_message_to_pass_on_that_cannot_be_saved_is_disregarded():
+def test_a_forwarded_message_that_is_not_saved_is_not_acked():
+    """While nothing can be saved it is disregarded, and the session ends, so that it is sent again."""
     harness = routed()
     queue, peer = harness.queue(), harness.accept_session()
     session = session_of(peer)
@@ -265,7 +267,7 @@ def test_a_message_for_a_queue_that_is_not_there(asked, destination, address):
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.2-09")
-def test_a_message_for_a_journal_or_a_dead_letter_queue_is_rejected():
+def test_journal_and_dead_letter_queues_reject_messages():
     harness = harness_with_peer(settings=Settings(send_insecure_nacks=True))
     queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
     for name in ("private$\\orders;JOURNAL", "system$;DEADLETTER", "system$;JOURNAL"):
@@ -303,7 +305,7 @@ def test_a_transactional_message_that_has_no_queue(asked, name, expected):
 
 @pytest.mark.requirement("MQQB-3.1.5.8.2-13", "DMPR-3.1.1.12-11")
 @pytest.mark.parametrize("asked", [NA, 0])
-def test_a_message_outside_a_transaction_for_a_transactional_queue(asked):
+def test_a_transactional_queue_refuses_a_plain_message(asked):
     harness = harness_with_peer()
     queue, admin, peer = harness.queue(transactional=True), harness.queue("adm"), harness.accept_session()
     peer.send_message(recoverable=True, acks=asked, admin=ADMIN)

@@ -19,7 +19,7 @@ ALL = Settings(acknowledge_at_window=1.0, window_size=64)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.7-01", "MQQB-3.1.5.8.7-02", "MQQB-3.1.5.8.7-03")
-def test_more_recoverable_messages_than_flags_are_acknowledged_at_once():
+def test_a_full_set_of_recoverable_flags_is_acked_at_once():
     harness = harness_with_peer(settings=ALL)
     harness.queue()
     peer = harness.accept_session()
@@ -52,7 +52,7 @@ def test_the_acknowledgement_tells_what_was_sent():
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.7-05")
-def test_the_first_recoverable_message_hastens_the_acknowledgement():
+def test_the_first_recoverable_message_hastens_the_ack():
     harness = harness_with_peer()
     harness.queue()
     peer = harness.accept_session()

@@ -233,7 +233,8 @@ def test_an_address_of_ipv6_in_the_name():
 
 @pytest.mark.requirement("MQQB-3.1.7.17-08")
 @pytest.mark.parametrize("source", [PEER_ID, THIRD_ID])
-def test_without_direct_names_it_goes_to_the_queue_manager_that_sent_the_message(source):
+def test_an_order_ack_goes_to_the_sender_named_in_the_message(source):
+    """Without direct names it goes to the queue manager that sent the message, over a session or a queue."""
     harness = harness_with_peer()
     tx = harness.queue("tx", transactional=True)
     peer = harness.accept_session()
@@ -256,7 +257,8 @@ def test_without_direct_names_it_goes_to_the_queue_manager_that_sent_the_message
 
 
 @pytest.mark.requirement("MQQB-3.1.7.17-08")
-def test_the_address_of_a_session_is_not_that_of_a_sender_behind_it():
+def test_an_order_ack_for_a_relayed_sender_skips_the_session():
+    """The address of a session is that of the relay; the sender is named by its identifier."""
     harness = harness_with_peer()
     tx = harness.queue("tx", transactional=True)
     peer = harness.accept_session()

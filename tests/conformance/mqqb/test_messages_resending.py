@@ -133,7 +133,7 @@ def test_an_order_acknowledgement_does_not_prolong_the_wait():
 
 
 @pytest.mark.requirement("MQQB-3.1.5.6-06")
-def test_the_times_begin_anew_only_when_nothing_is_unacknowledged():
+def test_resend_times_restart_only_when_everything_is_acked():
     harness = harness_with_peer(settings=Settings(session_cleanup_ms=1 << 40))
     harness.send(b"1", b"2", b"3", transactional=True)
     peer, info = harness.called[0], harness.outgoing().transfer
@@ -153,7 +153,7 @@ def test_the_times_begin_anew_only_when_nothing_is_unacknowledged():
 
 @pytest.mark.requirement("MQQB-3.1.5.6-06", "MQQB-3.1.2.6-01")
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["none", "older", "the last"])
-def test_an_order_acknowledgement_that_tells_nothing_new_delays_nothing(number):
+def test_a_repeated_order_ack_does_not_delay_resending(number):
     """A receiver that refuses what follows a gap repeats its last one: what it lacks is sent all the same."""
     harness = harness_with_peer(settings=Settings(session_cleanup_ms=1 << 40))
     harness.send(b"1", b"2", b"3", b"4", transactional=True)
@@ -170,7 +170,7 @@ def test_an_order_acknowledgement_that_tells_nothing_new_delays_nothing(number):
     assert resent_after(harness, 10) == [b"3", b"4"]
 
 
-def test_the_times_begin_anew_for_messages_after_those_that_were_given_up():
+def test_resend_times_restart_after_expired_messages():
     harness = harness_with_peer(settings=Settings(session_cleanup_ms=1 << 40, expire_in_doubt=True))
     harness.send(b"1", transactional=True, time_to_reach_queue=100)
     for _ in range(3):

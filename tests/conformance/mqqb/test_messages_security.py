@@ -94,7 +94,7 @@ def test_another_right_is_not_enough():
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-29")
 @pytest.mark.parametrize("published", [False, True])
-def test_the_descriptor_of_a_public_queue_is_that_of_the_directory(published):
+def test_the_directory_gives_a_public_queue_its_descriptor(published):
     directory = EmbeddedDirectory()
     harness = harness_with_peer(settings=OPEN_NACKS, directory=directory)
     harness.core.queue_manager.directory_integrated = True

@@ -314,7 +314,7 @@ def test_a_journal_that_is_full_does_not_get_it(which):
 @pytest.mark.requirement("MQMQ-2.2.19.2-20")
 @pytest.mark.requirement("DMPR-3.1.1.12-22", "DMPR-3.1.1.12-23", "DMPR-3.1.1.12-17", "DMPR-3.1.1.12-18")
 @pytest.mark.parametrize("journaled", [False, True])
-def test_a_delivered_message_is_journaled_and_the_journal_survives(journaled):
+def test_a_delivered_message_is_journaled_across_a_restart(journaled):
     harness = harness_with_peer()
     harness.send(b"m", delivery_guarantee=RECOVERABLE, positive_journaling_requested=journaled, label="l")
     restarted = harness.restarted()
@@ -418,7 +418,7 @@ def test_what_the_header_of_a_message_says(recoverable):
 
 
 @pytest.mark.requirement("MQQB-3.1.7.11-02")
-def test_an_acknowledgement_of_order_or_receipt_never_carries_one():
+def test_order_and_final_acks_carry_no_session_header():
     harness = harness_with_peer()
     queue = harness.queue("tx", transactional=True)
     peer = harness.accept_session()

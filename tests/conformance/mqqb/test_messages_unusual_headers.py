@@ -73,7 +73,7 @@ def response_name(form: int, admin: int) -> str | None:
 @pytest.mark.requirement("MQMQ-2.2.19.2-27", "MQMQ-2.2.19.2-29", "MQMQ-2.2.19.2-30")
 @pytest.mark.parametrize("admin", ADMIN_QUEUES)
 @pytest.mark.parametrize("form", RESPONSE_QUEUES)
-def test_every_form_of_a_response_queue_is_taken_beside_any_administration_queue(form, admin):
+def test_each_form_of_response_queue_fits_each_admin_queue(form, admin):
     harness = EngineHarness()
     queue, peer = harness.queue(), harness.accept_session()
     peer.send_message(b"before")
@@ -180,14 +180,14 @@ def test_the_header_of_a_message_without_properties_is_heard():
         pytest.param({"session": {"window": 0}}, id="no window"),
     ],
 )
-def test_a_message_without_properties_whose_rest_makes_no_sense_ends_the_session(wrong):
+def test_a_malformed_message_without_properties_ends_the_session(wrong):
     harness = EngineHarness()
     peer = harness.accept_session()
     peer.send(lacking(peer, **({"session": {}} | wrong)))
     assert peer.closed
 
 
-def test_a_message_without_properties_before_the_session_is_open_closes_it():
+def test_a_message_without_properties_closes_an_unopened_session():
     harness = EngineHarness()
     peer = harness.accept_connection()
     peer.send(lacking(peer))

@@ -26,7 +26,7 @@ def kept(harness: EngineHarness) -> list[list[bytes]]:
 
 
 @pytest.mark.requirement("MQQB-1.3.4-01", "MQMQ-2.2.19.2-18")
-def test_acknowledgements_and_what_does_not_ask_for_it_are_not_journaled() -> None:
+def test_acks_and_messages_that_ask_for_none_are_not_journaled() -> None:
     harness = harness_with_peer()
     queue, peer = harness.queue("tx", transactional=True), harness.accept_session()
     admin = direct("adm", PEER_ADDRESS)
@@ -83,7 +83,7 @@ def test_where_a_message_is_kept_that_was_not_delivered(
 
 @pytest.mark.requirement("MQQB-1.3.5.2-01")
 @pytest.mark.parametrize("recoverable", [False, True])
-def test_an_acknowledgement_takes_the_session_that_there_is_or_a_new_one(recoverable: bool) -> None:
+def test_an_ack_uses_an_open_session_or_opens_a_new_one(recoverable: bool) -> None:
     harness = harness_with_peer()
     harness.queue()
     peer = harness.accept_session()
@@ -101,7 +101,7 @@ def test_an_acknowledgement_takes_the_session_that_there_is_or_a_new_one(recover
 
 
 @pytest.mark.requirement("MQQB-1.3.5.2-01")
-def test_an_acknowledgement_of_the_sender_itself_is_as_recoverable_as_its_message() -> None:
+def test_the_senders_own_ack_is_as_recoverable_as_its_message() -> None:
     harness = harness_with_peer()
     harness.hosts.clear()
     admin = harness.queue("adm")

@@ -104,9 +104,7 @@ def test_a_session_ack_has_in_and_sh_and_pt_1() -> None:
 @pytest.mark.requirement("MQMQ-2.2.19.2-11")
 @pytest.mark.parametrize("message_class", [0x00FF, 0x4000])
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
-def test_a_delivery_mode_that_does_not_exist_ends_the_session_in_acknowledgements_too(
-    mode: int, message_class: int
-) -> None:
+def test_an_ack_with_an_unknown_delivery_mode_ends_the_session(mode: int, message_class: int) -> None:
     _, peer = opened()
     body = h.order_ack_body() if message_class == 0x00FF else h.final_ack_body()
     peer.send(h.order_ack(body, message_class=message_class, user_flags=mode << 5))
@@ -263,7 +261,7 @@ def test_a_packet_that_is_not_well_formed_ends_the_session(name: str) -> None:
 @pytest.mark.parametrize(
     "fields", [{"ack": 19_999}, {"ack": 120_001}, {"recoverable": 499}, {"recoverable": 120_001}], ids=str
 )
-def test_parameters_out_of_range_end_the_session_before_it_is_open(fields: dict[str, int]) -> None:
+def test_parameters_out_of_range_end_an_unopened_session(fields: dict[str, int]) -> None:
     harness = EngineHarness()
     peer = harness.accept_connection()
     peer.send(peer.establish(), peer.parameters(**fields))

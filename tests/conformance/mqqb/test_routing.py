@@ -327,7 +327,7 @@ def test_fixed_routes_are_enough_in_a_workgroup() -> None:
     assert [hop.computer_name for hop in enterprise.routing.get_next_hops(guid(3))] == ["default.example"]
 
 
-def test_a_fixed_route_goes_before_the_directory_and_the_default_behind_it() -> None:
+def test_fixed_routes_come_first_and_the_default_comes_last() -> None:
     enterprise = Enterprise(site_identifier_list=[A])
     for number in (2, 3, 4):
         enterprise.manager_of(number, A)

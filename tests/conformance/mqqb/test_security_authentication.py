@@ -70,7 +70,7 @@ def test_a_signature_says_who_sent_a_message(version, level, hash_algorithm):
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-05")
-def test_a_signature_of_the_security_header_hides_that_of_the_lists():
+def test_the_security_header_signature_overrides_the_lists():
     """Only without the former the latter counts, even if it is right."""
     harness = secured()
     fields = by_alice(version=3).fields()
@@ -140,7 +140,7 @@ def test_a_hash_that_messages_do_not_have_fails(algorithm):
     assert message_classes(harness.find_queue("adm")) == [0x8006]
 
 
-def test_a_signature_without_a_certificate_or_with_a_broken_one_is_refused():
+def test_a_signature_without_a_valid_certificate_is_refused():
     harness = secured()
     for shown in (b"", b"x", certificate("alice")[:-1], certificate("alice") + b"x", bytes(70_000)[:65_000]):
         assert verdict(harness, by_alice(certificate=shown)) == BAD_SIGNATURE
@@ -151,7 +151,7 @@ def test_a_signature_without_a_certificate_or_with_a_broken_one_is_refused():
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-09", "MQQB-3.1.5.8.3-10", "MQQB-3.1.1.3.4-01", "MQQB-3.1.1.3.4-02")
-def test_a_certificate_is_looked_for_in_the_directory_and_remembered():
+def test_a_certificate_is_read_from_the_directory_and_cached():
     harness = secured(queue=AUTHENTICATED)
     other = certificate("other")
     user = recorder(harness).read_directory("User", [("SecurityIdentifier", "EQUALS", ALICE)]).object
@@ -323,7 +323,8 @@ def test_slow_hashes_count_as_work():
     assert verdict(harness, by_alice()) == TAKEN
 
 
-def test_strangers_can_not_make_a_queue_manager_compute_without_end():
+def test_signature_checks_per_origin_have_a_time_limit():
+    """Senders without valid signatures cannot keep a queue manager computing."""
     harness = secured(security_per_origin_ms=5)
     peer = harness.accept_session()
     sent = 0

@@ -75,7 +75,7 @@ def test_only_the_key_of_the_provider_will_do(key):
     assert verdict(secured(), sealed) == BAD_ENCRYPTION
 
 
-def test_a_signed_body_is_decrypted_before_its_signature_is_verified():
+def test_decryption_comes_before_signature_verification():
     harness = secured(queue={"authentication": True, "privacy_level": QueuePrivacy.BODY})
     sealed = for_us(signer="alice")
     assert verdict(harness, sealed) == TAKEN
@@ -294,7 +294,8 @@ def test_without_a_key_nothing_is_decrypted():
     assert verdict(secured(security=configuration(exchange_keys={})), for_us()) == BAD_ENCRYPTION
 
 
-def test_strangers_can_not_make_a_queue_manager_unwrap_keys_without_end():
+def test_key_unwrapping_per_origin_has_a_time_limit():
+    """Unauthenticated senders cannot keep a queue manager unwrapping session keys."""
     harness = secured(security_per_origin_ms=5)
     peer, sent = harness.accept_session(), 0
     while not peer.closed and sent < 1_000:

@@ -191,7 +191,7 @@ def test_the_keys_are_read_from_the_directory_once_a_session():
     assert len([entry for entry in log if entry[-1] == ["PublicEncryptionKeyList"]]) == 2
 
 
-def test_a_key_that_is_published_later_is_found_in_the_same_session():
+def test_a_key_published_later_is_found_in_the_same_session():
     harness = sender("base", send_rc4=True)
     sent(harness, level=1)
     harness.send(b"too early", to=TO_PEER, privacy_level=5)
@@ -303,7 +303,7 @@ def test_keys_of_unknown_providers_are_none():
     ("level", "algorithm", "provider"),
     [(1, RC2, "base"), (1, RC4, "base"), (3, RC2, "enhanced"), (3, RC4, "enhanced"), (5, AES128, "aes")],
 )
-def test_a_message_gets_the_cipher_that_it_asks_for_where_that_is_on(level, algorithm, provider):
+def test_the_requested_cipher_is_used_where_it_is_enabled(level, algorithm, provider):
     """As Windows NT to Server 2003 choose, and write the names of providers: note 66."""
     harness = sender(**LEGACY)
     directory = harness._core_options["directory"]
@@ -398,7 +398,7 @@ def test_a_key_is_made_once_for_a_destination(key):
     assert session_key(sent(harness, level=level), key) == bytes([2]) * made[0]
 
 
-def test_a_key_that_has_changed_in_the_directory_is_found_with_the_next_session_key():
+def test_a_changed_directory_key_is_used_by_the_next_session_key():
     harness = sender(*AES)
     sent(harness)
     directory = harness._core_options["directory"]
@@ -415,7 +415,7 @@ def test_a_key_that_has_changed_in_the_directory_is_found_with_the_next_session_
     assert len(harness.called) == 1  # all in one session
 
 
-def test_a_transactional_message_that_may_have_arrived_is_not_given_up():
+def test_a_transactional_message_in_doubt_is_not_given_up():
     """By the letter it would be dead-lettered here although it may be in its queue; so it is tried again."""
     harness = sender(*AES)
     harness.send(b"1", to=TO_PEER, privacy_level=5, transactional=True, negative_journaling_requested=True)

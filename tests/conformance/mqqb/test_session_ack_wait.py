@@ -72,7 +72,7 @@ def test_any_packet_puts_off_the_end() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.2.4-01")
 @pytest.mark.parametrize("recoverable", [False, True])
-def test_what_was_not_acknowledged_is_sent_again_over_a_new_session(recoverable: bool) -> None:
+def test_unacknowledged_packets_are_resent_in_a_new_session(recoverable: bool) -> None:
     """A packet puts off the end once; silence ends the session, and the next one has all of it again."""
     harness = EngineHarness()
     harness.queue()
@@ -111,7 +111,7 @@ def test_with_nothing_to_wait_for_the_timer_ends() -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.5-02")
-def test_an_acknowledgement_starts_the_timer_again_while_others_are_missing() -> None:
+def test_a_partial_ack_restarts_the_ack_wait_timer() -> None:
     harness = EngineHarness()
     peer = harness.open_session(count=2)
     timer = Timer.SESSION_ACK_WAIT, peer.session.number

@@ -150,7 +150,7 @@ def test_what_was_acknowledged_is_not_acknowledged_again() -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.2.5-01", "MQQB-3.1.6.4-01", "MQQB-3.1.6.4-10", "MQQB-3.1.2.5-03")
-def test_express_messages_are_acknowledged_after_half_of_the_wait() -> None:
+def test_express_messages_are_acked_after_half_of_the_wait() -> None:
     harness, peer = receiving()
     timer = Timer.SESSION_ACK_SEND, peer.session.number
     assert harness.time_left(*timer) is None
@@ -188,7 +188,7 @@ def test_the_first_recoverable_message_shortens_the_wait() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1-19")
 @pytest.mark.parametrize("window", [None, 10])
-def test_the_own_window_tells_when_to_acknowledge_and_how_much_to_send(window: int | None) -> None:
+def test_the_local_window_limits_sending_and_sets_the_acks(window: int | None) -> None:
     """It is 64 unless the administrator sets another; that of the peer is wider."""
     harness, size = EngineHarness(**({} if window is None else {"window_size": window})), window or 64
     queue = harness.queue()
@@ -308,7 +308,8 @@ def test_recoverable_messages_are_dropped_by_base_and_bits(
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.3-01", "MQQB-3.1.5.5.2-01")
-def test_bits_say_nothing_of_express_messages_and_numbers_nothing_of_recoverable_ones() -> None:
+def test_flags_cover_recoverable_and_numbers_express_messages() -> None:
+    """Flags acknowledge recoverable messages alone, and numbers the express ones alone."""
     harness = EngineHarness()
     peer = harness.open_session(count=2)
     harness.send(count=2, recoverable=True)
@@ -348,7 +349,7 @@ def test_transactional_messages_need_both_acknowledgements(order_ack_first: bool
 
 @pytest.mark.requirement("MQQB-3.1.5.5.4-01")
 @pytest.mark.parametrize("recoverable", [False, True])
-def test_acknowledged_messages_are_journaled_where_that_was_asked_for(recoverable: bool) -> None:
+def test_acknowledged_messages_are_journaled_on_request(recoverable: bool) -> None:
     harness = EngineHarness()
     peer = harness.open_session(recoverable=recoverable, positive_journaling_requested=True)
     harness.send(recoverable=recoverable)
@@ -362,7 +363,7 @@ def test_acknowledged_messages_are_journaled_where_that_was_asked_for(recoverabl
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.1-03", "MQQB-3.1.5.5-03")
-def test_an_acknowledgement_lets_waiting_messages_out_in_order_and_none_twice() -> None:
+def test_an_ack_releases_waiting_messages_once_and_in_order() -> None:
     harness = EngineHarness(window_size=3)
     peer = harness.open_session(count=8)
     numbers = ids(harness)
@@ -410,7 +411,7 @@ def test_wrong_counts_close_the_session(wrong: dict[str, int], piggy_backed: boo
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.5-01", "MQQB-3.1.5.5-02", "MQQB-3.1.1.6.1-01", "MQQB-3.1.1.4-05")
-def test_a_piggy_backed_header_counts_the_message_that_it_comes_with() -> None:
+def test_a_piggybacked_header_counts_its_own_message() -> None:
     harness = EngineHarness()
     harness.queue()
     peer = harness.open_session(count=2)

@@ -148,7 +148,7 @@ def test_many_waiting_messages_do_not_use_up_the_window() -> None:
         (119_999, 5, 120_000),
     ],
 )
-def test_the_ack_wait_timeout_comes_from_the_settings_within_its_range(
+def test_the_ack_wait_timeout_setting_is_kept_within_its_range(
     configured: int, delay: int, expected: int
 ) -> None:
     harness = EngineHarness(ack_wait_timeout_ms=configured, round_trip_delay_ms=delay)
@@ -180,7 +180,7 @@ def test_order_acknowledgements_wait_for_half_a_second() -> None:
 @pytest.mark.requirement(
     "MQQB-3.1.2.7-02", "MQQB-3.1.3.2-13", "MQQB-3.1.3.2-14", "MQQB-3.1.1.3.1-33", "MQQB-3.1.1.3.1-34"
 )
-def test_order_acknowledgements_are_put_off_for_ten_seconds_at_most() -> None:
+def test_order_acks_are_delayed_for_ten_seconds_at_most() -> None:
     harness = EngineHarness()
     harness.queue("tx", transactional=True)
     peer = harness.accept_session(recoverable=1_000)
@@ -238,7 +238,8 @@ def test_each_side_counts_for_itself() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.1.3.1-31", "MQQB-3.1.3.2-12")
 @pytest.mark.parametrize("direct", [True, False])
-def test_how_the_sender_named_the_queue_decides_the_name_of_its_order_queue(direct: bool) -> None:
+def test_the_order_queue_is_named_in_the_form_of_the_destination(direct: bool) -> None:
+    """A direct name gets a direct name, and a private one a private one."""
     harness = EngineHarness()
     queue = harness.queue("tx", transactional=True)
     peer = harness.accept_session(recoverable=1_000)
@@ -354,7 +355,7 @@ def test_a_queue_on_hold_sends_nothing_more() -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.7.14-02")
-def test_resuming_dispatches_every_message_and_makes_the_session_active() -> None:
+def test_resuming_sends_every_message_and_activates_the_session() -> None:
     """Also if nothing is left to send; and all priorities, those before the pause and those after."""
     harness = EngineHarness(window_size=2)
     peer = harness.open_session(count=2)

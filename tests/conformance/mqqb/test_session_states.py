@@ -50,7 +50,7 @@ FIGURE_4 = {
     *(f"MQQB-3.1.1.1.1.1-{row:02}" for row in (1, 4, 6, 7, 8, 13, 15)),
     *(f"MQQB-3.1.1.1.1.2-{row:02}" for row in (1, 3, 5, 6, 7, 12)),
 )
-def test_the_table_has_the_transitions_of_figures_3_and_4_and_no_others() -> None:
+def test_the_table_is_exactly_the_transitions_of_figures_3_and_4() -> None:
     for role, figure in ((ASKS, FIGURE_3), (ASKED, FIGURE_4)):
         assert {(state, event): to for (who, state, event), to in SESSION.items() if who is role} == figure
 
@@ -189,7 +189,7 @@ def test_closing_sends_no_packet_and_stops_all_timers(
 @pytest.mark.parametrize(
     "how", [{}, {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}, {"transactional": True}]
 )
-def test_what_a_closed_session_leaves_is_sent_at_once_over_another_that_is_open(how: dict[str, Any]) -> None:
+def test_an_open_session_takes_over_from_a_closed_one_at_once(how: dict[str, Any]) -> None:
     """Nothing else may come that would move it."""
     harness = EngineHarness()
     peer, other = harness.accept_session(), harness.accept_session()
@@ -199,7 +199,7 @@ def test_what_a_closed_session_leaves_is_sent_at_once_over_another_that_is_open(
     assert other.bodies() == [b"1", b"2"]
 
 
-def test_sessions_that_are_closed_one_after_the_other_hand_over_without_end(
+def test_sessions_closed_in_a_row_hand_over_without_recursion(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As when a message can't be encrypted any more: a peer may have opened any number of sessions."""
@@ -288,7 +288,7 @@ def test_once_open_both_sides_send_over_the_same_connection() -> None:
 
 
 @pytest.mark.requirement("MQQB-3-01")
-def test_messages_left_over_by_an_accepted_session_get_one_of_their_own() -> None:
+def test_messages_of_a_lost_accepted_session_get_a_new_session() -> None:
     harness = EngineHarness(routes={PEER_ID: ["beta"]})
     peer = harness.accept_session()
     names = [f"PRIVATE={PEER_ID}\\0000000{number}" for number in (7, 8, 9)]
@@ -436,7 +436,7 @@ def test_a_session_with_messages_is_closed_one_period_later(event: str) -> None:
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.1-09", "MQQB-3.1.1.1.1.2-08")
 @pytest.mark.parametrize("role", [ASKS, ASKED], ids=lambda role: role.value)
-def test_sending_transactional_messages_again_needs_no_new_session(role: SessionRole) -> None:
+def test_transactional_messages_are_resent_in_the_same_session(role: SessionRole) -> None:
     harness = EngineHarness(routes={PEER_ID: ["beta"]})
     name = PEER_QUEUE if role is ASKS else f"PRIVATE={PEER_ID}\\00000009"
     peer = harness.open_session(to=name, transactional=True) if role is ASKS else harness.accept_session()

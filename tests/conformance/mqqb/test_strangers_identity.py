@@ -54,7 +54,7 @@ def test_a_forged_identifier_makes_no_honest_message_a_duplicate() -> None:
     assert bodies(restarted) == [b"forged", b"honest"], "both are stored with their origin"
 
 
-def test_without_binding_an_identifier_is_that_of_the_sender_alone() -> None:
+def test_unbound_identifiers_belong_to_the_first_sender() -> None:
     """By the letter: MQQB-3.1.5.8.1-02. What a stranger sends first is what counts."""
     harness = bound(bind_senders=False)
     forger = stranger(harness)
@@ -108,7 +108,7 @@ def test_who_comes_first_does_not_own_the_sender() -> None:
 
 
 @pytest.mark.parametrize("claimed", [PEER_ID, UUID(int=0x99)], ids=["as the sender", "as a router"])
-def test_the_sender_gets_no_acknowledgements_of_what_others_forge(claimed: UUID) -> None:
+def test_forged_messages_send_no_acks_to_the_honest_sender(claimed: UUID) -> None:
     """It would take messages that have not arrived as acknowledged, and discard them."""
     harness = bound()
     honest = harness.accept_session()
@@ -163,7 +163,7 @@ def test_sequences_go_on_when_the_setting_changes(bind: bool) -> None:
         assert bodies(twin, "tx")[before:] == [b"next"]
 
 
-def test_sequences_that_an_older_version_has_stored_go_on_at_every_origin() -> None:
+def test_sequences_stored_by_an_older_version_go_on() -> None:
     harness = bound(bind_senders=False)
     honest = harness.accept_session()
     transactional(honest, b"1", 1)

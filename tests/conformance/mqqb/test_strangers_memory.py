@@ -56,7 +56,8 @@ def forge(harness: EngineHarness, peer: HandwrittenPeer, count: int, queue: str 
 # -- express messages ----------------------------------------------------------------------------------------
 
 
-def test_express_messages_of_a_stranger_have_a_limit_and_the_others_go_on() -> None:
+def test_express_messages_have_a_memory_limit_per_origin() -> None:
+    """Other senders, local ones and recoverable messages go on."""
     harness = small()
     sent = express(stranger(harness), 10_000, bytes(1_000))
     assert 10 < sent < 100, "the session was closed, as MQQB-3.1.5.8.8-06 has it for quotas"
@@ -115,7 +116,7 @@ def test_recoverable_messages_are_not_bounded_by_memory() -> None:
     assert pool(harness).used[Kind.EXPRESS] == 0
 
 
-def test_acknowledgements_of_express_messages_have_no_memory_either() -> None:
+def test_acks_of_express_messages_count_towards_the_memory_limit() -> None:
     """Or a stranger whose messages are refused would fill it with answers."""
     harness = small(third_place_messages=10**6, third_place_bytes=1 << 40)
     peer = stranger(harness)
@@ -136,7 +137,8 @@ def test_an_application_is_told_that_memory_is_used_up() -> None:
     assert harness.core.send(descriptor, recoverable) is EnqueueStatus.OK
 
 
-def test_what_a_transaction_makes_recoverable_is_given_back_as_it_was_taken() -> None:
+def test_express_memory_is_returned_after_a_prepared_receive() -> None:
+    """A message that its transaction has made recoverable is given back as express, as it was taken."""
     harness = small()
     express(stranger(harness), 3)
     descriptor = harness.open(harness.find_queue())

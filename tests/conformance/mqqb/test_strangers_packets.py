@@ -53,7 +53,7 @@ def test_a_label_that_fills_its_field_is_cut(harness: EngineHarness, label: str)
     assert not peer.closed
 
 
-def test_a_message_too_large_to_be_sent_back_is_refused_without_its_body(harness: EngineHarness) -> None:
+def test_a_message_too_large_to_return_is_nacked_without_a_body(harness: EngineHarness) -> None:
     peer = stranger(harness)
 
     def packet(size: int) -> bytes:
@@ -76,7 +76,7 @@ def test_a_message_too_large_to_be_sent_back_is_refused_without_its_body(harness
 # -- a queue here that claims to be elsewhere ---------------------------------------------------------------
 
 
-def test_a_queue_here_is_checked_whatever_queue_manager_a_message_names(harness: EngineHarness) -> None:
+def test_a_local_queue_is_checked_whatever_address_is_named(harness: EngineHarness) -> None:
     harness.queue("signed", authentication=True)
     harness.queue("sealed", privacy_level=QueuePrivacy.BODY)
     peer = stranger(harness)

@@ -63,7 +63,7 @@ def harness() -> EngineHarness:
     return harness
 
 
-def test_one_stranger_has_so_many_places_and_its_oldest_is_given_up(harness: EngineHarness) -> None:
+def test_places_per_origin_are_limited_and_the_oldest_is_dropped(harness: EngineHarness) -> None:
     peer = stranger(harness)
     asks(harness, peer, *numbered(100))
     assert hosts(harness) == numbered(100)[-PER_ORIGIN:]
@@ -72,7 +72,7 @@ def test_one_stranger_has_so_many_places_and_its_oldest_is_given_up(harness: Eng
     assert not peer.closed
 
 
-def test_an_honest_sender_gets_its_acknowledgement_elsewhere_after_thousands(harness: EngineHarness) -> None:
+def test_an_honest_sender_keeps_its_places_under_a_flood(harness: EngineHarness) -> None:
     """The limit was once one for all: 1,100 tiny messages used it up."""
     honest = harness.accept_session()
     asks(harness, honest, "10.7.7.7")
@@ -121,14 +121,14 @@ def test_a_place_that_an_application_asks_for_too_is_kept(harness: EngineHarness
     assert queue.asked_by == ""
 
 
-def test_another_queue_of_an_application_at_that_place_keeps_it_too(harness: EngineHarness) -> None:
+def test_a_place_is_kept_by_another_queue_of_an_application(harness: EngineHarness) -> None:
     asks(harness, stranger(harness), "10.6.6.6")
     harness.send(b"own", to=r"DIRECT=TCP:10.6.6.6\private$\orders", recoverable=True)
     asks(harness, stranger(harness), *numbered(100))
     assert hosts(harness).count("10.6.6.6") == 2
 
 
-def test_forwarded_messages_given_up_are_dead_lettered_and_reported() -> None:
+def test_dropped_forwarded_messages_are_dead_lettered_and_nacked() -> None:
     harness = strict(relay=Relay.ALL)
     peer = stranger(harness)
     first = {"address": FAR, "recoverable": True, "session": True}
@@ -155,7 +155,7 @@ def test_forwarded_messages_given_up_are_dead_lettered_and_reported() -> None:
     assert not transactional.positions, "its sender still has the transactional one, and sends it again"
 
 
-def test_what_is_sent_about_given_up_messages_drives_out_no_further_places() -> None:
+def test_nacks_of_dropped_messages_displace_no_other_places() -> None:
     harness = strict(relay=Relay.ALL)
     peer = stranger(harness)
     for number in range(5):
@@ -172,7 +172,7 @@ def test_what_is_sent_about_given_up_messages_drives_out_no_further_places() -> 
     assert len(hosts(harness)) <= PER_ORIGIN + 1
 
 
-def test_a_strangers_place_is_tried_less_and_less_often_and_reported_once() -> None:
+def test_a_remotely_named_place_backs_off_and_is_reported_once() -> None:
     harness = strict(session_retry_connect_ms=5_000, session_retry_connect_max_ms=100_000)
     harness.queue()
     asks(harness, stranger(harness), "10.6.6.6")
@@ -189,7 +189,7 @@ def test_a_strangers_place_is_tried_less_and_less_often_and_reported_once() -> N
     assert "10.0.0.99" in reports[0]
 
 
-def test_an_application_does_not_wait_for_what_a_stranger_has_made_slow() -> None:
+def test_an_application_does_not_inherit_a_remote_retry_delay() -> None:
     harness = strict(session_retry_connect_ms=5_000)
     harness.queue("missing")
     asks(harness, stranger(harness), "10.6.6.6")
@@ -219,9 +219,10 @@ def test_idle_places_of_a_stranger_need_bounded_memory() -> None:
     assert len(honest.take("UserMessage")) == 1
 
 
-def test_places_of_an_older_store_are_strangers_unless_an_application_sent_there(
+def test_places_stored_by_an_older_version_get_an_origin(
     harness: EngineHarness,
 ) -> None:
+    """They count as those of an unknown origin, unless an application sent there."""
     peer = stranger(harness)
     peer.send(peer.message(queue="missing", acks=NA, recoverable=True, admin=direct("adm", "10.6.6.6")))
     harness.send(b"own", to=r"DIRECT=TCP:10.5.5.5\private$\orders", recoverable=True)
@@ -259,7 +260,7 @@ def test_who_asked_for_a_session_is_known() -> None:
     assert requested == {"10.6.6.6": (False, "10.0.0.99"), "10.5.5.5": (True, "")}
 
 
-def test_who_comes_back_need_not_wait_for_what_is_sent_to_its_address() -> None:
+def test_a_returning_peer_resets_the_retry_delay_of_its_address() -> None:
     harness = strict(session_retry_connect_ms=5_000, hosts=None)
     harness.queue("missing")
     peer = harness.accept_session(address="10.6.6.6", client=UUID(int=0x66))
@@ -279,7 +280,7 @@ def test_who_comes_back_need_not_wait_for_what_is_sent_to_its_address() -> None:
     assert len(harness.effects_of(Connect)) == attempts + 2
 
 
-def test_an_application_keeps_a_place_that_has_nothing_left_to_send() -> None:
+def test_an_application_keeps_a_place_with_nothing_to_send() -> None:
     """Its queue was forgotten while the application opened it."""
     harness = strict(session_retry_connect_ms=5_000)
     harness.queue("missing")

@@ -228,7 +228,7 @@ def test_acknowledgements_that_go_back_are_not_bounded(admin: tuple[int, bytes])
     assert (len(waits.positions) if waits else len(peer.take("UserMessage"))) == 20
 
 
-def test_who_claims_the_identifier_of_another_gets_its_acknowledgements_counted() -> None:
+def test_acks_to_a_claimed_identifier_are_limited() -> None:
     """They go to an administration queue of that other one, which has a session of its own."""
     harness = EngineHarness(third_place_messages=5)
     harness.queue()
@@ -261,7 +261,7 @@ def test_reports_to_third_places_are_bounded() -> None:
     assert len(sent) == 4
 
 
-def test_an_honest_sender_gets_its_acknowledgements_elsewhere_while_a_stranger_floods() -> None:
+def test_an_honest_sender_gets_acks_elsewhere_during_a_flood() -> None:
     harness = EngineHarness(third_place_messages=10, third_place_messages_total=100)
     queue = harness.queue()
     stranger = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
