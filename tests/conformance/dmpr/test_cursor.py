@@ -151,7 +151,7 @@ def test_the_table_has_the_arrows_of_the_figure_and_no_others() -> None:
 @pytest.mark.requirement("DMPR-3.2.1.1-17")
 @pytest.mark.parametrize("state", [WAIT_PEEK, WAIT_RECEIVE])
 @pytest.mark.parametrize("event", [peek, peek_next, dequeue, dequeue_without_waiting])
-def test_a_cursor_that_waits_refuses_every_read_and_goes_on_waiting(
+def test_a_waiting_cursor_refuses_every_read_and_keeps_waiting(
     state: CursorState, event: Callable[[Table], CursorResult]
 ) -> None:
     table = MADE[state]()
@@ -237,7 +237,7 @@ def test_a_peek_of_an_unread_cursor_goes_on_behind_its_position() -> None:
 
 
 @pytest.mark.requirement("DMPR-3.2.7.2-01")
-def test_a_peek_of_an_unread_cursor_sees_a_locked_message_that_allows_it() -> None:
+def test_an_unread_cursor_peeks_at_a_peekable_locked_message() -> None:
     table = Table()
     hidden = table.harness.enqueue(table.queue, b"hidden")
     shown = table.harness.enqueue(table.queue, b"shown", allow_peek_when_locked=True)
@@ -318,7 +318,7 @@ def test_dequeue_moves_an_unread_cursor_and_leaves_it_unread() -> None:
 
 
 @pytest.mark.requirement("DMPR-3.2.7.4-01")
-def test_dequeue_passes_over_a_locked_message_though_it_could_be_peeked_at() -> None:
+def test_dequeue_skips_a_locked_message_that_can_be_peeked_at() -> None:
     table = Table()
     table.harness.enqueue(table.queue, b"1", allow_peek_when_locked=True)
     table.harness.core.messages.dequeue_begin(table.descriptor, timeout=0)
@@ -369,7 +369,7 @@ def test_message_available_moves_the_cursor_in_every_state(before: CursorState, 
 
 
 @pytest.mark.requirement("DMPR-3.2.7.6-01", "DMPR-3.1.1.2-32")
-def test_a_wait_to_receive_that_times_out_leaves_the_cursor_behind_all_messages() -> None:
+def test_a_receive_timeout_moves_the_cursor_past_all_messages() -> None:
     table = unread(1)
     assert dequeue(table) is SUCCEEDED  # the cursor is at the only message
     assert dequeue(table) is WAITING
@@ -381,7 +381,7 @@ def test_a_wait_to_receive_that_times_out_leaves_the_cursor_behind_all_messages(
 
 
 @pytest.mark.requirement("DMPR-3.2.7.6-02")
-def test_a_wait_to_peek_that_times_out_leaves_the_cursor_where_it_was() -> None:
+def test_a_peek_timeout_leaves_the_cursor_in_place() -> None:
     table = read()
     assert peek_next(table) is WAITING
     cursors.wait_time_expired(table.cursor)

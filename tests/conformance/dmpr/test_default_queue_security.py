@@ -101,7 +101,7 @@ def test_who_is_no_domain_user_is_anonymous_and_all_may_do_all(owner: bytes) -> 
 
 
 @requirement("DMPR-3.1.7.1.3.1-06")
-def test_a_guest_of_the_domain_stays_the_owner_but_all_may_do_all() -> None:
+def test_a_domain_guest_stays_owner_and_everyone_gets_all_rights() -> None:
     assert owner_and_dacl(in_a_domain(GUEST)) == (GUEST, acl(ace(ALL, EVERYONE), ace(LOOK, COMPUTER)))
     longer = GUEST[:1] + b"\x06" + GUEST[2:-4] + pack("<LL", 4, 501)  # not a domain RID
     assert owner_and_dacl(in_a_domain(longer))[0] == ANONYMOUS

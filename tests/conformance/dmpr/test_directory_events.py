@@ -19,7 +19,8 @@ from tests.support.qm.directory_recorder import ONLINE, RecordedDirectoryEvents,
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.18-01", "DMPR-3.1.7.1.18-03")
-def test_a_public_queue_is_announced_before_the_directory_is_asked(recorded: RecordedDirectoryEvents) -> None:
+def test_a_public_queue_is_announced_before_its_registration(recorded: RecordedDirectoryEvents) -> None:
+    """The change is reported before the directory is asked to create the object."""
     queue = public_queue()
     created = recorded.events.create_directory_object(queue)
     assert created == (Result.SUCCESS, queue.identifier)

@@ -149,7 +149,7 @@ def test_one_message_is_sent_at_a_time(table: Table) -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.29-01")
-def test_an_entry_that_is_removed_is_not_sent_and_the_next_one_is(table: Table) -> None:
+def test_a_removed_entry_is_skipped_and_the_next_one_is_sent(table: Table) -> None:
     gone, stays = table.put(table.high), table.put(table.low)
 
     def remove(position: MessagePosition) -> None:
@@ -181,7 +181,7 @@ def test_the_entries_of_a_queue_are_removed_together(table: Table) -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.7.3.9-02")
-def test_a_message_that_is_gone_or_whose_queue_is_not_in_use_is_not_sent(table: Table) -> None:
+def test_messages_discarded_or_of_idle_queues_are_not_sent(table: Table) -> None:
     gone, idle = table.put(table.high), table.put(table.high)
 
     def fill(position: MessagePosition) -> None:

@@ -116,7 +116,7 @@ def test_the_timers_of_the_directory_run(recorder: DirectoryRecorder) -> None:
     assert not timers.active(*GATES)
 
 
-def test_a_directory_that_is_away_does_not_keep_the_queue_manager_from_starting(
+def test_startup_succeeds_without_a_directory(
     recorder: DirectoryRecorder,
 ) -> None:
     recorder.status = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
@@ -174,7 +174,7 @@ def test_the_journal_has_the_quota_of_the_queue_manager() -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.3-23", "DMPR-3.1.1.3-11")
-def test_a_locked_queue_waits_when_security_is_not_hardened_any_more() -> None:
+def test_a_locked_queue_waits_once_security_is_not_hardened() -> None:
     harness = started()
     harness.core.queue_manager.hardened_security = True
     queue = harness.outgoing(BY_NAME)

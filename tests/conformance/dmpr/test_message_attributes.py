@@ -31,7 +31,7 @@ def test_the_destination_is_a_queue_manager_by_its_identifier() -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-63")
-def test_the_queue_manager_of_a_connector_goes_with_a_transactional_message() -> None:
+def test_transactional_messages_name_their_connector_manager() -> None:
     message = Message(connector_queue_manager_identifier=GUID, transaction_identifier=GUID)
     assert (
         serialization.deserialize(serialization.to_packet(message)).connector_queue_manager_identifier == GUID

@@ -416,7 +416,8 @@ def test_attributes_of_absent_headers_keep_their_defaults() -> None:
 
 @requirement("DMPR-3.1.7.1.31-03")
 @pytest.mark.parametrize("level", [0x0, 0x1, 0x3, 0x5])
-def test_the_authentication_level_is_that_of_the_store_and_of_no_peer(level: int) -> None:
+def test_the_authentication_level_comes_from_the_store_alone(level: int) -> None:
+    """A peer's packet cannot set it."""
     packet = security_packet(flags=1, security_id=SID)
     received = serialization.deserialize(packet)
     received.authentication_level = AuthenticationLevel(level)
@@ -442,7 +443,7 @@ def test_the_packet_size_is_that_of_the_whole_packet(size: int) -> None:
 
 
 @requirement("DMPR-3.1.7.1.32-04")
-def test_a_transactional_message_has_priority_0_and_is_recoverable() -> None:
+def test_transactional_messages_are_recoverable_at_priority_0() -> None:
     original = transactional(priority=5, delivery_guarantee=DeliveryGuarantee.EXPRESS)
     assert serialization.to_packet(original) == transaction_packet()
 

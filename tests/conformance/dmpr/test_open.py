@@ -201,7 +201,7 @@ def test_a_queue_that_is_not_here_cannot_be_read(
         ]
     ],
 )
-def test_nothing_is_sent_to_a_queue_that_should_be_here_and_is_not(harness: EngineHarness, name: str) -> None:
+def test_a_missing_local_queue_cannot_be_opened_to_send(harness: EngineHarness, name: str) -> None:
     assert outcome(harness, name, SEND) == NOT_FOUND
 
 

@@ -116,13 +116,14 @@ WITH_CURSOR = pytest.mark.parametrize(
 
 @WITH_CURSOR
 @pytest.mark.requirement("DMPR-3.1.7.3.7-01")
-def test_a_peek_with_a_cursor_waits_for_a_message_and_lets_the_next_reader_have_it_too(
+def test_a_waiting_cursor_peek_leaves_the_message_available(
     harness: EngineHarness,
     queue: Queue,
     open_queue: OpenQueueDescriptor,
     cursor: Cursor,
     waits: Callable[..., ReadOutcome],
 ) -> None:
+    """The next reader gets the same message."""
     waiting = waits(harness, queue, open_queue, cursor)
     assert waiting.status == PENDING
     (reader,) = open_queue.waiting.values()
@@ -188,7 +189,7 @@ def test_a_peek_without_a_cursor_shows_the_first_message(
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.15-07")
-def test_a_peek_without_a_cursor_waits_and_lets_the_next_reader_have_the_message_too(
+def test_waiting_peeks_leave_the_message_to_the_next_reader(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
     messages = harness.core.messages
@@ -310,7 +311,7 @@ def test_identifiers_go_on_over_a_restart(harness: EngineHarness, queue: Queue, 
 
 
 @pytest.mark.requirement("DMPR-3.1.7.3.2-01", "DMPR-3.1.7.3.2-02", "DMPR-3.1.1.2-31")
-def test_a_search_goes_forward_unless_told_otherwise_and_begins_behind_its_start(
+def test_a_search_runs_forward_by_default_and_skips_its_start(
     queue: Queue, five: list[MessagePosition]
 ) -> None:
     first, second, third, *_ = five
@@ -323,7 +324,7 @@ def test_a_search_goes_forward_unless_told_otherwise_and_begins_behind_its_start
 
 
 @pytest.mark.requirement("DMPR-3.1.7.3.2-01", "DMPR-3.1.7.3.2-03")
-def test_a_search_backward_begins_before_its_start_and_stops_at_the_front(
+def test_a_backward_search_skips_its_start_and_ends_at_the_front(
     queue: Queue, five: list[MessagePosition]
 ) -> None:
     first, _, third, fourth, _ = five

@@ -195,9 +195,7 @@ def test_a_message_that_nobody_receives_in_time_is_deleted(harness: EngineHarnes
 
 
 @pytest.mark.requirement("DMPR-3.1.2.4-01", "DMPR-3.1.1.12-49")
-def test_time_to_be_received_counts_from_when_the_message_was_sent(
-    harness: EngineHarness, queue: Queue
-) -> None:
+def test_time_to_be_received_counts_from_the_sent_time(harness: EngineHarness, queue: Queue) -> None:
     harness.enqueue(queue, time_to_be_received=10, sent_time=harness.utc - 4)
     harness.advance(5_999)
     assert states(queue) == [AVAILABLE]
@@ -286,7 +284,7 @@ def test_a_committed_message_expires_as_any_other(harness: EngineHarness, queue:
 
 
 @pytest.mark.parametrize("deleted", [True, False])
-def test_a_message_that_expires_while_it_is_read_is_not_given_back(
+def test_a_message_that_expires_while_read_is_not_returned(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, deleted: bool
 ) -> None:
     events = harness.record_events()

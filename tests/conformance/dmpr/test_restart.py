@@ -119,7 +119,7 @@ def test_an_attribute_of_the_queue_manager_is_published(attribute: str, value: o
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-08", "DMPR-3.1.1.1-09", "DMPR-3.1.1.1-13")
-def test_the_directory_says_where_the_queue_manager_is_and_since_when() -> None:
+def test_path_and_times_of_the_manager_come_from_the_directory() -> None:
     directory = EmbeddedDirectory()
     directory.create_directory_object(QueueManager(OWN_ID, computer_name="here"), None)
     published = directory.read_directory("QueueManager", None, None).object
@@ -224,7 +224,7 @@ def test_an_attribute_of_a_private_queue_survives(
 
 @pytest.mark.requirement("DMPR-3.1.1-03", "DMPR-3.1.1-12")
 @pytest.mark.parametrize("attribute, value", queue_parameters("03", "07", "18", "19"))
-def test_an_attribute_of_a_public_queue_is_published_and_survives(attribute: str, value: object) -> None:
+def test_public_queue_attributes_are_published_and_survive(attribute: str, value: object) -> None:
     harness = EngineHarness(directory=EmbeddedDirectory())
     identifier = harness.queue("orders", public=True, **{attribute: value}).identifier
     published = harness.core.directory.read_directory("Queue", [("Identifier", "EQUALS", identifier)]).object
@@ -255,7 +255,7 @@ def test_types_names_and_numbers_of_queues_survive() -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-41", "DMPR-3.1.1.2-25", "DMPR-3.1.1.2-26", "DMPR-3.1.1.2-23")
-def test_journals_and_subqueues_belong_to_their_queue_after_a_restart(harness: EngineHarness) -> None:
+def test_journals_and_subqueues_keep_their_queue_after_a_restart(harness: EngineHarness) -> None:
     harness.queue(journaling=True)
     harness.queue("orders;Later")
     before = set(harness.core.queue_manager.queues)

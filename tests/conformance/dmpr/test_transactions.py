@@ -162,9 +162,8 @@ def test_commit_moves_a_message_to_its_place_in_the_target(harness: EngineHarnes
     assert bodies(queue) == []
 
 
-def test_what_is_moved_into_a_queue_that_was_deleted_meanwhile_goes_with_it(
-    harness: EngineHarness, queue: Queue
-) -> None:
+def test_a_message_moved_into_a_deleted_queue_is_deleted(harness: EngineHarness, queue: Queue) -> None:
+    """The queue is deleted while the transaction of the move is still open."""
     target = harness.queue("orders;done")
     position, transaction = harness.enqueue(queue, b"1", delivery_guarantee=RECOVERABLE), harness.begin()
     harness.core.messages.move(position, target, transaction)
@@ -421,7 +420,7 @@ def test_a_purge_that_waits_for_a_transaction_survives(
 
 
 @pytest.mark.parametrize("outcome", ["commit", "abort", "moved"])
-def test_an_express_message_of_a_prepared_transaction_leaves_no_row_behind(
+def test_a_prepared_express_message_leaves_no_row_when_decided(
     harness: EngineHarness, queue: Queue, outcome: str
 ) -> None:
     position = harness.enqueue(queue, b"old")
@@ -460,9 +459,7 @@ def test_a_transaction_in_doubt_whose_queue_is_deleted(harness: EngineHarness, q
     assert harness.rows(Table.MESSAGE) == harness.rows(Table.TRANSACTION) == {}
 
 
-def test_a_message_in_doubt_that_has_expired_goes_when_it_is_decided(
-    harness: EngineHarness, queue: Queue
-) -> None:
+def test_an_expired_message_in_doubt_is_deleted_on_commit(harness: EngineHarness, queue: Queue) -> None:
     transaction = harness.begin()
     harness.enqueue(queue, b"1", transaction, time_to_be_received=10)
     harness.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
