@@ -153,5 +153,5 @@ def test_each_rule_is_found_alone(name: str, changes: dict[str, Any], expected: 
 
 
 @pytest.mark.parametrize("name", ["order", "final"])
-def test_an_acknowledgement_that_was_passed_on_has_counted_its_hops(name: str) -> None:
+def test_the_hop_count_of_a_relayed_acknowledgement_is_allowed(name: str) -> None:
     assert lint_packet(make(name, {"UserHeader.Flags.RC": 2})) == []

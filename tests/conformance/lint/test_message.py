@@ -259,7 +259,7 @@ def test_each_rule_is_found_alone(name: str, changes: dict[str, Any], expected: 
         DIRECT,
     ],
 )
-def test_a_response_queue_at_any_administration_queue_breaks_no_rule(admin: dict[str, Any]) -> None:
+def test_a_response_queue_fits_any_administration_queue(admin: dict[str, Any]) -> None:
     """RQ 4: every queue is on some host, even where its name does not say on which."""
     changes = {
         "UserHeader.AdminQueue": admin,
