@@ -378,7 +378,7 @@ def test_parts_that_make_no_name_are_refused(build):
         build()
 
 
-def test_one_element_is_a_multiple_element_name_when_it_is_built_so():
+def test_one_element_makes_a_multiple_element_name_on_request():
     assert str(MultipleElementName((PublicName(GUID),))) == f"PUBLIC={TEXT}"
 
 

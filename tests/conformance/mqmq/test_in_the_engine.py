@@ -128,7 +128,7 @@ def test_the_transaction_header_makes_a_message_transactional(header: bool, reco
 
 @requirement("MQMQ-2.2.20.5-08")
 @pytest.mark.parametrize("flags", [0, 0x04, 0x08, 0x0C])
-def test_the_first_and_last_message_of_a_transaction_need_not_say_so(flags: int) -> None:
+def test_first_and_last_flags_of_a_transaction_are_optional(flags: int) -> None:
     harness = harness_with_peer()
     queue = harness.queue("tx", transactional=True)
     peer = harness.accept_session()
@@ -140,7 +140,9 @@ def test_the_first_and_last_message_of_a_transaction_need_not_say_so(flags: int)
 
 
 @requirement("MQMQ-2.2.20.5-10")
-def test_each_transaction_has_a_number_of_its_own_for_all_its_messages() -> None:
+def test_each_transaction_numbers_all_its_messages_alike() -> None:
+    """No number comes twice, after a restart either."""
+
     def numbers(harness: EngineHarness) -> list[int]:
         harness.send(count=3, transactional=True)
         harness.send(count=2, transactional=True)
@@ -180,7 +182,7 @@ def test_a_message_is_in_one_packet_or_not_sent() -> None:
 
 
 @requirement("MQMQ-2.2.20.1-01")
-def test_a_message_to_several_queues_is_a_packet_for_each_that_lists_all() -> None:
+def test_each_packet_to_several_queues_lists_all_of_them() -> None:
     hosts = {PEER_ADDRESS: PEER_ID, "10.0.0.3": THIRD_ID}
     harness = EngineHarness(hosts=hosts)
     names = [rf"DIRECT=TCP:{address}\private$\q" for address in hosts]
@@ -282,7 +284,7 @@ def test_a_public_name_is_routed(recorder: DirectoryRecorder) -> None:
 
 
 @requirement("MQMQ-2.1.4-04")
-def test_of_a_private_name_the_directory_is_asked_for_the_computer_alone(recorder: DirectoryRecorder) -> None:
+def test_a_private_name_reads_only_its_computer_in_the_directory(recorder: DirectoryRecorder) -> None:
     harness = EngineHarness(directory=recorder)
     recorder.log.clear()
     harness.send(to=f"PRIVATE={THIRD_ID}\\9")
@@ -300,7 +302,7 @@ def test_base_priority_counts_for_public_names_alone(recorder: DirectoryRecorder
 
 
 @requirement("MQMQ-2.3.1.5-02")
-def test_without_a_quota_of_its_own_a_queue_has_that_of_the_computer() -> None:
+def test_a_queue_without_a_quota_has_that_of_the_computer() -> None:
     harness = EngineHarness(quota=10_000)
     queue = harness.queue()
     assert queue.quota == INFINITE

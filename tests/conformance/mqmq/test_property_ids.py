@@ -451,7 +451,7 @@ def test_the_number_of_inner_vectors():
 
 
 @pytest.mark.requirement("MQMQ-2.3.12.25-22")
-def test_the_addresses_of_the_connection_history_are_a_list_of_lists():
+def test_connection_history_addresses_are_a_list_of_lists():
     assert CONNECTION_HISTORY_VECTORS[3] == 0x100C
 
 

@@ -281,7 +281,7 @@ def test_multicast(path: str, offset: int, data: bytes, value: int) -> None:
 
 
 @requirement("MQMQ-2.2.10-01")
-def test_the_octets_of_a_multicast_address_stand_in_network_order() -> None:
+def test_multicast_address_octets_are_in_network_order() -> None:
     """The specification leaves it open; 224.0.0.1 is E0 00 00 01 here."""
     data = queue_format(7, bytes.fromhex("e0000001 09070000"))
     assert str(name_of(QUEUE_FORMAT.parse(data))) == "MULTICAST=224.0.0.1:1801"

@@ -98,7 +98,7 @@ def test_response_type_1_is_the_administration_queue(text):
 
 
 @requirement("MQMQ-2.2.19.2-30")
-def test_response_type_4_is_at_the_host_of_the_administration_queue():
+def test_response_type_4_is_at_the_admin_queues_host():
     admin, name = PrivateName(OTHER, 7), PrivateName(OTHER, 8)
     assert to_user_header_queue(name, "response", admin=admin, **MANAGERS) == (
         4,

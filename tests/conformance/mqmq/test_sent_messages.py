@@ -122,7 +122,7 @@ def test_the_address_is_that_of_the_destination(name: str, form: int, address: U
     ("admin", "requested", "expected"),
     [(ADMIN, REQUESTED, 7), (ADMIN, 0, 0), (None, REQUESTED, 0), (None, 0, 0)],
 )
-def test_an_administration_queue_is_given_where_acknowledgements_are_asked_for(
+def test_admin_queues_are_sent_when_acks_are_requested(
     admin: str | None, requested: int, expected: int, response: str | None
 ) -> None:
     """Requests without a queue are sent as the captured sender sends them: [MS-MQQB] 4.1.7."""

@@ -196,7 +196,8 @@ def test_readings_of_queues(queue: tuple[int, bytes], header: bytes, text: str) 
 
 
 @requirement("MQMQ-2.5-03")
-def test_readings_of_a_response_queue_that_refers_to_the_administration_queue() -> None:
+def test_readings_of_a_response_queue_by_the_admin_queue() -> None:
+    """The response queue refers to the administration queue, or to its host."""
     head = b"".join(FIRST[:4])
     for kind, name, header, text in (
         (1, b"", b"", f"PRIVATE={text_of('a1')}\\00000009"),
