@@ -241,7 +241,8 @@ def test_by_lookup_identifier(queue: RemoteQueue) -> None:
     assert queue.bodies == [b"body 1"]
 
 
-def test_lookup_identifiers_of_a_server_that_counts_priorities_otherwise() -> None:
+def test_lookups_at_a_server_with_another_priority_order() -> None:
+    """Its lookup identifiers order priorities in another way."""
     # By the letter of [MS-MQDMPR] 3.1.7.1.9 the priority is part of those of transactional messages alone.
     plain, transactional = (
         message(1),

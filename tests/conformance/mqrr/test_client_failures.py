@@ -239,7 +239,7 @@ def test_a_method_that_the_server_lacks(queue: RemoteQueue, opnum: Opnum, deed: 
 
 
 @requirement("MQRR-1.7-02")
-def test_whether_there_is_remote_read_is_found_by_opening_a_queue(queue: RemoteQueue) -> None:
+def test_opening_a_queue_detects_remote_read(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
         orders.peek(0)
     assert queue.called()[:2] == [Opnum.R_OpenQueue, Opnum.R_StartReceive]

@@ -75,7 +75,7 @@ POINTS = [
 )  # fmt: skip
 @pytest.mark.parametrize("how", ["break", "kill", "stop"])
 @pytest.mark.parametrize("point", POINTS)
-def test_nothing_is_lost_or_there_twice_wherever_a_receive_breaks_off(harness, queue, point, how):
+def test_an_interrupted_receive_loses_and_repeats_nothing(harness, queue, point, how):
     client = harness.client()
     handle = client.open(share=ShareMode.MQ_DENY_SHARE)
     left = BODIES
@@ -206,7 +206,7 @@ def test_a_connection_that_is_gone_while_its_association_goes_on(harness, queue)
     assert client.end(handle, 3) == OK
 
 
-def test_the_owner_of_a_store_reads_on_where_a_remote_reader_has_stopped(harness, queue):
+def test_a_local_reader_skips_messages_locked_by_a_remote_one(harness, queue):
     """Locked messages are not for local readers either, until their reader gives them back."""
     client = harness.client()
     handle = client.open()

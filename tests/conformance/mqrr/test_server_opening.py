@@ -73,7 +73,7 @@ def descriptor_of(*entries: tuple[int, int, bytes]) -> bytes:
 
 
 @pytest.mark.requirement("MQRR-3.1.4.1-02", "MQRR-3.1.4.1-03", "MQRR-3.1.4.1-07")
-def test_the_port_is_told_to_everybody_and_zero_before_there_is_one(harness):
+def test_any_caller_gets_the_port_or_zero_before_there_is_one(harness):
     client = harness.client(caller=ANONYMOUS)
     assert client.call(Opnum.R_GetServerPort).status == 0
     harness.core.remote_read.port = 2114
@@ -389,7 +389,7 @@ GROUP = sid_bytes("S-1-5-32-544")
 
 
 @pytest.mark.requirement("MQRR-2.1-05", "MQRR-2.1-06", "MQRR-2.1-07")
-def test_listed_users_may_receive_by_default_and_anonymous_ones_where_asked_for(harness):
+def test_listed_users_receive_and_anonymous_ones_by_setting(harness):
     harness.enqueue(harness.queue(), b"1")
     assert refused(harness, client=harness.client(2, ANONYMOUS)) == DENIED
     anonymous = RemoteReadHarness(anonymous=True)
@@ -437,7 +437,7 @@ JOURNAL, DEADLETTER = r"DIRECT=OS:here\SYSTEM$;JOURNAL", r"DIRECT=OS:here\SYSTEM
 
 
 @pytest.mark.requirement("MQRR-2.1-07", "DMPR-3.1.1.1-25")
-def test_queues_of_the_computer_are_read_as_the_queue_manager_s_descriptor_allows(harness):
+def test_the_manager_descriptor_guards_the_computers_queues(harness):
     """By default listed users may, and anonymous ones where they are let in."""
     manager = harness.core.queue_manager
     harness.enqueue(manager.system_journal_queue, b"j")

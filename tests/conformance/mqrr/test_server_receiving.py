@@ -75,7 +75,7 @@ def cleanup_timers(harness: RemoteReadHarness) -> int:
     "MQRR-3.1.4.7-10", "MQRR-3.1.4.7-17", "MQRR-3.1.4.7-45", "MQRR-3.1.4.7-46", "MQRR-3.1.4.9-05",
     "MQRR-3.1.4.9-12", "MQRR-3.1.1.2-02", "MQRR-3.1.1.2-03", "MQRR-3.1.1.1-01",
 )  # fmt: skip
-def test_a_message_is_locked_when_it_is_received_and_deleted_when_that_ends(harness, queue, client):
+def test_a_receive_locks_its_message_and_its_end_deletes_it(harness, queue, client):
     identifiers = fill(harness, queue)
     handle = client.open()
     assert client.read(handle, request=1) == b"1"
@@ -674,7 +674,7 @@ def test_the_number_of_reads_is_limited(name, limit):
     assert harness.nothing_is_left()
 
 
-def test_a_receive_at_the_limit_of_waiting_ones_leaves_nothing_behind():
+def test_a_receive_at_the_limit_of_waits_leaves_no_state():
     harness = RemoteReadHarness(waiting=Limit(0, 0))
     queue = harness.queue(transactional=True)
     client = harness.client()

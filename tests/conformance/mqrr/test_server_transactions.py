@@ -63,7 +63,7 @@ def queue(harness: RemoteReadHarness) -> Queue:
 
 
 @pytest.mark.requirement("MQRR-3.1.4.12-03", "MQRR-3.1.4.12-10", "MQRR-3.1.4.12-09")
-def test_a_transaction_is_there_once_its_coordinator_has_enlisted_the_queue_manager(harness, client):
+def test_enlistment_by_the_coordinator_creates_the_transaction(harness, client):
     engine = harness.core.remote_read
     engine.transacting.coordinated = True
     call = client.begin(
@@ -159,7 +159,8 @@ def test_a_client_that_goes_while_it_enlists(harness, client):
 )  # fmt: skip
 @pytest.mark.parametrize("outcome", ["commit", "abort"])
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_LOOKUP_RECEIVE_NEXT])
-def test_a_received_message_is_the_transactions_until_its_outcome(harness, queue, client, outcome, action):
+def test_a_received_message_is_locked_until_the_outcome(harness, queue, client, outcome, action):
+    """Until its transaction is decided, the message belongs to it."""
     identifiers = lookup_identifiers(queue)
     client.enlisted()
     handle = client.open()
@@ -227,7 +228,7 @@ def test_a_message_that_is_not_ended_leaves_the_transaction(harness, queue, clie
 
 @pytest.mark.parametrize("ack", [RR_ACK, RR_NACK])
 @pytest.mark.parametrize("how", ["time", "end", "close"])
-def test_an_aborted_transaction_does_not_touch_what_another_has_received(harness, queue, client, how, ack):
+def test_an_abort_leaves_a_message_received_by_another_reader(harness, queue, client, how, ack):
     client.enlisted()
     handle = client.open()
     assert client.read(handle, request=1, tx=TX) == b"1"
