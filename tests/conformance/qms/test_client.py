@@ -103,7 +103,9 @@ def test_the_application_fills_its_fields_and_qms_the_others() -> None:
 
 
 @pytest.mark.requirement("QMS-jobfields-30")
-def test_by_default_any_server_serves_a_job_without_a_type_at_once() -> None:
+def test_a_default_job_fits_any_server_and_starts_at_once() -> None:
+    """It has no type, no target server and no time."""
+
     async def scenario(server: FileServer, queue: Queue) -> None:
         await queue.submit(b"body")
 
@@ -201,7 +203,7 @@ def test_equal_names_on_two_servers_are_two_queues() -> None:
 
 
 @pytest.mark.requirement("QMS-using-01", "QMS-service-01", "QMS-qservers-04", "QMS-service-15")
-def test_a_queue_server_logs_in_finds_its_queue_attaches_and_detaches() -> None:
+def test_a_queue_server_finds_its_queue_attaches_and_detaches() -> None:
     async def scenario(server: FileServer, queue: Queue) -> None:
         assert [found.name for found in await server.queues()] == ["LASER", "MATRIX", "COMPILE"]
         await queue.attach()
@@ -264,7 +266,7 @@ def test_client_rights_are_taken_before_and_restored_after(fails: bool) -> None:
 
 
 @pytest.mark.requirement("QMS-submit-03", "QMS-monitor-15")
-def test_the_record_of_a_print_job_is_made_and_read_by_its_schema() -> None:
+def test_print_job_records_are_built_and_read_by_their_schema() -> None:
     form = {"Version": 1, "TabSize": 8, "Copies": 2, "FormName": "LETTER", "BannerUser": "ALICE"}
     record = PRINT_RECORD.build(form)
     assert record[:4] == bytes([1, 8, 0, 2])

@@ -104,7 +104,7 @@ def test_a_queue_server_is_created(accounting: bool) -> None:
 
 
 @pytest.mark.requirement("QMS-createqs-04")
-def test_a_queue_server_with_a_password_can_not_log_in_without_it() -> None:
+def test_a_queue_servers_password_is_required_at_login() -> None:
     memory = MemoryServer()
     memory.add("PS1", ObjectType.NWOT_PRINT_SERVER)
 

@@ -156,7 +156,8 @@ def test_the_end_of_another_job_does_not_end_them(archive: Archive) -> None:
 
 
 @requirement("QMS-service-10")
-def test_with_the_rights_of_a_client_the_queue_takes_the_caller_for_it(archive: Archive) -> None:
+def test_client_rights_make_the_queue_server_act_as_the_client(archive: Archive) -> None:
+    """The queue takes it for the client, except for the servicing of jobs."""
     jobs, server = archive.service.jobs, archive.ps1
     number = archive.job(archive.alice)
     with archive.refused(CompletionCode.ERR_NO_Q_JOB_RIGHTS):
@@ -182,7 +183,8 @@ def rights(archive: Archive, caller: Caller, path: str) -> TrusteeRights:
 
 
 @requirement("QMS-service-12")
-def test_rights_hold_below_until_another_assignment_of_the_same_object(archive: Archive) -> None:
+def test_trustee_rights_are_inherited_until_reassigned(archive: Archive) -> None:
+    """The assignment nearest to a file counts, for each object by itself."""
     volumes, alice = archive.service.volumes, archive.alice
     for path in ("SYS:ALICE\\A", "SYS:ALICE\\A\\B"):
         volumes.create_directory(alice, path)

@@ -311,9 +311,7 @@ def test_a_lost_user_does_not_end_the_service_of_its_job(harness: QueueServiceHa
 
 @requirement("QMS-ext-03", "QMS-ext-01")
 @pytest.mark.parametrize("name", ["finish", "abort"])
-def test_the_same_server_on_another_connection_does_not_have_the_job(
-    harness: QueueServiceHarness, name: str
-) -> None:
+def test_a_job_belongs_to_the_connection_of_its_server(harness: QueueServiceHarness, name: str) -> None:
     server = harness.server("PS1")
     harness.job(harness.user())
     harness.take_job(server)

@@ -224,7 +224,7 @@ def test_a_number_without_room_in_the_old_form_is_refused(name: str, value: int)
     assert at(to_old(NEW_JOB.make({name: value - 1})), name) == value - 1
 
 
-def test_what_is_not_in_the_one_form_is_not_converted_to_the_other() -> None:
+def test_job_forms_refuse_bytes_of_the_other_form() -> None:
     with pytest.raises(InvalidValue):
         to_new(NEW_JOB.make())
     with pytest.raises(InvalidValue):

@@ -93,7 +93,7 @@ def test_numbers_and_names_rise_and_positions_count_from_one(harness: QueueServi
 
 
 @requirement("QMS-files-06", "QMS-ext-08")
-def test_numbers_begin_again_after_999_and_leave_out_those_in_use(harness: QueueServiceHarness) -> None:
+def test_job_numbers_wrap_after_999_and_skip_those_in_use(harness: QueueServiceHarness) -> None:
     user = harness.user()
     harness.job(user)
     harness.queue_now.row = replace(harness.queue_now.row, next_number=999)

@@ -292,7 +292,7 @@ def test_a_server_and_a_job_that_is_gone_or_not_in_service(name: str) -> None:
 
 
 @requirement("QMS-monitor-04", "QMS-monitor-06")
-def test_an_owner_who_is_no_user_any_more_sees_nothing_and_removes_its_own() -> None:
+def test_a_former_user_sees_no_job_but_can_remove_its_own() -> None:
     cast = Cast()
     owner = cast.actors["owner"]
     assert owner.object_id is not None

@@ -190,7 +190,7 @@ def test_only_a_supervisor_changes_properties_of_a_queue(harness: QueueServiceHa
 
 
 @requirement("QMS-qobject-09", "QMS-supervisor-01")
-def test_an_equivalent_of_the_supervisor_changes_properties_of_a_queue(harness: QueueServiceHarness) -> None:
+def test_a_supervisor_equivalent_changes_queue_properties(harness: QueueServiceHarness) -> None:
     properties = harness.service.properties
     deputy_id = harness.object("DEPUTY")
     deputy = harness.login("DEPUTY")

@@ -91,7 +91,7 @@ def test_a_field_is_read_the_other_way(
     assert differences(vector_of(number, direction), Readings.of({name: form})) == expected
 
 
-def test_every_reading_changes_the_fields_of_its_table_and_no_others() -> None:
+def test_each_reading_changes_exactly_the_fields_of_its_table() -> None:
     for name, form in ALTERNATIVES:
         changed = {
             path.rpartition(".")[2]
@@ -102,7 +102,7 @@ def test_every_reading_changes_the_fields_of_its_table_and_no_others() -> None:
     assert set(PLACES) == set(Readings.fields())
 
 
-def test_a_server_that_writes_16_bits_big_endian_is_read_by_high_low() -> None:
+def test_the_high_low_reading_reads_16_bits_big_endian() -> None:
     vector = vector_of(122, "request")._replace(data=bytes.fromhex("015D0311 01F40000"))
     assert leaves(read(vector, Readings(job_number="high-low")))["JobNumber"] == 500
     made = make_request(
