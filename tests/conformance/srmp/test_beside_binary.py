@@ -35,7 +35,7 @@ def receiver(**attributes: object) -> tuple[SrmpHarness, HandwrittenPeer, SrmpPe
 
 
 @pytest.mark.parametrize("first", ["binary", "srmp"])
-def test_a_sequence_of_the_binary_protocol_under_the_name_of_a_stream(first):
+def test_a_binary_sequence_and_a_stream_of_one_name_are_separate(first):
     harness, session, peer = receiver(transactional=True)
 
     def binary(number: int) -> None:
@@ -71,7 +71,7 @@ def test_a_binary_message_with_an_envelope_that_is_none():
 
 
 @pytest.mark.requirement("SRMP-3.1.7.3-01")
-def test_the_administration_queue_of_a_binary_message_may_be_one_of_http():
+def test_a_binary_message_can_have_an_admin_queue_by_http():
     """It gets receipts, as messages of SRMP, instead of acknowledgements."""
     harness, session, _ = receiver()
     session.send_message(b"m", admin=ADMIN_BY_HTTP, acks=ALL_POSITIVE, label="l")
@@ -84,7 +84,8 @@ def test_the_administration_queue_of_a_binary_message_may_be_one_of_http():
     assert received["Msmq/Class"] == str(int(MessageClass.MQMSG_CLASS_ACK_RECEIVE))
 
 
-def test_the_administration_queue_of_a_binary_message_hears_of_its_end_by_http():
+def test_an_admin_queue_by_http_gets_the_nack_of_a_purge():
+    """The message itself came by the binary protocol."""
     harness, session, _ = receiver()
     session.send_message(b"m", admin=ADMIN_BY_HTTP, acks=ALL_NEGATIVE)
     assert harness.take() == []
@@ -92,7 +93,7 @@ def test_the_administration_queue_of_a_binary_message_hears_of_its_end_by_http()
     assert harness.take_one()["commitmentReceipt/decision"] == "negative"
 
 
-def test_a_message_by_http_cannot_name_an_administration_queue_of_another_kind():
+def test_a_message_by_http_needs_an_admin_queue_by_http():
     """SRMP has no place for it: its sender is told so, and nothing is lost without notice."""
     harness = SrmpHarness(answers=lambda _: OK)
     harness.queue("admin")
@@ -107,7 +108,7 @@ def test_a_message_by_http_cannot_name_an_administration_queue_of_another_kind()
     assert (key.peer, key.reason, refusal.count) == (None, "malformed", 1)
 
 
-def test_an_acknowledgement_of_the_binary_protocol_for_a_message_by_http_that_failed():
+def test_a_failed_message_by_http_has_no_binary_acknowledgement():
     """A message by HTTP that this queue manager gives up has no acknowledgement: its dead-letter queue."""
     harness = SrmpHarness(answers=lambda _: 400)
     harness.send(b"m")
@@ -133,7 +134,7 @@ def test_a_queue_of_this_computer_by_its_http_name(transactional):
     assert len(harness.find_queue("admin").positions) == (2 if transactional else 0)
 
 
-def test_receipts_of_a_message_by_http_for_a_binary_queue_manager_here():
+def test_receipts_by_http_do_not_use_the_senders_binary_session():
     """An administration queue by HTTP on the sender's side is reached by HTTP although a session is open."""
     harness, session, _ = receiver()
     session.send_message(b"m", admin=ADMIN_BY_HTTP, acks=1)
@@ -153,7 +154,7 @@ def test_a_binary_message_is_not_passed_on_by_http(transactional):
     assert harness.core.srmp.transfers == {}
 
 
-def test_idle_queues_by_http_make_room_for_those_of_binary_sessions():
+def test_idle_queues_by_http_make_room_for_binary_queues():
     """An origin has one share of memory for the queues that it asks for, by whichever protocol."""
     harness = SrmpHarness(answers=lambda _: OK, memory=16 << 20, third_place_messages=10**6)
     harness.queue("orders")

@@ -67,7 +67,7 @@ def test_the_first_message_connects():
 
 
 @pytest.mark.requirement("SRMP-3.1.1.4.2-02", "SRMP-3.1.7.2.5-01")
-def test_a_queue_has_one_request_under_way_and_nothing_but_messages():
+def test_a_queue_sends_one_request_at_a_time():
     harness = SrmpHarness()
     for body in (b"1", b"2", b"3"):
         harness.send(body)
@@ -107,7 +107,7 @@ def test_the_retransmission_timeout_can_be_set():
 
 
 @pytest.mark.requirement("SRMP-3.1.6.1-01", "SRMP-3.1.6.1-02", "SRMP-3.1.6.1-03")
-def test_the_retransmission_timer_connects_again_and_sends_everything():
+def test_the_retransmission_timer_reconnects_and_sends_all():
     harness = SrmpHarness()
     for body in (b"1", b"2"):
         harness.send(body)
@@ -124,7 +124,7 @@ def test_the_retransmission_timer_connects_again_and_sends_everything():
     assert harness.time_left(Timer.RETRANSMISSION, number) is None  # nothing is there to be sent
 
 
-def test_a_queue_whose_message_has_expired_meanwhile_sends_the_next_one_at_once():
+def test_a_queue_of_expired_messages_sends_a_new_one_at_once():
     harness = SrmpHarness()
     harness.send(b"1", time_to_reach_queue=5)
     harness.fail()
@@ -196,7 +196,8 @@ def test_receipts_for_a_paused_queue_start_none_of_its_timers():
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2.3-20", "SRMP-3.1.6.2-01")
-def test_a_message_under_way_while_its_queue_was_paused_is_sent_again_without_receipt():
+def test_a_message_sent_before_a_pause_is_resent_later():
+    """Without a receipt it is sent again when the timer fires, as its answer came after the pause."""
     harness = SrmpHarness()
     harness.send(b"m", transactional=True)
     queue = harness.outgoing()
@@ -291,7 +292,7 @@ def test_receipts_go_to_another_url(default):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_message_that_srmp_cannot_carry_is_given_up_and_holds_up_nothing(stream):
+def test_a_message_unfit_for_srmp_is_dropped_and_blocks_none(stream):
     harness = SrmpHarness(answers=lambda _: OK)
     harness.send(b"1", transactional=stream)
     admin = parse_format_name(r"DIRECT=OS:here\private$\admin")
@@ -316,7 +317,7 @@ def test_what_an_application_gives_as_an_envelope_is_ignored():
     assert (sent["path/to"], sent.body) == ("http://there/msmq/private$/orders", b"m")
 
 
-def test_a_message_that_no_packet_can_hold_is_refused_when_it_is_sent():
+def test_a_message_too_large_for_a_packet_is_refused_on_sending():
     harness = SrmpHarness()
     with pytest.raises(InvalidValue):
         harness.send(bytes(5 << 20))

@@ -309,7 +309,7 @@ def test_stream() -> None:
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.1-28", "SRMP-2.2.5.3.4-04")
-def test_receipts_of_a_stream_go_to_the_queue_of_its_start_unless_others_are_asked_for() -> None:
+def test_stream_receipts_go_to_the_start_queue_unless_overridden() -> None:
     start = "<start><sendReceiptsTo>https://a/msmq/order</sendReceiptsTo></start>"
     for inner, name in (("", "https://a/msmq/order"), (delivery_request(), "http://a/msmq/arrived")):
         read = message(services(f"<durable/>{inner}"), stream(1, start), msmq())

@@ -85,7 +85,7 @@ def test_a_stream_message_with_all_receipts(outcome):
     assert both.beta.where() == {}
 
 
-def test_a_message_is_put_into_the_queue_once_though_its_response_is_lost():
+def test_a_message_with_a_lost_response_is_delivered_once():
     both = pair()
     fates = iter(["unanswered", "unanswered"])
     both.fate = lambda *_: next(fates, "delivered")

@@ -84,7 +84,7 @@ def test_a_repetition_of_what_still_waits_is_not_passed_on():
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.3-03")
-def test_stream_messages_are_passed_on_in_their_order_whatever_happens():
+def test_stream_messages_are_forwarded_in_order_after_failures():
     harness, peer = forwarder(answers=lambda _: OK)
     for number in (1, 2, 3):
         peer.send_in_stream(number, to=FAR)
@@ -105,7 +105,7 @@ def test_a_durable_message_that_is_passed_on_is_stored_first():
     assert harness.take_one().body == b"m"
 
 
-def test_a_message_that_expires_on_its_way_is_dead_lettered_on_request():
+def test_a_message_expired_in_transit_is_dead_lettered_if_asked():
     harness, peer = forwarder()
     for stream, where in ((False, "dead"), (True, "dead transactional")):
         extra = [peer.stream(1)] if stream else []
@@ -161,7 +161,7 @@ def test_another_port_of_this_computer_is_another_queue_manager():
     assert harness.take_one().url == "http://here:8080/msmq/private$/orders"
 
 
-def test_a_message_that_there_is_no_room_for_is_answered_with_500():
+def test_a_message_without_room_is_answered_with_500():
     harness, peer = forwarder()
     harness.core.queues.begin_flow_control()
     assert peer.send(to=FAR, services="<durable/>") == SERVER_ERROR
@@ -236,7 +236,7 @@ def test_a_redirection_to_no_queue_is_refused():
 
 @pytest.mark.requirement("SRMP-3.1.5.1.3-07")
 @pytest.mark.parametrize("forwards", [False, True])
-def test_a_redirection_to_another_computer_is_followed_whatever_is_forwarded(forwards):
+def test_a_redirection_is_followed_with_forwarding_on_or_off(forwards):
     harness = SrmpHarness(
         transparent_store_and_forward=forwards, redirections=inbound(("http://here/shop/*", FAR))
     )
@@ -304,7 +304,7 @@ def test_a_message_of_a_group_is_put_into_all_its_queues():
     assert harness.responses == {}
 
 
-def test_duplicates_and_expired_messages_of_a_group_are_discarded():
+def test_duplicate_and_expired_group_messages_are_discarded():
     harness = listener()
     peer = SrmpPeer(harness)
     for _ in range(2):
@@ -315,7 +315,7 @@ def test_duplicates_and_expired_messages_of_a_group_are_discarded():
 
 @pytest.mark.parametrize("which", ["one", "two"])
 @pytest.mark.parametrize("how", ["full", "closed", "private"])
-def test_a_queue_of_a_group_that_refuses_a_message_takes_it_from_no_other(which, how):
+def test_a_refusal_by_one_group_queue_affects_no_other(which, how):
     harness = listener()
     queue = harness.find_queue(which)
     if how == "full":

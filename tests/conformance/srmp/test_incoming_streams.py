@@ -96,7 +96,7 @@ def test_what_follows_message_2(current, previous, follows):
 
 @pytest.mark.requirement("SRMP-3.1.5.1.6.3-04", "SRMP-3.1.5.1.6.4-04", "SRMP-3.1.1.1.2.5-03")
 @pytest.mark.requirement("SRMP-2.2.5.3.4-06", "SRMP-2.2.5.3-04", "SRMP-2.2.5.3-05")
-def test_what_does_not_follow_is_counted_and_changes_nothing_else():
+def test_stream_messages_out_of_order_are_counted_and_dropped():
     harness, peer, queue = receiver()
     for number in (1, 2):
         peer.send_in_stream(number)
@@ -215,9 +215,7 @@ def test_messages_that_are_renumbered_are_accepted_once():
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("streams", [1, 15])
 @pytest.mark.parametrize("remembered", [0, 10_000])
-def test_a_late_copy_of_the_first_message_of_a_former_stream_does_not_stop_the_present_one(
-    remembered, streams, restart
-):
+def test_a_late_copy_from_a_former_stream_keeps_the_present_one(remembered, streams, restart):
     """Be the message still in MessageIDHistoryTable or not."""
     harness, peer, queue = receiver(settings=Settings(remove_duplicate_size=remembered))
     late = peer.message(b"s1", peer.stream(1), services="<durable/>")
@@ -252,7 +250,8 @@ def test_how_many_former_streams_are_known_is_limited():
     "SRMP-3.1.2.3-01", "SRMP-3.1.5.1.6.3-10", "SRMP-3.1.1.3.2-05", "SRMP-3.1.1.3.2-06", "SRMP-3.1.1.1.6-09",
     "SRMP-3.1.5.1.6.3-08", "SRMP-3.1.6.3-01", "SRMP-3.1.6.3-03", "SRMP-3.1.6.3-05", "SRMP-3.1.6.3-06",
 )  # fmt: skip
-def test_a_receipt_waits_for_half_a_second_of_silence_and_acknowledges_all():
+def test_a_stream_receipt_waits_for_half_a_second_of_silence():
+    """It acknowledges everything up to then."""
     harness, peer, queue = receiver()
     for number in (1, 2, 3):
         harness.advance(DELAY_MS - 1)
@@ -371,7 +370,7 @@ def test_receipts_are_sent_again_until_they_arrive():
     assert harness.take_one().data == first.data
 
 
-def test_receipts_that_come_back_to_this_queue_manager_concern_nothing():
+def test_receipts_addressed_to_their_own_receiver_have_no_effect():
     """A sender that gives the order queue of its receiver as its own."""
     harness, peer, queue = receiver()
     peer.send_in_stream(1, start="http://here/msmq/private$/order_queue$")
@@ -383,7 +382,7 @@ def test_receipts_that_come_back_to_this_queue_manager_concern_nothing():
 
 @pytest.mark.requirement("SRMP-3.1.5.1.12-10", "SRMP-3.1.5.1.12-09")
 @pytest.mark.parametrize("how", ["queue", "manager"])
-def test_a_message_without_room_is_accepted_when_it_is_sent_again(how):
+def test_a_stream_message_without_room_is_accepted_when_resent(how):
     harness, peer, queue = receiver()
     peer.send_in_stream(1)
     if how == "queue":
@@ -416,7 +415,8 @@ def test_a_stream_with_the_number_zero_begins_as_any_other():
     harness.restart()
 
 
-def test_a_stream_whose_state_has_been_given_up_is_not_acknowledged():
+def test_a_stream_without_kept_state_is_not_acknowledged():
+    """The state of the oldest streams is given up when there are too many."""
     harness, peer, queue = receiver(incoming_sequences_max=3)
     for number in range(6):
         harness.queue(f"q{number}", transactional=True)

@@ -75,7 +75,7 @@ def test_the_example_reaches_all_queues_of_its_group() -> None:
 
 
 @pytest.mark.requirement("SRMP-2.1.2-03", "SRMP-3.1.7.9-02", "SRMP-3.1.7.2.5-08")
-def test_what_goes_to_a_group_is_an_http_request_and_gone_once_it_is_sent() -> None:
+def test_a_group_message_is_an_http_request_deleted_once_sent() -> None:
     harness = EngineHarness(utc=SENT)
     queue = harness.outgoing("MULTICAST=234.1.1.1:8001")
     harness.send(b"to all", to="MULTICAST=234.1.1.1:8001")

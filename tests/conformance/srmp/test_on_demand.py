@@ -87,7 +87,7 @@ def test_an_acknowledgement_by_http_is_sent():
     assert [sent.url for sent in harness.take()] == [ADMIN]
 
 
-def test_one_that_is_due_when_the_message_leaves_its_queue_is_sent():
+def test_a_receipt_due_when_its_message_is_purged_is_sent():
     harness = quiet()
     harness.queue("orders")
     harness.accept_session().send_message(b"m", admin=BY_HTTP, acks=NEGATIVE)

@@ -120,7 +120,8 @@ def test_services(services, delivery, asked):
 
 
 @pytest.mark.requirement("SRMP-2.2.5.3-01", "SRMP-2.2.5.2.1-02")
-def test_a_stream_makes_a_message_one_of_a_transaction_with_or_without_durable():
+def test_a_stream_makes_a_message_transactional_and_durable():
+    """With or without the element of its own for the latter."""
     for services in ("<durable/>", ""):
         harness = SrmpHarness()
         queue = harness.queue("orders", transactional=True)

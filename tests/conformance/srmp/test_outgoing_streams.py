@@ -78,7 +78,7 @@ def test_receipts_of_a_stream_by_https_go_by_https():
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2.4-20")
-def test_receipts_go_to_the_port_at_which_the_queue_manager_listens():
+def test_receipts_go_to_the_port_of_the_listener():
     harness = SrmpHarness()
     harness.core.srmp.urls.listens(http=8080, https=None)
     harness.send(transactional=True)
@@ -143,7 +143,7 @@ def test_the_queue_shows_how_far_its_stream_has_come():
     "SRMP-3.1.5.1.9.1-05", "SRMP-3.1.1.1.5-03",
 )  # fmt: skip
 @pytest.mark.parametrize("wanted", [False, True])
-def test_a_stream_ends_when_all_receipts_have_come_and_the_next_one_begins_at_one(wanted):
+def test_a_stream_ends_with_its_last_receipt_and_the_next_begins(wanted):
     harness, peer = sender(count=2, negative_journaling_requested=wanted)
     peer.stream_receipt(ID, 2)
     if wanted:
@@ -229,7 +229,7 @@ def test_a_final_receipt_before_the_stream_receipt(state, decision):
 
 @pytest.mark.requirement("SRMP-3.1.1.3.2-07", "SRMP-3.1.5.1.8.1-03")
 @pytest.mark.parametrize("late", [OK, 500, 400, None])
-def test_a_receipt_for_an_earlier_transmission_ends_a_message_in_any_state(late):
+def test_a_receipt_ends_a_message_in_any_state(late):
     """The response to a message that is known to have arrived means nothing any more."""
     harness, peer = sender(count=2)
     harness.send(b"3", transactional=True, positive_journaling_requested=True)
@@ -257,7 +257,7 @@ def test_a_receipt_for_an_earlier_transmission_ends_a_message_in_any_state(late)
     "SRMP-3.1.7.2.3-08", "SRMP-3.1.7.2.2-02",
 )  # fmt: skip
 @pytest.mark.requirement("SRMP-2.2.5.1.2-02")
-def test_stream_messages_without_receipt_are_sent_again_as_they_were():
+def test_stream_messages_without_a_receipt_are_resent_unchanged():
     harness, _ = sender(count=2, time_to_reach_queue=0xFFFFFFFF)
     originals = [sent.data for sent in harness.take()]
     info, number = harness.outgoing().transfer, harness.outgoing().number
@@ -274,7 +274,7 @@ def test_stream_messages_without_receipt_are_sent_again_as_they_were():
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.8.2-07")
-def test_a_receipt_that_acknowledges_something_begins_with_the_first_interval_again():
+def test_a_receipt_of_new_messages_resets_the_resend_interval():
     harness, peer = sender()
     info, number = harness.outgoing().transfer, harness.outgoing().number
     harness.advance(90_000)
@@ -341,7 +341,8 @@ def test_the_gap_behind_the_last_acknowledged_message_is_bridged():
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2.3-09")
-def test_the_next_message_follows_the_last_acknowledged_one_if_all_others_are_gone():
+def test_the_next_message_follows_the_last_acknowledged_one():
+    """All between them are gone."""
     harness, peer = sender(count=2, negative_journaling_requested=True)
     harness.send(b"3", transactional=True, time_to_reach_queue=10)
     peer.stream_receipt(ID, 2)
@@ -352,7 +353,8 @@ def test_the_next_message_follows_the_last_acknowledged_one_if_all_others_are_go
 
 @pytest.mark.requirement("SRMP-3.1.7.2.3-10")
 @pytest.mark.parametrize("how", ["expired", "refused", "deleted"])
-def test_the_others_begin_a_new_stream_if_the_first_message_is_given_up(how):
+def test_a_dropped_first_message_starts_a_new_stream(how):
+    """The messages after it are sent in the new stream."""
     harness, peer = sender(count=0)
     first = 25 if how == "expired" else 1_000
     for number in range(1, 4):
@@ -377,7 +379,7 @@ def test_the_others_begin_a_new_stream_if_the_first_message_is_given_up(how):
     assert harness.rows_of_streams() == {}
 
 
-def test_a_message_under_way_when_the_stream_is_renumbered_is_sent_again_with_its_new_number():
+def test_a_renumbered_message_under_way_is_resent_as_renumbered():
     harness, _ = sender(count=0, answers=False)
     harness.send(b"1", transactional=True, time_to_reach_queue=10)
     harness.answer()
@@ -406,7 +408,7 @@ def test_400_in_the_middle_of_a_stream(wanted):
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_a_final_receipt_with_the_number_that_a_message_had_before_it_was_renumbered(restart):
+def test_a_final_receipt_matches_the_number_before_renumbering(restart):
     """The receiver that accepted it in the former stream knows it by that number only.
 
     Copies for two queues have one identifier, and streams of their own.
@@ -450,7 +452,8 @@ def test_the_last_number_of_a_stream():
     assert harness.take_one().stream == (NEXT_ID, 1, None, RECEIPTS)
 
 
-def test_who_sent_a_message_hears_once_that_it_has_arrived_or_was_given_up():
+def test_the_sender_gets_one_report_of_each_final_outcome():
+    """An application is notified once that its message has arrived or was given up."""
     harness, peer = sender(count=0)
     heard: list[tuple[int, bool]] = []
     harness.core.outcome.when_sent = lambda identifier, arrived, _: heard.append(

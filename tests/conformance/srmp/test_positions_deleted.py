@@ -67,7 +67,7 @@ def read(harness: SrmpHarness, queue: Queue) -> list[SentRequest]:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wanted", [("positive",), ("positive", "negative"), ("negative", "positive")])
 @pytest.mark.requirement("SRMP-2.2.5.2.3-07", "SRMP-2.2.5.2.3-10", "SRMP-2.2.5.5-02", "SRMP-2.2.5.5-06")
-def test_a_message_that_is_received_has_a_positive_commitment_receipt_on_request(stream, wanted):
+def test_a_received_message_sends_a_requested_commitment_receipt(stream, wanted):
     harness, queue = received(stream=stream, services=commitment(*wanted))
     harness.advance(5_000)
     decided = harness.utc
@@ -84,9 +84,8 @@ def test_a_message_that_is_received_has_a_positive_commitment_receipt_on_request
 @pytest.mark.parametrize("services", ["", commitment(), commitment("negative")])
 @pytest.mark.parametrize("dead_letter", [False, True])
 @pytest.mark.requirement("SRMP-2.2.5.2.3-08", "SRMP-2.2.5.2.3-09")
-def test_a_message_that_is_received_has_no_receipt_without_request_and_is_not_dead_lettered(
-    services, dead_letter
-):
+def test_a_received_message_without_a_request_has_no_receipt(services, dead_letter):
+    """It is not dead-lettered either."""
     harness, queue = received(services=services, dead_letter=dead_letter)
     assert read(harness, queue) == []
     assert (bodies(queue), harness.where()) == ([], {})
@@ -111,7 +110,7 @@ def test_the_commitment_receipt_for_each_reason(reason, stream):
 @pytest.mark.requirement("SRMP-3.1.7.3.1-01", "SRMP-3.1.1.3.4-03")
 @pytest.mark.parametrize("services", ["", commitment(), commitment("positive")])
 @pytest.mark.requirement("SRMP-2.2.5.2.3-07", "SRMP-2.2.5.2.3-09")
-def test_a_message_that_is_not_received_has_no_receipt_without_request(services):
+def test_an_unreceived_message_without_a_request_has_no_receipt(services):
     for reason in (*DEADLETTERED, *NOT_DEADLETTERED):
         harness, queue = received(services=services)
         assert leave(harness, queue, reason) == []
@@ -120,7 +119,7 @@ def test_a_message_that_is_not_received_has_no_receipt_without_request(services)
 @pytest.mark.requirement("SRMP-3.1.1.1.2.3-04", "SRMP-3.1.7.3.2-01", "SRMP-3.1.5.2.1.1-01")
 @pytest.mark.parametrize("reason", DEADLETTERED, ids=lambda reason: reason.name)
 @pytest.mark.parametrize("services", ["", commitment("negative")])
-def test_a_message_that_was_not_received_is_dead_lettered_on_request(reason, services):
+def test_an_unreceived_message_is_dead_lettered_on_request(reason, services):
     for wanted in (False, True):
         harness, queue = received(services=services, dead_letter=wanted)
         leave(harness, queue, reason)
@@ -138,7 +137,8 @@ def test_a_message_is_not_dead_lettered_for_other_reasons(reason):
 @pytest.mark.requirement("SRMP-3.1.1.1.2.6-03", "SRMP-3.1.7.3.3-01", "SRMP-3.1.7.3.3-05", "SRMP-3.1.1.3.3-02")
 @pytest.mark.parametrize("reason", RECEIPTED, ids=lambda reason: reason.name)
 @pytest.mark.requirement("SRMP-2.2.5.5-02")
-def test_a_stream_message_with_dead_letter_has_a_final_receipt_and_is_not_dead_lettered(reason):
+def test_a_dead_letter_stream_message_gets_a_final_receipt(reason):
+    """It is not dead-lettered at its receiver."""
     harness, queue = received(stream=True, dead_letter=True)
     (sent,) = leave(harness, queue, reason)
     assert (sent.url, sent["path/to"], sent["path/action"]) == (RECEIPTS, RECEIPTS, "MSMQ:QM Ordering Ack")
@@ -153,7 +153,7 @@ def test_a_stream_message_with_dead_letter_has_a_final_receipt_and_is_not_dead_l
 
 @pytest.mark.requirement("SRMP-3.1.1.1.2.6-03", "SRMP-3.1.7.3.3-01")
 @pytest.mark.parametrize("reason", RECEIPTED, ids=lambda reason: reason.name)
-def test_a_stream_message_without_dead_letter_has_no_final_receipt(reason):
+def test_a_stream_message_without_dead_letter_has_no_receipt(reason):
     harness, queue = received(stream=True)
     assert leave(harness, queue, reason) == []
 
@@ -196,7 +196,8 @@ def test_how_messages_leave_their_queue(how, reason):
 
 @pytest.mark.requirement("SRMP-3.1.7.3.3-05")
 @pytest.mark.parametrize("bound", [False, True])
-def test_the_address_of_final_receipts_is_kept_over_a_restart_and_for_the_whole_stream(bound):
+def test_the_final_receipt_address_survives_a_restart(bound):
+    """It holds for the whole stream."""
     harness = SrmpHarness(answers=lambda _: OK, bind_senders=bound)
     harness.queue("orders", transactional=True)
     peer = SrmpPeer(harness)
@@ -230,7 +231,7 @@ def test_a_message_is_received_when_its_transaction_is_committed():
 
 
 @pytest.mark.requirement("SRMP-3.1.7.3-01")
-def test_messages_of_this_computer_and_of_journals_have_no_receipts():
+def test_local_messages_and_journals_have_no_receipts():
     harness, queue = received(services=commitment("positive", "negative"), dead_letter=True)
     queue.journaling = True
     harness.send(b"own", to="DIRECT=OS:here\\private$\\orders", negative_journaling_requested=True)

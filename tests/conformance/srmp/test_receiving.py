@@ -201,7 +201,7 @@ def test_the_checks_come_in_their_order():
     "SRMP-2.2.5.2.2-05",
     "SRMP-2.2.5.4-02",
 )
-def test_a_good_message_is_stored_then_inserted_and_answered_then_receipted():
+def test_a_message_is_stored_then_answered_then_receipted():
     harness, peer, queue = receiver()
     harness.forget_effects()
     core = harness.core
@@ -263,7 +263,7 @@ def test_a_message_for_another_computer_is_refused():
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.3-09", "SRMP-3.1.5.1.3-10")
-def test_stream_messages_are_for_transactional_queues_and_no_others():
+def test_stream_messages_go_to_transactional_queues_only():
     harness, peer, queue = receiver()
     transactional = harness.queue("tx", transactional=True)
     assert peer.send_in_stream(1) == BAD_REQUEST
@@ -276,7 +276,7 @@ def test_stream_messages_are_for_transactional_queues_and_no_others():
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.3-05")
-def test_without_redirections_a_message_is_for_the_queue_that_it_names():
+def test_a_message_without_redirection_is_for_its_named_queue():
     _, peer, queue = receiver()
     peer.send(to="http://LocalHost/msmq/private$/orders")
     assert messages(queue)[0].destination.text == "DIRECT=http://LocalHost/msmq/private$/orders"
@@ -297,7 +297,8 @@ def test_a_message_of_no_type_is_ignored_and_answered_with_200():
 @pytest.mark.requirement(
     "SRMP-3.1.5.1.7-01", "SRMP-3.1.5.1.10-01", "SRMP-3.1.1.3.1-02", "SRMP-3.1.1.3.4-05", "SRMP-3-01"
 )
-def test_delivery_and_commitment_receipts_are_only_put_into_their_queue_once():
+def test_delivery_and_commitment_receipts_are_queued_once():
+    """They have no other effect."""
     harness, peer, admin = receiver("admin")
     answered = SrmpHarness.send(harness, b"m", administration=None)
     harness.answer(500)
@@ -363,7 +364,7 @@ def test_nobody_writes_to_the_order_queue():
     "SRMP-3.1.5.1.12-01", "SRMP-3.1.5.1.12-03", "SRMP-3.1.5.1.12-04", "SRMP-3.1.5.1.12-06",
     "SRMP-3.1.5.1.12-07",
 )  # fmt: skip
-def test_a_queue_to_which_not_everyone_may_write_refuses_messages():
+def test_a_queue_with_restricted_writing_refuses_messages():
     harness, peer, queue = receiver()
     opened, closed = queue.security, access.default_security(None, reachable_by_srmp=False)
     for security, status in ((closed, BAD_REQUEST), (b"\1", BAD_REQUEST), (opened, OK)):
@@ -373,7 +374,7 @@ def test_a_queue_to_which_not_everyone_may_write_refuses_messages():
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.12-01", "SRMP-3.1.5.1.12-02")
-def test_a_public_queue_takes_messages_while_the_directory_can_be_read():
+def test_a_public_queue_takes_messages_if_the_directory_is_read():
     harness, peer, _ = receiver()
     template, to = harness.queue_template("shared", public=True), "http://here/msmq/shared"
     _, queue = harness.core.queues.create(template, skip_directory=True)
@@ -396,7 +397,7 @@ def test_a_queue_of_signed_or_encrypted_messages_refuses_others(attributes):
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.12-09", "SRMP-3.1.5.1.11-03")
-def test_a_message_for_a_full_queue_is_dropped_and_answered_with_200():
+def test_a_full_queue_drops_a_message_with_status_200():
     harness, peer, queue = receiver(quota=1)
     assert peer.send(bytes(2_000), number=1, services=f"<durable/>{DELIVERY}") == OK
     assert (bodies(queue), harness.take()) == ([], [])
@@ -424,7 +425,7 @@ def test_a_message_for_a_full_queue_manager_is_answered_with_500(how):
         assert (bodies(queue), len(harness.take())) == ([b"m"], 1)
 
 
-def test_receipts_that_nobody_takes_use_up_the_memory_of_their_sender_only():
+def test_undelivered_receipts_use_only_their_senders_memory():
     harness = SrmpHarness(memory=1 << 22, third_place_messages=10_000, third_place_bytes=1 << 30)
     queue, peer = harness.queue("orders", transactional=True), SrmpPeer(harness)
     pool, statuses = harness.core.messages.pool, set()

@@ -32,7 +32,7 @@ def stream_id(ordinal: int) -> str:
 @pytest.mark.parametrize("guarantee", DeliveryGuarantee)
 @pytest.mark.parametrize("state", ["prepared", "under way", "failed"])
 @pytest.mark.requirement("SRMP-2.2.5.2.1-03")
-def test_durable_messages_are_sent_again_after_a_restart_and_regular_ones_are_lost(guarantee, state):
+def test_a_restart_resends_durable_messages_and_no_express_ones(guarantee, state):
     harness = SrmpHarness()
     if state == "prepared":
         harness.core.queues.take_offline()
@@ -115,7 +115,7 @@ def test_what_is_left_of_a_stream_follows_what_is_gone():
     assert harness.where() == {}
 
 
-def test_receipts_go_to_the_port_of_the_last_run_until_the_queue_manager_listens_again():
+def test_the_receipt_port_of_the_last_run_is_used_at_startup():
     """What waits is sent before it does, and says where the receipts of its stream go."""
     harness = SrmpHarness(http=8080)
     harness.send(transactional=True)
@@ -139,7 +139,7 @@ def test_a_renumbered_stream_is_restored_with_its_new_numbers():
 @pytest.mark.requirement(
     "SRMP-3.1.3.1-02", "SRMP-3.1.3.1-03", "SRMP-3.1.1.1.5-02", "SRMP-3.1.1.1.5-03", "SRMP-3.1.1.1.3-01"
 )
-def test_identifiers_of_messages_and_streams_are_never_used_twice():
+def test_message_and_stream_identifiers_are_never_reused():
     harness = SrmpHarness(answers=lambda _: OK)
     used: list[tuple[int, str]] = []
     for number in range(4):
@@ -185,7 +185,7 @@ def test_a_multicast_message_is_sent_after_a_restart():
     assert harness.where(MULTICAST) == {}
 
 
-def test_a_message_that_is_being_purged_is_not_sent_after_a_restart():
+def test_a_purged_message_is_not_sent_after_a_restart():
     harness = SrmpHarness()
     harness.send(b"m", transactional=True)
     harness.purge(harness.outgoing())
@@ -197,7 +197,7 @@ def test_a_message_that_is_being_purged_is_not_sent_after_a_restart():
 
 
 @pytest.mark.requirement("SRMP-3.1.3.1-01", "SRMP-3.1.1.1.5-05")
-def test_duplicates_of_durable_messages_are_known_after_a_restart():
+def test_durable_duplicates_are_detected_after_a_restart():
     harness = SrmpHarness()
     harness.queue("orders")
     SrmpPeer(harness).send(b"m", number=5, services="<durable/>")
@@ -225,7 +225,7 @@ def test_the_history_has_a_limit():
     "SRMP-3.1.1.1.1-01", "SRMP-3.1.1.1.6-10",
 )  # fmt: skip
 @pytest.mark.parametrize("acknowledged", [False, True])
-def test_an_incoming_stream_goes_on_after_a_restart_and_is_acknowledged(acknowledged):
+def test_an_incoming_stream_goes_on_and_is_acked_after_a_restart(acknowledged):
     harness = SrmpHarness(answers=lambda _: OK)
     harness.queue("orders", transactional=True)
     peer = SrmpPeer(harness)
@@ -250,7 +250,7 @@ def test_an_incoming_stream_goes_on_after_a_restart_and_is_acknowledged(acknowle
     assert harness.take_one()["streamReceipt/lastOrdinal"] == "3"
 
 
-def test_what_was_received_is_acknowledged_before_an_orderly_stop():
+def test_received_messages_are_acked_before_an_orderly_stop():
     harness = SrmpHarness(answers=lambda _: OK)
     harness.queue("orders", transactional=True)
     SrmpPeer(harness).send_in_stream(1)
@@ -317,7 +317,7 @@ def test_a_large_message_is_whole_after_a_restart(stream):
 
 
 @pytest.mark.parametrize("repeated", [b"", b"aa", b"POST"])
-def test_a_body_that_stands_elsewhere_in_the_request_too_is_read_back(repeated):
+def test_a_body_repeated_elsewhere_in_the_request_is_read_back(repeated):
     harness = SrmpHarness()
     harness.queue("orders")
     assert SrmpPeer(harness).send(repeated, services="<durable/>") == OK
@@ -325,7 +325,7 @@ def test_a_body_that_stands_elsewhere_in_the_request_too_is_read_back(repeated):
     assert bodies(harness.find_queue()) == [repeated]
 
 
-def test_a_message_of_a_multicast_address_is_whole_after_a_restart():
+def test_a_multicast_message_is_complete_after_a_restart():
     harness = SrmpHarness()
     harness.queue("orders", multicast_address="234.1.1.1:8001")
     data = SrmpPeer(harness).message(b"m", to=f"MSMQ:{MULTICAST}", services="<durable/>")

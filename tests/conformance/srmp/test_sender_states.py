@@ -121,7 +121,7 @@ def test_a_message_that_expires_before_it_is_sent_is_never_sent(kind, wanted):
 @each("04 05 09", "03")
 @pytest.mark.requirement("SRMP-3.1.2.1-01", "SRMP-3.1.2.1-02", "SRMP-3.1.7.2.5-01", "SRMP-3.1.1.3-01")
 @pytest.mark.requirement("SRMP-2.2.5.1.2-02")
-def test_a_message_that_is_not_answered_or_with_5xx_is_sent_again_as_it_was(kind):
+def test_a_message_without_an_answer_or_with_5xx_is_resent_as_is(kind):
     harness = SrmpHarness()
     outgoing = send_message(harness, kind)
     first = harness.take_one()
@@ -198,7 +198,7 @@ def test_each_response_starts_the_session_cleanup_timer_anew():
 
 
 @pytest.mark.requirement("SRMP-3.1.6.4-01", "SRMP-3.1.2.4-01", "SRMP-3.1.7.7-06", "SRMP-3.1.7.9-06")
-def test_an_idle_queue_is_disconnected_and_connects_for_the_next_message():
+def test_an_idle_queue_disconnects_and_reconnects_to_send():
     harness = SrmpHarness(answers=lambda _: 200)
     harness.send()
     harness.advance(300_000)
@@ -238,7 +238,7 @@ def test_which_4xx_are_tried_again_can_be_set():
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2.5-06")
-def test_a_failure_stops_everything_of_its_queue_until_the_timer_fires():
+def test_a_failure_stops_its_queue_until_the_timer_fires():
     harness = SrmpHarness()
     harness.send(b"1", b"2", transactional=True)
     harness.answer(200)
@@ -302,7 +302,7 @@ def test_a_stream_receipt_ends_a_message_that_is_journaled_once(journal):
     "SRMP-3.1.5.2.1.2-03", "SRMP-3.1.7.2.3-13",
 )  # fmt: skip
 @pytest.mark.requirement("SRMP-2.2.5.6-04")
-def test_a_message_for_the_dead_letter_queue_waits_for_its_final_receipt(message_class, decision, where):
+def test_a_dead_letter_message_waits_for_its_final_receipt(message_class, decision, where):
     harness = SrmpHarness()
     outgoing = send_message(harness, "stream", negative_journaling_requested=True)
     harness.answer(200)
@@ -331,7 +331,7 @@ def test_a_stream_message_that_expires_before_its_receipt(wanted):
 
 @rows("stream", "11")
 @pytest.mark.parametrize("answered", ["before", "after"])
-def test_a_stream_message_that_expires_before_its_final_receipt_is_dead_lettered(answered):
+def test_a_stream_message_that_expires_is_dead_lettered(answered):
     """It does even if its time is over while the response is awaited, which decides nothing then."""
     harness = SrmpHarness()
     outgoing = send_message(harness, "stream", time_to_reach_queue=10, negative_journaling_requested=True)
@@ -359,7 +359,8 @@ def test_a_stream_message_that_expires_before_its_final_receipt_is_dead_lettered
         (None, "dead transactional"),
     ],
 )
-def test_the_dead_letter_queue_that_an_application_names_is_used_if_it_is_transactional(named, where):
+def test_the_applications_dead_letter_queue_is_transactional(named, where):
+    """A queue that is not transactional is not used, nor one that is missing."""
     harness = SrmpHarness()
     own = harness.queue("own", transactional=True)
     harness.queue("plain")
@@ -386,7 +387,7 @@ def test_the_system_queues_have_the_names_of_format_names():
 
 @pytest.mark.parametrize("kind", ["stream", "recoverable"])
 @pytest.mark.parametrize("pending", [False, True])
-def test_a_message_that_an_administrator_deletes_is_not_sent_any_more(kind, pending):
+def test_a_message_deleted_by_an_administrator_is_not_sent(kind, pending):
     harness = SrmpHarness()
     outgoing = send_message(harness, kind, b"1")
     second = send_message(harness, kind, b"2")
