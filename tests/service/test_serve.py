@@ -102,7 +102,7 @@ def test_its_log_is_lines_of_json_on_standard_error(alpha: Process) -> None:
     assert logs[0]["listen"] == [ADDRESS, alpha.port]
 
 
-def test_a_lower_level_of_the_log_tells_more_and_a_higher_one_less(data: Path) -> None:
+def test_log_levels_give_more_or_fewer_lines(data: Path) -> None:
     with process(data, "--log", "debug") as server:
         socket.create_connection((ADDRESS, server.port), 20).close()
         server.stop()
@@ -116,7 +116,7 @@ def test_a_lower_level_of_the_log_tells_more_and_a_higher_one_less(data: Path) -
 # -- queues and name ------------------------------------------------------------------------------------
 
 
-def test_queues_are_made_where_they_are_missing_and_left_where_they_are(data: Path) -> None:
+def test_missing_queues_are_created_and_existing_ones_kept(data: Path) -> None:
     with process(data, "--queue", ORDERS, "--queue", f"{LEDGER};TRANSACTIONAL") as server:
         queues = listed(data)
         assert (queues[ORDERS]["transactional"], queues[LEDGER]["transactional"]) == (False, True)
@@ -182,7 +182,7 @@ def test_what_is_no_name_of_a_computer_is_refused(data: Path, name: str) -> None
 # -- existing stores and servers ------------------------------------------------------------------------
 
 
-def test_a_second_server_of_a_folder_is_refused_and_the_first_goes_on(alpha: Process) -> None:
+def test_a_second_server_of_a_folder_is_refused(alpha: Process) -> None:
     error = last_error(refused(alpha.data), 69)
     assert str(alpha.data) in error["error"]
     assert ORDERS in listed(alpha.data)  # over the control channel, which the second server has not touched

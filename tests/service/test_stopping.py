@@ -88,7 +88,7 @@ def test_express_messages_end_with_the_server_and_others_stay(data: Path) -> Non
         assert peeked(data, ORDERS) == [b"stays"]
 
 
-def test_a_command_that_waits_says_that_the_server_has_not_come_back(alpha: Process) -> None:
+def test_a_waiting_command_reports_that_the_server_is_gone(alpha: Process) -> None:
     waiting = begun("receive", ORDERS, "--data", alpha.data, "--timeout", "5")
     until(lambda: listed(alpha.data)[ORDERS]["open"] == 1, "the command waits")
     alpha.stop()
@@ -97,7 +97,7 @@ def test_a_command_that_waits_says_that_the_server_has_not_come_back(alpha: Proc
     assert error == f"the server has gone, and is not back: nobody serves {alpha.data}"
 
 
-def test_recoverable_messages_that_have_come_are_acknowledged_at_the_stop(data: Path, tmp_path: Path) -> None:
+def test_received_recoverable_messages_are_acked_at_the_stop(data: Path, tmp_path: Path) -> None:
     slow = replace(
         SETTINGS, recoverable_ack_delay_ms=600_000, ack_delay_ms=600_000, ack_wait_timeout_ms=120_000
     )
@@ -120,7 +120,7 @@ def outgoing(data: Path) -> int:
     return sum(queue["messages"] for queue in listed(data).values() if queue["kind"] == "outgoing")
 
 
-def test_after_being_killed_it_starts_again_with_what_was_durable(data: Path) -> None:
+def test_a_killed_server_restarts_with_its_durable_messages(data: Path) -> None:
     with process(data, "--queue", ORDERS) as server, attach(data) as local:
         put(local, ORDERS, *recoverable(b"1", b"2"))
         local.call("receive", queue=ORDERS)

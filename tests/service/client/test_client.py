@@ -189,7 +189,7 @@ def test_an_exception_sends_nothing_of_the_transaction(server: InThread, plain: 
     assert bodies(messages(server, LEDGER)) == [b"but this"]
 
 
-def test_a_wrong_message_ends_the_transaction_unless_it_is_caught(server: InThread) -> None:
+def test_an_invalid_message_aborts_the_transaction_unless_caught(server: InThread) -> None:
     with connect(server, LEDGER) as client:
         with suppress(InvalidValue), client.transaction() as transaction:
             transaction.send(b"not this")
@@ -202,7 +202,7 @@ def test_a_wrong_message_ends_the_transaction_unless_it_is_caught(server: InThre
     assert bodies(messages(server, LEDGER)) == [b"1", b"3"]
 
 
-def test_transactions_that_overlap_come_in_the_order_of_their_ends(server: InThread) -> None:
+def test_overlapping_transactions_arrive_in_commit_order(server: InThread) -> None:
     async def send() -> None:
         async with connect(server, LEDGER) as client:
             async with client.transaction() as outer:

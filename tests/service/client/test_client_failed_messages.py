@@ -56,7 +56,7 @@ def test_leaving_tells_of_a_transaction_that_is_refused(server: InThread, queue:
 
 
 @pytest.mark.parametrize("queue, name", REFUSALS)
-def test_who_waits_is_told_the_class_and_leaving_says_nothing_more(
+def test_a_refusal_is_raised_to_the_waiter_and_not_again_on_exit(
     server: InThread, queue: str, name: str
 ) -> None:
     with connect(server, queue) as client:
@@ -149,7 +149,8 @@ def test_many_failures_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None
     assert error.why == "it was given up, and 5 more were not delivered"
 
 
-def test_failures_that_are_known_are_not_told_also_when_they_come_later() -> None:
+def test_failures_already_reported_are_not_raised_again() -> None:
+    """It does not matter whether the failure or the report comes first."""
     failures, identifier = Failures(), ObjectId(UUID(int=1), 1)
     failures.mark_reported(identifier)
     failures.add(identifier, None)

@@ -140,7 +140,7 @@ def test_there_has_to_be_a_folder_unless_it_is_to_be_made(tmp_path: Path) -> Non
         assert local.call("list")["queues"]
 
 
-def test_a_store_that_somebody_has_open_and_does_not_serve_is_in_use(
+def test_a_store_opened_by_a_program_without_a_server_is_in_use(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attach(data, create=True).close()
@@ -178,7 +178,7 @@ def test_a_stale_control_file_is_as_none(data: Path) -> None:
             assert not local.served
 
 
-def test_a_server_that_ends_in_the_middle_of_an_answer_is_unreachable(data: Path) -> None:
+def test_a_server_lost_in_mid_answer_is_unreachable(data: Path) -> None:
     attach(data, create=True).close()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         DataFolder(data).write_control(ControlAddress(port=listener.getsockname()[1], token="x"))
@@ -210,7 +210,7 @@ def test_an_outgoing_queue_is_listed_read_and_purged(queues: Local) -> None:
     assert queues.call("peek", queue=AWAY)["messages"] == []
 
 
-def test_a_paused_outgoing_queue_sends_nothing_until_it_is_resumed(data: Path, tmp_path: Path) -> None:
+def test_a_paused_outgoing_queue_sends_only_after_it_is_resumed(data: Path, tmp_path: Path) -> None:
     beta = tmp_path / "beta"
     beta_options = options(beta, ORDERS, OTHER, address="127.0.0.32", name="beta")
     to = rf"DIRECT=OS:beta\{ORDERS}"
@@ -244,7 +244,7 @@ def test_a_computer_that_is_down_is_told(data: Path) -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-12", "MQMQ-2.2.18.1.6-07")
-def test_who_asked_is_told_that_a_message_was_purged_before_it_left(queues: Local) -> None:
+def test_an_unsent_message_that_is_purged_is_acked_on_request(queues: Local) -> None:
     asked = {"acknowledge": ["neg_arrival"], "admin_queue": rf"DIRECT=OS:alpha\{ORDERS}", "label": "told"}
     sent = queues.call("send", to=AWAY, messages=recoverable(b"1", **asked) + recoverable(b"2"))["sent"]
     assert queues.call("purge", queue=AWAY)["purged"] == 2

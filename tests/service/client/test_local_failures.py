@@ -199,7 +199,7 @@ def test_what_was_printed_before_an_interruption_is_gone(
     assert peeked(folder, ORDERS) == [b"3", b"4"]
 
 
-def test_what_was_printed_is_gone_if_the_wait_for_more_is_interrupted(
+def test_printed_messages_are_removed_if_the_wait_is_interrupted(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(folder, b"1", b"2")

@@ -117,7 +117,7 @@ def test_no_message_in_time(folder: Path, timeout: float) -> None:
     run(scenario())
 
 
-def test_iteration_gives_messages_as_they_come_and_leaves_the_rest(folder: Path) -> None:
+def test_iteration_yields_arriving_messages_and_leaves_the_rest(folder: Path) -> None:
     async def scenario() -> None:
         async with orders(folder, b"1") as queue:
             received = []
@@ -132,7 +132,7 @@ def test_iteration_gives_messages_as_they_come_and_leaves_the_rest(folder: Path)
     run(scenario())
 
 
-def test_many_receives_wait_at_a_time_and_each_message_goes_to_one(folder: Path) -> None:
+def test_concurrent_receives_get_one_message_each(folder: Path) -> None:
     expected = [b"%d" % number for number in range(50)]
 
     async def scenario() -> None:
@@ -174,7 +174,7 @@ def test_an_exception_gives_a_message_back_at_its_place(folder: Path) -> None:
     run(scenario())
 
 
-def test_a_message_whose_block_is_not_left_is_back_when_the_folder_is(folder: Path) -> None:
+def test_leaving_the_folder_returns_a_message_still_in_its_block(folder: Path) -> None:
     async def scenario() -> None:
         async with orders(folder, b"1") as queue:
             block = queue.receiving(0)

@@ -170,7 +170,7 @@ def test_reads_that_wait_are_told_that_the_folder_is_left(folder: Path) -> None:
     run(scenario())
 
 
-def test_a_queue_that_is_closed_is_read_no_more_and_has_its_messages_back(folder: Path) -> None:
+def test_closing_a_queue_cancels_its_reads_and_returns_messages(folder: Path) -> None:
     async def scenario() -> None:
         async with orders(folder, b"1") as queue:
             block = queue.receiving()
@@ -310,7 +310,7 @@ def test_a_disk_that_refuses_changes_is_told(data: Path, monkeypatch: pytest.Mon
     run(scenario())
 
 
-def test_more_reads_than_there_is_room_for_are_refused_and_can_be_cancelled(
+def test_reads_over_the_limit_are_refused_until_one_is_cancelled(
     server: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served_requests, "_READS_MAX", 20)

@@ -73,7 +73,9 @@ def test_messages_that_come_later_are_pushed(folder: Path) -> None:
     run(scenario())
 
 
-def test_leaving_by_break_ends_the_last_one_and_returns_those_behind_it(folder: Path) -> None:
+def test_leaving_by_break_ends_the_last_message_and_no_later_one(folder: Path) -> None:
+    """The messages after it return to the queue."""
+
     async def scenario() -> None:
         async with orders(folder, *numbered(10)) as queue:
             async with queue.messages(5) as messages:
@@ -121,7 +123,9 @@ def test_nothing_is_deleted_before_it_is_done(folder: Path) -> None:
     run(scenario())
 
 
-def test_a_message_that_is_done_is_told_soon_though_others_are_there(server: InThread) -> None:
+def test_a_processed_message_is_reported_soon_under_load(server: InThread) -> None:
+    """The server pushes the next one before the rest of the window is processed."""
+
     async def scenario() -> None:
         async with orders(server.data, *numbered(40)) as queue, queue.messages(30) as messages:
             await asyncio.sleep(0.2)
@@ -204,7 +208,7 @@ def test_a_cancelled_task_gives_back_what_it_has(folder: Path) -> None:
     run(scenario())
 
 
-def test_a_task_that_is_cancelled_while_it_waits_has_ended_what_came_before(folder: Path) -> None:
+def test_a_cancelled_task_has_ended_its_earlier_messages(folder: Path) -> None:
     async def scenario() -> None:
         async with orders(folder, b"1") as queue:
             task = asyncio.create_task(_all(queue))
@@ -283,7 +287,9 @@ async def _delete(server: InThread) -> None:
     driver.call(driver.core.queues.delete, queue)
 
 
-def test_closing_the_queue_ends_what_is_done_and_gives_back_the_rest(folder: Path) -> None:
+def test_closing_the_queue_ends_processed_messages_only(folder: Path) -> None:
+    """The last one and the rest return to the queue."""
+
     async def scenario() -> None:
         async with orders(folder, *numbered(5)) as queue:
 
@@ -377,7 +383,7 @@ asyncio.run(main())
 """
 
 
-def test_what_a_killed_program_had_comes_again_but_not_what_it_has_awaited(alpha: Process) -> None:
+def test_a_killed_program_gets_only_its_unawaited_messages_again(alpha: Process) -> None:
     async def fill() -> None:
         async with orders(alpha.data, *numbered(20)):
             pass
@@ -393,7 +399,7 @@ def test_what_a_killed_program_had_comes_again_but_not_what_it_has_awaited(alpha
     assert left in (numbered(20, 6), numbered(20, 7))  # 6 was done, and not awaited
 
 
-def test_what_was_pushed_by_a_killed_server_comes_again_but_not_what_was_awaited(data: Path) -> None:
+def test_a_killed_server_pushes_its_unawaited_messages_again(data: Path) -> None:
     async def scenario() -> list[bytes]:
         got = []
         async with orders(data, *numbered(20)) as queue:

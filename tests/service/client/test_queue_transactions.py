@@ -89,7 +89,7 @@ def test_a_transaction_that_is_refused_does_nothing(folder: Path) -> None:
     run(scenario())
 
 
-def test_a_transaction_that_is_open_when_the_folder_is_left_is_aborted(folder: Path) -> None:
+def test_leaving_the_folder_aborts_an_open_transaction(folder: Path) -> None:
     async def scenario() -> None:
         async with msmqwire.attach(folder) as manager:
             queue = await ledger(manager, b"1")
@@ -102,7 +102,7 @@ def test_a_transaction_that_is_open_when_the_folder_is_left_is_aborted(folder: P
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.10-11")
-def test_what_is_given_back_in_a_transaction_is_not_deleted_with_it(folder: Path) -> None:
+def test_a_message_returned_in_a_transaction_survives_its_commit(folder: Path) -> None:
     async def scenario() -> None:
         async with msmqwire.attach(folder) as manager:
             queue = await ledger(manager, b"1", b"2")
@@ -128,7 +128,7 @@ def test_a_queue_that_is_not_transactional_takes_no_part(folder: Path) -> None:
     run(scenario())
 
 
-def test_a_transaction_is_used_where_it_was_begun_and_until_it_ends(folder: Path, tmp_path: Path) -> None:
+def test_a_transaction_belongs_to_its_manager_until_it_ends(folder: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with (
             msmqwire.attach(folder) as manager,

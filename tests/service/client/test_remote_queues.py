@@ -123,7 +123,7 @@ def test_programs(alpha: Alpha, data: Path) -> None:
         assert queue.receive(60).body == b"last"
 
 
-def test_messages_are_received_one_by_one_where_they_cannot_be_pushed(alpha: Alpha, data: Path) -> None:
+def test_remote_messages_are_received_singly_without_push(alpha: Alpha, data: Path) -> None:
     async def main() -> None:
         async with msmqwire.connect(
             NAME, port=alpha.port, endpoint_mapper=alpha.mapper_port, **alpha.who

@@ -98,7 +98,7 @@ async def bodies(queue: Queue) -> list[bytes]:
 
 @pytest.mark.uvloop
 @pytest.mark.parametrize("how", ["kill", "stop"])
-def test_calls_raise_unreachable_during_an_outage_and_succeed_after_it(alpha: Process, how: str) -> None:
+def test_calls_raise_unreachable_in_an_outage_and_work_after_it(alpha: Process, how: str) -> None:
     async def scenario() -> None:
         async with msmqwire.attach(alpha.data) as manager:
             queue, ledger = manager.queue(ORDERS), manager.queue(LEDGER)
@@ -156,7 +156,7 @@ def test_the_same_without_asyncio(alpha: Process) -> None:
 
 
 @pytest.mark.uvloop
-def test_a_program_that_was_busy_during_the_restart_does_not_notice_it(alpha: Process) -> None:
+def test_a_program_busy_during_the_restart_does_not_notice_it(alpha: Process) -> None:
     async def scenario() -> None:
         async with msmqwire.attach(alpha.data) as manager:
             queue = manager.queue(ORDERS)
@@ -293,9 +293,11 @@ async def last_of(queue: Queue) -> int:
         return [message.lookup_identifier async for message in cursor][-1]
 
 
-def test_what_belongs_to_a_connection_ends_with_it_and_is_not_taken_for_what_comes_later(
+def test_cursors_and_receipts_end_with_their_connection(
     alpha: Process,
 ) -> None:
+    """They are not taken for the new ones that have their numbers."""
+
     async def scenario() -> None:
         async with msmqwire.attach(alpha.data) as manager:
             queue = manager.queue(ORDERS)
@@ -323,7 +325,7 @@ def test_what_belongs_to_a_connection_ends_with_it_and_is_not_taken_for_what_com
 
 
 @pytest.mark.parametrize("how, kind", [("kill", Unreachable), ("stop", ManagerStopped)])
-def test_what_waits_is_told_of_the_end_and_goes_on_by_the_next_call(
+def test_waiting_reads_fail_at_the_end_and_the_next_ones_work(
     alpha: Process, how: str, kind: type[MsmqError]
 ) -> None:
     async def all_pushed(queue: Queue) -> None:
@@ -355,7 +357,7 @@ def test_what_waits_is_told_of_the_end_and_goes_on_by_the_next_call(
     run(scenario())
 
 
-def test_another_queue_manager_in_the_folder_is_not_taken_for_the_same(alpha: Process) -> None:
+def test_another_queue_manager_in_the_folder_is_detected(alpha: Process) -> None:
     async def scenario() -> None:
         async with msmqwire.attach(alpha.data) as manager:
             alpha.kill()
@@ -367,7 +369,7 @@ def test_another_queue_manager_in_the_folder_is_not_taken_for_the_same(alpha: Pr
     run(scenario())
 
 
-def test_a_read_that_was_cancelled_before_it_was_made_is_not_made(alpha: Process) -> None:
+def test_a_read_cancelled_before_reconnection_is_never_sent(alpha: Process) -> None:
     async def scenario() -> None:
         async with msmqwire.attach(alpha.data) as manager:
             queue = manager.queue(ORDERS)
@@ -449,7 +451,7 @@ def test_messages_whose_end_is_not_known_are_named(alpha: Process, monkeypatch: 
 
 
 @pytest.mark.parametrize("command", ["receive", "peek"])
-def test_a_command_that_waits_does_not_keep_a_server_from_starting(data: Path, command: str) -> None:
+def test_a_waiting_command_lets_a_server_start(data: Path, command: str) -> None:
     with attach(data, create=True) as local:
         local.call("create", queue=ORDERS)
         name = local.call("status")["name"]
@@ -462,7 +464,7 @@ def test_a_command_that_waits_does_not_keep_a_server_from_starting(data: Path, c
         assert b64decode(ended(waiting).one["body"]) == b"1"
 
 
-def test_commands_that_wait_at_a_folder_that_nobody_serves_keep_nobody_out(data: Path) -> None:
+def test_waiting_commands_leave_an_unserved_folder_usable(data: Path) -> None:
     called("queue", "create", ORDERS, "--data", data)
     waiting = [begun("receive", ORDERS, "--data", data, "--timeout", "60") for _ in range(3)]
     time.sleep(1)
@@ -475,7 +477,7 @@ def test_commands_that_wait_at_a_folder_that_nobody_serves_keep_nobody_out(data:
     assert listed(data)[ORDERS]["messages"] == 0
 
 
-def test_a_killed_command_that_waited_leaves_a_folder_that_can_be_served(data: Path) -> None:
+def test_a_killed_waiting_command_leaves_the_folder_usable(data: Path) -> None:
     called("queue", "create", ORDERS, "--data", data)
     waiting = begun("receive", ORDERS, "--data", data, "--timeout", "60")
     time.sleep(1)

@@ -84,7 +84,7 @@ async def receive(queue: Queue, books: Books, stop: asyncio.Event, chance: rando
         books.received[body] += 1
 
 
-def test_the_books_of_attached_programs_balance_over_kills_of_their_server(data: Path) -> None:
+def test_books_of_attached_programs_balance_over_server_kills(data: Path) -> None:
     chance, books = random.Random(77), Books()
     servers = [Process(data, "--queue", ORDERS, "--queue", f"{LEDGER};transactional")]
 

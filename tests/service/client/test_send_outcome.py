@@ -519,7 +519,7 @@ def test_a_message_that_is_confirmed_is_there(alpha: InThread) -> None:
     assert body.encode() in peeked(alpha.data, ORDERS)
 
 
-def test_a_folder_whose_server_is_lost_meanwhile_leaves_it_unknown(
+def test_an_outcome_is_unknown_if_the_server_is_lost_meanwhile(
     alpha: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control channel was lost after the request had been sent: perhaps the message is stored."""

@@ -114,7 +114,7 @@ def run(scenario: Callable[[Bench], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(scene(), PATIENCE_S))
 
 
-def test_a_message_is_pushed_when_its_commit_is_done_and_not_before() -> None:
+def test_a_message_is_pushed_only_after_its_commit() -> None:
     async def scenario(bench: Bench) -> None:
         for waits in (True, False):
             if waits:
@@ -189,7 +189,7 @@ def test_the_end_of_a_message_is_committed_with_the_next_changes(monkeypatch: py
     run(scenario)
 
 
-def test_a_copy_in_the_journal_is_pushed_when_it_is_durable_and_not_before(
+def test_a_journal_copy_is_pushed_only_after_its_commit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(driver_module, "COMMIT_DELAY_S", 3600)
@@ -213,7 +213,7 @@ def test_a_copy_in_the_journal_is_pushed_when_it_is_durable_and_not_before(
     run(scenario)
 
 
-def test_a_copy_in_the_journal_that_nobody_waits_for_is_durable_before_it_is_pushed(
+def test_an_unawaited_journal_copy_is_durable_before_its_push(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(driver_module, "COMMIT_DELAY_S", 3600)
@@ -243,7 +243,7 @@ def test_a_copy_in_the_journal_that_nobody_waits_for_is_durable_before_it_is_pus
 @pytest.mark.parametrize(
     "request_", [{"op": "receive"}, {"op": "read", "action": "receive"}, {"op": "read", "action": "peek"}]
 )
-def test_a_message_that_is_asked_for_is_durable_before_it_is_answered(request_: dict[str, Any]) -> None:
+def test_a_requested_message_is_durable_before_the_answer(request_: dict[str, Any]) -> None:
     async def scenario(bench: Bench) -> None:
         bench.store.refuses = True
         sending = asyncio.create_task(bench.send(*recoverable(b"1")))
@@ -264,9 +264,7 @@ def test_a_message_that_is_asked_for_is_durable_before_it_is_answered(request_: 
 
 
 @pytest.mark.parametrize("awaited", [True, False])
-def test_what_a_request_ends_is_durable_with_its_answer_unless_that_is_not_awaited(
-    monkeypatch: pytest.MonkeyPatch, awaited: bool
-) -> None:
+def test_an_end_is_durable_with_its_answer_if_awaited(monkeypatch: pytest.MonkeyPatch, awaited: bool) -> None:
     monkeypatch.setattr(driver_module, "COMMIT_DELAY_S", 3600)
 
     async def scenario(bench: Bench) -> None:
@@ -308,7 +306,7 @@ def test_large_messages_are_pushed_as_far_as_the_sink_takes_them() -> None:
     run(scenario)
 
 
-def test_a_message_that_comes_while_the_session_closes_returns_to_its_queue() -> None:
+def test_a_message_arriving_as_the_session_closes_is_returned() -> None:
     async def scenario(bench: Bench) -> None:
         await bench.subscribe(1)
         on_read = bench.driver._readers

@@ -125,7 +125,7 @@ def test_a_queue_with_messages_is_deleted_with_them(folder: Path) -> None:
 # -- messages -------------------------------------------------------------------------------------------
 
 
-def test_messages_are_read_in_their_order_and_no_more_than_asked_for(folder: Path) -> None:
+def test_messages_are_read_in_order_and_up_to_the_count(folder: Path) -> None:
     identifiers = [sent(folder, "--recoverable", "--body", str(number))[0] for number in range(4)]
     peeked = run(folder, "peek", ORDERS, "--count", "3", "--json").lines
     assert [message["identifier"] for message in peeked] == identifiers[:3]
@@ -167,7 +167,7 @@ def test_messages_move_between_a_queue_and_its_subqueues(folder: Path) -> None:
     assert run(folder, "move", poison, LEDGER).lines == []
 
 
-def test_the_journal_of_a_queue_and_those_of_the_computer_can_be_read(folder: Path) -> None:
+def test_journals_and_dead_letter_queues_can_be_read(folder: Path) -> None:
     run(folder, "queue", "set", ORDERS, "--journal")
     sent(folder, "--recoverable", "--body", "received")
     run(folder, "receive", ORDERS)
@@ -238,7 +238,7 @@ def test_what_a_full_queue_does_not_take_is_said(folder: Path) -> None:
     assert 0 < len(result.out.splitlines()) == len(peeked(folder, ORDERS)) < 9
 
 
-def test_an_express_message_to_a_folder_that_nobody_serves_is_refused(data: Path) -> None:
+def test_an_unserved_folder_refuses_an_express_message(data: Path) -> None:
     run(data, "queue", "create", ORDERS)
     error = run(data, "send", TO_ORDERS, "--body", "x").error(65)
     assert error["path"] == "delivery"

@@ -32,7 +32,8 @@ def folder(data: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", ["purge", "delete"])
-def test_elsewhere_than_on_a_terminal_messages_are_deleted_with_yes_alone(folder: Path, command: str) -> None:
+def test_deleting_messages_without_a_terminal_requires_yes(folder: Path, command: str) -> None:
+    """The option is --yes, and without it the command ends with status 2."""
     refused = called("queue", command, ORDERS, "--data", folder).error(2)
     assert refused["error"] == f"{ORDERS} has 12 messages; --yes deletes them"
     assert listed(folder)[ORDERS]["messages"] == 12
@@ -96,7 +97,7 @@ def test_the_question_counts_what_else_would_go(data: Path) -> None:
     assert called("queue", "purge", f"{ORDERS};journal", "--data", data, "-y").one["purged"] == 2
 
 
-def test_messages_that_come_while_it_is_asked_are_asked_for_as_well(data: Path) -> None:
+def test_messages_arriving_during_the_question_are_asked_about(data: Path) -> None:
     with process(data, "--queue", ORDERS):
         fill(data)
         with terminal("queue", "delete", ORDERS, "--data", data) as run:
@@ -121,7 +122,7 @@ def test_nobody_is_kept_out_while_a_question_waits(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("op", ["purge", "delete"])
-def test_the_queue_manager_itself_deletes_no_more_than_was_agreed_to(folder: Path, op: str) -> None:
+def test_the_queue_manager_deletes_no_more_than_agreed(folder: Path, op: str) -> None:
     with attach(folder) as local:
         with pytest.raises(InvalidValue, match="it has 12 messages by now") as caught:
             local.call(op, queue=ORDERS, at_most=11)

@@ -86,7 +86,7 @@ def test_json_is_the_same_on_a_terminal(folder: Path) -> None:
     assert on_a_terminal("queue", "show", ORDERS, "--data", folder, "--json") == plain
 
 
-def test_sending_straight_to_another_computer_says_what_became_of_it(data: Path) -> None:
+def test_a_direct_send_reports_its_outcome(data: Path) -> None:
     with process(data, "--queue", ORDERS) as server:
         to = rf"DIRECT=TCP:{server.address}\{ORDERS}"
         port = ("--port", str(server.port))

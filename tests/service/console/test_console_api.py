@@ -167,7 +167,8 @@ def test_messages_page_by_page(console: WithConsole) -> None:
     assert labels == [expected[:10], expected[10:20], expected[20:]]
 
 
-def test_a_lookup_identifier_is_a_text_as_javascript_can_t_count_so_far(console: WithConsole) -> None:
+def test_a_lookup_identifier_is_text_beyond_javascript_integers(console: WithConsole) -> None:
+    """It can be over 2**53, where the numbers of JavaScript are no longer exact."""
     fill(console, ORDERS, message(b"low", priority=0), message(b"high", priority=7))
     first, second = identifiers(console.browser, ORDERS)
     assert int(second) > 1 << 53
@@ -380,7 +381,7 @@ def test_an_outgoing_queue_is_paused_and_resumed(console: WithConsole) -> None:
     assert (refused.status, refused.told["path"]) == (400, "paused")
 
 
-def test_a_message_on_its_way_is_looked_at_but_not_sent_elsewhere(console: WithConsole) -> None:
+def test_an_outgoing_message_can_be_viewed_but_not_resent(console: WithConsole) -> None:
     to = r"DIRECT=OS:nowhere.invalid\PRIVATE$\x"
     with attach(console.data) as local:
         local.call("send", to=to, messages=recoverable(b"1"))
@@ -519,7 +520,7 @@ def test_the_log_by_level_and_what_the_console_has_changed(console: WithConsole)
     assert console.browser.get("log", level="loud").status == 400
 
 
-def test_bodies_of_the_control_channel_are_whole_unless_less_is_asked_for(console: WithConsole) -> None:
+def test_control_channel_bodies_are_whole_unless_limited(console: WithConsole) -> None:
     fill(console, ORDERS, message(b"12345"))
     with attach(console.data) as local:
         (whole,) = local.call("peek", queue=ORDERS)["messages"]

@@ -38,7 +38,7 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WithConsole]:
 # -- logins ---------------------------------------------------------------------------------------------
 
 
-def test_the_token_is_in_a_file_of_the_owner_and_gone_with_the_server(tmp_path: Path) -> None:
+def test_the_token_file_is_private_and_deleted_with_the_server(tmp_path: Path) -> None:
     data = tmp_path / "data"
     tokens = []
     for _ in range(2):
@@ -81,7 +81,7 @@ def test_after_ten_wrong_tokens_the_right_one_has_to_wait(tmp_path: Path) -> Non
         assert own.browser.get("status").status == 200, "who is logged in goes on"
 
 
-def test_attempts_are_forgiven_and_counted_by_where_they_come_from() -> None:
+def test_login_attempts_are_counted_by_origin_and_expire() -> None:
     now = [0.0]
     logins = ConsoleLogins("right", ConsoleLimits(), lambda: now[0])
     for _ in range(10):
@@ -426,7 +426,8 @@ def test_strangers_can_t_send_without_end(tmp_path: Path) -> None:
         assert _rest(connection) == b""
 
 
-def test_many_connections_of_strangers_do_not_keep_out_who_has_the_token(tmp_path: Path) -> None:
+def test_unauthenticated_connections_leave_room_for_a_login(tmp_path: Path) -> None:
+    """The oldest of them makes room; the stream of a login goes on."""
     limits = replace(FAST, connections=4, stranger_s=60)
     with with_console(tmp_path / "data", limits=limits) as own:
         stream = _stream(own.browser)

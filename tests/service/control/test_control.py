@@ -78,7 +78,7 @@ def test_a_line_may_come_in_segments_and_many_in_one(lines: Lines) -> None:
     assert "not JSON" in answers[None]["error"]["error"]  # the empty line
 
 
-def test_what_was_taken_and_not_ended_comes_back_when_the_connection_ends(server: InThread) -> None:
+def test_unended_messages_return_when_the_connection_ends(server: InThread) -> None:
     with Lines(server.data) as first:
         first.ask({"op": "send", "to": TO_ORDERS, "messages": recoverable(b"1", b"2", b"3")})
         received = first.ask({"op": "receive", "queue": ORDERS, "count": 2})["answer"]["messages"]
@@ -136,7 +136,7 @@ def test_an_answer_ends_when_it_is_large(lines: Lines, server: InThread) -> None
     assert len(lines.ask({"op": "receive", "queue": ORDERS, "count": 10})["answer"]["messages"]) == 1
 
 
-def test_a_user_that_goes_just_when_its_message_comes_gives_it_back(server: InThread) -> None:
+def test_a_session_closed_as_its_message_comes_returns_it(server: InThread) -> None:
     async def race() -> None:
         driver = server.server.driver
         assert driver is not None

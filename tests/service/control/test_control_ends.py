@@ -108,7 +108,7 @@ def test_who_does_not_read_is_not_listened_to(server: InThread) -> None:
         assert [lines.read()["id"] for _ in range(count)] == list(range(count))
 
 
-def test_who_never_reads_is_given_up_and_what_it_has_received_goes_back(
+def test_an_unread_client_is_dropped_and_its_messages_return(
     server: InThread, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(control, "_UNREAD_S", 0.2)

@@ -34,9 +34,7 @@ def open_to_all(data: Path) -> Path:
 
 @pytest.mark.parametrize("tcp", [False, True])
 @pytest.mark.parametrize("umask", [0o000, 0o077])
-def test_in_a_folder_that_was_open_to_all_nobody_else_reads_or_writes(
-    open_to_all: Path, tcp: bool, umask: int
-) -> None:
+def test_files_in_a_world_readable_folder_are_private(open_to_all: Path, tcp: bool, umask: int) -> None:
     before = os.umask(umask)
     try:
         with served(options(open_to_all, ORDERS, control_tcp=tcp)):

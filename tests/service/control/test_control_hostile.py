@@ -233,7 +233,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("name, value", WRONG)
-def test_a_wrong_property_of_a_message_is_named_and_nothing_is_sent(
+def test_an_invalid_property_is_named_and_nothing_is_sent(
     lines: Lines, server: InThread, name: str, value: object
 ) -> None:
     wrong = {"op": "send", "to": TO_ORDERS, "messages": [message(b"right"), {name: value}]}

@@ -54,9 +54,8 @@ def numbered(count: int) -> list[bytes]:
 # -- pushing --------------------------------------------------------------------------------------------
 
 
-def test_messages_are_pushed_up_to_the_window_and_further_ones_when_some_are_done(
-    lines: Lines, server: InThread
-) -> None:
+def test_messages_are_pushed_up_to_the_window(lines: Lines, server: InThread) -> None:
+    """More are pushed when some are done."""
     send(lines, *numbered(7))
     subscribe(lines, 3)
     first = lines.pushed(3)
@@ -69,7 +68,7 @@ def test_messages_are_pushed_up_to_the_window_and_further_ones_when_some_are_don
     assert peeked(server.data, ORDERS) == [b"5", b"6"]
 
 
-def test_a_message_that_comes_is_pushed_at_once_when_there_is_room(lines: Lines, server: InThread) -> None:
+def test_an_arriving_message_is_pushed_at_once_within_the_window(lines: Lines, server: InThread) -> None:
     subscribe(lines, 2)
     with Lines(server.data) as sender:
         for body in (b"1", b"2", b"3"):
@@ -81,7 +80,7 @@ def test_a_message_that_comes_is_pushed_at_once_when_there_is_room(lines: Lines,
     assert lines.pushed(1)[0].body == b"3"
 
 
-def test_messages_may_be_ended_one_by_one_in_any_order_and_given_back(lines: Lines, server: InThread) -> None:
+def test_messages_are_ended_or_returned_one_by_one_in_any_order(lines: Lines, server: InThread) -> None:
     send(lines, *numbered(5))
     subscribe(lines, 3)
     frames = lines.pushed(3)
@@ -93,9 +92,7 @@ def test_messages_may_be_ended_one_by_one_in_any_order_and_given_back(lines: Lin
     assert peeked(server.data, ORDERS) == []
 
 
-def test_unsubscribing_deletes_what_is_done_and_returns_the_rest_in_its_order(
-    lines: Lines, server: InThread
-) -> None:
+def test_unsubscribing_deletes_the_done_and_returns_the_rest(lines: Lines, server: InThread) -> None:
     send(lines, *numbered(6))
     subscribe(lines, 4)
     frames = lines.pushed(4)
@@ -112,7 +109,7 @@ def test_unsubscribing_deletes_what_is_done_and_returns_the_rest_in_its_order(
     assert lines.pushed(1)[0].body == b"1"
 
 
-def test_what_is_pushed_and_not_ended_is_back_when_the_connection_ends(server: InThread) -> None:
+def test_unended_pushed_messages_return_with_the_connection(server: InThread) -> None:
     with Lines(server.data) as lines:
         send(lines, *numbered(5))
         subscribe(lines, 4)
@@ -173,9 +170,8 @@ def test_a_client_is_told_that_its_queue_was_deleted(lines: Lines, server: InThr
     assert lines.pushed(1)[0].body == b"2"
 
 
-def test_a_purge_deletes_what_was_not_pushed_and_what_was_when_it_is_given_back(
-    lines: Lines, server: InThread
-) -> None:
+def test_a_purge_deletes_a_pushed_message_once_it_is_returned(lines: Lines, server: InThread) -> None:
+    """Messages that were not pushed are deleted at once."""
     send(lines, *numbered(5))
     subscribe(lines, 2)
     frames = lines.pushed(2)
@@ -287,7 +283,7 @@ def test_a_queue_that_is_not_there_is_told(lines: Lines) -> None:
     subscribe(lines, 1)  # the number is free
 
 
-def test_a_request_before_an_end_without_an_answer_is_started_before_it(lines: Lines) -> None:
+def test_a_request_is_started_before_a_later_unanswered_end(lines: Lines) -> None:
     send(lines, b"1")
     subscribe(lines, 1)
     (frame,) = lines.pushed(1)

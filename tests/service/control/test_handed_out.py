@@ -21,9 +21,7 @@ QUEUE = r"private$\orders"
 @pytest.mark.parametrize("delivery", ["recoverable", "transactional"])
 @pytest.mark.parametrize("wait_ms", [0, 60_000])
 @pytest.mark.parametrize("op", ["receive", "read"])
-def test_a_message_of_the_same_turn_is_handed_out_once_it_is_durable(
-    delivery: str, wait_ms: int, op: str
-) -> None:
+def test_a_message_of_the_same_turn_is_read_once_it_is_durable(delivery: str, wait_ms: int, op: str) -> None:
     store = memory_store()
 
     async def run() -> tuple[list[Any], int]:

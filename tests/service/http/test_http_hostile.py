@@ -87,7 +87,9 @@ async def refused(server: Service, data: bytes, status: int) -> None:
 
 @pytest.mark.requirement("SRMP-2.1.1-13")
 @pytest.mark.parametrize("name", MALFORMED)
-def test_what_two_readers_could_take_for_different_requests_is_refused(name: str) -> None:
+def test_requests_with_more_than_one_reading_are_refused(name: str) -> None:
+    """Two readers could take them for different requests."""
+
     async def run() -> None:
         async with service() as server:
             await refused(server, MALFORMED[name], 400)

@@ -100,7 +100,7 @@ def test_chunks_become_one_entity() -> None:
     asyncio.run(run())
 
 
-def test_one_connection_takes_many_requests_byte_by_byte_and_all_at_once() -> None:
+def test_one_connection_takes_requests_split_or_pipelined() -> None:
     async def run() -> None:
         requests = [post(b"%d" % number * number) for number in range(1, 8)]
         async with service() as server, peer(server.port) as kept:
@@ -141,7 +141,7 @@ def test_a_client_that_asks_first_is_told_to_go_on() -> None:
     asyncio.run(run())
 
 
-def test_nothing_is_answered_before_the_engine_does_and_stopping_waits_for_it() -> None:
+def test_an_answer_and_a_stop_wait_for_the_engine() -> None:
     async def run() -> None:
         async with service() as server:
             server.engine.status = None

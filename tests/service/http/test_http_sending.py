@@ -119,7 +119,7 @@ def test_a_request_is_sent_byte_for_byte(name: str, host: str) -> None:
         ("/msmq/q HTTP/1.1\r\nX: y", "/msmq/q%20HTTP/1.1%0D%0AX:%20y"),
     ],
 )
-def test_the_target_stays_as_it_is_but_for_what_no_target_may_have(target: str, on_the_wire: str) -> None:
+def test_the_target_is_unchanged_except_for_invalid_characters(target: str, on_the_wire: str) -> None:
     async def run() -> None:
         async with scripted(answers(OK)) as other, service(hosts=HOSTS) as server:
             message = HttpMessage(RequestLine("POST", target), HELLO.fields, HELLO.entity)

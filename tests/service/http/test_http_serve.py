@@ -32,7 +32,7 @@ def arrived(server: Process, count: int) -> list[bytes]:
 
 
 @pytest.mark.requirement("SRMP-2.1.1-01", "SRMP-2.1.1-02", "SRMP-3.1.7.9-03", "SRMP-2.2.4.2-03")
-def test_messages_go_by_http_and_https_between_servers_and_from_commands(tmp_path: Path) -> None:
+def test_messages_go_by_http_and_https_between_servers(tmp_path: Path) -> None:
     certificates = Certificates(tmp_path)
     certificate, key = map(str, certificates.issue("alpha"))
     trusted = ("--tls-ca", str(certificates.authority), "--host", f"alpha={ADDRESS}")
@@ -60,7 +60,7 @@ def test_messages_go_by_http_and_https_between_servers_and_from_commands(tmp_pat
         sender.stop()
 
 
-def test_a_redirected_message_goes_to_the_other_queue_and_stop_answers_nothing_new(tmp_path: Path) -> None:
+def test_redirected_messages_reach_the_other_queue(tmp_path: Path) -> None:
     file = tmp_path / "redirections.json"
     far = f"http://{ADDRESS}/msmq/private$/far"
     file.write_text(

@@ -15,7 +15,8 @@ PEER = "127.0.0.34"
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2.4-20")
-def test_a_stream_that_waits_since_before_the_start_says_where_its_receipts_go(data: Path) -> None:
+def test_a_stream_older_than_the_start_names_its_receipt_queue(data: Path) -> None:
+    """It gives the port that the server now listens at."""
     with socket.create_server((PEER, 0)) as listener:
         listener.settimeout(PATIENCE_S)
         url = f"DIRECT=http://{PEER}:{listener.getsockname()[1]}/msmq/private$/ledger"

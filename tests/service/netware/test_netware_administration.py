@@ -276,7 +276,7 @@ def test_a_missing_folder_and_one_in_use(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @requirement("QMS-monitor-17")
-def test_while_a_server_runs_its_clients_see_what_is_administered(tmp_path: Path) -> None:
+def test_administration_of_a_running_server_takes_effect_at_once(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with served(data) as (driver, loop):
 

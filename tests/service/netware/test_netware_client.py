@@ -354,7 +354,7 @@ def test_nothing_stays_of_a_submission_that_is_cancelled(call: tuple[int, ...]) 
 
 
 @pytest.mark.parametrize("call", [SERVICE, SIZE], ids=["service", "size"])
-def test_a_job_that_is_taken_while_nobody_waits_any_more_is_aborted(call: tuple[int, ...]) -> None:
+def test_a_job_taken_for_a_cancelled_call_is_aborted(call: tuple[int, ...]) -> None:
     peer = NetwarePeer()
 
     async def scenario(server: FileServer, queue: Queue) -> None:

@@ -84,7 +84,7 @@ def test_queues(peer: NetwarePeer) -> None:
     assert ran(peer, "queues").error(69)["name"] == "ERR_Q_IO_FAILURE"
 
 
-def test_tables_show_what_a_peer_writes_without_its_control_characters(peer: NetwarePeer) -> None:
+def test_tables_escape_control_characters_of_peers(peer: NetwarePeer) -> None:
     submitted(peer, "--description", "red\x1b[31m")
     for command in (("jobs", "LASER"), ("show", "LASER", "256")):
         table = ran(peer, *command, "--table").out
@@ -171,7 +171,7 @@ def test_wrong_usage(peer: NetwarePeer, arguments: tuple[str, ...]) -> None:
     assert all(not queue.jobs for queue in peer.queues.values())
 
 
-def test_servers_that_are_not_there_do_not_let_in_or_talk_nonsense(peer: NetwarePeer) -> None:
+def test_absent_refusing_and_faulty_servers_are_reported(peer: NetwarePeer) -> None:
     refused = ran(peer, "jobs", "LASER", by="BOB").error(69)
     assert (refused["name"], refused["code"]) == ("NO_SUCH_OBJECT", "0xFC")
     nowhere = called("netware", "jobs", "LASER", "--connect", "127.0.0.1:1", "--as", "ALICE")

@@ -122,7 +122,7 @@ def test_a_signature_is_passed_over(served: InMemory) -> None:
     ],
     ids=bytes.hex,
 )
-def test_what_is_no_unit_ends_the_connection_after_what_came_before(served: InMemory, wrong: bytes) -> None:
+def test_invalid_units_end_the_connection_after_valid_ones(served: InMemory, wrong: bytes) -> None:
     with served.connect() as client:
         client.login("ALICE")
         client.send(unit(client.request(121, QUEUE + new_job(flags=AUTO_START))) + wrong)
@@ -300,7 +300,7 @@ def test_a_service_that_was_built_anew_ends_its_connections(served: InMemory) ->
         client.login("ALICE")
 
 
-def test_a_connection_that_broke_before_the_service_was_built_anew(served: InMemory) -> None:
+def test_a_connection_lost_before_a_service_restart_is_dropped(served: InMemory) -> None:
     client = served.connect().login("ALICE")
     served.do(served.driver.held.clear)
     client.send(unit(client.request(125, QUEUE)))

@@ -176,7 +176,7 @@ def record(
     return made
 
 
-def test_a_kind_of_line_passes_once_a_second_with_the_number_of_the_others() -> None:
+def test_a_kind_of_line_is_logged_once_a_second_with_a_count() -> None:
     once = OncePerSecond()
     times = [10.0, 10.1, 10.9, 11.0, 11.5, 13.0, 2.0, 2.5]
     records = [record("refused", at) for at in times]

@@ -72,7 +72,7 @@ def test_what_is_sent_before_the_end_comes_before_the_end(links, alpha, beta, si
     assert beta.engine.of(accepted) == ["accepted", *["received"] * bool(size), "disconnected"]
 
 
-def test_what_is_sent_before_the_end_comes_though_the_other_side_is_sending(links, alpha, beta):
+def test_data_sent_before_the_end_arrives_despite_peer_sending(links, alpha, beta):
     number, accepted = links.connect(alpha, beta)
     links.at_once(
         (beta, (Send(accepted, LARGE),)),
@@ -150,7 +150,7 @@ def test_a_peer_that_dies_is_told_as_gone(links, alpha, beta, accepting):
     assert survivor.engine.of(connection) == ["connected" if accepting else "accepted", "disconnected"]
 
 
-def test_one_that_is_given_up_before_it_is_there_is_told_to_nobody(links, alpha, beta):
+def test_a_cancelled_connection_attempt_is_reported_to_no_one(links, alpha, beta):
     alpha.perform(Connect(77, beta.address, beta.name), Disconnect(77), Send(77, b"nothing"))
     links.settle()
     assert alpha.engine.of(77) == []

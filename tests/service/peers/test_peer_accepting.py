@@ -207,9 +207,7 @@ def test_messages_go_both_ways_over_one_session(server: InThread, listener: List
 
 
 @pytest.mark.requirement("MQQB-3.1.5.5.3-04", "MQQB-3.1.1.6.2-08", "MQQB-3.1.5.6-07", "MQMQ-2.2.19.1-07")
-def test_a_transactional_message_is_kept_until_its_order_acknowledgement(
-    server: InThread, listener: Listener
-) -> None:
+def test_a_transactional_message_is_kept_until_its_order_ack(server: InThread, listener: Listener) -> None:
     with sending_session(listener, server, *transactional(b"1", b"2")) as peer:
         first = receive(peer, 2)
         assert [packet.tx[2:] for packet in first] == [(1, 0), (2, 1)]

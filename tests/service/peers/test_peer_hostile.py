@@ -238,9 +238,7 @@ WRONG = {
 
 @pytest.mark.requirement("MQQB-3.1.5.5.5-01", "MQMQ-2.2.20.4-14")
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_counts_that_are_not_those_of_the_receiver_end_the_session(
-    server: InThread, wrong: dict[str, int]
-) -> None:
+def test_wrong_acknowledgement_counts_end_the_session(server: InThread, wrong: dict[str, int]) -> None:
     with Session.opened(at(server)) as peer:
         peer.push(Message(b"1"), Message(b"2", recoverable=True))
         peer.until_acknowledged()

@@ -175,7 +175,7 @@ def test_a_message_that_claims_to_have_no_properties(
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.2-34")
-def test_a_transactional_message_that_claims_to_have_no_properties(server: InThread) -> None:
+def test_a_transactional_message_without_properties_is_nacked(server: InThread) -> None:
     """It takes its position, so that the sequence goes on, and its sender is told by a FinalAck."""
     good, bad, later = transactional(1, 2, 3)
     with Session.opened(at(server)) as peer:
@@ -220,7 +220,7 @@ def test_a_number_of_another_queue_manager_is_no_duplicate(server: InThread) -> 
     assert in_queue(server) == [b"of one", b"of two"]
 
 
-def test_a_recoverable_message_sent_again_after_a_restart_is_there_once(tmp_path: Path) -> None:
+def test_a_recoverable_message_resent_after_a_restart_is_single(tmp_path: Path) -> None:
     message, head = Message(b"again", recoverable=True), transactional(1)
     for _ in range(2):
         with alpha(tmp_path / "alpha") as server:
@@ -280,7 +280,7 @@ def test_a_transactional_message_is_acknowledged_in_its_order(server: InThread) 
 
 
 @pytest.mark.requirement("MQQB-2.2.4-04", "MQQB-3.1.7.17-08")
-def test_the_acknowledgement_goes_by_guid_where_the_message_came_by_guid(server: InThread) -> None:
+def test_an_order_ack_goes_by_guid_if_its_message_did(server: InThread) -> None:
     guid = identity(server)
     with attach(server.data) as local:
         number = int(local.call("show", queue=LEDGER)["format_name"].rpartition("\\")[2], 16)
@@ -328,7 +328,7 @@ def test_a_place_is_taken_once_also_over_other_sessions(server: InThread) -> Non
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.6-04", "MQQB-3.1.5.8.6-05", "MQMQ-2.2.18.1.2-03")
-def test_a_later_sequence_begins_at_its_head_and_an_older_one_is_over(server: InThread) -> None:
+def test_a_later_sequence_replaces_an_older_one(server: InThread) -> None:
     (first,) = transactional(1)
     (later,) = transactional(1, ordinal=2)
     (middle,) = transactional(2, ordinal=3)

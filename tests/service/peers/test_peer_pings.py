@@ -163,7 +163,7 @@ def test_a_server_pings_before_it_connects(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.2-01", "MQQB-3.1.5.2.2-03", "MQQB-3.1.7.6-04")
-def test_a_ping_that_is_refused_is_followed_by_an_attempt_without(tmp_path: Path) -> None:
+def test_a_refused_ping_is_followed_by_a_connection_without(tmp_path: Path) -> None:
     with (
         Listener() as listener,
         datagrams() as pings,

@@ -125,7 +125,7 @@ def _seconds(text: str) -> float:
     return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
 
 
-def test_later_ones_of_a_minute_are_one_more_line_with_their_number(tmp_path: Path) -> None:
+def test_further_refusals_in_a_minute_are_logged_as_one_count(tmp_path: Path) -> None:
     with process(tmp_path / "data", "--queue", ORDERS) as server:
         for _ in range(5):
             push(server, Message(b"1", queue=direct(NOSUCH.removeprefix("DIRECT="))))

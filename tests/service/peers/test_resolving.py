@@ -78,9 +78,7 @@ def server_to(listener: Listener, data: Path, **limits: Any) -> Iterator[InThrea
         yield server
 
 
-def test_an_honest_destination_is_reached_though_120_names_of_strangers_are_silent(
-    tmp_path: Path, names: Names
-) -> None:
+def test_120_silent_names_of_peers_leave_room_for_a_destination(tmp_path: Path, names: Names) -> None:
     with Listener() as listener, server_to(listener, tmp_path / "alpha") as server:
         for number in range(120):
             server.do(lambda running, n=number: running.network.resolve(Resolve(n, f"h{n}.example")))
@@ -95,9 +93,7 @@ def test_an_honest_destination_is_reached_though_120_names_of_strangers_are_sile
         assert sum(names.asked.values()) == 8 + 1
 
 
-def test_an_honest_destination_is_reached_though_local_names_are_silent_and_lost(
-    tmp_path: Path, names: Names
-) -> None:
+def test_silent_local_names_time_out_and_free_their_places(tmp_path: Path, names: Names) -> None:
     """Places are free again when a name has taken too long."""
     with Listener() as listener, server_to(listener, tmp_path / "alpha", resolve_s=0.2) as server:
         for number in range(8):
@@ -162,7 +158,7 @@ def test_the_same_name_is_resolved_once(names: Names) -> None:
     asyncio.run(run())
 
 
-def test_a_local_sender_does_not_wait_among_strangers_for_the_same_name(names: Names) -> None:
+def test_a_local_name_is_looked_up_before_names_of_peers(names: Names) -> None:
     async def run() -> None:
         asking = Asking()
         asking.ask("a", "b", HONEST)
@@ -175,7 +171,7 @@ def test_a_local_sender_does_not_wait_among_strangers_for_the_same_name(names: N
     asyncio.run(run())
 
 
-def test_a_name_that_strangers_asked_for_in_vain_is_not_asked_for_again_soon(
+def test_a_failed_name_of_a_peer_is_not_looked_up_again_soon(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run() -> None:
@@ -222,7 +218,7 @@ def test_what_is_remembered_and_what_waits_is_bounded(names: Names, monkeypatch:
     asyncio.run(run())
 
 
-def test_threads_that_do_not_return_are_bounded_and_their_places_come_back(names: Names) -> None:
+def test_unreturned_resolver_threads_are_limited_and_reused(names: Names) -> None:
     async def run() -> None:
         asking = Asking(resolve_s=0.05)
         asking.ask(*(f"h{number}" for number in range(30)))

@@ -74,7 +74,7 @@ def test_a_named_host_and_where_applications_send_is_known(tmp_path: Path) -> No
         serves(server)
 
 
-def test_a_third_computer_gets_few_of_the_answers_that_a_stranger_asks_for(tmp_path: Path) -> None:
+def test_acks_to_a_third_computer_are_limited_per_sender(tmp_path: Path) -> None:
     with (
         Listener("127.0.0.77") as third,
         alpha(tmp_path / "alpha", third, third_place_messages=4, third_place_bytes=1 << 20) as server,

@@ -450,7 +450,7 @@ def test_headers_of_another_size_than_announced(queue: RemoteQueue, announced: i
 
 @pytest.mark.parametrize("giving_back", [{"status": 0xC00E0007}, 5, b"", BREAK, SILENCE])
 @pytest.mark.parametrize("answer", [received(message(1), 2), b"\x01"], ids=["message", "answer"])
-def test_what_can_not_be_read_is_told_even_if_it_can_not_be_given_back(
+def test_an_unreadable_answer_is_raised_if_its_return_fails_too(
     queue: RemoteQueue, impatient: None, answer: object, giving_back: object
 ) -> None:
     queue.twists[Opnum.R_StartReceive] = lambda honest, arguments: answer

@@ -124,7 +124,7 @@ def test_garbage_ends_its_connection_alone(data: Path) -> None:
         until(lambda: is_clean(server), "nothing is left")
 
 
-def test_who_says_nothing_more_is_cut_off_and_who_has_a_queue_open_is_not(data: Path) -> None:
+def test_silent_clients_are_dropped_unless_they_hold_a_queue(data: Path) -> None:
     with serving(data, rpc_read_s=SHORT_S, rpc_idle_s=SHORT_S) as server:
         begun = time.monotonic()
         keeper = RawReader(port(server))
@@ -198,7 +198,7 @@ def test_calls_that_wait_are_counted(data: Path) -> None:
         assert peeked(data, ORDERS) == [b"1"]
 
 
-def test_a_call_number_used_again_gets_the_answer_to_its_last_call_alone(data: Path) -> None:
+def test_a_reused_call_number_gets_only_its_last_answer(data: Path) -> None:
     with serving(data) as server:
         reader = RawReader(port(server))
         handle = reader.open(QUEUE)
@@ -248,9 +248,10 @@ def test_incomplete_requests_of_all_are_bounded(data: Path) -> None:
         check_served(server)
 
 
-def test_who_does_not_read_answers_is_cut_off_and_loses_nothing_and_who_reads_slowly_is_not(
+def test_a_nonreading_client_is_dropped_without_loss(
     data: Path,
 ) -> None:
+    """A client that reads slowly is not, and the messages of the other one return."""
     with serving(data, rpc_read_s=SHORT_S) as server:
         body = bytes(BIG)
         for _ in range(4):
@@ -275,7 +276,7 @@ def test_who_does_not_read_answers_is_cut_off_and_loses_nothing_and_who_reads_sl
         assert listed(data)[ORDERS]["messages"] == 39
 
 
-def test_many_calls_for_big_messages_in_one_packet_are_answered_as_they_are_read(
+def test_answers_to_pipelined_large_reads_are_made_on_demand(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most: list[int] = []
@@ -302,7 +303,7 @@ def test_many_calls_for_big_messages_in_one_packet_are_answered_as_they_are_read
 
 
 @pytest.mark.requirement("MQRR-3.1.6.2-03", "MQRR-3.1.6.2-04", "MQRR-3.1.6.2-05")
-def test_a_group_of_connections_keeps_its_queues_until_the_last_one_ends(data: Path) -> None:
+def test_a_connection_group_keeps_its_queues_until_it_ends(data: Path) -> None:
     with serving(data) as server:
         send(server, b"1", b"2")
         first = RawReader(port(server))

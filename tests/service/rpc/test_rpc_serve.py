@@ -109,7 +109,7 @@ def check_reading(data: Path, reader: Reader) -> None:
 
 
 @pytest.mark.requirement("MQRR-2.1-01", "MQRR-2.1-02", "MQRR-2.1-04", "MQRR-3.1.4.1-01", "MQRR-4.1-01")
-def test_an_anonymous_client_reads_a_queue_whose_port_the_endpoint_mapper_tells(anonymous: Process) -> None:
+def test_an_anonymous_client_finds_the_port_by_the_mapper(anonymous: Process) -> None:
     assert mapped(anonymous.mapper_port) == f"ncacn_ip_tcp:{ADDRESS}[{anonymous.rpc_port}]"
     for syntax in (NDR20, NDR64):
         first = Reader(anonymous.rpc_port, syntax=syntax)
@@ -325,7 +325,8 @@ def test_options_that_do_not_go_together(data: Path, options: tuple[str, ...], w
 
 
 @pytest.mark.requirement("MQRR-3.1.4.1-02", "MQRR-3.1.4.1-04", "MQRR-3.1.4.1-05", "MQRR-2.1-03")
-def test_a_port_that_is_taken_makes_way_for_a_later_one_if_none_was_given(data: Path, tmp_path: Path) -> None:
+def test_a_taken_default_port_is_replaced_by_a_later_one(data: Path, tmp_path: Path) -> None:
+    """A port that was given is not replaced."""
     address = "127.0.0.62"
     with socket.create_server((address, DEFAULT_PORT)), socket.create_server((address, DEFAULT_PORT + 11)):
         with process(data, "--rpc", address, "--rpc-auth", "none") as server:

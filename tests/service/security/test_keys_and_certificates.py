@@ -227,7 +227,7 @@ def test_a_damaged_file_of_keys_is_refused(data: Path, content: bytes) -> None:
     assert (data / KEYS).read_bytes() == content
 
 
-def test_a_server_goes_on_with_its_keys_when_new_ones_can_not_be_read(data: Path) -> None:
+def test_a_server_keeps_its_keys_if_new_ones_are_unreadable(data: Path) -> None:
     called("key", "create", "--data", data, *BITS)
     with served(options(data, ORDERS)) as server:
         before = server.do(lambda server: server.driver and server.driver.core.protection.configuration)

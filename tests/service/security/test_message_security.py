@@ -74,7 +74,7 @@ def test_transactional_messages_are_signed_as_they_are_sent(pair: Pair) -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1.5-02")
-def test_a_signature_to_a_direct_name_is_verified_and_encryption_is_refused(pair: Pair) -> None:
+def test_direct_names_take_signatures_but_no_encryption(pair: Pair) -> None:
     direct = rf"DIRECT=TCP:{pair.there.address}\{ORDERS}"
     port = ("--port", str(pair.there.port))
     pair.sent_directly("--body", "direct", *pair.signing, *port, to=direct)
@@ -133,7 +133,7 @@ def test_a_user_has_the_rights_of_its_groups(pair: Pair) -> None:
     assert protection(pair.received()) == (b"x", True, "2.0", None)
 
 
-def test_what_the_specification_leaves_open_can_be_switched_at_both_ends(pair: Pair, tmp_path: Path) -> None:
+def test_open_readings_can_be_switched_at_both_ends(pair: Pair, tmp_path: Path) -> None:
     signed, big = ("--body", "big", *pair.signing, "--ack", "full_reach_queue"), "signature_bytes=big"
     refused = pair.send_directly(*signed, "--reading", big)
     assert (refused.status, REFUSED in refused.err) == (69, True), refused
@@ -180,13 +180,13 @@ def test_keys_change_while_servers_run(pair: Pair) -> None:
     assert protection(pair.received()) == (b"later", False, None, "aes192")
 
 
-def test_without_a_key_of_the_other_side_it_is_given_up_with_the_reason(pair: Pair) -> None:
+def test_encryption_without_a_peer_key_fails_with_the_reason(pair: Pair) -> None:
     refused = pair.send_directly("--body", "x", "--recoverable", "--encrypt", "aes256")
     assert (refused.status, json.loads(refused.out)["outcome"]) == (69, "refused")
     assert "no public key of the queue manager" in json.loads(refused.err)["error"]
 
 
-def test_legacy_algorithms_need_to_be_allowed_twice_through_a_folder(pair: Pair) -> None:
+def test_legacy_algorithms_must_be_allowed_twice_in_a_folder(pair: Pair) -> None:
     for option in (("--encrypt", "rc2"), ("--encrypt", "rc4"), ("--sign", "--hash", "md5")):
         refused = pair.send("--body", "x", *option)
         assert (refused.status, "--legacy" in refused.err) == (2, True), refused

@@ -71,7 +71,7 @@ def test_a_connection_with_asyncio(pair: Pair) -> None:
     assert seen(receive(pair)) == (b"async", True, "1.0", "rc4")
 
 
-def test_an_attached_program_signs_with_the_certificate_of_its_folder(pair: Pair) -> None:
+def test_an_attached_program_signs_with_its_folders_certificate(pair: Pair) -> None:
     with msmqwire.attach(pair.here.data) as manager:
         queue = manager.queue(pair.to)
         queue.send(
@@ -97,7 +97,7 @@ def test_messages_to_own_queues_are_verified(pair: Pair, to: str) -> None:
         assert seen(own.receive(PATIENCE_S)) == (b"other", False, "2.0", None)
 
 
-def test_a_folder_without_a_server_verifies_and_keeps_what_is_signed(tmp_path: Path) -> None:
+def test_an_unserved_folder_verifies_and_stores_signed_messages(tmp_path: Path) -> None:
     done("cert", "create", "--data", tmp_path, *BITS)
     done("queue", "create", ORDERS, "--data", tmp_path, "--authenticated")
     to = ("send", rf"DIRECT=OS:.\{ORDERS}", "--data", tmp_path, "--recoverable", "--body", "kept")
@@ -165,7 +165,7 @@ def test_what_can_not_be_signed_or_encrypted_is_refused(pair: Pair) -> None:
     assert refused.value.name == "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
 
 
-def test_a_message_that_nobody_can_read_there_is_refused_and_told(pair: Pair) -> None:
+def test_a_message_that_cannot_be_decrypted_is_nacked(pair: Pair) -> None:
     wrong = called("key", "create", "--data", pair.here.data, "--bits", "1024")
     assert wrong.status == 0
     own = called("key", "show", "--public", "--data", pair.here.data).out.encode()

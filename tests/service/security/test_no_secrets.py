@@ -108,7 +108,7 @@ def test_the_search_finds_what_it_should(tmp_path: Path, secrets: Secrets) -> No
         assert secrets.found(), leaked
 
 
-def test_nothing_secret_is_in_logs_errors_reprs_and_the_control_channel(
+def test_no_secret_is_in_logs_errors_reprs_or_control_channel(
     tmp_path: Path, secrets: Secrets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, wire = io.StringIO(), io.BytesIO()

@@ -104,7 +104,7 @@ def test_rows_that_nobody_has_written_are_damage(folder: Path, table: str, conte
 
 
 @pytest.mark.parametrize("content", ["x'00'", "substr(content, 1, 100)", "content || x'00'"])
-def test_a_message_that_can_not_be_read_ends_the_server_when_it_is_read(folder: Path, content: str) -> None:
+def test_an_unreadable_message_ends_the_server_when_read(folder: Path, content: str) -> None:
     changed(folder, "packet", content, "key = 7")
     with process(folder) as server, attach(folder) as local:
         with pytest.raises(Exception, match="the server has gone"):
@@ -124,9 +124,7 @@ def test_a_message_without_its_packet_is_told(folder: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["", "-wal", ".lock", ".new", ".reserve"])
 @pytest.mark.parametrize("content", [b"", b"x", b"\0" * 5000, random.Random(1).randbytes(70_000)])
-def test_other_files_of_the_store_are_refused_or_of_no_importance(
-    folder: Path, suffix: str, content: bytes
-) -> None:
+def test_other_store_files_are_refused_or_ignored(folder: Path, suffix: str, content: bytes) -> None:
     (folder / (STORE + suffix)).write_bytes(content)
     if not suffix or (suffix == ".lock" and len(content) > 1):
         with pytest.raises(StoreError, match=suffix or STORE):

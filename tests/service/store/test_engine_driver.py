@@ -273,7 +273,9 @@ def test_a_core_goes_on_where_it_was_stopped() -> None:
     run(work)
 
 
-def test_who_waits_when_it_is_given_up_is_told_that_it_is_not_durable() -> None:
+def test_a_waiter_gets_an_error_if_the_driver_is_abandoned() -> None:
+    """Nothing is durable by then."""
+
     async def work(harness: DriverHarness) -> None:
         harness.store.failure = StoreRefused("the disk is full", file="x")
         harness.send()

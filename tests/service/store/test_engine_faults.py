@@ -107,7 +107,9 @@ def test_a_fault_in_a_commit_before_the_end_of_the_turn_ends_it() -> None:
 
 
 @pytest.mark.parametrize("what", [Resolve, "flush"])
-def test_a_fault_in_an_effect_ends_it_and_who_is_durable_is_told_so(what: type | str) -> None:
+def test_a_fault_in_an_effect_ends_the_driver_after_the_commit(what: type | str) -> None:
+    """Who waited for the commit gets its success."""
+
     async def work(harness: DriverHarness) -> None:
         harness.carrier.fails_at[what] = fail
         harness.send(TO_ELSEWHERE)
@@ -221,7 +223,7 @@ def test_what_only_reads_harms_nobody() -> None:
     run(work)
 
 
-def test_a_message_that_can_not_be_read_ends_it_as_a_damaged_store() -> None:
+def test_an_unreadable_message_ends_the_driver_as_store_damage() -> None:
     def damaged() -> None:
         raise StoreDamaged("the pages are torn", file="x")
 
@@ -262,7 +264,7 @@ def test_it_does_not_start_at_a_time_that_no_packet_holds(
 
 
 @pytest.mark.parametrize("wrong", [AFTER_2106, AFTER_2106 * 3, -5.0])
-def test_a_clock_that_leaps_beyond_what_packets_hold_is_not_believed(
+def test_a_clock_beyond_the_range_of_packets_is_ignored(
     wrong: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [2_000_000_000.0]
@@ -358,7 +360,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("what", ["commit", "take"])
-def test_a_server_that_can_not_commit_ends_with_70_and_the_reason(what: str, tmp_path: Path) -> None:
+def test_a_server_that_cannot_commit_exits_70_with_the_reason(what: str, tmp_path: Path) -> None:
     server = Broken(what, tmp_path)
     with attach(server.data) as local, attach(server.data) as other:
         put(local, ORDERS, *recoverable(b"stored"))
@@ -444,7 +446,7 @@ def test_a_command_that_fails_half_way_changes_nothing(data: Path, monkeypatch: 
 # -- the client -----------------------------------------------------------------------------------------
 
 
-def test_in_a_program_that_sends_calls_fail_and_the_program_goes_on(
+def test_an_engine_failure_fails_calls_and_not_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:

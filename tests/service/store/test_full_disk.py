@@ -88,9 +88,7 @@ def test_below_the_mark_it_is_low_until_there_is_a_quarter_more(store: SqliteSto
         assert (room.low, room.free()) == (low, now)
 
 
-def test_free_pages_of_the_store_are_room_unless_the_disk_has_nothing(
-    store: SqliteStore, free: list[int]
-) -> None:
+def test_free_store_pages_count_as_room_unless_the_disk_is_full(store: SqliteStore, free: list[int]) -> None:
     room = DiskRoom(store, LEAST)
     store.commit(packets(3 * LEAST // PAGE_SIZE))
     free[0] = LEAST // 2
@@ -111,9 +109,7 @@ def test_without_a_mark_nothing_is_ever_low(store: SqliteStore, free: list[int])
     assert (room.low, list(store.path.parent.glob("*.reserve"))) == (False, [])
 
 
-def test_the_log_is_a_quarter_of_the_mark_and_gives_its_room_back(
-    store: SqliteStore, free: list[int]
-) -> None:
+def test_the_log_has_a_quarter_of_the_mark_and_is_truncated(store: SqliteStore, free: list[int]) -> None:
     room, log = DiskRoom(store, LEAST), store.path.with_name("store-wal")
     for start in range(0, 4000, 50):
         changes = Changes()

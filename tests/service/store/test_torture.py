@@ -212,7 +212,7 @@ def test_an_express_message_comes_again_only_over_a_kill() -> None:
     assert (balance.wrong, balance.figures["express twice by kills"]) == ([], 1)
 
 
-def test_a_message_that_is_read_after_its_end_was_confirmed_is_caught() -> None:
+def test_a_message_read_after_its_confirmed_end_is_caught() -> None:
     books = HandmadeBooks()
     books.send(T1, kind="transactional")
     books.read((T1, 7))
@@ -261,7 +261,7 @@ def test_a_wrong_order_in_the_queue_is_caught(kind: str) -> None:
     assert discrepancies(books) == [("order", T2)]
 
 
-def test_express_messages_that_were_not_acknowledged_come_again_after_a_kill() -> None:
+def test_unacknowledged_express_messages_may_return_after_a_kill() -> None:
     books = HandmadeBooks()
     books.send(E1, E2, kind="express")
     books.take((E2, 8))  # E1 went to a receiver that never got it
@@ -289,7 +289,7 @@ def test_what_another_receiver_gave_back_may_come_late() -> None:
 # -- remote readers ---------------------------------------------------------------------------------------
 
 
-def test_a_lost_answer_leaves_a_message_in_doubt_that_may_be_gone_or_come_again() -> None:
+def test_a_message_in_doubt_after_a_lost_answer_may_return() -> None:
     books = HandmadeBooks()
     books.send(T1, T2, T3, kind="transactional")
     for number, message in enumerate((T1, T2), 7):
@@ -315,7 +315,7 @@ def test_a_lost_answer_leaves_a_message_in_doubt_that_may_be_gone_or_come_again(
     )
 
 
-def test_a_message_that_a_remote_reader_could_not_end_must_come_again() -> None:
+def test_a_message_not_ended_by_a_remote_reader_must_return() -> None:
     books = HandmadeBooks()
     books.send(T1, kind="transactional")
     books.take((T1, 7), by="q1", remote=True)
@@ -458,7 +458,7 @@ def test_books_come_back_by_time(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "r1.jsonl").read_text())["messages"] == [[R1, 7, True, "x"]]
 
 
-def test_a_client_that_is_stopped_before_it_listens_ends_in_good_order(tmp_path: Path) -> None:
+def test_a_client_stopped_before_it_listens_exits_cleanly(tmp_path: Path) -> None:
     """SIGTERM waits for the handler that the client sets once its imports are done."""
     program = (
         "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7));"
