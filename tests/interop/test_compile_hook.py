@@ -26,7 +26,7 @@ def hook() -> Any:
     return compile_hook.CompileHook(str(ROOT), {}, None, metadata, "", "wheel")
 
 
-def test_modules_on_the_hot_path_are_compiled_and_those_that_cannot_be_are_not() -> None:
+def test_hot_modules_are_compiled_except_interpreted_ones() -> None:
     modules = set(compile_hook.compiled_modules(ROOT))
     assert {"msmqwire/qm/core.py", "msmqwire/qm/protocols/binary/receiving.py"} < modules
     assert {"msmqwire/qm/rules/serialization.py", "msmqwire/qm/model/timers.py"} < modules
@@ -58,7 +58,7 @@ def test_a_wheel_is_pure_unless_the_variable_is_set(
     assert (data, hook().dependencies()) == ({"force_include": {}, **CODEC}, [])
 
 
-def test_a_compiled_wheel_has_the_libraries_and_is_of_one_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_wheel_has_its_libraries_and_one_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(compile_hook.VARIABLE, "1")
     modules, reader = {"/made/core.so": "msmqwire/qm/core.so"}, {"/made/_reader.so": "msmqwire/_reader.so"}
     monkeypatch.setattr(compile_hook, "compile_modules", lambda root, folder: modules)
@@ -73,7 +73,7 @@ def test_a_compiled_wheel_has_the_libraries_and_is_of_one_platform(monkeypatch: 
     assert editable == {"force_include": {}, **CODEC}
 
 
-def test_the_build_of_a_compiled_wheel_asks_for_all_that_mypy_and_numba_read(
+def test_a_compiled_build_requires_all_that_mypy_and_numba_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(compile_hook.VARIABLE, "1")

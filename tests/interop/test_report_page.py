@@ -446,7 +446,7 @@ def test_packets_without_a_time(tmp_path: Path, open_page: Callable[..., Opened]
     opened.expect_quiet()
 
 
-def test_failed_attempts_to_connect_are_seen_whole_with_what_to_look_at(
+def test_failed_connection_attempts_are_shown_with_their_cause(
     open_page: Callable[..., Opened], tmp_path: Path
 ) -> None:
     path = tmp_path / "attempts.html"

@@ -99,7 +99,7 @@ def test_a_user_whose_hash_alone_is_known():
 
 
 @pytest.mark.parametrize("user, password", [("alice", "wrong"), ("nobody", PASSWORD), ("", "")])
-def test_who_does_not_know_the_password_is_refused_and_the_next_client_is_served(user, password):
+def test_a_wrong_password_is_refused_and_the_next_client_served(user, password):
     with rpc_server(acceptors(USERS)) as server:
         dce = client(server.port, AuthLevel.PKT_INTEGRITY, user, password)
         dce.bind(INTERFACE)

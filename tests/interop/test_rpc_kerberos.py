@@ -157,9 +157,7 @@ def test_a_client_without_dce_style_is_refused(tickets: Path) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
-def test_tokens_that_were_changed_are_refused_and_nothing_else_happens(
-    tickets: Path, provider: AuthType
-) -> None:
+def test_changed_tokens_are_refused_without_other_effect(tickets: Path, provider: AuthType) -> None:
     """The library tells some errors only when it is asked for something else later."""
 
     def changed(token: bytes, at: int) -> bytes:

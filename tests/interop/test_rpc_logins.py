@@ -47,9 +47,7 @@ def lets_in(
 
 
 @pytest.mark.parametrize("auth_type", [AuthType.WINNT, AuthType.GSS_NEGOTIATE])
-def test_after_wrong_passwords_the_right_one_is_refused_for_a_while(
-    clock: Clock, auth_type: AuthType
-) -> None:
+def test_wrong_passwords_block_the_right_one_for_a_while(clock: Clock, auth_type: AuthType) -> None:
     attempts = LoginAttempts(LIMITS, traffic := RpcTraffic(), clock)
     for _ in range(2):
         assert not lets_in(attempts, HERE, "wrong", auth_type=auth_type)
@@ -72,7 +70,7 @@ def test_one_network_counts_as_one(clock: Clock) -> None:
     assert attempts.allows("2001:db8:0:2::1", USER)
 
 
-def test_other_users_of_an_origin_may_try_until_there_are_too_many_failures(clock: Clock) -> None:
+def test_other_users_of_an_origin_may_try_up_to_its_limit(clock: Clock) -> None:
     attempts = LoginAttempts(LIMITS, clock=clock)
     for _ in range(2):
         attempts.failed(HERE, USER, USER)

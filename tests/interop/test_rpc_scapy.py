@@ -44,7 +44,7 @@ class ScapyServer:
 
 @pytest.mark.requirement("MQRR-2.2-01")
 @pytest.mark.parametrize("ndr64", [False, True], ids=["NDR20", "NDR64"])
-def test_a_bind_with_both_transfer_syntaxes_and_the_port_of_an_interface(ndr64):
+def test_a_bind_with_both_syntaxes_maps_an_interface_to_its_port(ndr64):
     server, client = ScapyServer(ndr64), ClientAssociation(ENDPOINT_MAPPER)
     client.bind()
     syntax = NDR64 if ndr64 else NDR20

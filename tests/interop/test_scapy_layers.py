@@ -268,7 +268,7 @@ def test_many_packets_in_one_segment() -> None:
 
 
 @pytest.mark.parametrize("port", [1801, 4711])
-def test_a_stream_with_its_handshake_and_bytes_before_its_first_packet(port: int) -> None:
+def test_a_stream_with_its_handshake_and_leading_bytes_is_read(port: int) -> None:
     stream = b"before" * (port == 1801) + bytes(MESSAGE) + bytes(SESSION_ACK)
     cuts = [0, 0, 20, 90, len(stream) - 5, len(stream)]  # the first segment is the SYN
     segments = [

@@ -218,7 +218,8 @@ def test_a_stream_shows_what_its_replies_answer() -> None:
     assert replies[2].copy().call is replies[2].call
 
 
-def test_a_request_that_is_not_known_takes_the_numbers_of_one_before() -> None:
+def test_an_unknown_request_replaces_one_of_the_same_number() -> None:
+    """Its reply is not taken for one to the earlier request."""
     session: dict[str, object] = {}
     for request in (LIST, NcpRequestHeader(SequenceNumber=9, ConnectionNumberLow=3, FunctionCode=1)):
         # whichever direction scapy takes a stream for
