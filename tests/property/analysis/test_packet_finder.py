@@ -165,7 +165,7 @@ def test_after_garbage_all_packets_are_found(first, noise, then, midstream):
 
 
 @given(packets, st.integers(1, 700), st.lists(packets, min_size=1, max_size=5))
-def test_a_capture_that_begins_inside_a_packet_finds_those_that_follow(first, cut, then):
+def test_a_capture_beginning_inside_a_packet_finds_later_ones(first, cut, then):
     assume(b"LIOR" not in first[cut:])  # otherwise packets in its body are just as certain
     run = Run(midstream=True)
     run.feed(first[cut:])

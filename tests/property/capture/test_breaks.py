@@ -90,7 +90,7 @@ def test_any_breaks_give_the_same_columns(
 
 @pytest.mark.parametrize("packet", PACKETS, ids=range(len(PACKETS)))
 @pytest.mark.parametrize("end", [FIN | ACK, 0])
-def test_a_flow_that_ends_inside_a_packet_needs_no_generic_reader(packet: bytes, end: int) -> None:
+def test_a_flow_ending_inside_a_packet_stays_in_the_scan(packet: bytes, end: int) -> None:
     for cut in range(0, len(packet) + 1, 7):
         stream = Stream()
         for part in (GOOD, packet[:cut]):
@@ -137,7 +137,8 @@ def test_gaps_need_no_generic_reader(packet: bytes, waits: str) -> None:
 
 
 @pytest.mark.parametrize("revealed_by", ["client", "server", "another"])
-def test_of_gaps_due_at_once_that_of_the_direction_first_seen_is_given_up_first(revealed_by: str) -> None:
+def test_gaps_due_together_end_in_the_order_of_their_directions(revealed_by: str) -> None:
+    """The direction that was seen first is the first."""
     stream, other = Stream(), Stream(1000)
     for by_client in (False, True):
         stream.send(b"z" * 10, by_client=by_client, lost=True)
@@ -180,7 +181,7 @@ def test_gaps_of_many_connections_are_given_up_by_age() -> None:
     assert table["error"].to_pylist().count("not in the capture: timeout") == 100
 
 
-def test_connections_that_hold_something_are_evicted_without_the_generic_reader(monkeypatch) -> None:
+def test_evicted_connections_with_pending_data_stay_in_the_scan(monkeypatch) -> None:
     monkeypatch.setattr("msmqwire.analysis.dissection.tracker.CONNECTIONS_MAX", 64)
     frames = []
     for client in range(500):
@@ -245,7 +246,7 @@ def test_the_oldest_gap_is_given_up_where_too_much_is_buffered() -> None:
     assert table["error"].to_pylist().count("not in the capture: limit") > 10
 
 
-def test_connections_that_begin_where_too_much_is_buffered_need_no_generic_reader() -> None:
+def test_connections_over_the_buffer_limit_stay_in_the_scan() -> None:
     """One after the other, 2,200 connections have a segment beyond a gap, together more than 64 MiB."""
     frames = []
     for client in range(2200):
@@ -260,7 +261,7 @@ def test_connections_that_begin_where_too_much_is_buffered_need_no_generic_reade
     assert table["error"].to_pylist().count("not in the capture: limit") > 100
 
 
-def test_gaps_that_are_due_at_the_end_of_the_capture_need_no_generic_reader() -> None:
+def test_gaps_due_at_the_end_of_the_capture_stay_in_the_scan() -> None:
     """The last segments are captured between two sweeps: one just before the gaps are due, and one after."""
     streams = [Stream(client) for client in range(100)]
     frames = [frame for stream in streams for frame in stream.frames]
@@ -281,7 +282,7 @@ def test_gaps_that_are_due_at_the_end_of_the_capture_need_no_generic_reader() ->
 
 
 @pytest.mark.parametrize("behind", range(ACKED_SEGMENTS - 2, ACKED_SEGMENTS + 2))
-def test_bytes_of_a_conflict_count_once_where_the_segment_ends_the_wait_for_a_gap(behind: int) -> None:
+def test_conflicting_bytes_count_once_when_they_end_a_gap(behind: int) -> None:
     """With the last segment, so many wait beyond a gap that it may be given up."""
     stream = Stream()
     stream.send(b"z" * 10, lost=True)

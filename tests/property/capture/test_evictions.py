@@ -70,7 +70,7 @@ def test_evicted_connections_give_the_same_columns(capture: bytes, limit: int) -
 
 
 @pytest.mark.parametrize("kind", ["begins", "opens"])
-def test_connections_that_end_silently_are_evicted_without_the_generic_reader(kind):
+def test_silently_ended_connections_are_evicted_in_the_scan(kind):
     """Of 500 connections, a sixteenth of 64 at a time makes room, by one frame for the generic reader."""
     frames = [frame for client in range(500) for frame in frames_of(client, kind, 0)]
     with mock.patch.object(tracker, "CONNECTIONS_MAX", 64):

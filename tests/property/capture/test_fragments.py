@@ -101,7 +101,7 @@ def test_a_pickled_table_goes_on_as_the_other(before, after):
     assert list(joined(restored, after)) == list(joined(table, after))
 
 
-def test_what_was_cut_off_of_8_bytes_stays_missing_when_the_rest_of_them_arrives():
+def test_a_cut_8_byte_unit_stays_missing_when_its_rest_arrives():
     table = FragmentTable(Counter())
     of_16, cut, rest = (0, 8, 8, None, False, 6, 1), (0, 0, 5, 2, False, 6, 1), (0, 0, 8, None, True, 6, 1)
     *_, found = joined(table, [of_16, cut, rest])

@@ -67,7 +67,7 @@ def test_the_compiled_scan_finds_the_next_packet(name: str, mss: int) -> None:
 
 
 @pytest.mark.parametrize("packet", EXTENDED)
-def test_a_packet_is_certain_only_if_what_is_behind_its_headers_is_explained(packet: bytes) -> None:
+def test_a_certain_packet_has_explained_bytes_after_its_headers(packet: bytes) -> None:
     for mss in (13, 1460):
         assert_same([c.pcap_bytes(conversation(ACK, b"z" * 20, packet, ACK, mss=mss).close().frames)])
 
@@ -98,7 +98,7 @@ def test_gaps_and_segments_out_of_order(name: str) -> None:
         assert_same([c.pcap_bytes(later)], ARENA=500, ROWS=2)
 
 
-def test_connections_come_back_to_the_scan_when_memory_has_been_freed() -> None:
+def test_connections_return_to_the_scan_when_memory_is_freed() -> None:
     talks = [c.TcpConversation(mss=60_000, client=("10.0.0.1", 2000 + n)).handshake() for n in range(20)]
     for round_ in range(40):
         for talk in talks:

@@ -52,7 +52,7 @@ def test_messages_with_every_header_stay_in_the_compiled_scan(mss: int) -> None:
 
 @pytest.mark.parametrize("mss", SIZES)
 @pytest.mark.parametrize("name", BAD)
-def test_malformed_packets_between_others_stay_in_the_compiled_scan(name: str, mss: int) -> None:
+def test_malformed_packets_among_valid_ones_stay_in_the_scan(name: str, mss: int) -> None:
     packets = [GOOD, BAD[name], GOOD, BAD[name], BAD[name], ACK, BAD[name], GOOD]
     if len(BAD[name]) < 10_000 or mss > 100:
         assert handed(conversation(*packets, mss=mss).close().frames) <= 2
@@ -140,7 +140,8 @@ def test_a_mutated_packet_in_a_stream_is_refused_as_it_is_alone() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 5, 7, 8])
-def test_packets_that_others_claim_in_vain_are_left_to_the_generic_reader(count: int) -> None:
+def test_packets_claimed_in_vain_go_to_the_generic_reader(count: int) -> None:
+    """Malformed packets before them have sizes that cover them."""
     claiming = BAD["queue"][:8] + (600).to_bytes(4, "little") + BAD["queue"][12:68]
     talk = conversation(*[claiming + ACK] * count, *[ACK] * 12)
     assert_same([c.pcap_bytes(talk.frames)])

@@ -107,7 +107,7 @@ def joined(number: int, order: list[int], *, acks: int = 0) -> list[c.Frame]:
 
 
 @pytest.mark.parametrize("order", [[0], [0, 1, 2], [2, 0, 1], [*range(20)], [1, 0, *range(2, 20)]], ids=str)
-def test_flows_joined_in_the_middle_start_without_the_generic_reader(order):
+def test_flows_joined_in_the_middle_start_in_the_scan(order):
     """All packets are found where the lowest of the first numbers is; only where the capture ends, once."""
     files = [c.pcap_bytes([frame for number in range(300) for frame in joined(number, order, acks=1)])]
     assert_same(files)
@@ -166,7 +166,7 @@ def test_syns_on_the_same_ports_need_no_generic_reader(side):
     assert dissection.handed <= 1
 
 
-def test_a_connection_that_ends_by_another_on_its_ports_goes_back_to_the_scan():
+def test_a_connection_ended_by_port_reuse_returns_to_the_scan():
     """Half a packet is for the generic reader, and what comes after it is not."""
     ends = Endpoints(0, 1801)
     frames = [ends.frame(c.START_NS, 0, flags=SYN)]
@@ -217,7 +217,7 @@ def test_far_segments_count_on_across_the_generic_reader():
 
 @pytest.mark.parametrize("limit", [64, 1000])
 @pytest.mark.parametrize("ahead", [0, 50])
-def test_flows_that_are_still_opening_end_without_the_generic_reader(limit: int, ahead: int) -> None:
+def test_flows_still_opening_end_in_the_scan(limit: int, ahead: int) -> None:
     """They are evicted, or end with the capture, with a hole at their start or without one."""
     frames = []
     for number in range(300):
@@ -246,7 +246,7 @@ def test_flows_due_at_the_end_start_without_the_generic_reader() -> None:
         assert columnar(files)[1].num_rows == 302
 
 
-def test_what_was_captured_a_minute_earlier_is_due_first_at_the_end() -> None:
+def test_segments_with_earlier_times_are_due_first_at_the_end() -> None:
     """The clock goes back between two files, to before what the first one ends with."""
     late, early = Endpoints(0, 1801), Endpoints(1, 1801)
     first = [late.frame(c.START_NS + 60_000_017_000, 0, PACKET)]
@@ -256,7 +256,7 @@ def test_what_was_captured_a_minute_earlier_is_due_first_at_the_end() -> None:
     assert columnar(files)[1]["src_port"].to_pylist() == [40_001, 40_000]
 
 
-def test_a_far_segment_is_counted_once_where_it_lets_a_gap_be_given_up() -> None:
+def test_a_far_segment_that_ends_a_gap_is_counted_once() -> None:
     """It acknowledges what is behind a gap of its peer, whose rows need more room than there is."""
     ends, second = Endpoints(0, 1801), 1_100_000_000
     frames = [ends.frame(c.START_NS, 0, flags=SYN), ends.frame(c.START_NS, 1, flags=SYN_ACK)]
@@ -294,7 +294,7 @@ def test_many_connections_at_once():
         assert_same([c.pcap_bytes(frames)])
 
 
-def test_a_gap_is_given_up_by_the_segment_that_acknowledges_what_follows_it_in_another_file() -> None:
+def test_a_gap_ends_by_an_acknowledgement_in_the_next_file() -> None:
     """Which the generic reader takes, as the packet began in the file before."""
     talk = c.TcpConversation(step_ns=1_700_000_000)
     talk.segment(True, flags=c.SYN)

@@ -70,7 +70,7 @@ def test_any_reads_give_the_bytes_of_the_file(steps: list[tuple[str, int]], stop
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_a_file_that_is_read_on_is_fetched_once_in_blocks_that_grow() -> None:
+def test_a_file_read_in_order_is_fetched_once_in_growing_blocks() -> None:
     server = Server(random.Random(1).randbytes(1000))
     with server.file() as file:
         assert b"".join(iter(lambda: file.read(10), b"")) == server.data
@@ -111,7 +111,7 @@ def test_requests_under_way_are_bounded_and_overlap() -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_a_step_back_over_the_end_of_a_block_fetches_nothing_again() -> None:
+def test_a_step_back_over_a_block_end_fetches_nothing_again() -> None:
     server = Server(bytes(range(250)) * 4)
     with server.file() as file:
         for at in range(0, 960, 10):  # so that some reads begin shortly before the end of each block

@@ -89,7 +89,7 @@ def test_skipped_bytes_are_for_the_compiled_scan(stream, mss):
     assert columnar([pcap(frames)])[0].handed < 20
 
 
-def test_the_rest_of_a_packet_behind_a_hole_is_for_the_compiled_scan():
+def test_the_rest_of_a_packet_after_a_hole_stays_in_the_scan():
     message = h.user_message(properties=h.properties_header(body=b"y" * 60_000))
     frames = one_flow(message + h.session_ack(), 500)
     del frames[6]

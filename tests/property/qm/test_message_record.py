@@ -113,7 +113,7 @@ def test_a_message_of_a_record_is_a_value_like_any_other(message: Message) -> No
         assert getattr(ReceivedMessage.from_record(record), field.name) == getattr(plain, field.name)
 
 
-def test_what_a_message_of_a_record_has_not_is_an_error_as_of_any_other() -> None:
+def test_a_missing_attribute_of_a_record_raises_attribute_error() -> None:
     received = ReceivedMessage.from_record(write_record(Message(body=b"1")))
     plain = ReceivedMessage.from_json(message_json(Message(body=b"1")))
     for message in (received, plain):

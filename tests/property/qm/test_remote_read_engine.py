@@ -408,7 +408,7 @@ def anything(draw: st.DrawFn, client: Client, numbers: list[int]) -> tuple[int, 
 
 
 @given(st.data())
-def test_whatever_is_called_is_answered_once_and_leaves_nothing_behind(data):
+def test_any_call_is_answered_once_and_leaves_no_state(data):
     limit = Limit(6, 9)
     harness = RemoteReadHarness(handles=limit, cursors=limit, waiting=Limit(3, 9), subqueues_max=2)
     harness.queue(transactional=True)

@@ -131,7 +131,7 @@ def test_packets_of_all_partitions(files: list[bytes], split_size: int) -> None:
         assert compared(packets(paths, split_size, ALL)) == compared(alone(paths))
 
 
-def test_the_windows_of_a_file_are_alike_in_size_and_know_where_warm_ups_start() -> None:
+def test_file_windows_are_equal_and_record_warm_up_starts() -> None:
     frames = [c.Frame(c.START_NS + n, bytes(984)) for n in range(100)]  # records of 1000 bytes
     with TemporaryDirectory() as folder:
         paths = written(folder, [c.pcap_bytes(frames)])
@@ -179,7 +179,7 @@ def test_segments_of_all_partitions(files: list[bytes], split_size: int) -> None
         assert rows == expected
 
 
-def test_a_packet_whose_segments_stand_on_both_sides_of_a_split_in_the_wrong_order() -> None:
+def test_a_packet_split_across_files_out_of_order_is_one_row() -> None:
     """The first segment comes after the split, the second before it."""
     talk = c.TcpConversation().handshake().send(h.establish_connection())
     talk.mss = 500

@@ -321,7 +321,7 @@ def any_segments(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @given(any_segments(), st.integers(1, 20), st.integers(0, 2**63 - 1), SIZES)
-def test_any_segments_give_every_column_of_a_tracker_for_each_flow(rows, size, end, sizes):
+def test_any_segments_give_every_column_of_the_tracker(rows, size, end, sizes):
     share = [batch_of(rows[at : at + size]) for at in range(0, len(rows), size)]
     assert_same(share, end, **sizes)
 
@@ -446,7 +446,7 @@ def test_a_flow_in_order_is_divided_about_every_so_many_bytes():
     assert len(boundaries[0]) == sum(map(len, talk.sent.values())) // 20_000 - 1
 
 
-def test_no_connection_begins_beside_the_tracker_once_a_time_is_wild():
+def test_connections_after_a_wild_time_begin_in_the_tracker():
     head = {
         "flow": 1, "file_index": 0, "file": "f", "transport": "tcp", "src": "10.0.0.1", "src_port": 50_000,
         "dst": "10.0.0.2", "dst_port": 1801, "missing": 0, "ack": 39,

@@ -199,7 +199,7 @@ def test_the_standard_library_reads_the_same_head(data: bytes) -> None:
         assert " ".join(part.strip(" \t") for part in value.split("\r\n")).strip() == field.value.strip()
 
 
-def test_memory_is_bounded_by_what_is_there_not_by_what_is_announced() -> None:
+def test_memory_is_bounded_by_received_not_announced_bytes() -> None:
     framer = HttpFramer()
     tracemalloc.start()
     try:

@@ -92,7 +92,7 @@ def column_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("msmqwire-columns")]
 
 
-def test_an_error_in_a_worker_reaches_the_caller_and_ends_the_threads() -> None:
+def test_a_worker_error_reaches_the_caller_and_ends_threads() -> None:
     write, calls = BatchMaker._write, []
 
     def fails(self: BatchMaker, block: RowBlock, extras: Any) -> None:
@@ -147,7 +147,7 @@ def test_the_scan_waits_for_the_caller() -> None:
     assert len(scanned) > 3 * turns
 
 
-def test_an_error_in_the_scan_reaches_the_caller_behind_the_rows_before_it() -> None:
+def test_a_scan_error_reaches_the_caller_after_earlier_rows() -> None:
     class Failing(io.BytesIO):
         name = "failing"
 

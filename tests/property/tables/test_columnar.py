@@ -170,7 +170,7 @@ def test_captures_in_several_files_give_the_same_columns(
     assert_same([file_of(data, part) for part in parts], **sizes)
 
 
-def test_what_the_scan_ignores_while_the_other_direction_waits_is_counted():
+def test_skipped_bytes_are_counted_while_a_direction_waits():
     """One direction waits for a whole header, in Python; the scan goes on with the other."""
     talk = c.TcpConversation((c.CLIENT, 50_000), (c.SERVER, 2000)).handshake()
     talk.send(b"J", by_client=False).send(b"\x10").send(b"J" * 48, by_client=False).send(b"\x10")

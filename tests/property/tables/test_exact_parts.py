@@ -129,7 +129,8 @@ def test_examples(path: Path) -> None:
         assert len(assert_same([path.read_bytes()] * 2, 100, 1)) > 10
 
 
-def test_files_that_follow_each_other_share_parts_and_compressed_ones_are_whole() -> None:
+def test_successive_files_share_parts_unless_compressed() -> None:
+    """A compressed file is one part."""
     import gzip
 
     frames = busy_capture(0.1)
@@ -239,7 +240,7 @@ def test_a_large_state_is_followed_by_many_bytes(monkeypatch: pytest.MonkeyPatch
     )  # about three for each part: none at each record while it is too large
 
 
-def test_a_state_that_is_large_before_it_is_compressed_is_followed_by_as_many_bytes(
+def test_a_state_is_followed_by_bytes_of_its_uncompressed_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("msmqwire.tables.resumable_decoder.DUMPED_MIN", 0)
@@ -252,7 +253,7 @@ def test_a_state_is_small_and_has_no_bytes_that_are_done() -> None:
     assert max(len(part.state) for part in parts) < 40_000
 
 
-def test_a_dissection_in_a_pickle_leaves_out_its_sources_and_errors() -> None:
+def test_a_pickled_dissection_omits_sources_and_errors() -> None:
     dissection = dissect(io.BytesIO(c.pcap_bytes([])[:-1]), lint=False)
     assert not list(dissection)
     assert dissection.errors

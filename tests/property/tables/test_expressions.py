@@ -131,7 +131,7 @@ def test_any_text_is_read_or_refused_at_its_place(text: str) -> None:
     assert 0 <= position <= len(text)
 
 
-def test_a_query_of_the_compiled_decoder_and_of_the_generic_reader_agree() -> None:
+def test_a_query_gives_the_same_rows_with_both_readers() -> None:
     capture = ROOT / "examples/session.pcap"
     text = "kind == 'UserMessage' and label like 'mq%' and body_size > 0 or ping_cookie is not null"
     expression = parse_expression(text)

@@ -164,7 +164,7 @@ def long_capture() -> list[c.Frame]:
 
 @pytest.mark.parametrize("by_offset", [False, True])
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
-def test_little_of_long_connections_is_seen_and_nothing_is_read_again(form: str, by_offset: bool) -> None:
+def test_long_connections_are_surveyed_little_and_read_once(form: str, by_offset: bool) -> None:
     frames = long_capture()
     write, half = c.pcap_bytes if form == "pcap" else c.pcapng_bytes, len(frames) // 2
     files = [write(frames[:half]), write(frames[half:])]

@@ -74,7 +74,7 @@ def assert_judged_alike(packets: Iterable[bytes], protocol: Protocol = "session"
     return numbers
 
 
-def test_every_refusal_is_reached_and_says_what_the_generic_reader_says() -> None:
+def test_every_refusal_occurs_and_has_one_text_in_both_readers() -> None:
     sound = assert_judged_alike(malformed.with_sound_frames())
     any_frame = assert_judged_alike(malformed.with_any_frame())
     pings = [h.ping()[:size] for size in range(24)] + [h.ping(signature=0), h.ping() + b"x"]
@@ -97,7 +97,7 @@ def test_damaged_packets_are_refused_for_the_same_reason(packet: bytes, data: st
 
 
 @given(packet=packet_bytes(), claimed=st.integers(0, 700))
-def test_packets_that_are_cut_short_are_refused_for_the_same_reason(packet: bytes, claimed: int) -> None:
+def test_truncated_packets_are_refused_for_the_same_reason(packet: bytes, claimed: int) -> None:
     size = int.from_bytes(packet[8:12], "little") + claimed
     packet = packet[:8] + size.to_bytes(4, "little") + packet[12:]
     assert_judged_alike(packet[:cut] for cut in {*range(min(len(packet), 700)), len(packet) - claimed})
@@ -151,5 +151,5 @@ def test_pings_are_refused_for_the_same_reason(packet: bytes, rest: bytes) -> No
 
 
 @pytest.mark.parametrize("size", [15, 16, 19, 20])
-def test_a_size_up_to_the_internal_header_names_the_field_that_is_cut_off(size: int) -> None:
+def test_a_size_within_the_internal_header_names_the_cut_field(size: int) -> None:
     assert_judged_alike([malformed.resized(h.session_ack(), size)])
