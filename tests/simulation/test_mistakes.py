@@ -23,7 +23,8 @@ def first_violation(first, **shares):
     return None
 
 
-def test_there_are_at_least_twenty_and_ten_of_srmp_and_of_remote_read_and_three_of_security():
+def test_each_protocol_has_its_least_number_of_mistakes():
+    """Twenty of the binary protocol, ten each of SRMP and of remote read, and three of security."""
     assert len(SRMP_MISTAKES) >= 10
     assert len(REMOTE_MISTAKES) >= 10
     assert len(SECURITY_MISTAKES) >= 3

@@ -33,7 +33,7 @@ def run(*items, nodes=("alpha", "beta"), router=None, settings=SETTINGS, seed=1,
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("operation", ["send", "transaction"])
-def test_messages_in_flight_are_sent_again_over_the_next_connection(operation, seed):
+def test_messages_in_flight_are_resent_on_the_next_connection(operation, seed):
     args = SEND if operation == "send" else TRANSACTION
     items = [
         Item(0, operation, "alpha", args),
@@ -53,7 +53,7 @@ def test_messages_sent_while_offline_are_transmitted_when_online():
     assert world.ledger.messages[1].received == 1
 
 
-def test_a_session_that_is_being_established_survives_being_offline():
+def test_a_session_being_established_survives_going_offline():
     pinging = replace(SETTINGS, ping=True)
     items = (
         Item(0, "partition", "alpha", {"other": "beta", "ms": 3_000}),
@@ -105,7 +105,7 @@ def test_a_message_in_doubt_is_not_dead_lettered():
     assert world.ledger.messages[2].received == 1
 
 
-def test_a_message_in_doubt_is_dead_lettered_if_the_setting_asks_for_it():
+def test_a_message_in_doubt_is_dead_lettered_by_the_setting():
     plan = Plan(
         1, ("alpha", "beta"), replace(SETTINGS, expire_in_doubt=True), (0, 0), None, 0.0, 0.0, in_doubt()
     )
@@ -116,7 +116,8 @@ def test_a_message_in_doubt_is_dead_lettered_if_the_setting_asks_for_it():
     assert str(mistaken) == str(violation)
 
 
-def test_an_expired_message_is_dropped_even_if_the_clock_is_set_back_before_that_is_durable():
+def test_an_expired_message_is_dropped_despite_a_clock_set_back():
+    """The clock is set back before the loss is durable."""
     overdue = {**TRANSACTION, "to": "alpha", "reach_s": 2}
     items = (
         Item(0, "refuse", "alpha", {"ms": 60_000}),
@@ -128,7 +129,7 @@ def test_an_expired_message_is_dropped_even_if_the_clock_is_set_back_before_that
     assert world.ledger.messages[1].expired_at == "beta"
 
 
-def test_the_identifier_of_a_message_lost_in_a_crash_is_used_again():
+def test_the_identifier_of_a_message_lost_in_a_crash_is_reused():
     local = {**SEND, "to": "alpha", "form": "PRIVATE"}
     items = (
         Item(0, "slow disk", "alpha", {"ms": 100, "each_ms": 90}),
@@ -146,14 +147,14 @@ BY_SRMP = {**TRANSACTION, "form": "HTTP", "admin": "HTTP"}
 
 
 @pytest.mark.requirement("SRMP-3.1.7.3.3-05")
-def test_the_first_message_of_a_stream_may_be_awaited_by_a_reader():
+def test_a_waiting_reader_gets_the_first_message_of_a_stream():
     waiting = Item(0, "receive", "beta", {**RECEIVE, "mode": "wait"})
     world, story = run(waiting, Item(500, "transaction", "alpha", {**BY_SRMP, "deadletter": True}))
     assert "positive final receipt" in story
     assert world.ledger.messages[1].received == 1
 
 
-def test_a_commitment_receipt_is_sent_by_a_queue_manager_that_has_started_again():
+def test_a_commitment_receipt_is_sent_after_a_restart():
     asking = {
         **SEND,
         "form": "HTTP",
@@ -177,14 +178,14 @@ def test_a_final_receipt_survives_a_crash():
 
 
 @pytest.mark.requirement("SRMP-3.1.1.1.2.4-11")
-def test_a_stream_message_that_expires_in_doubt_is_both_received_and_dead_lettered():
+def test_a_stream_message_in_doubt_is_received_and_dead_lettered():
     in_queue = Item(0, "transaction", "alpha", {**BY_SRMP, "deadletter": True, "reach_s": 5})
     world, _ = run(in_queue, Item(20_000, "receive", "beta", RECEIVE))
     message = world.ledger.messages[1]
     assert (message.received, message.deadlettered, message.expired_at) == (1, 1, "alpha")
 
 
-def test_a_receipt_is_awaited_though_the_queue_was_paused_while_the_request_was_under_way():
+def test_a_receipt_is_awaited_after_a_pause_during_its_request():
     items = (
         Item(0, "transaction", "alpha", BY_SRMP),
         Item(0, "partition", "alpha", {"other": "beta", "ms": 20_000}),
@@ -210,7 +211,7 @@ def test_a_stream_survives_requests_that_are_lost_and_repeated(seed):
 READ = {"from": "beta", "queue": "tx", "count": 1, "hold_ms": 0}
 
 
-def test_a_reader_who_waits_gets_what_the_aborted_transaction_of_another_one_gives_back():
+def test_a_waiting_reader_gets_an_aborted_readers_message():
     items = (
         Item(0, "transaction", "alpha", TRANSACTION),
         Item(2_000, "remote read", "alpha", {**READ, "mode": "abort", "hold_ms": 1_000}),
@@ -221,7 +222,7 @@ def test_a_reader_who_waits_gets_what_the_aborted_transaction_of_another_one_giv
     assert world.ledger.messages[1].received == 1
 
 
-def test_what_is_purged_before_its_transaction_commits_is_not_journaled():
+def test_a_message_purged_before_its_commit_is_not_journaled():
     """It was never there for anybody: [MS-MQDMPR] 3.1.4.4 deletes it with the commit."""
     local = {**TRANSACTION, "hold_ms": 2_000, "journal": True}
     items = (
@@ -233,7 +234,7 @@ def test_what_is_purged_before_its_transaction_commits_is_not_journaled():
     assert (message.purged_before_commit, message.received, message.journaled) == (True, 0, 0)
 
 
-def test_a_former_stream_does_not_come_again_though_the_history_is_short():
+def test_a_former_stream_stays_ended_with_a_short_history():
     """What was accepted after it, and acknowledged, would not be the present state any more."""
     settings = replace(SETTINGS, remove_duplicate_size=4)
     items = (
@@ -248,7 +249,7 @@ def test_a_former_stream_does_not_come_again_though_the_history_is_short():
         assert outcome.violation is None
 
 
-def test_what_is_purged_while_a_reader_has_it_in_a_transaction_of_its_own_is_deleted_with_that():
+def test_a_purged_message_in_a_transaction_ends_with_it():
     """With the reason of that receive: [MS-MQDMPR] 3.1.4.5."""
     items = (
         Item(0, "transaction", "alpha", TRANSACTION),
@@ -260,7 +261,7 @@ def test_what_is_purged_while_a_reader_has_it_in_a_transaction_of_its_own_is_del
     assert world.ledger.messages[1].arrivals
 
 
-def test_a_run_does_not_end_before_all_have_heard_of_the_connections_that_are_gone():
+def test_a_run_ends_only_after_all_connection_losses_are_seen():
     items = (
         Item(0, "send", "alpha", SEND),
         Item(70_000, "remote read", "alpha", {**READ, "queue": "plain", "mode": "late"}),
@@ -281,7 +282,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_crash_loses_what_waits_behind_a_commit_that_was_refused(seed):
+def test_a_crash_loses_all_changes_after_a_refused_commit(seed):
     """It is undone in the books as well, though the commit before it is durable."""
     asking = {**TO_ITSELF, "acks": int(AcknowledgementsRequested.ACK_FULL_RECEIVE)}
     items = (
@@ -298,7 +299,7 @@ def test_a_crash_loses_what_waits_behind_a_commit_that_was_refused(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("refuses_ms", [0, 3_000])
-def test_what_expires_before_the_clock_is_set_back_may_be_committed_after_that(refuses_ms, seed):
+def test_an_expiry_can_be_committed_after_a_clock_set_back(refuses_ms, seed):
     """Whether it expires while a commit is written, or waits behind one that was refused."""
     overdue = {**SEND, "reach_s": 2, "deadletter": True}
     items = (
@@ -331,7 +332,7 @@ def test_a_reader_that_is_cut_off_does_not_reject_what_went_back(received, seed)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_reader_that_is_not_cut_off_rejects_what_it_has_accepted(seed):
+def test_a_reader_still_connected_rejects_an_accepted_message(seed):
     items = (
         Item(0, "transaction", "alpha", {**TRANSACTION, "count": 2}),
         Item(3_000, "remote read", "alpha", {**READ, "mode": "commit", "count": 2, "hold_ms": 3_000}),

@@ -188,7 +188,7 @@ WITH_MORE_FAULTS = ("accept", "wait", "several", "move", "commit", "single")
 
 @pytest.mark.requirement("MQRR-3.1.6.1-03", "MQRR-3.1.6.2-04", "MQRR-3.1.6.2-05")
 @pytest.mark.parametrize("mode", [*REMOTE_MODES, *TRANSACTIONAL_REMOTE_MODES])
-def test_no_message_is_lost_or_handed_out_twice_wherever_it_breaks(mode):
+def test_a_break_at_any_event_loses_and_repeats_no_message(mode):
     history = History(mode)
     assert history.reader.finished
     whole = history.progress
@@ -204,7 +204,7 @@ def test_no_message_is_lost_or_handed_out_twice_wherever_it_breaks(mode):
 
 @pytest.mark.requirement("MQRR-3.1.6.2-04")
 @pytest.mark.parametrize("side", [0, 1])
-def test_no_message_is_lost_or_handed_out_twice_behind_whatever_byte_it_breaks(side):
+def test_a_break_after_any_byte_loses_and_repeats_no_message(side):
     history = History("accept", messages=1)
     reached = set()
     for sent in range(history.sent[side]):
@@ -215,7 +215,7 @@ def test_no_message_is_lost_or_handed_out_twice_behind_whatever_byte_it_breaks(s
 
 
 @pytest.mark.parametrize("mode", ["accept", "commit"])
-def test_a_message_whose_fragments_are_not_all_there_is_not_given(mode):
+def test_a_message_with_missing_fragments_is_not_delivered(mode):
     history = History(mode, size=12_000)
     assert history.sent[1] > 4 * FRAGMENT_SIZE
     parts = set()
