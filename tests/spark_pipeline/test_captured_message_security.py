@@ -197,7 +197,7 @@ def test_nothing_is_examined_unless_a_column_asks_for_it(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("certificate", "status"), [(b"", "unknown_sender"), (b"\x30\x80", "unsupported")], ids=["none", "junk"]
 )
-def test_the_generic_reader_is_not_asked_about_signatures_without_a_key(
+def test_signatures_without_a_key_are_judged_by_the_scan(
     label: str, certificate: bytes, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Examiner, "_examine", None)
@@ -209,9 +209,7 @@ def test_the_generic_reader_is_not_asked_about_signatures_without_a_key(
 
 
 @pytest.mark.parametrize("size", [1, 127, 128, 256])
-def test_the_generic_reader_is_not_asked_about_signatures_by_another_key(
-    size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_signatures_by_another_key_are_judged_by_the_scan(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Examiner, "_examine", None)
     message = secured(packets()["signed by alice"], Signature=bytes([1]) * size).to_bytes()
     table = msmqwire.read_capture(capture_of(message), columns=NAMES, **given())
@@ -369,7 +367,7 @@ def test_lint_with_a_certificate_finds_a_wrong_signature(capsys: pytest.CaptureF
     assert len(found(cert=[str(ALICE)], reading=["digest_info=false"])) == 5
 
 
-def test_a_wrong_signature_for_several_queues_is_found_in_its_place() -> None:
+def test_a_wrong_signature_for_several_queues_has_its_place() -> None:
     several = packets()["MSMQ 3.0 for two queues"]
     header = several.MessagePropertiesHeader.replace(ApplicationTag=1)
     data = several.replace(MessagePropertiesHeader=header).to_bytes()

@@ -40,7 +40,7 @@ def test_none_runs(tmp_path: Path) -> None:
     assert java_version(tmp_path) is None
 
 
-def test_the_named_one_then_the_one_on_the_path_then_the_one_of_the_package(
+def test_java_comes_from_java_home_then_path_then_the_package(
     bare: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     packaged = find_java()

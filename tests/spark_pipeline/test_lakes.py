@@ -109,7 +109,7 @@ def test_a_second_run_reads_what_is_new(spark: Any, tmp_path: Path) -> None:
     growth.check_complete(growth.lake)
 
 
-def test_spark_reads_batches_of_the_files_and_row_groups_that_it_needs(
+def test_spark_reads_only_the_needed_files_and_row_groups(
     spark: Any, captures: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake = tmp_path / "a [lake] {of} 100%41*?"

@@ -114,7 +114,7 @@ def test_a_session_of_any_time(tmp_path, times, duration_ns, ended):
     assert (row["duration_ns"], row["ended"]) == (duration_ns, ended)
 
 
-def test_a_connection_with_srmp_is_a_session_and_other_web_traffic_is_none(tmp_path):
+def test_only_connections_with_srmp_are_sessions_on_web_ports(tmp_path):
     with_srmp = s.http().send(s.published("4.2") + s.GET).send(s.RESPONSE + s.PAGE, by_client=False).close()
     without = s.http(client=(c.CLIENT, 6000)).send(s.GET).send(s.PAGE, by_client=False).close()
     (row,) = table(tmp_path, c.pcapng_bytes(c.merged(with_srmp.frames, without.frames)))

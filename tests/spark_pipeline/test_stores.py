@@ -74,7 +74,7 @@ def test_packets_segments_and_sessions_of_s3(spark: Any, s3: S3Server) -> None:
     assert collected(packets) == rows
 
 
-def test_an_error_of_a_store_on_the_cluster_is_one_line_without_credentials(spark: Any, s3: S3Server) -> None:
+def test_a_store_error_on_the_cluster_hides_credentials(spark: Any, s3: S3Server) -> None:
     reader = spark.read.format("msmq").option("storageOptions", json.dumps(s3.options))
     with pytest.raises(Exception, match=r"no such bucket: 's3://nowhere/a\.pcap'") as caught:
         reader.load("s3://nowhere/a.pcap").count()
