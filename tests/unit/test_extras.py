@@ -129,7 +129,7 @@ def no_old_ciphers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_old_ciphers")
-def test_an_algorithm_that_is_not_installed_is_as_one_that_is_unknown() -> None:
+def test_an_uninstalled_algorithm_counts_as_unknown() -> None:
     for algorithm in (HashAlgorithm.CALG_MD2, HashAlgorithm.CALG_MD4):
         with pytest.raises(UnsupportedAlgorithm, match=r"pip install 'msmqwire\[ciphers\]'$"):
             digest(algorithm, b"")
@@ -142,7 +142,7 @@ def test_an_algorithm_that_is_not_installed_is_as_one_that_is_unknown() -> None:
 
 
 @pytest.mark.usefixtures("no_old_ciphers")
-def test_a_body_under_an_old_cipher_stays_encrypted_and_the_others_are_decrypted() -> None:
+def test_a_body_with_an_old_cipher_stays_encrypted_alone() -> None:
     items = [item for item in dissect(PROTECTED, **given()) if item.kind == "UserMessage"]
     by_label = {item.packet.MessagePropertiesHeader.Label: item.decrypted for item in items}
     expected = {label: encrypted and text is not None for label, (_, _, encrypted, text) in OUTCOMES.items()}

@@ -69,7 +69,8 @@ def test_any_chunking_of_any_sequence_of_packets(packets, cuts, cut_off):
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.1-20")
-def test_a_session_header_of_a_message_is_not_counted_and_that_of_a_session_ack_is():
+def test_a_session_header_counts_in_a_session_ack_only():
+    """The size of a message leaves it out."""
     message = h.user_message(session=h.session_header())
     assert int.from_bytes(message[8:12], "little") == len(message) - 16
     ack = h.session_ack()
@@ -83,7 +84,7 @@ def test_a_session_header_of_a_message_is_not_counted_and_that_of_a_session_ack_
 
 @pytest.mark.requirement("MQMQ-2.2.19.1-21")
 @pytest.mark.parametrize("size", [0, 1, 15, MAX + 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
-def test_a_size_that_can_not_be_ends_the_stream_before_anything_is_awaited(size):
+def test_an_invalid_size_ends_the_stream_at_once(size):
     framer = Framer()
     good = PACKETS["SessionAck"]
     assert framer.feed(good + h.base_header(size)[:12]) == [good]
@@ -142,7 +143,7 @@ def test_any_kind_of_bytes(kind):
     assert type(packets[0]) is bytes
 
 
-def test_what_is_malformed_behind_its_base_header_is_cut_all_the_same():
+def test_a_packet_malformed_after_its_base_header_is_framed():
     packet = struct.pack("<BBHLLL", 0x10, 0, 3, 0x524F494C, 40, 0).ljust(40, b"\xff")
     assert Framer().feed(packet + PACKETS["SessionAck"]) == [packet, PACKETS["SessionAck"]]
 
@@ -167,7 +168,7 @@ claims = st.one_of(
     behind=st.sampled_from([0, 3, 16, 300, 0x1_0000, 0x1_0050]),
     start=st.integers(0, 60),
 )
-def test_a_whole_packet_is_the_first_header_whose_packet_ends_in_the_bytes(
+def test_the_first_header_with_its_packet_in_the_bytes_is_whole(
     claimed: list[tuple[int, bool, int]], behind: int, start: int
 ) -> None:
     headers = [h.base_header(size, flags=0x10 * session) + b"\x10LIOR"[:n] for size, session, n in claimed]

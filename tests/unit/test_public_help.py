@@ -78,7 +78,7 @@ def test_help_on_a_packet_tells_its_fields() -> None:
     assert "ConnectorType\n |      Application-defined GUID. None if it is absent." in header
 
 
-def test_help_on_functions_has_no_objects_by_address_or_long_defaults() -> None:
+def test_help_of_functions_has_no_addresses_or_long_defaults() -> None:
     for thing in (msmqwire.dissect, msmqwire.connect, msmqwire.read_capture, msmqwire.ladder, msmqwire.Item):
         signature = str(inspect.signature(thing))
         assert " object at 0x" not in signature

@@ -22,7 +22,7 @@ def test_a_refusal_names_its_code(code: int, name: str) -> None:
     assert (str(error), error.why, error.hresult, error.name) == ("why", "why", code, name)
 
 
-def test_a_read_without_a_message_in_time_is_a_timeout_of_python_too() -> None:
+def test_a_read_timeout_is_a_timeout_error_of_python_too() -> None:
     error = ReadTimeout("why")
     assert isinstance(error, TimeoutError)
     assert isinstance(error, QueueError)

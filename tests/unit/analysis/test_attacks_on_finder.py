@@ -104,7 +104,7 @@ def test_small_packets_are_found_among_large_false_claims(midstream):
     assert found >= 2000 - 0x8000 // len(claim + ack)
 
 
-def test_a_packet_whose_start_is_claimed_too_often_is_skipped_with_a_reason():
+def test_a_packet_claimed_too_often_is_skipped_with_a_reason():
     """Four malformed packets of its size cover it, each made shorter by the good packet that follows."""
     claim = h.base_header(0x1_0000) + bytes(44)
     good = h.user_message(properties=h.properties_header(body=bytes(0xF000)))

@@ -102,7 +102,7 @@ def test_reprs_say_what_it_is() -> None:
     )
 
 
-def test_items_in_a_notebook_show_bytes_beside_fields_and_findings() -> None:
+def test_a_notebook_shows_bytes_fields_and_findings_of_items() -> None:
     item = list(msmqwire.dissect(EXAMPLES / "session.pcap"))[6]
     markup = Markup(item._repr_html_())
     assert set(markup.elements) <= ALLOWED

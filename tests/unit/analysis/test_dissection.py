@@ -153,7 +153,8 @@ def test_other_ports_are_recognised_in_small_segments(mss):
     assert items[0].frames == tuple(segments[: -(-36 // mss)])
 
 
-def test_what_the_other_side_said_first_is_kept_once_the_connection_is_known():
+def test_early_data_is_kept_once_the_connection_is_recognised():
+    """The other side sent it first."""
     talk = c.TcpConversation((c.CLIENT, 5), (c.SERVER, 6)).handshake()
     talk.send(CP[:8], by_client=False).send(ACK).close()
     items = dissected(talk.frames)
@@ -198,7 +199,7 @@ def test_pings_on_their_port_and_on_others():
 
 
 @pytest.mark.requirement("MQQB-3.1.5.1.1-07")
-def test_nothing_but_pings_is_valid_on_the_ping_port_and_no_session_holds_one():
+def test_the_ping_port_takes_only_pings_and_sessions_hold_none():
     frames = [
         c.ethernet(c.udp_packet(ACK, c.CLIENT, 4057, c.SERVER, 3527)),
         c.ethernet(c.udp_packet(PING[:20], c.CLIENT, 4057, c.SERVER, 3527)),
@@ -243,7 +244,8 @@ def test_a_segment_that_is_missing():
     assert sum(item.size for item in client) == len(talk.sent[True])
 
 
-def test_a_packet_cut_by_the_snaplen_is_malformed_and_the_next_is_found():
+def test_a_packet_cut_by_the_snaplen_is_malformed():
+    """The next one is found."""
     talk = session()
     items = dissected(talk.frames, snaplen=1000)
     client = [item for item in items if item.src == c.CLIENT]
@@ -396,7 +398,7 @@ def test_findings_only_when_wanted():
 # --- limits ----------------------------------------------------------------------------------------------
 
 
-def test_connections_of_which_one_side_was_captured_are_forgotten():
+def test_one_sided_connections_are_forgotten_beyond_a_limit():
     frames = []
     for port in range(HALF_ENDED_MAX + 500):
         talk = c.TcpConversation((c.CLIENT, 2000 + port), start_ns=c.START_NS + port)

@@ -98,7 +98,7 @@ def test_a_session_that_is_cancelled_waits_for_nothing():
     assert found[0].frames == (3,)
 
 
-def test_a_wrong_checksum_is_a_finding_and_the_packet_is_not_used():
+def test_a_packet_with_a_wrong_checksum_is_reported_and_unused():
     damaged = PARTS[1][:-1] + bytes([PARTS[1][-1] ^ 1])
     found = items(list(s.over_udp([PARTS[0], damaged, *PARTS[2:], s.as_rdata(PARTS[1])])))
     assert [[finding.id for finding in item.findings] for item in found[:3]] == [[], ["PGM-CHECKSUM"], []]

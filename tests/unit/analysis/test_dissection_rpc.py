@@ -109,7 +109,7 @@ def test_messages_queues_and_what_an_item_prints(syntax):
     assert queues == {CANONICAL, "DIRECT=OS:server\\PRIVATE$\\missing"}
 
 
-def test_a_handle_is_followed_into_another_connection_until_it_is_closed():
+def test_a_handle_is_followed_across_connections_until_closed():
     first, second = r.Talk(), r.Talk(client_port=50_002)
     first.open()
     second.conversation.wait(1_000_000_000)
@@ -149,7 +149,7 @@ def test_the_user_is_shown_and_stubs_that_are_encrypted_are_told(level, auth_typ
 
 
 @pytest.mark.parametrize("port", [2103, 4444])
-def test_another_interface_is_shown_on_the_ports_of_rpc_and_nowhere_else(port):
+def test_other_interfaces_are_shown_on_rpc_ports_only(port):
     talk = r.Talk(interface=r.OTHER_INTERFACE, port=port)
     call = talk.client.call(3, b"stub data")
     talk.exchange()
@@ -164,7 +164,7 @@ def test_another_interface_is_shown_on_the_ports_of_rpc_and_nowhere_else(port):
     assert bytes.fromhex(found[2].to_json()["fields"]["stub_data"]) == b"stub data"
 
 
-def test_what_is_no_rpc_on_its_ports_is_not_shown_and_packets_of_msmq_are():
+def test_only_rpc_and_msmq_are_shown_on_the_ports_of_rpc():
     assert items(raw_talk((True, b"GET / HTTP/1.1\r\n\r\n" * 9)).frames) == []
     found = items(raw_talk((True, h.session_ack()), port=2105).frames)
     assert [item.kind for item in found] == ["SessionAck"]
@@ -176,7 +176,7 @@ def test_the_option_for_ports_takes_rpc_too():
     assert [item.kind for item in found] == ["bind", "bind_ack"]
 
 
-def test_interleaved_fragments_of_several_answers_are_put_together():
+def test_interleaved_fragments_of_answers_are_reassembled():
     talk = r.Talk()
     talk.open()
     large = h.user_message(properties=h.properties_header(label="large", body=bytes(20_000)))
@@ -197,7 +197,7 @@ def test_interleaved_fragments_of_several_answers_are_put_together():
 
 
 @pytest.mark.requirement("MQRR-3.1.4-01")
-def test_a_stub_that_can_not_be_read_is_malformed_with_its_place_and_the_next_is_read():
+def test_an_unreadable_stub_is_malformed_and_the_next_is_read():
     talk = r.Talk()
     stub = bytearray(build_request(Opnum.R_OpenQueue, r.open_arguments(), NDR20))
     stub[4] = 9  # the discriminant of QUEUE_FORMAT
@@ -227,7 +227,7 @@ def test_a_message_that_can_not_be_read_is_malformed_at_its_byte():
 
 
 @pytest.mark.parametrize("change", ["type", "drep", "length"])
-def test_a_pdu_that_can_not_be_read_is_malformed_and_the_next_is_read(change):
+def test_an_unreadable_pdu_is_malformed_and_the_next_is_read(change):
     pdu = bytearray(build_pdu(make_pdu(PduType.CO_CANCEL, {}, header={"call_id": 7})))
     path = {"type": "PTYPE", "drep": "packed_drep", "length": "frag_length"}[change]
     if change == "type":
@@ -318,7 +318,7 @@ def test_memory_for_calls_is_bounded_and_given_back(monkeypatch):
     assert dissection.tracker.held == 0
 
 
-def test_a_bind_to_another_interface_first_and_remote_read_by_alter_context():
+def test_alter_context_adds_remote_read_to_another_interface():
     elements = [
         {
             "p_cont_id": 3, "n_transfer_syn": 1, "abstract_syntax": {"if_uuid": INTERFACE.uuid, "major": 1},
@@ -367,7 +367,7 @@ def test_a_capture_in_pieces_gives_the_same_items():
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_what_is_wrong_with_a_pdu_that_another_interrupts_is_in_its_own_bytes(size: int) -> None:
+def test_errors_of_an_interrupted_pdu_stay_in_its_own_bytes(size: int) -> None:
     """The rest of its header is that of the next PDU: nothing in it may be named."""
     header = bytes.fromhex("05 00 0b 03 10 00 00 00 10 00 00 00 01 00 00 00")
     finder = RpcFinder()

@@ -35,7 +35,7 @@ def shown(found: list[Item]) -> list[tuple]:
 
 @pytest.mark.requirement("SRMP-2.1.1-04", "SRMP-2.1.1-12")
 @pytest.mark.parametrize("mss", [1, 7, 1460])
-def test_pipelined_requests_and_their_responses_have_the_same_numbers(mss):
+def test_pipelined_requests_and_responses_share_numbers(mss):
     talk = s.http(mss=mss).send(FIRST + SECOND).send(s.RESPONSE * 2, by_client=False).close()
     found = items(talk.frames)
     size = len(s.RESPONSE)
@@ -94,7 +94,8 @@ def test_web_traffic_without_srmp_is_not_shown(port):
     assert items(talk.close().frames) == []
 
 
-def test_web_traffic_between_srmp_is_skipped_and_its_responses_are_not_taken_for_others():
+def test_web_traffic_between_srmp_is_skipped_and_pairs_apart():
+    """Its responses are not taken for those of SRMP."""
     talk = s.http().send(FIRST + s.GET + s.GET + SECOND)
     talk.send(s.RESPONSE + s.PAGE * 2 + s.RESPONSE, by_client=False).close()
     found = items(talk.frames)
@@ -106,7 +107,8 @@ def test_web_traffic_between_srmp_is_skipped_and_its_responses_are_not_taken_for
     assert found[1].reason == "HTTP that is not SRMP"
 
 
-def test_an_interim_response_leaves_the_final_one_to_the_same_request():
+def test_an_interim_response_leaves_its_request_unanswered():
+    """The final response has the same request."""
     interim = b"HTTP/1.1 100 Continue\r\n\r\n"
     talk = s.http().send(FIRST).send(interim + s.RESPONSE, by_client=False).close()
     assert shown(items(talk.frames))[1:] == [
@@ -115,7 +117,7 @@ def test_an_interim_response_leaves_the_final_one_to_the_same_request():
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.2-02")
-def test_a_bad_envelope_is_malformed_and_the_next_message_is_read():
+def test_a_bad_envelope_is_malformed_and_the_next_is_read():
     bad = FIRST.replace(b"<path", b"<pith")
     found = items(s.http().send(FIRST + bad + SECOND).frames)
     assert shown(found) == [
@@ -129,7 +131,7 @@ def test_a_bad_envelope_is_malformed_and_the_next_message_is_read():
 
 
 @pytest.mark.parametrize("mss", [1, 100, 1460])
-def test_where_framing_is_lost_the_next_start_line_is_the_next_message(mss):
+def test_lost_framing_resumes_at_the_next_start_line(mss):
     bad = FIRST.replace(b"Host:", b"Ho st:")
     talk = s.http(mss=mss).send(FIRST + bad + SECOND).send(s.RESPONSE * 3, by_client=False)
     found = items(talk.frames)
@@ -254,7 +256,8 @@ def test_a_capture_that_begins_inside_a_connection():
 
 
 @pytest.mark.parametrize("port", [80, 8080])
-def test_a_request_that_waited_for_its_response_before_is_not_forgotten(port):
+def test_a_request_waiting_before_recognition_is_remembered(port):
+    """Its response is not taken for that of the first request of SRMP."""
     talk = s.http(port).send(s.GET).send(FIRST).send(s.PAGE + s.RESPONSE, by_client=False).close()
     assert shown(items(talk.frames)) == [
         ("Skipped", len(s.GET)), ("SrmpMessage", len(FIRST), 0), ("Skipped", len(s.PAGE)),
@@ -262,7 +265,7 @@ def test_a_request_that_waited_for_its_response_before_is_not_forgotten(port):
     ]  # fmt: skip
 
 
-def test_requests_that_are_not_srmp_are_left_when_they_have_been_answered():
+def test_answered_requests_outside_srmp_are_dropped():
     form = b"POST /form HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na=b"
     talk = s.http().send(form).send(s.PAGE, by_client=False)
     before = c.pcap_bytes(talk.frames)
@@ -299,7 +302,8 @@ def test_too_many_requests_without_response_are_not_paired():
     assert shown([response]) == [("SrmpMessage", len(s.RESPONSE))]
 
 
-def test_a_response_that_is_captured_before_its_request_is_in_order_is_not_taken_for_the_next():
+def test_a_response_before_its_reordered_request_stays_unpaired():
+    """It is not taken for the response to the next request."""
     talk = s.http(mss=1000).send(FIRST).send(s.RESPONSE, by_client=False)
     talk.send(SECOND).send(s.RESPONSE, by_client=False)
     talk.send(FIRST).send(s.RESPONSE, by_client=False)
@@ -314,7 +318,7 @@ BEGINS_INSIDE = VECTORS / "cases" / "02_http_begins_inside"
 
 
 @pytest.mark.parametrize("name", ["http_mid", "ka500", "slow_resp"])
-def test_responses_of_a_connection_without_its_beginning_are_paired_with_their_requests(name):
+def test_responses_are_paired_in_a_connection_begun_earlier(name):
     """Each answer is captured in the frame after its request, and shown after it."""
     found = [item for item in dissect(BEGINS_INSIDE / f"{name}.pcap") if isinstance(item.packet, SrmpMessage)]
     assert [item.frames[0] for item in found] == sorted(item.frames[0] for item in found)
@@ -325,7 +329,7 @@ def test_responses_of_a_connection_without_its_beginning_are_paired_with_their_r
 
 
 @pytest.mark.parametrize("first", range(4, 18))
-def test_a_capture_that_begins_anywhere_shows_what_follows_in_its_order(first):
+def test_a_capture_begun_anywhere_shows_messages_in_order(first):
     talk = s.http()
     for _ in range(4):
         talk.send(FIRST).send(s.RESPONSE, by_client=False)

@@ -189,7 +189,7 @@ def test_a_message_is_read_whatever_the_length_of_its_packet(carry):
     assert message.kind == "Malformed"
 
 
-def test_options_whose_lengths_do_not_fit_leave_the_rest_readable():
+def test_options_of_wrong_length_leave_the_rest_readable():
     broken = patched(PARTS[1], 16 + 8 + 2, b"\0\x15")
     found = items(list(s.over_ip([PARTS[0], broken])))
     assert (kinds(found)[:2], ids(found)) == (["PgmPacket", "PgmPacket"], ["PGM-OPTIONS"])
@@ -318,7 +318,7 @@ def test_what_shows_that_it_is_srmp_is_listed(name):
     assert [(item.kind, item.raw) for item in found] == [(kind, data)]
 
 
-def test_what_a_queue_manager_takes_is_listed_however_it_spells_the_namespace():
+def test_messages_are_listed_with_any_spelling_of_the_namespace():
     envelope = parse_message(FIRST).envelope_bytes.replace(b"xmlsoap.org/srmp/", b"xmlsoap.org/&#115;rmp/")
     hidden = post("/msmq/q", "text/xml", envelope, 'SOAPAction: "CreateOrder"')
     assert NAMESPACE not in hidden

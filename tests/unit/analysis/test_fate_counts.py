@@ -104,7 +104,7 @@ class Counted(deque[Outstanding]):
         return super().popleft()
 
 
-def test_numbers_that_a_sender_repeats_do_not_make_every_acknowledgement_long() -> None:
+def test_repeated_numbers_keep_acknowledgements_cheap() -> None:
     made = Counter(from_start=False)
     waiting = made.outstanding = Counted()
     for number in range(1, 501):

@@ -109,7 +109,7 @@ def test_acknowledgements_of_transactions(forged: bytes) -> None:
     assert fate_in(plain).events[-1].doubt == "the message is not transactional"
 
 
-def test_a_forged_order_acknowledgement_does_not_use_up_the_true_one() -> None:
+def test_a_forged_order_ack_leaves_room_for_the_true_one() -> None:
     link = Link()
     for number in range(1, 60):
         link.send(message(number, transaction=number))
@@ -121,7 +121,7 @@ def test_a_forged_order_acknowledgement_does_not_use_up_the_true_one() -> None:
     assert sum(any(event.doubt for event in fate.events) for fate in fates) == 32
 
 
-def test_session_acknowledgements_of_another_connection_say_nothing() -> None:
+def test_session_acks_of_another_connection_have_no_effect() -> None:
     link = Link().send(message(1))
     other = Link(THIRD, RECEIVER, client_qm=STRANGER, port=50_001, start_ns=link.time_ns)
     other.answer(session_ack(ack=9))

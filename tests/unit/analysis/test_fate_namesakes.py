@@ -143,7 +143,7 @@ def test_a_message_that_routers_pass_on_is_one() -> None:
     assert not address_findings(first, second)
 
 
-def test_a_message_that_is_sent_again_from_another_address_is_one() -> None:
+def test_a_message_resent_from_another_address_is_one_message() -> None:
     first = Link().send(message(1))
     (fate,) = fates_in(first, after(first).send(message(1)))
     assert fate.retransmissions == 1
@@ -159,7 +159,7 @@ def test_what_stays_on_a_messages_way_tells_two_apart(more) -> None:
     assert [fate.retransmissions for fate in fates_in(link)] == [0, 0]
 
 
-def test_acknowledgements_are_of_the_message_whose_sender_gets_them() -> None:
+def test_acks_belong_to_the_message_whose_sender_gets_them() -> None:
     first = Link().send(message(1, acks=POSITIVE_RECEIVE, label="of the first"))
     first.answer(session_ack(ack=1))
     clone = after(first).send(message(1, acks=POSITIVE_RECEIVE, label="of the clone"))

@@ -11,7 +11,7 @@ def where(position: int, src: str, dst: str) -> Where:
     return Where(position, None, None, None, None, src, dst)
 
 
-def test_an_order_acknowledgement_is_about_the_sequence_of_whom_it_goes_to() -> None:
+def test_an_order_ack_belongs_to_its_destinations_sequence() -> None:
     numbers = Numbers()
     for position, (owner, src, dst) in enumerate(
         (("a", "10.0.0.1", "10.0.0.3"), ("b", "10.0.0.2", "10.0.0.4"))
@@ -27,7 +27,7 @@ def test_an_order_acknowledgement_is_about_the_sequence_of_whom_it_goes_to() -> 
     assert acknowledged("10.0.0.3", "10.0.0.1") == ["of a"]
 
 
-def test_behind_another_address_it_is_about_whoever_may_have_sent() -> None:
+def test_an_order_ack_to_another_address_fits_any_sender() -> None:
     numbers = Numbers()
     list(numbers.feed(Numbered("sequence", 1, "a", where(0, "10.0.0.1", "10.0.0.3"), "of a")))
     about = AboutNumber("sequence", 1, "", where(1, "10.0.0.3", "192.0.2.9"), What.ORDER_ACK)

@@ -126,7 +126,7 @@ def test_a_capture_that_begins_in_the_middle_does_not_guess() -> None:
     assert "the capture does not have the whole connection" in fates[0].explanation
 
 
-def test_counts_of_the_sender_give_the_numbers_also_for_what_came_before() -> None:
+def test_counts_of_the_sender_number_earlier_messages_too() -> None:
     """Acknowledgements that came while numbers were unknown are counted then, with their own times."""
     link = Link(established=False)
     for number in range(1, 4):
@@ -157,7 +157,7 @@ def test_after_a_gap_numbers_are_unknown_until_the_next_count() -> None:
     assert not known[3].stuck
 
 
-def test_wrong_counts_of_a_sender_change_nothing_in_a_whole_session() -> None:
+def test_wrong_sender_counts_do_not_change_a_whole_session() -> None:
     """MQMQ-2.2.20.4-12: Windows is known to send them."""
     link = Link().send(message(1)).send(message(2, session=h.session_header(sent=9)))
     link.send(message(3)).send(message(4))
@@ -202,7 +202,7 @@ def test_copies_to_several_queues_are_not_sent_again() -> None:
 # --- transactional messages ---
 
 
-def test_order_acknowledgements_cover_the_sequence_up_to_a_number() -> None:
+def test_order_acks_cover_a_sequence_up_to_a_number() -> None:
     link = Link()
     for number in (1, 2, 3):
         link.send(message(number, transaction=number))

@@ -37,7 +37,7 @@ def test_an_id_of_another_rule_is_refused() -> None:
         ("READING-CHARGE", "READING-CHARGE"),
     ],
 )
-def test_a_second_rule_about_a_requirement_has_a_word_after_its_id(id: str, requirement: str) -> None:
+def test_a_second_rule_of_a_requirement_has_a_word_in_its_id(id: str, requirement: str) -> None:
     (check,) = (check for check in checks() if check.id == id)
     assert check.requirement == requirement
 

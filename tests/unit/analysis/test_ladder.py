@@ -69,7 +69,7 @@ def test_the_text_has_lanes_and_arrows() -> None:
     assert lines[4].endswith("|  1 !")
 
 
-def test_a_stream_is_chosen_and_one_that_is_not_there_is_no_ladder() -> None:
+def test_a_ladder_shows_the_chosen_stream_or_no_session() -> None:
     ladder = msmqwire.ladder(HOSTILE, stream=2)
     assert ladder.session is not None
     assert (ladder.session.stream, ladder.session.left) == (2, "10.0.0.66:50666")

@@ -266,7 +266,7 @@ def test_a_final_ack_with_another_body() -> None:
     assert brief(findings) == [("MQQB-2.2.5-07-SIZE", "MUST", "MessagePropertiesHeader.MessageSize", 100)]
 
 
-def test_a_body_that_the_label_pushes_past_the_end_is_no_acknowledgement() -> None:
+def test_a_body_that_ends_past_the_packet_is_no_acknowledgement() -> None:
     """Alone the size would fit, behind the label the body ends past the packet."""
     changes = {"MessagePropertiesHeader.Label": "l" * 40, "MessagePropertiesHeader.MessageBody": "61" * 80}
     packet = make("message", changes).to_bytes()

@@ -25,7 +25,7 @@ def ids(findings: list[Finding]) -> list[str]:
     return [finding.id for finding in findings]
 
 
-def test_packets_their_bytes_and_their_items_have_the_same_findings() -> None:
+def test_packets_bytes_and_items_have_the_same_findings() -> None:
     expected = ["MQMQ-2.2.19.2-26"]
     assert ids(msmqwire.lint(PACKET.packet)) == expected
     assert ids(msmqwire.lint(PACKET.raw)) == expected

@@ -59,7 +59,7 @@ def test_packets_in_a_body_are_not_found():
         assert kinds(scan(outer + ACK, size=size)) == [("UserMessage", len(outer)), ("SessionAck", 36)]
 
 
-def test_packets_in_the_body_of_one_that_is_cut_off_are_not_found():
+def test_packets_in_the_body_of_a_cut_packet_are_not_found():
     outer = h.user_message(properties=h.properties_header(body=ACK * 20))
     results = scan(outer[:-100])
     assert kinds(results) == [("MessagePropertiesHeader.MessageBody", len(outer) - 100)]
@@ -77,7 +77,8 @@ def test_a_malformed_packet_ends_where_its_size_says():
     assert results[0].error is not None
 
 
-def test_a_malformed_packet_whose_size_leads_nowhere_ends_at_the_next_certain_one():
+def test_a_malformed_packet_ends_at_the_next_certain_one():
+    """Its size leads nowhere."""
     bad = h.base_header(100).ljust(60, b"\xff")
     results = scan(bad + ACK + MESSAGE + ACK)
     assert [size for _, size in kinds(results)] == [60, 36, len(MESSAGE), 36]
@@ -87,7 +88,7 @@ def test_a_malformed_packet_whose_size_leads_nowhere_ends_at_the_next_certain_on
 
 @pytest.mark.requirement("MQMQ-2.2.19.1-21")
 @pytest.mark.parametrize("size", [0, 15, LARGEST + 1, 0xFFFFFFFF])
-def test_after_a_size_that_can_not_be_it_goes_on_at_the_next_certain_packet(size):
+def test_an_impossible_size_resumes_at_the_next_certain_packet(size):
     results = scan(ACK + h.base_header(size) + b"garbage" + MESSAGE)
     assert kinds(results) == [
         ("SessionAck", 36),
@@ -119,7 +120,8 @@ def too_large(count: int, body: bytes = b"body") -> bytes:
 
 @pytest.mark.parametrize("size", [1, 33, 1460])
 @pytest.mark.parametrize("count", [1, 3, 4, 8, 16, 35, 37, 80, 300])
-def test_packets_that_a_wrong_size_swallows_are_found_if_none_follows_it(count, size):
+def test_packets_swallowed_by_a_wrong_size_are_found(count, size):
+    """No packet follows where that size ends."""
     message = too_large(count)
     results = scan(message + ACK * 3 + MESSAGE + ACK, size=size)
     own = ("TrailingData", len(message))
@@ -133,7 +135,7 @@ def test_packets_that_a_wrong_size_swallows_are_found_if_none_follows_it(count, 
 
 
 @pytest.mark.parametrize("size", [1, 33, 1460])
-def test_a_packet_that_a_size_counts_is_no_other_if_one_follows_it(size):
+def test_a_packet_within_a_plausible_size_is_not_separate(size):
     """Nor if nothing does."""
     message = too_large(2 * 36)
     results = scan(message + ACK * 3, size=size)
@@ -154,7 +156,7 @@ def test_packets_that_a_wrong_size_swallows_to_the_end_are_found(size):
     assert [(r.size, r.cut) for r in results] == [(len(message), False), (20, True)]
 
 
-def test_packets_in_the_body_are_not_found_if_the_end_is_in_doubt():
+def test_packets_in_a_body_with_a_doubtful_end_are_not_found():
     message = too_large(4, body=ACK * 2)
     results = scan(message + ACK[:4] + b"xyz" * 9 + ACK)
     assert kinds(results)[0] == ("UserMessage", len(message) + 4)
@@ -184,7 +186,7 @@ def test_a_capture_that_begins_between_packets():
     assert kinds(scan(ACK, midstream=True)) == [("SessionAck", 36)]
 
 
-def test_a_header_inside_a_segment_is_not_certain_when_the_stream_breaks():
+def test_a_header_inside_a_segment_is_uncertain_at_a_break():
     finder = PacketFinder(midstream=True)
     assert finder.feed(b"x" * 50 + h.base_header(5000) + b"x" * 50, 1, 1) == []
     results = finder.gap(4000, "acknowledged", 2, 2) + finder.feed(ACK, 3, 3) + finder.end()
@@ -195,7 +197,7 @@ def test_a_header_inside_a_segment_is_not_certain_when_the_stream_breaks():
     ]
 
 
-def test_a_header_at_the_start_of_a_segment_will_do_when_the_stream_breaks():
+def test_a_header_at_a_segment_start_suffices_at_a_break():
     finder = PacketFinder(midstream=True)
     finder.feed(b"x" * 50, 1, 1)
     finder.feed(MESSAGE[:300], 2, 2)
@@ -213,7 +215,7 @@ BARE = h.base_header(16)
 RUN = "malformed like the packet before, and smaller than any that is well-formed"
 
 
-def test_malformed_packets_that_are_smaller_than_any_come_in_runs():
+def test_malformed_packets_below_the_least_size_form_runs():
     assert len(ACK) == PACKET_MIN
     size = 16 * 10_000
     for of_segment in (7, 1460):

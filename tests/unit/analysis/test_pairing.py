@@ -126,9 +126,7 @@ def test_frames_of_requests_are_numbered_in_their_files() -> None:
 
 
 @pytest.mark.parametrize("by", ["idle", "evicted", "reused", "capture"])
-def test_a_connection_of_one_side_is_known_as_such_however_it_ends(
-    by: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_one_sided_connection_is_marked_however_it_ends(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its only request is delivered as it ends, when the reassembler has forgotten the connection."""
     talk = c.TcpConversation((c.CLIENT, 50_001), (c.SERVER, 80)).send(SENT, acknowledged=False)
     late = talk.time_ns + 1000
@@ -191,7 +189,7 @@ RIGHT = {number: 200 + number for number in range(1, 6)}
 
 
 @pytest.mark.parametrize("ns", [-2_000_000, -300_000, 0, 300_000, 700_000])
-def test_a_client_that_waits_for_answers_is_never_paired_wrongly_wherever_a_capture_begins(ns: int) -> None:
+def test_serial_requests_are_never_paired_wrongly_after_a_cut(ns: int) -> None:
     frames = late(serial(5, midstream=True), abs(ns), by_client=ns > 0)
     for cut in range(12):
         assert statuses(frames[cut:]).items() <= RIGHT.items(), cut
@@ -206,7 +204,7 @@ def test_a_client_with_a_late_clock_is_never_paired_wrongly(midstream: bool, ns:
 
 @pytest.mark.parametrize("midstream", [False, True])
 @pytest.mark.parametrize("ns", [150_000, 500_000, 2_000_000])
-def test_a_server_with_a_late_clock_is_paired_by_what_it_has_acknowledged(midstream: bool, ns: int) -> None:
+def test_a_late_server_clock_is_paired_by_acknowledgements(midstream: bool, ns: int) -> None:
     assert statuses(late(serial(5, midstream=midstream), ns, by_client=False)) == RIGHT
 
 
@@ -223,7 +221,7 @@ def pipelined(*burst_sizes: int) -> list[c.Frame]:
     return talk.frames
 
 
-def test_pairing_resumes_when_requests_and_responses_alternate_again() -> None:
+def test_pairing_resumes_when_messages_alternate_again() -> None:
     frames = pipelined(3, 1, 1, 1, 1)
     assert statuses(frames) == {number: 200 + number for number in range(1, 8)}
     assert statuses(frames[5:]) == {number: 200 + number for number in range(5, 8)}  # the first is cut off
@@ -231,7 +229,7 @@ def test_pairing_resumes_when_requests_and_responses_alternate_again() -> None:
 
 
 @pytest.mark.parametrize("by_client", [True, False])
-def test_requests_in_bursts_with_a_late_clock_are_not_paired_wrongly(by_client: bool) -> None:
+def test_bursts_with_a_late_clock_are_not_paired_wrongly(by_client: bool) -> None:
     right = {number: 200 + number for number in range(1, 9)}
     for ns in (250_000, 500_000, 1_100_000, 3_000_000):
         assert statuses(late(pipelined(3, 2, 1, 1, 1), ns, by_client=by_client)).items() <= right.items()

@@ -54,7 +54,7 @@ def test_frames_that_are_missing_are_no_fault_of_peers(seed: int) -> None:
         assert findings_of(written(part)) <= findings_of(data)
 
 
-def test_messages_in_one_direction_are_sent_and_nothing_more_is_known() -> None:
+def test_messages_of_one_direction_are_only_known_as_sent() -> None:
     link = Link().send(message(1)).send(message(2, recoverable=True, acks=1))
     link.answer(session_ack(ack=2, recoverable_ack=1, recoverable_flags=1))
     part = one_direction(capture(link).getvalue(), of_first=True)
@@ -63,7 +63,7 @@ def test_messages_in_one_direction_are_sent_and_nothing_more_is_known() -> None:
         assert fate.explanation == f"sent to 10.0.0.2; {ONE_SIDED}"
 
 
-def test_a_peer_that_is_there_and_says_nothing_is_no_gap_in_a_capture() -> None:
+def test_a_silent_peer_is_no_gap_in_the_capture() -> None:
     fate = fate_in(Link().send(message(1)))
     assert (fate.state, fate.stuck, fate.missing) == (State.SENT, True, "session acknowledgement")
     talk = s.http().send(s.published("4.3-1"))
@@ -92,7 +92,7 @@ def test_a_missing_response_is_not_taken_for_none() -> None:
     assert (fate.stuck, fate.missing) == (False, "")
 
 
-def test_an_acknowledgement_of_what_was_not_captured_is_not_judged() -> None:
+def test_acks_of_uncaptured_messages_are_not_judged() -> None:
     """The frame of one message is missing; the receiver's next packet acknowledges it."""
     link = Link().send(message(1))
     lost = len(link.frames)

@@ -217,7 +217,7 @@ def test_details_end_when_their_room_is_used(tmp_path: Path) -> None:
     assert any("took too much room" in line for line in page.report["left_out"])
 
 
-def test_findings_without_room_for_examples_do_not_lengthen_the_table() -> None:
+def test_findings_beyond_the_examples_add_no_table_rows() -> None:
     found = next(item for item in dissect(EXAMPLES / "hostile.pcapng") if item.findings)
     plain = replace(found, findings=())
     collector = Collector(Limits(packets=64, details=64, detail_bytes=1))
@@ -362,7 +362,7 @@ def test_vendored_files_are_those_of_the_readme() -> None:
         assert hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() == digest
 
 
-def test_the_policy_allows_the_scripts_and_styles_of_the_page_alone(tmp_path: Path) -> None:
+def test_the_content_policy_allows_only_the_pages_own_code(tmp_path: Path) -> None:
     text = written(tmp_path, EXAMPLES / "session.pcap").text
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
     directives = {one.split()[0]: one.split()[1:] for one in policy.split("; ")}

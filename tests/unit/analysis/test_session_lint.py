@@ -230,7 +230,7 @@ def test_the_count_of_recoverable_messages_sent() -> None:
 
 
 @pytest.mark.requirement("MQMQ-2.2.20.4-13", "MQQB-3.1.1.4-04")
-def test_a_transactional_message_is_recoverable_whatever_its_dm_says() -> None:
+def test_a_transactional_message_is_recoverable_with_any_dm() -> None:
     session = opened()
     session.packet("c2s", transactional(1, dm=0))
     saved = ack(AckSequenceNumber=1, RecoverableMsgAckSeqNumber=1, RecoverableMsgAckFlags=1)

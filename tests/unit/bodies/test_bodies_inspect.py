@@ -29,7 +29,7 @@ def test_what_is_not_of_its_type_is_read_by_its_content(body: bytes, body_type: 
     assert (found.format, dict(found.headers)) == (format_, {"a": "b"})
 
 
-def test_what_is_neither_of_its_type_nor_of_any_other_keeps_its_bytes_and_headers() -> None:
+def test_an_undecodable_body_keeps_its_bytes_and_headers() -> None:
     def refuses(body: bytes, **more: Any) -> Body:
         if body:
             raise MalformedBody("no", path="Path", offset=1)

@@ -108,7 +108,7 @@ def test_json_is_written():
     assert encode({"$id": 1, "$items": [1, 2]}, "json")[0] == b"[1,2]"
 
 
-def test_a_deep_value_is_written_and_a_deep_body_is_not_recursed_into():
+def test_a_deep_value_is_written_without_recursion():
     value = []
     for _ in range(100_000):
         value = [value]

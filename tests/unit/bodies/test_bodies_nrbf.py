@@ -149,7 +149,7 @@ def test_gadgets_are_found_wherever_a_stream_names_them():
         assert dangerous(type_names(body)) == [(name, GADGETS[name])]
 
 
-def test_a_delegate_names_the_types_that_its_entries_have_as_texts():
+def test_a_delegate_lists_the_types_that_its_entries_name():
     entry = "System.DelegateSerializationHolder+DelegateEntry"
     names = ("type", "assembly", "targetTypeAssembly", "targetTypeName", "methodName")
     kind = "System.Func`2[[System.String, mscorlib],[System.Diagnostics.Process, System, Version=4.0.0.0]]"
@@ -456,7 +456,7 @@ def test_libraries_that_are_missing_or_wrong():
     assert wrong[0][2] == "the id 2 is that of two libraries"
 
 
-def test_names_that_begin_with_a_dollar_and_names_that_come_twice():
+def test_dollar_names_are_escaped_and_duplicates_numbered():
     members = [("$type", Binary.OBJECT), ("$$x", Binary.OBJECT), ("a", Binary.OBJECT), ("a", Binary.OBJECT)]
     found = value(klass(1, "T", members), *(string(number, str(number)) for number in (2, 3, 4, 5)))
     assert found == {"$type": "T", "$id": 1, "$$type": "2", "$$$x": "3", "a": "4", "a#3": "5"}
@@ -660,7 +660,7 @@ def test_objects_stand_where_they_are_met_first():
     }  # fmt: skip
 
 
-def test_an_inline_object_that_was_referred_to_before_stands_there():
+def test_an_object_referred_to_earlier_stands_inline():
     members = [("a", Binary.OBJECT), ("b", Binary.OBJECT)]
     found = value(klass(1, "T", members), ref(2), klass(2, "U", []), root=1)
     assert (found["a"], found["b"]) == ({"$type": "U", "$id": 2}, {"$ref": 2})

@@ -208,7 +208,7 @@ def test_frames_of_the_next_file_are_numbered_from_one(tmp_path):
 
 
 @pytest.mark.parametrize("make", [pcap_with, pcapng_with])
-def test_a_record_over_the_limit_at_the_end_of_a_file_counts_for_both_readers(make):
+def test_a_final_record_over_the_limit_counts_in_both_readers(make):
     size, end = (
         (2 * LIMIT, 16 + len(NEXT_FRAME))
         if make is pcap_with
@@ -237,7 +237,7 @@ def test_the_limit_on_the_command_line(command, tmp_path):
     assert json.loads(run.err)["offset"] == offset
 
 
-def test_the_head_of_a_section_with_many_interfaces_is_copied_only_where_it_is_reported(tmp_path):
+def test_a_section_head_is_copied_only_where_it_is_reported(tmp_path):
     """20,000 interfaces take 400 kB, and took the square of that to append one by one."""
     data = PcapNg().section().data + PcapNg().interface().data * 20_000 + _enhanced(ACK_FRAME) * 3
     path = tmp_path / "interfaces.pcapng"

@@ -87,7 +87,7 @@ def test_a_connection_in_order():
     ]
 
 
-def test_delivered_bytes_keep_their_frame_and_the_time_of_completion():
+def test_delivered_bytes_have_their_frame_and_completion_time():
     wire = Wire()
     assert wire.a(1004, b"def") == wire.a(1007, b"ghi") == []
     first, second, third = wire.a(1001, b"abc")
@@ -193,7 +193,7 @@ def test_a_reset_that_no_receiver_would_accept_is_ignored():
     assert short(wire.a(1004, b"d")) == [b"d"]
 
 
-def test_a_refused_connection_retried_with_the_same_sequence_number():
+def test_a_refused_connection_can_retry_with_the_same_number():
     wire = Wire(handshake=False)
     wire.a(1000, flags=SYN)
     assert short(wire.b(0, flags=RST | ACK)) == ["rst", "rst"]
@@ -237,7 +237,7 @@ def test_bytes_before_a_fin_that_never_came():
     assert wire.reassembler.counters.lost_bytes == 10
 
 
-def test_bytes_acknowledged_but_never_seen_are_a_gap_of_unknown_size():
+def test_acknowledged_unseen_bytes_are_a_gap_of_unknown_size():
     wire = Wire()
     wire.a(1001, b"abc")
     wire.b(9001, ack=1100)
@@ -254,7 +254,7 @@ def test_a_fin_that_was_acknowledged_but_not_captured_is_no_gap():
 # --- starts ------------------------------------------------------------------------------------------------
 
 
-def test_a_start_that_was_not_captured_is_the_lowest_of_the_first_segments():
+def test_an_uncaptured_start_is_the_lowest_of_the_first_segments():
     wire = Wire(handshake=False)
     for at in range(START_SEGMENTS - 1):
         assert wire.a(1010 + at * 2, b"xy") == []

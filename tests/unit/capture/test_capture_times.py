@@ -71,7 +71,7 @@ def capture(tmp_path: Path) -> Path:
     return write(tmp_path / "capture.pcapng", without={5})
 
 
-def test_rows_are_kept_and_sorted_into_a_partition_without_a_date(capture: Path, tmp_path: Path) -> None:
+def test_rows_without_a_time_go_to_a_partition_without_a_date(capture: Path, tmp_path: Path) -> None:
     out = tmp_path / "lake"
     done = command("lake", capture, "--out", out)
     assert done.returncode == 0, done.stderr

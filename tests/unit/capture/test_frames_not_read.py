@@ -56,7 +56,7 @@ def test_frames_of_other_programs_do_not_count(name: str) -> None:
     check(u.capture_of([u.OTHERS[name], (1, c.ethernet(u.INNER))]), [])
 
 
-def test_a_frame_that_was_cut_off_has_no_reason_of_what_follows_it() -> None:
+def test_a_cut_frame_gets_no_reason_from_the_bytes_after_it() -> None:
     """Where frames are cut off, the datagram reader looks at what follows in memory."""
     vxlan = u.in_udp(u.VXLAN + c.ethernet(u.INNER), 4789)
     frames = [u.in_ip(47, bytes(60)), u.typed(0x8847, bytes(60)), vxlan]

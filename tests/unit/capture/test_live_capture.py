@@ -117,7 +117,7 @@ def test_a_frame_that_is_cut_where_it_was_stopped_is_no_damage(tmp_path: Path) -
     assert (status, len(err)) == (0, 2)
 
 
-def test_a_packet_of_a_connection_that_had_begun_before_comes_once_it_is_acknowledged(tmp_path: Path) -> None:
+def test_a_packet_of_an_older_connection_appears_once_acked(tmp_path: Path) -> None:
     capture = tmp_path / "growing.pcap"
     capture.write_bytes((ROOT / "tests/vectors/cases/07_live_begins_inside/fol_mid.pcap").read_bytes())
     with running("--json", "--follow", str(capture)) as process:
@@ -128,7 +128,7 @@ def test_a_packet_of_a_connection_that_had_begun_before_comes_once_it_is_acknowl
 
 
 @pytest.mark.parametrize("source", ["pipe", "file", "interface"])
-def test_a_direction_that_nothing_acknowledges_starts_by_wall_time(tmp_path: Path, source: str) -> None:
+def test_an_unacknowledged_direction_starts_by_wall_time(tmp_path: Path, source: str) -> None:
     """Its SYN is not in the capture, and after its only segment no frame comes any more."""
     talk = TcpConversation().handshake().send(session_ack())
     inside = TcpConversation(("10.0.0.9", 50_000), start_ns=talk.time_ns).send(
@@ -285,7 +285,7 @@ def test_wrong_usage(arguments: tuple[str, ...], about: str) -> None:
     assert about in " ".join(err)
 
 
-def test_rows_come_from_standard_input_while_it_is_written_and_a_signal_ends_it() -> None:
+def test_standard_input_gives_rows_at_once_until_a_signal() -> None:
     data, expected = SESSION.read_bytes(), [item.to_json() for item in msmqwire.dissect(SESSION)]
     with running("--json", "-", stdin=subprocess.PIPE) as process:
         assert process.stdin is not None

@@ -147,7 +147,7 @@ def test_build_tells_what_is_wrong(text):
     assert out.getvalue() == b""
 
 
-def test_build_fills_in_what_can_be_computed_and_respects_what_is_given():
+def test_build_computes_missing_fields_and_keeps_given_ones():
     out = io.BytesIO()
     value = {"packet": "SessionAck", "fields": {"SessionHeader": {"WindowSize": 7}}}
     assert build.run(b"\xef\xbb\xbf" + json.dumps(value).encode(), out, io.StringIO()) == 0

@@ -65,7 +65,7 @@ def test_an_error_on_a_terminal_is_text_and_with_json_an_object(tmp_path: Path) 
     assert json.loads(shown)["path"] == ""
 
 
-def test_an_error_on_a_terminal_does_not_write_to_it_what_was_given() -> None:
+def test_an_error_on_a_terminal_escapes_its_input() -> None:
     assert r"\x1b[31m" in on_a_terminal("dissect", SESSION, "--kind", "\x1b[31m", status=2)
 
 
@@ -100,7 +100,7 @@ def test_no_sentence_of_a_library_is_an_error(
     assert not any(word in error for word in ("Expecting", "Illegal", "ParseError", "Invalid", "codec"))
 
 
-def test_what_serve_logs_on_a_terminal_is_json_and_its_errors_are_text(tmp_path: Path) -> None:
+def test_serve_logs_json_on_a_terminal_and_errors_as_text(tmp_path: Path) -> None:
     with terminal("serve", "--data", tmp_path / "qm", "--listen", "127.0.0.77:0", "--ping", "off") as run:
         run.shown("ready ")
         run.process.send_signal(signal.SIGTERM)

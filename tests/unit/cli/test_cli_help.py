@@ -50,7 +50,7 @@ def parsed(line: str) -> None:
         command.make_context(" ".join(path), words)
 
 
-def test_each_command_has_two_examples_that_are_its_own_and_parse() -> None:
+def test_each_command_has_two_examples_of_its_own_that_parse() -> None:
     assert EXAMPLES.keys() == set(COMMANDS)
     for name, lines in EXAMPLES.items():
         assert len(set(lines)) == 2

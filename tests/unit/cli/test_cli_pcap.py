@@ -156,7 +156,8 @@ def test_a_pcapng_file_has_an_interface_for_each_link_type() -> None:
     assert [r.interface for r in read] == [0, 1, 0, 0]
 
 
-def test_a_pcapng_file_has_any_time_and_frames_before_1970_an_interface_of_their_own() -> None:
+def test_a_pcapng_file_takes_any_time() -> None:
+    """Frames before 1970 have an interface of their own."""
     file = io.BytesIO()
     writer = PcapngWriter(file)
     times = [-1, 0, 1 - (1 << 63), NO_TIME, -(10**18)]

@@ -49,7 +49,7 @@ def test_version_and_help_import_no_part(arguments: tuple[str, ...]) -> None:
                     "msmqwire.moved"}  # fmt: skip
 
 
-def test_dissecting_a_small_capture_imports_no_columns_keys_or_sockets() -> None:
+def test_a_small_dissection_imports_no_columns_keys_or_sockets() -> None:
     modules = imported("dissect", str(EXAMPLES / "session.pcap"))
     assert "msmqwire.analysis.dissection" in modules
     assert heavy(modules) == set()
@@ -117,7 +117,7 @@ def test_columns_list_the_values_of_filters_when_one_is_given() -> None:
     assert done.stdout.split() == ["0", "1"]
 
 
-def test_a_folder_that_is_missing_is_found_so_without_a_queue_manager() -> None:
+def test_a_missing_folder_is_reported_without_a_queue_manager() -> None:
     modules = imported("receive", r"private$\orders", "--data", "/nonexistent", status=66)
     assert {f"msmqwire.{part}" for part in SERVER} & modules == set()
 
@@ -132,7 +132,7 @@ def test_the_package_itself_imports_no_part() -> None:
 
 
 @pytest.mark.parametrize("group", [commands.LazyGroup, netware._NetwareGroup], ids=["msmqwire", "netware"])
-def test_the_list_of_commands_has_the_first_sentence_of_their_help(group: type[commands.LazyGroup]) -> None:
+def test_command_summaries_are_the_first_sentences_of_help(group: type[commands.LazyGroup]) -> None:
     assert list(group.summaries) == list(group.places)
     for name, summary in group.summaries.items():
         command = commands._command(name, *group.places[name])

@@ -55,7 +55,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
     return _demonstrate(tmp_path_factory.mktemp("piped"))
 
 
-def test_on_a_terminal_it_is_short_and_shows_the_text_of_a_message(tmp_path: Path) -> None:
+def test_the_demo_on_a_terminal_is_short_and_shows_a_message(tmp_path: Path) -> None:
     lines = _demonstrate(tmp_path, columns=80).splitlines()
     assert sum(-(-max(1, len(line)) // 80) for line in lines) <= LINES_MAX
     assert "  order 7: hello" in lines

@@ -46,7 +46,7 @@ def test_every_part_room_and_arrow_has_its_place() -> None:
 @pytest.mark.parametrize(
     "page", ["", "<!-- a -->\n", "<!-- end of a -->\n", 2 * "<!-- a -->\n<!-- end of a -->\n"]
 )
-def test_a_page_without_its_marks_or_with_two_of_them_is_an_error(page: str) -> None:
+def test_a_page_without_its_two_marks_once_each_is_an_error(page: str) -> None:
     with pytest.raises(ValueError, match="not there, or more than once"):
         part_replaced(page, "a", "text")
 

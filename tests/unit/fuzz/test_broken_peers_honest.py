@@ -149,7 +149,7 @@ def test_our_queue_manager_and_the_peer_understand_each_other(reader: bool) -> N
 # -- packets of ours to it --------------------------------------------------------------------------------
 
 
-def test_packets_that_the_library_builds_are_answered_by_packets_that_it_reads() -> None:
+def test_built_packets_are_answered_by_readable_packets() -> None:
     world = World(insecure_nacks=True)
     client = Client(world, opened=False)
     client.send(ESTABLISH_CONNECTION.build({"EstablishConnectionHeader": {"ClientGuid": CLIENT}}))
@@ -194,7 +194,7 @@ def test_half_a_window_is_acknowledged_at_once() -> None:
     assert [header.ack for header in client.acks()] == [3, 6]
 
 
-def test_no_more_is_sent_than_the_window_allows_and_the_rest_once_it_is_acknowledged() -> None:
+def test_messages_beyond_the_window_wait_for_acknowledgements() -> None:
     client = Client(World(), window=2)
     client.push(*(message(wants=1) for _ in range(5)))
     received = []
@@ -224,7 +224,8 @@ def _opening() -> list[bytes]:
     ]
 
 
-def test_an_acknowledgement_for_another_address_makes_it_connect_there_if_that_is_this_computer() -> None:
+def test_an_ack_for_another_local_address_opens_a_connection() -> None:
+    """One for an address of another computer does not."""
     world = World()
     client = Client(world)
     for address in ("127.0.0.77", "192.0.2.1", ADDRESS):
@@ -302,7 +303,7 @@ def _exchange(at: tuple[str, int], data: bytes) -> bytes:
         return udp.recv(100)
 
 
-def test_the_process_says_where_it_listens_and_dies_of_its_mistake() -> None:
+def test_the_process_prints_its_address_and_dies_of_its_mistake() -> None:
     command = [sys.executable, "-m", "tests.support.broken_peers", "--mistake", "closes_server_on_reset"]
     options = ["--listen", "127.0.0.1:0", "--ping", "127.0.0.1:0"]
     with subprocess.Popen(

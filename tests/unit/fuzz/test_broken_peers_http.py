@@ -164,9 +164,10 @@ def test_messages_are_taken_however_they_are_cut() -> None:
 
 
 @pytest.mark.parametrize("name", ["4.1", "4.2", "4.3-1", "4.4-1"])
-def test_the_published_messages_are_refused_as_another_host_s_and_discarded_as_expired_here(
+def test_published_messages_are_foreign_or_expired(
     name: str,
 ) -> None:
+    """They are refused as those of another host, and discarded as expired when they are for this one."""
     data = parse_message(MESSAGES[name]).envelope_bytes or b""
     here = re.sub(rb"(to>)\s*http://machine2/msmq/private\$/\w+", rb"\1" + ORDERS.encode(), data, flags=re.I)
     assert queued(MESSAGES[name])(World()) == queued(with_envelope(name, here))(World()) == []

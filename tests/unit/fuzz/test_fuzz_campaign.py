@@ -85,7 +85,7 @@ def test_a_wrong_answer_in_a_walk_is_made_short(run):
     assert [kept.packets for kept in result.failures] == [1]
 
 
-def test_a_failure_that_needs_earlier_sessions_is_found_again_with_them(run):
+def test_a_failure_is_reproduced_with_its_earlier_sessions(run):
     def rule(peer):
         return (
             PeerFailure(("ID-z",), "late", "answer")
@@ -108,7 +108,7 @@ def test_a_failure_that_needs_earlier_sessions_is_found_again_with_them(run):
     assert [kept.packets for kept in result.failures] == [2]
 
 
-def test_a_peer_that_dies_is_restarted_and_the_blame_is_on_the_right_case(run, monkeypatch):
+def test_a_dead_peer_is_restarted_and_the_right_case_blamed(run, monkeypatch):
     peer = FakePeer(dies_on(b"deadly"))
     monkeypatch.setattr(upkeep.subprocess, "Popen", lambda *_, **__: peer.start())
     result = run(peer, sent=(b"a", b"b", b"deadly", b"d"), restart="start it")

@@ -116,7 +116,7 @@ def test_what_is_no_bytes_is_not_parsed(data: object) -> None:
     assert ("bytes.fromhex" in caught.value.why) is isinstance(data, str)
 
 
-def test_a_queue_that_is_not_there_is_compared_with_those_that_are(tmp_path: Path) -> None:
+def test_a_missing_queue_is_compared_with_existing_names(tmp_path: Path) -> None:
     with attach(tmp_path, create=True) as local:
         for name in (r"private$\orders", r"private$\invoices"):
             local.call("create", queue=name)

@@ -165,7 +165,7 @@ def test_a_reply_in_pieces() -> None:
         assert exchange.received(whole[cut:]) is not None
 
 
-def test_a_reply_larger_than_was_asked_for_is_refused_before_it_comes() -> None:
+def test_a_reply_over_the_requested_size_is_refused_early() -> None:
     exchange = NcpExchange(100)
     exchange.attach()
     exchange.received(reply(0))

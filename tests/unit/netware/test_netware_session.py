@@ -62,7 +62,7 @@ def test_a_number_above_255_has_its_high_byte_at_offset_5() -> None:
     assert stations[-1].send(request) == b"\x33\x33\x01\x02\x03\x01\0\0"
 
 
-def test_a_repeated_request_gets_the_same_bytes_and_has_no_second_effect() -> None:
+def test_a_repeated_request_gets_the_same_reply_and_no_effect() -> None:
     office = Office()
     submit = be16(285) + b"\x79" + be32(office.queue) + bytes(280)
     request = office.alice.packet(REQUEST, submit[:7] + bytes(22) + b"\xff" * 10 + submit[39:])

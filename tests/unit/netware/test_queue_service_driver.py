@@ -435,7 +435,8 @@ def test_below_the_mark_no_file_is_created_or_grows(tmp_path: Path, monkeypatch:
         assert driven.job(b"more") == 3
 
 
-def test_what_stands_in_the_place_of_a_new_file_ends_no_connection(tmp_path: Path) -> None:
+def test_nonfiles_in_the_place_of_a_new_file_end_no_connection(tmp_path: Path) -> None:
+    """A folder, a link and a pipe stand there."""
     with DrivenFolder(tmp_path / "data") as driven:
         volume = tmp_path / "data" / "volumes" / "SYS"
         (volume / "DIR").mkdir()

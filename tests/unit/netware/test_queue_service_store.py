@@ -148,7 +148,7 @@ def test_a_queue_that_was_restored_is_deleted_with_its_jobs(store: Store) -> Non
     assert [key for key, _ in store.rows(NetwareTable.JOB)] == [job_key(7, 999)]
 
 
-def test_directories_are_announced_while_they_are_made_and_removed(store: Store) -> None:
+def test_directory_creation_and_removal_are_announced(store: Store) -> None:
     make, remove = MakeQueueDirectory(7, "SYS:7"), RemoveQueueDirectory(7, "SYS:7")
     store.commit(unsettled([make, PutQueue(QUEUE)]))
     assert unsettled_directories(store) == ["SYS:7"]

@@ -65,7 +65,8 @@ def test_a_new_source_beside_any_number_of_forged_ones():
     assert apdus(one.received(odata(1, b"late"), SOURCE, 2.0)) == [b"late"]
 
 
-def test_who_has_delivered_gives_way_last_and_the_longest_silent_first():
+def test_delivering_sources_give_way_last_and_oldest_go_first():
+    """The oldest is the one that was silent for longest."""
     one = receiver()
     for number in range(SOURCES_MAX):
         one.received(odata(0, gsi=gsi_of(number)), address_of(number), number / 100)
@@ -163,7 +164,7 @@ def test_naks_of_all_sources_keep_to_a_rate():
     assert 50_000 < size <= (now + 1.0) * NAK_MAX_RTE
 
 
-def test_what_was_given_up_is_not_asked_for_again_by_a_window_that_gives_way():
+def test_a_released_window_does_not_request_lost_packets_again():
     window, now = ReceiveWindow(0, lambda: 0.5, Memory()), 0.0
     window.store(Arrived(2, None, b"kept"))
     window.heard(0, 5)

@@ -324,7 +324,8 @@ def test_a_pending_nak_holds_the_window_back():
     assert run.of(PgmType.ODATA)[-1][1].body.TrailingEdgeSequenceNumber == 100
 
 
-def test_close_sends_what_waits_then_opt_fin_until_the_window_is_empty():
+def test_close_sends_waiting_data_then_opt_fin_to_the_end():
+    """The end is when the window is empty."""
     run = Run(rate=70_000.0)
     run.send(bytes(20_000))
     run.take(run.source.close(0.0))
@@ -363,7 +364,7 @@ def test_cancelled_with_opt_rst():
 
 
 @pytest.mark.requirement("SRMP-2.1.3-08", "SRMP-2.1.3-12")
-def test_neither_opt_join_nor_opt_rst_in_a_session_that_is_closed():
+def test_a_closed_session_has_neither_opt_join_nor_opt_rst():
     network = Network(1, loss=0.2, jitter=0.01)
     for size in range(0, 20_000, 1500):
         network.send(bytes(size))

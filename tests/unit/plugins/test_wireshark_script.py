@@ -85,7 +85,7 @@ def test_masks_and_names_of_values():
     )
 
 
-def test_the_documentation_names_the_rules_that_are_not_in_the_script():
+def test_the_documentation_lists_rules_missing_in_the_script():
     text = (ROOT / "docs" / "wireshark.md").read_text(encoding="utf-8")
     listed = text.partition("## Expert information")[2].partition("## Statistics")[0]
     missing = set(Findings(ValueSlots()).untranslated)

@@ -49,7 +49,7 @@ def test_problems_are_noted() -> None:
 
 
 @pytest.mark.parametrize("before", range(4))
-def test_the_beginning_of_a_text_is_not_cut_inside_of_a_character(before: int) -> None:
+def test_the_start_of_a_text_is_cut_between_characters(before: int) -> None:
     whole = ("a" * before + "é😀" * 20_000).encode()
     found = preview(whole[:TEXT_BYTES], size=len(whole))
     assert found["format"] == "text"

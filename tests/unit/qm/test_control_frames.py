@@ -63,7 +63,7 @@ def test_what_is_sent_is_got_in_its_order(sent: list[bytes | str], cuts: list[in
         (header(128) + bytes(96) + b"\1" + bytes(31), "129 by its lengths"),
     ],
 )
-def test_a_wrong_frame_is_refused_before_its_content_is_waited_for(wrong: bytes, why: str) -> None:
+def test_a_wrong_frame_is_refused_before_its_content_arrives(wrong: bytes, why: str) -> None:
     with pytest.raises(MalformedPacket, match=why):
         fed(b"{}\n", wrong)
 

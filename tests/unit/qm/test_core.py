@@ -59,7 +59,7 @@ def test_a_protocol_names_no_more_of_the_core_than_it_takes(protocol: str) -> No
 
 
 @pytest.mark.parametrize("protocol", ["binary", "srmp"])
-def test_only_the_engine_of_a_protocol_is_given_all_that_it_takes(protocol: str) -> None:
+def test_only_a_protocols_engine_gets_all_of_its_needs(protocol: str) -> None:
     module = f"msmqwire.qm.protocols.{protocol}.needs"
     paths = (PROTOCOLS / protocol).glob("*.py")
     assert {path.name for path in paths if module in path.read_text(encoding="utf-8")} == {"engine.py"}

@@ -59,7 +59,7 @@ def test_a_local_message_is_acknowledged_and_journaled_once() -> None:
     assert classes == [MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE]
 
 
-def test_a_local_transaction_is_acknowledged_with_its_commit_and_not_with_its_abort() -> None:
+def test_a_local_transaction_is_acked_with_its_commit_only() -> None:
     manager = core()
     orders, admin = queue(manager, "orders", transactional=True), queue(manager, "admin")
     name = parse_format_name("DIRECT=OS:alpha\\private$\\orders")
@@ -93,9 +93,7 @@ def test_the_queue_says_whether_a_transaction_is_needed() -> None:
 
 @pytest.mark.parametrize("recoverable", [False, True])
 @pytest.mark.parametrize("host", ["alpha", "beta"])
-def test_a_message_that_fits_no_packet_is_refused_before_anything_changes(
-    host: str, recoverable: bool
-) -> None:
+def test_a_message_unfit_for_a_packet_changes_no_state(host: str, recoverable: bool) -> None:
     manager = core()
     queue(manager, "orders")
     name = parse_format_name(f"DIRECT=OS:{host}\\private$\\orders")

@@ -89,7 +89,7 @@ def test_what_is_wrong_is_told(text: str, path: str, why: str) -> None:
     assert len(caught.value.why) < 200
 
 
-def test_every_field_has_a_name_a_meaning_and_a_default_that_it_takes() -> None:
+def test_every_field_has_a_name_a_meaning_and_a_valid_default() -> None:
     assert list(named_values()) == [field.name for owner in (Settings, Limits) for field in fields(owner)]
     for value in named_values().values():
         assert value.meaning

@@ -88,7 +88,7 @@ def test_positions_in_a_sequence_are_patched_behind_the_names(sent: list[Message
     NAMES, st.binary(max_size=40), st.booleans(), st.sampled_from([NULL_GUID, UUID(int=9)]), st.booleans(),
     st.sampled_from(AuthenticationLevel),
 )  # fmt: skip
-def test_security_flags_of_the_store_are_where_the_schema_has_them(
+def test_security_flags_in_the_store_are_at_their_schema_bits(
     name: str, body: bytes, transactional: bool, connector: UUID, secured: bool, kind: AuthenticationLevel
 ) -> None:
     sent = Message(

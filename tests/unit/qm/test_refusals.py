@@ -59,7 +59,8 @@ def reported(refusals: Refusals, now: int) -> list[tuple[RefusalKey, int]]:
     return [(refusal.key, refusal.count) for refusal in refusals.due(now)]
 
 
-def test_one_entry_for_each_peer_queue_and_reason_with_the_latest_message() -> None:
+def test_refusals_have_one_entry_per_peer_queue_and_reason() -> None:
+    """The entry has the latest message."""
     refusals = Refusals()
     add(refusals, message(label="first"))
     add(refusals, message(label="second", number=2), now=5_000)
@@ -80,7 +81,7 @@ def test_one_entry_for_each_peer_queue_and_reason_with_the_latest_message() -> N
     assert refusals.counts == {("BAD_DST_Q", OTHER): 3, ("ACCESS_DENIED", r"private$\orders"): 1}
 
 
-def test_the_first_is_reported_at_once_and_those_that_follow_a_minute_later() -> None:
+def test_first_refusals_are_reported_at_once_and_more_by_minute() -> None:
     refusals = Refusals()
     key = RefusalKey(PEER, NOWHERE, "BAD_DST_Q")
     assert (refusals.due(0), refusals.deadline) == ([], None)
@@ -147,7 +148,7 @@ def test_a_hundred_thousand_peers() -> None:
     assert len(refusals.kept) == KEPT_MAX
 
 
-def test_names_that_peers_or_programs_make_are_few_labels_of_the_metric() -> None:
+def test_peer_and_program_names_share_few_metric_labels() -> None:
     refusals = Refusals()
     outgoing = OutgoingQueue(NULL_GUID, destination=parse_format_name(NOWHERE), asked_by=PEER)
     add(refusals, of=outgoing)
@@ -178,7 +179,7 @@ def test_reasons_are_few_whatever_class_a_peer_answers(reason: int | str, name: 
     assert reason_of(reason) == name
 
 
-def test_the_peer_is_its_address_as_long_as_the_message_is_in_memory() -> None:
+def test_the_peer_address_is_kept_while_the_message_is_in_memory() -> None:
     harness = EngineHarness()
     harness.queue("orders")
     peer = harness.accept_session(address="fd00::5")

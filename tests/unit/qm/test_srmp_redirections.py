@@ -59,7 +59,7 @@ def test_an_asterisk_inside_matches_itself() -> None:
 
 
 @pytest.mark.requirement("SRMP-3.1.1.1.10.1-01", "SRMP-3.1.7.9-04", "SRMP-3.1.7.9-05", "SRMP-3.1.1.1.9-01")
-def test_outbound_redirection_changes_the_host_unless_an_exception_matches() -> None:
+def test_outbound_redirection_changes_the_host_with_exceptions() -> None:
     redirections = Redirections.from_json(
         {
             OUTBOUND: [

@@ -50,7 +50,7 @@ def test_null_handles() -> None:
     assert not ContextHandle(1).is_null
 
 
-def test_values_are_frozen_and_compare_without_what_the_sender_chose() -> None:
+def test_values_are_frozen_and_compare_without_wire_details() -> None:
     value = parse_request(2, build_request(2, OPEN, NDR20) + b"xy", NDR20)
     assert value.wire.rest == b"xy"
     assert value == parse_request(2, build_request(2, OPEN, NDR64), NDR64)

@@ -114,7 +114,7 @@ def test_faults_shutdown_cancel_and_orphaned_calls():
     assert sent(association) == []
 
 
-def test_no_orphaned_call_where_the_server_does_not_keep_the_connection():
+def test_no_call_is_orphaned_unless_the_server_supports_it():
     association = client(results(ACCEPTED, REJECTED, REJECTED))
     call = association.call(0, b"")
     with pytest.raises(InvalidValue):

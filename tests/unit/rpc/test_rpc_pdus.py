@@ -170,7 +170,8 @@ def test_bind_time_features():
     assert (features_of(syntax), features_of(NDR20), features_of(syntax._replace(major=2))) == (3, None, None)
 
 
-def test_a_verification_trailer_is_found_behind_padding_and_others_are_stub():
+def test_a_verification_trailer_is_found_after_padding():
+    """Anything else is part of the stub."""
     sign = "8ae3137102f43671"
     trailer = bytes.fromhex(f"{sign} 0100 0400 01000000 0340 1000 00 00 0000 10000000 07000000 0200 0900")
     stub, commands = split_trailer(b"abcde\0\0\0" + trailer)

@@ -235,7 +235,7 @@ def test_a_request_that_is_orphaned_half_way():
         ({"context": 1}, FaultStatus.NCA_S_UNK_IF),
     ],
 )
-def test_calls_that_can_not_be_made_are_answered_and_the_association_goes_on(wrong, status):
+def test_invalid_calls_are_answered_and_the_association_goes_on(wrong, status):
     pair = server()
     assert pair.server.received(request(b"ab", flags=FIRST, **wrong)) == []
     assert pair.server.received(request(b"cd", flags=LAST, **wrong)) == [Denied(7, status)]
@@ -470,7 +470,7 @@ GOOD = HEADER_SIGNING + context_command() + header_command()
 
 
 @pytest.mark.parametrize("level", [AuthLevel.CONNECT, INTEGRITY, PRIVACY], ids=lambda level: level.name)
-def test_a_verification_trailer_is_no_part_of_the_arguments_of_a_protected_call(level):
+def test_a_protected_stub_excludes_the_verification_trailer(level):
     for stub in (b"abcd", b"abc\0", b"ab" * 5000):
         pair = Pair(level)
         pair.client.call(ECHO, stub + SIGNATURE + GOOD)
@@ -500,7 +500,7 @@ def test_a_verification_trailer_that_tells_of_another_request(commands):
     assert pair.told[-1].executed is False
 
 
-def test_who_takes_header_signing_out_of_a_bind_is_found_by_the_verification_trailer():
+def test_the_verification_trailer_reveals_lost_header_signing():
     pair = Pair(INTEGRITY, bind=False)
     pair.client.bind()
     pair.exchange(change=lambda data: data[:3] + bytes([data[3] & ~4]) + data[4:])

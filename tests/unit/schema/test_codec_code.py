@@ -80,7 +80,7 @@ def test_the_sources_for_inspection_are_in_the_written_modules() -> None:
         assert header.codec.builder_source in (GENERATED / "writers" / f"{module}.py").read_text(), key
 
 
-def test_the_structures_that_must_be_built_fast_have_written_composers() -> None:
+def test_structures_built_often_have_written_composers() -> None:
     assert COMPOSED == ("UserMessage",)
     for key in COMPOSED:
         module = import_module(f"msmqwire.schema.generated.composers.{WRITTEN[key][0]}")
@@ -90,7 +90,7 @@ def test_the_structures_that_must_be_built_fast_have_written_composers() -> None
         assert made.composer_source in place.read_text()
 
 
-def test_a_structure_declared_elsewhere_is_generated_at_its_first_use(declared: Header) -> None:
+def test_an_outside_structure_is_generated_at_its_first_use(declared: Header) -> None:
     made = declared.codec
     record = made.parse(bytes([1, 2, 0, 0]))
     assert (record.Number, made.build(record)) == (513, bytes([1, 2, 0, 0]))

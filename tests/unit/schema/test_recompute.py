@@ -58,7 +58,7 @@ def test_a_queue_of_another_form_has_its_type() -> None:
     assert packet.UserHeader.Flags.DQ == 5
 
 
-def test_a_length_in_bytes_stays_where_characters_would_be_read_otherwise() -> None:
+def test_a_length_in_bytes_stays_if_characters_would_differ() -> None:
     """Bytes that are no text, and of which half, the length in characters, would be one."""
     data = "00000000140000003000300030003000000036003000300030000000"
     header = SRMP_ENVELOPE_HEADER.parse(bytes.fromhex(data))

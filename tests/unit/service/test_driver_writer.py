@@ -91,7 +91,7 @@ async def being_written(driver: Driver[Rows]) -> None:
         await asyncio.sleep(0)
 
 
-def test_what_is_called_during_a_commit_is_durable_with_the_next_one() -> None:
+def test_calls_during_a_commit_are_durable_with_the_next_one() -> None:
     async def work(driver: Driver[Rows], gate: Gate, performed: list[str]) -> None:
         driver.call(driver.guest.put, b"a")
         first = asyncio.ensure_future(driver.durable())

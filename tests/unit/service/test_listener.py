@@ -86,7 +86,7 @@ def reasons(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str]]:
 # -- admission ----------------------------------------------------------------------------------------------
 
 
-def test_the_most_of_all_and_of_one_origin_are_admitted_and_no_more(
+def test_connections_are_admitted_up_to_the_limits(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def run() -> None:
@@ -115,7 +115,7 @@ def test_the_most_of_all_and_of_one_origin_are_admitted_and_no_more(
     ]
 
 
-def test_an_origin_whose_last_connection_has_ended_leaves_nothing() -> None:
+def test_an_origin_without_connections_leaves_no_entry() -> None:
     async def run() -> None:
         home = Home(per_origin=1)
         for number in range(1000):
@@ -172,7 +172,7 @@ def several(home: Home, count: int) -> list[Incoming]:
     return [connection for connection in admitted if connection is not None]
 
 
-def test_the_largest_wait_is_ended_first_and_only_as_many_as_it_takes(
+def test_the_largest_wait_ends_first_and_no_more_than_needed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def run() -> None:
@@ -215,7 +215,7 @@ def test_who_waits_longer_is_ended_before_who_holds_more(monkeypatch: pytest.Mon
     asyncio.run(run())
 
 
-def test_what_was_read_meanwhile_is_measured_again_before_anybody_is_ended() -> None:
+def test_held_bytes_are_measured_again_before_any_eviction() -> None:
     async def run() -> None:
         home = Home(held_bytes=1000)
         reader, honest, greedy = several(home, 3)

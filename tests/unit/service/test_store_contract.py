@@ -149,7 +149,7 @@ def test_rows_of_any_size(store_and_reopen: tuple[Store, Reopen], size: int) -> 
     assert store.row(Table.PACKET, 1) is store.row(Table.INCOMING, name) is None
 
 
-def test_an_iteration_sees_the_rows_of_the_moment_when_the_first_was_taken(store: Store) -> None:
+def test_an_iteration_sees_the_rows_of_its_first_step(store: Store) -> None:
     before = changes(*((Table.MESSAGE, number, b"old") for number in range(1000)))
     store.commit(before)
     rows = store.rows(Table.MESSAGE)

@@ -35,7 +35,7 @@ def run_and_kill(action: str, path: Path, seconds: float) -> list[str]:
     return [line.strip() for line in lines if line.endswith("\n")]
 
 
-def test_reported_commits_survive_and_another_one_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_reported_commits_survive_and_the_next_is_all_or_none(tmp_path: Path) -> None:
     rng, path = random.Random(1801), tmp_path / "store.db"
     reported = 0
     killed_while_open = 0
@@ -66,7 +66,7 @@ def test_a_store_whose_creation_was_killed_can_be_created(tmp_path: Path) -> Non
                 assert everything(store) == after(1)
 
 
-def test_a_store_killed_during_a_migration_has_the_old_version_or_the_new(tmp_path: Path) -> None:
+def test_a_store_killed_in_a_migration_has_one_whole_version(tmp_path: Path) -> None:
     rng, count = random.Random(1801), 3000
     path = tmp_path / "store.db"
     counts = {"old": 0, "new": 0}

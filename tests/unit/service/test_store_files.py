@@ -110,7 +110,7 @@ def free_pages(data: bytes) -> set[int]:
     return pages
 
 
-def test_a_damaged_table_is_reported_by_reading_a_row_and_by_commits(path: Path) -> None:
+def test_a_damaged_table_is_reported_by_reads_and_commits(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'packet'").fetchone()
     data = bytearray(path.read_bytes())

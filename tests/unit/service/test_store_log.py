@@ -82,7 +82,7 @@ def test_a_wrong_byte_before_durable_transactions_is_damage(
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
 
 
-def test_a_wrong_byte_anywhere_is_damage_or_in_the_last_transactions(
+def test_a_wrong_byte_is_damage_unless_in_the_last_transactions(
     killed: tuple[Path, list[int]], tmp_path: Path
 ) -> None:
     folder, ends = killed

@@ -153,7 +153,7 @@ def files_may_not_grow(store: SqliteStore) -> Iterator[None]:
     "full",
     [pytest.param(pages_run_out, id="pages"), pytest.param(files_may_not_grow, id="limit", marks=posix)],
 )
-def test_a_refused_commit_can_be_retried_when_a_full_disk_has_room_again(
+def test_a_refused_commit_can_be_retried_on_a_freed_disk(
     path: Path, full: Callable[[SqliteStore], Any]
 ) -> None:
     with open_store(path) as store:
@@ -203,7 +203,7 @@ def test_invalid_rows_leave_nothing_behind(path: Path) -> None:
         assert everything(store) == after(31)
 
 
-def test_another_program_that_writes_is_waited_for_and_then_reported(
+def test_a_lock_of_another_program_is_awaited_then_reported(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "BUSY_WAIT_S", 0.05)

@@ -90,9 +90,7 @@ def connected() -> tuple[Watched, Transport]:
 
 
 @pytest.mark.parametrize(("wait", "steps", "begins"), [(Wait.REST, 1, 0.9), (Wait.REQUEST, 2, 2.4)])
-def test_a_step_has_its_time_from_its_beginning_and_not_from_the_last_byte(
-    wait: Wait, steps: int, begins: float
-) -> None:
+def test_a_step_is_timed_from_its_start_not_from_the_last_byte(wait: Wait, steps: int, begins: float) -> None:
     async def run() -> None:
         connection, transport = connected()
         await asyncio.sleep(0.9)
@@ -108,7 +106,7 @@ def test_a_step_has_its_time_from_its_beginning_and_not_from_the_last_byte(
     virtually(run())
 
 
-def test_nothing_is_awaited_while_a_request_is_performed_or_after_the_end() -> None:
+def test_no_timer_runs_during_a_request_or_after_the_end() -> None:
     async def run() -> None:
         connection, _ = connected()
         connection.waits(None)
@@ -123,7 +121,7 @@ def test_nothing_is_awaited_while_a_request_is_performed_or_after_the_end() -> N
     virtually(run())
 
 
-def test_who_reads_some_of_its_answers_in_each_time_is_not_ended_and_who_reads_none_is() -> None:
+def test_a_slow_reader_stays_connected_and_a_stopped_one_ends() -> None:
     async def run() -> None:
         connection, transport = connected()
         connection.sends(1000)
@@ -142,7 +140,7 @@ def test_who_reads_some_of_its_answers_in_each_time_is_not_ended_and_who_reads_n
     virtually(run())
 
 
-def test_reading_is_paused_and_resumed_once_and_not_after_the_end() -> None:
+def test_reading_is_paused_and_resumed_once_until_the_end() -> None:
     async def run() -> None:
         connection, transport = connected()
         for reads in (True, False, False, True, True):

@@ -107,7 +107,7 @@ def test_a_field_keeps_its_bytes_until_it_is_changed(line, value):
     assert parse_http(renamed.to_bytes()).fields[0] == Field("B", value)
 
 
-def test_the_wrapped_content_type_of_the_print_is_read_if_it_is_folded():
+def test_the_printed_content_type_is_read_if_it_is_folded():
     line = b'Content-Type: multipart/related; boundary="MSMQ - SOAP boundary, 53287";'
     folded = parse_http(head(line, b"  type=text/xml"))
     one_line = 'multipart/related; boundary="MSMQ - SOAP boundary, 53287"; type=text/xml'
@@ -340,7 +340,7 @@ def test_an_offset_in_the_entity_becomes_one_in_the_message():
 
 
 @pytest.mark.parametrize("size", [1, 3, 100, 100_000])
-def test_messages_of_a_connection_are_told_apart_however_they_are_fed(size):
+def test_messages_of_a_connection_are_split_at_any_feed_size(size):
     chunked = CHUNKED + b"3\r\nabc\r\n0\r\n\r\n"
     datas = [*VECTORS.values(), chunked, head(b"Host: m"), VECTORS["4.1"]]
     stream, framer, messages = b"".join(datas), HttpFramer(), []

@@ -286,7 +286,7 @@ def test_a_second_body_is_refused():
     assert (error.path, data[error.offset : error.offset + 1]) == ("Multipart.Parts[2]", b"!")
 
 
-def test_an_envelope_that_is_none_is_refused_at_its_byte_in_the_message():
+def test_an_invalid_envelope_is_refused_at_its_byte():
     data = VECTORS["4.5"].replace(b"<se:Header>", b"<se:Hedder>")
     error = refused(data)
     assert error.path.startswith("Envelope")

@@ -150,7 +150,7 @@ def test_conditions_on_times_endpoints_and_fields() -> None:
         frames(("label", "~", "x"))
 
 
-def test_every_form_of_a_response_queue_beside_every_administration_queue(
+def test_each_form_of_response_queue_at_each_admin_queue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also where none can be named; and by compiled code alone."""
@@ -323,7 +323,7 @@ def test_the_memory_of_a_capture_is_free_after_the_last_batch(name: str) -> None
         gc.enable()
 
 
-def test_a_packet_that_the_next_file_completes_is_a_row_of_its_own_file(tmp_path: Path) -> None:
+def test_a_packet_completed_by_the_next_file_is_in_its_own_rows(tmp_path: Path) -> None:
     """What precedes it in the stream is in the next file; the columns had it in that one, without a frame."""
     talk = c.TcpConversation().handshake().send(h.session_ack()).send(h.session_ack())
     syn, syn_ack, ack, data, data_ack, later, later_ack = talk.frames

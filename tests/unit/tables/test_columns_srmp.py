@@ -48,7 +48,7 @@ def test_rows_are_those_of_the_dissection(name):
     assert table(data, body_limit=5).equals(reference(data, 5))
 
 
-def test_binary_and_http_in_one_capture_have_the_order_of_the_capture():
+def test_binary_and_http_rows_follow_the_capture_order():
     binary = c.TcpConversation((c.CLIENT, 40_000)).handshake()
     web = s.http(80, start_ns=c.START_NS + 500_000)
     for _ in range(3):

@@ -128,7 +128,7 @@ def test_a_library_that_others_can_write_is_refused(place: Path, writable: str) 
 
 @BUILT
 @pytest.mark.skipif(sys.platform == "win32" or not hasattr(os, "geteuid") or os.geteuid() != 0, reason="root")
-def test_a_library_that_a_group_can_write_is_refused_unless_it_is_of_its_user_alone(place: Path) -> None:
+def test_a_group_writable_library_needs_its_users_own_group(place: Path) -> None:
     place.chmod(0o775)
     os.chown(place, -1, 0)
     load(place)
@@ -167,7 +167,7 @@ def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:
         load(Path(other))
 
 
-def test_the_stamp_is_that_of_compiled_sources_and_their_constants(tmp_path: Path) -> None:
+def test_the_stamp_covers_compiled_sources_and_constants(tmp_path: Path) -> None:
     copy = shutil.copytree(
         ROOT / "msmqwire", tmp_path / "msmqwire", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -209,9 +209,7 @@ def archive(tmp_path: Path) -> Path:
 
 @BUILT
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="XDG_CACHE_HOME")
-def test_the_library_in_an_archive_is_extracted_once_to_a_folder_of_the_user(
-    archive: Path, tmp_path: Path
-) -> None:
+def test_an_archived_library_is_extracted_once_for_the_user(archive: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     done = run(WHICH, archive, XDG_CACHE_HOME=str(cache))
     (extracted,) = (cache / "msmqwire").iterdir()
@@ -226,9 +224,7 @@ def test_the_library_in_an_archive_is_extracted_once_to_a_folder_of_the_user(
 @BUILT
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="XDG_CACHE_HOME")
 @pytest.mark.parametrize("why", ["can't be made", "others can write it"])
-def test_an_archive_is_extracted_to_another_folder_where_the_cache_is_of_no_use(
-    archive: Path, tmp_path: Path, why: str
-) -> None:
+def test_a_useless_cache_sends_the_library_to_another_folder(archive: Path, tmp_path: Path, why: str) -> None:
     cache, temporary = tmp_path / "cache", tmp_path / "temporary"
     temporary.mkdir()
     if why == "can't be made":
@@ -244,7 +240,7 @@ def test_an_archive_is_extracted_to_another_folder_where_the_cache_is_of_no_use(
 
 @BUILT
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="XDG_CACHE_HOME")
-def test_an_archive_without_a_folder_to_extract_to_is_read_by_python(archive: Path, tmp_path: Path) -> None:
+def test_an_archive_without_an_extraction_folder_uses_python(archive: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.write_bytes(b"")
     (tmp_path / f"msmqwire-{os.geteuid()}").write_bytes(b"")
@@ -303,7 +299,7 @@ def test_arrays_are_passed_as_the_addresses_of_their_objects() -> None:
     assert native.calls == [(HEAD, id(table), id(keys), id(header), 7)]
 
 
-def test_records_are_passed_as_their_arrays_and_results_have_their_types() -> None:
+def test_records_are_passed_as_arrays_and_results_are_typed() -> None:
     def arrays(record: Any) -> Any:
         return record.kind(*(np.zeros([2] * field.dimensions, field.kind) for field in record.fields))
 
@@ -317,7 +313,7 @@ def test_records_are_passed_as_their_arrays_and_results_have_their_types() -> No
     assert call(compact, Native(3, 4), rows, numbers, rows, data, rows, data) == (3, 4)
 
 
-def test_arrays_are_checked_again_only_when_others_come_in_their_place() -> None:
+def test_arrays_are_checked_again_only_when_replaced() -> None:
     assert isinstance(find, Exported)
     table, keys, header = np.zeros(8, np.int32), np.zeros((3, 6), np.int64), np.zeros(11, np.int64)
     native, checked = Native(2), Checked()

@@ -74,7 +74,7 @@ def test_readers_of_the_whole_folder_find_the_same(tmp_path):
     assert Counter(ds.dataset(lake, partitioning="hive").to_table().column("kind").to_pylist()) == expected
 
 
-def test_partitions_are_days_of_utc_and_conditions_leave_out_files(tmp_path):
+def test_partitions_are_utc_days_and_conditions_skip_files(tmp_path):
     frames = c.merged(
         traffic(3, start_ns=MIDNIGHT_NS - 6 * c.STEP_NS),
         traffic(3, port=50_001, start_ns=MIDNIGHT_NS + DAY_NS),

@@ -108,7 +108,8 @@ def test_the_rows_are_those_of_one_reader_with_its_numbers(tmp_path, form):
     assert sum(listed_rows(lake).values()) == sum(one_reader(paths).values())
 
 
-def test_a_second_run_reads_nothing_and_another_capture_only_the_last_part(tmp_path):
+def test_a_second_run_reads_nothing_until_a_capture_is_added(tmp_path):
+    """Then it reads the last part only."""
     frames, lake = busy_capture(0.1), tmp_path / "lake"
     third = len(frames) // 3
     paths = [write_capture(tmp_path / "0.pcap", frames[:third])]
@@ -122,7 +123,7 @@ def test_a_second_run_reads_nothing_and_another_capture_only_the_last_part(tmp_p
     assert {start for name, start in second.read if name == "0.pcap"} == {max(s for _, s in first.read)}
 
 
-def test_a_capture_that_comes_between_replaces_all_rows_behind_it(tmp_path):
+def test_an_inserted_capture_replaces_all_later_rows(tmp_path):
     frames, lake = busy_capture(0.0), tmp_path / "lake"
     third = len(frames) // 3
     paths = [write_capture(tmp_path / f"{n}.pcap", frames[n * third : (n + 1) * third]) for n in range(3)]
@@ -156,7 +157,7 @@ def test_captures_that_come_grow_and_are_cut_anywhere(tmp_path, seed):
             assert lake_rows(lake) == one_reader(present)
 
 
-def test_a_capture_that_was_replaced_is_read_again_with_what_follows(tmp_path):
+def test_a_replaced_capture_is_read_again_with_later_ones(tmp_path):
     lake = tmp_path / "lake"
     paths = [write_capture(tmp_path / f"{n}.pcap", traffic(20, port=50_000 + n)) for n in range(2)]
     write(paths, lake)

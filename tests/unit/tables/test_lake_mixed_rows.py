@@ -24,7 +24,7 @@ def allocated() -> int:
     return sum(pool.bytes_allocated() for pool in pools.values())
 
 
-def test_each_row_comes_once_with_its_partition_in_the_order_of_time(monkeypatch):
+def test_each_row_comes_once_with_its_partition_in_time_order(monkeypatch):
     monkeypatch.setattr(mixed_rows, "BYTES_MAX", 300 * ROW_BYTES)
     monkeypatch.setattr(mixed_rows, "ENOUGH_BYTES", 60 * ROW_BYTES)
     rng, mixed = np.random.default_rng(1), MixedRows()

@@ -34,7 +34,7 @@ def of_kind(kind: str) -> Item:
     return next(item for item in ITEMS if item.kind == kind)
 
 
-def test_a_second_packet_of_a_kind_is_not_examined_for_columns_that_it_cannot_have(
+def test_impossible_columns_are_examined_once_for_a_kind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cells = PacketCells(COLUMNS)
@@ -68,7 +68,7 @@ def test_a_response_of_http_can_have_its_status_alone() -> None:
     assert "http_status" not in of_requests
 
 
-def test_a_packet_of_ncp_can_have_what_is_in_its_data_or_those_of_its_request() -> None:
+def test_an_ncp_packet_has_columns_of_its_data_or_request() -> None:
     request, reply = (of_kind(f"ReadQueueJobEntry {way}").packet for way in ("request", "reply"))
     assert isinstance(request, NcpPacket)
     assert isinstance(reply, NcpPacket)

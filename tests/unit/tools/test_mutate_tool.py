@@ -222,7 +222,7 @@ def targets(shop: Path, row: str, test: str, lines: set[int]):
     return [[(m.line, m.text) for m in some] for some in (chosen.about, chosen.elsewhere)]
 
 
-def test_code_that_cites_the_row_comes_first_and_only_what_is_covered_counts(shop):
+def test_code_that_cites_a_row_comes_first_if_it_is_covered(shop):
     about, elsewhere = targets(shop, "SHOP-1.1-02", "test_unearned", {13, 15})
     assert {line for line, _ in about} == {13, 15}  # not 14, which the test does not run
     assert {line for line, _ in elsewhere} == {3, 5, 6}  # the limit and the table that they refer to
