@@ -468,7 +468,7 @@ def test_the_rule_of_the_rooms_itself(path: str, source: str, allowed: bool) -> 
 REPORTERS = {
     "benchmarks/engine.py",  # measures bare cores
     "msmqwire/qm/sim/driver_mistakes.py",  # one of which is to report it early
-    "msmqwire/qm/sim/node.py",  # passes on what the driver reports
+    "msmqwire/qm/sim/observed_core.py",  # passes on what the driver reports
     "msmqwire/service/driver.py",
 }
 

@@ -30,17 +30,17 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
-from msmqwire.qm.model.refusals import DISK, MEMORY, QUOTA, reason_of
+from msmqwire.qm.model.refusals import QUOTA, reason_of
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors, serialization, stored_rows
-from msmqwire.qm.rules.memory_pool import Kind, MemoryPool, express_bytes
+from msmqwire.qm.rules.memory_pool import MemoryPool
 from msmqwire.qm.rules.message_memory import MessageMemory
+from msmqwire.qm.rules.quotas import Quotas, over_quota
 from msmqwire.qm.rules.read_results import FAILED, ReadOutcome
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
 from msmqwire.qm.rules.waiting_reads import WaitingReads
 
 _LOW_BYTES: Final = (1 << PRIORITY_SHIFT) - 1
-_KILOBYTE: Final = 1024
 _AVAILABLE: Final = PositionState.AVAILABLE  # an attribute of an enumeration takes longer to find
 _DELETED: Final = PositionState.DELETED
 _OK: Final = EnqueueStatus.OK
@@ -53,6 +53,7 @@ class MessageEvents:
     Attributes:
         memory: the stored messages that are in memory as well.
         pool: counts the memory that peers can make the queue manager use.
+        quotas: counts the bytes of messages.
         waiting_reads: the reads that wait for a message.
         when_arrived: called with each message sent by this queue manager that has reached its destination
             queue here.
@@ -64,6 +65,7 @@ class MessageEvents:
         self._stored_sequential_id = 0
         self.memory = MessageMemory(context.settings.memory_for_recoverable)
         self.pool = MemoryPool(context.settings.memory)
+        self.quotas = Quotas(context.queue_manager, self.pool)
         self.waiting_reads = WaitingReads(context, self._receive)
         self.when_arrived: Callable[[Message], None] | None = None
         self.when_removed: Callable[[Queue, MessagePosition, int], None] | None = None
@@ -95,10 +97,10 @@ class MessageEvents:
             # Before the insertion: raises for what no packet can hold.
             message.packet = serialization.to_packet(message)
         size = serialization.packet_size(message)
-        if not ignore_quota and (lacking := self._lacking(message, size)):
+        if not ignore_quota and (lacking := self.quotas.lacking(message, size)):
             context.refused(lacking, message, queue, why="the queue manager has no room")
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
-        if _over_quota(queue, size):
+        if over_quota(queue, size):
             context.refused(QUOTA, message, queue, why="the queue is full", kind="quota")
             return EnqueueStatus.QUEUE_QUOTA_EXCEEDED
         position = self._insert(queue, message, size)
@@ -109,18 +111,6 @@ class MessageEvents:
             position.state, position.transaction = PositionState.LOCKED, True
             transaction.operations.append(TransactionalOperation(OperationType.ENQUEUE, position))
         return _OK
-
-    def _lacking(self, message: Message, size: int) -> str:
-        """Return the resource that the queue manager lacks for one more message: empty if it has room."""
-        manager = self._context.queue_manager
-        if manager.throttled:
-            return DISK
-        if manager.total_bytes + size > manager.queue_manager_quota:
-            return QUOTA
-        fits = message.recoverable or self.pool.fits(
-            Kind.EXPRESS, message.origin, size + express_bytes(message)
-        )
-        return "" if fits else MEMORY
 
     def enqueue_to_open_queue(
         self,
@@ -169,7 +159,7 @@ class MessageEvents:
         position.keep_in_memory(message)
         position.recoverable = message.recoverable
         queue.positions.insert(position)
-        self.count(position)
+        self.quotas.count(position)
         return position
 
     def store_sequential_id(self, *, ahead: int = 0) -> None:
@@ -229,7 +219,7 @@ class MessageEvents:
 
     def discard(self, position: MessagePosition) -> None:
         """Remove a position from its queue, and its message from the store."""
-        self._uncount(position)
+        self.quotas.uncount(position)
         position.state, position.transaction = _DELETED, False
         position.queue.positions.remove(position)
         self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
@@ -239,7 +229,7 @@ class MessageEvents:
     def journal(self, message: Message, journal: Queue) -> None:
         """Copy a message to a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22."""
         size = serialization.packet_size(message)
-        if _over_quota(journal, size):
+        if over_quota(journal, size):
             self._lost_copy(message, journal)
             return
         position = self._insert(journal, message.copy(), size)
@@ -256,26 +246,6 @@ class MessageEvents:
             position.transaction = True
             operation = TransactionalOperation(OperationType.DEQUEUE, position, dequeue_reason=reason)
             transaction.operations.append(operation)
-
-    def count(self, position: MessagePosition) -> None:
-        """Count a message towards the quotas."""
-        if not position.counted:
-            position.counted = True
-            position.queue.total_bytes += position.size
-            self._context.queue_manager.total_bytes += position.size
-            if not position.recoverable:
-                position.charged_to = position.message.origin
-                position.charged_bytes = position.size + express_bytes(position.message)
-                self.pool.take(Kind.EXPRESS, position.charged_to, position.charged_bytes)
-
-    def _uncount(self, position: MessagePosition) -> None:
-        if position.counted:
-            position.counted = False
-            position.queue.total_bytes -= position.size
-            self._context.queue_manager.total_bytes -= position.size
-            if position.charged_to is not None:
-                self.pool.give_back(Kind.EXPRESS, position.charged_to, position.charged_bytes)
-                position.charged_to = None
 
     def _start_expiry(self, position: MessagePosition, message: Message) -> None:
         """Start the Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""
@@ -475,14 +445,14 @@ class MessageEvents:
         A message for a system queue that is full is discarded.
         """
         message = position.message
-        if target.queue_type is QueueType.SYSTEM and _over_quota(target, position.size):
+        if target.queue_type is QueueType.SYSTEM and over_quota(target, position.size):
             self._lost_copy(message, target)
             self.discard(position)
             return position
         if isinstance(position.queue, OutgoingQueue):
             # It asked for that kind of signature; in a queue that is read it would say what was proved.
             message.authentication_level = message.signature_type = AuthenticationLevel.NONE
-        self._uncount(position)
+        self.quotas.uncount(position)
         position.state, position.transaction = _DELETED, False
         position.queue.positions.remove(position)
         moved = self._insert(target, message, position.size)
@@ -512,7 +482,3 @@ class MessageEvents:
 def expires_in(queue: Queue) -> bool:
     """Whether TimeToBeReceived applies to the messages of a queue: DMPR-3.1.2.4-01."""
     return queue.queue_type is not QueueType.SYSTEM and not isinstance(queue, OutgoingQueue)
-
-
-def _over_quota(queue: Queue, size: int) -> bool:
-    return queue.quota != INFINITE and queue.total_bytes + size > queue.quota * _KILOBYTE

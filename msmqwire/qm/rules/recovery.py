@@ -107,7 +107,7 @@ class Recovery:
             positions.append(position)
         for positions in by_queue.values():
             positions.sort(key=attrgetter("lookup_identifier"))
-            insert, count = positions[0].queue.positions.insert, self._messages.count
+            insert, count = positions[0].queue.positions.insert, self._messages.quotas.count
             for position in positions:
                 insert(position)
                 count(position)

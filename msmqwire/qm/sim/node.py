@@ -10,7 +10,6 @@ from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 from msmqwire.errors import EngineFailed, MsmqError, StoreError, StoreRefused, Unreachable
-from msmqwire.ping import PING_PORT
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.effects import (
     Effect,
@@ -31,6 +30,7 @@ from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.http_network import HTTP_PORT
 from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.network import Network
+from msmqwire.qm.sim.observed_core import ObservedCore
 from msmqwire.qm.sim.plan import NOBODY, START_UTC, Plan, address_of, identifier_of, stray_hop
 from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.queue_observer import QueueObserver
@@ -38,6 +38,7 @@ from msmqwire.qm.sim.reader_ledger import ReaderLedger
 from msmqwire.qm.sim.remote_server import RemoteServer
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.taken import Taken
+from msmqwire.qm.sim.transport import VirtualPings, VirtualResolver
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.qm.store import memory_store
 from msmqwire.service.carrier import Performers
@@ -299,7 +300,9 @@ class Node:
         )
         driver.room = VirtualRoom(self)
         driver.broken.add_done_callback(partial(_raise_fault, process))
-        self._tcp = TcpNetwork(driver, resolver=VirtualResolver(self), pings=VirtualPings(self))
+        self._tcp = TcpNetwork(
+            driver, resolver=VirtualResolver(self.network, self), pings=VirtualPings(self.network, self)
+        )
         for kind, perform in (*self._tcp.performers.items(), *self._performers(core).items()):
             driver.perform_by(kind, self._until_it_crashes(perform))
         driver.carriers.append(self._tcp)
@@ -405,62 +408,6 @@ class Node:
         self.call(lambda core: core.queues.bring_online())
 
 
-class ObservedCore:
-    """The guest of the driver: a core whose steps the books of the run see."""
-
-    def __init__(self, core: Core, node: Node, reader_ledger: ReaderLedger) -> None:
-        self._core, self._node, self._reader_ledger = core, node, reader_ledger
-        self._seen = 0  # effects of steps that are over
-        self._since, self._utc = node.now, node.utc  # when the present step began
-        self._latest_utc = 0  # since something was taken last
-
-    @property
-    def deadline(self) -> int | None:
-        return self._core.deadline
-
-    @property
-    def arrivals(self) -> int:
-        return self._core.arrivals
-
-    def step_over(self) -> None:
-        """A call is over, or the action of a timer."""
-        effects = self._core.context.effects
-        self._node.step_over(effects[self._seen :], self._since, self._utc)
-        self._seen, self._since, self._utc = len(effects), self._node.now, self._node.utc
-
-    def at(self, now_ms: int, utc: int) -> None:
-        """A call begins, so that the one before is over."""
-        self.step_over()
-        self._latest_utc = max(self._latest_utc, utc)
-        self._core.at(now_ms, utc)
-
-    def take(self) -> tuple[Taken, list[Effect]]:
-        """The turn is over."""
-        self.step_over()
-        changes, effects = self._core.take()
-        taken = self._node.taken(self._core, changes, self._latest_utc)
-        self._seen = self._latest_utc = 0
-        return taken, effects
-
-    def committed(self) -> None:
-        """Changes that were taken are durable."""
-        self._node.durable()
-        self._core.committed()
-
-    def throttle(self, *, on: bool) -> None:
-        """See `Guest.throttle`."""
-        self._core.throttle(on=on)
-
-    def acknowledge_received(self) -> None:
-        """See `Guest.acknowledge_received`."""
-        self._core.acknowledge_received()
-
-    def stop(self) -> None:
-        """See `Guest.stop`."""
-        self._reader_ledger.stops(self._node.name)
-        self._core.stop()
-
-
 class VirtualRoom:
     """The room on the disk of a node: low as long as it is full."""
 
@@ -481,45 +428,6 @@ class VirtualRoom:
     def release(self) -> bool:
         """There is no reserve."""
         return False
-
-
-class VirtualResolver:
-    """Resolves names over the network of the run."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-
-    def resolve(self, name: str, answer: Callable[[list[str]], None], *, local: bool) -> None:
-        """See `Resolver.resolve`."""
-        self._node.network.resolve(self._node, name, answer)
-
-
-class VirtualPings:
-    """Sends datagrams over the network of the run."""
-
-    port = PING_PORT
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-
-    async def listen(self, address: str, port: int) -> int:
-        """The network of the run passes datagrams to `Node.datagram`."""
-        return port
-
-    def stop_listening(self) -> None:
-        """See `PingSockets.stop_listening`."""
-
-    def close(self) -> None:
-        """See `PingSockets.close`."""
-
-    def answer(self, address: str, port: int, data: bytes) -> bool:
-        """See `PingSockets.answer`."""
-        self._node.network.datagram(self._node, address, port, data)
-        return True
-
-    async def request(self, address: str, port: int, data: bytes, listening: str) -> None:
-        """See `PingSockets.request`."""
-        self._node.network.datagram(self._node, address, port, data)
 
 
 def _raise_fault(process: ProcessLoop, broken: asyncio.Future[MsmqError]) -> None:

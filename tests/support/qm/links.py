@@ -19,8 +19,9 @@ from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.transport import TcpNetwork
-from msmqwire.qm.sim.node import Node, VirtualPings, VirtualResolver
+from msmqwire.qm.sim.node import Node
 from msmqwire.qm.sim.plan import Plan
+from msmqwire.qm.sim.transport import VirtualPings, VirtualResolver
 from msmqwire.qm.sim.world import World
 from msmqwire.qm.store import memory_store
 from msmqwire.service.store.changes import Changes
@@ -192,7 +193,11 @@ class SimStation(Node):
             loop=self._process,
             clock=VirtualClock(world.environment.loop, lambda: self.utc),
         )
-        self._tcp = TcpNetwork(self._driver, resolver=VirtualResolver(self), pings=VirtualPings(self))
+        self._tcp = TcpNetwork(
+            self._driver,
+            resolver=VirtualResolver(world.network, self),
+            pings=VirtualPings(world.network, self),
+        )
         self._driver.register(self._tcp)
 
     def perform(self, *effects: Effect) -> None:
