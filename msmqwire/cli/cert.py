@@ -69,7 +69,7 @@ def create(
         str | None, Option(metavar="NAME", help=r"Its subject; COMPUTER\user by default.")
     ] = None,
     days: Annotated[
-        int, Option(min=1, max=_DAYS_MAX, metavar="DAYS", help="Validity of the certificate.")
+        int, Option(min=1, max=_DAYS_MAX, metavar="DAYS", help="Days that the certificate is valid.")
     ] = _DAYS,
     bits: Annotated[int, Option(min=BITS_MIN, max=BITS_MAX, help="Length of its key.")] = BITS,
     out: Annotated[

@@ -111,8 +111,8 @@ class LazyCommands(Mapping[str, Any]):
 
 @cache
 def _command(name: str, module: str, attribute: str) -> Command | Group:
-    # What is imported stays to the end. To look for garbage in it, meanwhile and once more at the end, takes
-    # a fifth of the time of a short command.
+    # Modules stay imported to the end. To look for garbage in it, meanwhile and once more at the end, takes a
+    # fifth of the time of a short command.
     collects = gc.isenabled()
     gc.disable()
     try:

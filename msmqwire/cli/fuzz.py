@@ -64,7 +64,7 @@ def command(
         int | None, Option("--pid", min=1, help="A process whose resident memory is watched.")
     ] = None,
     consent: Annotated[
-        str | None, Option("--consent", metavar="HOST", help="Another computer, named once more.")
+        str | None, Option("--consent", metavar="HOST", help="Name HOST once more, to test another computer.")
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON document at the end.")] = False,
 ) -> None:

@@ -83,8 +83,8 @@ def create(
 ) -> None:
     """Make a key to encrypt messages for this queue manager, and one for its signatures.
 
-    Senders are given these from now on; bodies that were encrypted with earlier keys are still decrypted. A
-    running server uses them at once.
+    Senders get the new keys from now on; bodies encrypted with earlier keys are still decrypted. A running
+    server uses them at once.
     """
     chosen = _providers(provider)
 

@@ -167,7 +167,7 @@ class _Argument(click.Argument):
         self.help = help
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        return self.make_metavar(ctx).strip("[]"), self.help or ""
+        return self.metavar or self.make_metavar(ctx).replace("[", "").replace("]", ""), self.help or ""
 
 
 class Helpful(click.Command):

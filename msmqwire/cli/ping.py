@@ -74,11 +74,11 @@ def _ping(host: str, count: int, interval_s: float, timeout_s: float, port: int,
     accepted = sum(not answer.is_refused for answer in answers)
     times = [answer.seconds * 1000 for answer in answers]
     if not as_json:
-        told = f"{count} sent, {len(answers)} answered, {len(answers) - accepted} would refuse a session"
+        summary = f"{count} sent, {len(answers)} answered, {len(answers) - accepted} would refuse a session"
         if times:
             spread = f"{min(times):.3f}/{sum(times) / len(times):.3f}/{max(times):.3f} ms"
-            told += f"; least/mean/most {spread}"
-        print(told)
+            summary += f"; least/mean/most {spread}"
+        print(summary)
     return accepted > 0
 
 

@@ -22,7 +22,7 @@ def byte_progress(total: int | None, what: str = "") -> Iterator[Advance | None]
 
     Args:
         total: all bytes; None if unknown.
-        what: words before the bar.
+        what: the words before the bar.
 
     Yields:
         A function to call with the number of bytes read since the last call; None without a terminal.

@@ -24,7 +24,7 @@ app = Group("queue", "Administer the queues of a folder.")
 
 Data = Annotated[Path, Option(help="Folder of the queue manager.")]
 Name = Annotated[str, Argument(metavar="QUEUE", help=r"Its name: private$\orders.")]
-Label = Annotated[str | None, Option(help="A text for people: the purpose of the queue.")]
+Label = Annotated[str | None, Option(help="A description of the queue for people.")]
 Quota = Annotated[str | None, Option(metavar="KIB", help="KiB of its messages, or none for no limit.")]
 Journal = Annotated[
     bool | None, Option("--journal/--no-journal", help="Keep received messages in the journal of the queue.")

@@ -103,7 +103,7 @@ def _ending(local: WaitingLocal, op: str, printed: dict[int, str], **request: An
 def receive(
     queue: Name,
     data: Data = None,
-    count: Annotated[int, Option(min=1, help="The most messages.")] = 1,
+    count: Annotated[int, Option(min=1, help="Largest number of messages.")] = 1,
     timeout: Timeout = 0,
     is_remote: IsRemote = False,
     rpc_port: RpcPort = None,
@@ -131,7 +131,7 @@ def receive(
 def peek(
     queue: Name,
     data: Data = None,
-    count: Annotated[int, Option(min=1, help="The most messages.")] = 1,
+    count: Annotated[int, Option(min=1, help="Largest number of messages.")] = 1,
     timeout: Timeout = 0,
     is_remote: IsRemote = False,
     rpc_port: RpcPort = None,
@@ -169,7 +169,7 @@ def move(
     queue: Name,
     to: Annotated[str, Argument(metavar="TO", help=r"A subqueue of the same queue: private$\orders;poison.")],
     data: Data = None,
-    count: Annotated[int, Option(min=1, max=BATCH_MAX, help="The most messages.")] = 1,
+    count: Annotated[int, Option(min=1, max=BATCH_MAX, help="Largest number of messages.")] = 1,
     identifier: Annotated[
         str | None, Option(metavar=r"GUID\NUMBER", help="Only the message with this identifier.")
     ] = None,

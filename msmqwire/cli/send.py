@@ -86,8 +86,12 @@ def command(
         str | None, Option(metavar="PATH", help="File with the extension of the message, bytes.")
     ] = None,
     label: Annotated[str, Option(help="A text of up to 249 characters.")] = "",
-    recoverable: Annotated[bool, Option("--recoverable", help="It survives failures.")] = False,
-    transactional: Annotated[bool, Option("--transactional", help="It comes exactly once.")] = False,
+    recoverable: Annotated[
+        bool, Option("--recoverable", help="Keep the message on disk: it survives a restart.")
+    ] = False,
+    transactional: Annotated[
+        bool, Option("--transactional", help="Deliver it exactly once, to a transactional queue.")
+    ] = False,
     ack: Annotated[
         list[str] | None,
         Option(

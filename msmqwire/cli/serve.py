@@ -94,9 +94,9 @@ async def serve(options: ServerOptions) -> None:
     except OSError:
         await server.stop()
         raise
-    broken, told = server.driver.broken, asyncio.ensure_future(stop.wait())
-    await asyncio.wait((told, broken), return_when=asyncio.FIRST_COMPLETED)
-    told.cancel()
+    broken, stopped = server.driver.broken, asyncio.ensure_future(stop.wait())
+    await asyncio.wait((stopped, broken), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
     await server.stop()
     if broken.done():
         raise broken.result()
@@ -200,7 +200,7 @@ def command(
     ] = None,
     tls_cert: Annotated[
         Path | None,
-        Option(metavar="FILE", help="PEM: the certificate of --https, and those above it."),
+        Option(metavar="FILE", help="PEM: the certificate of --https, followed by its issuers."),
     ] = None,
     tls_key: Annotated[
         Path | None, Option(metavar="FILE", help="PEM: the key of that certificate, not encrypted.")

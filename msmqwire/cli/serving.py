@@ -22,7 +22,7 @@ T = TypeVar("T")
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _RETRY_S: Final = 0.05
 
-LogLevel = Annotated[str, Option(metavar="LEVEL", help=f"Least level of logs: {', '.join(_LEVELS)}.")]
+LogLevel = Annotated[str, Option(metavar="LEVEL", help=f"Lowest level that is logged: {', '.join(_LEVELS)}.")]
 
 
 def parse_endpoint(text: str, port: int) -> Endpoint:

@@ -33,12 +33,12 @@ class Figures:
 
     Attributes:
         at: seconds of a clock that only goes forward.
-        told: the report, as `--json` prints it.
+        report: the report, as `--json` prints it.
         rates: by counter, and by queue, how much a second was ``put`` and ``taken`` since the figures before.
     """
 
     at: float
-    told: dict[str, Any]
+    report: dict[str, Any]
     rates: dict[str, float] = field(default_factory=dict)
     queue_rates: dict[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -47,14 +47,14 @@ class Figures:
         seconds = 0.0 if before is None else self.at - before.at
         if before is None or seconds <= 0:
             return
-        old, new = before.told["counters"], self.told["counters"]
+        old, new = before.report["counters"], self.report["counters"]
         self.rates = {
             name: (new[name] - old[name]) / seconds
             for name in new
             if new[name] >= old.get(name, new[name] + 1)
         }
-        known = {queue["queue"]: queue for queue in before.told["queues"]}
-        for queue in self.told["queues"]:
+        known = {queue["queue"]: queue for queue in before.report["queues"]}
+        for queue in self.report["queues"]:
             other = known.get(queue["queue"])
             if other is not None and queue["put"] >= other["put"] and queue["taken"] >= other["taken"]:
                 self.queue_rates[queue["queue"]] = (
@@ -80,7 +80,7 @@ class Watched:
         """
         local = self._local or attach(self._data)
         try:
-            told = _told(local)
+            report = _report(local)
         except BaseException:
             self._local = None
             local.close()
@@ -88,7 +88,7 @@ class Watched:
         self._local = local if local.served else None
         if not local.served:
             local.close()
-        return Figures(time.monotonic(), told)
+        return Figures(time.monotonic(), report)
 
     def close(self) -> None:
         """End the connection to the server."""
@@ -97,7 +97,7 @@ class Watched:
             self._local = None
 
 
-def _told(local: Local) -> dict[str, Any]:
+def _report(local: Local) -> dict[str, Any]:
     status = local.call("status")
     pages = [
         local.call("queues", group=group, sort="messages", descending=True, count=_QUEUES_MAX)
@@ -136,7 +136,7 @@ def command(
         watched = Watched(data)
         try:
             if as_json or not (once or sys.stdout.isatty()):
-                print(dumps(watched.figures().told))
+                print(dumps(watched.figures().report))
             elif once:
                 console = Console()
                 console.print(screen(watched.figures(), console, fit=False))

@@ -56,22 +56,22 @@ _REFUSED: Final[tuple[Column, ...]] = (
 
 def screen(figures: Figures, console: Console, *, fit: bool, problem: str = "") -> RenderableType:
     """Return all that is shown; to `fit` the console, of each table only the rows that it has room for."""
-    told = figures.told
-    groups: dict[str, list[dict[str, Any]]] = {name: [] for name in told["groups"]}
-    for queue in told["queues"]:
+    report = figures.report
+    groups: dict[str, list[dict[str, Any]]] = {name: [] for name in report["groups"]}
+    for queue in report["queues"]:
         groups[queue["group"]].append(queue)
     others = [queue for queue in groups["system"] + groups["journals"] if queue["messages"]]
-    totals = {name: group["queues"] for name, group in told["groups"].items()}
+    totals = {name: group["queues"] for name, group in report["groups"].items()}
     tables: list[tuple[str, tuple[Column, ...], list[Row], int]] = [
         ("Queues", _QUEUES, [_queue(one, figures) for one in groups["application"]], totals["application"]),
         ("Outgoing", _OUTGOING, [_outgoing(one, figures) for one in groups["outgoing"]], totals["outgoing"]),
         ("Journals and dead letters", _OTHERS, [_other(one, figures) for one in others], len(others)),
-        ("Sessions", _SESSIONS, [_session(one) for one in told["sessions"]], told["sessions_total"]),
+        ("Sessions", _SESSIONS, [_session(one) for one in report["sessions"]], report["sessions_total"]),
         (
             "Refused",
             _REFUSED,
-            [_refusal(one) for one in told["refused"][:_REFUSED_MAX]],
-            len(told["refused"]),
+            [_refusal(one) for one in report["refused"][:_REFUSED_MAX]],
+            len(report["refused"]),
         ),
     ]
     shown = [entry for entry in tables if entry[2]]
@@ -95,26 +95,27 @@ def _shares(wanted: list[int], height: int | None) -> list[int]:
 
 
 def _head(figures: Figures, problem: str) -> RenderableType:
-    told, rates, counters = figures.told, figures.rates, figures.told["counters"]
-    title = Text.assemble((safe(told["name"]), "bold"), f"  {_time(told['time'])} UTC", no_wrap=True)
+    report, rates, counters = figures.report, figures.rates, figures.report["counters"]
+    title = Text.assemble((safe(report["name"]), "bold"), f"  {_time(report['time'])} UTC", no_wrap=True)
     if problem:
         title.append(f"  {safe(problem)}", "bold red")
-    elif not told["served"]:
+    elif not report["served"]:
         title.append("  no server runs: counts only", "yellow")
     state = Text(
-        f"{counted(told['messages'], 'message')}, {size(told['used'])} of {size(told['quota'])}, "
-        f"{counted(told['sessions_total'], 'session')}, {counted(told['transactions_total'], 'transaction')}",
+        f"{counted(report['messages'], 'message')}, {size(report['used'])} of {size(report['quota'])}, "
+        f"{counted(report['sessions_total'], 'session')}, "
+        f"{counted(report['transactions_total'], 'transaction')}",
         no_wrap=True,
     )
-    if not told["disk"]["accepts"]:
+    if not report["disk"]["accepts"]:
         state.append("  new messages are refused: the disk is full, or almost", "bold red")
-    names = ("put", "taken", "commits") if told["served"] else ()
+    names = ("put", "taken", "commits") if report["served"] else ()
     parts = [f"{name} {_counted(counters[name], rates.get(name))}" for name in names]
     for name, label in (("bytes_received", "received"), ("bytes_sent", "sent")):
         if name in counters:
             rate = rates.get(name)
             parts.append(f"{label} {size(counters[name])}" + ("" if rate is None else f" ({size(rate)}/s)"))
-    troubles = [f"{name.replace('_', ' ')} {count:,}" for name, count in told["troubles"].items()]
+    troubles = [f"{name.replace('_', ' ')} {count:,}" for name, count in report["troubles"].items()]
     if troubles:
         parts.append(f"trouble: {', '.join(troubles)}")
     return Group(title, state, Text(", ".join(parts), no_wrap=True, overflow="ellipsis"))

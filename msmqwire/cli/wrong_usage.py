@@ -8,6 +8,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from msmqwire.cli.common import say
+from msmqwire.cli.options import Helpful
 
 _SETTINGS: Final = {
     "--max-connections-per-peer": "connections_per_peer=100",
@@ -67,8 +68,10 @@ def _name(parameter: click.Parameter) -> str:
 
 def _why(error: click.ClickException, context: click.Context | None) -> str:
     if isinstance(error, click.MissingParameter) and error.param is not None:
-        value = f", as {_with_value(error.param)}" if isinstance(error.param, click.Option) else ""
-        return f"it is missing{value}"
+        if isinstance(error.param, click.Option):
+            return f"it is missing, as {_with_value(error.param)}"
+        example = _example(context)
+        return f"it is missing, as in {example}" if example else "it is missing"
     if isinstance(error, click.NoSuchOption):
         from msmqwire.names.nearest import nearest
 
@@ -83,6 +86,13 @@ def _why(error: click.ClickException, context: click.Context | None) -> str:
             return "it takes no value"
         return f"its value is missing, as in {_with_value(of, error.option_name)}"
     return error.message
+
+
+def _example(context: click.Context | None) -> str:
+    """Return the first example of a command, which has all its arguments; empty without one."""
+    if context is None or not isinstance(context.command, Helpful):
+        return ""
+    return next(iter(context.command.examples(context)), "")
 
 
 def _options(context: click.Context | None) -> dict[str, click.Option]:

@@ -34,7 +34,7 @@ RecordSizeMax = Annotated[
         "--record-size-max",
         min=1,
         metavar="BYTES",
-        help="Larger frames of a capture are damage, and skipped.",
+        help="Largest frame of a capture; larger ones count as damage and are skipped.",
     ),
 ]
 StorageOption = Annotated[

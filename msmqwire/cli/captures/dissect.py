@@ -170,7 +170,7 @@ def command(
     ] = None,
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
     table: Annotated[
-        bool, Option("--table", help="A table (the default); with --columns of these columns.")
+        bool, Option("--table", help="A table (the default); its columns are those of --columns.")
     ] = False,
     wide: Annotated[
         bool, Option("--wide", help="Lines of the table in full, also on a terminal that is narrower.")
@@ -205,7 +205,7 @@ def command(
     columns: Columns = None,
     body_limit: Annotated[
         int | None,
-        Option("--body-limit", min=0, metavar="BYTES", help="Bytes of a body in columns, at the most."),
+        Option("--body-limit", min=0, metavar="BYTES", help="Largest number of bytes of a body in columns."),
     ] = None,
     workers: Annotated[
         int | None, Option("--workers", min=1, help="Threads that make columns. Default: 1.")

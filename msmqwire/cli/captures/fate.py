@@ -73,7 +73,8 @@ def command(
         bool, Option("--acknowledgements", help="Acknowledgement messages, too.")
     ] = False,
     port: Annotated[
-        list[int] | None, Option("--port", min=1, max=65535, metavar="PORT", help="One more port of MSMQ.")
+        list[int] | None,
+        Option("--port", min=1, max=65535, metavar="PORT", help="An additional port of MSMQ."),
     ] = None,
     record_size_max: RecordSizeMax = RECORD_SIZE_MAX,
     storage_option: StorageOption = None,

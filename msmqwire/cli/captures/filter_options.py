@@ -18,35 +18,45 @@ if TYPE_CHECKING:
 
 Port = Annotated[
     list[int] | None,
-    Option("--port", min=1, max=65535, metavar="PORT", help="One more port of MSMQ, or of NCP."),
+    Option("--port", min=1, max=65535, metavar="PORT", help="An additional port of MSMQ or NCP."),
 ]
 From = Annotated[
-    str | None, Option("--from", metavar="TIME", help="Not before this time (ISO 8601 or seconds).")
+    str | None, Option("--from", metavar="TIME", help="Only packets from this time on (ISO 8601 or seconds).")
 ]
-To = Annotated[str | None, Option("--to", metavar="TIME", help="Before this time.")]
+To = Annotated[str | None, Option("--to", metavar="TIME", help="Only packets before this time.")]
 Endpoint = Annotated[
     list[str] | None,
-    Option("--endpoint", metavar="ADDR[:PORT]", help="To or from ADDRESS, ADDRESS:PORT or :PORT."),
+    Option(
+        "--endpoint", metavar="ADDR[:PORT]", help="Only packets to or from ADDRESS, ADDRESS:PORT or :PORT."
+    ),
 ]
 Kind = Annotated[
     list[str] | None,
     Option(
         "--kind",
         metavar="KIND",
-        help="Only packets of this name, like UserMessage or SrmpMessage.",
+        help="Only packets of this kind, such as UserMessage or SrmpMessage.",
         complete=lambda: list(KINDS),
     ),
 ]
 Label = Annotated[
-    str | None, Option("--label", metavar="PATTERN", help="Only messages with such a label (* and ?).")
+    str | None, Option("--label", metavar="PATTERN", help="Only messages with a label, with * and ?.")
 ]
-Queue = Annotated[str | None, Option("--queue", metavar="PATTERN", help="Only messages to such a queue.")]
+Queue = Annotated[
+    str | None,
+    Option(
+        "--queue",
+        metavar="PATTERN",
+        help="Only messages to a queue: its format name or a part of it, with * and ?.",
+    ),
+]
 Findings = Annotated[
     list[str] | None,
     Option(
         "--findings",
         metavar="ID",
-        help=f"Only packets with findings: {filters.ANY}, {', '.join(SEVERITIES)}, an id or its beginning.",
+        help=f"Only packets with findings: {filters.ANY}, {', '.join(SEVERITIES)}, or an id or the "
+        "beginning of one.",
     ),
 ]
 Where = Annotated[
@@ -54,13 +64,15 @@ Where = Annotated[
     Option(
         "--where",
         metavar="EXPRESSION",
-        help="Only packets of which an expression over the columns is true: kind == 'UserMessage' and "
+        help="Only packets for which an expression over the columns is true: kind == 'UserMessage' and "
         "label like 'order%' and body_size > 1000.",
     ),
 ]
 
 
-Columns = Annotated[str | None, Option("--columns", metavar="NAME,NAME", help="Names of columns, by commas.")]
+Columns = Annotated[
+    str | None, Option("--columns", metavar="NAME,NAME", help="Names of columns, separated by commas.")
+]
 
 
 def column_names(text: str | None) -> list[str] | None:

@@ -49,7 +49,8 @@ def command(
     workers: Annotated[int, Option("--workers", min=1, help="Processes that decode and write.")] = 1,
     columns: Columns = None,
     body_limit: Annotated[
-        int | None, Option("--body-limit", min=0, metavar="BYTES", help="Bytes of a body, at the most.")
+        int | None,
+        Option("--body-limit", min=0, metavar="BYTES", help="Largest number of bytes kept of a body."),
     ] = None,
     start: From = None,
     end: To = None,
@@ -99,7 +100,7 @@ def command(
         from msmqwire.tables.lake import write_lake
 
         with usage(), byte_progress(None) as progress, warnings.catch_warnings():
-            warnings.simplefilter("ignore", CaptureWarning)  # what was not read is in the result
+            warnings.simplefilter("ignore", CaptureWarning)  # the result names everything that was not read
             return write_lake(
                 files,
                 out,

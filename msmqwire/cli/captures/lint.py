@@ -153,7 +153,7 @@ def command(
     ],
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
     hex_text: Annotated[bool, Option("--hex", help="The files are packets in hex text.")] = False,
-    protocol: Annotated[AnyKind, Option(help="Content of the files that are no captures.")] = AnyKind.AUTO,
+    protocol: Annotated[AnyKind, Option(help="Content of files that are not captures.")] = AnyKind.AUTO,
     port: Port = None,
     check: Annotated[
         bool,

@@ -30,13 +30,13 @@ CaptureFilter = Annotated[
     Option(
         "--capture-filter",
         metavar="TEXT",
-        help="Frames to capture, as 'tcp port 1801 or (vlan and tcp port 1801)'. A port alone "
+        help="Frames to capture, such as 'tcp port 1801 or (vlan and tcp port 1801)'. A port alone "
         "leaves out frames with a VLAN tag or in a tunnel, and all but the first fragment of a datagram.",
     ),
 ]
 Follow = Annotated[
     bool,
-    Option("--follow", help="Wait for more at the end of the last capture, until Ctrl-C or SIGTERM."),
+    Option("--follow", help="At the end of the last capture, wait for more until Ctrl-C or SIGTERM."),
 ]
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _ENDED_BY_FORCE: Final = 2
@@ -126,7 +126,10 @@ def live_input(
     if interface is not None and paths:
         raise BadParameter("captures or an interface, not both", param_hint="--interface")
     if interface is None and not paths:
-        raise BadParameter("captures, or an --interface", param_hint="CAPTURES")
+        raise BadParameter(
+            "captures are missing, as in msmqwire dissect examples/session.pcap; or give an --interface",
+            param_hint="CAPTURES",
+        )
     if capture_filter is not None and interface is None:
         raise BadParameter("goes with --interface", param_hint="--capture-filter")
     if follow and interface is not None:

@@ -41,11 +41,11 @@ def command(
         str, Option("--title", help="Title of the page. Default: the name of the capture.")
     ] = "",
     packets: Annotated[
-        int, Option("--packets", min=0, help="Rows of the table of packets, at the most.")
+        int, Option("--packets", min=0, help="Largest number of rows in the table of packets.")
     ] = PACKETS_DEFAULT,
     details: Annotated[
         int,
-        Option("--details", min=0, help="Number of packets that are shown with their fields and bytes."),
+        Option("--details", min=0, help="Largest number of packets shown with their fields and bytes."),
     ] = DETAILS_DEFAULT,
     port: Port = None,
     no_lint: Annotated[bool, Option("--no-lint", help="Do not judge the packets: faster.")] = False,

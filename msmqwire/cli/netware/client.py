@@ -53,8 +53,8 @@ ByOperator = Annotated[
     bool | None,
     Option(
         "--operator/--user",
-        help="The hold that is meant; by default the user's for a job of the user, else the operator's. A "
-        "job is serviced when it has neither.",
+        help="The hold to set or release; by default the user's for a job of the user, else the operator's. "
+        "A job is serviced when it has neither.",
     ),
 ]
 

@@ -23,7 +23,7 @@ _COLUMNS: Final = {"object": "name", "type": "type", "ID": "id"}
 
 @app.command("create")
 def create(
-    name: Annotated[str, Argument(metavar="NAME", help="At most 47 characters; capitals.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The name: at most 47 characters, in capitals.")],
     kind: Annotated[
         str,
         Option(
@@ -76,7 +76,11 @@ def list_(
     data: Data,
     kind: Annotated[
         str | None,
-        Option("--type", metavar="TYPE", help=f"Only these: {', '.join(OBJECT_TYPES)}, or a number."),
+        Option(
+            "--type",
+            metavar="TYPE",
+            help=f"Only objects of this type: {', '.join(OBJECT_TYPES)}, or a number.",
+        ),
     ] = None,
     as_json: AsJson = False,
     as_table: AsTable = False,

@@ -35,21 +35,21 @@ _COLUMNS: Final = {
 
 @app.command("create")
 def create(
-    name: Annotated[str, Argument(metavar="NAME", help="At most 47 characters; capitals.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The name: at most 47 characters, in capitals.")],
     kind: Annotated[str, Option("--type", metavar="TYPE", help=f"{', '.join(QUEUE_TYPES)}, or a number.")],
     data: Data,
     path: Annotated[str, Option(metavar="PATH", help="The directory for the queue directory: SYS:SYSTEM.")],
     user: Annotated[
         list[str] | None,
-        Option(metavar="NAME[:TYPE]", help="A user or group for Q_USERS; more than once."),
+        Option(metavar="NAME[:TYPE]", help="A user or group for Q_USERS; may be repeated."),
     ] = None,
     operator: Annotated[
         list[str] | None,
-        Option(metavar="NAME[:TYPE]", help="A user or group for Q_OPERATORS; more than once."),
+        Option(metavar="NAME[:TYPE]", help="A user or group for Q_OPERATORS; may be repeated."),
     ] = None,
     server: Annotated[
         list[str] | None,
-        Option(metavar="NAME[:TYPE]", help="A queue server for Q_SERVERS; more than once."),
+        Option(metavar="NAME[:TYPE]", help="A queue server for Q_SERVERS; may be repeated."),
     ] = None,
     as_json: AsJson = False,
     as_table: AsTable = False,

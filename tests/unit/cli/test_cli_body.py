@@ -109,7 +109,8 @@ def test_a_long_value_is_cut_on_a_terminal(tmp_path: Path) -> None:
          "'VT_BSTX' is no type of a body; did you mean VT_BSTR? It is a number as 768 or 0x300, or a name as "
          "VT_BSTR or VT_UI1|VT_VECTOR"),
         (("-", "--body-tpye", "8"), 2, "--body-tpye", "there is no such option; did you mean --body-type?"),
-        (("decode",), 2, "FILE", "it is missing"),
+        (("decode",), 2, "FILE",
+         "it is missing, as in msmqwire body decode order.bin --body-type 0x300"),
         (("-", "other"), 2, "", "'other' is one argument too many"),
         (("-", "--hex"), 65, "", "'x' is not a hex digit"),
     ],
