@@ -15,7 +15,7 @@ from msmqwire.names import DirectName, FormatName, MultipleElementName
 from msmqwire.names.class_words import class_with_words
 from msmqwire.names.printable import counted, in_seconds
 from msmqwire.qm.client import Connection, Outcome
-from msmqwire.qm.client.manager import is_of_srmp
+from msmqwire.qm.client.manager import is_one_way
 from msmqwire.qm.client.synchronous import SyncSent
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.runtime.message_json import ACKNOWLEDGEMENTS
@@ -76,7 +76,7 @@ class Confirmation(NamedTuple):
             arrival = bool(flags & AcknowledgementsRequested.ACK_POS_ARRIVAL)
             receive = bool(flags & AcknowledgementsRequested.ACK_POS_RECEIVE)
             return cls(asked=False, needed=arrival or receive, confirm=confirm, received=arrival and receive)
-        by_session = [not is_of_srmp(element) for element in _elements(name)]
+        by_session = [not is_one_way(element) for element in _elements(name)]
         asked, limit = all(by_session), CONFIRM_S if confirm is None else confirm
         causes = _CAUSES if asked else _NOT_ASKED
         return cls(asked=asked, needed=any(by_session), confirm=limit, causes=causes)

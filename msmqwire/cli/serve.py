@@ -36,6 +36,7 @@ from msmqwire.qm.runtime.addresses import TCP_PORT
 from msmqwire.qm.runtime.console import PORT as CONSOLE_PORT
 from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.data_folder import DataFolder
+from msmqwire.qm.runtime.http.options import HttpOptions
 from msmqwire.qm.runtime.limits import LIMITS, Limits
 from msmqwire.qm.runtime.multicast import PgmOptions, parse_pgm_options
 from msmqwire.qm.runtime.multicast.options import TTL
@@ -46,7 +47,7 @@ from msmqwire.remote_read.constants import DEFAULT_PORT
 from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT
 from msmqwire.service import descriptors, logs
 from msmqwire.service.disk import MIN_FREE
-from msmqwire.service.endpoints import LOOPBACK
+from msmqwire.service.endpoints import LOOPBACK, Endpoint
 from msmqwire.service.faults import LoopFaults
 
 _GC_THRESHOLD: Final = 20_000
@@ -120,7 +121,9 @@ async def _started(options: ServerOptions) -> Server:
 
 def _ready(server: Server) -> str:
     """Return the line that says where a server listens."""
-    places = {"tcp": server.listen, "ping": server.ping, "http": server.http, "https": server.https}
+    places: dict[str, Endpoint | None] = {"tcp": server.listen, "ping": server.ping}
+    for carrier in server.joined.values():
+        places |= carrier.endpoints
     if (rpc := server.rpc_network) is not None:
         places |= {"rpc": rpc.listen, "endpoint-mapper": rpc.endpoint_mapper}
     places["console"] = server.console
@@ -315,12 +318,6 @@ def command(
         else ConsoleOptions(
             parse_endpoint(console, CONSOLE_PORT), write=console_write, names=tuple(console_name or ())
         ),
-        http=parse_endpoint(http, HTTP_PORT) if http else None,
-        https=parse_endpoint(https, HTTPS_PORT) if https else None,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
-        tls_ca=tls_ca,
-        tls_verify=tls_verify,
         rpc=_rpc_options(rpc, endpoint_mapper, rpc_auth, rpc_pending) if rpc else None,
         quota=None if quota is None else quota << 20,
         min_free=min_free << 20,
@@ -329,13 +326,21 @@ def command(
         limits=limits,
         readings=readings_of(reading),
         overrides=address_overrides(host or [], remote_port, remote_ping_port),
-        pgm=_pgm_options(pgm, pgm_interface, pgm_ttl, pgm_rate),
+        protocols={"multicast": _pgm_options(pgm, pgm_interface, pgm_ttl, pgm_rate)},
+    )
+    by_http = HttpOptions(
+        parse_endpoint(http, HTTP_PORT) if http else None,
+        parse_endpoint(https, HTTPS_PORT) if https else None,
+        tls_cert,
+        tls_key,
+        tls_ca,
+        tls_verify,
     )
     logs.begin(log)
     descriptors.raise_limit()
     files = SrmpFiles(redirections, http_sign_cert, http_sign_key, http_trust)
     files.check()
-    run_reporting_errors(lambda: _run(options, files, rpc_users))
+    run_reporting_errors(lambda: _run(options, by_http, (tls_cert, tls_key, tls_ca), files, rpc_users))
 
 
 def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -> PgmOptions:
@@ -358,9 +363,17 @@ def _rpc_options(rpc: str, endpoint_mapper: str | None, auth: RpcAuth, pending_s
     )
 
 
-def _run(options: ServerOptions, files: SrmpFiles, rpc_users: Path | None) -> None:
-    readable(options.tls_cert, options.tls_key, options.tls_ca)
-    options = replace(options, srmp=srmp_configuration(files), rpc=with_users(options.rpc, rpc_users))
+def _run(
+    options: ServerOptions,
+    by_http: HttpOptions,
+    certificates: tuple[Path | None, ...],
+    files: SrmpFiles,
+    rpc_users: Path | None,
+) -> None:
+    readable(*certificates)
+    by_http = replace(by_http, srmp=srmp_configuration(files))
+    protocols = {**options.protocols, "srmp": by_http}
+    options = replace(options, protocols=protocols, rpc=with_users(options.rpc, rpc_users))
     asyncio.run(serve(options))
 
 

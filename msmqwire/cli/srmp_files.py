@@ -10,7 +10,7 @@ from click import BadParameter
 from msmqwire.cli.common import readable
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.redirections import Redirections
-from msmqwire.qm.runtime.redirections_file import load_redirections
+from msmqwire.qm.runtime.http.redirections_file import load_redirections
 
 if TYPE_CHECKING:
     from msmqwire.srmp.certificates import Signer, Trust
@@ -46,7 +46,7 @@ def srmp_configuration(files: SrmpFiles) -> SrmpConfiguration:
 def _signatures(files: SrmpFiles) -> tuple[Signer | None, Trust | None]:
     if files.sign_cert is None and files.trust is None:
         return None, None
-    from msmqwire.qm.runtime.signature_files import (  # takes long to load, and few need it
+    from msmqwire.qm.runtime.http.signature_files import (  # takes long to load, and few need it
         load_signer,
         load_trust,
     )

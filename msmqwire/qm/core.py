@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -21,9 +23,9 @@ from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
-from msmqwire.qm.protocols.interface import TransferProtocol
+from msmqwire.qm.protocols.interface import JoinedProtocol, TransferProtocol
+from msmqwire.qm.protocols.registry import registrations
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
-from msmqwire.qm.protocols.srmp.on_demand import SrmpOnDemand
 from msmqwire.qm.rules import recovery, stored_rows
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.directory_events import DirectoryEvents
@@ -49,8 +51,6 @@ from msmqwire.service.store.changes import Changes
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
-    from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
-    from msmqwire.qm.protocols.srmp.engine import SrmpEngine
 
 _THIS_COMPUTER: Final = "127.0.0.1", "::1"
 """The origin of programs of this computer that send over TCP."""
@@ -71,6 +71,7 @@ class Core:
         messages, queues, transactions, dispatch, directory, routing: the events of [MS-MQDMPR].
         protocols: those that transfer messages to and from other queue managers.
         binary: that of [MS-MQQB].
+        engines: of the protocols that have joined and that were needed so far, by name.
         outcome: the journals and acknowledgements of messages that are delivered or given up.
         protection: signatures and encryption.
     """
@@ -89,7 +90,7 @@ class Core:
         known_hosts: Collection[str] = (),
         identifier: UUID = NULL_GUID,
         quota: int | None = None,
-        srmp: SrmpConfiguration | None = None,
+        configurations: Mapping[str, object] | None = None,
         remote_read: RemoteReadConfiguration | None = None,
         security: SecurityConfiguration | None = None,
     ) -> None:
@@ -108,7 +109,7 @@ class Core:
                 `Settings.relay`.
             identifier: of the queue manager, for an empty store; a new one by default.
             quota: QueueManagerQuota in bytes; the specification's by default.
-            srmp: the configuration of SRMP.
+            configurations: those of protocols that have joined, by the name of the protocol.
             remote_read: the configuration of the server of remote read.
             security: the keys of the queue manager; without any it can only verify signatures.
         """
@@ -157,12 +158,16 @@ class Core:
             context, self.directory, self.identities, self.messages.pool.known, security
         )
         self.binary = BinaryEngine(self)
-        self._srmp_configuration, self._remote_read_configuration = srmp, remote_read
-        self._srmp: SrmpEngine | None = None
+        self._remote_read_configuration = remote_read
         self._remote_read: RemoteReadEngine | None = None
-        self._srmp_on_demand = SrmpOnDemand(context, lambda: self.srmp)
-        self.system_messages.when_due_by_http = self._srmp_on_demand.due
-        self.protocols: list[TransferProtocol] = [self.binary, self._srmp_on_demand]
+        self._joined = {joined.name: joined for joined in registrations() if joined.engine}
+        self._configurations = configurations or {}
+        self.engines: dict[str, JoinedProtocol] = {}
+        self._stand_ins: dict[str, JoinedProtocol] = {
+            name: resolve_name(joined.stand_in)(self, partial(self.engine, name))
+            for name, joined in self._joined.items()
+        }
+        self.protocols: list[TransferProtocol] = [self.binary, *self._stand_ins.values()]
         context.subscribers += self.protocols
         self.messages.when_arrived = self.system_messages.arrived_locally
         self.messages.when_removed = self.system_messages.removed
@@ -178,21 +183,20 @@ class Core:
         return self.queue_manager.sequential_id
 
     @property
-    def srmp(self) -> SrmpEngine:
-        """The protocol of [MC-MQSRM], made when it is asked for first."""
-        if self._srmp is None:
-            from msmqwire.qm.protocols.srmp.engine import SrmpEngine
+    def joined(self) -> list[JoinedProtocol]:
+        """The protocols that have joined: their engines, or what stands in for one that was not needed."""
+        return [self.engines.get(name, stand_in) for name, stand_in in self._stand_ins.items()]
 
-            self._srmp = engine = SrmpEngine(self, self._srmp_configuration)
-            self.protocols[self.protocols.index(self._srmp_on_demand)] = engine
-            subscribers = self.context.subscribers
-            subscribers[subscribers.index(self._srmp_on_demand)] = engine
-        return self._srmp
-
-    @property
-    def srmp_in_use(self) -> SrmpEngine | None:
-        """The protocol of [MC-MQSRM], None as long as nothing has needed it."""
-        return self._srmp
+    def engine(self, name: str) -> JoinedProtocol:
+        """Return the engine of a protocol that has joined, made when it is asked for first."""
+        engine = self.engines.get(name)
+        if engine is None:
+            made = resolve_name(self._joined[name].engine)(self, self._configurations.get(name))
+            self.engines[name] = engine = made
+            stand_in, subscribers = self._stand_ins[name], self.context.subscribers
+            self.protocols[self.protocols.index(stand_in)] = engine
+            subscribers[subscribers.index(stand_in)] = engine
+        return engine
 
     @property
     def remote_read(self) -> RemoteReadEngine:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.runtime.local import attach
-from msmqwire.qm.runtime.multicast import PgmMode, PgmOptions
+from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmMode, PgmOptions
 from msmqwire.qm.runtime.server import Server
 from tests.support.own_addresses import own_group
 from tests.support.running import ORDERS, InThread, called, listed, message, options, served, until
@@ -42,8 +42,9 @@ def send(server: InThread, group: str, *bodies: bytes) -> None:
 
 def groups(server: InThread) -> set[IPv4Address]:
     def joined(one: Server) -> set[IPv4Address]:
-        assert one.multicast is not None
-        network = one.multicast.network
+        carrier = one.joined["multicast"]
+        assert isinstance(carrier, MulticastOnDemand)
+        network = carrier.network
         return set() if network is None else set(network._groups)
 
     return server.do(joined)
@@ -54,8 +55,10 @@ def groups(server: InThread) -> set[IPv4Address]:
 def test_a_message_to_all_queues_of_a_group(tmp_path: Path, pgm: PgmOptions) -> None:
     alpha, beta = tmp_path / "alpha", tmp_path / "beta"
     with (
-        served(options(alpha, ORDERS, name="alpha", pgm=pgm)) as one,
-        served(options(beta, name="beta", pgm=pgm, listen=("127.0.0.32", 0), ping=None)) as two,
+        served(options(alpha, ORDERS, name="alpha", protocols={"multicast": pgm})) as one,
+        served(
+            options(beta, name="beta", protocols={"multicast": pgm}, listen=("127.0.0.32", 0), ping=None)
+        ) as two,
     ):
         assert groups(one) == groups(two) == set()
         created = called("queue", "create", ORDERS, "--data", beta, "--multicast", GROUP).one
@@ -86,7 +89,7 @@ def test_a_message_of_a_program_without_a_folder(tmp_path: Path, pgm: PgmOptions
     data = tmp_path / "alpha"
     port = pgm.multicast_port
     options_of_send = ["--pgm", f"udp:{port}:{port}", "--pgm-interface", "127.0.0.1", "--body", "straight"]
-    with served(options(data, ORDERS, pgm=pgm)) as server:
+    with served(options(data, ORDERS, protocols={"multicast": pgm})) as server:
         called("queue", "set", ORDERS, "--data", data, "--multicast", GROUP)
         until(lambda: groups(server), "the group is joined")
         how_to = ["--recoverable"] if how == "recoverable" else []
@@ -102,9 +105,9 @@ def test_a_message_of_a_program_without_a_folder(tmp_path: Path, pgm: PgmOptions
 @pytest.mark.requirement("DMPR-3.1.1-12")
 def test_a_group_is_joined_again_after_a_restart(tmp_path: Path, pgm: PgmOptions) -> None:
     data = tmp_path / "alpha"
-    with served(options(data, pgm=PgmOptions(PgmMode.OFF))):
+    with served(options(data, protocols={"multicast": PgmOptions(PgmMode.OFF)})):
         called("queue", "create", ORDERS, "--data", data, "--multicast", GROUP)
-    with served(options(data, pgm=pgm)) as server:
+    with served(options(data, protocols={"multicast": pgm})) as server:
         until(lambda: groups(server) == {IPv4Address(ADDRESS)}, "the group is joined")
         send(server, GROUP, b"to myself")
         assert arrived(server, 1) == [b"to myself"]
@@ -114,7 +117,7 @@ def test_a_group_is_joined_again_after_a_restart(tmp_path: Path, pgm: PgmOptions
 def test_a_message_that_is_too_long_is_given_up(tmp_path: Path, pgm: PgmOptions) -> None:
     """It can never be sent, so those behind it need not wait for it."""
     data = tmp_path / "alpha"
-    with served(options(data, ORDERS, pgm=pgm)) as server:
+    with served(options(data, ORDERS, protocols={"multicast": pgm})) as server:
         called("queue", "set", ORDERS, "--data", data, "--multicast", GROUP)
         with attach(data) as local:
             long = message(bytes(65_536), dead_letter=True)

@@ -32,6 +32,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols import registry
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.binary.states import SessionState
 from msmqwire.qm.protocols.binary.transfer import SessionTransfer
@@ -127,7 +128,8 @@ class EngineHarness:
         self.driver = driver = EngineDriver(self.core, self.store, loop=self.loop, clock=clock)
         driver.reporter = None  # tests look at the refusals themselves
         driver.broken.add_done_callback(_raise_fault)
-        for kind in get_args(Effect):
+        kinds = [kind for kind in get_args(Effect) if isinstance(kind, type)]
+        for kind in (*kinds, *registry.effects()):
             if kind not in (ReadCompleted, ErrorReport):  # which the driver carries out
                 driver.perform_by(kind, self._perform)
         performers = driver._performers

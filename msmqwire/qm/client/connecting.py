@@ -11,9 +11,8 @@ from msmqwire.names.meant import EXAMPLE, wanted_format_name
 from msmqwire.qm.client.connection import Connection
 from msmqwire.qm.client.remote_options import RemoteOptions, credentials_of, readable
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
-from msmqwire.qm.runtime.multicast import parse_pgm_options
+from msmqwire.qm.runtime.joined import client_transports
 from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT
-from msmqwire.service.tls import client_context
 
 _PORT_MAX: Final = 0xFFFF
 
@@ -94,13 +93,15 @@ def connect(
         _check_port(rpc_port, "rpc_port")
     _check_port(endpoint_mapper, "endpoint_mapper")
     credentials = credentials_of(user, password, auth)
-    context = None if tls_ca is None and tls_verify else client_context(tls_ca, verify=tls_verify)
-    overrides, multicast = AddressOverrides(port, hosts=addresses), parse_pgm_options(pgm, pgm_interface)
+    transports = client_transports(
+        {"tls_ca": tls_ca, "tls_verify": tls_verify, "pgm": pgm, "pgm_interface": pgm_interface}
+    )
+    overrides = AddressOverrides(port, hosts=addresses)
     remote = None
     if direct is not None:
         host = addresses.get(direct.host.lower(), (direct.host, None))[0]
         remote = direct, RemoteOptions(host, rpc_port, endpoint_mapper, credentials)
-    return Connection(format_name, state, overrides, listen, drain, context, multicast, remote)
+    return Connection(format_name, state, overrides, listen, drain, transports, remote)
 
 
 def _check_port(port: object, path: str, least: int = 1) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.errors import Unreachable
@@ -19,7 +18,7 @@ from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.client.sending import ReadOnlySending, Sending
 from msmqwire.qm.client.synchronous_queue import SyncQueue
 from msmqwire.qm.runtime.addresses import AddressOverrides
-from msmqwire.qm.runtime.multicast import PgmOptions
+from msmqwire.qm.runtime.joined import Transports
 from msmqwire.service.loop_thread import SyncConnection
 
 if TYPE_CHECKING:
@@ -48,14 +47,13 @@ class Connection(EnteredOnce[Queue, SyncQueue]):
         overrides: AddressOverrides,
         listen: tuple[str, int] | None,
         drain: float,
-        context: ssl.SSLContext | None = None,
-        pgm: PgmOptions | None = None,
+        transports: Transports | None = None,
         remote: tuple[DirectName, RemoteOptions] | None = None,
     ) -> None:
         """`remote` has the options for reading the queue; None for one that can be sent to only."""
         super().__init__()
         self._format_name, self._drain = format_name, drain
-        self._manager_arguments = state, overrides, listen, context, pgm
+        self._manager_arguments = state, overrides, listen, transports
         self._remote = remote
         self._reading: RemoteReading | None = None
         self._manager: ClientManager | None = None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -34,6 +33,7 @@ from msmqwire.qm.model.enumerations import (
     Relay,
 )
 from msmqwire.qm.model.message import Message, ObjectId
+from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.protocols.binary.transfer import SessionTransfer
 from msmqwire.qm.rules.queues import is_http
@@ -43,20 +43,15 @@ from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core, stored_name
-from msmqwire.qm.runtime.http.network import HttpNetwork
+from msmqwire.qm.runtime.joined import Transports, configurations_of, transports_of
 from msmqwire.qm.runtime.local_names import path_of
 from msmqwire.qm.runtime.message_json import identifier_from, identifier_text
-from msmqwire.qm.runtime.multicast import PgmOptions
-from msmqwire.qm.runtime.multicast.joined import multicast_of
 from msmqwire.qm.runtime.peer_keys import public_keys
 from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import memory_store, open_store
 from msmqwire.service.control.client import connection_closed
 from msmqwire.service.store import Store
-
-if TYPE_CHECKING:
-    from msmqwire.qm.protocols.srmp.transfer import SrmpTransfer
 
 _POSITIVE: Final = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 _STOP_S: Final = 10.0
@@ -138,14 +133,13 @@ class ClientManager:
         state: str | os.PathLike[str] | None,
         overrides: AddressOverrides,
         listen: tuple[str, int] | None,
-        context: ssl.SSLContext | None = None,
-        pgm: PgmOptions | None = None,
+        transports: Transports | None = None,
     ) -> None:
-        """`context` is of TLS to servers, `pgm` of multicast. Raises the subclasses of StoreError."""
+        """`transports` are of the protocols that have joined. Raises the subclasses of StoreError."""
         self.stored = state is not None
         self._store: Store = memory_store() if state is None else _store_of(state)
-        self._overrides, self._listen, self._context = overrides, listen, context
-        self._pgm = pgm or PgmOptions()
+        self._overrides, self._listen = overrides, listen
+        self._transports = transports_of({}) if transports is None else transports
         self._pending: dict[ObjectId, Sent] = {}  # whose outcome is not known yet
         # Only those that the program still references: nobody else can ask for their acknowledgements.
         self._asking: WeakValueDictionary[ObjectId, Sent] = WeakValueDictionary()
@@ -158,16 +152,21 @@ class ClientManager:
     async def start(self) -> None:
         """Start in the running loop. Raises Unreachable if it can't listen."""
         name = stored_name(self._store) or f"c{uuid4().hex[:14]}"
-        core = open_core(self._store, name, settings=_SETTINGS, routes=self._overrides.routes)
+        core = open_core(
+            self._store,
+            name,
+            settings=_SETTINGS,
+            configurations=configurations_of(self._transports),
+            routes=self._overrides.routes,
+        )
         core.queues.lookup.addresses.clear()  # `localhost` is another queue manager than this one
         self._driver = driver = EngineDriver(core, self._store)
         self._started = True
         driver.calls_max = _CALLS_MAX
         network = TcpNetwork(driver, overrides=self._overrides)
         driver.register(network)
-        context, overrides = self._context, self._overrides
-        driver.register(HttpNetwork(driver, lambda: core.srmp, network, overrides=overrides, context=context))
-        driver.register(multicast_of(driver, self._pgm))
+        for transport in self._transports.values():
+            driver.register(transport.carrier(driver, network, self._overrides))
         core.outcome.when_sent, core.outcome.when_transmitted = self._outcome, self._transmitted
         driver.broken.add_done_callback(self._broken)
         driver.start()
@@ -243,7 +242,7 @@ class ClientManager:
         if _any(is_http, descriptor.format_name) and transaction is not None:
             why = "its receipts come by HTTP: send it through a queue manager that listens"
             raise InvalidValue(why, path="transactional")
-        if requested and not is_http(message.administration) and _any(is_of_srmp, descriptor.format_name):
+        if requested and not is_http(message.administration) and _any(is_one_way, descriptor.format_name):
             # It would be sent by a request of the other side, which can't reach this one.
             raise InvalidValue("receipts by HTTP need an admin_queue DIRECT=HTTP://...", path="acknowledge")
         if requested and not elsewhere:
@@ -314,22 +313,21 @@ class ClientManager:
     @property
     def has_waiting(self) -> bool:
         """Whether messages are not transferred yet."""
-        return bool(self.transfers() or self._http_transfers())
+        return bool(self.transfers()) or next(self._untransferred(), None) is not None
 
     def waiting(self) -> Iterator[UntransferredMessage]:
         """Yield the messages that are not transferred yet."""
-        for by_http in self._http_transfers():
-            for position in by_http.messages:
-                yield UntransferredMessage(self.stored and position.recoverable, sent=False)
+        for position in self._untransferred():
+            yield UntransferredMessage(self.stored and position.recoverable, sent=False)
         for transfer in self.transfers():
             for entry in transfer.table.values():
                 stored = self.stored and entry.position.recoverable
                 yield UntransferredMessage(stored, entry.transmitted and not entry.recoverable)
 
-    def _http_transfers(self) -> list[SrmpTransfer]:
-        """Return the transfers by HTTP that have messages."""
-        srmp = self._driver.core.srmp_in_use
-        return [] if srmp is None else [transfer for transfer in srmp.transfers.values() if transfer.messages]
+    def _untransferred(self) -> Iterator[MessagePosition]:
+        """Yield the messages that other protocols than sessions have not transferred yet."""
+        for protocol in self._driver.core.joined:
+            yield from protocol.untransferred()
 
     def transfers(self) -> list[SessionTransfer]:
         """Return the transfers by sessions that have messages of the program.
@@ -345,11 +343,9 @@ class ClientManager:
         """Return why messages are not transferred."""
         for transfer in self.transfers():
             return _obstacle(transfer)
-        for by_http in self._http_transfers():
-            if by_http.answer:
-                return Obstacle(by_http.answer, refuses=True)
-            failure = last_failure(by_http.queue)
-            return Obstacle(failure.detail if failure is not None else f"no answer from {by_http.url}")
+        for protocol in self._driver.core.joined:
+            if (obstacle := protocol.obstacle()) is not None:
+                return Obstacle(*obstacle)
         return Obstacle("")
 
     def _mark_reported(self, identifier: str) -> None:
@@ -374,7 +370,7 @@ class ClientManager:
     def _waits(self, identifier: ObjectId) -> bool:
         """Whether a copy of a message is not transferred yet."""
         positions = [entry.position for transfer in self.transfers() for entry in transfer.table.values()]
-        positions += [position for transfer in self._http_transfers() for position in transfer.messages]
+        positions += self._untransferred()
         return any(position.message.identifier == identifier for position in positions)
 
     # -- acknowledgements --------------------------------------------------------------------------------
@@ -454,7 +450,7 @@ def _obstacle(transfer: SessionTransfer) -> Obstacle:
     return Obstacle(f"no answer from {peer}")
 
 
-def is_of_srmp(name: FormatName) -> bool:
+def is_one_way(name: FormatName) -> bool:
     """Return whether a queue is reached by HTTP or multicast, which carry no acknowledgements back."""
     return is_http(name) or isinstance(name, MulticastName)
 

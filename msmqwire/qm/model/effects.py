@@ -6,14 +6,11 @@ No effect may be carried out before the changes of its step, and of all earlier 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
-
-if TYPE_CHECKING:
-    from msmqwire.srmp.http_message import HttpMessage
 
 
 class Resolve(NamedTuple):
@@ -61,24 +58,6 @@ class SendDatagram(NamedTuple):
     port: int
     data: bytes
     request: bool
-
-
-class HttpRequest(NamedTuple):
-    """Send a request of HTTP or HTTPS. Answered with the same number: a status code, or the reason for having
-    none. `url` is its destination, ``https://host:port/msmq/private$/q``; start line and Host of the message
-    say the same unless the destination was redirected.
-    """
-
-    request: int
-    url: str
-    message: "HttpMessage"  # noqa: UP037  # compiled, it would be looked for without the quotes
-
-
-class HttpResponse(NamedTuple):
-    """Answer a request that came in by HTTP. Ignored if its connection is closed by now."""
-
-    request: int
-    status: int
 
 
 class MulticastGroups(NamedTuple):
@@ -169,8 +148,6 @@ Effect = (
     | Send
     | Disconnect
     | SendDatagram
-    | HttpRequest
-    | HttpResponse
     | MulticastGroups
     | Multicast
     | ReadCompleted
@@ -179,4 +156,5 @@ Effect = (
     | RpcFault
     | EnlistTransaction
     | ErrorReport
+    | tuple[Any, ...]  # those of protocols that have joined
 )

@@ -3,15 +3,21 @@
 The core knows each protocol only as a `TransferProtocol`; a protocol knows of the core only the rules that it
 is built with, and names them itself. The bytes and connections of a protocol pass between it and its
 transport in `msmqwire.qm.runtime`, past the core.
+
+Sessions of [MS-MQQB], which all queue managers need, are a part of the core. Other protocols join by the
+`Registration` in their folder, which `registry.py` finds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from msmqwire.names import FormatName
 from msmqwire.qm.model.context import Subscriber
 from msmqwire.qm.model.elements import OutgoingQueue
+from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.recovery import Stored
 
 
@@ -42,3 +48,45 @@ class TransferProtocol(Subscriber, Protocol):
 
     def acknowledge_received(self) -> None:
         """Acknowledge all that has come so far without waiting for more. An owner does this before `stop`."""
+
+
+class JoinedProtocol(TransferProtocol, Protocol):
+    """A protocol that has joined by a `Registration`."""
+
+    def untransferred(self) -> Iterator[MessagePosition]:
+        """Yield the messages that are not transferred yet."""
+
+    def obstacle(self) -> tuple[str, bool] | None:
+        """Return why messages are not transferred, and whether it is that the peer refuses them.
+
+        None if none wait.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    """A protocol as the rest of the queue manager knows it.
+
+    All parts are named as ``module:name``, and imported when they are needed first. Each is empty if there is
+    none.
+
+    Attributes:
+        name: that of its folder in `msmqwire.qm.protocols`.
+        order: its place among the protocols: the lower hears of events first.
+        engine: the class of its engine, a `JoinedProtocol`, of a core and a configuration, which may be None.
+        stand_in: the class of a `JoinedProtocol` in the place of the engine until it is needed, of a core and
+            the function that makes the engine.
+        effects: the kinds of effects that it has besides those of `msmqwire.qm.model.effects`.
+        transport: the class of its `msmqwire.qm.runtime.joined.Transport`, of its options, which may be None.
+        client_options: returns the options of its transport from arguments of `msmqwire.connect`, by name.
+        simulated: its `msmqwire.qm.sim.joined.SimulatedProtocol`.
+    """
+
+    name: str
+    order: int
+    engine: str = ""
+    stand_in: str = ""
+    effects: tuple[str, ...] = ()
+    transport: str = ""
+    client_options: str = ""
+    simulated: str = ""

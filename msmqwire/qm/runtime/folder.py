@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
@@ -25,7 +25,6 @@ from msmqwire.service.store import Store
 
 if TYPE_CHECKING:
     from msmqwire.qm.core import Core
-    from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 
 QUOTA: Final = 8 << 30
 """Default quota of a new queue manager in bytes. The specification's QueueManagerQuota is 1 MiB."""
@@ -79,7 +78,7 @@ def open_core(
     settings: Settings | None = None,
     keep: KeptSettings | None = None,
     known_hosts: Collection[str] = (),
-    srmp: SrmpConfiguration | None = None,
+    configurations: Mapping[str, object] | None = None,
     remote_read: RemoteReadConfiguration | None = None,
     security: SecurityConfiguration | None = None,
     routes: Routes | None = None,
@@ -106,7 +105,7 @@ def open_core(
             keep=keep,
             addresses=own_addresses(before if listening is None else listening),
             known_hosts=known_hosts,
-            srmp=srmp,
+            configurations=configurations,
             remote_read=remote_read,
             routes=routes,
             security=security or SecurityConfiguration(random_bytes=secrets.token_bytes),

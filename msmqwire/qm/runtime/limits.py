@@ -7,7 +7,6 @@ from typing import Final
 
 from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadConfiguration
 from msmqwire.rpc.limits import CALLS_MAX, STUB_MAX
-from msmqwire.srmp.limits import ENTITY_SIZE_MAX
 
 REMOTE_READ: Final = RemoteReadConfiguration()
 """The defaults of remote read."""
@@ -78,7 +77,7 @@ class Limits:
     http_connections: int = 1000
     http_connections_per_peer: int = 250
     http_requests: int = 256
-    http_request_bytes: int = ENTITY_SIZE_MAX
+    http_request_bytes: int = 5 << 20
     http_held_bytes: int = 256 << 20
     http_read_s: float = 30.0
     http_idle_s: float = 60.0
@@ -136,18 +135,6 @@ class Traffic:
     datagrams_received: int = 0
     pings_answered: int = 0
     partial_closed: int = 0
-
-
-@dataclass(slots=True)
-class HttpTraffic:
-    """Counters of HTTP."""
-
-    accepted: int = 0
-    refused: int = 0
-    requests: int = 0
-    turned_away: int = 0
-    sent: int = 0
-    send_failed: int = 0
 
 
 @dataclass(slots=True)

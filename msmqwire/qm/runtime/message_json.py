@@ -15,6 +15,7 @@ from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
 from msmqwire.headers.security_descriptor import sid_text
 from msmqwire.names import FormatName
 from msmqwire.names.meant import wanted_format_name
+from msmqwire.names.uris import http_uri
 from msmqwire.qm.model.enumerations import (
     INFINITE,
     AcknowledgementsRequested,
@@ -22,7 +23,7 @@ from msmqwire.qm.model.enumerations import (
     SenderIdentifierType,
 )
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId
-from msmqwire.qm.protocols.srmp.queue_names import is_http, write_http
+from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.runtime.deliveries import DELIVERIES, EXPRESS, RECOVERABLE, TRANSACTIONAL
 from msmqwire.qm.runtime.message_protection import PROPERTIES, protection_json
 
@@ -153,7 +154,7 @@ def name_text(name: FormatName | None) -> str | None:
     """Return the name of a queue as programs use it."""
     if name is None or not is_http(name):
         return None if name is None else str(name)
-    return f"DIRECT={write_http(name, 'name')}"
+    return f"DIRECT={http_uri(name)}"
 
 
 # -- in -------------------------------------------------------------------------------------------------

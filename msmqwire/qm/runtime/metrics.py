@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msmqwire.qm.model.elements import OutgoingQueue, short_name
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.http.network import HttpNetwork
+from msmqwire.qm.runtime.joined import JoinedCarrier
 from msmqwire.qm.runtime.queues import kind
 from msmqwire.qm.runtime.rpc.network import RpcNetwork
 from msmqwire.qm.runtime.transport import TcpNetwork
@@ -29,15 +29,6 @@ _COUNTS = (
     ("datagrams_received", "Ping packets received."),
     ("pings_answered", "Ping requests answered."),
     ("partial_closed", "TCP connections ended as incomplete packets took too much memory."),
-)
-
-_HTTP_COUNTS = (
-    ("accepted", "Connections of HTTP accepted."),
-    ("refused", "Connections of HTTP refused because there were too many."),
-    ("requests", "Requests of HTTP passed to the engine."),
-    ("turned_away", "Requests of HTTP refused before that."),
-    ("sent", "Requests of HTTP sent."),
-    ("send_failed", "Requests of HTTP without an answer."),
 )
 
 _RPC_COUNTS = (
@@ -64,13 +55,13 @@ class Metrics:
         self,
         driver: EngineDriver,
         network: TcpNetwork,
-        http: HttpNetwork,
+        joined: Iterable[JoinedCarrier],
         rpc: RpcNetwork | None,
         control: ControlServer,
     ) -> None:
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-        self._driver, self._network, self._http, self._control = driver, network, http, control
+        self._driver, self._network, self._joined, self._control = driver, network, joined, control
         self._rpc = rpc
         registry = CollectorRegistry()
         registry.register(self)
@@ -95,8 +86,9 @@ class Metrics:
         yield from self._driver_metrics(GaugeMetricFamily, CounterMetricFamily)
         for name, meaning in _COUNTS:
             yield CounterMetricFamily(f"msmqwire_{name}", meaning, getattr(self._network.traffic, name))
-        for name, meaning in _HTTP_COUNTS:
-            yield CounterMetricFamily(f"msmqwire_http_{name}", meaning, getattr(self._http.traffic, name))
+        for carrier in self._joined:
+            for name, meaning, value in carrier.counts():
+                yield CounterMetricFamily(f"msmqwire_{name}", meaning, value)
         if self._rpc is not None:
             yield from self._rpc_metrics(self._rpc, GaugeMetricFamily, CounterMetricFamily)
 

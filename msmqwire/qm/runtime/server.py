@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,6 @@ from msmqwire.errors import InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
-from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.console import ConsoleOptions
@@ -23,16 +21,13 @@ from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
-from msmqwire.qm.runtime.http.network import HttpNetwork
+from msmqwire.qm.runtime.joined import JoinedCarrier, configurations_of, transports_of
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.metrics import Metrics
-from msmqwire.qm.runtime.multicast import MulticastOnDemand, PgmOptions
-from msmqwire.qm.runtime.multicast.joined import multicast_of
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.rpc.network import RpcNetwork, RpcOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.rpc.constants import AuthLevel
-from msmqwire.service import tls
 from msmqwire.service.control.server import ControlServer
 from msmqwire.service.disk import MIN_FREE, DiskRoom
 from msmqwire.service.endpoints import LOOPBACK, Endpoint
@@ -70,12 +65,7 @@ class ServerOptions:
         queues: names of queues to create if they are missing; ``;transactional`` makes one transactional.
         metrics: address and TCP port for Prometheus; None for none.
         console: where a browser finds the console, and what it may do there; None for none.
-        http, https: address and TCP port for messages by HTTP, by HTTPS; None for none.
-        tls_cert, tls_key: files with the certificate of HTTPS and its key.
-        tls_ca: file with the authorities of other computers' certificates; None for those of the system.
-        tls_verify: whether the certificates of other computers are verified.
         rpc: how queues are served to remote readers; None for not at all.
-        srmp: redirections and signatures of SRMP.
         readings: how signatures and session keys of messages are read.
         quota: limit of all messages in bytes; None to leave it unchanged.
         min_free: bytes of free disk space below which no new messages are accepted; 0 for no such limit.
@@ -83,8 +73,7 @@ class ServerOptions:
         keep: settings that the folder is to keep for later starts as well; they go before `settings`.
         limits: limits on the resources that peers may use.
         overrides: how other computers are reached.
-        pgm: how multicast messages are sent and received; nothing is opened before a queue has a multicast
-            address or something is sent to one.
+        protocols: options of the protocols that have joined, by the name of the protocol.
         control_tcp: whether the control channel is a TCP port instead of a Unix socket.
     """
 
@@ -95,14 +84,7 @@ class ServerOptions:
     queues: tuple[str, ...] = ()
     metrics: Endpoint | None = None
     console: ConsoleOptions | None = None
-    http: Endpoint | None = None
-    https: Endpoint | None = None
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    tls_ca: Path | None = None
-    tls_verify: bool = True
     rpc: RpcOptions | None = None
-    srmp: SrmpConfiguration = field(default_factory=SrmpConfiguration)
     readings: Readings = DEFAULT
     quota: int | None = None
     min_free: int = MIN_FREE
@@ -110,7 +92,7 @@ class ServerOptions:
     keep: KeptSettings = field(default_factory=KeptSettings)
     limits: Limits = field(default_factory=Limits)
     overrides: AddressOverrides = field(default_factory=AddressOverrides)
-    pgm: PgmOptions = field(default_factory=PgmOptions)
+    protocols: Mapping[str, object] = field(default_factory=dict)
     control_tcp: bool = os.name == "nt"
 
 
@@ -119,27 +101,24 @@ class Server:
 
     Attributes:
         name: computer name.
-        listen, ping, http, https, console: its addresses, with the ports that the system has chosen.
+        listen, ping, console: its addresses, with the ports that the system has chosen.
         driver: runs the core; None before the start.
         network: its sockets; None before the start.
-        http_network: those of HTTP; None before the start.
         rpc_network: those of remote read; None before the start, and without remote read.
-        multicast: its multicast groups; None before the start.
+        joined: the carriers of protocols that have joined, by the name of the protocol.
     """
 
     def __init__(self, options: ServerOptions) -> None:
         self.options = options
         self.name = ""
         self.listen, self.ping = options.listen, options.ping
-        self.http, self.https = options.http, options.https
         self.console = None if options.console is None else options.console.endpoint
         self._folder = DataFolder(options.data)
         self._store: SqliteStore | None = None
         self.driver: EngineDriver | None = None
         self.network: TcpNetwork | None = None
-        self.http_network: HttpNetwork | None = None
         self.rpc_network: RpcNetwork | None = None
-        self.multicast: MulticastOnDemand | None = None
+        self.joined: dict[str, JoinedCarrier] = {}
         self._control: ControlServer | None = None
         self._metrics: Metrics | None = None
         self._console: Console | None = None
@@ -166,8 +145,7 @@ class Server:
         queue_requests = [_queue_request(queue) for queue in options.queues]
         if options.name is not None:
             check_name(options.name)
-        own_context = self._tls_context()
-        client_context = tls.client_context(options.tls_ca, verify=options.tls_verify)
+        transports = transports_of(options.protocols)
         self._store = store = self._folder.open_store(create=True)
         stored = stored_name(store)
         self.name = check_name(options.name or stored or default_name())
@@ -182,7 +160,7 @@ class Server:
             keep=options.keep,
             listening=options.listen[0],
             known_hosts=options.overrides.known_hosts,
-            srmp=options.srmp,
+            configurations=configurations_of(transports),
             remote_read=_remote_read(options),
             security=security.configuration,
             routes=options.overrides.routes,
@@ -193,22 +171,18 @@ class Server:
         self.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
         driver.register(self.network)
         driver.traffic = self.network.traffic
-        self.multicast = multicast_of(driver, options.pgm)
-        driver.register(self.multicast)
+        for name, transport in transports.items():
+            self.joined[name] = carrier = transport.carrier(driver, self.network, options.overrides)
+            driver.register(carrier)
         if options.rpc is not None:
             self.rpc_network = RpcNetwork(driver, options.rpc, options.limits, self.network.open_connections)
             driver.register(self.rpc_network)
-        self.http_network = HttpNetwork(
-            driver, lambda: core.srmp, self.network, overrides=options.overrides, context=client_context
-        )
-        driver.register(self.http_network)
         driver.room = DiskRoom(store, options.min_free)
         # Messages sent at the start name the address for their receipts already.
-        await self._bind_http(self.http_network, own_context)
+        for carrier in self.joined.values():
+            await carrier.bind()
         if self.rpc_network is not None:
             await self.rpc_network.bind()
-        hosts = {endpoint[0] or _ANY for endpoint in (self.http, self.https) if endpoint is not None}
-        core.srmp.urls.listens(http=_port(self.http), https=_port(self.https), hosts=hosts)
         driver.start()
         for request in queue_requests:
             driver.call(queues.create, core, request)
@@ -216,14 +190,17 @@ class Server:
         self.listen = options.listen[0], await self.network.listen(*options.listen)
         if options.ping is not None:
             self.ping = options.ping[0], await self.network.answer_pings(*options.ping)
-        self.http_network.accept()
+        for carrier in self.joined.values():
+            carrier.accept()
         if self.rpc_network is not None:
             self.rpc_network.accept()
         self._control = ControlServer(
             lambda sink: LocalSession(driver, sink=sink), self._folder, refused=lambda: driver.refused
         )
         if options.metrics is not None:
-            self._metrics = Metrics(driver, self.network, self.http_network, self.rpc_network, self._control)
+            self._metrics = Metrics(
+                driver, self.network, self.joined.values(), self.rpc_network, self._control
+            )
             await self._metrics.start(*options.metrics)
         if options.console is not None:
             await self._start_console(driver, options.console)
@@ -241,24 +218,6 @@ class Server:
 
         self._console = Console(driver, options, self.options.data)
         self.console = options.endpoint[0], await self._console.start()
-
-    def _tls_context(self) -> ssl.SSLContext | None:
-        """Return the context of HTTPS, or None without it. Raises InvalidValue."""
-        options = self.options
-        if options.https is None:
-            return None
-        if options.tls_cert is None or options.tls_key is None:
-            missing = "tls_cert" if options.tls_cert is None else "tls_key"
-            raise InvalidValue("HTTPS needs a certificate and its key", path=missing)
-        return tls.server_context(options.tls_cert, options.tls_key)
-
-    async def _bind_http(self, network: HttpNetwork, context: ssl.SSLContext | None) -> None:
-        """Listen for requests of HTTP and HTTPS. Raises OSError."""
-        http, https = self.options.http, self.options.https
-        if http is not None:
-            self.http = http[0], await network.bind(*http)
-        if https is not None:
-            self.https = https[0], await network.bind(*https, context)
 
     async def stop(self) -> None:
         """Accept nothing new, store and acknowledge all that has been received, and shut down.
@@ -311,11 +270,6 @@ def _remote_read(options: ServerOptions) -> RemoteReadConfiguration | None:
     return options.limits.remote_read(anonymous=rpc.level is AuthLevel.NONE, pending_s=rpc.pending_s)
 
 
-def _port(endpoint: Endpoint | None) -> int | None:
-    return None if endpoint is None else endpoint[1]
-
-
-_ANY: Final = "0.0.0.0"
 _TRANSACTIONAL: Final = ";transactional"
 
 

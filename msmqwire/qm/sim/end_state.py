@@ -11,6 +11,7 @@ from msmqwire.qm.model.enumerations import AcknowledgementsRequested, PositionSt
 from msmqwire.qm.model.message import NO_SEQUENCE
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
 from msmqwire.qm.sim.environment import Environment
@@ -51,7 +52,7 @@ def pending_work(
             if (waits := _waits_for(outgoing, ledger, drained=drained)) is not None:
                 return f"{node} has {waits}"
         for queue in core.queue_manager.queues.values():
-            if not isinstance(queue, OutgoingQueue) or core.srmp.serves(queue):
+            if not isinstance(queue, OutgoingQueue) or srmp_of(core).serves(queue):
                 continue
             if not queue.acknowledged_peer:
                 for position in queue.positions:
@@ -68,7 +69,8 @@ def pending_work(
 
 
 def _outgoing_by_srmp(core: Core) -> list[OutgoingMessage]:
-    return [outgoing for transfer in core.srmp.transfers.values() for outgoing in transfer.messages.values()]
+    transfers = srmp_of(core).transfers.values()
+    return [outgoing for transfer in transfers for outgoing in transfer.messages.values()]
 
 
 def _waits_for(outgoing: OutgoingMessage, ledger: MessageLedger, *, drained: bool) -> str | None:
@@ -85,7 +87,7 @@ def _waits_for(outgoing: OutgoingMessage, ledger: MessageLedger, *, drained: boo
 def _running_timer(core: Core) -> Timer | None:
     """Return a timer of SRMP that runs though there is nothing for it to do."""
     timers = core.context.timers
-    for number, transfer in core.srmp.transfers.items():
+    for number, transfer in srmp_of(core).transfers.items():
         for timer in (Timer.RETRANSMISSION, Timer.STREAM_RECEIPT_WAIT):
             if timers.active(timer, number) and not transfer.messages:
                 return timer
@@ -133,7 +135,7 @@ def _check_node(node: Node) -> None:
         raise Violation(
             Invariant.BOUNDED, f"{node} has stored how {len(transfers)} transfers stand, which have ended"
         )
-    if any(transfer.stream_id != NO_SEQUENCE for transfer in core.srmp.transfers.values()):
+    if any(transfer.stream_id != NO_SEQUENCE for transfer in srmp_of(core).transfers.values()):
         raise Violation(Invariant.BOUNDED, f"{node} has a stream that has ended")
     shares = core.remote_read.shares
     left = shares.handles, shares.cursors, shares.waiting, shares.pending

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from msmqwire.qm.model.enumerations import QueueManagerState
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.sim.capture import Capture
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.host import Host
@@ -145,7 +146,7 @@ class SimulatedHttpNetwork:
             cut = environment.rng.randrange(len(data))
         (http,) = [message for part in (data[:cut], data[cut:]) for message in framer.feed(part)]
         address = exchange.sender.address
-        target.call(lambda core: core.srmp.requested(number, http, address))
+        target.call(lambda core: srmp_of(core).requested(number, http, address))
 
     def _answer(self, exchange: Exchange, target: Host, status: int) -> None:
         """A response gets to the sender, unless it is lost."""
@@ -166,7 +167,7 @@ class SimulatedHttpNetwork:
             connection.data(environment.now, 0, exchange.data)
             connection.data(environment.now, 1, response)
             connection.close(environment.now)
-        sender.call(lambda core: core.srmp.answered(exchange.number, status, target.address))
+        sender.call(lambda core: srmp_of(core).answered(exchange.number, status, target.address))
 
     # -- failures ---------------------------------------------------------------------------------------
 
@@ -186,7 +187,7 @@ class SimulatedHttpNetwork:
         self._end(exchange)
         self._environment.counts["failed requests"] += 1
         self._environment.log(exchange.sender.name, f"request fails: {reason}")
-        exchange.sender.call(lambda core: core.srmp.failed(exchange.number, reason))
+        exchange.sender.call(lambda core: srmp_of(core).failed(exchange.number, reason))
 
     def _end(self, exchange: Exchange) -> None:
         exchange.open = False

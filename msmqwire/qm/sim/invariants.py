@@ -11,6 +11,7 @@ from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import SessionMessageState, SessionRole, SessionState
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState as StreamState
 from msmqwire.qm.protocols.srmp.transfer import SrmpTransfer
 from msmqwire.qm.sim.violation import Invariant
@@ -62,7 +63,7 @@ def check_step(node: str, core: Core) -> None:
             raise Violation(
                 Invariant.BOUNDED, f"{node} awaits the order acknowledgement of a message that is gone"
             )
-    for streaming in core.srmp.transfers.values():
+    for streaming in srmp_of(core).transfers.values():
         _check_srmp(node, core, streaming)
     for queue in core.queue_manager.queues.values():
         if queue.quota != INFINITE and queue.total_bytes > queue.quota * 1024:

@@ -11,16 +11,10 @@ from uuid import UUID
 
 from msmqwire.errors import EngineFailed, MsmqError, StoreError, StoreRefused, Unreachable
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.effects import (
-    Effect,
-    EnlistTransaction,
-    HttpRequest,
-    HttpResponse,
-    RpcAnswer,
-    RpcFault,
-    TransactionReply,
-)
+from msmqwire.qm.model.effects import Effect, EnlistTransaction, RpcAnswer, RpcFault, TransactionReply
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
+from msmqwire.qm.protocols.srmp.effects import HttpRequest, HttpResponse
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.runtime.connection import SessionConnection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -307,7 +301,7 @@ class Node:
             driver.perform_by(kind, self._until_it_crashes(perform))
         driver.carriers.append(self._tcp)
         core.context.subscribers.append(QueueObserver(self._ledger, self._reader_ledger, self))
-        core.srmp.urls.listens(http=HTTP_PORT, https=None)
+        srmp_of(core).urls.listens(http=HTTP_PORT, https=None)
 
         def restore() -> None:
             core.start()

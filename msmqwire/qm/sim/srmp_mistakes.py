@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from msmqwire.constants import MessageClass
-from msmqwire.qm.model.effects import HttpResponse
 from msmqwire.qm.model.message import ObjectId
 from msmqwire.qm.protocols.srmp import incoming_streams, receipts, sending
+from msmqwire.qm.protocols.srmp.effects import HttpResponse
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
 from msmqwire.qm.protocols.srmp.receiving import SrmpReceiving

@@ -18,6 +18,7 @@ from msmqwire.qm.model.enumerations import INFINITE, AuthenticationLevel, Delive
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import Limit
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.remote_read.constants import Access, Action, Opnum, SectionType
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.engine_harness import PEER_ADDRESS, START_UTC
@@ -299,9 +300,9 @@ def test_a_message_that_has_come_by_the_binary_protocol(harness, transactional):
     "MQRR-3.1.4.7-33",
 )
 def test_a_message_that_has_come_by_http(harness, queue, client):
-    harness.core.srmp.urls.listens(http=80, https=443)
+    srmp_of(harness.core).urls.listens(http=80, https=443)
     request = SrmpPeer(harness).message(b"12345")
-    harness.core.srmp.requested(1, parse_http(request), PEER_ADDRESS)
+    srmp_of(harness.core).requested(1, parse_http(request), PEER_ADDRESS)
     harness.run()
     handle = client.open()
     (full,) = client.answer(client.start(handle, A.MQ_ACTION_PEEK_CURRENT, body=0)).ppPacketSections

@@ -10,6 +10,7 @@ from msmqwire.constants import MessageClass
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, Relay
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.qm.rules.queues import outgoing_bytes
 from tests.support import handmade
@@ -151,7 +152,7 @@ def test_a_binary_message_is_not_passed_on_by_http(transactional):
     tx = {"tx": (1, 0)} if transactional else {}
     session.send_message(b"m", destination=far, address=OTHER.bytes_le, **tx)
     assert (harness.take(), harness.where("DIRECT=HTTP://there/msmq/private$/orders")) == ([], {})
-    assert harness.core.srmp.transfers == {}
+    assert srmp_of(harness.core).transfers == {}
 
 
 def test_idle_queues_by_http_make_room_for_binary_queues():

@@ -6,13 +6,15 @@ import pytest
 
 from msmqwire.errors import InvalidValue
 from msmqwire.names import parse_format_name
-from msmqwire.qm.model.effects import HttpRequest, Resolve
+from msmqwire.qm.model.effects import Resolve
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     ConnectionStatus,
     OutgoingQueueState,
 )
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.srmp.effects import HttpRequest
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from tests.support.engine_harness import PEER_ADDRESS
 from tests.support.srmp.srmp_harness import THERE, SrmpHarness
@@ -44,7 +46,7 @@ def test_queues_with_http_names_are_served(name, url):
     assert [sent.url for sent in harness.take()] == ([url] if url else [])
     assert (not harness.effects_of(HttpRequest)) == (url is None)
     if url is None:
-        assert harness.core.srmp.transfers == {}
+        assert srmp_of(harness.core).transfers == {}
 
 
 @pytest.mark.requirement("SRMP-3.1.7.7-04", "SRMP-3.1.7.9-06", "SRMP-3.1.7.7-05")
@@ -139,12 +141,12 @@ def test_a_queue_of_expired_messages_sends_a_new_one_at_once():
 def test_a_lost_connection_is_a_failed_attempt():
     harness = SrmpHarness()
     harness.send(b"m")
-    harness.core.srmp.failed(harness.sent[-1].number, "the connection was lost")
+    srmp_of(harness.core).failed(harness.sent[-1].number, "the connection was lost")
     harness.run()
     assert harness.message_states() == [S.WAIT_FOR_RETRANSMISSION]
-    harness.core.srmp.failed(99, "unknown")
-    harness.core.srmp.answered(99, OK)
-    harness.core.srmp.answered(harness.sent[-1].number, OK)  # twice
+    srmp_of(harness.core).failed(99, "unknown")
+    srmp_of(harness.core).answered(99, OK)
+    srmp_of(harness.core).answered(harness.sent[-1].number, OK)  # twice
     assert harness.run() == []
     assert harness.message_states() == [S.WAIT_FOR_RETRANSMISSION]
 
@@ -354,7 +356,7 @@ def test_a_stranger_has_so_many_places_tried_for_him():
             assert peer.send(number=100 * origin + number, services=services) == OK
             for sent in harness.take():
                 harness.fail(sent)
-    assert len(harness.core.srmp.transfers) <= 8
-    by_origin = [transfer.queue.asked_by for transfer in harness.core.srmp.transfers.values()]
+    assert len(srmp_of(harness.core).transfers) <= 8
+    by_origin = [transfer.queue.asked_by for transfer in srmp_of(harness.core).transfers.values()]
     assert max(by_origin.count(origin) for origin in set(by_origin)) <= 5
     assert harness.core.context.troubles["unreachable"] > 0

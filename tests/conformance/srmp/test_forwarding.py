@@ -10,6 +10,7 @@ from msmqwire.constants import HResult
 from msmqwire.qm.model import access
 from msmqwire.qm.model.enumerations import OutgoingQueueState, QueuePrivacy
 from msmqwire.qm.model.tables import Table
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from tests.support.engine_harness import OWN_ID
 from tests.support.qm.queue_contents import bodies
@@ -172,7 +173,7 @@ def test_a_stranger_has_so_many_places_forwarded_to():
     harness, peer = forwarder(memory=1 << 22)
     statuses = {peer.send(to=f"http://far{number}/msmq/q") for number in range(40)}
     assert statuses == {OK, BAD_REQUEST}
-    assert len(harness.core.srmp.transfers) < 40
+    assert len(srmp_of(harness.core).transfers) < 40
 
 
 def test_a_refused_message_is_given_up_at_the_forwarder():
@@ -283,7 +284,7 @@ def listener(**attributes: object) -> SrmpHarness:
 
 
 def hear(harness: SrmpHarness, data: bytes) -> None:
-    harness.core.srmp.multicast_received(data, "10.0.0.2", "234.1.1.1", 8001)
+    srmp_of(harness.core).multicast_received(data, "10.0.0.2", "234.1.1.1", 8001)
     harness.run()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.srmp.srmp_harness import SrmpHarness
 from tests.support.srmp.srmp_requests import SrmpPeer
@@ -14,7 +15,7 @@ OWN_ADDRESS = "10.9.9.9"
 def receiver() -> tuple[SrmpHarness, SrmpPeer]:
     harness = SrmpHarness()
     harness.queue("orders")
-    harness.core.srmp.urls.listens(http=8080, https=None)
+    srmp_of(harness.core).urls.listens(http=8080, https=None)
     return harness, SrmpPeer(harness)
 
 
@@ -43,6 +44,6 @@ def test_an_address_is_known_once_a_request_has_come_there():
     harness, peer = receiver()
     request = peer.message(to=f"http://{OWN_ADDRESS}/msmq/private$/orders")
     assert harness.post(request) == 400
-    harness.core.srmp.requested(99, parse_http(request), "10.0.0.7", OWN_ADDRESS)
+    srmp_of(harness.core).requested(99, parse_http(request), "10.0.0.7", OWN_ADDRESS)
     harness.run()
     assert harness.responses[99] == 200

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.qm.model.effects import HttpResponse, Multicast, MulticastGroups
+from msmqwire.qm.model.effects import Multicast, MulticastGroups
 from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.protocols.srmp.effects import HttpResponse
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.srmp.message import parse_multicast
 from tests.support.engine_harness import OWN_ADDRESS, EngineHarness
 from tests.support.paths import VECTORS
@@ -38,7 +40,7 @@ def announced(harness: EngineHarness) -> list[set[tuple[str, int]]]:
 
 
 def receive(harness: EngineHarness, data: bytes, group: str = GROUP[0], port: int = GROUP[1]) -> None:
-    harness.core.srmp.multicast_received(data, SENDER, group, port)
+    srmp_of(harness.core).multicast_received(data, SENDER, group, port)
     harness.run()
 
 
@@ -84,7 +86,7 @@ def test_a_group_message_is_an_http_request_deleted_once_sent() -> None:
     assert effect.data.startswith(b"POST 234.1.1.1:8001 HTTP/1.1\r\nHost: 234.1.1.1:8001\r\nContent-Type: ")
     assert parse_multicast(effect.data).body == b"to all"
     assert bodies(queue) == [b"to all"]
-    harness.core.srmp.answered(effect.request, 200)
+    srmp_of(harness.core).answered(effect.request, 200)
     harness.run()
     assert bodies(queue) == []
 

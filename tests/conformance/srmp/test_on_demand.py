@@ -45,7 +45,7 @@ def test_sessions_alone_need_none():
     harness = harness.restarted(stop=True)
     harness.core.acknowledge_received()
     assert bodies(harness.outgoing(PEER_QUEUE)) == [b"out"]
-    assert harness.core.srmp_in_use is None
+    assert "srmp" not in harness.core.engines
     assert subscribed(harness) == {SrmpOnDemand}
 
 
@@ -76,7 +76,7 @@ def test_one_that_has_listened_has_it_at_once():
     harness = SrmpHarness()
     harness._http = None
     restarted = harness.restarted()
-    assert restarted.core.srmp_in_use is not None
+    assert "srmp" in restarted.core.engines
     assert restarted.core.queues.lookup.http_ports == {80, 443}
 
 
@@ -91,7 +91,7 @@ def test_a_receipt_due_when_its_message_is_purged_is_sent():
     harness = quiet()
     harness.queue("orders")
     harness.accept_session().send_message(b"m", admin=BY_HTTP, acks=NEGATIVE)
-    assert harness.core.srmp_in_use is None
+    assert "srmp" not in harness.core.engines
     harness.purge(harness.find_queue())
     assert [sent.url for sent in harness.take()] == [ADMIN]
 

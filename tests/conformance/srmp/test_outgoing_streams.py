@@ -8,6 +8,7 @@ from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.message import NO_SEQUENCE, TxSequenceId
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from tests.support.engine_harness import OWN_ID, START_UTC, THIRD_ID
 from tests.support.srmp.srmp_harness import THERE, SentRequest, SrmpHarness
@@ -80,7 +81,7 @@ def test_receipts_of_a_stream_by_https_go_by_https():
 @pytest.mark.requirement("SRMP-3.1.7.2.4-20")
 def test_receipts_go_to_the_port_of_the_listener():
     harness = SrmpHarness()
-    harness.core.srmp.urls.listens(http=8080, https=None)
+    srmp_of(harness.core).urls.listens(http=8080, https=None)
     harness.send(transactional=True)
     harness.send(to="DIRECT=HTTPS://there/msmq/private$/orders", transactional=True)
     assert {sent.stream[3] for sent in harness.take()} == {"http://here:8080/MSMQ/PRIVATE$/order_queue$"}

@@ -8,11 +8,13 @@ import pytest
 
 from msmqwire.constants import HashAlgorithm, MessageClass
 from msmqwire.qm.model import access
-from msmqwire.qm.model.effects import ErrorReport, HttpRequest, HttpResponse
+from msmqwire.qm.model.effects import ErrorReport
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import QueuePrivacy
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.tables import Table
+from msmqwire.qm.protocols.srmp.effects import HttpRequest, HttpResponse
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.engine_harness import PEER_ADDRESS, THIRD_ID
@@ -205,7 +207,7 @@ def test_a_message_is_stored_then_answered_then_receipted():
     harness, peer, queue = receiver()
     harness.forget_effects()
     core = harness.core
-    core.srmp.requested(99, parse_http(peer.message(services=f"<durable/>{DELIVERY}")), PEER_ADDRESS)
+    srmp_of(core).requested(99, parse_http(peer.message(services=f"<durable/>{DELIVERY}")), PEER_ADDRESS)
     assert bodies(queue) == [b"m"]
     changes, effects = core.take()  # in one step, whose changes are durable before its effects
     assert {Table.MESSAGE, Table.PACKET, Table.HISTORY} <= set(changes.rows)

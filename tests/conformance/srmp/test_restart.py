@@ -8,6 +8,7 @@ from msmqwire.qm.model.enumerations import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from tests.support.engine_harness import OWN_ID, PEER_ID, START_UTC
 from tests.support.qm.queue_contents import bodies, messages
@@ -329,7 +330,7 @@ def test_a_multicast_message_is_complete_after_a_restart():
     harness = SrmpHarness()
     harness.queue("orders", multicast_address="234.1.1.1:8001")
     data = SrmpPeer(harness).message(b"m", to=f"MSMQ:{MULTICAST}", services="<durable/>")
-    harness.core.srmp.multicast_received(data, "10.0.0.2", "234.1.1.1", 8001)
+    srmp_of(harness.core).multicast_received(data, "10.0.0.2", "234.1.1.1", 8001)
     harness.run()
     harness.restart()
     (message,) = messages(harness.find_queue())

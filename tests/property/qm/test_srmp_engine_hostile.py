@@ -13,6 +13,7 @@ from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.srmp.http_framer import parse_http
@@ -166,7 +167,7 @@ def answer(status: int) -> Step:
 
 def multicast(data: bytes) -> Step:
     def step(harness: SrmpHarness) -> None:
-        harness.core.srmp.multicast_received(data, "10.9.9.9", "234.1.1.1", 8001)
+        srmp_of(harness.core).multicast_received(data, "10.9.9.9", "234.1.1.1", 8001)
         harness.run()
 
     return step
@@ -197,7 +198,7 @@ STEPS = st.one_of(
 
 def books_agree(harness: SrmpHarness) -> None:
     """What the engine says of its messages is so, and what it keeps for others is within its bounds."""
-    srmp, manager = harness.core.srmp, harness.core.queue_manager
+    srmp, manager = srmp_of(harness.core), harness.core.queue_manager
     for number, transfer in srmp.transfers.items():
         queue = manager.queues[number]
         assert isinstance(queue, OutgoingQueue)

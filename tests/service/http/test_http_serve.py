@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import InvalidValue
-from msmqwire.qm.runtime.redirections_file import SIZE_MAX, load_redirections
+from msmqwire.qm.runtime.http.redirections_file import SIZE_MAX, load_redirections
 from tests.support.certificates import Certificates
 from tests.support.paths import ROOT
 from tests.support.patience import limit

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from msmqwire.qm.runtime.http.options import HttpOptions
 from msmqwire.qm.runtime.local import attach
 from tests.support.running import ADDRESS, PATIENCE_S, message, options, served
 
@@ -24,7 +25,7 @@ def test_a_stream_older_than_the_start_names_its_receipt_queue(data: Path) -> No
             pass
         with attach(data) as local:
             local.call("send", to=url, messages=[message(b"first", delivery="transactional")])
-        with served(options(data, http=(ADDRESS, 0))) as server:
+        with served(options(data, protocols={"srmp": HttpOptions((ADDRESS, 0))})) as server:
             connection, _ = listener.accept()
             with connection:
                 connection.settimeout(PATIENCE_S)
@@ -33,6 +34,6 @@ def test_a_stream_older_than_the_start_names_its_receipt_queue(data: Path) -> No
                     more = connection.recv(1 << 16)
                     assert more, request
                     request += more
-            port = server.do(lambda running: running.http)
+            port = server.do(lambda running: running.joined["srmp"].endpoints["http"])
     assert port is not None
     assert found[1].decode() == f"http://alpha:{port[1]}/MSMQ/PRIVATE$/order_queue$"

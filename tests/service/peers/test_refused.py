@@ -16,6 +16,7 @@ import pytest
 
 from msmqwire.qm.model import refusals
 from msmqwire.qm.model.enumerations import Relay
+from msmqwire.qm.runtime.http.options import HttpOptions
 from msmqwire.qm.runtime.local import attach
 from tests.support.patience import limit
 from tests.support.peers.raw_peer import PEER, TX_QUEUE, Message, Session, direct, new_id
@@ -365,8 +366,8 @@ def test_sessions_lead_to_the_own_queue(tmp_path: Path, address: str, to: str) -
 @pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "alpha"])
 def test_names_of_this_computer_are_its_own(tmp_path: Path, address: str, host: str) -> None:
-    with served(options(tmp_path / "alpha", ORDERS, http=(address, 0))) as server:
-        port = server.do(lambda running: running.http[1])
+    with served(options(tmp_path / "alpha", ORDERS, protocols={"srmp": HttpOptions((address, 0))})) as server:
+        port = server.do(lambda running: running.joined["srmp"].endpoints["http"][1])
         with attach(server.data) as local:
             to = f"DIRECT=HTTP://{host}:{port}{HTTP_QUEUE}orders"
             local.call("send", to=to, messages=[message(b"1", delivery="recoverable")])

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from msmqwire.qm.core import Core
-from msmqwire.qm.model.effects import HttpRequest, HttpResponse
+from msmqwire.qm.protocols.srmp.effects import HttpRequest, HttpResponse
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
@@ -129,7 +129,7 @@ async def service(
     driver.register(network)
     driver.register(http)
     driver.start()
-    running = Service(http, driver, engine, await http.bind("127.0.0.1", 0, context))
+    running = Service(http, driver, engine, await http.listen("127.0.0.1", 0, context))
     http.accept()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, fault: running.faults.append(fault))

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from msmqwire.qm.model.effects import Effect, HttpRequest, HttpResponse, Multicast
+from msmqwire.qm.model.effects import Effect, Multicast
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
+from msmqwire.qm.protocols.srmp.effects import HttpRequest, HttpResponse
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.redirections import Redirections
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, SrmpTransfer
@@ -114,7 +116,8 @@ class SrmpHarness(EngineHarness):
         """Start a queue manager; it listens at a port, if given. `redirections` are an administrator's."""
         self.answers, self._http = answers, http
         if redirections is not None:
-            options["srmp"] = SrmpConfiguration(Redirections.from_json(redirections))
+            configuration = SrmpConfiguration(Redirections.from_json(redirections))
+            options["configurations"] = {"srmp": configuration}
         super().__init__(*args, **options)
 
     def _start(self, options: Mapping[str, Any]) -> None:
@@ -124,7 +127,7 @@ class SrmpHarness(EngineHarness):
         self._taken = 0
         super()._start(options)
         if self._http is not None:
-            self.core.srmp.urls.listens(http=self._http, https=443)
+            srmp_of(self.core).urls.listens(http=self._http, https=443)
         self.run()
 
     def _perform(self, effect: Effect) -> None:
@@ -142,7 +145,7 @@ class SrmpHarness(EngineHarness):
         self.sent.append(sent)
         status = self.answers(sent) if self.answers is not None else None
         if status is not None:
-            self.driver.notify(self.core.srmp.answered, sent.number, status, PEER_ADDRESS)
+            self.driver.notify(srmp_of(self.core).answered, sent.number, status, PEER_ADDRESS)
 
     def send(self, *bodies: bytes, to: OpenQueueDescriptor | str = THERE, **attributes: Any) -> list[Message]:
         """Send application messages, by default over HTTP."""
@@ -163,18 +166,18 @@ class SrmpHarness(EngineHarness):
 
     def answer(self, status: int = 200, sent: SentRequest | None = None) -> list[Effect]:
         """Answer a request, the last one by default."""
-        self.core.srmp.answered((sent or self.sent[-1]).number, status, PEER_ADDRESS)
+        srmp_of(self.core).answered((sent or self.sent[-1]).number, status, PEER_ADDRESS)
         return self.run()
 
     def fail(self, sent: SentRequest | None = None) -> list[Effect]:
         """Let a request, the last one by default, be without a response in time."""
-        self.core.srmp.failed((sent or self.sent[-1]).number, "no response")
+        srmp_of(self.core).failed((sent or self.sent[-1]).number, "no response")
         return self.run()
 
     def post(self, data: bytes, address: str = PEER_ADDRESS) -> int:
         """Receive a request; return the status that it is answered with."""
         number = next(self._incoming)
-        self.core.srmp.requested(number, parse_http(data), address)
+        srmp_of(self.core).requested(number, parse_http(data), address)
         self.run()
         return self.responses[number]
 
@@ -186,7 +189,7 @@ class SrmpHarness(EngineHarness):
 
     def outgoing_transfer(self, name: str = THERE) -> SrmpTransfer:
         """The transfer out of an outgoing queue."""
-        return self.core.srmp.transfers[self.outgoing(name).number]
+        return srmp_of(self.core).transfers[self.outgoing(name).number]
 
     def message_states(self, name: str = THERE) -> list[SrmpMessageState]:
         """The states of the messages of an outgoing queue, in the order in which they were sent to it."""

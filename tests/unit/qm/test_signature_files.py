@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.errors import InvalidValue
-from msmqwire.qm.runtime.signature_files import load_signer, load_trust
+from msmqwire.qm.runtime.http.signature_files import load_signer, load_trust
 from msmqwire.service.credential_files import FILE_SIZE_MAX
 from tests.support.srmp.srmp_signatures import signer
 

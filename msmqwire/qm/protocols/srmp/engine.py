@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msmqwire.constants import MessageClass
 from msmqwire.names import FormatName, MulticastName
-from msmqwire.qm.model.effects import HttpResponse
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.positions import MessagePosition
-from msmqwire.qm.protocols.interface import TransferProtocol
+from msmqwire.qm.protocols.interface import JoinedProtocol
 from msmqwire.qm.protocols.srmp import restoring
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
+from msmqwire.qm.protocols.srmp.effects import HttpResponse
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
 from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
 from msmqwire.qm.protocols.srmp.needs import SrmpNeeds
@@ -21,6 +23,7 @@ from msmqwire.qm.protocols.srmp.receiving import SrmpReceiving
 from msmqwire.qm.protocols.srmp.sending import SrmpSending
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, SrmpTransfer
 from msmqwire.qm.rules.recovery import Stored
+from msmqwire.qm.rules.unreached import last_failure
 from msmqwire.srmp.http_message import HttpMessage
 
 DEADLETTERED = frozenset(
@@ -34,7 +37,7 @@ DEADLETTERED = frozenset(
 """The ends of messages that go to the dead-letter queue of the receiver: SRMP-3.1.7.3.2-01."""
 
 
-class SrmpEngine(TransferProtocol):
+class SrmpEngine(JoinedProtocol):
     """Transfers messages by [MC-MQSRM]: requests, responses, events and the time go in, effects come out.
 
     Args:
@@ -184,6 +187,23 @@ class SrmpEngine(TransferProtocol):
         if isinstance(protocol_data, OutgoingMessage):
             self.sending.send(protocol_data)
             self.sending.dispatched(position)
+
+    # -- what programs ask ------------------------------------------------------------------------------
+
+    def untransferred(self) -> Iterator[MessagePosition]:
+        """Yield the messages that are not transferred yet."""
+        for transfer in self.transfers.values():
+            yield from transfer.messages
+
+    def obstacle(self) -> tuple[str, bool] | None:
+        """Return why messages are not transferred, and whether it is that the server refuses them."""
+        for transfer in self.transfers.values():
+            if transfer.messages:
+                if transfer.answer:
+                    return transfer.answer, True
+                failure = last_failure(transfer.queue)
+                return failure.detail if failure is not None else f"no answer from {transfer.url}", False
+        return None
 
     def _give_up_all(self, transfer: SrmpTransfer) -> None:
         for outgoing in list(transfer.messages.values()):

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from msmqwire.names import FormatName, MulticastName
-from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.protocols.interface import TransferProtocol
+from msmqwire.qm.protocols.interface import JoinedProtocol
 from msmqwire.qm.protocols.srmp.local_urls import PORTS
+from msmqwire.qm.protocols.srmp.needs import SrmpNeeds
 from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.rules.recovery import Stored
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.srmp.engine import SrmpEngine
+
+_NAME: Final = "srmp"
+
+
+class Engines(Protocol):
+    """The core, as far as it has the engines of protocols that have joined."""
+
+    def engine(self, name: str) -> JoinedProtocol:
+        """Return the engine of a protocol, made when it is asked for first."""
+
+
+def srmp_of(core: Engines) -> SrmpEngine:
+    """Return the protocol of [MC-MQSRM], made when it is asked for first."""
+    return cast("SrmpEngine", core.engine(_NAME))
 
 
 def is_awaited(queue: Queue, position: MessagePosition) -> bool:
@@ -28,16 +42,17 @@ def is_awaited(queue: Queue, position: MessagePosition) -> bool:
     return bool(position.message.negative_journaling_requested and position.message.soap_envelope)
 
 
-class SrmpOnDemand(TransferProtocol):
+class SrmpOnDemand(JoinedProtocol):
     """Passes the first event that is for SRMP to its engine, which takes this place with it.
 
     Args:
-        context: of the queue manager.
+        core: the rules that the engine stands on.
         engine: makes the engine.
     """
 
-    def __init__(self, context: Context, engine: Callable[[], SrmpEngine]) -> None:
-        self._context, self._engine = context, engine
+    def __init__(self, core: SrmpNeeds, engine: Callable[[], SrmpEngine]) -> None:
+        self._context, self._engine = core.context, engine
+        core.system_messages.when_due_by_http = self.due
 
     def start(self, stored: Stored) -> None:
         """Queue Manager Started: it is needed at once if it was by the last run of this queue manager."""
@@ -90,3 +105,11 @@ class SrmpOnDemand(TransferProtocol):
 
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         """Send User Message Wrapper: it has not dispatched any."""
+
+    def untransferred(self) -> Iterator[MessagePosition]:
+        """Yield the messages that are not transferred yet: there are none."""
+        return iter(())
+
+    def obstacle(self) -> tuple[str, bool] | None:
+        """Return why messages are not transferred: none wait."""
+        return None

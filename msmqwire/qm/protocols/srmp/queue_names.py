@@ -12,6 +12,7 @@ from typing import Final
 
 from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket
 from msmqwire.names import DirectName, FormatName, MulticastName, MultipleElementName, parse_format_name
+from msmqwire.names.uris import http_uri
 from msmqwire.srmp.schema_names import HTTP
 
 MSMQ: Final = "MSMQ:"
@@ -69,13 +70,13 @@ def write_http(name: FormatName | None, path: str) -> str:
     """Return a queue as URI. Raises InvalidValue for one that HTTP can't reach."""
     if name is None or not is_http(name):
         raise InvalidValue(f"{'no name' if name is None else name.text} is not a name of HTTP", path=path)
-    return _uri(name)
+    return http_uri(name)
 
 
 def write_name(name: FormatName, path: str) -> str:
     """Return a queue where any may stand: in ``via`` and lists. Raises InvalidValue for several in one."""
     if is_http(name):
-        return _uri(name)
+        return http_uri(name)
     if isinstance(name, MultipleElementName):
         raise InvalidValue("several names in one", path=path)
     return f"{MSMQ}{name.text}"
@@ -84,14 +85,6 @@ def write_name(name: FormatName, path: str) -> str:
 def is_http(name: FormatName | None) -> bool:
     """Whether a message for this queue goes by HTTP or HTTPS."""
     return isinstance(name, DirectName) and name.protocol in _PROTOCOLS
-
-
-def _uri(name: FormatName) -> str:
-    uri = name.text[len(_DIRECT) :]
-    if not uri.startswith(HTTP):
-        scheme, colon, rest = uri.partition(":")
-        uri = f"{scheme.lower()}{colon}{rest}"
-    return uri.replace("\\", "/")  # the name may be written with either
 
 
 def _parse(text: str, path: str) -> FormatName:

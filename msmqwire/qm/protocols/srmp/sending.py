@@ -9,7 +9,7 @@ from msmqwire.errors import InvalidValue
 from msmqwire.names import MulticastName
 from msmqwire.names.printable import cut, safe
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.effects import HttpRequest, Multicast
+from msmqwire.qm.model.effects import Multicast
 from msmqwire.qm.model.elements import ConnectionHistory, OutgoingQueue
 from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.message import Message
@@ -17,6 +17,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.refusals import MALFORMED
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
+from msmqwire.qm.protocols.srmp.effects import HttpRequest
 from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.queue_names import write_http

@@ -19,7 +19,8 @@ from msmqwire.errors import InvalidValue
 from msmqwire.qm.model.refusals import MEMORY, QUOTA
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.http.connection import HttpConnection, HttpRequestHandler, answer
-from msmqwire.qm.runtime.limits import HttpTraffic, Limits
+from msmqwire.qm.runtime.http.traffic import HttpTraffic
+from msmqwire.qm.runtime.limits import Limits
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.listener import Listener, ListenerLimits
 from msmqwire.service.logs import log

@@ -9,10 +9,10 @@ import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from msmqwire.qm.model.effects import HttpRequest, HttpResponse
+from msmqwire.qm.protocols.srmp.effects import HttpRequest, HttpResponse
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.limits import HttpTraffic
+from msmqwire.qm.runtime.http.traffic import HttpTraffic
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.service.carrier import Performers
 from msmqwire.service.tls import client_context
@@ -70,7 +70,7 @@ class HttpNetwork:
         self._sender: HttpSender | None = None
         self._closed = False
 
-    async def bind(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
+    async def listen(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
         """Listen for requests of HTTP, with `context` of HTTPS, that `accept` takes.
 
         Returns the port. Raises OSError.

@@ -26,7 +26,8 @@ from yarl import URL
 from msmqwire.names.printable import counted, in_seconds
 from msmqwire.qm.runtime.addresses import AddressOverrides, no_connection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.limits import HttpTraffic, Limits
+from msmqwire.qm.runtime.http.traffic import HttpTraffic
+from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.resolver import NameResolver
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.endpoints import canonical

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Address
-from typing import Final
+from typing import Any, Final
 
 from msmqwire.errors import InvalidValue
 from msmqwire.pgm.constants import TXW_MAX_RTE
@@ -101,3 +102,11 @@ def _address(text: str) -> IPv4Address:
     if address.is_multicast or address.is_unspecified or address.is_reserved:
         raise InvalidValue(f"{text} is not the address of an interface", path="pgm_interface")
     return address
+
+
+def client_options(arguments: Mapping[str, Any]) -> PgmOptions:
+    """Return the options of a program that sends, from arguments of `msmqwire.connect`.
+
+    Raises InvalidValue.
+    """
+    return parse_pgm_options(arguments["pgm"], arguments["pgm_interface"])

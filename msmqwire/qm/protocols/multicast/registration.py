@@ -1,0 +1,14 @@
+"""How multicast joins the queue manager: without an engine, as that of SRMP sends and takes its messages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmqwire.qm.protocols.interface import Registration
+
+PROTOCOL: Final = Registration(
+    name="multicast",
+    order=20,
+    transport="msmqwire.qm.runtime.multicast.transport:MulticastTransport",
+    client_options="msmqwire.qm.runtime.multicast.options:client_options",
+)

@@ -1,0 +1,39 @@
+"""The protocols that have joined: each has a `Registration` in the module ``registration`` of its folder.
+
+The rest finds them by looking into this folder, and names none: a protocol is added and removed with its own
+files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules, resolve_name
+from typing import Any
+
+from msmqwire.qm import protocols
+from msmqwire.qm.protocols.interface import Registration
+
+
+@cache
+def registrations() -> tuple[Registration, ...]:
+    """Return the registrations of all protocols, in their order."""
+    folders = (module.name for module in iter_modules(protocols.__path__) if module.ispkg)
+    modules = (f"{protocols.__name__}.{folder}.registration" for folder in folders)
+    found = [import_module(module).PROTOCOL for module in modules if find_spec(module) is not None]
+    return tuple(sorted(found, key=lambda registration: registration.order))
+
+
+def registered(field: str) -> Iterator[tuple[str, Any]]:
+    """Yield the names of protocols with what they have registered in a field, imported."""
+    for registration in registrations():
+        if named := getattr(registration, field):
+            yield registration.name, resolve_name(named)
+
+
+def effects() -> Iterator[type]:
+    """Yield the kinds of effects that protocols have registered."""
+    for registration in registrations():
+        yield from map(resolve_name, registration.effects)
