@@ -26,6 +26,8 @@ MOVED: Final = {
     "lake": "tables.lake",
     "layers": "plugins.scapy",
     "lint": "analysis.lint",
+    "qm.runtime.redirections_file": "qm.runtime.http.redirections_file",
+    "qm.runtime.signature_files": "qm.runtime.http.signature_files",
     "qms": "netware",
     "report": "analysis.report",
     "wireshark": "plugins.wireshark",

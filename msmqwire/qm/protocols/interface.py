@@ -11,8 +11,7 @@ Sessions of [MS-MQQB], which all queue managers need, are a part of the core. Ot
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msmqwire.names import FormatName
 from msmqwire.qm.model.context import Subscriber
@@ -63,8 +62,7 @@ class JoinedProtocol(TransferProtocol, Protocol):
         """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Registration:
+class Registration(NamedTuple):
     """A protocol as the rest of the queue manager knows it.
 
     All parts are named as ``module:name``, and imported when they are needed first. Each is empty if there is

@@ -14,6 +14,7 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.runtime.limits import LIMITS, Limits
 from msmqwire.qm.runtime.named_values import named_values, with_named_values
 from msmqwire.qm.runtime.server import SETTINGS
+from msmqwire.srmp.limits import ENTITY_SIZE_MAX
 from tools.pages.settings_docs import TARGET, main
 
 
@@ -112,3 +113,7 @@ def test_the_check_tells_of_a_page_that_is_missing_or_old(tmp_path: Path) -> Non
     assert main(["--check"], page) == 0
     page.write_text(page.read_text() + "by hand\n")
     assert main(["--check"], page) == 1
+
+
+def test_a_request_of_http_may_be_as_long_as_a_message_of_srmp() -> None:
+    assert LIMITS.http_request_bytes == ENTITY_SIZE_MAX

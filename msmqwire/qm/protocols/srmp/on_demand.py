@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from msmqwire.names import FormatName, MulticastName
+from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import OutgoingQueue, Queue
 from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.model.message import Message
@@ -13,14 +14,21 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.interface import JoinedProtocol
 from msmqwire.qm.protocols.srmp.local_urls import PORTS
-from msmqwire.qm.protocols.srmp.needs import SrmpNeeds
 from msmqwire.qm.rules.queues import is_http
 from msmqwire.qm.rules.recovery import Stored
+from msmqwire.qm.rules.system_messages import SystemMessages
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.srmp.engine import SrmpEngine
 
 _NAME: Final = "srmp"
+
+
+class Rules(Protocol):
+    """The core, as far as the stand-in needs it."""
+
+    context: Context
+    system_messages: SystemMessages
 
 
 class Engines(Protocol):
@@ -46,11 +54,11 @@ class SrmpOnDemand(JoinedProtocol):
     """Passes the first event that is for SRMP to its engine, which takes this place with it.
 
     Args:
-        core: the rules that the engine stands on.
+        core: of the queue manager.
         engine: makes the engine.
     """
 
-    def __init__(self, core: SrmpNeeds, engine: Callable[[], SrmpEngine]) -> None:
+    def __init__(self, core: Rules, engine: Callable[[], SrmpEngine]) -> None:
         self._context, self._engine = core.context, engine
         core.system_messages.when_due_by_http = self.due
 
