@@ -13,7 +13,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.support.requirements_plugin"]
+pytest_plugins = ["tests.support.requirements_plugin", "tests.support.short_ids"]
 
 settings.register_profile(
     "ci",

@@ -435,7 +435,7 @@ NONE = (0, 0, 0)
         (0x100C, NONE, [(0x1011, NONE, b"1234"), (0x1015, NONE, [5])]),
         (0x100C, NONE, [(0x100C, NONE, [(31, NONE, "a"), (2, NONE, 1)]), (31, NONE, "b"), (65, NONE, b"c")]),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_propvariants_by_hand(value: Value) -> None:
     check(value)

@@ -381,7 +381,7 @@ def test_a_debug_header_is_there_for_a_trace_queue() -> None:
         {"extension": b"e"},
         {"label": "l"},
     ],
-    ids=str,
+    ids=lambda attributes: " ".join(attributes) or "nothing",
 )
 def test_properties_are_always_there(attributes: Any) -> None:
     record = written(message(**attributes))
@@ -520,7 +520,7 @@ def test_eb_tells_that_the_body_is_encrypted(level: PrivacyLevel) -> None:
         ({"signature": b"s", **PROVIDER_ATTRIBUTES}, False),
         ({"sender_identifier": SID}, False),
     ],
-    ids=str,
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
 )
 def test_de_tells_that_the_system_signed(attributes: Any, expected: bool) -> None:
     header = parse(serialization.to_packet(message(**attributes))).SecurityHeader

@@ -275,7 +275,11 @@ SHARED = [
 @pytest.mark.parametrize(
     "old_share, old_access, share, access_type, refused",
     [
-        pytest.param(*case, marks=pytest.mark.requirement(f"DMPR-3.1.7.1.5-{row}", "DMPR-3.1.1.17-05"))
+        pytest.param(
+            *case,
+            marks=pytest.mark.requirement(f"DMPR-3.1.7.1.5-{row}", "DMPR-3.1.1.17-05"),
+            id="{.name} {.name}, then {.name} {.name}".format(*case),
+        )
         for row, *case in SHARED
     ],
 )

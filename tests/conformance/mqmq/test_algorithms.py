@@ -80,7 +80,7 @@ def test_ciphers(algorithm: EncryptionAlgorithm) -> None:
 
 
 @requirement("MQMQ-2.2.19.3-40")
-@pytest.mark.parametrize("key", KEYS, ids=repr)
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.algorithm.name} {key.effective_bits}")
 def test_blocks_are_chained_from_a_zero_vector_and_padded(key: SessionKey) -> None:
     block = 8 if key.algorithm == EncryptionAlgorithm.CALG_RC2 else 16
     clear = bytes(range(64))
@@ -97,7 +97,7 @@ def test_blocks_are_chained_from_a_zero_vector_and_padded(key: SessionKey) -> No
 
 
 @requirement("MQMQ-2.2.19.3-40")
-@pytest.mark.parametrize("key", KEYS, ids=repr)
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.algorithm.name} {key.effective_bits}")
 def test_a_wrong_padding_is_refused_whatever_it_is(key: SessionKey) -> None:
     block = 8 if key.algorithm == EncryptionAlgorithm.CALG_RC2 else 16
     texts = set()

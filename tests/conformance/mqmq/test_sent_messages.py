@@ -226,7 +226,7 @@ def test_a_signature_of_another_provider_names_it(name: str) -> None:
         ({"authentication_level": AuthenticationLevel.SIG20}, False),
         ({"authentication_level": AuthenticationLevel.SIG30, "multiple_destination_signature": b"s"}, False),
     ],
-    ids=str,
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
 )
 def test_a_security_header_is_never_empty(attributes: dict[str, Any], is_sent: bool) -> None:
     """A message that would have an empty one can't be protected as it asks, and is not sent."""

@@ -84,7 +84,7 @@ def test_blobs_that_are_no_key(blob: bytes, path: str, offset: int) -> None:
     assert (caught.value.path, caught.value.offset) == (path, offset)
 
 
-@pytest.mark.parametrize("exponent", [0x1_0000_0001, (1 << 500) + 1])
+@pytest.mark.parametrize("exponent", [0x1_0000_0001, (1 << 500) + 1], ids=["33 bits", "501 bits"])
 def test_exponents_that_a_blob_can_not_hold(exponent: int) -> None:
     with pytest.raises(InvalidValue, match="more than 32 bits"):
         public_key_blob(RSAPublicNumbers(exponent, (1 << 512) - 1).public_key())

@@ -189,7 +189,9 @@ def test_a_cursor_whose_message_another_has_received(harness, queue, client):
         *({"action": action, "lookup": 7, "cursor": 1} for action in A if action.by_lookup_identifier),
         *({"action": action, "lookup": 7, "timeout": 1} for action in A if action.by_lookup_identifier),
     ],
-    ids=str,
+    ids=lambda arguments: " ".join(
+        f"{name} {getattr(value, 'name', value)}" for name, value in arguments.items()
+    ),
 )
 def test_arguments_that_do_not_go_together(harness, queue, client, arguments, tx):
     """They are found before the handle is looked up."""

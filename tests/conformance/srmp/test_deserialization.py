@@ -371,11 +371,12 @@ def test_flags(element: str, attribute: str) -> None:
 @pytest.mark.parametrize(
     ("inner", "attribute", "value", "default"),
     [
-        (
+        pytest.param(
             "<Correlation>AAAAAAAAAAAAAAAAAAAAAAEAAAA=</Correlation>",
             "correlation_identifier",
             bytes(ObjectId(NULL_GUID, 1)),
             bytes(20),
+            id="Correlation",
         ),
         (f"<ConnectorType>{OTHER}</ConnectorType>", "connector_type_identifier", OTHER, NULL_GUID),
         ("<App>36</App>", "application_tag", 36, 0),

@@ -222,7 +222,8 @@ def broken(name: str, changes: dict[str, Any], *expected: tuple[str, str, str, i
     """
     requirements = {check.id: check.requirement for check in checks()}
     ids = [requirements[id] for id, *_ in expected if not id.startswith("ATTACK")]
-    title = f"{ids[0]} {name} {', '.join(changes)}"
+    fields = [path.rpartition(".")[2] for path in changes] if len(changes) > 1 else changes
+    title = f"{ids[0]} {name} {', '.join(fields)}"
     proved = [id for id in ids if id not in DONE_ELSEWHERE]
     marks = [pytest.mark.requirement(*proved)] if proved else []
     return pytest.param(name, changes, list(expected), marks=marks, id=title)

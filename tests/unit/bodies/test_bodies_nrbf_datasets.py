@@ -118,6 +118,7 @@ def test_a_dataset_of_a_class_of_its_own():
         ("<!DOCTYPE a [<!ENTITY b 'c'>]><a/>", DIFFGRAM, "no tables: XmlSchema has a document type"),
         ("<a", DIFFGRAM, "no tables: XmlSchema is not well-formed XML: unclosed token"),
     ],
+    ids=["document type", "unclosed token"],
 )
 def test_a_schema_that_is_not_read(schema, diffgram, why):
     content = read(xml_form(schema, diffgram))

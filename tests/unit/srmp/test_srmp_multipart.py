@@ -83,6 +83,7 @@ def test_published_messages_come_back_whole(name):
         ("4.5", "234.1.1.1:8001", 292, 779, bytes.fromhex("61007200640065006e0077006800690074006500"),
          str(PGM_SENDER), f"4494@{PGM_SENDER}"),
     ],
+    ids=["4.1", "4.2", "4.3-1", "4.4-1", "4.4-3", "4.4-5", "4.5"],
 )  # fmt: skip
 def test_parts_of_the_examples(name, target, number, envelope, body, guid, identifier):
     parsed = message(name)

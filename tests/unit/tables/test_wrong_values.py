@@ -100,7 +100,9 @@ ROWS: Final = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("words, wrong, told", ROWS, ids=lambda value: " ".join(value)[-60:])
+@pytest.mark.parametrize(
+    "words, wrong, told", ROWS, ids=[" ".join((words[0], *wrong)) for words, wrong, _ in ROWS]
+)
 def test_a_wrong_value_is_wrong_usage(
     words: tuple[str, ...], wrong: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,7 +345,7 @@ def test_an_unknown_protocol_of_bytes(read: Any) -> None:
         (("fate", "--label", "nobody"), "no message matches: 1 message was read"),
         (("lake", "--out", "lake", "--kind", "OrderAck"), "no packet matches: 1 capture was read"),
     ],
-    ids=lambda value: str(value)[:60],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value.partition(":")[0],
 )
 @pytest.mark.parametrize("at_terminal", [True, False])
 def test_that_nothing_matches_is_told_a_person(
