@@ -1,4 +1,4 @@
-"""What is to last on disk: synced folders, files replaced at once, and a lock that ends with its process."""
+"""Durable files: synced folders, files replaced at once, and a lock that ends with its process."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def replace_file(path: Path, content: bytes, *, mode: int = 0o666) -> None:
 def new_content(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Write a file for a user, which appears under its name, or replaces another one, once it is whole.
 
-    It is written beside that, where a link leads, and is not synced. What is no regular file, as a device or
-    a pipe, is written directly.
+    It is written beside that, where a link leads, and is not synced. Anything but a regular file, as a device
+    or a pipe, is written directly.
 
     Raises:
         OSError: it can't be written; `filename` is the path as it was given. The old file is unchanged.

@@ -1,4 +1,4 @@
-"""The exceptions of msmqwire: what was wrong, where, and whose fault it was.
+"""The exceptions of msmqwire: the fault, its place, and its cause.
 
 The library raises nothing else because of its input. Callers rely on types and attributes, never on texts.
 """
@@ -47,7 +47,7 @@ class MalformedPacket(LocatedError):
     that end too early the offset is where they end; for an invalid value, that of its field.
 
     Attributes:
-        requirement: the id of the requirement that is broken; empty if none was told.
+        requirement: the id of the requirement that is broken; empty if none was given.
     """
 
     def __init__(self, why: str, *, path: str = "", offset: int | None = None, requirement: str = "") -> None:
@@ -102,7 +102,7 @@ class UnsupportedAlgorithm(LocatedError):
 
 
 class DecryptionFailed(MsmqError):
-    """A body that can't be decrypted. The text is the same whatever the cause, which must not be told."""
+    """A body that can't be decrypted. The text is the same for every cause, which must not be revealed."""
 
     def __init__(self) -> None:
         super().__init__("the body can't be decrypted")
@@ -145,7 +145,7 @@ class CaptureError(MsmqError):
 
 
 class CaptureWarning(UserWarning):
-    """Something of captures was not read; what was is in the result.
+    """A part of captures was not read; the rest is in the result.
 
     Attributes:
         error: where reading a file stopped, and why; None if it is about single frames.
@@ -219,7 +219,7 @@ class HostNotFound(Unreachable):
 
 
 class ManagerStopped(QueueError, Unreachable):
-    """A queue manager that stops ends what waits: MQ_ERROR_OPERATION_CANCELLED. Nothing was received."""
+    """A queue manager that stops ends waiting calls: MQ_ERROR_OPERATION_CANCELLED. Nothing was received."""
 
 
 class TransactionAborted(Unreachable):
@@ -243,7 +243,7 @@ class EndUnknown(OutcomeUnknown):
 class EngineFailed(MsmqError):
     """A fault of msmqwire itself inside a queue manager, which has ended on account of it.
 
-    What was durable before is kept. Nothing that was not has been acknowledged or answered.
+    Earlier durable state is kept. Nothing that was not has been acknowledged or answered.
 
     Attributes:
         why: the unforeseen exception.
@@ -273,7 +273,7 @@ class StoreError(MsmqError):
 
     Attributes:
         file: the name of the file.
-        why: the reason and what to do, without the file.
+        why: the reason and the remedy, without the file.
     """
 
     def __init__(self, why: str, *, file: str) -> None:
@@ -351,7 +351,7 @@ class LakeError(MsmqError):
 
     Attributes:
         file: the folder or the file.
-        why: the reason and what to do, without the file.
+        why: the reason and the remedy, without the file.
     """
 
     def __init__(self, why: str, *, file: str) -> None:
@@ -368,7 +368,7 @@ class LakeInUse(LakeError):
 
 
 class LakeMismatch(LakeError):
-    """What was asked does not go together with what the lake has. It is left unchanged."""
+    """The arguments contradict the contents of the lake. It is left unchanged."""
 
 
 class LakeDamaged(LakeError):

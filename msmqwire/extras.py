@@ -55,7 +55,7 @@ class MissingExtra(MsmqError, ModuleNotFoundError):
 
 
 def missing(exc: ModuleNotFoundError) -> MissingExtra | None:
-    """Return what a failed import says of an extra; None if the module belongs to none."""
+    """Return the extra that a failed import needs, in words; None if the module belongs to none."""
     if isinstance(exc, MissingExtra):
         return exc
     name = (exc.name or "").partition(".")[0]

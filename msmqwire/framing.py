@@ -74,7 +74,7 @@ def find_whole_packet(data: bytes | bytearray, start: int = 0) -> int:
 
 @lru_cache(maxsize=64)
 def _sized_up_to(high: int) -> re.Pattern[bytes]:
-    """Return what finds BaseHeaders by version, signature, and a PacketSize of no more than `high` 64 KiB."""
+    """Return a pattern of BaseHeaders: version, signature, a PacketSize of at most `high` times 64 KiB."""
     between = SIGNATURE_OFFSET - 1, PACKET_SIZE_OFFSET - SIGNATURE_END + 2
     signature = re.escape(SIGNATURE_BYTES)
     return re.compile(
@@ -121,8 +121,8 @@ class Framer:
         On a bad header the packets before it are returned and `error` is set; feeding more raises that
         error. PacketSize is checked before the rest of its packet is awaited.
 
-        While a packet is `expected`, no more than that one is returned: what may follow it, the caller says
-        before it feeds again, if only an empty string.
+        While a packet is `expected`, no more than that one is returned: the caller sets the kinds that may
+        follow before it feeds again, if only an empty string.
         """
         if self.error is not None:
             raise self.error
@@ -154,7 +154,7 @@ class Framer:
         return packets
 
     def discard(self) -> None:
-        """Drop what is buffered: its connection is gone."""
+        """Drop the buffered bytes: their connection is gone."""
         self._buffer.clear()
 
     def close(self) -> None:

@@ -129,7 +129,7 @@ _MESSAGE_PARTS: Final = (
     raw(
         "TrailingData",
         REST,
-        "What PacketSize counts behind the last header: often an ExtensionHeader, or nothing.",
+        "Bytes that PacketSize counts after the last header: often an ExtensionHeader, or none.",
     ),
     Close(),  # MQMQ-2.2.19.1-20: PacketSize does not count the SessionHeader of a message
     maybe("BaseHeader.Flags.SH", sub(SESSION_HEADER), req="MQMQ-2.2.20-10"),
@@ -222,7 +222,7 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
     with ``protocol="ping"`` a Ping, with ``"remote_read"`` a message packet of [MS-MQRR] 2.2.5.
 
     Raises MalformedPacket with the path and offset of the invalid field, and InvalidArgument for an unknown
-    protocol or what is no bytes.
+    protocol or anything but bytes.
     """
     data = _octets(data)
     if protocol == "ping":
@@ -266,7 +266,7 @@ def is_extension(data: bytes) -> bool:
 
 
 def unexplained_tail(packet: Record) -> int:
-    """Return how many bytes behind the last header of a packet are no ExtensionHeader.
+    """Return the number of bytes after the last header of a packet that are no ExtensionHeader.
 
     They make a PacketSize that is too large look right.
     """
@@ -275,7 +275,7 @@ def unexplained_tail(packet: Record) -> int:
 
 
 def headers_end(data: bytes) -> int:
-    """Return where the last header of a message ends that is cut off behind it.
+    """Return the end of the last header of a message that is cut off after it.
 
     Raises MalformedPacket if it is cut off in a header.
     """
@@ -338,7 +338,7 @@ def _internal_schema(data: bytes) -> Packet:
 
 
 def _acknowledgement_schema(packet: Record) -> Packet | None:
-    """Return the schema of an OrderAck or FinalAck, identified by [MS-MQQB] 3.1.5.1.1; None for others."""
+    """Return the schema of an OrderAck or FinalAck, identified by [MS-MQQB] 3.1.5.1.1; None for the rest."""
     properties = packet.MessagePropertiesHeader
     if int(packet.BaseHeader.Flags) or properties.Label != ACK_LABEL:
         return None

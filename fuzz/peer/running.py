@@ -81,7 +81,7 @@ def announcement(target: Target, options: RunOptions) -> str:
     places = ", ".join(f"{name} at {target.host}:{target.port(name)}" for name in options.protocols)
     return (
         f"Testing {places} for {in_seconds(options.time)} with seed {options.seed}, at most "
-        f"{PACKETS_A_SECOND:,} packets a second; what is found goes to {options.out}"
+        f"{PACKETS_A_SECOND:,} packets a second; evidence goes to {options.out}"
     )
 
 

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from msmqwire.bodies.named import Named
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
-"""A value as JSON has it; what JSON has not is an object whose first name has a ``$``: docs/bodies.md."""
+"""A value as JSON has it; one that JSON lacks is an object whose first name has a ``$``: docs/bodies.md."""
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A fault of a body; what was read before it is in the value.
+    """A fault of a body; the parts read before it are in the value.
 
     Attributes:
         error: the reason, one sentence without the location.
@@ -49,8 +49,8 @@ class Content:
     Attributes:
         format: one of `FORMATS`.
         value: the value as plain data.
-        line: the value in one line for people, characters that can't be shown still in it; None for what
-            `plain.line` makes of the value, when it is asked for.
+        line: the value in one line for people, characters that can't be shown still in it; None for the
+            result of `plain.line`, made when it is asked for.
         problems: faults, in their order.
     """
 

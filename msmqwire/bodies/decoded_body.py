@@ -1,4 +1,4 @@
-"""The deprecated `decode_body`: what `decode` reads, in the types of Python."""
+"""The deprecated `decode_body`: the values of `decode` in the types of Python."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _framework(
         made["NServiceBus.CorrelationId"] = given["NServiceBus.MessageId"]
     whole = {**given, **{name: text for name, text in made.items() if name not in given}}
     if format == "nservicebus" and "CorrId" not in whole:
-        # What NServiceBus writes for receivers of version 3.
+        # NServiceBus writes it for receivers of version 3.
         whole["CorrId"] = f"{whole['NServiceBus.CorrelationId']}\\0"
     return body, 0, _FRAMEWORKS[format].write(whole)
 

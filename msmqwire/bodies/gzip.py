@@ -27,7 +27,7 @@ def recognises(body: bytes) -> bool:
 
 
 def read(body: bytes, budget: Budget, decode: Callable[[bytes, Budget], Content]) -> Content:
-    """Read what is compressed, up to a limit, and decode it by its content.
+    """Decompress a body up to a limit, and decode it by its content.
 
     Args:
         body: members of gzip.

@@ -1,4 +1,4 @@
-"""`inspect_body`: what is inside of a message, whatever it is, for those who show messages."""
+"""`inspect_body`: the content of any message, for programs that show messages."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ DEFAULT: Final = Limits()
 
 
 class LimitExceeded(Exception):
-    """A limit does not allow for what comes next; never leaves `msmqwire.bodies`."""
+    """A limit does not allow for the next value; never leaves `msmqwire.bodies`."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -92,7 +92,7 @@ class Budget:
         self.memory = self.exactly(size)
 
     def exactly(self, size: int) -> int:
-        """Return the memory that is left for what counts all that it takes."""
+        """Return the memory that is left for a reader that counts all its own."""
         if self.limits.memory is not None or self.inside:
             return self.memory
         return self.memory + (_EXACT - _MEMORY_FACTOR) * ((1 << 20) + size)

@@ -47,7 +47,7 @@ _NSERVICEBUS_TIME: Final = re.compile(
 
 
 def summary(body: Body) -> str | None:
-    """Return the text of an envelope: the type and the message inside, without what carries it."""
+    """Return the text of an envelope: the type and the message inside, without the envelope."""
     value = body.value
     if not isinstance(value, dict) or body.format not in _MESSAGES:
         return None

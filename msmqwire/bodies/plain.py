@@ -89,7 +89,7 @@ def has_parts(value: Plain) -> bool:
 
 def _tokens(value: Plain, indent: int | None) -> Iterator[str]:
     comma, colon = (", ", ": ") if indent is None else (",", ": ")
-    stack: list[tuple[Iterator[Any], str]] = []  # containers that are open: what is left, and the end
+    stack: list[tuple[Iterator[Any], str]] = []  # containers that are open: the rest, and the end
     first = True
     pending: list[Plain] = [value]
 
@@ -155,7 +155,7 @@ def _words(value: Plain, length: int) -> str:
     size = 0
     rest: Iterator[Any] = iter((value,))
     named, first, end = False, True, ""
-    stack: list[tuple[Iterator[Any], bool, str]] = []  # containers that are open: what is left, and the end
+    stack: list[tuple[Iterator[Any], bool, str]] = []  # containers that are open: the rest, and the end
     while True:
         for entry in rest:
             item = entry

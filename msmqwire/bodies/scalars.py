@@ -1,4 +1,4 @@
-"""Values of plain data as a writer needs them; what is wrong about one is an InvalidValue with its path."""
+"""Values of plain data as a writer needs them; a fault of one is an InvalidValue with its path."""
 
 from __future__ import annotations
 

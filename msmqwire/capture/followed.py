@@ -35,7 +35,7 @@ class FollowedFile(StoppableInput):
         while not self.is_stopped:
             if count := self._file.readinto(buffer):
                 return count
-            # What was appended before the file got another name is read first.
+            # Bytes appended before the file got another name are read first.
             if self.lost:
                 break
             self.lost = self._why_lost()

@@ -142,7 +142,8 @@ class IpDecoder:
         self.on_unreachable: Callable[[tuple[str, int, str, int], int], None] | None = None
         self._texts: dict[bytes, str] = {}
         self._paths: dict[tunnels.Path, tuple[tunnels.Encapsulation, int]] = {}
-        self._joined: ReassembledDatagram | None = None  # what another has put together of the next fragment
+        # The next fragment as far as another reader has put it together.
+        self._joined: ReassembledDatagram | None = None
 
     def feed(self, record: Record) -> Iterator[Datagram]:
         """Yield the datagram that a record completes, if any."""
@@ -323,7 +324,7 @@ class IpDecoder:
     def _ip(
         self, layer: _Layer, data: bytes, at: int, size: int, version: int | None = None
     ) -> Datagram | str | None:
-        """Return the datagram in the IP packet at an offset; ``version`` is what the header before it says.
+        """Return the datagram in the IP packet at an offset; ``version`` is that of the header before it.
 
         ``size`` is how many bytes there were, of which ``data`` was captured.
         """

@@ -35,7 +35,7 @@ TAG_TYPES: Final = (0x8100, 0x88A8, 0x9100)
 """EtherTypes of IP, and of tags of VLANs."""
 _IPV4_TYPE, _IPV6_TYPE = (number.to_bytes(2, "big") for number in IP_TYPES)
 _TAG_TYPES: Final = tuple(number.to_bytes(2, "big") for number in TAG_TYPES)
-_TYPES_AT: Final = {  # and where what follows starts
+_TYPES_AT: Final = {  # and the start of the next header
     ETHERNET: (12, 14), COOKED: (14, 16), COOKED_2: (0, 20), CISCO_HDLC: (2, 4),
 }  # fmt: skip
 _PPP_TYPE, _PPPOE_TYPE = 0x880B, 0x8864
@@ -130,7 +130,7 @@ def _cisco_hdlc(data: bytes) -> int:
 
 
 def _other(data: bytes) -> int:
-    """PPP, PPPoE and Wi-Fi: `type_of` and `wifi.content` say what is in the frame, to be read further."""
+    """PPP, PPPoE and Wi-Fi: `type_of` and `wifi.content` return the content, to be read further."""
     return NOT_IP if data else CUT
 
 

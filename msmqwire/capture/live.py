@@ -199,7 +199,7 @@ class LiveCapture(EndlessInput):
 
 
 def _arguments(tool: str, interface: str, capture_filter: str) -> list[str]:
-    """The arguments of a tool that writes what it captures to its standard output, without delay."""
+    """The arguments of a tool that writes captured frames to its standard output, without delay."""
     if tool == "dumpcap":
         return ["-q", "-i", interface, "-w", "-", *(["-f", capture_filter] if capture_filter else [])]
     return [

@@ -61,7 +61,7 @@ GENEVE_PORT, GTP_PORT, TEREDO_PORT, L2TP_PORT = 6081, 2152, 3544, 1701
 VXLAN_GPE_PORT: Final = 4790
 TUNNEL_PORTS: Final = frozenset({*VXLAN_PORTS, VXLAN_GPE_PORT, GENEVE_PORT, GTP_PORT, TEREDO_PORT, L2TP_PORT})
 SOURCE_PORTS: Final = frozenset({TEREDO_PORT, L2TP_PORT})
-"""Ports of UDP to which what is in tunnels is sent, and from which."""
+"""UDP ports of tunnels, as destinations and sources."""
 L2TP_HEADER: Final = b"\0\3\0\0"
 L2TP_SIZE: Final = 8
 """RFC 3931: the header of data in version 3 over UDP, and its size with the number of the session."""
@@ -163,7 +163,7 @@ def of_udp(src_port: int, dst_port: int, payload: bytes, size: int) -> int | Non
     if dst_port == GTP_PORT:
         if len(payload) < 12:
             return None
-        # 3GPP TS 29.281: version 1, a packet of a user, all bytes behind the first 8; extensions may follow.
+        # 3GPP TS 29.281: version 1, a packet of a user, all bytes after the first 8; extensions may follow.
         is_packet = payload[0] & 0xF8 == 0x30 and payload[1] == 0xFF and _word(payload, 2) + 8 == size
         if is_packet and payload[0] & 4 and payload[11]:
             return GTP

@@ -101,7 +101,7 @@ def expand(
         paths: local paths and URLs.
         options: storage options of the URLs.
         may_miss: whether a pattern may match nothing, and the folder of a URL may not be there: in most
-            stores a folder is only what the names of files in it begin with.
+            stores a folder is only a common beginning of names.
 
     Raises:
         FileNotFoundError: for a path that does not exist, or a pattern that matches no file.

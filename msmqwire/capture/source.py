@@ -155,7 +155,7 @@ def _read_chunks(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Join small pieces, so that what is done for each piece is done for many bytes."""
+    """Join small pieces, so that the work for each piece is for many bytes."""
     parts = bytearray()
     try:
         for piece in pieces:
@@ -208,7 +208,7 @@ def _gunzip(chunks: Iterator[bytes], packed: bytes) -> Iterator[bytes]:
 
 
 def _until_damage(member: zlib._Decompress, piece: bytes) -> Iterator[bytes]:
-    """Decompress what precedes the damage in a piece, byte by byte: zlib loses what it has when it fails."""
+    """Decompress the bytes before the damage in a piece, one by one: zlib loses its output when it fails."""
     for at in range(len(piece)):
         try:
             data = member.decompress(piece[at : at + 1])

@@ -314,7 +314,7 @@ def _split(url: str) -> tuple[str, str, str]:
 
 
 def parse_options(texts: Iterable[str]) -> dict[str, Any]:
-    """Return storage options from ``NAME=VALUE`` texts; a value in JSON is what it says, any other is text.
+    """Return storage options from ``NAME=VALUE`` texts; a value in JSON is decoded, any other is text.
 
     Raises UnsupportedStore for a text without a name or ``=``; the value is not shown.
     """
@@ -434,7 +434,7 @@ def _hdfs(place: _Place, options: dict[str, Any]) -> Any:
 
 
 def _fsspec(place: _Place, options: dict[str, Any]) -> Any:
-    """A file system of fsspec, which does not remember what it has listed."""
+    """A file system of fsspec, which does not cache its lists."""
     scheme = place.scheme
     try:
         import fsspec

@@ -1,16 +1,16 @@
 """Reassembly of TCP segments to the byte stream of each direction: RFC 9293, seen by an observer.
 
-Rules for what a capture leaves open:
+Rules where a capture leaves the order open:
 
 - The byte that arrives first wins. Delivered bytes are not stored, so a retransmission is only compared
   with bytes that are still buffered.
 - A direction whose SYN was not seen starts at the lowest sequence number of its data so far, once its
-  receiver has acknowledged what precedes that, or after ``START_SEGMENTS`` segments with data or
+  receiver has acknowledged the bytes before that, or after ``START_SEGMENTS`` segments with data or
   ``START_NS``, whichever comes first. So requests and answers begin in the order of the capture.
 - One byte that is followed by more from the next byte on was a keep-alive probe, where a start is undecided.
-- A gap is given up when the receiver has acknowledged what follows it and ``ACKED_SEGMENTS``,
-  ``ACKED_BYTES`` or ``ACKED_NS`` are then exceeded; or, acknowledged or not, when the limits of the
-  reassembler are. Time is that of the capture, and counts from the last progress.
+- A gap is given up when the receiver has acknowledged later bytes and ``ACKED_SEGMENTS``, ``ACKED_BYTES`` or
+  ``ACKED_NS`` are then exceeded; or, acknowledged or not, when the limits of the reassembler are. Time is
+  that of the capture, and counts from the last progress.
 - Timeouts are applied before the next segment of a connection is processed. Other connections only
   reveal earlier that time has passed: as long as time does not go back, the events of a connection depend
   only on its own segments and the time of the capture's end, unless a limit shared by all is reached.
@@ -18,7 +18,7 @@ Rules for what a capture leaves open:
   it ends both directions at once.
 - Segments further than 1 GiB from the next byte are ignored until four in a row are consecutive.
 - A SYN with another initial sequence number starts a new connection on the same ports, and so do a SYN, or
-  data beyond what was delivered, after an RST.
+data beyond the delivered bytes, after an RST.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class Reassembler:
         return events
 
     def pause(self, successor_ns: int = 0) -> list[Event]:
-        """Settle what only this reader can, before a successor that has the frames from ``successor_ns`` on.
+        """Settle all that only this reader can, before a successor that reads on from ``successor_ns``.
 
         Every direction that is opening starts with its data so far, as if it were enough. A gap is given up
         if the segment beyond it was captured before ``successor_ns``, as the successor can't know of it, and
@@ -351,8 +351,8 @@ class Reassembler:
     def _expire_gaps(self, direction: Direction, events: list[Event]) -> None:
         """Start the directions and give up the gaps of a connection that are due.
 
-        They are in the order of due time, then that in which the directions were first seen, so that it
-        makes no difference what reveals that time has passed.
+        They are in the order of due time, then that in which the directions were first seen, so that the
+        event that reveals the passing of time makes no difference.
         """
         first = self._connections[direction.stream]
         while True:

@@ -1,8 +1,8 @@
 """Headers of the tunnels in which packets of interest may be: VXLAN, Geneve, GRE, ERSPAN, MPLS, PPPoE, LLC.
 
-Each function reads the headers at the beginning of some bytes, as far as these were captured, and says what
-they carry, see `Carried`. It reads of the payload only enough to know its kind: a label of MPLS does not say
-it, and a port of UDP is no proof. IP in IP needs no function, as nothing is between the two headers.
+Each function reads the headers at the beginning of some bytes, as far as these were captured, and returns
+their content, see `Carried`. It reads of the payload only enough to know its kind: a label of MPLS does not
+say it, and a port of UDP is no proof. IP in IP needs no function, as nothing is between the two headers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IP_4, IP_6, GRE, MPLS = 4, 41, 47, 137
 PROTOCOLS: Final = frozenset((IP_4, IP_6, GRE, MPLS))
 """The protocols of IP that are read as tunnels."""
 NAMES: Final = {(4, IP_4): "ipip", (6, IP_4): "4in6", (4, IP_6): "6in4", (6, IP_6): "6in6"}
-"""The name of IP in IP by the version of the outer packet and the protocol that says what is in it."""
+"""The name of IP in IP by the version of the outer packet and the protocol number of the inner one."""
 
 SEPARATE: Final = frozenset(("vxlan", "geneve", "gre"))
 """Tunnels whose number tells networks apart: the same addresses in two of them are of different hosts. Labels
@@ -320,7 +320,7 @@ def _geneve(data: bytes) -> Carried | None:
 
 
 def _content_fits(carried: Carried, data: bytes, size: int) -> bool:
-    """Whether what headers carry, as far as it was captured, is what they say."""
+    """Whether the content of headers, as far as it was captured, is of the protocol that they name."""
     ethertype, at = carried.ethertype, carried.at
     if ethertype == ETHERNET_TYPE:
         return _frame_fits(data, at, size) > 0

@@ -1,7 +1,7 @@
 """The directions of connections that wait: for a gap to be filled, or for their start to be certain.
 
 They are asked for in two orders, by age and by the time at which something is due. Both are heaps whose
-outdated entries are dropped when they come up, so that what one segment changes costs the logarithm of the
+outdated entries are dropped when they come up, so that a change by one segment costs the logarithm of the
 number of directions, however many wait.
 """
 

@@ -15,13 +15,13 @@ AGGREGATED: Final = "aggregated (802.11)"
 FRAGMENTED: Final = "fragmented (802.11)"
 
 _LLC: Final = 0
-"""In place of an EtherType: a header of IEEE 802.2 says what follows."""
+"""In place of an EtherType: a header of IEEE 802.2 names the next protocol."""
 _DATA, _TYPE, _VERSION = 0x08, 0x0C, 0x03  # of the first byte of a frame
 _QOS, _NO_DATA = 0x80, 0x40
 _TO_AND_FROM_DS, _MORE_FRAGMENTS, _PROTECTED, _ORDER = 0x03, 0x04, 0x40, 0x80  # of the second one
 _AMSDU: Final = 0x80
 _RADIOTAP_SIZE, _PPI_SIZE, _HEADER_SIZE = 8, 8, 24
-_EXTENDED, _TSFT, _FLAGS = 1 << 31, 1 << 0, 1 << 1  # of what a radiotap header says to be present
+_EXTENDED, _TSFT, _FLAGS = 1 << 31, 1 << 0, 1 << 1  # of the fields that a radiotap header says to be present
 _PADDED: Final = 0x20
 _WORD: Final = Struct("<I").unpack_from
 _HALF: Final = Struct("<H").unpack_from

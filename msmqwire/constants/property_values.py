@@ -76,7 +76,7 @@ class MachineGroupInCluster(IntEnum):
 
 
 class DeletedObjectType(IntEnum):
-    """PROPID_D_OBJTYPE: what was deleted; 2.3.13.4."""
+    """PROPID_D_OBJTYPE: the type of the deleted object; 2.3.13.4."""
 
     MQDS_QUEUE = 1
     MQDS_MACHINE = 2

@@ -1,6 +1,6 @@
 """The ciphers of message bodies: [MS-MQMQ] 2.2.19.3.
 
-RC2 and RC4 are broken, with keys of 40 bits above all; they are here to read what old systems send. None of
+RC2 and RC4 are broken, with keys of 40 bits above all; they are here to read messages of old systems. None of
 these ciphers notices a changed body: only a signature does.
 """
 

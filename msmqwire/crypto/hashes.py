@@ -1,7 +1,7 @@
 """The hashes under signatures: [MS-MQMQ] 2.2.19.3.
 
 MD2, MD4, MD5 and SHA-1 are broken: two messages with the same hash can be made, and a signature over them
-proves nothing against an attacker. They are here to read what old systems send.
+proves nothing against an attacker. They are here to read messages of old systems.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _sha512(data: bytes) -> bytes:
     return hashlib.sha512(data).digest()
 
 
-# With what a DigestInfo begins: [RFC8017] 9.2, note 1; for MD4 in the same manner (OID 1.2.840.113549.2.4).
+# The beginning of a DigestInfo: [RFC8017] 9.2, note 1; for MD4 in the same manner (OID 1.2.840.113549.2.4).
 _ALGORITHMS: Final[Mapping[int, tuple[Callable[[bytes], bytes], bytes]]] = {
     HashAlgorithm.CALG_MD2: (_md2, bytes.fromhex("3020300c06082a864886f70d020205000410")),
     HashAlgorithm.CALG_MD4: (_md4, bytes.fromhex("3020300c06082a864886f70d020405000410")),

@@ -32,7 +32,7 @@ def sign(
 ) -> bytes:
     """Return the signature of a UserMessage whose body is in clear, for SecurityData or MQFSignatureHeader.
 
-    `hash_algorithm` is what MessagePropertiesHeader.HashAlgorithm is to be. MD2, MD4, MD5 and SHA-1 are
+    `hash_algorithm` is the value for MessagePropertiesHeader.HashAlgorithm. MD2, MD4, MD5 and SHA-1 are
     broken.
 
     Raises UnsupportedAlgorithm, InvalidValue for a key too short for the hash, and as `signed_fields`.

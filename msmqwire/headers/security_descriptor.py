@@ -62,7 +62,7 @@ ACE: Final = Header(
             bit("FA", 7, "FAILED_ACCESS_ACE_FLAG: failed access is audited."),
         ),
         uint(16, "AceSize", "Bytes of this entry, a multiple of 4.", unit="bytes", size_of="header"),
-        raw("Body", REST, "By AceType: an ACCESS_ACE_BODY for 0, 1 and some others."),
+        raw("Body", REST, "By AceType: an ACCESS_ACE_BODY for 0, 1 and some more."),
     ),
     "An access control entry. Its flags have the short names of [MS-DTYP] 2.5.1.1.",
 )

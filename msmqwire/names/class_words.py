@@ -24,7 +24,7 @@ _WORDS: Final = {
 
 
 def class_words(name: str) -> str:
-    """Return in words what a class of negative acknowledgements says; `name` is that of `class_name`."""
+    """Return the meaning of a class of negative acknowledgements in words; `name` is that of `class_name`."""
     return _WORDS.get(name, "it is refused")
 
 

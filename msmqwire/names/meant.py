@@ -23,7 +23,7 @@ _PORT: Final = re.compile(r":\d+(?=\\)")
 
 
 def wanted_format_name(text: str, computer: str = ".") -> FormatName:
-    r"""Return the format name that a user or a program gives; an error says what to write instead.
+    r"""Return the format name that a user or a program gives; an error shows a valid one.
 
     A queue named ``private$orders`` is refused, though the grammar has it: a backslash was forgotten.
 
@@ -128,7 +128,7 @@ def _by_host(path: str, computer: str) -> Iterator[str]:
 
 
 def _with_backslashes(path: str) -> str:
-    """Return the path of a queue with a backslash before and after what says that it is private."""
+    """Return the path of a queue with a backslash before and after the mark of a private one."""
     match = _PRIVATE.search(path)
     if match is None:
         return path.replace("/", "\\")

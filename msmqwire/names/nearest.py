@@ -54,7 +54,7 @@ def unknown_name(
     Args:
         name: the wrong one.
         known: the right ones.
-        what: the kind of thing that they name, in the singular, without an article.
+        what: the noun for such names, in the singular, without an article.
         path: the parameter that has the name.
         see: the place that lists all of them, as ``docs/columns.md lists all``; shown if they are many.
     """

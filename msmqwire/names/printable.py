@@ -10,7 +10,7 @@ _SINGULARS: Final = {"are": "is", "were": "was", "have": "has", "do": "does", "g
 
 
 def safe(text: str) -> str:
-    """Escape everything that a terminal would act on, or that hides what is there: text may be hostile."""
+    """Escape characters that a terminal would act on, or that hide text: it may be hostile."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -1,4 +1,4 @@
-"""Switches for what specifications leave open, set by their texts."""
+"""Switches for the choices that specifications leave open, set by their texts."""
 
 from __future__ import annotations
 

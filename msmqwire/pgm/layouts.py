@@ -131,8 +131,8 @@ OPTION_HEAD: Final = Header(
     size=OPTION_HEAD_SIZE,
 )
 
-# Each but OPT_LENGTH begins with an octet of five reserved bits, F and OPX, and one of U and what the option
-# makes of it: kept as numbers, so that nothing is lost.
+# Each but OPT_LENGTH begins with an octet of five reserved bits, F and OPX, and one of U and bits that the
+# option makes of it: kept as numbers, so that nothing is lost.
 _EXTENDED: Final = _numbers(8, "Reserved U")
 OPT_LENGTH: Final = Header(
     "PgmOptLength", "[RFC3208] 9.1", _numbers(16, "TotalLength"), "The octets of all options.", size=2

@@ -49,7 +49,7 @@ def parse_pgm(data: bytes) -> PgmPacket:
 def read_pgm(data: bytes) -> tuple[PgmPacket, MalformedPacket | None]:
     """Return the packet in these bytes as far as it can be read, and why `parse_pgm` refuses it, if it does.
 
-    For readers of captures. Data end where TSDULength says, or the packet does; what follows them is
+    For readers of captures. Data end with TSDULength or the packet; bytes after them are
     `PgmPacket.trailing`. Of options that can't be read, all that follows the body is. Raises MalformedPacket
     with path and offset if the common header or the body of its type is cut short or can't be.
     """
@@ -93,7 +93,7 @@ def read_pgm(data: bytes) -> tuple[PgmPacket, MalformedPacket | None]:
 
 
 def build_pgm(packet: PgmPacket) -> bytes:
-    """Return the bytes of a packet; None is worked out, what is given stays. Raises InvalidValue."""
+    """Return the bytes of a packet; None is computed, a given value stays. Raises InvalidValue."""
     if len(packet.GSI) != GSI_SIZE:
         raise InvalidValue(f"{counted(len(packet.GSI), 'octet')} instead of {GSI_SIZE:,}", path="GSI")
     options = complete_options(packet.options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_TOLERANCE = 1e-6  # of a byte: what a time computed from tokens may be off by
+_TOLERANCE = 1e-6  # of a byte: the error of a time computed from tokens
 
 
 class TokenBucket:

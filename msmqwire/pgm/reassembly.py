@@ -20,7 +20,7 @@ class Result(NamedTuple):
 
 @dataclass(slots=True)
 class Reassembly:
-    """The APDU that is being put together. It holds what has come, never what a length promises.
+    """The APDU that is being put together. It takes memory for received bytes, never for a promised length.
 
     Attributes:
         resumed: the sequence number from which packets follow each other again, after joining or a loss: the

@@ -19,7 +19,7 @@ from msmqwire.pgm.constants import (
 from msmqwire.pgm.memory import Memory
 from msmqwire.pgm.values import OptFragment
 
-# Our own limits. Beyond them nothing is lost: what finds no room is asked for again when there is some.
+# Our own limits. Beyond them nothing is lost: packets without room are asked for again when there is some.
 WINDOW_MAX: Final = 4096
 """Sequence numbers from the next to be delivered to the last that is kept."""
 BUFFER_MAX: Final = 1 << 20
@@ -110,7 +110,7 @@ class ReceiveWindow:
         if not self._memory.take(self, size):
             if ahead:
                 return False
-            self.release()  # what follows a packet that can be delivered is worth less
+            self.release()  # packets after one that can be delivered are worth less
             if not self._memory.take(self, size):
                 return False
         self._packets[sequence] = packet

@@ -51,7 +51,7 @@ NAK_MAX: Final = 1 + NAK_LIST_MAX
 WAITING_MAX: Final = 4 << 20
 """Bytes that may wait to be sent, headers included: a minute at TXW_MAX_RTE. Our own limit, like the next."""
 WINDOW_MAX: Final = 64 << 20
-"""Bytes of data in the transmit window: three times what TXW_MAX_RTE gives in TXW_SECS."""
+"""Bytes of data in the transmit window: three times those of TXW_MAX_RTE in TXW_SECS."""
 _HELD_BACK_MAX: Final = 2.0  # times TXW_SECS that NAKs may hold back the window
 
 
@@ -121,7 +121,7 @@ class Source:
         self._closed = self._ended = False
         self.waiting = self.refused = 0
 
-    # --- what the owner does -------------------------------------------------------------------------------
+    # --- calls of the owner -------------------------------------------------------------------------------
 
     def next_time(self) -> float:
         """Return when `tick` is to be called next; infinity once the session is finished."""

@@ -13,7 +13,7 @@ from msmqwire.pgm.values import Option
 
 @dataclass(slots=True)
 class Sent:
-    """A data packet that was sent, without what changes from one sending to the next."""
+    """A data packet that was sent, without the fields that change from one sending to the next."""
 
     options: tuple[Option, ...]
     data: bytes

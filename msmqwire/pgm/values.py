@@ -117,7 +117,7 @@ class PgmOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendedOption(PgmOption):
-    """An option with the octets that most have: reserved bits, F and OPX, and U with seven others."""
+    """An option with the octets that most have: reserved bits, F and OPX, and U with seven more."""
 
     Reserved: int = 0
     U: int = 0
@@ -185,7 +185,7 @@ class OptRst(ExtendedOption):
 
 @dataclass(frozen=True, slots=True)
 class UnknownOption(PgmOption):
-    """An option of another type, kept as it came; `content` is what follows its length."""
+    """An option of another type, kept as it came; `content` is the rest after its length."""
 
     kind: int
     content: bytes
@@ -201,8 +201,8 @@ class PgmPacket:
     """A packet: the common header of section 8, the body of its type, options, data.
 
     `Options`, `Checksum` and `TSDULength` that are None are worked out by building; given ones stay, even
-    wrong ones. `trailing` has what follows the data, or options that can't be read; a packet without a fault
-    has none.
+    wrong ones. `trailing` has the bytes after the data, or options that can't be read; a packet without a
+    fault has none.
     """
 
     Type: int

@@ -1,6 +1,6 @@
 """Attributes of a call of remote read besides the message in it, by the names of columns.
 
-An answer has what its call has asked for, where that is known.
+An answer has the attributes of its call, where that is known.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The message packet, what a remote reader gets of a message: [MS-MQRR] 2.2.5.
+"""The message packet, the form in which a remote reader gets a message: [MS-MQRR] 2.2.5.
 
 It is the message's UserMessage packet with some fields overridden, and after it headers with the queue
 manager's state of the message. Those are always sent; older servers send none.
@@ -114,7 +114,7 @@ def message_packet(
 def expiry_time(sent_time: int, time_to_reach_queue: int) -> int:
     """Return TimeToReachQueue of a message packet: seconds since 1970-01-01 UTC, 0xFFFFFFFF for never.
 
-    The specification leaves open what becomes of a sum beyond 32 bits and of an unlimited time: both never
+    The specification leaves open the meaning of a sum beyond 32 bits and of an unlimited time: both never
     expire.
     """
     return INFINITE if time_to_reach_queue == INFINITE else min(sent_time + time_to_reach_queue, INFINITE)

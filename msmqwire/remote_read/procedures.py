@@ -47,7 +47,7 @@ SECTION_BUFFER: Final = Structure(
     "SectionBuffer",
     "[MS-MQRR] 2.2.6",
     (
-        Member("SectionBufferType", Enum(), "What it holds, a SectionType.", req=("MQRR-2.2.6-04",)),
+        Member("SectionBufferType", Enum(), "Its content, a SectionType.", req=("MQRR-2.2.6-04",)),
         Member("SectionSizeAlloc", _DWORD, "Bytes of that part, uncut.", req=("MQRR-2.2.6-06",)),
         Member("SectionSize", _DWORD, "Bytes of pSectionBuffer.", req=("MQRR-2.2.6-09",)),
         Member(

@@ -201,7 +201,7 @@ def read_stub(
     MalformedPacket, its offset counted in the stub.
     """
     if may_have_trailer and kind == PduType.REQUEST:
-        # What a server refuses a trailer for is not in the arguments.
+        # The reason to refuse a trailer is not in the arguments.
         with suppress(AuthenticationFailed, MalformedPacket):
             stub, _ = split_trailer(stub)
     places: dict[str, int] = {}

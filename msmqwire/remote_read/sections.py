@@ -158,7 +158,7 @@ class ReadMessage:
 
     @property
     def packet(self) -> Record:
-        """Its UserMessage; TimeToReachQueue is when it expires, and no size counts what was cut off."""
+        """Its UserMessage; TimeToReachQueue is the time of expiry, and no size counts the bytes cut off."""
         return USER_MESSAGE.record(**{name: self.whole[name] for name in USER_MESSAGE.fields})
 
 
@@ -207,7 +207,7 @@ def _joined(first: bytes, alloc: int, trailers: bytes, srmp: bool) -> tuple[byte
     """Return a cut packet without its missing bytes, the size of the part that was cut, and the number of
     bytes missing.
 
-    Its sizes tell what is there, so that nothing has to be allocated for the rest.
+    Its sizes are those of the bytes there, so that nothing has to be allocated for the rest.
     """
     place = _place(first)
     if place.srmp != srmp:

@@ -123,7 +123,7 @@ class ClientAssociation:
         self.features = BindTimeFeatures(0)
         self.multiplexed = False
 
-    # -- what goes out -----------------------------------------------------------------------------
+    # -- outgoing PDUs -----------------------------------------------------------------------------
 
     @property
     def bound(self) -> bool:
@@ -247,7 +247,7 @@ class ClientAssociation:
     def _verifier(self, token: bytes | None) -> Mapping[str, Any] | None:
         return None if token is None or self._security is None else self._security.verifier(token)
 
-    # -- what comes in -----------------------------------------------------------------------------
+    # -- incoming PDUs -----------------------------------------------------------------------------
 
     def received(self, data: bytes) -> list[ClientEvent]:
         """Return the events of the next bytes of the server."""

@@ -145,7 +145,7 @@ class EndpointMapper:
         except MalformedPacket as exc:
             raise _fault(FaultStatus.RPC_X_BAD_STUB_DATA) from exc
         towers = self._towers(request, address)[: request.max_towers]
-        # Full pointers: the id of one of the request's would mean what that points to.
+        # Full pointers: the id of one of the request's would mean its target.
         fresh = (number for number in count(len(_REFERENTS) + 1) if number not in request.wire.referents)
         results = SimpleNamespace(
             ITowers=towers,

@@ -73,7 +73,7 @@ def verifier_offset(header: Record) -> int:
 def parse_pdu(data: bytes, header: Record | None = None) -> Pdu:
     """Return the PDU that takes exactly these bytes. Raises MalformedPacket with path and offset.
 
-    `header` is what `parse_header` returns of them, where that is at hand.
+    `header` is the result of `parse_header` for them, where that is at hand.
     """
     if header is None:
         header = parse_header(data)

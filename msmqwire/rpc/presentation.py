@@ -75,7 +75,7 @@ class PresentationContexts:
             reason = ProviderReason.LOCAL_LIMIT_EXCEEDED
         if reason is not None or interface is None or chosen is None:
             return _result(ContextResult.PROVIDER_REJECTION, reason or 0)
-        # A context id stays what it is while calls may use it: [C706] 12.6.4.1.
+        # A context id keeps its meaning while calls may use it: [C706] 12.6.4.1.
         context = PresentationContext(interface, abstract, chosen)
         if self._contexts.setdefault(context_id, context) != context:
             return _result(ContextResult.PROVIDER_REJECTION, ProviderReason.REASON_NOT_SPECIFIED)

@@ -41,7 +41,7 @@ class SecurityContext(Protocol):
     ) -> tuple[bytes, bytes]:
         """Return the body as it is sent, and the signature.
 
-        `head` and `trailer` are what surrounds the body in the PDU, signed too if `sign_head`.
+        `head` and `trailer` are the bytes around the body in the PDU, signed too if `sign_head`.
         """
 
     def unprotect(

@@ -103,7 +103,7 @@ class ServerAssociation:
         self.group = 0
         self.closed = False
 
-    # -- what goes out -----------------------------------------------------------------------------
+    # -- outgoing PDUs -----------------------------------------------------------------------------
 
     def data_to_send(self) -> bytes:
         """Return the bytes to send, and forget them."""
@@ -175,7 +175,7 @@ class ServerAssociation:
         # Without a verifier at any level: clients take the status from where it stands in a plain fault.
         self._out.append(fault_pdu(call_id, context_id, status, executed=executed))
 
-    # -- what comes in -----------------------------------------------------------------------------
+    # -- incoming PDUs -----------------------------------------------------------------------------
 
     def received(self, data: bytes) -> list[ServerEvent]:
         """Return the events of the next bytes of the client."""
@@ -195,7 +195,7 @@ class ServerAssociation:
                 return events
         if self._framer.error is not None:
             head = self._framer.bad_header
-            # The call_id is told in the byte order that the refused data representation has.
+            # The call_id is written in the byte order of the refused data representation.
             order = "big" if head[4] & 0xF0 == 0 else "little"
             self._refuse(head[PTYPE_OFFSET], int.from_bytes(head[12:16], order))  # type: ignore[arg-type]
             events.append(self._close(self._framer.error))

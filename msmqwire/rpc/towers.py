@@ -15,7 +15,7 @@ FLOOR: Final = Header(
     "[C706] appendix L",
     (
         uint(16, "lhs_length", "Bytes of the protocol identifier.", unit="bytes"),
-        raw("lhs", Ref("lhs_length"), "The protocol identifier, and what belongs to it."),
+        raw("lhs", Ref("lhs_length"), "The protocol identifier, and its data."),
         uint(16, "rhs_length", "Bytes of the address.", unit="bytes"),
         raw("rhs", Ref("rhs_length"), "The address in this protocol."),
     ),

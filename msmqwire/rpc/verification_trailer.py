@@ -1,6 +1,6 @@
 """The verification trailer after the stub of a request: [MS-RPCE] 2.2.2.13.
 
-A client repeats in it, under its signature, what the security provider leaves unprotected in the headers.
+A client repeats in it, under its signature, the header fields that the security provider leaves unprotected.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BITMASK: Final = Header(
     "rpc_sec_vt_bitmask",
     "[MS-RPCE] 2.2.2.13.2",
     (uint(32, "bits", "1: the client supports header signing."),),
-    "What the client supports.",
+    "Features that the client supports.",
     size=4,
 )
 
@@ -77,9 +77,8 @@ _SCHEMAS: Final = {1: BITMASK, 2: PCONTEXT, 3: HEADER2}
 def split_trailer(stub: bytes) -> tuple[bytes, list[tuple[int, Record]]]:
     """Return a stub without its verification trailer, and the trailer's commands by type; none without one.
 
-    Up to 3 bytes of padding stay after the stub: only its decoder knows its end. Raises
-    MalformedPacket for a command that is not what its type says, AuthenticationFailed for an unknown one that
-    must be processed.
+    Up to 3 bytes of padding stay after the stub: only its decoder knows its end. Raises MalformedPacket for a
+    command that does not fit its type, AuthenticationFailed for an unknown one that must be processed.
     """
     start = len(stub)
     while (start := stub.rfind(SIGNATURE, max(0, len(stub) - TRAILER_MAX), start)) >= 0:

@@ -33,8 +33,8 @@ class Codec:
 
     Attributes:
         parser_source, builder_source, composer_source: the generated Python, for inspection.
-        read_trusted, write_trusted, compose_trusted: the generated functions; they raise `Refused` or what
-            Python raises for a value of the wrong type, without a reason.
+        read_trusted, write_trusted, compose_trusted: the generated functions; they raise `Refused`, or any
+            exception of Python for a value of the wrong type, without a reason.
     """
 
     def __init__(self, header: Header) -> None:
@@ -106,8 +106,8 @@ class Codec:
     def compose(self, *values: Any) -> bytes:
         """Return the bytes of plain values; sizes, counts, presence bits and padding are computed.
 
-        It takes what `codec_compose.given_parts` says, in this order: a tuple of its values, or None, for a
-        structure inside, and bytes for one with lists or of several forms. Flag words are integers. The
+        It takes the parts of `codec_compose.given_parts`, in this order: a tuple of its values, or None, for
+        a structure inside, and bytes for one with lists or of several forms. Flag words are integers. The
         result is that of `make` and `build`, many times faster.
 
         Raises InvalidValue, and TypeError for a schema with lists.

@@ -44,7 +44,7 @@ class FixedRun:
         self.codes.append(f"{count}x")
 
     def add_integer(self, part: UInt | Flags, value: str) -> str:
-        """Add an integer; return the call for what is before it, where that has another byte order."""
+        """Add an integer; return the call for the integers before it, where they have another byte order."""
         order, before = byte_order(part), ""
         if order and order != self.order:
             if INTEGER_CODES.intersection(self.codes):

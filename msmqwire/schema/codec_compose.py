@@ -1,12 +1,12 @@
 """Generates the composing half of a codec: flat functions that write a structure of plain values.
 
-What `make` computes is not given, but computed there: sizes, counts, presence bits and padding. So nothing is
-collected in a record first, and no layout is written by hand where packets must be built fast.
+Sizes, counts, presence bits and padding, which `make` computes, are not given but computed there. So nothing
+is collected in a record first, and no layout is written by hand where packets must be built fast.
 
 The arguments are the values of the parts that are left, in the order of the wire; those of a structure inside
 are a tuple of the same form, or None where it is absent. Of flag words, all bits are given, but a single bit
-that says that a part is present is set by the part as well. Names of queues and others of several forms, and
-structures with lists in them, are given as their bytes: they recur, and have been built already.
+that says that a part is present is set by the part as well. Names of queues and further structures of several
+forms, and structures with lists in them, are given as their bytes: they recur, and have been built already.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Open:
         before: lines at its beginning.
         aligned: the last positions at a multiple of a number from its start.
         end: the position after it, once that is known.
-        closed: the position after what its size counts, if that is another.
+        closed: the position after the bytes that its size counts, if that is another.
     """
 
     header: Header
@@ -126,7 +126,7 @@ class ComposerSource:
 
     def __init__(self, header: Header, constants: Constants) -> None:
         if not is_composed(header):
-            raise TypeError(f"{header.name} has lists, or fields that repeat others")
+            raise TypeError(f"{header.name} has lists, or fields that repeat further fields")
         self.constants = constants
         self.lines: list[str | list[str]] = []
         self.depth, self.count = 1, 0
@@ -167,7 +167,7 @@ class ComposerSource:
         self.puts.append(expression)
 
     def flush(self) -> None:
-        """Emit what is to be written so far, unless that is all there is."""
+        """Emit the parts to be written so far, unless they are all."""
         if packed := self.run.taken():
             self.puts.append(packed)
         if self.puts and (self.begun or self.depth > 1):
@@ -270,7 +270,7 @@ class ComposerSource:
         self.mark(part.marks)
         self.part(part.node, this, value)
         if isinstance(part.node, Sub):
-            this.inner.pop(part.name, None)  # others can't refer to what may be absent
+            this.inner.pop(part.name, None)  # no reference to a field that may be absent
         self.emit(f"{length} = {self.at.since(before)}")
         self.depth -= 1
         self.at = before.after(length)

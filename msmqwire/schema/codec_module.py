@@ -18,7 +18,7 @@ KINDS: Final[dict[str, Kind]] = {
     "writers": BuilderSource,
     "composers": ComposerSource,
 }
-"""What makes the functions of a room."""
+"""The maker of the functions of a room."""
 _HELPERS: Final = {
     "msmqwire.schema.codec_support": (
         "Refused",

@@ -27,7 +27,7 @@ def _bytes_of(number: int) -> bytes:
 
 
 def guid_bytes(value: Any) -> bytes:
-    """Return the 16 bytes of a GUID. Raises AttributeError for what is none."""
+    """Return the 16 bytes of a GUID. Raises AttributeError for anything else."""
     return _bytes_of(value.int) if type(value) is UUID else value.bytes_le
 
 

@@ -45,7 +45,7 @@ def to_json(record: Record) -> dict[str, Any]:
         if isinstance(part, Raw) and isinstance(part.length, Ref) and part.length.over and not value:
             continue
         if packet and not value and isinstance(part, Raw):
-            continue  # nothing is left behind the headers
+            continue  # nothing is left after the headers
         if value is None and packet and isinstance(part, Maybe):
             continue
         result[part.name] = _value(part, value)

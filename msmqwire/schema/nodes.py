@@ -91,9 +91,9 @@ class UInt(Node):
     Attributes:
         big_endian: whether the most significant byte comes first.
         must: the allowed values; any other makes the packet malformed. Further limits are checked by lint.
-        size_of: ``"packet"`` or ``"header"``: it counts the bytes of the enclosing Packet or Header
-            from its start and bounds what follows (up to a `Close`, a `Fill` or the end of the
-            structure); ``"after"``: the bytes that follow this header in the packet.
+        size_of: ``"packet"`` or ``"header"``: it counts the bytes of the enclosing Packet or Header from its
+            start and bounds the fields after it (up to a `Close`, a `Fill` or the end of the structure);
+            ``"after"``: the bytes that follow this header in the packet.
         same_as: a field whose value it repeats; a different value makes the bytes malformed.
     """
 
@@ -275,7 +275,7 @@ class Choice(Node):
 class Repeat(Node):
     """`count` structures, one after the other: a list.
 
-    More than `limit` make the bytes malformed: what refuses a packet must stay cheap.
+    More than `limit` make the bytes malformed: a refusal must stay cheap.
     """
 
     name: str

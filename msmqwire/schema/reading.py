@@ -1,6 +1,6 @@
 """The state of the reference reader: open structures, announced ends and the values read so far.
 
-`msmqwire.schema.reference` has the rules for what a refusal names.
+`msmqwire.schema.reference` has the rules for the path and offset of a refusal.
 """
 
 from __future__ import annotations

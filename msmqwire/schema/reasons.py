@@ -52,7 +52,7 @@ def too_large(value: int, size: int) -> str:
 
 
 def too_small(value: int) -> str:
-    """A size of a structure that is less than what it has in any case."""
+    """A size of a structure that is less than its minimum."""
     return f"{value} is too small"
 
 

@@ -193,7 +193,7 @@ def _field_doc(part: Part) -> str:
 
 
 class_of: Final[Callable[[object], Any]] = type
-"""The class of a value, as what can be hashed: values of some can't be."""
+"""The class of a value, in place of the value, as some can't be hashed."""
 
 
 def paths_in(kind: type, paths: Sequence[str], at: str = "") -> list[str]:
@@ -203,7 +203,7 @@ def paths_in(kind: type, paths: Sequence[str], at: str = "") -> list[str]:
 
 
 def first_of(paths: Sequence[str], convert: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
-    """Return the function that finds the first of some fields that a value has, and converts what is there.
+    """Return the function that finds the first of some fields that a value has, and converts it.
 
     It returns None where there is none.
     """
@@ -230,7 +230,7 @@ _DECLARING: Final = (
 
 
 def _declared(name: str) -> Any:
-    """Return a structure; in a process that reads a pickle first, what declares it is not imported yet."""
+    """Return a structure; a process that reads a pickle first has not imported its module yet."""
     if name not in SCHEMAS:
         for module in _DECLARING:
             import_module(module)

@@ -4,9 +4,9 @@ It reads field by field, slowly, and gives each refusal a path, an offset and a 
 codec consults it whenever it refuses bytes itself. The objects are ordinary constructs: they parse to
 Containers, build from mappings (omitted values are filled in) and nest inside other constructs.
 
-Refusals follow three rules. Bytes that end before the announced size: the offset is where they end,
-the path the field that could not be read. A part whose length or count comes from a field and runs
-past what encloses it: path and offset are that field's. An invalid value: path and offset of the field.
+Refusals follow three rules. Bytes that end before the announced size: the offset is where they end, the path
+the field that could not be read. A part whose length or count comes from a field and runs past its container:
+path and offset are that field's. An invalid value: path and offset of the field.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def parse_compound(data: bytes) -> tuple[SrmpMessage, bytes]:
 def compound_to_json(packet: object) -> dict[str, Any] | None:
     """Return the message inside a packet as an object; None for a packet without CompoundMessageHeader.
 
-    It has ``fields`` as an SRMP message has them, and in ``behind`` the bytes after it in hex if there are
-    any; or ``error``, ``path`` and ``offset`` if it can't be read.
+    It has ``fields`` as an SRMP message has them, and in ``behind`` the bytes after it in hex, if any; or
+    ``error``, ``path`` and ``offset`` if it can't be read.
     """
     header = getattr(packet, "CompoundMessageHeader", None)
     if header is None:

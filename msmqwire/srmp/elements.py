@@ -1,8 +1,8 @@
 """The vocabulary in which the elements of an SRMP envelope are declared, once: [MC-MQSRM] 2.2.1.
 
 A declaration is a value: a tree of the kinds below. Parsing, building, JSON, the documentation and the
-Hypothesis strategies traverse that tree. A leaf converts between the text of its element and a value;
-it raises ValueError with the reason for what is not of its kind, and the walker adds where.
+Hypothesis strategies traverse that tree. A leaf converts between the text of its element and a value; it
+raises ValueError with the reason for a text that is not of its kind, and the walker adds the place.
 """
 
 from __future__ import annotations
@@ -405,7 +405,7 @@ class Ignored(Element):
 
 @dataclass(frozen=True, kw_only=True)
 class Blank(Element):
-    """An element that is written empty; what it holds is ignored: SRMP-2.2.2-04, SRMP-2.2.2-05."""
+    """An element that is written empty; its content is ignored: SRMP-2.2.2-04, SRMP-2.2.2-05."""
 
     kind: ClassVar[str] = "empty"
 

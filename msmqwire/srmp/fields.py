@@ -25,7 +25,7 @@ TRANSFER_ENCODING: Final = "Transfer-Encoding"
 
 _TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _FIELD: Final = re.compile(rf"({_TOKEN}):([^\0-\x08\x0a-\x1f\x7f]*)".encode())
-# A line as `Field.to_bytes` writes one with a value. It begins at the start or behind a line feed, so that no
+# A line as `Field.to_bytes` writes one with a value. It begins at the start or after a line feed, so that no
 # text makes it search twice.
 _USUAL: Final = re.compile(
     rf"(?<![^\n])({_TOKEN}+): ([!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)\r\n"

@@ -136,7 +136,7 @@ class SrmpMessage:
 def parse_message(data: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> SrmpMessage:
     """Parse one message: a request, a response, or an envelope, which starts with ``<``.
 
-    Raises MalformedPacket with path and offset for what a receiver answers with status 400:
+    Raises MalformedPacket with path and offset for requests that a receiver answers with status 400:
     SRMP-3.1.5.1.2-01.
     """
     if data.startswith(b"<"):

@@ -127,7 +127,7 @@ def _multipart_to_json(content: Multipart) -> dict[str, Any]:
 
 
 class _Reader:
-    """Takes the values out of one JSON object; what is wrong becomes InvalidValue with its path."""
+    """Takes the values out of one JSON object; a fault becomes InvalidValue with its path."""
 
     def __init__(self, data: Any, path: str) -> None:
         self._data, self._path = data, path

@@ -30,7 +30,7 @@ _DECLARATION: Final = re.compile(
     rb"[\s\"']xmlns(?::[\w.-]{1,64})?\s{0,9}=\s{0,9}[\"']" + re.escape(_NAMESPACE) + rb"[\"']"
 )
 _NO_MARKUP: Final = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)", re.DOTALL)
-"""Comments, text and instructions, each of which may have in it what another begins with. One without an end
+"""Comments, text and instructions, each of which may contain the beginning of another. One without an end
 goes to that of the data."""
 
 
@@ -47,7 +47,7 @@ def is_srmp(http: HttpMessage) -> bool:
 
 
 def is_srmp_apdu(data: bytes) -> bool:
-    """Return whether what came over PGM is meant to be SRMP, whose header does not matter: SRMP-2.1.2-04."""
+    """Return whether a message over PGM is meant to be SRMP, whose header does not matter: SRMP-2.1.2-04."""
     return has_envelope(data) or begins_srmp(data)
 
 

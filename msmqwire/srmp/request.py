@@ -28,7 +28,7 @@ _MULTICAST: Final = "msmq:multicast="
 def request_address(to: str) -> tuple[str, str]:
     """Return request target and Host for the ``to`` of an envelope: SRMP-2.1.1-04, SRMP-2.1.1-06.
 
-    Raises InvalidValue for what is neither an HTTP URL nor a multicast address.
+    Raises InvalidValue for anything but an HTTP URL or a multicast address.
     """
     if to.lower().startswith(_MULTICAST):
         address = to[len(_MULTICAST) :]

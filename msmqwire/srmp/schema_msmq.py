@@ -36,14 +36,14 @@ MSMQ_GROUP: Final = Group(
         Flag(
             name="Journal",
             section="2.2.6.3",
-            meaning="The sender keeps a copy of what was delivered.",
+            meaning="The sender keeps a copy of delivered messages.",
             req=("SRMP-2.2.6.3-01",),
             attribute="positive_journaling_requested = True",
         ),
         Flag(
             name="DeadLetter",
             section="2.2.6.4",
-            meaning="The sender keeps what was not.",
+            meaning="The sender keeps undelivered messages.",
             req=("SRMP-2.2.6.4-01",),
             attribute="negative_journaling_requested = True",
         ),

@@ -2,7 +2,7 @@
 
 A message that the specification says to disregard raises InvalidSignature here, or, for a missing element,
 MalformedPacket already when the envelope is read. Beyond the text, all that the signature does not cover of
-the parts is refused, and every element in Signature that is not understood: it could change what is signed.
+the parts is refused, and every element in Signature that is not understood: it could change the signed parts.
 """
 
 from __future__ import annotations

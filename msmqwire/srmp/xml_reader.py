@@ -85,7 +85,7 @@ _LEARNED: Final = _LearnedTags(_LEARNED_MAX)
 
 
 def in_own_thread(action: Callable[[], T]) -> T:
-    """Return the result of `action`, or raise what it raises; the names that lxml learns in it are forgotten.
+    """Return the result of `action`, or raise its exception; the names that lxml learns in it are forgotten.
 
     `action` must make the objects of lxml that it uses, parsers too.
     """

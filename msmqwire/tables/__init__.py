@@ -181,8 +181,8 @@ def read_capture(
             sources are read ahead in these threads.
 
     A truncated or damaged file is reported by a `CaptureWarning` when its end is reached, and so are frames
-    that were not read though packets may be in them, as those of unknown link types and in tunnels; what is
-    in a folder and is no capture is passed over, and named by one at once.
+    that were not read though packets may be in them, as those of unknown link types and in tunnels; files in
+    a folder that are no captures are passed over, and named by one warning at once.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.

@@ -1,7 +1,7 @@
 """Columns made by several threads, which take turns at one scan.
 
-The scan of a capture depends on what came before, and takes less than half of the time; the columns of a
-batch depend only on its rows. So a thread scans the rows of a batch while no other does, and then makes their
+The scan of a capture depends on earlier frames, and takes less than half of the time; the columns of a batch
+depend only on its rows. So a thread scans the rows of a batch while no other does, and then makes their
 columns itself, while the next one scans: its rows are in the caches of the processor that needs them. They
 run side by side since compiled code holds no lock of the interpreter.
 """

@@ -1,10 +1,10 @@
 """The columns of a decoded capture.
 
-Each column names the field that it shows by its path in a packet, so that its offset, width and mask
-follow from the schema; `msmqwire.remote_read.attributes` has what calls of remote read say besides messages.
+Each column names the field that it shows by its path in a packet, so that its offset, width and mask follow
+from the schema; `msmqwire.remote_read.attributes` has the columns of calls of remote read besides messages.
 Protocols that join register their columns: `msmqwire.analysis.protocols`. Values that a kind of packet does
-not have are null.
-Unsigned integers are in the next larger signed type, because Spark and many databases have no unsigned ones.
+not have are null. Unsigned integers are in the next larger signed type, because Spark and many databases have
+no unsigned ones.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Column:
         group: the part of a packet to which it belongs.
         type: its Arrow type.
         meaning: one line, with the unit if it has one.
-        paths: the fields it shows; the first that the packet has is used. Empty for what is not in the
-            packet itself, or takes more than it to tell.
+        paths: the fields it shows; the first that the packet has is used. Empty for values that are not in
+            the packet itself, or need more than it.
         convert: converts the field's value; None if the column has the value itself.
     """
 
@@ -92,7 +92,7 @@ TUNNEL: Final = ("tunnel", "tunnel_src", "tunnel_dst", "tunnel_id")
 PAIR_GROUP: Final = "pair"
 """The columns that pair answers with requests: the generic reader finds the pairs, not a packet."""
 CONTENT_GROUP: Final = "content"
-"""The columns that say what is inside of a body: made of other columns, and on request only."""
+"""The columns of the contents of a body: made of other columns, and on request only."""
 GENERIC_GROUPS: Final = (
     *(group for protocol in protocols() for group in protocol.columns),
     "call",
@@ -268,7 +268,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("queue_handle", TEXT, "Handle of the queue in a call of remote read, of its answer too; hex."),
         ("read_queue", TEXT, "Format name of that queue, as it was opened."),
         ("request_id", INT64, "Number of the receive, by the client."),
-        ("receive_action", INT64, "The action of a receive; 0x80000000 and some others only peek."),
+        ("receive_action", INT64, "The action of a receive; 0x80000000 and some more only peek."),
         ("receive_ack", INT32, "The end of a receive: 2 the message is taken, 1 it is given back."),
         ("call_status", INT64, "HRESULT of an answer."),
     ),
@@ -289,7 +289,7 @@ BY_NAME: Final = {column.name: column for column in COLUMNS}
 SEE: Final = "docs/columns.md lists all"
 """The page that lists all columns."""
 EXAMINED: Final = frozenset({"signature_status", "decrypted"})
-"""The columns that say what `msmqwire.analysis.dissection.message_security` finds out."""
+"""The columns with the findings of `msmqwire.analysis.dissection.message_security`."""
 OF_BODY: Final = frozenset({"body", "body_size"})
 """The columns that are about the body in clear, where it was decrypted."""
 

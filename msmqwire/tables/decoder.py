@@ -115,7 +115,7 @@ class Decoder(RowBuffer, FileScanner):
         return StopCode(stop_code)
 
     def _take_handshakes(self) -> None:
-        """Pass on what the scan has noted of connections that begin, in the order of the capture."""
+        """Pass on the notes of the scan on connections that begin, in the order of the capture."""
         count, self._state[entry.HANDSHAKES] = int(self._state[entry.HANDSHAKES]), 0
         if self._attempts is None:
             return

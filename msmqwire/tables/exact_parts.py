@@ -1,11 +1,11 @@
 """Captures divided into parts of which each begins with the state that the one before it ends with.
 
-One reader goes over the capture first, which takes about half of the time of decoding it, and keeps its
-state at the start of each part. So parts have exactly the rows of one reader of the whole capture, with the
-numbers of frames and streams, whatever is in it. `msmqwire.tables.parts` needs no such reader; there a part
-knows of the connections at its start what an overlap shows.
+One reader goes over the capture first, which takes about half of the time of decoding it, and keeps its state
+at the start of each part. So parts have exactly the rows of one reader of the whole capture, with the numbers
+of frames and streams, whatever is in it. `msmqwire.tables.parts` needs no such reader; there a part knows the
+connections at its start only by an overlap.
 
-States are small, unless a capture is made to fill what a reader remembers: then parts are larger, so that
+States are small, unless a capture is made to fill the memory of a reader: then parts are larger, so that
 their states stay within bounds.
 """
 

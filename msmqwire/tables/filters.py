@@ -161,7 +161,7 @@ def _is_comparable(column: Column, value: Any) -> bool:
         return column.name in _EARLY or -(1 << bits - 1) <= value < 1 << bits - 1
     try:
         comparable = _comparable(column.name, value)
-        if column.name == "time":  # one beyond what the column can hold is a bound, too
+        if column.name == "time":  # one beyond the range of the column is a bound, too
             return isinstance(comparable, Real)
         pa.scalar(comparable, column.type)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):

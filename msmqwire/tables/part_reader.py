@@ -32,9 +32,9 @@ ENDPOINTS: Final = ("transport", "src", "src_port", "dst", "dst_port", "tunnel")
 class PartReader:
     """Reads the packets of parts, as `msmqwire.read_capture` reads those of a capture.
 
-    With several parts, ``stream`` is the flow number (`flow_number`), ``frame`` is null for
-    files that are split, and so are ``exchange`` and ``one_sided``, which take what was before; exact parts
-    have all of them as one reader does.
+    With several parts, ``stream`` is the flow number (`flow_number`), ``frame`` is null for files that are
+    split, and so are ``exchange`` and ``one_sided``, which depend on earlier frames; exact parts have all of
+    them as one reader does.
 
     Attributes:
         ports: as for `msmqwire.dissect`.

@@ -4,8 +4,8 @@ To divide a capture exactly, one reader has to know the state before each part, 
 spare it that: each surveys a part as if nothing was before it, and reports the frames that must be seen
 nevertheless, as those of connections that it does not know yet or that something still waits for, and the
 state after the remaining frames. The reader that has the state before the part takes these frames and values,
-and has the state after it: `SurveyJoiner`. It takes nothing on trust but what `settled_flows` says of
-connections in the same place; where they are not, it reads the part itself.
+and has the state after it: `SurveyJoiner`. It trusts only `settled_flows`, for connections in the same place;
+where they are not, it reads the part itself.
 """
 
 from __future__ import annotations
@@ -183,14 +183,14 @@ class _Surveyor(ResumableDecoder):
         return PartSurvey(window, data, omissions, moves, self._held, self._buffered)
 
     def _keep_header(self, window: Window) -> None:
-        """Keep the header of a pcap file, which is not among what is read at once."""
+        """Keep the header of a pcap file, which is not among the bytes read at once."""
         with window.open() as stream:
             buffer = Buffer(cast(BinaryIO, stream), window.path)
             if buffer.fill(pcap.FILE_HEADER_SIZE) and buffer.data[:4] in pcap.MAGICS:
                 header = buffer.data[: pcap.FILE_HEADER_SIZE]
                 self._add_chunk(0, len(header), [(0, header)], _joined(_NONE), _NONE)
 
-    # -- what is read -------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def _make_room(self, stop_code: StopCode) -> Iterator[Any]:
         if stop_code == StopCode.NOTES_FULL:
@@ -298,7 +298,7 @@ class _Surveyor(ResumableDecoder):
         with_data = of_segments[of_segments[:, N_KIND] == HAS_DATA, N_FLOW]
         segments = np.bincount(with_data, minlength=len(flows))
         whole = (flows[numbers, ISN] >= 0) & (flows[numbers + 1, ISN] >= 0)
-        # What becomes of the notes of each stream; the last one stands for those without a stream.
+        # The fate of the notes of each stream; the last one stands for those without a stream.
         fates = np.full(int(self._state[entry.STREAMS]) + 1, KEPT, np.int8)
         fates[-1] = OMITTED
         fates[streams] = self._courses.look_at(
@@ -315,10 +315,10 @@ class _Surveyor(ResumableDecoder):
         of_notes = fates[notes[:, N_STREAM]]
         return notes[of_notes == OMITTED], notes[of_notes == DOUBTFUL]
 
-    # -- what is said -------------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------
 
     def _trim(self) -> None:
-        """Leave out what need not be seen after all, as its connection was settled again."""
+        """Leave out parts that need not be read after all, as their connection was settled again."""
         fates = np.full(int(self._state[entry.STREAMS]) + 1, KEPT, np.int8)
         for number, chunk in enumerate(self._chunks):
             if not len(chunk.doubtful):

@@ -43,7 +43,7 @@ class _Names:
     """Names out of a set.
 
     Attributes:
-        what: the kind of thing that they name.
+        what: the noun for such names.
         names: those to propose.
         see: the page that lists all.
         unnamed: values besides them, for things without a name.
@@ -83,7 +83,7 @@ class _Texts:
     """Texts of a form.
 
     Attributes:
-        what: their kind.
+        what: the noun for them.
         form: returns the text in the form that a column has; raises ValueError if it has none.
         alphabet: the characters of such texts.
         example: one of them.

@@ -75,7 +75,7 @@ class ResumableDecoder(Decoder):
         return self._dissection
 
     def read(self, windows: Iterable[Window]) -> Iterator[Any]:
-        """Yield the record batches of windows; what is unfinished then is left for the next reader.
+        """Yield the record batches of windows; unfinished connections are left for the next reader.
 
         Raises:
             OSError: a file can't be read.
@@ -85,7 +85,7 @@ class ResumableDecoder(Decoder):
         yield from self._flush()
 
     def finish(self, *, at_end: bool) -> Iterator[Any]:
-        """Yield the last batches; at the end of the capture also what is unfinished."""
+        """Yield the last batches; at the end of the capture also those of unfinished connections."""
         if at_end:
             yield from self._add_items(self._flows.flush(self))
             self._dissection.decoder.end()
@@ -165,8 +165,9 @@ class Surveyor(ResumableDecoder):
         super().__init__(dissection, BatchMaker([], Filter(()), row_buffer.ROWS, None), by_offset=by_offset)
         self.drops_rows = True
         self._step, self._since = step, 0  # bytes since the last checkpoint
-        self._due = step  # with so many of them there may be another one
-        self._file, self._end = 0, 0  # what is read: its index, and how far there may be checkpoints in it
+        self._due = step  # with this number of them there may be another one
+        # The part being read: its index, and the end of possible checkpoints in it.
+        self._file, self._end = 0, 0
         self._passed = 0  # offset in the file up to where it counts
         self._taken: list[Checkpoint] = []
 

@@ -35,7 +35,7 @@ def tables() -> str:
             "",
             "Inside the large parts there are rooms, with arrows of their own in the same test:",
             "",
-            *_table(("room", "what is in it", "may import of its part"), _rooms()),
+            *_table(("room", "contents", "may import of its part"), _rooms()),
             "",
             "`msmqwire/service` and `spark_udfs` have floors of their own, from the top down:",
             "",

@@ -50,7 +50,7 @@ of the specification have are accepted, but never written. Elements that nobody 
 (`envelope.unknown`) and written back; one in the header with `mustUnderstand="1"` makes the envelope
 malformed.
 
-What is not well-formed, is not UTF-8 or has a document type or entity is refused, as is more than
+Text that is not well-formed, is not UTF-8 or has a document type or entity is refused, as is more than
 {SIZE_MAX:,} bytes, {ELEMENTS_MAX:,} elements, {DEPTH_MAX} levels or {TAG_MAX:,} bytes in one tag.
 
 JSON has an object for each group under `Header`, texts as they are on the wire, numbers as numbers, bytes in

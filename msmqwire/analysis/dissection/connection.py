@@ -135,7 +135,7 @@ class Connection:
         self.followed = None
 
     def _follow_owner(self, flow: Flow) -> None:
-        """Follow it as what its port says, if nothing has been recognised."""
+        """Follow it by the protocol of its port, if none has been recognised."""
         if self.followed is None and self._owner is not None:
             self.followed = self._owner.follow(flow, self._first, self.ignored)
 

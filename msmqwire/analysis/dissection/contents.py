@@ -65,7 +65,7 @@ def message_body(
     if isinstance(packet, RpcPacket):
         if packet.message is None:
             return None
-        # Its queue manager has decrypted what was encrypted for it.
+        # Its queue manager has decrypted the bodies encrypted for it.
         message, size, may_be_clear = packet.message.whole, packet.message.body_size, True
     if not isinstance(message, Record) or message.get("OrderAckBody") or message.get("FinalAckBody"):
         return None

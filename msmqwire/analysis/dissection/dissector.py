@@ -1,8 +1,9 @@
 """The interface of a protocol to dissection: `Dissector` of streams, `DatagramDissector` of datagrams.
 
-A dissector is made once for a capture, and keeps what all conversations of its protocol share. Dissectors are
-asked about a connection until one recognises it; the `Conversation` that this one begins consumes the events
-of both directions. A new protocol joins by `registry.register`: nothing else has to know it.
+A dissector is made once for a capture, and keeps the state that all conversations of its protocol share.
+Dissectors are asked about a connection until one recognises it; the `Conversation` that this one begins
+consumes the events of both directions. A new protocol joins by `registry.register`: nothing else has to know
+it.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class Conversation(ABC):
     Its findings are results, which are all to be taken before the next event; `item` makes an item of each.
 
     Attributes:
-        is_settled: whether it stays what it was recognised as, whatever follows.
+        is_settled: whether its protocol is certain, whatever follows.
         is_over: whether nothing of it is left and it may become something else. Not once it is settled.
         held: the approximate number of bytes of memory that incomplete units take.
         idle: whether no direction has delivered anything that is not ended yet.
@@ -216,7 +217,7 @@ class Dissector(ABC):
         Args:
             flow: the direction by which it was recognised.
             first: the one that has delivered first.
-            ignored: by sender what was skipped so far; a direction takes what is its own when it begins.
+            ignored: the bytes skipped so far, by sender; a direction takes its own when it begins.
         """
 
     def claims(self, flow: Flow) -> bool:

@@ -120,7 +120,7 @@ class PacketFinder:
         self._remaining = 0  # bytes of an incomplete packet that are still to be skipped
         self._malformed = False  # whether the packet at the start of the buffer is malformed,
         self._error: MalformedPacket | None = None  # and why, if known
-        self._doubtful: Record | None = None  # or one begins behind its last header, perhaps
+        self._doubtful: Record | None = None  # or one begins after its last header, perhaps
         self._searched_to = 0  # no certain packet begins before this offset of the stream
         self._failed = FailedChecks()
         self._skipped: _SkippedRun | None = None

@@ -21,8 +21,8 @@ class FollowedConversation(Conversation, Generic[DirectionT]):
 
     Args:
         surroundings: the context that all connections share.
-        ignored: by sender how many bytes came before it was recognised, the last frame of them and its time;
-            a direction takes what is its own when it begins.
+        ignored: by sender the number of bytes before it was recognised, their last frame and its time; a
+            direction takes its own when it begins.
     """
 
     __slots__ = ("_directions", "_held", "_ignored")

@@ -18,7 +18,7 @@ Ignored: TypeAlias = tuple[int, int, int]
 UNKNOWN: Final = "before anything was recognised as MSMQ"
 """Why such bytes are skipped."""
 
-_SKIP_SHOWN: Final = 0x1_0000  # bytes; so many are reported, of one reason, though more may follow
+_SKIP_SHOWN: Final = 0x1_0000  # bytes; this number is reported for one reason, though more may follow
 
 
 @dataclass(slots=True)

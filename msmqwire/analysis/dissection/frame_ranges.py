@@ -45,7 +45,7 @@ class FragmentFrames:
     """The frames of TCP segments that came in fragments of IP.
 
     A segment is known by the frame that completed it. Memory is bounded: beyond `FRAGMENTS_MAX` frames the
-    oldest segments are forgotten. Of what they carry only the last frame is known then.
+    oldest segments are forgotten. Only the last frame of their bytes is known then.
     """
 
     def __init__(self) -> None:

@@ -63,7 +63,7 @@ class _EarlyResponse(NamedTuple):
 
     Attributes:
         frame: the last frame that carried it.
-        acknowledged: up to where it acknowledged what the client has sent; -1 if that is unknown.
+        acknowledged: the end of the bytes of the client that it acknowledged; -1 if that is unknown.
     """
 
     frame: int
@@ -150,7 +150,7 @@ class HttpConnection(FollowedConversation[_Direction]):
         self._requests = 0
         _, frame, _ = ignored.get(flow.sender, (0, 0, 0))
         if frame > max((of[1] for sender, of in ignored.items() if sender != flow.sender), default=0):
-            # What it said before was a request, at least one, without a response so far.
+            # The lines before were a request, at least one, without a response so far.
             before = _Request(None, frame, frame, is_srmp=None if flow.midstream else False)
             self._unanswered.append(before)
             self._has_asked = True
@@ -268,7 +268,7 @@ class HttpConnection(FollowedConversation[_Direction]):
             early = self._early.pop(0)
             if request.first_frame < early.frame or request.end <= early.acknowledged:
                 return
-            if self._are_certain:  # what it answers nobody knows
+            if self._are_certain:  # its request is unknown
                 self._doubt()
         if not self._crowded:
             self._unanswered.append(request)

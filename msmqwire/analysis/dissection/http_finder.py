@@ -23,7 +23,7 @@ _STARTS: Final = (b"POST ", b"HTTP/1.", b"GET ", b"HEAD ", b"PUT ", b"DELETE ", 
 
 
 class HttpFinder(StreamFinder[HttpMessage]):
-    """Finds the HTTP messages of one direction. The largest is what SRMP allows."""
+    """Finds the HTTP messages of one direction. The largest is the limit of SRMP."""
 
     __slots__ = ("_framed", "_inside_line", "_line", "_reader", "_scanned", "_segment_starts")
 

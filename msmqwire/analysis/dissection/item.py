@@ -217,7 +217,7 @@ def _around_a_call(packet: RpcPacket) -> dict[str, Any]:
 
 
 def _enclosed(packet: object) -> dict[str, Any]:
-    """Return what a packet encloses of protocols that have joined, by their names."""
+    """Return the content of a packet by the names of registered protocols that it encloses."""
     found = ((one.name, one.enclosed(packet)) for one in protocols() if one.enclosed is not None)
     return {name: inner for name, inner in found if inner is not None}
 

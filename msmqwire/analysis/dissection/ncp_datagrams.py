@@ -71,7 +71,7 @@ class NcpDatagrams(DatagramDissector):
             findings = flow.lint.packet(read.packet) if self._around.lint else []
         elif error is not None:
             kind = "Malformed"
-            if self._around.lint and not datagram.missing:  # what the capture has left out is no attack
+            if self._around.lint and not datagram.missing:  # the capture left bytes out: no attack
                 findings = lint_malformed_ncp(datagram.payload, error)
             flow.lint.gap()
         else:
@@ -88,7 +88,7 @@ class NcpDatagrams(DatagramDissector):
         ends = frozenset(((src, src_port, network), (dst, dst_port, network)))
         flow = self._flows.get(ends)
         if flow is None:
-            # Of datagrams nobody knows whether some are missing: only what is there is judged.
+            # Missing datagrams can't be recognised: only those that are there are judged.
             flow = self._flows[ends] = _Flow(NcpExchanges(self._around.readings), NcpLint())
             flow.lint.gap()
         self._flows.move_to_end(ends)

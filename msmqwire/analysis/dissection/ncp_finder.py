@@ -111,7 +111,7 @@ class NcpFinder(StreamFinder[NcpUnit]):
 
     def _broken_off(self, size: int) -> MalformedPacket:
         preamble = self._preamble()
-        announced = unit_size(preamble, self._buffer[:size])  # what follows is not its own
+        announced = unit_size(preamble, self._buffer[:size])  # the bytes after it are not its own
         if not announced or size < head_size(preamble):
             why = f"{counted(head_size(preamble), 'byte', 'are')} needed"
             return MalformedPacket(why, path=preamble.name, offset=size)

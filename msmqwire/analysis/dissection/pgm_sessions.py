@@ -27,7 +27,7 @@ PARTS_MAX: Final = 4096
 HELD_MAX: Final = 16 << 20
 """Bytes of memory that the packets after gaps may take in all sessions together."""
 
-_NO_TIMERS: Final = 0.5  # what a window draws for back-off times, which nothing asks for here
+_NO_TIMERS: Final = 0.5  # a window draws it for back-off times, which are not needed here
 
 Origin = tuple[Transport, str, int, str, int, int]
 """The transport of a session, address and port of its source and of the group, and their network."""
@@ -81,7 +81,7 @@ class PgmSessions:
                 session = None
         if session is None:
             if packet.Type == PgmType.RDATA:
-                return  # what was sent before is not waited for
+                return  # earlier packets are not waited for
             session = _Session(origin, packet)
         self._sessions[key] = session
         yield from session.feed(datagram, packet)

@@ -25,8 +25,8 @@ _NO_SIGNATURE: Final = f"the size of a ping, without its signature {PING_SIGNATU
 class PingDatagrams(DatagramDissector):
     """Pings: a datagram shows by its signature that it is one; a port alone tells nothing.
 
-    On their ports, one of another size is malformed, as is a packet of a session; what has only the size of
-    one is skipped, so that it can be seen.
+    On their ports, one of another size is malformed, as is a packet of a session; a datagram that has only
+    the size of one is skipped, so that it can be seen.
     """
 
     def __init__(self, surroundings: Surroundings) -> None:

@@ -27,7 +27,7 @@ HANDLES_MAX: Final = 1 << 16
 _PROPOSALS_MAX: Final = 4
 _ARGUMENTS_MAX: Final = 1024  # bytes of the stub of a call whose arguments are kept
 _QUEUE_MAX: Final = 1024  # characters of the name of a queue that is kept
-# About what each takes; a client needs no more contexts than the usual ones.
+# About the memory of each; a client needs no more contexts than the usual ones.
 _CALL_COST: Final = 2048
 _CONTEXT_COST: Final = 1024
 _CONTEXTS_USUAL: Final = 8

@@ -14,7 +14,7 @@ from msmqwire.srmp.recognition import is_srmp_apdu
 
 
 class Apdu(NamedTuple):
-    """What was read: a message, or why it can't be; the kind of its item, and the findings."""
+    """A message, or the reason for which there is none; the kind of its item, and the findings."""
 
     message: SrmpMessage | None
     kind: str
@@ -23,7 +23,7 @@ class Apdu(NamedTuple):
 
 
 def read_apdu(data: bytes, *, lint: bool) -> Apdu | None:
-    """Return what PGM carries; None if it is not of SRMP."""
+    """Return the message that PGM carries; None if it is not of SRMP."""
     if not is_srmp_apdu(data):
         return None
     try:

@@ -18,7 +18,7 @@ from msmqwire.errors import MalformedPacket
 MessageT = TypeVar("MessageT")
 
 MALFORMED_MAX: Final = 1 << 16
-"""Bytes of a message that can't be framed, about; what follows them is skipped."""
+"""Bytes of a message that can't be framed, about; those after them are skipped."""
 
 BEGINS_INSIDE: Final = "the capture begins inside the stream"
 """Why the bytes before the first message are skipped."""
@@ -133,7 +133,7 @@ class StreamFinder(ABC, Generic[MessageT]):
             elif found or at > MALFORMED_MAX:
                 error = self._error
                 if error.offset is not None and error.offset >= at:
-                    error = self._broken_off(at)  # what is wrong there is part of the next message
+                    error = self._broken_off(at)  # a fault there is part of the next message
                 yield self._malformed(at, error)
                 if not found:  # the search goes on
                     self._sync_loss = f"after a {self._kind} that can't be framed"

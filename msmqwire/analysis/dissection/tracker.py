@@ -232,7 +232,7 @@ class Tracker:
         """Return how many bytes of the other direction the sender has acknowledged ahead, None if unknown."""
         return self.reassembler.ahead(flow)
 
-    # Methods, as what a tracker knows may be pickled.
+    # Methods, as the state of a tracker may be pickled.
 
     def _is_behind(self, flow: Flow) -> bool:
         return self.view.is_behind(flow)

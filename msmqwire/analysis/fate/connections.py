@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from msmqwire.analysis.dissection.skip_reasons import OTHER_HTTP
-from msmqwire.analysis.fate.model import TEXT_MAX, What
+from msmqwire.analysis.fate.model import TEXT_MAX, EventKind
 from msmqwire.analysis.fate.observations import (
     NULL_GUID,
     AboutNumber,
@@ -47,9 +47,9 @@ _FORGOTTEN: Final = "more connections were captured than are followed, so an ans
 _STARTS: Final = ("EstablishConnection", "ConnectionParameters")
 _MESSAGES: Final = ("UserMessage", "OrderAck", "FinalAck")
 _RECEIPTS: Final = {
-    "delivery receipt": What.DELIVERY_RECEIPT,
-    "commitment receipt": What.COMMITMENT_RECEIPT,
-    "final stream receipt": What.FINAL_STREAM_RECEIPT,
+    "delivery receipt": EventKind.DELIVERY_RECEIPT,
+    "commitment receipt": EventKind.COMMITMENT_RECEIPT,
+    "final stream receipt": EventKind.FINAL_STREAM_RECEIPT,
 }
 ACKNOWLEDGING: Final = frozenset(MessageClass) - {
     MessageClass.MQMSG_CLASS_NORMAL,
@@ -122,7 +122,7 @@ class Connection:
         )
         for key in self._requests.values():
             yield Observation(
-                key, self.last, What.UNACKNOWLEDGED,
+                key, self.last, EventKind.UNACKNOWLEDGED,
                 is_certain=not unknown, detail=unknown or "the request has no response",
             )  # fmt: skip
 
@@ -136,7 +136,7 @@ class Connection:
         self._session.message(row, key)
         side, other = self._session.sides(row)
         yield Observation(
-            key, where, What.SENT, sender_qm=side.guid, receiver_qm=other.guid,
+            key, where, EventKind.SENT, sender_qm=side.guid, receiver_qm=other.guid,
             message=_attributes(row, "tcp"),
         )  # fmt: skip
         yield from _number(row, where, key, other.guid)
@@ -149,7 +149,7 @@ class Connection:
             about = correlated(row.correlation_id)
             if about is not None:
                 yield Observation(
-                    about, where, What.ACKNOWLEDGEMENT, message_class=row.message_class,
+                    about, where, EventKind.ACKNOWLEDGEMENT, message_class=row.message_class,
                     sender_qm=row.source_qm,
                     acknowledged_by=key,
                 )  # fmt: skip
@@ -175,7 +175,7 @@ class Connection:
             answered = self._answered(row) if row.http_status >= 200 else None
             if answered is not None:
                 accepted = row.http_status < 300
-                what = What.ACCEPTED if accepted else What.NOT_ACCEPTED
+                what = EventKind.ACCEPTED if accepted else EventKind.NOT_ACCEPTED
                 yield Observation(answered, where, what, detail=f"HTTP status {row.http_status}")
             return
         if row.srmp_id is None:
@@ -187,7 +187,7 @@ class Connection:
             if len(self._requests) > REQUESTS_MAX:
                 self._requests.popitem(last=False)
         yield Observation(
-            key, where, What.SENT, sender_qm=row.source_qm or "", message=_attributes(row, "http")
+            key, where, EventKind.SENT, sender_qm=row.source_qm or "", message=_attributes(row, "http")
         )
         stream = _stream(row.srmp_stream)
         if stream is not None and row.tx_number is not None:
@@ -200,7 +200,7 @@ class Connection:
         elif row.receipt is not None and stream is not None and row.receipt_ordinal is not None:
             group, owner = stream
             sender = row.source_qm or ""
-            yield AboutNumber(group, row.receipt_ordinal, owner, where, What.STREAM_RECEIPT, sender)
+            yield AboutNumber(group, row.receipt_ordinal, owner, where, EventKind.STREAM_RECEIPT, sender)
 
     def _answered(self, row: Row) -> str | None:
         """Return the message whose request this answers: the reader pairs them, for all that ask."""
@@ -211,7 +211,7 @@ class Connection:
         answered = self._answered(row)
         if answered is not None:
             why = "its response can't be read"
-            yield Observation(answered, where, What.UNACKNOWLEDGED, is_certain=False, detail=why)
+            yield Observation(answered, where, EventKind.UNACKNOWLEDGED, is_certain=False, detail=why)
 
 
 class Connections:
@@ -306,7 +306,7 @@ def _order_ack(row: Row, where: Where) -> Iterator[AboutNumber]:
     body = ORDER_ACK_BODY.parse(row.body[:ACK_BODY_SIZE])
     group = sequence_group(body.TxSequenceID.TimeStamp, body.TxSequenceID.Ordinal)
     owner = _known(row.destination_qm)
-    yield AboutNumber(group, body.TxSequenceNumber, owner, where, What.ORDER_ACK, row.source_qm or "")
+    yield AboutNumber(group, body.TxSequenceNumber, owner, where, EventKind.ORDER_ACK, row.source_qm or "")
 
 
 def _final_ack(row: Row, where: Where, key: str) -> Iterator[Observation]:
@@ -314,7 +314,7 @@ def _final_ack(row: Row, where: Where, key: str) -> Iterator[Observation]:
         return
     body = FINAL_ACK_BODY.parse(row.body[:ACK_BODY_SIZE])
     yield Observation(
-        identity(str(body.SourceGUID), body.MessageID), where, What.FINAL_ACK,
+        identity(str(body.SourceGUID), body.MessageID), where, EventKind.FINAL_ACK,
         message_class=row.message_class, sender_qm=row.source_qm or "",
         acknowledged_by=key,
     )  # fmt: skip
@@ -327,7 +327,7 @@ def _handed_out(row: Row, where: Where) -> Iterator[Sighting]:
     key = identity(row.source_qm, row.message_id)
     receives = row.receive_action in RECEIVE_ACTIONS
     yield Observation(
-        key, where, What.HANDED_OUT if receives else What.PEEKED,
+        key, where, EventKind.HANDED_OUT if receives else EventKind.PEEKED,
         detail=_cut(row.read_queue) or "", message=_attributes(row, "remote read"),
     )  # fmt: skip
     if receives and row.queue_handle is not None and row.request_id is not None:
@@ -338,8 +338,8 @@ def _ended(row: Row, where: Where) -> Iterator[AboutNumber]:
     """Yield the observations of the answer to the end of a receive: the server has done as asked."""
     if row.call_status != 0 or row.receive_ack is None or row.queue_handle is None or row.request_id is None:
         return
-    what = What.GIVEN_BACK
+    what = EventKind.GIVEN_BACK
     if row.receive_ack == Acknowledge.RR_ACK:
         transactional = row.kind.startswith("R_EndTransactional")
-        what = What.TAKEN_IN_TRANSACTION if transactional else What.TAKEN
+        what = EventKind.TAKEN_IN_TRANSACTION if transactional else EventKind.TAKEN
     yield AboutNumber(read_group(where.src, row.queue_handle), row.request_id, "", where, what)

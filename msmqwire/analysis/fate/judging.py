@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from msmqwire.analysis.fate.model import NEGATIVE, FateEvent, Missing, State, What
+from msmqwire.analysis.fate.model import NEGATIVE, EventKind, FateEvent, Missing, State
 from msmqwire.analysis.fate.observations import Attributes, Observation
 from msmqwire.analysis.fate.words import Known, explain, is_stuck
 from msmqwire.analysis.lint.finding import Finding
@@ -25,32 +25,38 @@ _TCP: Final = "direct=tcp:"
 _DEAD_LETTER: Final = (";deadletter", ";deadxact")
 _JOURNAL: Final = ";journal"
 
-SENDINGS: Final = frozenset({What.SENT, What.SENT_AGAIN, What.FORWARDED})
+SENDINGS: Final = frozenset({EventKind.SENT, EventKind.SENT_AGAIN, EventKind.FORWARDED})
 _BY_MESSAGE: Final = frozenset(
     {
-        What.ACKNOWLEDGEMENT,
-        What.FINAL_ACK,
-        What.DELIVERY_RECEIPT,
-        What.COMMITMENT_RECEIPT,
-        What.FINAL_STREAM_RECEIPT,
+        EventKind.ACKNOWLEDGEMENT,
+        EventKind.FINAL_ACK,
+        EventKind.DELIVERY_RECEIPT,
+        EventKind.COMMITMENT_RECEIPT,
+        EventKind.FINAL_STREAM_RECEIPT,
     }
 )
 """Events that have a class."""
-_FROM_RECEIVER: Final = _BY_MESSAGE | {What.ORDER_ACK, What.STREAM_RECEIPT}
+_FROM_RECEIVER: Final = _BY_MESSAGE | {EventKind.ORDER_ACK, EventKind.STREAM_RECEIPT}
 """Events that may come by a connection of their own, from anywhere."""
 _READS: Final = frozenset(
-    {What.PEEKED, What.HANDED_OUT, What.GIVEN_BACK, What.TAKEN, What.TAKEN_IN_TRANSACTION}
+    {
+        EventKind.PEEKED,
+        EventKind.HANDED_OUT,
+        EventKind.GIVEN_BACK,
+        EventKind.TAKEN,
+        EventKind.TAKEN_IN_TRANSACTION,
+    }
 )
 _REACHED_BY_HOP: Final = {
-    What.RECEIVED: State.RECEIVED,
-    What.ACCEPTED: State.RECEIVED,
-    What.STORED: State.STORED,
+    EventKind.RECEIVED: State.RECEIVED,
+    EventKind.ACCEPTED: State.RECEIVED,
+    EventKind.STORED: State.STORED,
 }
 """Events that are known of one hop only."""
 _STATES: Final = {
     **_REACHED_BY_HOP,
-    What.ORDER_ACK: State.DELIVERED,
-    What.STREAM_RECEIPT: State.DELIVERED,
+    EventKind.ORDER_ACK: State.DELIVERED,
+    EventKind.STREAM_RECEIPT: State.DELIVERED,
 }
 _STATE_OF_CLASS: Final[dict[int, State]] = {
     MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE: State.DELIVERED,
@@ -127,8 +133,8 @@ def _with(items: tuple[_Item, ...], item: _Item) -> tuple[_Item, ...]:
 class Hop:
     """The last hop of a message: all attempts to send it since it was last passed on.
 
-    It is SENT until it is known to have been received, or stored; what that has shown is not undone by an
-    attempt after it. Else the last attempt counts: REFUSED if it was answered so.
+    It is SENT until it is known to have been received, or stored; a later attempt does not undo that. Else
+    the last attempt counts: REFUSED if it was answered so.
 
     Attributes:
         to: the address of the last attempt.
@@ -166,7 +172,7 @@ class Hop:
         outcome = self._last[1]
         if self._reached is not State.SENT or outcome is None:
             return False
-        return outcome.what is What.NOT_ACCEPTED and outcome.detail == _BAD_REQUEST
+        return outcome.what is EventKind.NOT_ACCEPTED and outcome.detail == _BAD_REQUEST
 
     def add(self, observation: Observation, event: int) -> None:
         """Take an observation of it."""
@@ -178,9 +184,9 @@ class Hop:
             self._attempts[stream] = event, None
         elif stream not in self._attempts:  # it is of a hop before
             return
-        elif what in (What.NOT_ACCEPTED, What.UNACKNOWLEDGED):
+        elif what in (EventKind.NOT_ACCEPTED, EventKind.UNACKNOWLEDGED):
             self._attempts[stream] = event, observation
-        elif what is What.NOT_STORED:
+        elif what is EventKind.NOT_STORED:
             self._unstored = observation
         elif what in _REACHED_BY_HOP and _RANK[_REACHED_BY_HOP[what]] > _RANK[self._reached]:
             self._reached, self._event = _REACHED_BY_HOP[what], event
@@ -216,7 +222,7 @@ def judge(
         way: its hops.
         observations: its observations.
         retransmissions: the number of times it was sent again.
-        namesakes: of other messages with its identity, what they are.
+        namesakes: descriptions of other messages with its identity.
     """
     sent_ns = next((o.where.time_ns for o in observations if o.what in SENDINGS), None)
     events: list[FateEvent] = []
@@ -229,14 +235,14 @@ def judge(
         by = observation.acknowledged_by, observation.message_class
         doubt = "" if message is None or by in believed else _doubt(observation, source_qm, message, way)
         if observation.acknowledged_by and not doubt:
-            believed.add(by)  # it is the same when others pass it on
+            believed.add(by)  # it is the same when other queue managers forward it
         events.append(_event(observation, doubt))
         if doubt:
             continue
-        if observation.what is What.FORWARDED:
+        if observation.what is EventKind.FORWARDED:
             hop = Hop()
         hop.add(observation, len(events) - 1)
-        if observation.what in (What.HANDED_OUT, What.PEEKED):
+        if observation.what in (EventKind.HANDED_OUT, EventKind.PEEKED):
             read_from = observation.detail
         if message is None:
             continue
@@ -246,7 +252,7 @@ def judge(
         time_ns = observation.where.time_ns
         if sent_ns is not None and time_ns is not None and 0 <= time_ns - sent_ns <= LATENCY_MAX:
             latencies.setdefault(reached.value, time_ns - sent_ns)
-        if observation.what in _REACHED_BY_HOP or observation.what is What.NOT_ACCEPTED:
+        if observation.what in _REACHED_BY_HOP or observation.what is EventKind.NOT_ACCEPTED:
             continue
         if _RANK[reached] > _RANK[final]:
             final, decisive = reached, events[-1]
@@ -266,7 +272,7 @@ def judge(
     if state is not State.REFUSED:  # one attempt was refused, and that was not the end
         latencies.pop(State.REFUSED, None)
     missing = Missing.NOTHING if message is None else _missing(state, message, hop)
-    found = [event.detail for event in events if event.what is What.SECOND_ADDRESS]
+    found = [event.detail for event in events if event.what is EventKind.SECOND_ADDRESS]
     known = Known(message, state, missing, decisive, tuple(events), hop.to, _why(hop), retransmissions)
     explanation = explain(known, namesakes)
     return Judgement(
@@ -281,7 +287,7 @@ def _missing(state: State, message: Attributes, hop: Hop) -> Missing:
     if state is State.SENT:
         if outcome is None or not outcome.is_certain:
             return Missing.NOTHING
-        if outcome.what is What.NOT_ACCEPTED:
+        if outcome.what is EventKind.NOT_ACCEPTED:
             return Missing.ACCEPTANCE
         return Missing.RESPONSE if message.transport == "http" else Missing.SESSION_ACK
     if state not in (State.RECEIVED, State.STORED):
@@ -320,7 +326,7 @@ def _reached(observation: Observation, read_from: str) -> State | None:
     what = observation.what
     if what in _STATES:
         return _STATES[what]
-    if what is What.NOT_ACCEPTED:
+    if what is EventKind.NOT_ACCEPTED:
         return State.REFUSED if observation.detail == _BAD_REQUEST else None
     if what in _BY_MESSAGE:
         number = observation.message_class or 0
@@ -329,7 +335,7 @@ def _reached(observation: Observation, read_from: str) -> State | None:
         return None
     if read_from.lower().endswith(_DEAD_LETTER):
         return State.DEAD_LETTERED
-    return State.READ if what is What.TAKEN else State.DELIVERED
+    return State.READ if what is EventKind.TAKEN else State.DELIVERED
 
 
 def _doubt(observation: Observation, source_qm: str, message: Attributes, way: Route) -> str:
@@ -355,7 +361,12 @@ def _doubt_of_class(observation: Observation, message: Attributes) -> str:
     """Return why there should be no such acknowledgement of a message."""
     number, flags = observation.message_class or 0, message.ack_flags
     what = observation.what
-    if what in (What.FINAL_ACK, What.ORDER_ACK, What.STREAM_RECEIPT, What.FINAL_STREAM_RECEIPT):
+    if what in (
+        EventKind.FINAL_ACK,
+        EventKind.ORDER_ACK,
+        EventKind.STREAM_RECEIPT,
+        EventKind.FINAL_STREAM_RECEIPT,
+    ):
         return "" if message.transactional else "the message is not transactional"
     if message.admin_queue is None:
         return "the message has no administration queue"

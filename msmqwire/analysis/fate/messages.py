@@ -9,7 +9,7 @@ from typing import Final
 
 from msmqwire.analysis.fate.connections import ACKNOWLEDGING
 from msmqwire.analysis.fate.judging import SENDINGS, Route, judge
-from msmqwire.analysis.fate.model import EVENTS_MAX, MessageFate, What
+from msmqwire.analysis.fate.model import EVENTS_MAX, EventKind, MessageFate
 from msmqwire.analysis.fate.observations import Attributes, Observation, split_identity
 
 HELD_MAX: Final = 1 << 20
@@ -17,10 +17,10 @@ HELD_MAX: Final = 1 << 20
 _REPEATED_MAX: Final = EVENTS_MAX // 2
 """Events of a message after which only those of a new kind are kept."""
 NAMESAKES_MAX: Final = 16
-"""Messages of one identity that have fates of their own; what belongs to further ones counts for the last."""
-_SHOWN: Final = SENDINGS | {What.HANDED_OUT, What.PEEKED}
+"""Messages of one identity that have fates of their own; events of further ones count for the last."""
+_SHOWN: Final = SENDINGS | {EventKind.HANDED_OUT, EventKind.PEEKED}
 """Observations that show the message itself."""
-_ONCE: Final = frozenset({What.ORDER_ACK, What.STREAM_RECEIPT})
+_ONCE: Final = frozenset({EventKind.ORDER_ACK, EventKind.STREAM_RECEIPT})
 """Observations that are repeated, as each is about all messages up to a number."""
 
 
@@ -49,7 +49,7 @@ class Message:
         """Take the next observation; return whether it is kept."""
         attributes = observation.message
         if attributes is not None:
-            if observation.what is What.SENT:
+            if observation.what is EventKind.SENT:
                 observation = self._sent(observation, attributes)
             if self.attributes is None:
                 self.attributes = attributes
@@ -68,22 +68,22 @@ class Message:
         return all(_kind(seen) != kind for seen in self.observations)
 
     def _sent(self, observation: Observation, attributes: Attributes) -> Observation:
-        """Tell what a sending is: the first one, one more, or by who has got it before."""
+        """Classify a sending: the first one, a resend, or a forwarding by an earlier receiver."""
         src, way = observation.where.src, self.way
-        what, detail = What.SENT, ""
+        what, detail = EventKind.SENT, ""
         if way.is_empty:
             way.destination = attributes.destination
         elif src in way.senders:
             if attributes.destination == way.destination:
-                what = What.SENT_AGAIN
+                what = EventKind.SENT_AGAIN
             else:
                 detail = f"a copy to {attributes.destination}"
         elif src in way.receivers or attributes.hop_count > way.hop_count:
-            what = What.FORWARDED
+            what = EventKind.FORWARDED
         else:
-            what, detail = What.SENT_AGAIN, "from another address"
-        self.retransmissions += what is What.SENT_AGAIN
-        self.hops += what is What.FORWARDED
+            what, detail = EventKind.SENT_AGAIN, "from another address"
+        self.retransmissions += what is EventKind.SENT_AGAIN
+        self.hops += what is EventKind.FORWARDED
         way.add(observation, attributes)
         return observation._replace(what=what, detail=detail)
 
@@ -163,7 +163,7 @@ class Message:
         return self.attributes is not None and self.attributes.message_class in ACKNOWLEDGING
 
 
-def _kind(observation: Observation) -> tuple[What, int | None, str]:
+def _kind(observation: Observation) -> tuple[EventKind, int | None, str]:
     return observation.what, observation.message_class, observation.where.src
 
 

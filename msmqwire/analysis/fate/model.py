@@ -9,7 +9,7 @@ from enum import StrEnum
 from msmqwire.analysis.lint.finding import Finding
 
 
-class What(StrEnum):
+class EventKind(StrEnum):
     """The kind of an event."""
 
     SENT = "sent"
@@ -34,6 +34,10 @@ class What(StrEnum):
     TAKEN = "taken"
     TAKEN_IN_TRANSACTION = "taken in a transaction"
     SECOND_ADDRESS = "at a second address"
+
+
+What = EventKind
+"""The former name of `EventKind`, which can still be imported."""
 
 
 class State(StrEnum):
@@ -90,7 +94,7 @@ class FateEvent:
     """
 
     time_ns: int | None
-    what: What
+    what: EventKind
     stream: int | None
     file: str | None
     frame: int | None
@@ -108,8 +112,8 @@ class MessageFate:
     Attributes:
         identity: ``GUID\number``: the queue manager that sent it first, and its MessageID there. Two messages
             have the same if two queue managers have the same GUID, or one has counted anew.
-        source_qm, message_id: the two halves. A message of SRMP without Msmq has what its ``id`` says; if
-            that is some other text, the identity is this text, and the halves are empty and None.
+        source_qm, message_id: the two halves. A message of SRMP without Msmq has those of its ``id``; if that
+            is some other text, the identity is this text, and the halves are empty and None.
         label, destination, admin_queue, body_size, recoverable, transactional: its own; None if unknown,
             as of a message of which only acknowledgements are in the capture. Names of queues are format
             names; they and labels are cut at `TEXT_MAX` characters. body_size is in bytes, that of an

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Final
 
-from msmqwire.analysis.fate.model import What
+from msmqwire.analysis.fate.model import EventKind
 from msmqwire.analysis.fate.observations import AboutNumber, Claim, Numbered, Observation
 from msmqwire.analysis.lint.queue_managers import Place, QueueManagers, two_addresses
 
@@ -25,7 +25,7 @@ OWNERS_MAX: Final = 16
 STRANGERS_MAX: Final = 32
 """Messages to which an acknowledgement from the wrong place is noted."""
 
-_OF_ORDER: Final = frozenset({What.ORDER_ACK, What.STREAM_RECEIPT})
+_OF_ORDER: Final = frozenset({EventKind.ORDER_ACK, EventKind.STREAM_RECEIPT})
 
 
 class Group:
@@ -55,7 +55,7 @@ class Group:
             self.size -= len(self._waiting.popitem(last=False)[1])
 
     def told(self, about: AboutNumber) -> Iterator[Observation]:
-        """Take what is said; yield it for each message that it is about."""
+        """Take an event about a number; yield it for each message that it is about."""
         if about.what not in _OF_ORDER:
             numbered = self._received.pop(about.number, None)
             if numbered is not None:
@@ -140,4 +140,6 @@ class Numbers:
         there = self._queue_managers.add(claim.group, here)
         if there is not None:
             guid = claim.group.rpartition(" ")[2]
-            yield Observation(claim.key, where, What.SECOND_ADDRESS, detail=two_addresses(guid, here, there))
+            yield Observation(
+                claim.key, where, EventKind.SECOND_ADDRESS, detail=two_addresses(guid, here, there)
+            )

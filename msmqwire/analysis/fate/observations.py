@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from msmqwire.analysis.fate.model import What
+from msmqwire.analysis.fate.model import EventKind
 
 NULL_GUID: Final = str(UUID(int=0))
 IDENTITY_MAX: Final = 256
@@ -79,7 +79,7 @@ class Observation(NamedTuple):
 
     key: str
     where: Where
-    what: What
+    what: EventKind
     message_class: int | None = None
     sender_qm: str = ""
     receiver_qm: str = ""
@@ -129,7 +129,7 @@ class AboutNumber(NamedTuple):
     number: int
     owner: str
     where: Where
-    what: What
+    what: EventKind
     sender_qm: str = ""
 
 

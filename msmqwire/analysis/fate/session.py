@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from msmqwire.analysis.dissection.msmq_connection import MSMQ_PORT
-from msmqwire.analysis.fate.model import What
+from msmqwire.analysis.fate.model import EventKind
 from msmqwire.analysis.fate.observations import Observation, Where
 from msmqwire.analysis.fate.rows import Row, SessionHeader
 from msmqwire.analysis.fate.session_counts import COUNTS, Counter
@@ -131,9 +131,9 @@ class Session:
         if sender.all.waits_for_numbers or sender.recoverable.waits_for_numbers:
             receiver.early.append(by)
         for message in sender.all.acknowledge(by.header.received):
-            yield Observation(message.key, by.where, What.RECEIVED, sender_qm=receiver.guid)
+            yield Observation(message.key, by.where, EventKind.RECEIVED, sender_qm=receiver.guid)
         for message in sender.recoverable.acknowledge_some(by.header.stored, by.header.stored_flags):
-            yield Observation(message.key, by.where, What.STORED, sender_qm=receiver.guid)
+            yield Observation(message.key, by.where, EventKind.STORED, sender_qm=receiver.guid)
 
     def end(self, last: Where, *, unknown: str = "") -> Iterator[Observation]:
         """Yield the unacknowledged messages, when no more of the connection is known.
@@ -149,12 +149,12 @@ class Session:
             unreceived = set()
             doubt = unknown or _doubt(side, other)
             for counter, what, lost, certain in (
-                (side.all, What.UNACKNOWLEDGED, _LOST, _unreceived(side, other)),
-                (side.recoverable, What.NOT_STORED, _LOST_STORING, _unsaved(side)),
+                (side.all, EventKind.UNACKNOWLEDGED, _LOST, _unreceived(side, other)),
+                (side.recoverable, EventKind.NOT_STORED, _LOST_STORING, _unsaved(side)),
             ):
                 for message in counter.outstanding:
                     why = doubt or (lost if counter.lost else "")
-                    if what is What.UNACKNOWLEDGED:
+                    if what is EventKind.UNACKNOWLEDGED:
                         unreceived.add(message.key)
                         why = why or counter.disorder(message)
                     elif message.key in unreceived:

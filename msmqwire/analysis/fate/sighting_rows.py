@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.analysis.fate.model import What
+from msmqwire.analysis.fate.model import EventKind
 from msmqwire.analysis.fate.observations import (
     AboutNumber,
     Attributes,
@@ -87,7 +87,7 @@ def sighting_of(row: Mapping[str, Any]) -> Sighting:
         return Observation(
             key=row["key"],
             where=where,
-            what=What(row["what"]),
+            what=EventKind(row["what"]),
             message_class=row["message_class"],
             sender_qm=row["sender_qm"],
             receiver_qm=row["receiver_qm"],
@@ -101,4 +101,4 @@ def sighting_of(row: Mapping[str, Any]) -> Sighting:
     about = row["group"], row["number"], row["owner"], where
     if row["what"] is None:
         return Numbered(*about, row["key"], row["is_received"], row["receiver_qm"], row["destination_qm"])
-    return AboutNumber(*about, What(row["what"]), row["sender_qm"])
+    return AboutNumber(*about, EventKind(row["what"]), row["sender_qm"])

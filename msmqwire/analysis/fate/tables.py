@@ -90,7 +90,7 @@ SUMMARY_SCHEMA: Final = pa.schema(
         ("findings", pa.list_(_TEXT)),
     ]
 )
-"""A row for each queue, as `QueueSummary` has it; what is by name there is a list of names here."""
+"""A row for each queue, as `QueueSummary` has it; its mappings by name are lists of names here."""
 
 
 def fate_row(fate: MessageFate) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from msmqwire.analysis.fate.model import NEGATIVE, FateEvent, Missing, State, What
+from msmqwire.analysis.fate.model import NEGATIVE, EventKind, FateEvent, Missing, State
 from msmqwire.analysis.fate.observations import Attributes
 from msmqwire.names.class_words import class_words
 
 _POSITIVE_RECEIVE: Final = 2  # MessagePropertiesHeader.Flags
-_HANDED: Final = frozenset({What.HANDED_OUT, What.GIVEN_BACK, What.TAKEN_IN_TRANSACTION})
+_HANDED: Final = frozenset({EventKind.HANDED_OUT, EventKind.GIVEN_BACK, EventKind.TAKEN_IN_TRANSACTION})
 _SECOND: Final = 1_000_000_000
 
 
@@ -32,7 +32,7 @@ OPEN: Final = {
 }
 """Progress of a message that has not ended, by state and missing event: there are no other pairs."""
 _NO_ARRIVAL: Final = "the acknowledgement of arrival that it asks for did not come"
-_NOT_ASKED: Final = "it asks for no acknowledgement that would tell more"
+_NOT_ASKED: Final = "it asks for no further acknowledgement"
 _STUCK: Final = frozenset({Missing.SESSION_ACK, Missing.RESPONSE, Missing.ACCEPTANCE})
 
 
@@ -78,7 +78,7 @@ def explain(known: Known, namesakes: Sequence[str] = ()) -> str:
     if known.retransmissions:
         again = "once" if known.retransmissions == 1 else f"{known.retransmissions} times"
         sentences.append(f"it was sent again {again}")
-    seconds = [event for event in known.events if event.what is What.SECOND_ADDRESS]
+    seconds = [event for event in known.events if event.what is EventKind.SECOND_ADDRESS]
     sentences += [event.detail for event in seconds]
     if namesakes:
         more = f", and {len(namesakes) - 1} more" if len(namesakes) > 1 else ""
@@ -98,14 +98,14 @@ def _unseen(known: Known) -> str:
 def _ended(known: Known, message: Attributes) -> str:
     event = known.decisive
     assert event is not None, "a state that ends a message is shown by an event"
-    if event.what in _HANDED | {What.TAKEN, What.PEEKED}:
+    if event.what in _HANDED | {EventKind.TAKEN, EventKind.PEEKED}:
         queue = _read_from(known.events)
         if known.state is State.DEAD_LETTERED:
             return f"it is in a dead-letter queue, {queue}: {event.dst} has read it there"
         return f"{event.dst} has received it by remote read" + (f" from {queue}" if queue else "")
     if known.state is State.READ:
         return f"an application has read it: {event.src} answered MQMSG_CLASS_{event.message_class}"
-    if event.what is What.NOT_ACCEPTED:
+    if event.what is EventKind.NOT_ACCEPTED:
         return f"the server at {event.src} has refused it: {event.detail}"
     words = class_words(event.message_class)
     sentence = f"the queue manager at {event.src} answered MQMSG_CLASS_{event.message_class}: {words}"
@@ -131,19 +131,23 @@ def _open(known: Known) -> str:
 def _delivered(known: Known, message: Attributes) -> str:
     reads = [event for event in known.events if event.what in _HANDED and not event.doubt]
     last = reads[-1] if reads else None
-    if last is not None and last.what is What.TAKEN_IN_TRANSACTION:
+    if last is not None and last.what is EventKind.TAKEN_IN_TRANSACTION:
         return f"it is in its queue; {last.dst} has received it in a transaction whose outcome is not seen"
-    if last is not None and last.what is What.HANDED_OUT:
+    if last is not None and last.what is EventKind.HANDED_OUT:
         return f"it is in its queue; it was handed out to {last.dst}, who has not accepted it in the capture"
     if last is not None:
         return f"it is in its queue; {last.dst} was handed it, and gave it back"
     if message.ack_flags & _POSITIVE_RECEIVE and message.admin_queue is not None:
         return "it is in its queue; no acknowledgement that it was read came in the capture"
-    return "it is in its queue; it asks for no acknowledgement that would tell whether it was read"
+    return "it is in its queue; it asks for no acknowledgement that it was read"
 
 
 def _read_from(events: tuple[FateEvent, ...]) -> str:
-    reads = [event for event in events if event.what in (What.HANDED_OUT, What.PEEKED) and not event.doubt]
+    reads = [
+        event
+        for event in events
+        if event.what in (EventKind.HANDED_OUT, EventKind.PEEKED) and not event.doubt
+    ]
     return reads[-1].detail if reads else ""
 
 

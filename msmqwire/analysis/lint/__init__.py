@@ -61,8 +61,8 @@ __all__ = [
 class _Callable(ModuleType):
     """A package that can be called.
 
-    `msmqwire.lint` is this package, as it was when the function and its modules had one name: so it does what
-    the function does. Type checkers see the function.
+    `msmqwire.lint` is this package, as it was when the function and its modules had one name: so it can be
+    called like the function. Type checkers see the function.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[Finding]:
@@ -71,7 +71,7 @@ class _Callable(ModuleType):
 
 
 def _join() -> None:
-    """Register the checks of protocols, and export what they name: it was imported from here before."""
+    """Register the checks of protocols, and export their names: they were imported from here before."""
     for protocol in protocols():
         for name, place in protocol.lint_names.items():
             globals()[name] = resolve_name(place)

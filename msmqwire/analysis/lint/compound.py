@@ -1,6 +1,6 @@
 """Checks of where the message body stands in a CompoundMessageHeader: [MS-MQRR] 2.2.5.1.2.
 
-Windows sends what departs from these and takes it, so that they are notes.
+Windows sends and accepts departures from these, so that they are notes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _offset(packet: Any) -> Problem:
 )
 def _size(packet: Any) -> Problem:
     header = packet.CompoundMessageHeader
-    announced = _LENGTH.findall(_head(header) or b"")  # the last: what precedes the head may say so too
+    announced = _LENGTH.findall(_head(header) or b"")  # the last: bytes before the head may say so too
     if not announced or int(announced[-1]) == header.MsgBodySize:
         return None
     return f"{header.MsgBodySize}, but the Content-Length is {int(announced[-1])}"

@@ -16,7 +16,7 @@ from msmqwire.schema import Record
 
 _MASK: Final = 0xFFFF
 _HALF: Final = 0x8000
-"""The most that a number can be behind if the start of counting is unknown."""
+"""The furthest that a number can lag if the start of counting is unknown."""
 
 _HEADER = "SessionHeader"
 SENT_COUNT: Final = listed(

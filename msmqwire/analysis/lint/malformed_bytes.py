@@ -83,7 +83,7 @@ class MalformedBytes:
         self.multi_queue_format: int | None = None
         schema = self._schema()
         if schema is not None:
-            from msmqwire.schema.reference import fields_before_error  # construct, which others need not
+            from msmqwire.schema.reference import fields_before_error  # construct, which the rest need not
 
             # Without its MQ bit: the reference reader takes seconds for a list of a million names.
             has_lists = not self.internal and len(data) > _MQ_AT and bool(data[_MQ_AT] & _MQ)

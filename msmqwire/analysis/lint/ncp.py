@@ -73,7 +73,7 @@ SETS: Final = _rule("QMS-createq-06", "A property of a queue is an item instead 
 TRAILING: Final = listed("ATTACK-NCP-TRAILING", "Bytes follow the data of a call", "", NCP, "ATTACK")
 
 _STRUCTURE_AT: Final = 9
-"""The byte at which begins what the length word of a request counts. Zeros after that are padding."""
+"""The first byte that the length word of a request counts. Zeros after that are padding."""
 _DEFINED: Final = sum(JobControlFlags)
 _JOB: Final = "Job"
 _LOW_HALF: Final = 0xFFFF
@@ -109,7 +109,7 @@ def findings_of(packet: NcpPacket, problems: Iterable[Problem]) -> list[Finding]
                 found.append(check.at(full, places[0], why))
                 break
         else:
-            found.append(check.at(path, at, why))  # behind the data
+            found.append(check.at(path, at, why))  # after the data
     return sorted(found, key=lambda finding: finding.offset)
 
 

@@ -35,7 +35,7 @@ def lint_packet(packet: Record, data: bytes | None = None) -> list[Finding]:
     """Departures of a packet from the specifications, in the order of its bytes.
 
     Args:
-        packet: a parsed packet, or one that was made up; what was left out of it is filled in.
+        packet: a parsed packet, or one that was made up; fields left out of it are filled in.
         data: the bytes that it was read from. Without them sizes and presence bits are measured as well,
             which can be wrong only in a packet that was made up.
     """

@@ -2,7 +2,7 @@
 
 | id | pattern |
 | --- | --- |
-| ATTACK-RPC-COUNT | a stub that ends before what the counts in it announce |
+| ATTACK-RPC-COUNT | a stub that ends before the elements that its counts announce |
 | ATTACK-RPC-ALLOC | an alloc_hint beyond any stub: a server that believes it takes memory for nothing |
 | ATTACK-RPC-FRAGMENT | fragments without a first or a last one, or larger together than any message |
 | ATTACK-RPC-AUTH | a verifier that does not fit into its PDU |

@@ -18,7 +18,7 @@ SID_HEAD, SUB_AUTHORITIES_MAX = 8, 15  # [MS-DTYP] 2.4.2.2
 GUID_SIZE: Final = 16
 SENDER_CERT_MAX: Final = 0xFFFF  # MQMQ-2.2.20.6-18
 SIMPLEBLOB_HEAD: Final = 12
-RSA_SIZES: Final = range(48, 2049)  # bytes of what a key encrypts
+RSA_SIZES: Final = range(48, 2049)  # bytes that a key encrypts
 CERTIFICATES_MAX: Final = 64
 """Certificates that are remembered."""
 _CIPHERS = frozenset(int(member) for member in EncryptionAlgorithm)
@@ -152,7 +152,7 @@ def _wrapped_size(packet: Any) -> Problem:
 @lru_cache(maxsize=CERTIFICATES_MAX)
 def _certified(der: bytes) -> int | str:
     """Return the bytes that a signature of the owner of a certificate has; or why it can't be read."""
-    from msmqwire.crypto.certificates import SenderCertificate  # few packets need what takes long to load
+    from msmqwire.crypto.certificates import SenderCertificate  # slow to load, and rarely needed
 
     try:
         return -(-SenderCertificate.read(der).key.key_size // 8)

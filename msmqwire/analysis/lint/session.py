@@ -100,7 +100,7 @@ class SessionLint:
 
     def __init__(self, midstream: bool = False) -> None:
         self._state = State.UNKNOWN if midstream else State.START
-        self._is_whole = not midstream  # what opens it is judged
+        self._is_whole = not midstream  # the opening packets are judged
         self._is_first = True  # the next packet is the first
         self._request: Record | None = None
         self._parameters: Record | None = None
@@ -206,7 +206,7 @@ class SessionLint:
     def _order(self, initiator: bool, kind: str, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
         is_first, self._is_first = self._is_first, False
         if not self._is_whole:
-            # What comes first shows that nothing was missed before it.
+            # The first packet shows that nothing was missed before it.
             self._is_whole = is_first and initiator and kind == "EstablishConnection"
             self._learn(initiator, kind, packet)
             return

@@ -16,7 +16,7 @@ from msmqwire.analysis.lint.srmp_rules import broken_rules
 from msmqwire.analysis.lint.srmp_signature import broken_signature
 from msmqwire.srmp.message import SrmpMessage
 
-_NOTE: Final = {  # what receivers are to accept
+_NOTE: Final = {  # the values that receivers are to accept
     "SRMP-2.2.4-05": "Elements of path are not in order",
 }
 _SHOULD: Final = {

@@ -112,7 +112,7 @@ _XML_END: Final = re.compile(rb"</(?:[\w.-]{1,64}:)?Envelope[ \t\r\n]{0,64}>")
 def lint_malformed_srmp(data: bytes, error: MalformedPacket) -> list[Finding]:
     """Return the findings about bytes that are no SRMP message, in their order.
 
-    `error` is what `msmqwire.srmp.message.parse_message` said.
+    `error` is that of `msmqwire.srmp.message.parse_message`.
     """
     found = [_refusal(error), *_of_error(error, data)]
     head = _Head(data)

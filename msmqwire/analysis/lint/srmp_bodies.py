@@ -1,4 +1,4 @@
-"""Checks of what is inside of bodies that come by SRMP: see `msmqwire.analysis.lint.bodies`."""
+"""Checks of the contents of bodies that come by SRMP: see `msmqwire.analysis.lint.bodies`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.multipart import PARTS, Multipart
 
 SRMP: Final = frozenset({"srmp"})
-"""What the checks of SRMP apply to: its messages, and bytes that are none."""
+"""The subject of the checks of SRMP: its messages, and bytes that are none."""
 
 GADGET_OVER_HTTP: Final = listed("ATTACK-BODY-GADGET", GADGET_TITLE, "", SRMP, "ATTACK")
 DTD_OVER_HTTP: Final = listed("ATTACK-BODY-DTD", DTD_TITLE, "", SRMP, "ATTACK")

@@ -301,7 +301,7 @@ def _receipts(message: SrmpMessage, envelope: Envelope) -> Iterator[Broken]:
         return
     if isinstance(message.content, Multipart):
         yield PAYLOAD, PAYLOAD.path, f"{counted(len(message.content.parts), 'part')} in a receipt"
-    # Final stream receipts are told by streamId and lastOrdinal: SRMP-2.2.5.6-02.
+    # Final stream receipts are distinguished by streamId and lastOrdinal: SRMP-2.2.5.6-02.
     receipt = delivery or (commitment if stream is None else None)
     correlation = None if envelope.Msmq is None else envelope.Msmq.Correlation
     if receipt is not None and correlation is not None and _object_id(receipt.id) != correlation:

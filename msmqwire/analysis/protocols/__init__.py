@@ -1,8 +1,8 @@
 """The protocols that join the analysis of captures, each by a module here that has a `PROTOCOL`.
 
 The rest finds them by looking into this folder, and names none: a protocol is added and removed with its own
-files. `protocol.py` has what it registers. Sessions of MSMQ and its pings are what the analysis is about, and
-do not register.
+files. `protocol.py` has the parts of a registration. Sessions of MSMQ and its pings are the core of the
+analysis, and do not register.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _by_packet() -> dict[type, CaptureProtocol]:
 
 
 def protocol_of(packet: object) -> CaptureProtocol | None:
-    """Return the protocol that a packet is of; None for one of MSMQ, and for what is no packet."""
+    """Return the protocol that a packet is of; None for one of MSMQ, and for anything but a packet."""
     return _by_packet().get(type(packet))
 
 

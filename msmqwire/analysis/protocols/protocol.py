@@ -30,7 +30,7 @@ class NameSet(NamedTuple):
     """The names that the values of a column are out of.
 
     Attributes:
-        what: the kind of thing that they name.
+        what: the noun for such names.
         names: those to propose.
         unnamed: values besides them, for things without a name.
     """
@@ -111,13 +111,16 @@ class CaptureProtocol:
         values: the names that its columns can have, by column.
         summary: returns a packet in one line, with the number of its exchange.
         placed_fields: the function that yields the fields of a packet with its bytes, and their places.
-        facts: returns what a report says of a packet, by its transport.
+        facts: returns the facts that a report shows of a packet, by its transport.
         kind_of: returns the name of a packet.
         to_json: returns the fields of a packet.
         body: returns the body of the message in a packet; None if there is none.
-        signature_status: returns what is known of the signature of a message, without keys; None without one.
-        enclosed: returns what of this protocol a packet of MSMQ encloses, as an object; None if nothing.
-        apdu: the function that reads what PGM carries, and judges it if asked to; None for other protocols.
+        signature_status: returns the status of the signature of a message, as known without keys; None
+            without one.
+        enclosed: returns the content of this protocol that a packet of MSMQ encloses, as an object; None if
+            nothing.
+        apdu: the function that reads a message that PGM carries, and judges it if asked to; None for other
+            protocols.
         lint_bytes: the function that judges bytes, which may be malformed; for `msmqwire.lint`.
         of_cut: the ids of findings that bytes may have because a capture has left out some.
         scapy: the module with its layers, which has the functions `bind` and `stream_layer`.

@@ -59,7 +59,7 @@ def write_report(
         CaptureError: the first of the errors, if nothing of any file could be read. Nothing is written.
         OSError: a capture can't be read, or the file can't be written: its `filename` is `path` then.
     """
-    # What has columns takes an extra, which the help of commands does not.
+    # Columns take an extra, which the help of commands does not.
     from msmqwire.analysis.fate import BODY_LIMIT, COLUMNS, KINDS, fates_of, summary
     from msmqwire.analysis.report.lives import Lives
     from msmqwire.analysis.report.omissions import omissions

@@ -99,7 +99,7 @@ def type_of(found: Body, body_type: int) -> str:
 
 
 def _odd(of_queue: _OfQueue) -> set[str]:
-    """Return the types that are unlike what a queue mostly carries; none if it carries all kinds of them."""
+    """Return the types that are unlike most bodies of a queue; none if it carries all kinds of them."""
     rare = {name for name, one in of_queue.types.items() if one.count <= RARE * of_queue.messages}
     together = of_queue.others + sum(of_queue.types[name].count for name in rare)
     is_mostly_alike = of_queue.messages >= FEW_MESSAGES and together <= RARE * of_queue.messages

@@ -6,13 +6,13 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from msmqwire.analysis.fate import FateEvent, MessageFate, QueueSummary, State, What
+from msmqwire.analysis.fate import EventKind, FateEvent, MessageFate, QueueSummary, State
 from msmqwire.analysis.report.limits import Limits
 from msmqwire.analysis.report.texts import Texts
 from msmqwire.names.printable import cut, safe
 
 STATES: Final = tuple(State)
-EVENTS: Final = tuple(What)
+EVENTS: Final = tuple(EventKind)
 _NUMBERS: Final = (
     "identity",
     "label",

@@ -23,7 +23,7 @@ NAMES: Final = (
     "Messages",
     "Acknowledgements",
     "Calls and answers",
-    "Handshakes, pings and others",
+    "Handshakes, pings and the rest",
     "Malformed or skipped",
 )
 BYTES: Final = len(NAMES)

@@ -1,7 +1,7 @@
 """Bodies that are JSON, as JSON serializers of every framework write them.
 
-A body without problems is read by the parser of the standard library; one with problems once more by a
-parser that knows where it is and keeps what it has read.
+A body without problems is read by the parser of the standard library; one with problems once more by a parser
+that knows its position and keeps the values read so far.
 """
 
 from __future__ import annotations

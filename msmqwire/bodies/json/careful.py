@@ -1,4 +1,4 @@
-"""A parser of JSON that keeps what it has read, knows where it is, and counts what it makes."""
+"""A parser of JSON that keeps the values read so far, its position, and the memory that they take."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Careful:
                 self._put(into, name, self._scalar(first), start)
                 if into is root:
                     return
-            # After a value: what is closed is left, until there is another one.
+            # After a value: leave closed containers, until there is another one.
             while True:
                 self._at = self._after_space(self._at)
                 mark = text[self._at : self._at + 1]

@@ -42,7 +42,7 @@ class _Writer:
     """One value on its way to text, with a stack of its own in place of recursion."""
 
     def __init__(self) -> None:
-        self._stack: list[tuple[Any, str]] = []  # what is left of a container, and its end
+        self._stack: list[tuple[Any, str]] = []  # the rest of a container, and its end
         self._path: list[str | int] = []
 
     def tokens(self, value: Plain) -> list[str]:

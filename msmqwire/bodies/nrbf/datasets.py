@@ -1,4 +1,4 @@
-"""Objects of System.Data as tables: what the members of a DataSet or DataTable hold, in two forms.
+"""Objects of System.Data as tables: the values of the members of a DataSet or DataTable, in two forms.
 
 In the form XML they are a schema and a diffgram, both texts. In the binary form they are the columns of each
 table, for a DataSet in a stream of its own, and the values column by column, with a bit for each null.

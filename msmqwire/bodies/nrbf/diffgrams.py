@@ -49,7 +49,7 @@ _XML: Final = {"System.Guid": "guid", "System.TimeSpan": "duration", "System.Dat
 """Readers of the schema's texts that have a type of .NET besides."""
 
 Problem = tuple[str, str]
-"""What is wrong, and where."""
+"""A fault, and its place."""
 
 
 def read_diffgram(

@@ -1,6 +1,6 @@
 """Types that public write-ups name as deserialization gadgets, and the types that a body names.
 
-A receiver that deserializes a body with such a type runs what the sender wants. Here nothing is ever
+A receiver that deserializes a body with such a type runs code of the sender's choice. Here nothing is ever
 deserialized; the names are only looked up.
 """
 

@@ -15,7 +15,7 @@ from msmqwire.bodies.nrbf.reading import REFERENCE_COST, Stream
 _FEW: Final = 16
 """Members of an object that are passed over again, which takes less memory than to keep an iterator."""
 _FRAME_COST: Final = 144 - REFERENCE_COST
-"""Bytes of memory that an object of more members takes while it is open, less what its reference took."""
+"""Bytes of memory that an object of more members takes while it is open, less those of its reference."""
 _MISSING: Final = object()
 _PLACED: Final = ()
 _int32: Final = struct.Struct("<i")
@@ -52,7 +52,7 @@ def _count(array: Any) -> int:
 
 
 def _place(holder: dict[str, Any], stream: Stream, budget: Budget) -> None:
-    """Put what a container refers to in place, with a stack of its own. A limit is a problem."""
+    """Put the referenced values of a container in place, with a stack of its own. A limit is a problem."""
     try:
         _place_within(holder, stream, budget)
     except LimitExceeded as exc:
@@ -66,8 +66,8 @@ def _place_within(holder: dict[str, Any], stream: Stream, budget: Budget) -> Non
     container: Any = holder
     rest: Any = iter(holder.items())
     containers: list[Any] = []
-    # What is done of each: of an array the number of an item, of an object the name of a member, or of one
-    # of many members what is left.
+    # The progress in each: of an array the number of an item, of an object the name of a member, or of one of
+    # many members the rest.
     rests: list[Any] = []
     wide = widest = 0
     key: Any = None

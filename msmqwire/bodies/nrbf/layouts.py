@@ -199,7 +199,7 @@ def _read(body: bytes, start: int, record: int, budget: Budget) -> Layout:
 def additional(
     body: bytes, at: int, binary: int, offset: int, classes: list[str], libraries: list[int]
 ) -> tuple[int, int]:
-    """Read what is said of a type beyond its number, AdditionalInfos of 2.3.1.2.
+    """Read the details of a type beyond its number, AdditionalInfos of 2.3.1.2.
 
     Returns:
         The primitive type, 0 if it is none, and the offset after. Names of classes and ids of libraries are

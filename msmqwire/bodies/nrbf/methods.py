@@ -80,7 +80,7 @@ class Method:
 
 
 def read_call(body: bytes, at: int, budget: Budget, faults: list[Wrong]) -> Method:
-    """Read a BinaryMethodCall, 2.2.3.1, from its MessageEnum; what is wrong is added to the faults.
+    """Read a BinaryMethodCall, 2.2.3.1, from its MessageEnum; faults are added to those found before.
 
     Raises Fault, LimitExceeded and struct.error.
     """

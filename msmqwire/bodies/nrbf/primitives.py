@@ -63,7 +63,7 @@ def single(value: float) -> Plain:
 def date_time(raw: int) -> Plain:
     """Return a DateTime, 62 bits of ticks and two of the kind. Raises Junk.
 
-    The kind 3, which the text does not have, is what .NET writes for a local time that comes twice, when
+    The kind 3, which the text does not have, is written by .NET for a local time that comes twice, when
     clocks are put back.
     """
     ticks, kind = raw & TICKS_MASK, raw >> 62

@@ -32,7 +32,7 @@ REFERENCE_COST: Final = 48
 """Bytes of memory of a reference."""
 _ARRAY_COST: Final = 240
 _STRING_COST: Final = 136
-"""Bytes of an array and a text and their places by their ids, without what is in them."""
+"""Bytes of an array and a text and their places by their ids, without their contents."""
 _VARIABLE_COST: Final = 300
 """Bytes of a value of any primitive type, at most."""
 _LEAF_COST: Final = 64
@@ -66,7 +66,7 @@ class Stream:
         libraries: the names of libraries by id.
         method: the call or the return of a method, if it is one.
         problems: faults, in their order.
-        end: the offset after what was read.
+        end: the offset after the last byte read.
     """
 
     root: int
@@ -117,7 +117,7 @@ class _Reader:
         self.at = HEADER.size
         # Whether an array of primitive values could not be read to its end: nothing is read after it.
         self.is_cut = False
-        # What is open around the innermost: see `read`.
+        # The containers around the innermost: see `read`.
         self._open: list[tuple[Any, tuple[Any, ...] | None, int, int, bool]] = []
         self._current: tuple[Any, tuple[Any, ...] | None, int] = (None, None, -1)
 
@@ -146,9 +146,9 @@ class _Reader:
         body, stream, budget = self._body, self._stream, self._budget
         size, depth_max = len(body), budget.depth
         objects, classes, leaves, opened = stream.objects, stream.classes, stream.leaves, self._open
-        # What is open: an object with its steps and the number of the next; an array, with None and the
-        # number of items that are missing; or nothing, with -1. Then its id, and whether it has no
-        # references so far.
+        # Open containers: an object with its steps and the number of the next; an array, with None and the
+        # number of items that are missing; or nothing, with -1. Then its id, and whether it has no references
+        # so far.
         container: Any = None
         steps: tuple[Any, ...] | None = None
         at_step, owner, clean = -1, 0, False

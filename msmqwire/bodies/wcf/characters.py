@@ -184,8 +184,8 @@ CONSTANTS: Final[Mapping[int, str]] = MappingProxyType(
 )
 """By type of a text record without a value: its characters."""
 
-# NBFX-2.2.3.13.1: what XML does not allow for has its number; a carriage return, and other spaces in an
-# attribute, would come back from a reader of XML as something else, so they have theirs too.
+# NBFX-2.2.3.13.1: a character that XML does not allow has its number; a carriage return, and other spaces in
+# an attribute, would come back from a reader of XML as something else, so they have theirs too.
 _FORBIDDEN: Final = [*range(0x20), 0xFFFE, 0xFFFF, *range(0xD800, 0xE000)]
 _ESCAPES: Final = {
     **{code: f"&#{code};" for code in _FORBIDDEN if code not in (0x09, 0x0A)},

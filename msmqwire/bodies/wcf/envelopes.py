@@ -77,7 +77,7 @@ def encoding_of(named: int | str | None) -> Encoding | None:
 def read_envelope(
     data: bytes, encoding: Encoding | None, session: Session, budget: Budget, problems: Problems
 ) -> str | None:
-    """Return an envelope as XML; what can't be read is a problem."""
+    """Return an envelope as XML; an unreadable part is a problem."""
     assert encoding is not None
     try:
         if encoding.window is not None:

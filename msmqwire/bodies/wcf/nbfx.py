@@ -165,7 +165,7 @@ class Problems:
 
 
 class Output:
-    """Characters of a document; what they take is counted as they come.
+    """Characters of a document; their memory is counted as they come.
 
     Attributes:
         parts: the latest of them.
@@ -187,7 +187,7 @@ class Output:
         self._budget.text(characters)
 
     def flush(self) -> None:
-        """Count what came and put it together. Raises LimitExceeded."""
+        """Count the pieces and put them together. Raises LimitExceeded."""
         parts = self.parts
         if not parts:
             return
@@ -214,7 +214,7 @@ class Output:
                     raise
                 self._wide = wide
         self._total += size
-        # All is there twice while it is put together: an eighth is for what is there besides.
+        # All is there twice while it is put together: an eighth is for everything else.
         self._budget.spend((self._wide - 1) * size + size // 8)
         if size > self.ahead:
             self._budget.text(size - self.ahead)
@@ -279,7 +279,7 @@ class _Reader:
         self.dictionary = dictionary
         self.out = Output(budget)
         self.at = 0
-        # Elements that are open: the end tag, and for what prefixes the namespaces before it.
+        # Elements that are open: the end tag, and the namespaces that their prefixes had before.
         self._stack: list[tuple[str, dict[str, str | None] | None]] = []
         self._opening: str | None = None
         # No prefix needs no declaration.
@@ -297,7 +297,7 @@ class _Reader:
         self.problems.add(error, offset, "" if full else self.path())
 
     def read(self, fragment: bool) -> str:
-        """Read the records; return what was read of them."""
+        """Read the records; return those that could be read."""
         try:
             self._read(fragment)
         except Fault as exc:
@@ -597,7 +597,7 @@ class _Reader:
         return raw.decode("utf-8", "replace")
 
     def name(self, at: int) -> tuple[str, int]:
-        """Read a name; what is none is reported, and written as one."""
+        """Read a name; an invalid one is reported, and written as a valid one."""
         data = self.data
         size = data[at]
         start = at

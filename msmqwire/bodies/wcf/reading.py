@@ -77,7 +77,7 @@ def _put(
 ) -> None:
     """Put an envelope into the value: the first one, or one more."""
     if encoding is None:
-        # Nothing is known of it: the bytes are what there is.
+        # Nothing is known of it but its bytes.
         if "message" not in value:
             try:
                 budget.text(2 * len(data))

@@ -1,4 +1,4 @@
-"""A reading of XML that keeps what it has read, knows where it is, and counts what it makes."""
+"""A parser of XML that keeps the values read so far, its position, and the memory that they take."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ _SMALL: Final = 4096
 """Bytes that no limit but that of depth can be met with, unless limits are set."""
 ATTRIBUTE_COST: Final = 4 * TEXT_COST
 _Frame: TypeAlias = "tuple[Iterator[Any], Any, frozenset[str] | None, str, str]"
-"""Children, what they are put into, names of those that are repeated (None if mixed), namespace and path."""
+"""Children, their container, names of those that are repeated (None if mixed), namespace and path."""
 _TRUE: Final = ("true", "1")
 
 

@@ -124,7 +124,7 @@ class _Writer:
     def _element(
         self, name: str, value: Any, path: _Path, extra: str, namespace: str, kind: str
     ) -> list[_Todo]:
-        """Write the start of an element, and return what follows."""
+        """Write the start of an element, and return the rest."""
         space, name = split_name(name) if name.startswith("{") else (namespace, name)
         if not _NAME.fullmatch(name):
             raise InvalidValue(f"{name!r:.80} is no name of an element; a list or a text may hold it")
@@ -242,7 +242,7 @@ def _rendered(path: _Path) -> str:
 
 
 def _typed(value: Plain) -> str:
-    """Return the ``xsi:type`` that says what an item of any type is."""
+    """Return the ``xsi:type`` that names the type of an item of any type."""
     kind = _simple_type(value)
     if kind is None:
         own = value.get(plain.TYPE) if isinstance(value, dict) else None

@@ -147,7 +147,7 @@ class _Writer:
         self.pointees(node, self.in_place(node, value, siblings), siblings)
 
     def in_place(self, node: Type, value: Any, siblings: Values) -> Any:
-        """Write what stands in its place; return what its pointees are written from, None without any."""
+        """Write the value itself; return the source of its pointees, None without any."""
         return _IN_PLACE[type(node)](self, node, value, siblings)
 
     def pointees(self, node: Type, value: Any, siblings: Values) -> None:

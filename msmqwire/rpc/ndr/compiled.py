@@ -243,7 +243,7 @@ class _Reading(_Source):
         return value
 
     def elements(self, element: Structure, count: str) -> str:
-        """Read the elements of an array, and then what they point to."""
+        """Read the elements of an array, and then their pointees."""
         to, raw, items = alignment(element, self.syntax), self.name(), self.name()
         self.line(f"{raw} = []; {items} = []")
         self.line(f"for _ in range({count}):")
@@ -366,7 +366,7 @@ class _Writing(_Source):
         self.forget_position()
 
     def elements(self, element: Structure, value: str) -> None:
-        """Write the elements of an array, and then what they point to."""
+        """Write the elements of an array, and then their pointees."""
         to, word, items, item = alignment(element, self.syntax), self.syntax.word, self.name(), self.name()
         kind = self.name(element)
         self.line(f"{items} = [members_of({kind}, {item}) for {item} in {value}]")

@@ -117,8 +117,8 @@ class _Reader:
     def fail(self, why: str, back: int) -> NoReturn:
         raise Halt(why, self.position - back)
 
-    # A value is read in two steps: what stands in its place, then the pointees, which stand behind the
-    # outermost structure or array.
+    # A value is read in two steps: the value itself, then the pointees, which stand after the outermost
+    # structure or array.
 
     def whole(self, node: Type, siblings: Siblings) -> Any:
         """Return a value that nothing is around: a parameter or a pointee."""

@@ -193,7 +193,7 @@ class Structure(Declaration):
 class Stub(Declaration):
     """The parameters of one direction of a procedure, which stand for themselves, not in a structure.
 
-    Its values also have `wire`, what the sender chose.
+    Its values also have `wire`, the choice of the sender.
     """
 
     @cached_property

@@ -1,7 +1,7 @@
 """Packets and messages as tables: HTML for notebooks, and tables of rich.
 
-`View` is what is shown of one, in bounded size; `to_html` and `to_rich` show it. `Table` has a row for each
-of many. All of it may come from a peer: no character of it is markup, and none hides what is there.
+`View` is the picture of one, in bounded size; `to_html` and `to_rich` show it. `Table` has a row for each of
+many. All of it may come from a peer: no character of it is markup, and none hides text.
 """
 
 from __future__ import annotations

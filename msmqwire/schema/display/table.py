@@ -10,7 +10,7 @@ from msmqwire.names.printable import counted
 
 @runtime_checkable
 class Tabular(Protocol):
-    """Something that says itself what its row in a table is."""
+    """Something that makes its own row in a table."""
 
     @staticmethod
     def _table_head() -> tuple[str, tuple[str, ...]]:
@@ -45,7 +45,7 @@ class Table:
 
     @property
     def remark(self) -> str:
-        """A sentence on what is not shown; empty if all is."""
+        """A sentence on the rows that are not shown; empty if all are."""
         if not self.left_out:
             return ""
         return f"{counted(self.left_out, f'more {self.noun}')} not shown; a larger limit shows more."

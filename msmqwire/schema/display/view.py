@@ -71,7 +71,7 @@ class View:
         fields: its fields, in the order of their bytes.
         rows: the bytes of each field by rows, as many as are shown.
         findings: severity, id, path, offset and message of each.
-        left_out: sentences on what is not shown.
+        left_out: sentences on the parts that are not shown.
     """
 
     title: str

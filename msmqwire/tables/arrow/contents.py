@@ -1,4 +1,4 @@
-"""Columns that say what is inside of bodies, made of the columns of a batch: nobody else pays for them."""
+"""Columns of the contents of bodies, made of the columns of a batch: they cost nothing unless asked for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def content_arrays(
     for body, size, body_type, extension, kind, encrypted, decrypted in zip(
         *(array.to_pylist() for array in sources), strict=True
     ):
-        # The queue manager that answers a call of remote read has decrypted what was encrypted for it.
+        # The queue manager that answers a call of remote read has decrypted the bodies encrypted for it.
         hidden = encrypted and not decrypted and kind == _MESSAGE
         found = None
         if body is not None and not hidden and kind not in _ACKNOWLEDGEMENTS:

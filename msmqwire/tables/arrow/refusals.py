@@ -51,7 +51,7 @@ def _of_fields(fields: tuple[tuple[str, int], ...], why: Callable[[int, int], st
 
 
 def _in_region(fields: tuple[tuple[str, int], ...]) -> InWords:
-    """Blame the first field that does not fit into what encloses it, or into the bytes that there are."""
+    """Blame the first field that does not fit into its container, or into the bytes that there are."""
 
     def words(left: int, there: int, _third: int) -> Words:
         for path, size in fields:

@@ -112,8 +112,8 @@ class VariableWidthColumns:
     def _reserve(self, number: int, more: int, row: int) -> None:
         """Make space for more bytes in a column.
 
-        All columns get what they will need if the batch continues as up to ``row``, so that they seldom grow
-        one by one.
+        All columns get the memory that they will need if the batch continues as up to ``row``, so that they
+        seldom grow one by one.
         """
         before = self._states.copy()
         used = before[:, C_USED] - before[:, C_BASE]

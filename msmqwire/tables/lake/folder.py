@@ -142,4 +142,4 @@ class LakeFolder:
                 shutil.rmtree(run, ignore_errors=True)
         for folder in sorted(self.path.glob("date=*/**/"), reverse=True):
             with suppress(OSError):
-                folder.rmdir()  # only what is empty
+                folder.rmdir()  # only empty ones

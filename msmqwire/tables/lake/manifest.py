@@ -19,7 +19,7 @@ from msmqwire.capture.stores import is_url
 from msmqwire.errors import LakeDamaged, LakeMissing, UnsupportedStore
 
 HIDDEN: Final = "_lake"
-"""The folder for what is not data: readers of whole folders skip names that start with ``_``."""
+"""The folder for everything but data: readers of whole folders skip names that start with ``_``."""
 NAME: Final = "manifest.json"
 STAGING: Final = f"{HIDDEN}/staging"
 _FORMAT: Final = 1

@@ -181,7 +181,7 @@ class _PartitionFiles:
     def _write_mixed(self, taken: Iterable[Taken], *, is_end: bool = False) -> None:
         for number, rows, size, times in taken:
             self._partitions[number].add(rows, size, times)
-            # They may be a small part of what is kept in memory for them.
+            # They may be a small part of the memory kept for them.
             self._partitions[number].flush_in_order(is_end=is_end)
 
     def finish(self) -> tuple[tuple[LakeFile, ...], tuple[str, ...]]:

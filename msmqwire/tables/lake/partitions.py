@@ -18,7 +18,7 @@ By = Literal["kind", "destination"]
 COLUMN_KEYS: Final[dict[By | None, str | None]] = {None: None, "kind": "kind", "destination": "queue"}
 """The name of the second key. A destination stays a column too: its key may be cut, or stand for several."""
 PARTITIONS_MAX: Final = 256
-"""Partitions into which a part is divided before what has another goes to those without date or queue."""
+"""Largest number of partitions of a part; rows of further ones go to those without date or queue."""
 OTHER_QUEUES: Final = "~other"
 """Stands for queues beyond `PARTITIONS_MAX`; no other value starts with ``~``."""
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"

@@ -1,9 +1,9 @@
 """The work for a lake: captures that are new, and of those that have grown the last part.
 
 All captures of a run are one capture, in their order, read in parts. A part that the lake has stays unless
-what it was made of has changed: a capture was replaced or has grown, another one came between, also in the
-bytes before it that are read to learn the state of connections; or it was the end of all captures, and no
-longer is. Captures that are not named stay as they are.
+its captures have changed: a capture was replaced or has grown, another one came between, also in the bytes
+before it that are read to learn the state of connections; or it was the end of all captures, and no longer
+is. Captures that are not named stay as they are.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _replaced(run: _Run, manifest: Manifest) -> list[PartEntry]:
     """
     stale = [part for part in manifest.parts if run.makes_stale(part, manifest)]
     while True:
-        # What is kept of a capture is its beginning.
+        # The part kept of a capture is its beginning.
         starts = {path: ranges[0].start for path, ranges in _ranges(stale).items()}
         behind = [
             part

@@ -184,7 +184,7 @@ class PartitionWriter:
 
 
 def _leaves(field: pa.Field) -> tuple[str, ...]:
-    """Return the names that Parquet has for what a column is made of."""
+    """Return the names that Parquet has for the parts of a column."""
     if pa.types.is_map(field.type):
         return f"{field.name}.key_value.key", f"{field.name}.key_value.value"
     return (field.name,)

@@ -111,7 +111,7 @@ def _pool_round(
             del waiting[futures[future]]
             yield futures[future], result
     except BaseException:
-        stop.close()  # what the processes are at is for nothing
+        stop.close()  # the work of the processes is lost
         raise
     finally:
         pool.shutdown(cancel_futures=True)

@@ -92,7 +92,7 @@ def write_lake(
 
     The captures are one capture, in their order, as for `msmqwire.read_capture`. Parts of them that the lake
     has are not read again. The lake has the rows of this run once it returns, and none of them before;
-    docs/lake.md tells what readers see meanwhile.
+    docs/lake.md has the view of readers meanwhile.
 
     Args:
         captures: paths, patterns, folders and URLs; absolute paths and URLs tell captures apart.
@@ -100,7 +100,8 @@ def write_lake(
         by: partition by this column too, not by date alone.
         columns, where, ports, body_limit: as for `msmqwire.read_capture`, the same for all runs of a lake.
             Without ``columns`` those of the lake are meant if there is one.
-        keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; for what this run reads.
+        keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; for the captures that this run
+            reads.
         workers: processes.
         split_size: bytes of a part, about.
         overlap: bytes read before a part to learn the state of connections.
@@ -114,8 +115,8 @@ def write_lake(
         map_windows: goes over the captures elsewhere before, for ``exact``, in place of `workers`.
         planned: gets how many bytes of captures more were gone over before, for ``exact``.
 
-    Frames that were not read though packets may be in them are reported by a `CaptureWarning`, and so is what
-    is in a folder of captures and is none: it is passed over.
+    Frames that were not read though packets may be in them are reported by a `CaptureWarning`, and so are
+    files in a folder that are no captures: they are passed over.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.

@@ -62,7 +62,7 @@ class Courses:
         return tuple(self._keys[stream].tolist())
 
     def end(self, streams: Any) -> None:
-        """Note that what comes of some connections now must be seen."""
+        """Note that later frames of some connections must be read."""
         streams = streams[streams < len(self._begun)]
         streams = streams[self._begun[streams] >= 0]
         for stream in streams[self._last[streams] > self._begun[streams]].tolist():
@@ -115,7 +115,7 @@ class Courses:
         goes_on = self._begun[at] >= 0
         goes_on[goes_on] = settled_flows.go_on(self._values[self._rows[at[goes_on], 0]], values[goes_on])
         self.end(at[~goes_on])
-        # Others may be elsewhere for a reader that knows of a gap before the part, until it is given up.
+        # The rest may be elsewhere for a reader that knows of a gap before the part, until it is given up.
         enough = (self._segments[at] >= _GAP_SEGMENTS) | (values[:, :, _TCP_STATE] == UNKNOWN)
         begins = ~goes_on & (whole[settled] | (now - self._since[at] >= _GAP_NS) | enough.all(axis=1))
         self._begun[at[begins]], self._rows[at[begins], 0] = chunk, rows[begins]

@@ -80,7 +80,7 @@ class Encapsulations:
             return
         path = _path_of(self.arrays.path.tolist())
         if path.encapsulation() != datagram.encapsulation:
-            return  # it was read otherwise, as where what follows a label is not what it seems
+            return  # read otherwise, as where the bytes after a label seem to be another protocol
         number = self.number(datagram.encapsulation)
         if not number:
             return

@@ -43,7 +43,7 @@ def with_more_flows(arrays: FlowArrays, state: Any) -> FlowArrays:
     """Return arrays with a number for another connection, and without removed entries in the table."""
     used = len(arrays.keys)
     if not state[entry.FREE_NUMBERS]:
-        # One more than may be tracked: it has a number before others make room for it.
+        # One more than may be tracked: it has a number before an older flow makes room for it.
         size = max(used + 2, min(2 * used, 2 * (int(state[entry.CONNECTIONS_LIMIT]) + 1)))
         keys, flows, free_numbers, chosen = (
             _enlarged(array, rows)

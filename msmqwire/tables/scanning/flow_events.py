@@ -93,7 +93,7 @@ class FlowTable:
     """The flows of a scan, in arrays, and the dissectors of those that it does not read itself.
 
     The scan follows all connections. It stops at an event for Python: `take_event`. Events pass between them,
-    with their values; the dissectors know of the flows only what `view` has.
+    with their values; the dissectors know only the `view` of the flows.
 
     Attributes:
         arrays: the flows.
@@ -117,11 +117,11 @@ class FlowTable:
         self._msmq = next(one for one in tracker.streams if isinstance(one, MsmqSessions))
 
     def show(self) -> None:
-        """Be what the dissectors see of connections, in place of any other table."""
+        """Become the table of connections that the dissectors see, in place of any other."""
         self._tracker.view, self._tracker.new_connection = self, _UnknownConnection
 
     def hide(self) -> None:
-        """Be no longer what the dissectors see of connections: their capture has ended.
+        """Stop being the table of connections that the dissectors see: their capture has ended.
 
         They would keep the arrays in memory, in a cycle, until the garbage of the oldest generation is
         collected.
@@ -192,7 +192,7 @@ class FlowTable:
     def take_event(self, sink: RowSink) -> Items:
         """Take the next event, at which the scan stopped; yield its items.
 
-        Some events are left to the scan, once what it could not do by itself is done.
+        Some events are left to the scan, after the steps that it could not do by itself.
         """
         state = self._state
         values = self.arrays.events[state[entry.EVENT]].tolist()
@@ -278,7 +278,7 @@ class FlowTable:
         return connection
 
     def _keep(self, connection: _UnknownConnection, first: int) -> None:
-        """Keep what is known of a connection after an event: with its dissector, or in the arrays alone."""
+        """Keep the state of a connection after an event: with its dissector, or in the arrays alone."""
         flows = self.arrays.flows
         is_followed = connection.followed is not None
         if is_followed and connection.is_kept and not connection.pending:
@@ -407,7 +407,7 @@ class FlowTable:
             if stop_code != CONTINUE:
                 yield StopCode(stop_code)
 
-    # -- what dissectors ask of the connection whose event they take --------------------------------
+    # -- questions of dissectors on the connection whose event they take -------------------------------
 
     def is_one_sided(self, flow: Flow) -> bool:
         """Whether nothing of the other direction was captured: `Reassembler.is_one_sided`."""
@@ -421,7 +421,7 @@ class FlowTable:
         return distance(int(other[ACKED]), int(other[NEXT_SEQ]))
 
     def is_behind(self, flow: Flow) -> bool:
-        """Whether a sender has received what was not captured, or not in order: `Tracker.is_behind`."""
+        """Whether a sender has received bytes not captured, or not in order: `Tracker.is_behind`."""
         number = self._other(flow)
         other = self.arrays.flows[number]
         if other[IS_GONE]:
@@ -451,7 +451,7 @@ class _UnknownConnection(Connection):
 
     Attributes:
         left: the bytes of the direction of the event that waited, once it has turned out to be MSMQ.
-        is_left: whether it is left to the scan but for what the other direction waits with.
+        is_left: whether it is left to the scan but for the bytes with which the other direction waits.
         is_kept: whether the arrays say that a dissector follows it.
         flows: its flows by their numbers.
     """

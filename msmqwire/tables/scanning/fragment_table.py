@@ -141,7 +141,7 @@ class FragmentTable:
     # -- pickles ------------------------------------------------------------------------------------
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Return the datagrams, from the oldest on, without what of the arrays is not in use."""
+        """Return the datagrams, from the oldest on, without the unused part of the arrays."""
         self.update_counters()
         return self._ignored, list(self._saved())
 

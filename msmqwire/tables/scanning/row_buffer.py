@@ -149,7 +149,7 @@ class RowBuffer:
             state[entry.EVENT_FRAME] = code - state[entry.FRAMES_BEFORE]
             stop_code = take_segment(arrays, self._flows.arrays, self.tcp_ports)
             if not state[entry.IS_TAKEN] and state[entry.ROWS] == rows:
-                state[entry.ARENA] = start  # what was in it is in rows, or elsewhere
+                state[entry.ARENA] = start  # its bytes are in rows, or elsewhere
             if stop_code != CONTINUE:
                 yield from self._make_room(StopCode(stop_code))
 

@@ -1,8 +1,8 @@
 """Connections of a scan between two packets, of which another reader can take over where they are.
 
 A reader that begins inside a capture comes to know a connection that began before: once both flows are
-settled it takes whatever follows as a reader does that has read all. So what it finds at a later place can
-be said by values, in place of the segments between. `differs` says where that is not so, and `move` brings a
+settled it takes whatever follows as a reader does that has read all. So its findings at a later place can be
+given by values, in place of the segments between. `differs` says where that is not so, and `move` brings a
 connection of another reader from the one place to the other.
 """
 
@@ -186,7 +186,7 @@ def differs(before: Pair, mine: Pair, after: Pair) -> str:
     """Return the difference between another reader's connection and mine where its values are those before;
     or "".
 
-    Of the two flows of mine those first that have the keys of the other's.
+    My two flows, in the order of the keys of the other reader's.
     """
     return next(filter(None, map(_difference, before, mine, after)), "")
 

@@ -16,7 +16,7 @@ from msmqwire.analysis.dissection import dissect
 from msmqwire.analysis.fate import EVENTS_MAX, State, connections, fates, numbers, summary
 from msmqwire.analysis.fate.connections import Connections
 from msmqwire.analysis.fate.messages import NAMESAKES_MAX
-from msmqwire.analysis.fate.model import TEXT_MAX, What
+from msmqwire.analysis.fate.model import TEXT_MAX, EventKind
 from msmqwire.analysis.fate.numbers import Numbers
 from msmqwire.analysis.fate.observations import AboutNumber, Numbered, Observation, Where
 from msmqwire.analysis.fate.rows import COLUMNS, Row
@@ -81,7 +81,7 @@ def test_whatever_packets_say(events, established):
         assert all(latency >= 0 for latency in fate.latencies.values())
         assert (fate.state is State.UNKNOWN) is (fate.label is None and not fate.transport)
         if fate.state in (State.READ, State.DELIVERED):
-            assert any(not event.doubt for event in fate.events if event.what is not What.SENT)
+            assert any(not event.doubt for event in fate.events if event.what is not EventKind.SENT)
 
 
 @given(st.binary(max_size=2000))
@@ -139,7 +139,7 @@ def test_connections_that_are_too_many_are_taken_as_ended(name: str, limit: int)
             seen += list(table.feed(row, position))
             assert len(table._connections) <= 3
             assert table._size <= 4
-    ends = [one for one in seen if isinstance(one, Observation) and one.what is What.UNACKNOWLEDGED]
+    ends = [one for one in seen if isinstance(one, Observation) and one.what is EventKind.UNACKNOWLEDGED]
     assert ends
     assert not any(one.is_certain for one in ends)  # nothing was looked at after that
 
@@ -155,7 +155,7 @@ def test_numbers_that_are_too_many_are_forgotten() -> None:
         kept = [
             n
             for n in range(100)
-            if list(table.feed(AboutNumber(f"sequence {n}", 1, "", back, What.ORDER_ACK)))
+            if list(table.feed(AboutNumber(f"sequence {n}", 1, "", back, EventKind.ORDER_ACK)))
         ]
         assert kept == list(range(90, 100))
         assert (table._size, len(table._groups)) == (0, 0)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire.analysis.fate.messages import NAMESAKES_MAX, Namesakes
-from msmqwire.analysis.fate.model import NEGATIVE, MessageFate, Missing, State, What
+from msmqwire.analysis.fate.model import NEGATIVE, EventKind, MessageFate, Missing, State
 from msmqwire.analysis.fate.observations import Attributes, Observation, Where
 from msmqwire.analysis.fate.words import OPEN, is_stuck
 
@@ -18,7 +18,8 @@ KEY = "557358d1-9150-9595-4997-b6e611ea26c6\\1"
 WAYS = [(SENDER, RECEIVER), (SENDER, ROUTER), (ROUTER, RECEIVER)]
 """The ends of three connections, by their number."""
 OF_A_HOP = [
-    What.RECEIVED, What.STORED, What.UNACKNOWLEDGED, What.NOT_STORED, What.ACCEPTED, What.NOT_ACCEPTED,
+    EventKind.RECEIVED, EventKind.STORED, EventKind.UNACKNOWLEDGED, EventKind.NOT_STORED,
+    EventKind.ACCEPTED, EventKind.NOT_ACCEPTED,
 ]  # fmt: skip
 BEGINNINGS = {
     State.SENT: ("sent to ", "the server at "),
@@ -55,19 +56,20 @@ def histories(draw: st.DrawFn) -> list[Observation]:
     attributes = draw(ATTRIBUTES)
     steps = draw(
         st.lists(
-            st.tuples(st.sampled_from([*What]), st.integers(0, 2), st.booleans(), st.booleans()), max_size=12
+            st.tuples(st.sampled_from([*EventKind]), st.integers(0, 2), st.booleans(), st.booleans()),
+            max_size=12,
         )
     )
     history = []
-    for position, (seen, stream, is_certain, refused) in enumerate([(What.SENT, 0, True, True), *steps]):
+    for position, (seen, stream, is_certain, refused) in enumerate([(EventKind.SENT, 0, True, True), *steps]):
         # The message itself finds out what a sending is.
-        what = What.SENT if seen in (What.SENT_AGAIN, What.FORWARDED) else seen
-        src, dst = WAYS[stream] if what is What.SENT else WAYS[stream][::-1]
-        message = attributes._replace(hop_count=stream // 2) if what is What.SENT else None
+        what = EventKind.SENT if seen in (EventKind.SENT_AGAIN, EventKind.FORWARDED) else seen
+        src, dst = WAYS[stream] if what is EventKind.SENT else WAYS[stream][::-1]
+        message = attributes._replace(hop_count=stream // 2) if what is EventKind.SENT else None
         message_class, detail = None, "why"
-        if what is What.NOT_ACCEPTED:
+        if what is EventKind.NOT_ACCEPTED:
             detail = f"HTTP status {400 if refused else 500}"
-        if what in (What.PEEKED, What.HANDED_OUT):
+        if what in (EventKind.PEEKED, EventKind.HANDED_OUT):
             detail = draw(st.sampled_from(["", ";JOURNAL", ";DEADLETTER"]))
         if "acknowledgement" in what or "receipt" in what:
             message_class = draw(st.sampled_from([0x0002, 0x4000, 0x8000, 0x8001, 0x8002, 0xC004]))
@@ -105,11 +107,14 @@ def test_no_state_contradicts_its_words(history: list[Observation]) -> None:
 @given(histories())
 def test_an_acceptance_is_not_undone_by_an_attempt_after_it(history: list[Observation]) -> None:
     accepted = Observation(
-        KEY, Where(50, 50 * 10**9, 0, "a.pcap", 51, RECEIVER, SENDER), What.ACCEPTED, detail="HTTP status 202"
+        KEY,
+        Where(50, 50 * 10**9, 0, "a.pcap", 51, RECEIVER, SENDER),
+        EventKind.ACCEPTED,
+        detail="HTTP status 202",
     )
     again = history[0]._replace(where=history[0].where._replace(position=49, time_ns=49 * 10**9))
     refused = accepted._replace(
-        where=accepted.where._replace(position=52), what=What.NOT_ACCEPTED, detail="HTTP status 400"
+        where=accepted.where._replace(position=52), what=EventKind.NOT_ACCEPTED, detail="HTTP status 400"
     )
     later = again._replace(where=again.where._replace(position=51))
     (fate,) = fates_of([*history, again, accepted, later, refused])
@@ -137,7 +142,7 @@ def test_messages_of_one_identity_are_limited() -> None:
     namesakes = Namesakes()
     for number in range(10 * NAMESAKES_MAX):
         where = Where(number, 0, number, "a.pcap", number, SENDER, RECEIVER)
-        namesakes.add(Observation(KEY, where, What.SENT, message=attributes._replace(sent_time=number)))
+        namesakes.add(Observation(KEY, where, EventKind.SENT, message=attributes._replace(sent_time=number)))
     assert len(namesakes.messages) == NAMESAKES_MAX
     explanations = [namesakes.fate(one, KEY).explanation for one in namesakes.messages]
     assert all(f"and {NAMESAKES_MAX - 2} more" in words for words in explanations)

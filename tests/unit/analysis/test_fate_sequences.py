@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msmqwire.analysis.fate.model import What
+from msmqwire.analysis.fate.model import EventKind
 from msmqwire.analysis.fate.numbers import Numbers
 from msmqwire.analysis.fate.observations import AboutNumber, Numbered, Where
 
@@ -20,7 +20,7 @@ def test_an_order_ack_belongs_to_its_destinations_sequence() -> None:
         assert list(numbers.feed(sent)) == []
 
     def acknowledged(src: str, dst: str) -> list[str]:
-        about = AboutNumber("sequence", 1, "", where(9, src, dst), What.ORDER_ACK)
+        about = AboutNumber("sequence", 1, "", where(9, src, dst), EventKind.ORDER_ACK)
         return [observation.key for observation in numbers.feed(about)]
 
     assert acknowledged("10.0.0.4", "10.0.0.2") == ["of b"]
@@ -30,5 +30,5 @@ def test_an_order_ack_belongs_to_its_destinations_sequence() -> None:
 def test_an_order_ack_to_another_address_fits_any_sender() -> None:
     numbers = Numbers()
     list(numbers.feed(Numbered("sequence", 1, "a", where(0, "10.0.0.1", "10.0.0.3"), "of a")))
-    about = AboutNumber("sequence", 1, "", where(1, "10.0.0.3", "192.0.2.9"), What.ORDER_ACK)
+    about = AboutNumber("sequence", 1, "", where(1, "10.0.0.3", "192.0.2.9"), EventKind.ORDER_ACK)
     assert [observation.key for observation in numbers.feed(about)] == ["of a"]

@@ -51,9 +51,7 @@ def test_a_message_and_its_session_acknowledgement() -> None:
     sent, received = fate.events
     assert (sent.src, sent.dst, sent.stream) == (SENDER, RECEIVER, 0)
     assert (received.src, received.dst, received.frame) == (RECEIVER, SENDER, sent.frame + 1)
-    assert (
-        fate.explanation == f"{RECEIVER} has received it; it asks for no acknowledgement that would tell more"
-    )
+    assert fate.explanation == f"{RECEIVER} has received it; it asks for no further acknowledgement"
 
 
 def test_acknowledgements_cover_those_before_and_none_behind() -> None:

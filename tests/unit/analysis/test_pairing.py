@@ -9,7 +9,7 @@ import pytest
 
 from msmqwire.analysis.dissection import Item, dissect, tracker
 from msmqwire.analysis.fate import fates
-from msmqwire.analysis.fate.model import What
+from msmqwire.analysis.fate.model import EventKind
 from msmqwire.capture.tcp import IDLE_NS_MAX
 from msmqwire.srmp.message import SrmpMessage
 from tests.support import captures as c
@@ -72,9 +72,9 @@ def pairs_of_fate(data: bytes) -> set[tuple[int, int, int]]:
     for fate in fates([io.BytesIO(data)], acknowledgements=True):
         asked: dict[int | None, int | None] = {}
         for event in fate.events:
-            if event.what in (What.SENT, What.SENT_AGAIN, What.FORWARDED):
+            if event.what in (EventKind.SENT, EventKind.SENT_AGAIN, EventKind.FORWARDED):
                 asked[event.stream] = event.frame
-            elif event.what in (What.ACCEPTED, What.NOT_ACCEPTED):
+            elif event.what in (EventKind.ACCEPTED, EventKind.NOT_ACCEPTED):
                 found.add((asked[event.stream], event.frame, int(event.detail.rpartition(" ")[2])))
     return found
 
