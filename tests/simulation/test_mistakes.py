@@ -8,7 +8,7 @@ from msmqwire.qm.sim.mistakes import MISTAKES
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.remote_mistakes import REMOTE_MISTAKES
 from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
-from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
+from msmqwire.qm.sim.srmp.mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.world import World
 from msmqwire.service.virtual.mistake import injected
 

@@ -8,17 +8,12 @@ from msmqwire.names.printable import counted
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, PositionState
-from msmqwire.qm.model.message import NO_SEQUENCE
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.model.timers import Timer
-from msmqwire.qm.protocols.srmp.on_demand import srmp_of
-from msmqwire.qm.protocols.srmp.states import SrmpMessageState
-from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.ledger import ABOUT_RECEIVING, MessageLedger, message_number
+from msmqwire.qm.sim.joined import each, simulated
+from msmqwire.qm.sim.ledger import ABOUT_RECEIVING, MessageLedger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.node import Node
-from msmqwire.qm.sim.plan import SMALL_TRANSACTIONAL
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import SendState, Tracked
 from msmqwire.qm.sim.violation import Invariant
@@ -48,11 +43,11 @@ def pending_work(
                 first = next(iter(transfer.table.values()))
                 description = f"{transfer.queue.destination} {first.state.value}"
                 return f"{node} has {counted(len(transfer.table), 'message')} to {description}"
-        for outgoing in _outgoing_by_srmp(core):
-            if (waits := _waits_for(outgoing, ledger, drained=drained)) is not None:
+        for protocol in simulated():
+            if (waits := protocol.pending(core, ledger, drained=drained)) is not None:
                 return f"{node} has {waits}"
         for queue in core.queue_manager.queues.values():
-            if not isinstance(queue, OutgoingQueue) or srmp_of(core).serves(queue):
+            if not isinstance(queue, OutgoingQueue) or not core.binary.serves(queue):
                 continue
             if not queue.acknowledged_peer:
                 for position in queue.positions:
@@ -63,37 +58,10 @@ def pending_work(
             for transfer in core.binary.transfers.values():
                 if transfer.awaiting_final_ack:
                     return f"{node} awaits final acknowledgements from {transfer.queue.destination}"
-            if (timer := _running_timer(core)) is not None:
-                return f"the {timer.value} of {node} runs"
+            for protocol in simulated():
+                if (timer := protocol.idle_timer(core)) is not None:
+                    return f"the {timer.value} of {node} runs"
     return None
-
-
-def _outgoing_by_srmp(core: Core) -> list[OutgoingMessage]:
-    transfers = srmp_of(core).transfers.values()
-    return [outgoing for transfer in transfers for outgoing in transfer.messages.values()]
-
-
-def _waits_for(outgoing: OutgoingMessage, ledger: MessageLedger, *, drained: bool) -> str | None:
-    """Describe the event that a message to be sent by SRMP waits for, unless it waits for none for now."""
-    number = message_number(outgoing.position.message)
-    tracked = ledger.messages[number] if number is not None else None
-    if tracked is not None and not drained:
-        awaits_receipt = outgoing.state is SrmpMessageState.WAIT_FOR_FINAL_RECEIPT
-        if awaits_receipt or tracked.queue == SMALL_TRANSACTIONAL:
-            return None  # nobody has read it, or there is no room for it
-    return f"{tracked or 'a message'} to {outgoing.transfer.url}: {outgoing.state.value}"
-
-
-def _running_timer(core: Core) -> Timer | None:
-    """Return a timer of SRMP that runs though there is nothing for it to do."""
-    timers = core.context.timers
-    for number, transfer in srmp_of(core).transfers.items():
-        for timer in (Timer.RETRANSMISSION, Timer.STREAM_RECEIPT_WAIT):
-            if timers.active(timer, number) and not transfer.messages:
-                return timer
-    keys = core.incoming_sequences.infos
-    coalescing = Timer.STREAM_RECEIPT_COALESCING
-    return coalescing if any(timers.active(coalescing, key) for key in keys) else None
 
 
 def _awaits_final_ack(core: Core, queue: OutgoingQueue, number: int) -> bool:
@@ -135,8 +103,8 @@ def _check_node(node: Node) -> None:
         raise Violation(
             Invariant.BOUNDED, f"{node} has stored how {len(transfers)} transfers stand, which have ended"
         )
-    if any(transfer.stream_id != NO_SEQUENCE for transfer in srmp_of(core).transfers.values()):
-        raise Violation(Invariant.BOUNDED, f"{node} has a stream that has ended")
+    if left_over := each(lambda protocol: protocol.remainder(core)):
+        raise Violation(Invariant.BOUNDED, f"{node} has {left_over}")
     shares = core.remote_read.shares
     left = shares.handles, shares.cursors, shares.waiting, shares.pending
     if len(core.remote_read.contexts) or any(share.total for share in left):

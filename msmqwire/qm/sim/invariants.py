@@ -11,9 +11,7 @@ from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import SessionMessageState, SessionRole, SessionState
-from msmqwire.qm.protocols.srmp.on_demand import srmp_of
-from msmqwire.qm.protocols.srmp.states import SrmpMessageState as StreamState
-from msmqwire.qm.protocols.srmp.transfer import SrmpTransfer
+from msmqwire.qm.sim.joined import simulated
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.store.memory import MemoryStore
 from msmqwire.service.virtual.violation import Violation
@@ -63,36 +61,14 @@ def check_step(node: str, core: Core) -> None:
             raise Violation(
                 Invariant.BOUNDED, f"{node} awaits the order acknowledgement of a message that is gone"
             )
-    for streaming in srmp_of(core).transfers.values():
-        _check_srmp(node, core, streaming)
+    for protocol in simulated():
+        protocol.check_step(node, core)
     for queue in core.queue_manager.queues.values():
         if queue.quota != INFINITE and queue.total_bytes > queue.quota * 1024:
             raise Violation(
                 Invariant.BOUNDED,
                 f"{queue.pathname} has {counted(queue.total_bytes, 'byte')}, its quota is {queue.quota} kB",
             )
-
-
-def _check_srmp(node: str, core: Core, transfer: SrmpTransfer) -> None:
-    """Check the order of the messages of a stream, and the timer for messages without an answer to come."""
-    last = 0
-    for outgoing in transfer.unacknowledged:
-        if not last <= outgoing.previous_number < outgoing.tx_sequence_number:
-            raise Violation(
-                Invariant.STATES,
-                f"{node} has the number {outgoing.tx_sequence_number} after {outgoing.previous_number}, "
-                f"though the one before is {last}, in the stream to {transfer.url}",
-            )
-        last = outgoing.tx_sequence_number
-    queue, timers = transfer.queue, core.context.timers
-    if transfer.is_held or not core.queue_manager.connection_active:
-        return
-    if transfer.blocked and transfer.messages and not timers.active(Timer.RETRANSMISSION, queue.number):
-        raise Violation(Invariant.HANGS, f"{node} will never send to {transfer.url} again")
-    waits = any(outgoing.state is StreamState.WAIT_FOR_STREAM_RECEIPT for outgoing in transfer.unacknowledged)
-    idle = transfer.under_way is None and not transfer.blocked
-    if waits and idle and not timers.active(Timer.STREAM_RECEIPT_WAIT, queue.number):
-        raise Violation(Invariant.HANGS, f"{node} awaits a stream receipt for ever from {transfer.url}")
 
 
 def _check_session(node: str, session: Session) -> None:

@@ -262,7 +262,7 @@ class MessageLedger:
         # By the numbers of positions: a waiting reader may take a message before its arrival is recorded.
         if tracked.arrivals:
             # A stream that begins anew repeats what was accepted: only the history tells.
-            if tracked.by_srmp and self._plan.short_history:
+            if tracked.fates.begins_anew and self._plan.short_history:
                 return
             raise Violation(Invariant.ONCE, f"{tracked} has come again")
         if tracked.deadlettered and not tracked.expired_in_doubt:
@@ -397,12 +397,12 @@ class MessageLedger:
         self._sequences[tracked.sender, *sequence[:2]] = tracked.format_name
 
     def _begins_anew(self, tracked: Tracked, now: tuple[int, int, int]) -> bool:
-        """Whether a message may be in a new stream of SRMP: the first one of the former is not sent any more.
+        """Whether a message may be in a new stream: the first one of the former is not sent any more.
 
         A receiver that has not accepted the first message of a stream would not accept the rest.
         """
         before = tracked.sequence
-        if before is None or not tracked.by_srmp:
+        if before is None or not tracked.fates.begins_anew:
             return False
         first = self._numbers[tracked.sender, before[0], before[1], 1]
         # A final receipt that names its number in a former stream says nothing of its place in this one.

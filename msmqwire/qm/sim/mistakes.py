@@ -32,9 +32,9 @@ from msmqwire.qm.rules.recovery import Recovery
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.sim.driver_mistakes import DRIVER_MISTAKES
+from msmqwire.qm.sim.joined import simulated
 from msmqwire.qm.sim.remote_mistakes import REMOTE_MISTAKES
 from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
-from msmqwire.qm.sim.srmp_mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.virtual.mistake import Mistake, false, nothing, true
 
@@ -341,7 +341,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         ),
         "sessions that end are kept": Mistake(SessionTable, "release", nothing, _HANGS | {Invariant.BOUNDED}),
         **DRIVER_MISTAKES,
-        **SRMP_MISTAKES,
+        **{name: mistake for protocol in simulated() for name, mistake in protocol.mistakes.items()},
         **REMOTE_MISTAKES,
         **SECURITY_MISTAKES,
     }

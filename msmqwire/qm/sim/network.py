@@ -11,10 +11,9 @@ from msmqwire.ping import PING_PORT
 from msmqwire.qm.sim.capture import SERVER_PORT, Capture
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.host import Host
-from msmqwire.qm.sim.http_network import SimulatedHttpNetwork
-from msmqwire.qm.sim.ledger import MessageLedger
+from msmqwire.qm.sim.joined import simulated
+from msmqwire.qm.sim.ledger import MessageLedger, NodeView
 from msmqwire.qm.sim.packet_observer import PacketObserver
-from msmqwire.qm.sim.srmp_observer import SrmpObserver
 from msmqwire.qm.sim.store_contents import StoreContents
 
 _REPLY_PORT: Final = 40_000
@@ -279,12 +278,12 @@ class Network:
     Args:
         environment: of the run.
         hosts: the nodes, by name; looked up whenever one is needed.
+        views: the same, as observers see them.
         ledger, contents: for the observers of the connections.
-        srmp_observer: of the exchanges of HTTP.
         capture: records the traffic; None for no capture.
 
     Attributes:
-        http: the exchanges of HTTP.
+        joined: the networks of protocols that have joined.
         ending: the connections of whose end a side has not heard yet.
     """
 
@@ -292,23 +291,23 @@ class Network:
         self,
         environment: Environment,
         hosts: Mapping[str, Host],
+        views: Mapping[str, NodeView],
         ledger: MessageLedger,
         contents: StoreContents,
-        srmp_observer: SrmpObserver,
         capture: Capture | None = None,
     ) -> None:
         self.environment, self.capture = environment, capture
-        self._hosts, self._ledger, self._contents = hosts, ledger, contents
+        self.hosts, self.views, self.ledger, self.contents = hosts, views, ledger, contents
         self._connections: dict[SimulatedConnection, None] = {}
         self._numbers = 0
         self._partitions: dict[frozenset[str], int] = {}
         self.ending: set[SimulatedConnection] = set()
-        self.http = SimulatedHttpNetwork(environment, hosts, self.blocked_until, srmp_observer, capture)
+        self.joined = [protocol.network(self) for protocol in simulated()]
 
     def observer(self, source: Endpoint, target: Endpoint) -> PacketObserver:
         """Return a new observer of one direction of a connection."""
         return PacketObserver(
-            self.environment, self._ledger, self._contents, source.host.name, target.host.name
+            self.environment, self.ledger, self.contents, source.host.name, target.host.name
         )
 
     def blocked_until(self, first: Host, second: Host) -> int:
@@ -378,9 +377,7 @@ class Network:
         """Resolve a name for a node."""
         environment = self.environment
         epoch = host.epoch
-        matches = [
-            other for other in self._hosts.values() if host_name.lower() in (other.name, other.address)
-        ]
+        matches = [other for other in self.hosts.values() if host_name.lower() in (other.name, other.address)]
         fails = any(environment.now < other.unresolved_until for other in matches)
         addresses = [] if fails else [other.address for other in matches]
 
@@ -409,7 +406,7 @@ class Network:
         )
 
     def _host_at(self, address: str) -> Host | None:
-        return next((host for host in self._hosts.values() if host.address == address), None)
+        return next((host for host in self.hosts.values() if host.address == address), None)
 
     # -- faults -----------------------------------------------------------------------------------------
 
@@ -422,9 +419,10 @@ class Network:
         candidates = [
             connection for connection in self._connections if any(end.host is host for end in connection.ends)
         ]
-        exchanges = self.http.under_way(host)
+        exchanges = [(network, one) for network in self.joined for one in network.under_way(host)]
         if exchanges and pick % 2 == 0:
-            self.http.cut(exchanges[pick % len(exchanges)])
+            network, exchange = exchanges[pick % len(exchanges)]
+            network.cut(exchange)
             return
         if not candidates:
             return
@@ -442,4 +440,5 @@ class Network:
             if end.host is host and end.epoch == host.epoch:
                 late = rng.choice((0, 0, 50, 5_000, 45_000))
                 connection.cut((late, late))
-        self.http.crashed(host)
+        for network in self.joined:
+            network.crashed(host)

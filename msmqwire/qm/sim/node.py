@@ -13,15 +13,13 @@ from msmqwire.errors import EngineFailed, MsmqError, StoreError, StoreRefused, U
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.effects import Effect, EnlistTransaction, RpcAnswer, RpcFault, TransactionReply
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
-from msmqwire.qm.protocols.srmp.effects import HttpRequest, HttpResponse
-from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.rules.routing import Routes
 from msmqwire.qm.runtime.connection import SessionConnection
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.sim import invariants
 from msmqwire.qm.sim.environment import Environment
-from msmqwire.qm.sim.http_network import HTTP_PORT
+from msmqwire.qm.sim.joined import simulated
 from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.observed_core import ObservedCore
@@ -199,17 +197,13 @@ class Node:
 
     def _performers(self, core: Core) -> Performers:
         """The carrier of all effects but those of TCP."""
-        network = self.network
-
-        def http_request(effect: HttpRequest) -> None:
-            network.http.request(self, *effect)
-
-        def http_response(effect: HttpResponse) -> None:
-            network.http.respond(self, *effect)
-
+        joined = {
+            kind: perform
+            for network in self.network.joined
+            for kind, perform in network.performers(self).items()
+        }
         return {
-            HttpRequest: http_request,
-            HttpResponse: http_response,
+            **joined,
             RpcAnswer: self.remote.perform,
             RpcFault: self.remote.perform,
             TransactionReply: lambda effect: self._applications.replied(self, effect),
@@ -301,7 +295,8 @@ class Node:
             driver.perform_by(kind, self._until_it_crashes(perform))
         driver.carriers.append(self._tcp)
         core.context.subscribers.append(QueueObserver(self._ledger, self._reader_ledger, self))
-        srmp_of(core).urls.listens(http=HTTP_PORT, https=None)
+        for protocol in simulated():
+            protocol.booted(core)
 
         def restore() -> None:
             core.start()

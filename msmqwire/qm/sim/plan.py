@@ -14,6 +14,7 @@ from uuid import UUID
 
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.sim.joined import simulated
 
 NAMES: Final = ("alpha", "beta", "gamma", "delta")
 START_UTC: Final = 1_700_000_000
@@ -29,14 +30,14 @@ QUEUES: Final = (NON_TRANSACTIONAL, TRANSACTIONAL, SMALL, SMALL_TRANSACTIONAL)
 STRAY: Final = "STRAY"
 """The form of format names of a queue manager that does not exist: see `stray_hop`."""
 HTTP: Final = "HTTP"
-"""The form of the names of queues that are reached by SRMP."""
+"""The form of the names of queues that are reached by HTTP."""
 SUBQUEUE: Final = "done"
 """The subqueue to which remote readers move messages."""
 NOBODY: Final = UUID(int=0xDEAD)
 """Its identifier."""
 _SHORT_HISTORY: Final = 100
 _HTTP_SHARES: Final = (0.0, 0.0, 0.3, 0.6, 1.0)
-"""The fraction of the links of a run that are of SRMP."""
+"""The fraction of the links of a run that are of HTTP."""
 _SECURED_SHARES: Final = (0.0, 0.0, 0.0, 0.5, 1.0)
 _PROTECTIONS: Final = (
     {"sign": 1}, {"sign": 2}, {"sign": 3}, {"encrypt": True}, {"sign": 2, "encrypt": True},
@@ -123,12 +124,12 @@ class Plan:
 
     @property
     def uses_http(self) -> bool:
-        """Whether any message goes by SRMP."""
+        """Whether any message goes by HTTP."""
         return any(HTTP in (item.args.get("form"), item.args.get("admin")) for item in self.items)
 
     @property
     def small_quota(self) -> int:
-        """The quota of the small queues in kilobytes; a message of SRMP alone takes more than one."""
+        """The quota of the small queues in kilobytes; a message by HTTP alone takes more than one."""
         return 4 if self.uses_http else 1
 
     def with_items(self, items: Iterable[Item]) -> Plan:
@@ -164,7 +165,7 @@ def make_plan(
     Args:
         seed: source of all choices.
         nodes: the number of nodes, 2 to 4; None draws it.
-        http: the fraction of links of SRMP, 0 to 1; None draws it.
+        http: the fraction of links of HTTP, 0 to 1; None draws it. There are none without its protocol.
         remote: the probability of remote readers, 0 to 1.
         secured: the fraction of messages signed or encrypted, 0 to 1; None draws it.
     """
@@ -364,13 +365,15 @@ def _strays(rng: Random, names: tuple[str, ...], router: str | None) -> list[Ite
 
 
 def _http_links(rng: Random, names: tuple[str, ...], share: float | None) -> set[tuple[str, str]]:
-    """Draw between which nodes, from the first to the second, messages go by SRMP."""
+    """Draw between which nodes, from the first to the second, messages go by HTTP."""
     share = rng.choice(_HTTP_SHARES) if share is None else share
+    if all(protocol.form != HTTP for protocol in simulated()):
+        return set()
     return {(sender, to) for sender in names for to in names if rng.random() < share}
 
 
 def _over_http(item: Item, links: set[tuple[str, str]]) -> Item:
-    """Return an item with the messages on these links, and acknowledgements on the way back, by SRMP."""
+    """Return an item with the messages on these links, and acknowledgements on the way back, by HTTP."""
     args = dict(item.args)
     if item.kind not in ("send", "transaction") or args["form"] == STRAY:
         return item

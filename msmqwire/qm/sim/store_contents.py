@@ -129,8 +129,8 @@ class StoreContents:
                 continue
             tracked = stored.tracked
             is_over = tracked.failed
-            if stored.kind is QueueKind.OUTGOING:  # SRMP looks at once for what has expired
-                is_over = tracked.by_srmp and tracked.has_expired(utc)
+            if stored.kind is QueueKind.OUTGOING:  # some protocols look at once for what has expired
+                is_over = tracked.fates.expires_in_doubt and tracked.has_expired(utc)
             if not is_over:
                 raise Violation(Invariant.HELD, f"{tracked} is not there after a restart of {node.name}")
 
@@ -210,15 +210,16 @@ class StoreContents:
             )
         else:
             is_held = any(name != node.name for name in tracked.stored_by - {tracked.sender})
-        in_doubt = tracked.is_transactional and node.name in tracked.transmitted_by and not tracked.by_srmp
+        expires_in_doubt = tracked.fates.expires_in_doubt
+        in_doubt = tracked.is_transactional and node.name in tracked.transmitted_by and not expires_in_doubt
         gone = now is None and not tracked.options.get("deadletter")
-        if tracked.by_srmp and gone and tracked.has_expired(node.decided_utc):
+        if expires_in_doubt and gone and tracked.has_expired(node.decided_utc):
             tracked.expired_at = node.name  # perhaps: it may have been acknowledged in time
         if is_held or tracked.state is SendState.ABORTED:
             return
         if tracked.has_expired(node.decided_utc) and not in_doubt:
             tracked.expired_at = node.name
-        elif tracked.by_srmp and tracked.may_be_dropped:
+        elif tracked.fates.drops_only_late and tracked.may_be_dropped:
             return
         elif not (tracked.refusal or self._plan.short_history):
             raise Violation(Invariant.HELD, f"{node.name} has given up {tracked}, which nobody has")
@@ -235,9 +236,9 @@ class StoreContents:
         tracked.journaled += 1
         # One that stays where it was sent is journaled as soon as it is in its queue.
         is_remote = tracked.destination != tracked.sender
-        # A stream receipt is enough for SRMP, unless the message is to be dead-lettered if not received.
+        # By some protocols it is enough that it has come, unless it is to be dead-lettered if not received.
         has_come = tracked.received or (
-            tracked.by_srmp and tracked.arrivals and not tracked.options.get("deadletter")
+            tracked.fates.receipt_is_enough and tracked.arrivals and not tracked.options.get("deadletter")
         )
         early = tracked.is_transactional and not has_come and is_remote
         if tracked.journaled > 1 or not tracked.options.get("journal") or early:
@@ -250,7 +251,7 @@ class StoreContents:
                 Invariant.JOURNALED_ONCE, f"{tracked} is dead-lettered, {tracked.deadlettered} times"
             )
         expired = tracked.has_expired(node.decided_utc)
-        if tracked.by_srmp and expired:  # [MC-MQSRM] 3.1.7.2.1: even if it may have arrived
+        if tracked.fates.expires_in_doubt and expired:  # even if it may have arrived
             tracked.expired_at = node.name
         elif tracked.is_transactional:
             if tracked.arrivals and not tracked.failed:

@@ -8,6 +8,8 @@ from typing import Any
 
 from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, DeliveryGuarantee
 from msmqwire.qm.model.message import TIME_TO_REACH_QUEUE, Message, ObjectId
+from msmqwire.qm.sim.fates import OF_SESSIONS, Fates
+from msmqwire.qm.sim.joined import fates_of
 from msmqwire.qm.sim.plan import HTTP, SMALL, SMALL_TRANSACTIONAL, STRAY, TRANSACTIONAL
 
 
@@ -102,9 +104,9 @@ class Tracked:
         return self.delivery is Delivery.EXPRESS
 
     @property
-    def by_srmp(self) -> bool:
-        """Whether the message goes by SRMP."""
-        return self.options.get("form") == HTTP and self.sender != self.destination
+    def fates(self) -> Fates:
+        """What may become of the message by the protocol that it goes by."""
+        return fates_of(self.options.get("form")) if self.sender != self.destination else OF_SESSIONS
 
     @property
     def body(self) -> bytes:
@@ -113,7 +115,7 @@ class Tracked:
 
     @property
     def signature(self) -> int:
-        """The version of its signature, 1 to 3; 0 if it has none. Those by SRMP are another protocol's."""
+        """The version of its signature, 1 to 3; 0 if it has none. Those by HTTP are another protocol's."""
         signs = self.options.get("form") not in (HTTP, STRAY)
         return int(self.options.get("sign", 0)) if signs else 0
 
@@ -146,10 +148,10 @@ class Tracked:
     def reach_s(self) -> int | None:
         """Seconds in which it may be sent; None for the default of the binary protocol, longer than a run.
 
-        By SRMP it is TimeToReachQueue alone that counts at the sender.
+        By some protocols it is TimeToReachQueue alone that counts at the sender.
         """
-        if self.by_srmp:
-            return int(self.options.get("reach_s", TIME_TO_REACH_QUEUE))
+        if (reach_time := self.fates.reach_time) is not None:
+            return int(self.options.get("reach_s", reach_time))
         limits = [self.options[name] for name in ("reach_s", "receive_s") if name in self.options]
         return min(limits, default=None)
 
@@ -165,20 +167,20 @@ class Tracked:
 
     @property
     def expired_in_doubt(self) -> bool:
-        """Whether the message may be in its queue and dead-lettered: [MC-MQSRM] 3.1.7.2.1 has it expire."""
-        return self.by_srmp and bool(self.expired_at)
+        """Whether the message may be in its queue and dead-lettered, as its time was over."""
+        return self.fates.expires_in_doubt and bool(self.expired_at)
 
     @property
     def may_be_dropped(self) -> bool:
         """Whether its destination may have refused it silently: it must report only transactional ones.
 
-        One that came by SRMP is dropped without a word if its queue is full or its time over.
+        By some protocols it is dropped without a word only if its queue is full or its time over.
         """
         if self.is_transactional:
             return False
         if self.options.get("form") == STRAY:
             return True
-        if self.by_srmp:
+        if self.fates.drops_only_late:
             return self.queue == SMALL or "reach_s" in self.options
         transactional_queue = self.queue in (TRANSACTIONAL, SMALL_TRANSACTIONAL)
         return transactional_queue or self.queue == SMALL or self.reach_s is not None

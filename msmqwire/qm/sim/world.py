@@ -18,7 +18,6 @@ from msmqwire.qm.sim.plan import BUSY_MS, FAULTS, FULL_DISK, Plan
 from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.reader_ledger import ReaderLedger
 from msmqwire.qm.sim.rpc_network import SimulatedRpcNetwork
-from msmqwire.qm.sim.srmp_observer import SrmpObserver
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.story import Story
 from msmqwire.qm.sim.violation import Invariant
@@ -58,9 +57,8 @@ class World:
         self.nodes: dict[str, Node] = {}
         self.ledger = MessageLedger(self.environment)
         self.contents = StoreContents(self.environment, self.ledger, self.nodes)
-        observer = SrmpObserver(self.environment, self.ledger, self.contents, self.nodes)
         self.network = Network(
-            self.environment, self.nodes, self.ledger, self.contents, observer,
+            self.environment, self.nodes, self.nodes, self.ledger, self.contents,
             Capture(capture) if capture else None,
         )  # fmt: skip
         self.rpc = SimulatedRpcNetwork(self.network)

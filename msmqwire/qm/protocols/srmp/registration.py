@@ -17,4 +17,5 @@ PROTOCOL: Final = Registration(
     ),
     transport="msmqwire.qm.runtime.http.transport:HttpTransport",
     client_options="msmqwire.qm.runtime.http.options:client_options",
+    simulated="msmqwire.qm.sim.srmp.simulated:SIMULATED",
 )

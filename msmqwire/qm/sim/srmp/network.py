@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from msmqwire.qm.model.enumerations import QueueManagerState
+from msmqwire.qm.protocols.srmp.effects import HttpRequest, HttpResponse
 from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.sim.capture import Capture
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.host import Host
-from msmqwire.qm.sim.srmp_observer import SrmpObserver
-from msmqwire.qm.sim.srmp_view import SrmpView
+from msmqwire.qm.sim.srmp.observer import SrmpObserver
+from msmqwire.qm.sim.srmp.view import SrmpView
+from msmqwire.service.carrier import Performers
 from msmqwire.srmp.http_framer import HttpFramer
 from msmqwire.srmp.http_message import HttpMessage, StatusLine
 
@@ -72,6 +74,13 @@ class SimulatedHttpNetwork:
         self._exchanges: dict[Exchange, None] = {}
         self._arrived: dict[tuple[str, int, int], Exchange] = {}  # by node, life and number there
         self._arrivals = 0
+
+    def performers(self, host: Host) -> Performers:
+        """Return the carrier of its effects at a node."""
+        return {
+            HttpRequest: lambda effect: self.request(host, *effect),
+            HttpResponse: lambda effect: self.respond(host, *effect),
+        }
 
     # -- effects ----------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from msmqwire.qm.model.message import ObjectId
 from msmqwire.qm.sim.environment import Environment
 from msmqwire.qm.sim.ledger import MessageLedger, NodeView
 from msmqwire.qm.sim.plan import SMALL_TRANSACTIONAL, TRANSACTIONAL
-from msmqwire.qm.sim.srmp_view import SrmpView, StreamPosition, view
+from msmqwire.qm.sim.srmp.view import SrmpView, StreamPosition, view
 from msmqwire.qm.sim.store_contents import StoreContents
 from msmqwire.qm.sim.tracked import Tracked
 from msmqwire.qm.sim.violation import Invariant
