@@ -223,7 +223,7 @@ def test_a_waiting_reader_gets_an_aborted_readers_message():
 
 
 def test_a_message_purged_before_its_commit_is_not_journaled():
-    """It was never there for anybody: [MS-MQDMPR] 3.1.4.4 deletes it with the commit."""
+    """No reader could see it: [MS-MQDMPR] 3.1.4.4 deletes it with the commit."""
     local = {**TRANSACTION, "hold_ms": 2_000, "journal": True}
     items = (
         Item(0, "transaction", "beta", local),
@@ -235,7 +235,7 @@ def test_a_message_purged_before_its_commit_is_not_journaled():
 
 
 def test_a_former_stream_stays_ended_with_a_short_history():
-    """What was accepted after it, and acknowledged, would not be the present state any more."""
+    """If it began again, the state of the stream that was accepted after it would be lost."""
     settings = replace(SETTINGS, remove_duplicate_size=4)
     items = (
         Item(0, "transaction", "alpha", BY_SRMP),
@@ -250,7 +250,7 @@ def test_a_former_stream_stays_ended_with_a_short_history():
 
 
 def test_a_purged_message_in_a_transaction_ends_with_it():
-    """With the reason of that receive: [MS-MQDMPR] 3.1.4.5."""
+    """It is deleted with the reason of the reader's receive: [MS-MQDMPR] 3.1.4.5."""
     items = (
         Item(0, "transaction", "alpha", TRANSACTION),
         Item(2_000, "remote read", "alpha", {**READ, "mode": "single", "hold_ms": 20_000}),
@@ -283,7 +283,7 @@ REFUSED = (
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_crash_loses_all_changes_after_a_refused_commit(seed):
-    """It is undone in the books as well, though the commit before it is durable."""
+    """The books undo them as well, though the commit before them is durable."""
     asking = {**TO_ITSELF, "acks": int(AcknowledgementsRequested.ACK_FULL_RECEIVE)}
     items = (
         Item(0, "transaction", "alpha", asking),
@@ -300,7 +300,7 @@ def test_a_crash_loses_all_changes_after_a_refused_commit(seed):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("refuses_ms", [0, 3_000])
 def test_an_expiry_can_be_committed_after_a_clock_set_back(refuses_ms, seed):
-    """Whether it expires while a commit is written, or waits behind one that was refused."""
+    """The message expires while a commit is written, or waits after one that was refused."""
     overdue = {**SEND, "reach_s": 2, "deadletter": True}
     items = (
         Item(0, "partition", "alpha", {"other": "beta", "ms": 9_000}),

@@ -433,7 +433,7 @@ def test_a_message_restored_after_a_kill_is_as_it_was() -> None:
 
 
 def test_acks_at_shutdown_open_a_session_when_none_is_open() -> None:
-    """That of a message which another queue manager has passed on goes to its sender."""
+    """The acknowledgement of a forwarded message goes to its original sender."""
     harness = EngineHarness()
     harness.queue("tx", transactional=True)
     peer = harness.accept_session()

@@ -71,7 +71,7 @@ def test_a_signature_says_who_sent_a_message(version, level, hash_algorithm):
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-05")
 def test_the_security_header_signature_overrides_the_lists():
-    """Only without the former the latter counts, even if it is right."""
+    """A signature in the lists counts only without one in the security header, even if it is right."""
     harness = secured()
     fields = by_alice(version=3).fields()
     fields["security"] = by_alice(body=b"another").fields()["security"]

@@ -304,7 +304,7 @@ def test_keys_of_unknown_providers_are_none():
     [(1, RC2, "base"), (1, RC4, "base"), (3, RC2, "enhanced"), (3, RC4, "enhanced"), (5, AES128, "aes")],
 )
 def test_the_requested_cipher_is_used_where_it_is_enabled(level, algorithm, provider):
-    """As Windows NT to Server 2003 choose, and write the names of providers: note 66."""
+    """Windows NT to Server 2003 choose it so, and write the names of providers: note 66."""
     harness = sender(**LEGACY)
     directory = harness._core_options["directory"]
     manager = directory.read_directory("QueueManager", [("Identifier", "EQUALS", PEER_ID)]).object

@@ -356,7 +356,7 @@ def test_a_queue_on_hold_sends_nothing_more() -> None:
 
 @pytest.mark.requirement("MQQB-3.1.7.14-02")
 def test_resuming_sends_every_message_and_activates_the_session() -> None:
-    """Also if nothing is left to send; and all priorities, those before the pause and those after."""
+    """The session is active also if nothing is left to send; messages of all priorities go on."""
     harness = EngineHarness(window_size=2)
     peer = harness.open_session(count=2)
     harness.core.queues.pause(harness.outgoing())

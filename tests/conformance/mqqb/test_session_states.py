@@ -202,7 +202,7 @@ def test_an_open_session_takes_over_from_a_closed_one_at_once(how: dict[str, Any
 def test_sessions_closed_in_a_row_hand_over_without_recursion(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As when a message can't be encrypted any more: a peer may have opened any number of sessions."""
+    """Sessions end in a row when a message can't be encrypted any more; a peer may have opened any number."""
     harness = EngineHarness()
     peers = [harness.accept_session() for _ in range(2 * sys.getrecursionlimit())]
     harness.send(b"1", to=f"PRIVATE={PEER_ID}\\00000007")

@@ -55,7 +55,7 @@ def test_a_forged_identifier_makes_no_honest_message_a_duplicate() -> None:
 
 
 def test_unbound_identifiers_belong_to_the_first_sender() -> None:
-    """By the letter: MQQB-3.1.5.8.1-02. What a stranger sends first is what counts."""
+    """By the letter: MQQB-3.1.5.8.1-02. The first message with an identifier counts, whoever sends it."""
     harness = bound(bind_senders=False)
     forger = stranger(harness)
     forger.send(forger.message(b"forged", message_id=7))
@@ -109,7 +109,7 @@ def test_who_comes_first_does_not_own_the_sender() -> None:
 
 @pytest.mark.parametrize("claimed", [PEER_ID, UUID(int=0x99)], ids=["as the sender", "as a router"])
 def test_forged_messages_send_no_acks_to_the_honest_sender(claimed: UUID) -> None:
-    """It would take messages that have not arrived as acknowledged, and discard them."""
+    """The sender would take messages that have not arrived as acknowledged, and discard them."""
     harness = bound()
     honest = harness.accept_session()
     transactional(honest, b"1", 1)

@@ -117,7 +117,7 @@ def test_recoverable_messages_are_not_bounded_by_memory() -> None:
 
 
 def test_acks_of_express_messages_count_towards_the_memory_limit() -> None:
-    """Or a stranger whose messages are refused would fill it with answers."""
+    """Otherwise a sender whose messages are refused would fill the memory with acknowledgements."""
     harness = small(third_place_messages=10**6, third_place_bytes=1 << 40)
     peer = stranger(harness)
     sent = express(peer, 1_000, bytes(10_000), acks=NA, sent_time=1, time_to_reach_queue=1,

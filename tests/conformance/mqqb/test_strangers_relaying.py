@@ -229,7 +229,7 @@ def test_acknowledgements_that_go_back_are_not_bounded(admin: tuple[int, bytes])
 
 
 def test_acks_to_a_claimed_identifier_are_limited() -> None:
-    """They go to an administration queue of that other one, which has a session of its own."""
+    """They go to an administration queue of the real owner of the identifier, over its own session."""
     harness = EngineHarness(third_place_messages=5)
     harness.queue()
     victim = harness.accept_session(address=THIRD, client=THIRD_ID)

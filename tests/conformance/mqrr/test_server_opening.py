@@ -438,7 +438,7 @@ JOURNAL, DEADLETTER = r"DIRECT=OS:here\SYSTEM$;JOURNAL", r"DIRECT=OS:here\SYSTEM
 
 @pytest.mark.requirement("MQRR-2.1-07", "DMPR-3.1.1.1-25")
 def test_the_manager_descriptor_guards_the_computers_queues(harness):
-    """By default listed users may, and anonymous ones where they are let in."""
+    """By default listed users may read them, and anonymous ones where these are let in."""
     manager = harness.core.queue_manager
     harness.enqueue(manager.system_journal_queue, b"j")
     harness.enqueue(manager.system_deadletter_queue, b"d")

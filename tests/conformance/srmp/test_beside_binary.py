@@ -73,7 +73,7 @@ def test_a_binary_message_with_an_envelope_that_is_none():
 
 @pytest.mark.requirement("SRMP-3.1.7.3-01")
 def test_a_binary_message_can_have_an_admin_queue_by_http():
-    """It gets receipts, as messages of SRMP, instead of acknowledgements."""
+    """That queue gets receipts, as messages of SRMP, instead of acknowledgements."""
     harness, session, _ = receiver()
     session.send_message(b"m", admin=ADMIN_BY_HTTP, acks=ALL_POSITIVE, label="l")
     arrived = harness.take_one()

@@ -199,7 +199,7 @@ def test_receipts_for_a_paused_queue_start_none_of_its_timers():
 
 @pytest.mark.requirement("SRMP-3.1.7.2.3-20", "SRMP-3.1.6.2-01")
 def test_a_message_sent_before_a_pause_is_resent_later():
-    """Without a receipt it is sent again when the timer fires, as its answer came after the pause."""
+    """An answer that comes after the pause does not count: the timer of stream receipts sends it again."""
     harness = SrmpHarness()
     harness.send(b"m", transactional=True)
     queue = harness.outgoing()

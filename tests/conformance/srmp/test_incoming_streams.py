@@ -216,7 +216,7 @@ def test_messages_that_are_renumbered_are_accepted_once():
 @pytest.mark.parametrize("streams", [1, 15])
 @pytest.mark.parametrize("remembered", [0, 10_000])
 def test_a_late_copy_from_a_former_stream_keeps_the_present_one(remembered, streams, restart):
-    """Be the message still in MessageIDHistoryTable or not."""
+    """The message may be in MessageIDHistoryTable still or not."""
     harness, peer, queue = receiver(settings=Settings(remove_duplicate_size=remembered))
     late = peer.message(b"s1", peer.stream(1), services="<durable/>")
     harness.post(late)

@@ -121,7 +121,7 @@ def test_services(services, delivery, asked):
 
 @pytest.mark.requirement("SRMP-2.2.5.3-01", "SRMP-2.2.5.2.1-02")
 def test_a_stream_makes_a_message_transactional_and_durable():
-    """With or without the element of its own for the latter."""
+    """The message may have the element `durable` or not."""
     for services in ("<durable/>", ""):
         harness = SrmpHarness()
         queue = harness.queue("orders", transactional=True)

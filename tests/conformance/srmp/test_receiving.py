@@ -300,7 +300,7 @@ def test_a_message_of_no_type_is_ignored_and_answered_with_200():
     "SRMP-3.1.5.1.7-01", "SRMP-3.1.5.1.10-01", "SRMP-3.1.1.3.1-02", "SRMP-3.1.1.3.4-05", "SRMP-3-01"
 )
 def test_delivery_and_commitment_receipts_are_queued_once():
-    """They have no other effect."""
+    """The messages that they are about stay as they were."""
     harness, peer, admin = receiver("admin")
     answered = SrmpHarness.send(harness, b"m", administration=None)
     harness.answer(500)

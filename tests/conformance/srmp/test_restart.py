@@ -117,7 +117,7 @@ def test_what_is_left_of_a_stream_follows_what_is_gone():
 
 
 def test_the_receipt_port_of_the_last_run_is_used_at_startup():
-    """What waits is sent before it does, and says where the receipts of its stream go."""
+    """Waiting messages are sent before the listener starts, and say where receipts of their stream go."""
     harness = SrmpHarness(http=8080)
     harness.send(transactional=True)
     harness.fail()

@@ -332,7 +332,7 @@ def test_a_stream_message_that_expires_before_its_receipt(wanted):
 @rows("stream", "11")
 @pytest.mark.parametrize("answered", ["before", "after"])
 def test_a_stream_message_that_expires_is_dead_lettered(answered):
-    """It does even if its time is over while the response is awaited, which decides nothing then."""
+    """Its time may be over while the response is awaited, which decides nothing then."""
     harness = SrmpHarness()
     outgoing = send_message(harness, "stream", time_to_reach_queue=10, negative_journaling_requested=True)
     if answered == "after":

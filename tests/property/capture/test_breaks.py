@@ -283,7 +283,7 @@ def test_gaps_due_at_the_end_of_the_capture_stay_in_the_scan() -> None:
 
 @pytest.mark.parametrize("behind", range(ACKED_SEGMENTS - 2, ACKED_SEGMENTS + 2))
 def test_conflicting_bytes_count_once_when_they_end_a_gap(behind: int) -> None:
-    """With the last segment, so many wait beyond a gap that it may be given up."""
+    """With the last segment, enough bytes wait after a gap for it to be given up."""
     stream = Stream()
     stream.send(b"z" * 10, lost=True)
     for _ in range(behind):

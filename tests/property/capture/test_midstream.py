@@ -257,7 +257,7 @@ def test_segments_with_earlier_times_are_due_first_at_the_end() -> None:
 
 
 def test_a_far_segment_that_ends_a_gap_is_counted_once() -> None:
-    """It acknowledges what is behind a gap of its peer, whose rows need more room than there is."""
+    """It acknowledges bytes after a gap of its peer, whose rows need more room than there is."""
     ends, second = Endpoints(0, 1801), 1_100_000_000
     frames = [ends.frame(c.START_NS, 0, flags=SYN), ends.frame(c.START_NS, 1, flags=SYN_ACK)]
     ends.seq = [number + 1 for number in ends.seq]
@@ -295,7 +295,7 @@ def test_many_connections_at_once():
 
 
 def test_a_gap_ends_by_an_acknowledgement_in_the_next_file() -> None:
-    """Which the generic reader takes, as the packet began in the file before."""
+    """The generic reader takes that segment, as the packet began in the file before."""
     talk = c.TcpConversation(step_ns=1_700_000_000)
     talk.segment(True, flags=c.SYN)
     talk.segment(False, PACKET[:7]).segment(False, PACKET[7:28]).segment(False, bytes(7))

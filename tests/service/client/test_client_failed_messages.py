@@ -150,7 +150,7 @@ def test_many_failures_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_failures_already_reported_are_not_raised_again() -> None:
-    """It does not matter whether the failure or the report comes first."""
+    """The failure may come after the report."""
     failures, identifier = Failures(), ObjectId(UUID(int=1), 1)
     failures.mark_reported(identifier)
     failures.add(identifier, None)

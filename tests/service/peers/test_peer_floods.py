@@ -197,7 +197,7 @@ def test_a_full_queue_manager_takes_no_more_and_says_nothing(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("kind", ["for others", "reports to others", "orders of others"])
 def test_unreachable_places_have_a_limit(tmp_path: Path, kind: str) -> None:
-    """Each destination would be tried again and again."""
+    """Without a limit each destination would be tried again and again."""
     limit = 40
     settings = {"unreachable_max": limit, "session_retry_connect_ms": 5_000, "relay": Relay.ALL}
     with alpha(tmp_path / "alpha", **settings) as server:

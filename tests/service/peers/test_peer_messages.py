@@ -176,7 +176,7 @@ def test_a_message_that_claims_to_have_no_properties(
 
 @pytest.mark.requirement("MQMQ-2.2.19.2-34")
 def test_a_transactional_message_without_properties_is_nacked(server: InThread) -> None:
-    """It takes its position, so that the sequence goes on, and its sender is told by a FinalAck."""
+    """It takes its position, so that the sequence goes on, and a FinalAck reports it to its sender."""
     good, bad, later = transactional(1, 2, 3)
     with Session.opened(at(server)) as peer:
         peer.send(good.bytes(), without_properties(bad), later.bytes())

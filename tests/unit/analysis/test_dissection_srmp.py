@@ -303,7 +303,7 @@ def test_too_many_requests_without_response_are_not_paired():
 
 
 def test_a_response_before_its_reordered_request_stays_unpaired():
-    """It is not taken for the response to the next request."""
+    """The next request does not get it either."""
     talk = s.http(mss=1000).send(FIRST).send(s.RESPONSE, by_client=False)
     talk.send(SECOND).send(s.RESPONSE, by_client=False)
     talk.send(FIRST).send(s.RESPONSE, by_client=False)

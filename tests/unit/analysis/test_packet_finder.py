@@ -78,7 +78,7 @@ def test_a_malformed_packet_ends_where_its_size_says():
 
 
 def test_a_malformed_packet_ends_at_the_next_certain_one():
-    """Its size leads nowhere."""
+    """Where its size ends, no packet begins."""
     bad = h.base_header(100).ljust(60, b"\xff")
     results = scan(bad + ACK + MESSAGE + ACK)
     assert [size for _, size in kinds(results)] == [60, 36, len(MESSAGE), 36]
@@ -136,7 +136,7 @@ def test_packets_swallowed_by_a_wrong_size_are_found(count, size):
 
 @pytest.mark.parametrize("size", [1, 33, 1460])
 def test_a_packet_within_a_plausible_size_is_not_separate(size):
-    """Nor if nothing does."""
+    """The size is plausible if a packet follows it, or nothing does."""
     message = too_large(2 * 36)
     results = scan(message + ACK * 3, size=size)
     assert kinds(results) == [("UserMessage", len(message) + 72), ("SessionAck", 36)]

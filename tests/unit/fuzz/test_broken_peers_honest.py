@@ -225,7 +225,7 @@ def _opening() -> list[bytes]:
 
 
 def test_an_ack_for_another_local_address_opens_a_connection() -> None:
-    """One for an address of another computer does not."""
+    """An acknowledgement for an address of another computer opens none."""
     world = World()
     client = Client(world)
     for address in ("127.0.0.77", "192.0.2.1", ADDRESS):

@@ -153,7 +153,7 @@ def test_conditions_on_times_endpoints_and_fields() -> None:
 def test_each_form_of_response_queue_at_each_admin_queue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also where none can be named; and by compiled code alone."""
+    """Compiled code alone reads all of them, also where no queue can be named."""
     source, target, other = (str(uuid.UUID(int=number)) for number in (0xA1, 0xB2, 0xC3))
     admins = {
         0: (b"", None, None),
@@ -324,7 +324,7 @@ def test_the_memory_of_a_capture_is_free_after_the_last_batch(name: str) -> None
 
 
 def test_a_packet_completed_by_the_next_file_is_in_its_own_rows(tmp_path: Path) -> None:
-    """What precedes it in the stream is in the next file; the columns had it in that one, without a frame."""
+    """The bytes before it in the stream are in the next file, which once had its row, without a frame."""
     talk = c.TcpConversation().handshake().send(h.session_ack()).send(h.session_ack())
     syn, syn_ack, ack, data, data_ack, later, later_ack = talk.frames
     for name, frames in (("1", [syn, syn_ack, data_ack, later, later_ack]), ("2", [ack, data])):
