@@ -28,19 +28,27 @@ class Removed:
 
     Attributes:
         files: its own, by patterns.
-        example: a capture with its packets, which are not found any more.
-        kind: the kind of one of them.
         tests: those of others that are run without it.
+        example: a capture with its packets, which are not found any more; empty for none.
+        kind: the kind of one of them.
         beside: packages that need it, and are left out as well.
     """
 
     files: tuple[str, ...]
-    example: str
-    kind: str
     tests: tuple[str, ...]
+    example: str = ""
+    kind: str = ""
     beside: tuple[str, ...] = ()
 
 
+MULTICAST = ("msmqwire/qm/protocols/multicast", "msmqwire/qm/runtime/multicast")
+"""It carries messages of SRMP."""
+OF_QUEUE_MANAGER = (
+    "tests/conformance/dmpr/test_restart.py",
+    "tests/conformance/mqqb/test_messages_receiving.py",
+    "tests/conformance/mqqb/test_messages_sending.py",
+    "tests/conformance/mqrr/test_server_transactions.py",
+)
 REMOVED = {
     "ncp": Removed(
         files=(
@@ -69,6 +77,9 @@ REMOVED = {
             "msmqwire/analysis/lint/srmp*.py",
             "msmqwire/analysis/protocols/srmp.py",
             "msmqwire/plugins/scapy/srmp.py",
+            "msmqwire/qm/protocols/srmp",
+            "msmqwire/qm/runtime/http",
+            "msmqwire/qm/sim/srmp",
             "msmqwire/srmp",
             "fuzz/readers/srmp.py",
         ),
@@ -77,8 +88,14 @@ REMOVED = {
         tests=(
             "tests/unit/analysis/test_ladder.py",
             "tests/unit/analysis/test_session_lint.py",
+            *OF_QUEUE_MANAGER,
         ),
-        beside=("msmqwire/cli", "msmqwire/qm", "fuzz/peer", "fuzz/readers"),
+        beside=("msmqwire/cli", *MULTICAST, "fuzz/peer", "fuzz/readers"),
+    ),
+    "multicast": Removed(
+        files=MULTICAST,
+        tests=(*OF_QUEUE_MANAGER, "tests/conformance/srmp/test_outgoing_streams.py"),
+        beside=("msmqwire/cli",),
     ),
 }
 
@@ -114,6 +131,33 @@ except msmqwire.extras.MissingExtra:
     sys.exit()
 from scapy.utils import rdpcap
 assert any(layers.MSMQUserHeader in packet for packet in rdpcap(session))
+"""
+
+
+DELIVERS = r"""
+import asyncio, sys
+from pathlib import Path
+import msmqwire
+from msmqwire.qm.runtime.server import Server, ServerOptions
+from msmqwire.qm.sim.plan import make_plan
+from msmqwire.qm.sim.world import World
+from msmqwire.service.endpoints import LOOPBACK
+
+async def deliver(data):
+    at, queue = (LOOPBACK, 0), r"private$\orders"
+    server = Server(ServerOptions(data, "alpha", listen=at, ping=None, queues=(queue,)))
+    await server.start()
+    name = rf"DIRECT=TCP:{LOOPBACK}\{queue}"
+    async with msmqwire.connect(name, port=server.listen[1]) as orders:
+        sent = await orders.send(b"body", recoverable=True, acknowledge="full_reach_queue")
+        await sent.arrived(timeout=30)
+    await server.stop()
+
+asyncio.run(deliver(Path(sys.argv[1])))
+with msmqwire.attach(sys.argv[1]) as manager:
+    assert manager.queue(r"private$\orders").receive(timeout=5).body == b"body"
+outcome = World(make_plan(1)).run()
+assert outcome.violation is None and outcome.counts["messages"]
 """
 
 
@@ -183,11 +227,17 @@ def test_all_modules_import_without_it(removed: tuple[Removed, Path]) -> None:
 
 
 @pytest.mark.xdist_group("removed")
+@pytest.mark.parametrize("removed", [name for name in REMOVED if REMOVED[name].example], indirect=True)
 def test_captures_are_read_without_it(removed: tuple[Removed, Path]) -> None:
     protocol, folder = removed
     example = ROOT / protocol.example
     assert protocol.kind in {item.kind for item in dissect(example)}, "with it"
     run(folder, "-c", USES, str(EXAMPLES / "session.pcap"), str(example), protocol.kind)
+
+
+@pytest.mark.xdist_group("removed")
+def test_a_queue_manager_delivers_without_it(removed: tuple[Removed, Path], tmp_path: Path) -> None:
+    run(removed[1], "-c", DELIVERS, str(tmp_path / "alpha"))
 
 
 @pytest.mark.xdist_group("removed")
