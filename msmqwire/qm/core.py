@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
 
 _THIS_COMPUTER: Final = "127.0.0.1", "::1"
-"""The origin of programs of this computer that send over TCP."""
+"""The origin of local programs that send over TCP."""
 
 
 class Core:
@@ -63,8 +63,8 @@ class Core:
     carried out before the changes taken with it and all earlier ones are durable; the owner reports when
     they are (`committed`).
 
-    Of its protocols only sessions are imported with it, which all queue managers need: a program that sends a
-    message by one protocol does not wait for the import of any other.
+    Only sessions, which all queue managers need, are imported with it: a program that sends by one protocol
+    does not wait for the import of the others.
 
     Attributes:
         context: the model, the time and the settings.
@@ -99,9 +99,9 @@ class Core:
         Args:
             stored: its rows, empty for a new queue manager.
             new_guid: returns a new GUID.
-            computer_name: of this computer.
-            settings: of the administrator.
-            keep: settings to use from now on, at later starts too; they go before `settings`.
+            computer_name: the name of this computer.
+            settings: the settings of the administrator.
+            keep: settings to use from now on, at later starts too; they take precedence over `settings`.
             addresses: further names and addresses of this computer.
             directory: None for workgroup mode.
             routes: fixed routes.
@@ -179,7 +179,7 @@ class Core:
 
     @property
     def arrivals(self) -> int:
-        """A number that grows with each message that comes into a queue."""
+        """A number that grows with each message that enters a queue."""
         return self.queue_manager.sequential_id
 
     @property
@@ -200,7 +200,7 @@ class Core:
 
     @property
     def remote_read(self) -> RemoteReadEngine:
-        """The server of [MS-MQRR] for remote readers of the queues, made when it is asked for first."""
+        """The server of [MS-MQRR] for remote readers of the queues, made on first use."""
         if self._remote_read is None:
             from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
 
@@ -263,7 +263,9 @@ class Core:
         self.context.queue_manager.state = QueueManagerState.STOPPED
 
     def acknowledge_received(self) -> None:
-        """Acknowledge all that has come so far without waiting for more. An owner does this before `stop`."""
+        """Acknowledge everything received so far without waiting for more. The owner calls this before
+        `stop`.
+        """
         for protocol in self.protocols:
             protocol.acknowledge_received()
 
@@ -274,7 +276,7 @@ class Core:
 
     @property
     def deadline(self) -> int | None:
-        """When `at` has to be called next, in milliseconds since start-up; None if no timer runs."""
+        """The time of the next call of `at`, in milliseconds since start-up; None if no timer runs."""
         return self.context.timers.deadline
 
     def take(self) -> tuple[Changes, list[Effect]]:
@@ -287,7 +289,7 @@ class Core:
         self.messages.memory.changes_durable()
 
     def throttle(self, *, on: bool) -> None:
-        """Begin or end flow control: while it lasts nothing new is enqueued."""
+        """Begin or end flow control: while it lasts no new message is enqueued."""
         if on:
             self.queues.begin_flow_control()
         else:
@@ -307,7 +309,7 @@ class Core:
         """
         if message.identifier.uniquifier:
             raise InvalidValue("the message has been sent: make another one", path="UserHeader.MessageID")
-        # Only what comes by SRMP has them: DMPR-3.1.1.12-74.
+        # Only SRMP messages have them: DMPR-3.1.1.12-74.
         message.soap_envelope, message.soap_compound_message = "", b""
         if message.destination is None and not descriptor.multiple:
             message.destination = descriptor.format_name
@@ -323,7 +325,7 @@ class Core:
         return self.messages.enqueue_to_open_queue(descriptor, message, transaction)
 
     def _refused_here(self, descriptor: OpenQueueDescriptor, message: Message) -> HResult | None:
-        """Return why a queue of this queue manager refuses a message that is sent here."""
+        """Return why a queue of this queue manager refuses a message sent here."""
         message.encrypted = bool(message.symmetric_key)  # by a connector application: DMPR-3.1.1.12-65
         names = tuple(child.format_name for child in descriptor.children)
         for opened in descriptor.children if descriptor.multiple else (descriptor,):

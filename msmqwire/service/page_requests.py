@@ -47,11 +47,11 @@ class PageRequestHandler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return the answer to a malformed request, or to one that failed because of a fault of ours."""
+        """Return the answer to a malformed request, or to one that failed because of a fault here."""
         if status == web.HTTPBadRequest.status_code:
             details = {"peer": request.remote, "reason": cut(message or str(exc), _REASON_MAX)}
-            log.info("not a request of HTTP", extra=details)
-            response = self._refuse(status, "not a request of HTTP")
+            log.info("not an HTTP request", extra=details)
+            response = self._refuse(status, "not an HTTP request")
         else:
             log.error("a request for a page can't be answered", exc_info=exc)
             response = self._refuse(status, "a fault of msmqwire itself: the log has more")

@@ -94,7 +94,7 @@ def test_a_waiting_command_reports_that_the_server_is_gone(alpha: Process) -> No
     alpha.stop()
     assert waiting.poll() is None
     error = ended(waiting).error(69)["error"]
-    assert error == f"the server has gone, and is not back: nobody serves {alpha.data}"
+    assert error == f"the server has gone, and is not back: no server runs for {alpha.data}"
 
 
 def test_received_recoverable_messages_are_acked_at_the_stop(data: Path, tmp_path: Path) -> None:

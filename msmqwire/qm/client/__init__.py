@@ -69,7 +69,7 @@ _PART_OF: Final = {name: part for part, names in _PARTS.items() for name in name
 
 
 def __getattr__(name: str) -> Any:
-    """Import parts on first use: who reads by remote read needs no queue manager of this computer."""
+    """Import parts on first use: a program that only reads by remote read needs no local queue manager."""
     if name not in _PART_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"msmqwire.qm.{_PART_OF[name]}"), name)

@@ -42,12 +42,12 @@ class QueueManager:
         return self._requests.served
 
     def queue(self, name: str) -> Queue:
-        r"""Return a queue, to be sent to and read. Whether it is there shows when it is used.
+        r"""Return a queue to send to and read. Whether it exists is checked on first use.
 
         Args:
             name: ``private$\orders``, with ``;name`` for a subqueue and ``;journal`` for its journal;
                 ``system$;deadletter`` and ``system$;deadxact``; or a format name, also of a queue of another
-                computer, which is sent to through this queue manager.
+                computer, to which this queue manager sends.
 
         Raises:
             InvalidName: the name is none of these.
@@ -65,8 +65,8 @@ class QueueManager:
         The key is read from the folder; this queue manager does not get it.
 
         Args:
-            sid: the SID for which the certificate is; by default any.
-            readings: those of the receivers.
+            sid: the SID of the certificate's user; any by default.
+            readings: the readings of the specification that the receivers follow.
 
         Raises InvalidValue if there is none.
         """
@@ -77,12 +77,12 @@ class QueueManager:
 
         Args:
             name: ``private$\orders``; without ``private$`` a public queue, of the embedded directory.
-            transactional: whether it takes transactional messages, and no others.
-            label: a text of up to 124 characters; that of a queue that is there stays.
+            transactional: whether it takes transactional messages only.
+            label: a text of up to 124 characters; an existing queue keeps its label.
 
         Raises:
-            QueueError: MQ_ERROR_QUEUE_EXISTS if the queue is transactional and should not be, or the reverse.
-            InvalidName: the name is that of no queue of this computer.
+            QueueError: MQ_ERROR_QUEUE_EXISTS if the existing queue differs in `transactional`.
+            InvalidName: the name can't be a queue of this computer.
             InvalidValue: the label is too long.
         """
         queue = self.queue(name)
@@ -159,11 +159,11 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Attachment:
         create: create a queue manager, with the name of this computer, if the folder has none.
 
     Entering raises the subclasses of StoreError: StoreMissing if the folder has no queue manager, StoreInUse
-    if another process has its store open without serving it. So does InvalidValue, for keys in the folder
-    that can't be used.
+    if another process has its store open without serving it. It raises InvalidValue for unusable keys in the
+    folder.
 
     Raises:
-        InvalidValue: the path is none.
+        InvalidValue: the path is not the name of a folder.
     """
     if not isinstance(path, str | os.PathLike):
         raise InvalidValue(f"{path!r:.100} is not the name of a folder", path="path")

@@ -37,8 +37,8 @@ def connect(
 ) -> Connection:
     r"""Return a connection to a queue of any queue manager that accepts [MS-MQQB] sessions over TCP.
 
-    If it offers remote read ([MS-MQRR]), its queues ``DIRECT=TCP:`` and ``DIRECT=OS:`` can be read, too. The
-    details for that are asked of it when a queue is read first.
+    If it offers remote read ([MS-MQRR]), its queues ``DIRECT=TCP:`` and ``DIRECT=OS:`` can be read, too. Its
+    port is looked up on the first read.
 
     Enter it with ``async with``, which gives a `Queue`, or with ``with``, which gives a `SyncQueue`: the same
     without ``await``, for any number of threads. A small queue manager runs inside until the block is left.
@@ -53,23 +53,23 @@ def connect(
             when the same file is used again. Without a file they are in memory only, and lost with the
             process.
         port: the TCP port of the queue manager.
-        hosts: addresses of computers that can't be resolved by name: by name, an address and a port or
-            None. For queues ``PRIVATE=``, by the identifier of the queue manager.
+        hosts: addresses of computers whose names can't be resolved: by name, an address and a port or None;
+            for queues ``PRIVATE=``, by the identifier of the queue manager.
         listen: address and port at which the other side can reach this one, for acknowledgements. Without it
-            they come back over the session that the message was sent on.
-        drain: seconds that leaving waits at most.
-        tls_ca: for HTTPS, a file of PEM with the authorities of other computers' certificates; by default
-            those of the system.
+            they come back over the session that carried the message.
+        drain: the longest wait on leaving, in seconds.
+        tls_ca: for HTTPS, a PEM file with the authorities that issue the servers' certificates; the system's
+            authorities by default.
         tls_verify: whether their certificates are verified.
         pgm: the carrier of multicast messages, ``raw``, ``udp[:MULTICAST[:UNICAST]]`` or ``off``; by default
-            IP where the process may, else UDP.
+            IP where the process is permitted to use it, else UDP.
         pgm_interface: the address of the interface for multicast messages; by default the system chooses.
         rpc_port: the TCP port of remote read; by default the endpoint mapper of the other side is asked.
-        endpoint_mapper: the TCP port of that.
-        user: the reader, ``DOMAIN\user``; None for anybody.
+        endpoint_mapper: the TCP port of the endpoint mapper.
+        user: the reader, ``DOMAIN\user``; None for an anonymous reader.
         password: of the user, or ``$NT$`` and the 32 hexadecimal digits of its NT hash.
         auth: the protection of remote read: ``none``; ``connect``, the identity of the user; ``integrity``,
-            of all calls from changes; ``privacy``, also from being seen, which is the default with a user.
+            protection of all calls against changes; ``privacy``, encryption as well, the default with a user.
 
     Raises:
         InvalidName: the format name is invalid.
@@ -112,7 +112,7 @@ def _check_port(port: object, path: str, least: int = 1) -> None:
 def _check_address(
     address: tuple[str, int | None], path: str, least: int | None = None
 ) -> tuple[str, int | None]:
-    """Return an address and a port; the port may be None unless its least value is given."""
+    """Return an address and a port; the port may be None unless `least` is given."""
     if not isinstance(address, tuple) or len(address) != 2 or not isinstance(address[0], str):
         raise InvalidValue(f"{address!r:.100} is no address and port, as ('10.0.0.5', {TCP_PORT})", path=path)
     if least is not None or address[1] is not None:

@@ -50,7 +50,7 @@ class Connection(EnteredOnce[Queue, SyncQueue]):
         transports: Transports | None = None,
         remote: tuple[DirectName, RemoteOptions] | None = None,
     ) -> None:
-        """`remote` has the options for reading the queue; None for one that can be sent to only."""
+        """`remote` has the options for reading the queue; None for a queue that only takes messages."""
         super().__init__()
         self._format_name, self._drain = format_name, drain
         self._manager_arguments = state, overrides, listen, transports

@@ -40,7 +40,7 @@ class EnteredOnce(ABC, Generic[OpenedT, SynchronousT]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Refuse the use before entering, and say how to enter."""
+            """Refuse any use before entering, with the way to enter."""
             why = f"{type(self).__name__!r} object has no attribute {name!r}"
             if not name.startswith("_"):
                 why += f" before it is entered; write {self._example}.{name}(...)"

@@ -12,9 +12,9 @@ T = TypeVar("T")
 async def finish(work: Coroutine[Any, Any, T]) -> T:
     """Do `work` to its end, even if the task is cancelled meanwhile.
 
-    The first cancellation is delivered at the next ``await`` of the task after that, so that the result of
-    `work` gets to the caller: a message that has been taken would be lost otherwise. A second one does not
-    wait for an end that does not come.
+    The first cancellation is delivered at the next ``await`` of the task after that, so that the caller gets
+    the result of `work`: a message already taken would be lost otherwise. A second cancellation does not
+    wait: `work` may never end.
     """
     task = asyncio.ensure_future(work)
     cancelled = False
@@ -33,7 +33,7 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _cancel_again(task: asyncio.Task[Any]) -> None:
-    """Cancel a task whose cancellation was put off, unless that was of a time limit which has ended."""
+    """Cancel a task whose cancellation was put off, unless it came from a time limit that is over."""
     if task.cancelling():
         task.uncancel()
         task.cancel()

@@ -50,11 +50,11 @@ _ACTIONS: Final[Mapping[Action, Mapping[str, str]]] = {
     Action.MQ_LOOKUP_RECEIVE_PREV: {"action": "receive", "seek": "previous"},
 }
 _PATHS: Final = {"delivery": "recoverable"}
-"""The property that has another name for programs than in requests."""
+"""The property that programs and requests name differently."""
 
 
 class LocalReading:
-    """A queue of this computer that is read: see `msmqwire.qm.client.reading.Reading`."""
+    """A queue of this computer, for reading: see `msmqwire.qm.client.reading.Reading`."""
 
     def __init__(self, requests: LastingRequests, format_name: str, computer: str) -> None:
         self._requests, self._queue, self._computer = requests, format_name, computer
@@ -62,8 +62,8 @@ class LocalReading:
         self._receipts: dict[int, tuple[Requests, int, bool]] = {}  # and whether in a transaction
         self._cursors: dict[int, tuple[Requests, int]] = {}
         self._messages: set[PushedMessages] = set()
-        self._started: dict[int, Requests | None] = {}  # where requests are that have no answer yet
-        self._cancelled: set[int] = set()  # those that are not to be made
+        self._started: dict[int, Requests | None] = {}  # the positions of requests without an answer yet
+        self._cancelled: set[int] = set()  # requests that must not be made
 
     async def start(self, request: int, read: Read) -> ReceivedMessage:
         optional: dict[str, Any] = {}
@@ -192,7 +192,7 @@ class Outgoing(NamedTuple):
     Attributes:
         to: the format name of its queue.
         message: an entry of the request ``send``.
-        peer_keys: the request that gives the keys to encrypt it with; None for none.
+        peer_keys: the request that returns the keys for encryption; None for none.
     """
 
     to: str
@@ -203,11 +203,11 @@ class Outgoing(NamedTuple):
 def outgoing(
     to: str, body: bytes | str, properties: Properties, queue_manager: UUID, *, transactional: bool
 ) -> Outgoing:
-    """Return a message, signed here if it is to be, for the queue manager that sends it.
+    """Return a message for the queue manager that sends it, signed here if a signature is asked for.
 
     Raises InvalidValue and InvalidName with the name of the property.
     """
-    message = to_message(body, properties)  # raises for what is wrong, with the names of programs
+    message = to_message(body, properties)  # wrong properties are reported with the names that programs use
     request = as_request(properties, transactional=transactional)
     request |= {"body": b64encode(message.body).decode(), "body_type": message.body_type}
     protecting = protecting_of(properties)
@@ -224,7 +224,7 @@ class LocalUnit:
     """A transaction of the queue manager of a folder. Its messages go there with its commit."""
 
     def __init__(self, requests: LastingRequests, connection: Requests, identifier: UUID) -> None:
-        """Take the transaction of a connection, which it ends with."""
+        """Take the transaction of a connection; it ends with the connection."""
         self._requests, self._connection, self.identifier = requests, connection, identifier
         self._outgoing: list[tuple[Outgoing, Sent]] = []
 
@@ -263,12 +263,12 @@ class LocalUnit:
 
     async def _abort(self) -> None:
         self._requests.ended(self.identifier)
-        with suppress(MsmqError):  # a queue manager that is gone, or was left, has done so itself
+        with suppress(MsmqError):  # a queue manager that is gone, or was left, has aborted it itself
             await self._connection.call("abort", transaction=str(self.identifier))
 
 
 class LocalSending:
-    """A queue that is sent to through the queue manager of a folder: see `Sending`."""
+    """A queue to which the queue manager of a folder sends: see `Sending`."""
 
     def __init__(self, requests: LastingRequests, format_name: str, queue_manager: UUID) -> None:
         self._requests, self.format_name, self._queue_manager = requests, format_name, queue_manager
@@ -279,7 +279,7 @@ class LocalSending:
         return sent
 
     async def begin(self) -> Unit:
-        identifier, connection = await finish(self._requests.begin())  # or nobody would know it, to abort it
+        identifier, connection = await finish(self._requests.begin())  # otherwise nothing could abort it
         return LocalUnit(self._requests, connection, identifier)
 
     def add(self, unit: Unit, body: bytes | str, properties: Properties) -> Sent:
@@ -293,7 +293,7 @@ class LocalSending:
 
 @contextmanager
 def _in_transaction() -> Iterator[None]:
-    """Raise TransactionAborted if the connection is lost, but OutcomeUnknown if it may be committed."""
+    """Raise TransactionAborted if the connection is lost, or OutcomeUnknown if it may be committed."""
     try:
         yield
     except (OutcomeUnknown, ManagerStopped):
@@ -326,5 +326,5 @@ async def _send(requests: Requests | LastingRequests, outgoing: Outgoing, transa
 
 
 def _sent(identifier: str) -> Sent:
-    """Return the follower of a message that the queue manager of this computer has taken."""
+    """Return the `Sent` of a message that the queue manager of this computer has taken."""
     return Sent(identifier, AcknowledgementsRequested.NONE, 1, lambda: Obstacle(""), lambda _: None, "stored")

@@ -69,7 +69,7 @@ _SETTINGS: Final = Settings(
     order_ack_timeout_ms=0,
     maximum_order_ack_delay_s=1,
     relay=Relay.NONE,
-    send_md5=True,  # the program has to ask for each
+    send_md5=True,  # the program asks for each itself
     send_rc2=True,
     send_rc4=True,
 )
@@ -79,8 +79,8 @@ class UntransferredMessage(NamedTuple):
     """A message that is not transferred yet.
 
     Attributes:
-        stored: whether it is in the file, and will be sent when that is used again.
-        sent: whether it is an express message that was sent, and only lacks its acknowledgement, which
+        stored: whether it is in the file, and will be sent when the file is used again.
+        sent: whether it is an express message that was sent and is not acknowledged; such an acknowledgement
             guarantees nothing.
     """
 
@@ -89,7 +89,7 @@ class UntransferredMessage(NamedTuple):
 
 
 class Failures:
-    """Messages that were refused or given up, as far as the program has not been informed."""
+    """Messages refused or given up that the program has not been informed of."""
 
     def __init__(self) -> None:
         self._unreported: dict[ObjectId, int | str | None] = {}
@@ -106,12 +106,16 @@ class Failures:
             self._others += 1
 
     def mark_reported(self, identifier: ObjectId) -> None:
-        """Note that the program knows, perhaps by a negative acknowledgement before this side gives up."""
+        """Note that the program has been informed, perhaps by a negative acknowledgement before this side
+        gives up.
+        """
         self._unreported.pop(identifier, None)
         self._reported.add(identifier)
 
     def error(self) -> NotDelivered | None:
-        """Return the exception for failures that the program does not know; None if there are none."""
+        """Return the exception for failures that the program has not been informed of; None if there are
+        none.
+        """
         for identifier, final in self._unreported.items():
             others = len(self._unreported) + self._others - 1
             reason = given_up_reason(final) + (f", and {others} more were not delivered" if others else "")
@@ -179,12 +183,12 @@ class ClientManager:
             core.queues.lookup.addresses.add(self._listen[0])
 
     def _broken(self, broken: asyncio.Future[MsmqError]) -> None:
-        """Let no task wait for a driver that has ended."""
+        """Wake the tasks that wait for a driver that has ended."""
         if not broken.cancelled():
             self._end_all(broken.result)
 
     def _end_all(self, error: Callable[[], MsmqError]) -> None:
-        """Let no task wait for the outcome of messages."""
+        """Wake the tasks that wait for the outcome of messages."""
         for sent in (*self._pending.values(), *self._asking.values()):
             sent.end(error)
 
@@ -218,7 +222,7 @@ class ClientManager:
     # -- sending --------------------------------------------------------------------------------------------
 
     def open(self, format_name: str) -> OpenQueueDescriptor:
-        """A queue to send to. Raises InvalidName and QueueError."""
+        """Return a queue to send to. Raises InvalidName and QueueError."""
         name = wanted_format_name(format_name)
         for element in name.elements if isinstance(name, MultipleElementName) else (name,):
             if element.is_read_only:
@@ -332,7 +336,7 @@ class ClientManager:
     def transfers(self) -> list[SessionTransfer]:
         """Return the transfers by sessions that have messages of the program.
 
-        Those of session acknowledgements are not among them.
+        Transfers of session acknowledgements are left out.
         """
         transfers = self._driver.core.binary.transfers.values()
         return [
@@ -410,7 +414,7 @@ class ClientManager:
             self._read()
 
     def _acknowledge(self, message: Message) -> None:
-        """Record an acknowledgement. A peer may send messages that are none."""
+        """Record an acknowledgement; ignore any other message that a peer sends to this queue."""
         about = message.message_class
         sent = self._asking.get(ObjectId.from_bytes(message.correlation_identifier))
         if sent is not None and (is_negative(about) or about in _POSITIVE):

@@ -36,7 +36,7 @@ class NetworkUnit:
 
 
 async def _kept(manager: ClientManager) -> None:
-    """Wait until sent messages are durable, if they are to be; raise what `EngineDriver.durable` raises."""
+    """Wait until sent messages are durable, if they have to be. Raises as `EngineDriver.durable` does."""
     if manager.stored:
         await manager.driver.durable()
     elif manager.driver.is_full:  # let other tasks have a turn

@@ -1,6 +1,6 @@
 """Asking another queue manager whether it is there: a ping, and the beginning of a session.
 
-Neither needs a queue manager here, and nothing is left there but a connection that was closed.
+Neither needs a queue manager here, nor leaves anything there but a closed connection.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Handshake:
         address: of the peer.
         version: VersionNumber of its packets.
         queue_manager: the GUID of the queue manager.
-        is_server: whether it says that it is a server-class system.
+        is_server: whether it claims to be a server-class system.
         refused: the packet by which it refused the session; None if it did not.
         window_size: messages that may be unacknowledged; like the next two, None after a refusal.
-        ack_timeout_ms: AckTimeout that it gave.
-        recoverable_ack_timeout_ms: RecoverableAckTimeout that it gave.
+        ack_timeout_ms: its AckTimeout.
+        recoverable_ack_timeout_ms: its RecoverableAckTimeout.
         connect_s, establish_s, parameters_s: seconds from the beginning until the connection was there, and
             until each of its two packets had come.
     """
@@ -100,7 +100,7 @@ def _ping_of(data: bytes) -> Record | None:
     try:
         answer = parse(data, protocol="ping")
     except MalformedPacket:
-        return None  # whatever else comes to this port
+        return None  # any other packet at this port
     return answer
 
 
@@ -184,7 +184,7 @@ def _reaching(place: str) -> Iterator[None]:
 
 
 def _socket(host: str, port: int, kind: socket.SocketKind, timeout_s: float) -> socket.socket:
-    """Return a socket that is connected to the first address that takes it. Raises OSError."""
+    """Return a socket connected to the first address that accepts it. Raises OSError."""
     failure: OSError = OSError("no address")
     for family, _, protocol, _, address in socket.getaddrinfo(host, port, type=kind):
         peer = socket.socket(family, kind, protocol)

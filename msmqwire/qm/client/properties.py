@@ -37,14 +37,15 @@ class Properties(TypedDict, total=False):
         journal: keep a copy in the journal of this side.
         dead_letter: keep it in the dead-letter queue of this side if it can't be delivered.
         time_to_reach_queue, time_to_be_received: seconds from now.
-        sign: who signs it: see `msmqwire.load_signer` and `QueueManager.signer`.
-        signature: the version of MSMQ whose signature it gets: ``1.0``; ``2.0``, the default; ``3.0``, which
-            is the one for several queues.
-        hash: of the signature: ``sha512`` by default, ``sha256``, or the broken ``sha1`` and ``md5``.
+        sign: its signer: see `msmqwire.load_signer` and `QueueManager.signer`.
+        signature: the version of MSMQ that its signature follows: ``1.0``; ``2.0``, the default; ``3.0``, for
+            several queues.
+        hash: the hash of the signature: ``sha512`` by default, ``sha256``, or the broken ``sha1`` and
+            ``md5``.
         encrypt: the cipher of the body: ``aes256``, ``aes192``, ``aes128``, or the broken ``rc2`` and
             ``rc4``. The queue must have a name ``PRIVATE=`` or ``PUBLIC=``.
-        peer_key: the public key of the queue manager of the queue, a file or its content, if no directory
-            has it: what ``msmqwire key show --public`` prints there, a PUBLICKEYBLOB, or PEM or DER.
+        peer_key: the public key of the queue manager of the queue, a file or its content, if no directory has
+            it: the output of ``msmqwire key show --public`` there, a PUBLICKEYBLOB, or PEM or DER.
         legacy: whether ``md5``, ``rc2`` and ``rc4`` may be asked for.
     """
 
@@ -73,13 +74,13 @@ class Properties(TypedDict, total=False):
 
 _NAMES: Final = frozenset(Properties.__annotations__)
 _AS_THEY_ARE: Final = frozenset({"delivery", "label", "priority", "body_type", "application"})
-"""Properties that are mostly the only ones, and that a request has in the same form."""
+"""The common properties, which a request has in the same form: most messages have no further ones."""
 
 
 def as_request(properties: Properties, *, transactional: bool = False) -> dict[str, Any]:
     """Return properties with the names and values that `message_json.message_from` reads.
 
-    Those that protect the message are for `protecting`.
+    Protection is left to `protecting`.
     """
     request: dict[str, Any] = dict(properties)
     if not request.keys() <= _NAMES:

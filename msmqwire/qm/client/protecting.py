@@ -1,7 +1,6 @@
 """Messages that programs have signed and encrypted.
 
-They are signed in the program, whose user alone has the key, and encrypted by the queue manager that sends
-them.
+The program signs them, since only its user has the key; the queue manager that sends them encrypts them.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ class Protecting:
     """The protection of a message.
 
     Attributes:
-        signer: of the message; None for no signature.
-        version: of the signature; None for the one that fits the destination.
-        hash_algorithm: of the signature.
-        cipher: of the body, of `CIPHERS`; empty for none.
+        signer: the signer; None for no signature.
+        version: the version of the signature; None for the one that fits the destination.
+        hash_algorithm: the hash of the signature.
+        cipher: the cipher of the body, of `CIPHERS`; empty for none.
         peer_keys: the keys of the queue manager of its queue; None if they are known otherwise.
     """
 
@@ -51,7 +50,7 @@ class Protecting:
     ) -> None:
         """Sign a message to a name, and ask for its encryption.
 
-        `queue_manager` is the identifier of the one that sends it.
+        `queue_manager` is the identifier of its sender.
 
         Raises InvalidValue and InvalidName.
         """
@@ -75,7 +74,7 @@ class Protecting:
 def protecting_of(properties: Mapping[str, Any]) -> Protecting | None:
     """Return the protection that the properties of a message ask for, None for none.
 
-    Raises InvalidValue with the name of the property; for a broken algorithm without ``legacy``, too.
+    Raises InvalidValue with the name of the property; also for a broken algorithm without ``legacy``.
     """
     if properties.keys().isdisjoint(PROPERTIES):
         return None
@@ -103,7 +102,7 @@ def protecting_of(properties: Mapping[str, Any]) -> Protecting | None:
 
 
 def check_names(given: Mapping[str, Any], *, legacy: bool) -> None:
-    """Check those of ``signature``, ``hash`` and ``encrypt`` that are given.
+    """Check ``signature``, ``hash`` and ``encrypt``, as far as they are given.
 
     Raises InvalidValue for unknown names, and for broken ones unless `legacy` allows them.
     """
@@ -118,12 +117,12 @@ def check_names(given: Mapping[str, Any], *, legacy: bool) -> None:
 
 
 def peer_of(name: FormatName) -> UUID:
-    """Return the queue manager whose key ``peer_key`` is. Raises InvalidValue if the name has none."""
+    """Return the queue manager that ``peer_key`` belongs to. Raises InvalidValue if the name has none."""
     names = name.elements if isinstance(name, MultipleElementName) else (name,)
     peers = {element.guid if isinstance(element, PrivateName) else None for element in names}
     peer = peers.pop()
     if peers or peer is None:
-        raise InvalidValue("only a name PRIVATE= tells whose key it is", path="peer_key")
+        raise InvalidValue("only a name PRIVATE= identifies the owner of the key", path="peer_key")
     return peer
 
 

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from msmqwire.qm.runtime.requests import Requests
 
 _TICK_S: Final = 0.05
-"""Seconds after which the end of a message is reported at the latest, if the event loop runs."""
+"""The longest time in seconds before the end of a message is reported, if the event loop runs."""
 
 
 class Ending(Protocol):
-    """The ends of messages that were received one by one."""
+    """Deletion and return of messages that were received one by one."""
 
     async def end(self, request: int, *, acknowledge: bool) -> None:
         """Delete a message that was received, or give it back."""
 
 
 class Messages(Protocol):
-    """Messages of a queue as they come, one after the other, without end.
+    """The messages of a queue as they arrive, without end.
 
-    To ask for the next message says that the one before is done.
+    Asking for the next message marks the one before as done.
     """
 
     def __aiter__(self) -> AsyncIterator[ReceivedMessage]: ...
@@ -37,18 +37,18 @@ class Messages(Protocol):
     async def __anext__(self) -> ReceivedMessage: ...
 
     def ready(self) -> ReceivedMessage | None:
-        """Return the next message if it is there, in any one thread; None if it must be waited for."""
+        """Return the next message if there is one, else None. Any single thread may call this."""
 
     async def following(self) -> ReceivedMessage | None:
         """Wait for the next message, and return it; None if none comes in time."""
 
     async def durable(self) -> None:
-        """Say that the present message is done, and wait until it and all before it are deleted durably."""
+        """Mark the present message as done, and wait until it and all before it are deleted durably."""
 
     async def leave(self, *, done: bool) -> None:
         """Wait until the messages that are done are deleted durably, and give back the rest.
 
-        `done` says whether the present one is.
+        `done` is whether the present message is done.
         """
 
 
@@ -56,10 +56,10 @@ class PushedMessages:
     """Messages of a queue of this computer: see `Messages`.
 
     Their ends are reported to the queue manager many at a time, without waiting for it: when half of the
-    window is done, before waiting for a message, and `_TICK_S` after a message at the latest.
+    window is done, before waiting for a message, and at most `_TICK_S` after a message.
 
-    One thread may take messages, and the event loop may be on another one. Each attribute is changed by one
-    of them: `_present`, `_upto` and `_done` by the thread that takes messages, the rest in the event loop.
+    One thread may take messages while the event loop runs in another. Each attribute is changed by one of the
+    two: `_present`, `_upto` and `_done` by the thread that takes messages, the rest in the event loop.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class PushedMessages:
         self._requests, self._pushed, self._timeout, self._left = requests, pushed, timeout, left
         self._half = max(1, window // 2)
         self._loop = asyncio.get_running_loop()
-        self._present = 0  # the receipt of the message that was taken last
-        self._upto = 0  # the receipt of the last one that is done
+        self._present = 0  # the receipt of the last message taken
+        self._upto = 0  # the receipt of the last message done
         self._done = self._told = 0
         self._tick: asyncio.TimerHandle | None = None
         pushed.when_filled = self._start_tick
@@ -97,7 +97,7 @@ class PushedMessages:
         return message
 
     def ready(self) -> ReceivedMessage | None:
-        """Return the next message if it is there; the one before is done then."""
+        """Return the next message if there is one; the message before is then done."""
         try:
             message = self._take()
         except IndexError:
@@ -162,7 +162,7 @@ class PushedMessages:
         await self._unsubscribe()
 
     async def close(self) -> None:
-        """End the subscription unless the block was left: messages done are deleted, the rest are back."""
+        """End the subscription unless the block was left: messages done are deleted, the rest returned."""
         if self._pushed.error is None:
             why = "the queue was closed, and the messages that were not done are back in it"
             self._pushed.fail(QueueError(why, HResult.MQ_ERROR_INVALID_HANDLE))
@@ -178,13 +178,13 @@ class PushedMessages:
 class OneByOne:
     """Messages of a queue that can't push: see `Messages`.
 
-    Each is deleted before the next one is asked for.
+    Each is deleted before the request for the next one.
     """
 
     def __init__(
         self, reading: Ending, start: Callable[[], Coroutine[None, None, tuple[int, ReceivedMessage]]]
     ) -> None:
-        """`start` receives a message, which has to be ended by its request number."""
+        """`start` receives a message, which is later ended by its request number."""
         self._reading, self._start = reading, start
         self._present = 0
 
@@ -198,7 +198,7 @@ class OneByOne:
         return message
 
     def ready(self) -> ReceivedMessage | None:
-        """Return None: no message comes before it is asked for."""
+        """Return None: a message comes only on request."""
         return None
 
     async def following(self) -> ReceivedMessage | None:

@@ -1,4 +1,4 @@
-"""A queue that programs send to and read, wherever it is; for programs that use asyncio."""
+"""A queue, local or remote, for programs that use asyncio."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Transactional:
     """A transaction, whose messages are sent, received and moved when its block is left.
 
     `Queue.transaction` begins it. `Queue.send`, `Queue.receive`, `Queue.receive_by_lookup`, `Queue.move` and
-    `Cursor.receive` take it as ``transaction``, of any queue of the same queue manager. Once the block was
+    `Cursor.receive` take it as ``transaction``, for any queue of the same queue manager. Once the block was
     left, using it raises InvalidValue.
 
     Attributes:
@@ -65,8 +65,8 @@ class Transactional:
             properties: see `Properties`.
 
         Returns:
-            An object that follows its delivery. It has no identifier before the commit where the queue is
-            one of `attach`.
+            An object that follows its delivery. For a queue of `attach` it has no identifier before the
+            commit.
 
         Raises:
             InvalidValue, InvalidName: a property is wrong, its name is the path; or the transaction has
@@ -82,17 +82,19 @@ class Queue:
     `QueueManager.queue` and `QueueManager.create_queue` return queues of this computer, entering
     `msmqwire.connect` gives one of another. Any number of tasks may use it at a time.
 
-    A refusal of a queue manager is a QueueError with its code (`hresult`) and the name of that (`name`). A
-    queue manager that is gone is Unreachable, and OutcomeUnknown if it may have carried out the request;
-    once it is back, calls succeed again. Timeouts are in seconds, to the millisecond; one that is negative,
-    no number or more than 4,294,967 is InvalidValue. None waits without limit, 0 not at all.
+    A refusal by the queue manager raises QueueError with the code (`hresult`) and its name (`name`). A lost
+    queue manager raises Unreachable, or OutcomeUnknown if it may have carried out the request; once it is
+    back, calls succeed again. Timeouts are in seconds, to the millisecond; a timeout that is negative, not a
+    number or above 4,294,967 raises InvalidValue. None waits without limit, 0 not at all.
 
     Attributes:
         format_name: its format name.
     """
 
     def __init__(self, sending: Sending, reading: Callable[[], Reading] | None = None) -> None:
-        """`reading` makes the reader of the queue, at first use; None if it can be sent to only."""
+        """`reading` makes the reader of the queue on first use; it is None for a queue that only takes
+        messages.
+        """
         self._sending, self._new_reading = sending, reading
         self._reading_or_none: Reading | None = None
         self.format_name = sending.format_name
@@ -116,8 +118,8 @@ class Queue:
         Args:
             body: bytes, or a text, which is sent as UTF-16 with the body type VT_BSTR.
             transactional: whether it arrives exactly once and in order; the queue must be transactional.
-            transaction: one that was begun with this queue or another of the same queue manager. The message
-                is sent when its block is left, with all else that belongs to it.
+            transaction: a transaction of this queue or of another one of the same queue manager. The message
+                is sent when its block is left, together with everything else in it.
             properties: see `Properties`.
 
         Raises:
@@ -138,11 +140,11 @@ class Queue:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transactional]:
-        """Do several things together, all or none; an exception inside the block does none.
+        """Begin a transaction: its operations are done together or, after an exception inside, not at all.
 
-        Messages that are sent in it leave in order. Messages that are received with it are back in their
-        queue if it is aborted. Leaving the block raises TransactionAborted if the queue manager was lost
-        before the commit, and OutcomeUnknown if it was lost during that.
+        Messages sent in it leave in order. Messages received in it return to their queue if it is aborted.
+        Leaving the block raises TransactionAborted if the queue manager was lost before the commit, and
+        OutcomeUnknown if it was lost during the commit.
         """
         unit = await self._sending.begin()
         transactional = Transactional(self._sending, unit)
@@ -162,19 +164,19 @@ class Queue:
     ) -> ReceivedMessage:
         """Take the first message out of the queue.
 
-        It is deleted before it is returned, or, with a transaction, when that is committed. If the task is
-        cancelled while it waits, no message is taken; a cancellation that comes when one has been taken is
-        delivered at the next ``await`` of the task. `receiving` deletes a message after it was processed.
+        It is deleted before it is returned or, in a transaction, at the commit. If the task is cancelled
+        while it waits, no message is taken; a cancellation that comes when one has been taken is delivered at
+        the next ``await`` of the task. `receiving` deletes a message after it was processed.
 
         Args:
             timeout: seconds to wait for a message; None for no limit.
-            transaction: one of this queue or another of the same queue manager.
+            transaction: a transaction of this queue or of another one of the same queue manager.
 
         Raises:
             ReadTimeout: no message has come in time.
             QueueError: with the code; MQ_ERROR_TRANSACTION_USAGE for a transaction and a queue that is not
                 transactional.
-            EndUnknown: the queue manager was lost when the message was to be deleted, which is the
+            EndUnknown: the queue manager was lost before it confirmed the deletion of the message, the
                 exception's attribute `message`.
             TransactionAborted: the queue manager was lost since the transaction was begun.
         """
@@ -201,10 +203,10 @@ class Queue:
         Args:
             lookup_identifier: `ReceivedMessage.lookup_identifier`, which holds for one queue.
             seek: ``current`` for that message, ``next`` and ``previous`` for its neighbours.
-            transaction: one of this queue or another of the same queue manager.
+            transaction: a transaction of this queue or of another one of the same queue manager.
 
         Raises:
-            QueueError: MQ_ERROR_MESSAGE_NOT_FOUND for one that is not there.
+            QueueError: MQ_ERROR_MESSAGE_NOT_FOUND if there is no such message.
             EndUnknown, TransactionAborted: see `receive`.
         """
         return await self.take(_by_lookup(LOOKUP_RECEIVES, lookup_identifier, seek, transaction))
@@ -217,8 +219,8 @@ class Queue:
     async def receiving(self, timeout: float | None = None) -> AsyncIterator[ReceivedMessage]:
         """Receive a message and delete it when the block is left.
 
-        An exception inside the block gives it back to the queue, at its place. No other reader gets it
-        meanwhile, and if the program ends, or its connection, it is back in the queue, too.
+        An exception inside the block returns it to its place in the queue, as does the end of the program or
+        of its connection. No other reader gets it meanwhile.
 
         Args:
             timeout: seconds to wait for a message; None for no limit.
@@ -235,7 +237,7 @@ class Queue:
         try:
             yield message
         except BaseException:
-            with suppress(MsmqError):  # as when the queue manager is gone, which gives it back itself
+            with suppress(MsmqError):  # also when the queue manager is gone, which returns it itself
                 await finish(self._reading.end(request, acknowledge=False))
             raise
         await finish(self._reading.end(request, acknowledge=True))
@@ -247,42 +249,42 @@ class Queue:
 
     @asynccontextmanager
     async def messages(self, window: int = 100, *, timeout: float | None = None) -> AsyncIterator[Messages]:
-        """Have messages pushed as they come, for ``async with``, and take them by ``async for``.
+        """Have messages pushed as they arrive, with ``async with`` and ``async for``.
 
-        The quickest way to receive: no message is asked for, and the deletion of none is waited for. To ask
-        for the next message says that the one before is done; leaving the block says so of the last one.
-        Messages done are deleted, but their deletion is not awaited one by one. So if the program or the
-        queue manager is killed, messages may come again: the one that was being processed, and those done in
-        the last tenth of a second, or since the event loop was held up. Leaving the block waits until all
-        that are done are deleted durably, as `Messages.durable` does at any time: those never come again.
+        This is the fastest way to receive: it takes no request for each message and no wait for each
+        deletion. Asking for the next message marks the one before as done; leaving the block marks the last
+        one. Messages done are deleted, but their deletion is not awaited one by one. So if the program or the
+        queue manager is killed, messages may come again: the message in work, and messages done in the last
+        tenth of a second, or since the event loop was held up. Leaving the block waits until all messages
+        done are deleted durably, as `Messages.durable` does at any time: they never come again.
 
-        Messages that were pushed and not taken are nobody else's meanwhile, and return to the queue, at their
-        places, when the block is left or the program ends. An exception that leaves the block gives back the
-        last message as well; if the queue manager is lost meanwhile, those done before may come again, since
-        the exception is raised and not that loss.
+        Messages pushed and not yet taken are locked for other readers, and return to their places in the
+        queue when the block is left or the program ends. An exception that leaves the block returns the last
+        message as well. If the queue manager is lost meanwhile, messages done before may come again: the
+        exception is raised, and the loss is not reported.
 
         Args:
             window: the number of messages that may be pushed and not deleted yet, 1 to 1,000. With 1 each is
                 deleted before the next one comes.
             timeout: seconds without a message after which the iteration ends; None for no limit.
 
-        A queue of another computer is read one by one: [MS-MQRR] knows no pushing, and each message is
-        deleted before the next one is asked for.
+        The messages of a queue of another computer come one by one: [MS-MQRR] has no push, and each message
+        is deleted before the request for the next one.
 
-        Raises what `receive` raises but ReadTimeout. Iterating raises QueueError when the queue is deleted,
-        MQ_ERROR_QUEUE_DELETED or MQ_ERROR_QUEUE_NOT_AVAILABLE; ManagerStopped when the queue manager stops,
-        and Unreachable when it is lost: enter another block once it is back.
+        Raises as `receive` does, except for ReadTimeout. Iterating raises QueueError when the queue is
+        deleted, MQ_ERROR_QUEUE_DELETED or MQ_ERROR_QUEUE_NOT_AVAILABLE; ManagerStopped when the queue manager
+        stops, and Unreachable when it is lost: enter another block once it is back.
         """
         _check_window(window)
         read = Read(Action.MQ_ACTION_RECEIVE, _milliseconds(timeout))
-        # Or nobody would know it, to end it.
+        # Otherwise nothing could end it.
         messages: Messages | None = await finish(self._reading.subscribe(window, timeout))
         if messages is None:
             messages = OneByOne(self._reading, lambda: self.start(read))
         try:
             yield messages
         except BaseException:
-            with suppress(MsmqError):  # as when the queue manager is gone, which gives them back itself
+            with suppress(MsmqError):  # also when the queue manager is gone, which returns them itself
                 await finish(messages.leave(done=False))
             raise
         await finish(messages.leave(done=True))
@@ -294,7 +296,7 @@ class Queue:
         Leaving the block closes it. Raises QueueError with the code, as MQ_ERROR_QUEUE_NOT_FOUND.
         """
         reading = self._reading
-        handle = await finish(reading.open_cursor())  # or nobody would know it, to close it
+        handle = await finish(reading.open_cursor())  # otherwise nothing could close it
         try:
             yield Cursor(self, handle)
         finally:
@@ -304,7 +306,7 @@ class Queue:
     # -- managing -----------------------------------------------------------------------------------------
 
     async def purge(self) -> None:
-        """Delete all messages that can be read; those that a reader holds go when their receive ends.
+        """Delete all readable messages; messages that a reader holds go when their receive ends.
 
         Raises:
             QueueError: with the code, as MQ_ERROR_ACCESS_DENIED of another computer.
@@ -318,22 +320,21 @@ class Queue:
         r"""Move a message to a subqueue of this queue, or from one to the queue or another subqueue.
 
         Args:
-            message: a message that was peeked at, or its lookup identifier. It gets another one.
+            message: a message that was peeked at, or its lookup identifier, which the move changes.
             to: the name of the other queue, ``private$\orders;poison``; a subqueue is created if it is
                 missing.
-            transaction: it is moved when this is committed.
+            transaction: the message is moved when it is committed.
 
         Raises:
-            QueueError: MQ_ERROR_MESSAGE_NOT_FOUND if the message is not there or received by somebody;
-                another code if `to` is no part of this queue, for which a queue of `connect` raises
-                InvalidValue.
+            QueueError: MQ_ERROR_MESSAGE_NOT_FOUND if the message is not there or a reader has received it;
+                another code if `to` is not part of this queue. A queue of `connect` raises InvalidValue then.
             OutcomeUnknown: the queue manager was lost meanwhile, and may have moved it.
         """
         identifier = message.lookup_identifier if isinstance(message, ReceivedMessage) else message
         await self._reading.move(_lookup_identifier(identifier), to, _identifier(transaction))
 
     async def close(self) -> None:
-        """Stop reading the queue, before its manager or connection is left, which does the same for all.
+        """Stop reading the queue. Leaving its manager or connection does the same for all queues.
 
         Reads that wait end with MQ_ERROR_OPERATION_CANCELLED. Messages in a block of `receiving` are given
         back at once: leaving that raises QueueError, MQ_ERROR_INVALID_HANDLE.
@@ -362,9 +363,10 @@ class Queue:
         return message
 
     async def start(self, read: Read) -> tuple[int, ReceivedMessage]:
-        """Read a message; return its request number, by which one that is received has to be ended.
+        """Read a message; return its request number, by which a received message is ended.
 
-        If the task is cancelled, the read is cancelled too, and a message that has come is given back.
+        If the task is cancelled, the read is cancelled too, and a message that has come is returned to the
+        queue.
         """
         reading, request = self._reading, new_request()
         started = asyncio.ensure_future(reading.start(request, read))
@@ -384,8 +386,8 @@ class Queue:
 async def _withdraw(
     reading: Reading, request: int, read: Read, started: asyncio.Future[ReceivedMessage]
 ) -> None:
-    """Cancel a read that no task waits for any more; give back its message if it has come all the same."""
-    with suppress(MsmqError):  # as when the queue manager is gone, which gives it back itself
+    """Cancel a read that no task waits for any more; return its message to the queue if one has come."""
+    with suppress(MsmqError):  # also when the queue manager is gone, which returns it itself
         if not started.done():
             with suppress(MsmqError):  # the read ends in the same way
                 await reading.cancel(request)
@@ -395,11 +397,11 @@ async def _withdraw(
 
 
 class Cursor:
-    """A place in a queue from which a reader goes on. Only one read of it may be under way at a time.
+    """A place in a queue from which a reader continues. Only one read of it may be under way at a time.
 
     `Queue.cursor` opens it, before the first message. Iterating over it gives the messages that are in the
-    queue, one by one, and leaves them there; it ends at the last one, and going on later gives what has come
-    since. Timeouts are in seconds; None waits without limit.
+    queue, one by one, and leaves them there; it ends after the last one, and iterating again gives the
+    messages that have come since. Timeouts are in seconds; None waits without limit.
 
     Once its block was left, or its queue manager was lost, a cursor raises QueueError,
     MQ_ERROR_INVALID_HANDLE.
@@ -410,7 +412,7 @@ class Cursor:
         self._at_message = False
 
     async def peek(self, timeout: float | None = None) -> ReceivedMessage:
-        """Return the message at its place, which at first is that of the first message.
+        """Return the message at its place, at first the first message.
 
         Raises ReadTimeout if no message is there in time; QueueError, MQ_ERROR_MESSAGE_ALREADY_RECEIVED if
         another reader has received the message.
@@ -421,7 +423,7 @@ class Cursor:
         """Go on to the next message, and return it.
 
         Raises ReadTimeout if none comes in time; QueueError, MQ_ERROR_ILLEGAL_CURSOR_ACTION if no message has
-        been peeked at, or that was received by the cursor: `peek` goes on there.
+        been peeked at, or the cursor has received the message at its place: continue with `peek` then.
         """
         return await self._peek(Action.MQ_ACTION_PEEK_NEXT, timeout)
 

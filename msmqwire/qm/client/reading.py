@@ -1,8 +1,8 @@
-"""The interface of a queue that programs read, for all ways to get at messages.
+"""The interface of a queue that programs read, local or remote.
 
-It has the shape of [MS-MQRR] 3.2.4, so that a queue of another computer is read by the same rules as one of
-this computer: reads have request numbers of the caller, a received message is ended by a second request, and
-waiting reads can be cancelled.
+It has the shape of [MS-MQRR] 3.2.4, so that local and remote queues are read by the same rules: reads have
+request numbers of the caller, a received message is ended by a second request, and waiting reads can be
+cancelled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.remote_read.constants import Action
 
 Seek = Literal["current", "next", "previous"]
-"""The message that a lookup identifier stands for: the one that has it, or its neighbour."""
+"""The message that a lookup identifier selects: its own, or a neighbour."""
 
 
 LOOKUP_PEEKS: Final[dict[Seek, Action]] = {
@@ -36,11 +36,11 @@ class Read(NamedTuple):
     """A read: the parameters of R_StartReceive and R_StartTransactionalReceive.
 
     Attributes:
-        action: on which message.
+        action: the message to read.
         timeout_ms: the longest wait for it; 0 with a lookup identifier.
         cursor: the handle of a cursor, or 0.
-        lookup_identifier: or 0.
-        transaction: in which it is received, or None.
+        lookup_identifier: the lookup identifier, or 0.
+        transaction: the transaction of the receive, or None.
     """
 
     action: Action
@@ -54,31 +54,31 @@ class Reading(Protocol):
     """An open queue that can be read. Many reads may be under way at a time.
 
     All methods raise QueueError with the code of the queue manager, and Unreachable if it is gone. The
-    request of a method may have been carried out if its task is cancelled: only `Queue` calls them, and sees
-    to it.
+    request of a method may have been carried out if its task is cancelled: only `Queue` calls them, and
+    handles that.
     """
 
     async def start(self, request: int, read: Read) -> ReceivedMessage:
         """Read a message: R_StartReceive, R_StartTransactionalReceive.
 
-        One that is received is locked until `end` is called with the same request number, which must be that
-        of no other read between `start` and `end`; peeking ends with the answer. Nothing in time is
-        MQ_ERROR_IO_TIMEOUT, and a cancelled read MQ_ERROR_OPERATION_CANCELLED.
+        A received message is locked until `end` is called with the same request number, which no other read
+        may have between `start` and `end`; peeking ends with the answer. A read without a message in time
+        fails with MQ_ERROR_IO_TIMEOUT, a cancelled read with MQ_ERROR_OPERATION_CANCELLED.
 
-        Raises MalformedPacket as well, for a message that can't be read: it has been given back.
+        Raises MalformedPacket as well, for an unreadable message, which has been returned to the queue.
         """
 
     async def end(self, request: int, *, acknowledge: bool) -> None:
         """Delete a message that was received, or give it back: R_EndReceive, R_EndTransactionalReceive.
 
-        One that was received in a transaction is deleted when that is committed.
+        A message received in a transaction is deleted at the commit.
         """
 
     async def cancel(self, request: int) -> None:
-        """End a read that waits: R_CancelReceive. One that does not wait is left as it is."""
+        """End a read that waits: R_CancelReceive. Any other read is left as it is."""
 
     async def subscribe(self, window: int, timeout: float | None) -> Messages | None:
-        """Let messages be pushed; return None if the other side can't: they are read one by one then.
+        """Have messages pushed; return None if the queue manager can't push: they are then read one by one.
 
         `timeout` is the seconds without a message after which the iteration ends, None for no limit.
         """
@@ -102,7 +102,7 @@ class Reading(Protocol):
         """Close the queue: R_CloseQueue.
 
         Reads that wait end with MQ_ERROR_OPERATION_CANCELLED, messages that were received and not ended
-        return to it: to end them then is MQ_ERROR_INVALID_HANDLE.
+        return to it, and ending them fails with MQ_ERROR_INVALID_HANDLE.
         """
 
 
@@ -110,5 +110,5 @@ _REQUESTS: Final = count(1)
 
 
 def new_request() -> int:
-    """Return a request number of 32 bits that no other read has that is under way."""
+    """Return a request number of 32 bits that no other read under way has."""
     return next(_REQUESTS) & 0xFFFFFFFF

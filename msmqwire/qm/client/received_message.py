@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Recorded:
-    """The attribute with the record that properties are read from when one is asked for."""
+    """The attribute with the record from which properties are read on first access."""
 
     __slots__ = ("_record",)
     _record: bytes
@@ -33,37 +33,37 @@ class ReceivedMessage(_Recorded):
     the property ``response_queue`` take them. Identifiers are texts, ``guid\number``.
 
     Attributes:
-        body: its bytes; `text` is what they say.
+        body: its bytes; `text` has them as text.
         label: up to 249 characters.
         body_type: VARENUM of the body, 0 if the sender did not say.
         identifier: identifies it in the whole system.
         lookup_identifier: identifies it in its present queue.
         correlation: the identifier of the message that it answers or reports on; None if it has none.
-        message_class: 0 for an ordinary message, else what is reported: MESSAGE_CLASS_VALUES.
+        message_class: 0 for an ordinary message, else the class of the report: MESSAGE_CLASS_VALUES.
         priority: 0 to 7, higher ones are read first.
         recoverable: whether it survives failures; all transactional ones do.
         transactional: whether it was sent in a transaction.
         sent: when it was sent, by the clock of the sender, in UTC; None if that is unknown.
         arrived: when it was put into its present queue, in UTC.
         time_to_reach_queue, time_to_be_received: limits in seconds after `sent`; None for no limit.
-        source: identifies the queue manager that sent it; None if an SRMP message does not say.
-        sender: who claims to have sent it: a SID as ``S-1-...``, a GUID, else hex; None for nobody. Nothing
-            proves it unless `authenticated` is true.
+        source: the identifier of the queue manager that sent it; None if an SRMP message has none.
+        sender: the claimed sender: a SID as ``S-1-...``, a GUID, else hex; None for nobody. It is proved only
+            if `authenticated` is true.
         acknowledge: the acknowledgements that its sender asks for: ``pos_arrival``, ``pos_receive``,
             ``neg_arrival``, ``neg_receive``.
-        admin_queue: where they go; None if nowhere.
-        response_queue: where answers are expected; None if nowhere.
+        admin_queue: the queue for them; None for none.
+        response_queue: the queue for answers; None for none.
         destination: the queue that it was sent to.
         application: a number of the application.
         extension: further bytes besides the body.
         journal: whether its sender keeps a copy in a journal.
         dead_letter: whether its sender keeps it in a dead-letter queue if it can't be delivered.
-        hops: routing servers that it has passed.
+        hops: the number of routing servers that it has passed.
         authenticated: whether the queue manager of the queue has proved that it is from `sender`.
         signature: the version of MSMQ, ``1.0``, ``2.0`` or ``3.0``, of the signature that fits it and
-            `sender_certificate`, whoever has that; None for none.
+            `sender_certificate`, whoever owns that certificate; None for none.
         sender_certificate: the certificate that came with it, in DER; None for none.
-        encrypted: the cipher that its body came with: ``rc2``, ``rc4``, ``aes128``, ``aes192``, ``aes256``;
+        encrypted: the cipher of its body on arrival: ``rc2``, ``rc4``, ``aes128``, ``aes192``, ``aes256``;
             None if it came in clear.
     """
 
@@ -109,7 +109,7 @@ class ReceivedMessage(_Recorded):
         return to_html(self._view())
 
     def __rich__(self) -> Any:
-        """Return a table for rich, of the same."""
+        """Return the same as a table for rich."""
         from msmqwire.schema.display import to_rich
 
         return to_rich(self._view())
@@ -141,10 +141,10 @@ class ReceivedMessage(_Recorded):
         )
 
     def __getattr__(self, name: str) -> Any:
-        """Read the record of a message, for the first of its properties that is asked for."""
+        """Read the record of a message on the first access to a property."""
         if name not in _FIELDS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        from msmqwire.qm.runtime.message_record import body_of, read_record  # not of remote read
+        from msmqwire.qm.runtime.message_record import body_of, read_record  # not from remote read
 
         if name == "body":
             _set(self, name, body_of(self._record))

@@ -45,7 +45,7 @@ class RemoteConnection:
     # -- handles ------------------------------------------------------------------------------------------
 
     async def opened(self, access: Access) -> ContextHandle:
-        """Return the handle of the queue, after opening it if it is not open for this access.
+        """Return the handle of the queue; open it if it is not open for this access.
 
         Raises QueueError, and Unreachable if the connection is gone.
         """
@@ -96,15 +96,15 @@ class RemoteConnection:
         return self.client.begin(opnum, stub, wait=wait)
 
     async def answer(self, opnum: Opnum, call: RpcCall, name: FormatName | None = None) -> Any:
-        """Return the results of a call; `name` is the queue that it is about, if it is another one.
+        """Return the results of a call; `name` is its queue, if that is another one.
 
         Raises Unreachable, RpcFault, QueueError for a fault with a code of MSMQ, and MalformedPacket for
-        results of a read that can't be read: a message may have been received.
+        unreadable results: a message may have been received.
         """
         try:
             answered = await named(self.client.answer(call), name or self._name)
         except RpcFault as fault:
-            if fault.status == FaultStatus.NCA_S_FAULT_CONTEXT_MISMATCH:  # it has forgotten what it gave us
+            if fault.status == FaultStatus.NCA_S_FAULT_CONTEXT_MISMATCH:  # it has forgotten its own handle
                 why = f"{self._name}: the server does not know its handle any more"
                 self.client.end(Unreachable(why))
             raise
@@ -144,14 +144,14 @@ def cancelled(name: FormatName) -> QueueError:
 
 
 def shared_task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Return a task that several may wait for, and whose exception may be left unread."""
+    """Return a task that several tasks may wait for, and whose exception may stay unread."""
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
 
 
 async def shared_result(task: asyncio.Task[T], name: FormatName) -> T:
-    """Return the result of a task that other tasks wait for, too; if that is cancelled, raise `cancelled`."""
+    """Return the result of a task that other tasks wait for, too; if it is cancelled, raise `cancelled`."""
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

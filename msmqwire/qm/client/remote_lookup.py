@@ -11,7 +11,7 @@ PEEK_CURRENT: Final = {
     "dwMaxBodySize": 0,
     "dwMaxCompoundMessageSize": 0,
 }
-"""The bit that makes a read by lookup identifier a question for the message itself."""
+"""The bit that makes a read by lookup identifier ask for the message itself."""
 PRIORITY_SHIFT: Final = 56
 SEQUENCE_ID: Final = (1 << PRIORITY_SHIFT) - 1
 """The low seven bytes, which distinguish the messages of a queue manager."""

@@ -20,14 +20,14 @@ from msmqwire.schema import Record
 def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence_id: int) -> ReceivedMessage:
     """Return the message in an answer to R_StartReceive: [MS-MQRR] 3.1.4.7.
 
-    Raises MalformedPacket, also for a body that was cut: all of it had been asked for.
+    Raises MalformedPacket, also for a truncated body: the request was for all of it.
     """
     read = message_of(sections)
     if read.cut:
         why = f"{counted(len(read.body), 'byte')} of the body came, and all of them were asked for"
         raise MalformedPacket(why, path="ppPacketSections[0]", requirement="MQRR-3.1.4.7-32")
     _check_extension(read.whole)
-    message = deserialize(read.whole, stored=True, keep=False)  # some servers say what they have verified
+    message = deserialize(read.whole, stored=True, keep=False)  # some servers report what they have verified
     message.body = read.body
     if not message.signature_type:
         message.signature_type = _signature_type(message, read.packet)
@@ -38,7 +38,7 @@ def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence
 
 
 def _check_extension(packet: Record) -> None:
-    """Raise MalformedPacket if the ExtensionHeader counts other bytes than the headers after it."""
+    """Raise MalformedPacket if the length in the ExtensionHeader differs from the headers after it."""
     header = packet.ExtensionHeader
     if header is None:
         return
@@ -68,8 +68,8 @@ def _lookup_identifier(message: Message, sequence_id: int) -> int:
     """Return the LookupIdentifier, whose low seven bytes are known: [MS-MQDMPR] 3.1.7.1.9.
 
     The high byte of a message that is not transactional is 7 - Priority, so that they are in the order of
-    their queue; that of a transactional one is 0. The letter has it the other way round, which would not give
-    the order that [MS-MQDMPR] 3.1.1.2 asks for.
+    their queue; that of a transactional one is 0. The specification's text has the reverse, which would break
+    the order that [MS-MQDMPR] 3.1.1.2 requires.
     """
     high = 0 if message.transactional else 7 - message.priority
     return high << PRIORITY_SHIFT | sequence_id & SEQUENCE_ID

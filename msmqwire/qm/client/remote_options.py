@@ -23,9 +23,9 @@ class RemoteOptions(NamedTuple):
 
     Attributes:
         host: its address, or a name that can be resolved.
-        port: that of the interface; None to ask the endpoint mapper.
-        mapper_port: that of the endpoint mapper.
-        credentials: of the caller.
+        port: the port of the interface; None to ask the endpoint mapper.
+        mapper_port: the port of the endpoint mapper.
+        credentials: the credentials of the caller.
     """
 
     host: str

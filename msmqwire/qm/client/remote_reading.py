@@ -40,23 +40,25 @@ from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.rpc.handles import ContextHandle
 
 _BODY_MAX: Final = 0x40_0000
-"""The bytes asked of a body: no packet is longer."""
+"""The length that is requested of a body: no packet is longer."""
 READS_MAX: Final = 240
-"""Limit of reads under way. Servers of this package take more calls: there is always room to cancel one."""
+"""Limit of reads under way. Servers of this package accept more calls, which leaves room to cancel a read."""
 ENLISTED_MAX: Final = 1_024
-"""Transactions in which a queue can be read; the longest known one is forgotten. Servers allow as many."""
+"""Limit of transactions in which a queue can be read; the oldest one is forgotten. Servers have the same
+limit.
+"""
 _NO_TRANSACTION: Final = bytes(16)
 
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    """A read that has no answer yet, or was received and not ended.
+    """A read without an answer yet, or with a message that was received and not ended.
 
     Attributes:
-        request_id: dwRequestId of the call; each call of a read has another one: MQRR-3.1.4.7-23.
-        handle: of the queue; None until it is sent.
-        call: while it has no answer.
-        cancelled: whether it must not be sent any more.
+        request_id: dwRequestId of the call, a new one for each call of a read: MQRR-3.1.4.7-23.
+        handle: the handle of the queue; None until the read is sent.
+        call: the call, while it has no answer.
+        cancelled: whether the read must not be sent any more.
     """
 
     transaction: UUID | None
@@ -69,21 +71,21 @@ class _Pending:
 
 
 class RemoteReading:
-    """A queue of another computer that is read: see `msmqwire.qm.client.reading.Reading`.
+    """A queue of another computer, for reading: see `msmqwire.qm.client.reading.Reading`.
 
-    It is connected when it is used first, and again after a connection broke. Messages received over a broken
-    connection and not ended are back in the queue, cursors are gone.
+    It connects on first use, and again after a connection broke. Messages received over a broken connection
+    and not ended are back in the queue, cursors are gone.
 
-    Besides the errors of that interface there are RpcFault for a call that the server answers with a fault of
-    RPC, RpcRefused and AuthenticationFailed.
+    Beyond the errors of that interface it raises RpcFault for a call that the server answers with an RPC
+    fault, RpcRefused and AuthenticationFailed.
 
     Attributes:
-        name: of the queue.
+        name: the name of the queue.
     """
 
     def __init__(self, name: DirectName, options: RemoteOptions) -> None:
         self.name, self._options = name, options
-        self._identifier = uuid4()  # of this client, which has no queue manager known to peers
+        self._identifier = uuid4()  # the identifier of this client, whose queue manager no peer knows
         self._connecting: asyncio.Task[RemoteConnection] | None = None
         self._pending: dict[int, _Pending] = {}
         self._enlisted: dict[UUID, None] = {}
@@ -100,7 +102,7 @@ class RemoteReading:
             pending.call = None
             if not received:
                 self._pending.pop(request, None)
-        from msmqwire.qm.client.remote_messages import received_message  # what reads packets
+        from msmqwire.qm.client.remote_messages import received_message  # imports the packet readers
 
         try:
             return received_message(answer.ppPacketSections, answer.pdwArriveTime, answer.pSequenceId)
@@ -113,7 +115,7 @@ class RemoteReading:
     async def _started(self, request: int, read: Read, pending: _Pending) -> Any:
         """Return the answer to R_StartReceive or R_StartTransactionalReceive."""
         if read.transaction is not None and not read.action.receives:
-            why = f"{self.name}: a transaction is for what is received"
+            why = f"{self.name}: a transaction is for receiving"
             raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_USAGE)
         self._check_enlisted(read.transaction)
         pending.link = link = await self._link()
@@ -136,7 +138,7 @@ class RemoteReading:
         for identifier in lookup_spellings(read.lookup_identifier):
             arguments["LookupId"] = identifier
             if read.action.by_lookup_identifier and not current:
-                # By a wrong spelling some servers may find a neighbour, too: of another place.
+                # A wrong spelling may find a neighbour on some servers, but of another place.
                 answer = await self._read(link, Opnum.R_StartReceive, arguments | PEEK_CURRENT, 0.0, pending)
                 if answer.status == HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
                     continue
@@ -144,7 +146,7 @@ class RemoteReading:
                 answer = await self._read(link, opnum, arguments | unit, wait, pending)
             except MalformedPacket:
                 if read.action.receives:
-                    with suppress(MsmqError):  # none was received, after all, or the server gives it back
+                    with suppress(MsmqError):  # none was received after all, or the server returns it
                         await self.end(request, acknowledge=False)
                 raise
             if not current or answer.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
@@ -209,7 +211,7 @@ class RemoteReading:
         link, call = pending.link, pending.call
         if link is None or call is None or link.client.closed:
             return
-        if not link.client.multiplexed:  # the request would wait for the end of what it cancels
+        if not link.client.multiplexed:  # the request would wait for the end of the call that it cancels
             link.client.end(Unreachable(f"{self.name}: the connection was left, to cancel a read"))
             return
         try:
@@ -223,13 +225,13 @@ class RemoteReading:
     # -- cursors ------------------------------------------------------------------------------------------
 
     async def subscribe(self, window: int, timeout: float | None) -> None:
-        """Return None: there is no pushing in [MS-MQRR]."""
+        """Return None: [MS-MQRR] has no push."""
 
     async def open_cursor(self) -> int:
         link = await self._link()
         try:
             handle = await link.opened(Access.RECEIVE_ACCESS)
-        except QueueError:  # whatever it is: MQRR-3.1.4.2-23
+        except QueueError:  # for any reason: MQRR-3.1.4.2-23
             handle = await link.opened(Access.PEEK_ACCESS)  # enough to look at messages
         cursor: int = (await link.call(Opnum.R_CreateCursor, phContext=handle)).phCursor
         if not cursor or cursor in link.cursors:
@@ -267,7 +269,7 @@ class RemoteReading:
         try:
             await self._move(link, handle, opened.pMoveContext, lookup_identifier, transaction)
         finally:
-            with suppress(MsmqError):  # the message has been moved, or not, whatever becomes of the handle
+            with suppress(MsmqError):  # the outcome of the move does not depend on the handle
                 await link.call(Opnum.R_CloseQueue, pphContext=opened.pphContext)
 
     async def _move(
@@ -306,16 +308,16 @@ class RemoteReading:
             pQueueFormat=queue_format_of(self.name),
         )
         self._enlisted[transaction] = None
-        if len(self._enlisted) > ENLISTED_MAX:  # nobody tells this client how they end
+        if len(self._enlisted) > ENLISTED_MAX:  # this client is not notified of their outcome
             del self._enlisted[next(iter(self._enlisted))]
 
     def _check_enlisted(self, transaction: UUID | None) -> None:
         if transaction is not None and transaction not in self._enlisted:
-            why = f"{self.name}: reading in a transaction needs a coordinator (MS DTC) of both, here is none"
+            why = f"{self.name}: reading in a transaction needs a coordinator (MS DTC) of both; there is none"
             raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_ENLIST)
 
     async def reject(self, lookup_identifier: int) -> None:
-        """Let the sender know that a message was rejected that is received in a transaction.
+        """Notify the sender that a message received in a transaction was rejected.
 
         R_SetUserAcknowledgementClass: [MS-MQRR] 3.2.4.5. Only after `end`: the server returns a message
         that is not ended in time to its queue, and then has nothing to reject.
@@ -345,7 +347,7 @@ class RemoteReading:
         for request in list(self._pending):
             with suppress(MsmqError):
                 await self.cancel(request)
-        with suppress(MsmqError):  # what the server does not close, it closes with the connection
+        with suppress(MsmqError):  # the server closes the remaining handles with the connection
             for cursor, handle in link.cursors.items():
                 await link.call(Opnum.R_CloseCursor, phContext=handle, hCursor=cursor)
             for opened in link.handles.values():
@@ -382,9 +384,9 @@ class RemoteReading:
         return RemoteConnection(client, self.name, self._identifier)
 
     def _destination(self, to: str) -> FormatName:
-        """Return the queue that a text names, without a computer one of the same. Raises InvalidName.
+        """Return the queue that a text names; a name without a computer is on the same one.
 
-        Raises InvalidValue for one that has another queue in its name than this one: MQRR-3.1.4.10-03.
+        Raises InvalidName, and InvalidValue for a name that is not part of this queue: MQRR-3.1.4.10-03.
         """
         if not isinstance(to, str):
             raise InvalidValue(f"{to!r:.100} is not a text", path="to")
@@ -396,7 +398,7 @@ class RemoteReading:
                 raise InvalidValue(f"{to!r:.100} is on another computer", path="to")
             name = replace(name, protocol=self.name.protocol, address=self.name.address, text="")
         if isinstance(name, DirectName) and _queue(name) != _queue(self.name):
-            why = f"{to!r:.100} is neither the queue of {self.name} nor a subqueue of that"
+            why = f"{to!r:.100} is neither the queue of {self.name} nor one of its subqueues"
             raise InvalidValue(why, path="to")
         return name
 

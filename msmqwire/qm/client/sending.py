@@ -23,14 +23,14 @@ class Unit(Protocol):
     identifier: UUID
 
     async def commit(self) -> None:
-        """Commit the transaction. Raises QueueError if that is refused: nothing has been done then."""
+        """Commit the transaction. Raises QueueError if the commit is refused: nothing has been done."""
 
     async def abort(self) -> None:
         """Undo the transaction."""
 
 
 class Sending(Protocol):
-    """A queue that can be sent to.
+    """A queue, for sending.
 
     Attributes:
         format_name: its format name.
@@ -45,11 +45,11 @@ class Sending(Protocol):
         """Begin a transaction."""
 
     def add(self, unit: Unit, body: bytes | str, properties: Properties) -> Sent:
-        """Add a message to a transaction. Raises InvalidValue for one that was begun elsewhere."""
+        """Add a message to a transaction. Raises InvalidValue for a transaction of another queue manager."""
 
 
 class ReadOnlySending:
-    """A journal or a dead-letter queue, to which programs can't send."""
+    """A journal or a dead-letter queue: programs can't send to it."""
 
     def __init__(self, format_name: str) -> None:
         self.format_name = format_name

@@ -16,7 +16,7 @@ from msmqwire.names.printable import in_seconds
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 
 _ACKNOWLEDGEMENTS_MAX: Final = 32
-"""Acknowledgements that are kept of one message, for each of its queues; honest ones are two."""
+"""Limit of acknowledgements kept for one message and each of its queues; an honest queue sends two."""
 _POSITIVE: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL | AcknowledgementsRequested.ACK_POS_RECEIVE
 
 OutcomeName = Literal["confirmed", "refused", "transferred", "unknown", "stored"]
@@ -26,12 +26,12 @@ class Outcome(NamedTuple):
     """The outcome of a message, as far as is known.
 
     Attributes:
-        name: ``confirmed``, its queue has acknowledged it, or an HTTP server has accepted it; ``refused``, a
-            negative acknowledgement, an HTTP status or a session that the other side ends says so;
-            ``transferred``, the other side has acknowledged its packet, which says nothing of the queue;
-            ``unknown``, nobody has acknowledged it, so that it may be in its queue if it was sent;
-            ``stored``, the queue manager of this computer has it, and sends it.
-        reason: the answer, or the missing one, in words; None if the name says all.
+        name: ``confirmed``, its queue has acknowledged it, or an HTTP server has accepted it; ``refused``, it
+            was refused by a negative acknowledgement, an HTTP status or the end of the session;
+            ``transferred``, the peer has acknowledged its packet, which says nothing about the queue;
+            ``unknown``, no acknowledgement has come: it may be in its queue if it was sent; ``stored``, the
+            queue manager of this computer has it, and sends it.
+        reason: the answer, or the missing answer, in words; None if the name is enough.
     """
 
     name: OutcomeName
@@ -43,7 +43,7 @@ class Obstacle(NamedTuple):
 
     Attributes:
         words: its description; empty if there is none.
-        refuses: whether the other side refuses them, by an answer or the end of each session.
+        refuses: whether the peer refuses them, by an answer or the end of each session.
     """
 
     words: str
@@ -61,8 +61,8 @@ class Acknowledgement:
 
     Attributes:
         message_class: MESSAGE_CLASS_VALUES.
-        time: when the other side created it, in seconds since 1970-01-01 UTC.
-        peer: the address that it came from, of IPv6 the /64 network; empty for one that was made here.
+        time: its time of creation at the peer, in seconds since 1970-01-01 UTC.
+        peer: the address that it came from, the /64 network for IPv6; empty for one that was made here.
     """
 
     message_class: int
@@ -93,20 +93,20 @@ def given_up_reason(final: int | str | None) -> str:
 
 
 class Sent:
-    r"""A message that was sent, and what becomes of it.
+    r"""A message that was sent, and its outcome.
 
-    `outcome` waits and raises nothing of it. The others wait for one event each, and raise NotDelivered if it
-    can't come any more: `transferred` for the other computer, `arrived` for the queue, `received` for a
-    program that takes the message from it. The last two need an acknowledgement that was asked for
-    (``acknowledge="full_receive"``). A message that a queue manager of this computer has, by `attach`, is
-    ``stored``, and its acknowledgements go to the queue ``admin_queue`` alone.
+    `outcome` waits for it and raises nothing about it. The other methods wait for one event each, and raise
+    NotDelivered if it can't come any more: `transferred` for the other computer, `arrived` for the queue,
+    `received` for a program that takes the message from it. The last two need the request for an
+    acknowledgement (``acknowledge="full_receive"``). A message that a queue manager of this computer has, by
+    `attach`, is ``stored``, and its acknowledgements go to the queue ``admin_queue`` alone.
 
     Timeouts are in seconds; None waits without limit.
 
     Attributes:
         identifier: its identifier, ``guid\number``; empty before the commit of its transaction.
         copies: number of destination queues; each sends the acknowledgements requested.
-        acknowledgements: those received, in order of arrival; copies of them are left out.
+        acknowledgements: the acknowledgements received, in order of arrival, without duplicates.
     """
 
     __slots__ = (
@@ -147,7 +147,7 @@ class Sent:
     def set_outcome(self, delivered: bool, final: int | str | None = None) -> None:
         """Record that all copies were transferred, or that one was given up.
 
-        `final` is the class of the final acknowledgement that gives the reason, or the reason itself.
+        `final` is the class of the final acknowledgement, or the reason itself.
         """
         if self._delivered is None:
             self._delivered, self._final = delivered, final
@@ -161,7 +161,7 @@ class Sent:
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
         """Record an acknowledgement.
 
-        Each queue sends each only once: a peer that repeats them, or makes them up, can't fill the memory.
+        A queue sends each only once: a peer that repeats or invents them can't fill the memory.
         """
         about, peer = acknowledgement.message_class, acknowledgement.peer
         same = sum(ack.message_class == about and ack.peer == peer for ack in self.acknowledgements)
@@ -178,18 +178,18 @@ class Sent:
     # -- waiting --------------------------------------------------------------------------------------------
 
     async def transferred(self, timeout: float | None = None) -> None:
-        """Wait until the other side has it: on disk, if it is recoverable or transactional.
+        """Wait until the peer has it, on disk if it is recoverable or transactional.
 
-        That says nothing of the queue: a queue manager takes a message for a queue that it does not have,
-        or that is full, and throws it away. `outcome` waits for the acknowledgement of the queue.
+        That says nothing about the queue: a queue manager accepts a message for a queue that is missing or
+        full, and discards it. `outcome` waits for the acknowledgement of the queue.
 
         Args:
             timeout: seconds to wait at most; None for no limit.
 
         Raises:
-            NotDelivered: it was given up (its time to reach the queue is over, say) or refused (it is
-                transactional and its queue is not, say).
-            TimeoutError: neither was known in time.
+            NotDelivered: it was given up (its time to reach the queue is over, for example) or refused (it is
+                transactional and its queue is not, for example).
+            TimeoutError: neither is known in time.
             Unreachable: the connection was left before.
         """
         if self._delivered is None:
@@ -206,12 +206,13 @@ class Sent:
         return bool(self._places) or self._delivered is True
 
     async def outcome(self, timeout: float | None = None, *, confirm: float | None = None) -> Outcome:
-        """Wait until the outcome of the message is known, and return it; nothing of it is raised.
+        """Wait until the outcome of the message is known, and return it; nothing about it is raised.
 
-        Of a message that asks for an acknowledgement of its arrival (``acknowledge="full_reach_queue"``), to
-        come here, that decides, or of its reception if it asks for that alone. One that asks for neither is
-        ``transferred`` at best, over HTTP ``confirmed``. Once `timeout` is over, or the connection was left,
-        the outcome is what is known by then; while the connection is open it may still change.
+        The acknowledgement of its arrival decides if the message asks for one
+        (``acknowledge="full_reach_queue"``) to come here, else that of its reception if it asks for that
+        alone. A message that asks for neither is ``transferred`` at best, over HTTP ``confirmed``. Once
+        `timeout` is over, or the connection was left, the outcome is as far as known; while the connection is
+        open it may still change.
 
         Args:
             timeout: seconds to wait at most; None for no limit.
@@ -253,9 +254,9 @@ class Sent:
         return Outcome("refused", self._final or "it was given up: its time to reach the queue was over")
 
     def _counted(self) -> Iterator[Acknowledgement]:
-        """Yield the acknowledgements that decide: of each origin no more than copies have gone there.
+        """Yield the acknowledgements that decide: from each origin at most the number of copies sent there.
 
-        So none speaks for the queue of another one, and none takes back what it has said.
+        So no origin decides for the queue of another one or reverses its own answer.
         """
         requested = self._requested
         about_receive = not requested & AcknowledgementsRequested.ACK_POS_ARRIVAL and bool(
@@ -273,7 +274,7 @@ class Sent:
                 yield ack
 
     def _undecided(self) -> Outcome:
-        """Return the outcome of a message that is waited for no longer."""
+        """Return the outcome of a message when the wait for it is over."""
         if self._delivered:
             return Outcome("transferred", "the queue has not acknowledged it")
         obstacle = self._obstacle()
@@ -384,7 +385,7 @@ class Sent:
         try:
             await change
         finally:
-            with suppress(ValueError):  # it is there no more once it has been woken
+            with suppress(ValueError):  # it is gone once it has been woken
                 self._waiting.remove(change)
 
     def _wake(self) -> None:

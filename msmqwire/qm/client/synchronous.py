@@ -22,7 +22,7 @@ class SyncSent:
 
     @property
     def acknowledgements(self) -> list[Acknowledgement]:
-        """Those received, in order of arrival."""
+        """The acknowledgements received, in order of arrival."""
         return list(self._sent.acknowledgements)
 
     def transferred(self, timeout: float | None = None) -> None:

@@ -28,7 +28,7 @@ class SyncTransactional:
         self._connection, self.transactional = connection, transactional
 
     def send(self, body: bytes | str = b"", **properties: Unpack[Properties]) -> SyncSent:
-        """Add a message. Raises what `SyncQueue.send` raises."""
+        """Add a message. Raises as `SyncQueue.send` does."""
         return SyncSent(
             self._connection, self._connection.run(_call_in_loop(self.transactional.send, body, properties))
         )
@@ -67,7 +67,9 @@ class SyncQueue:
 
     @contextmanager
     def transaction(self) -> Iterator[SyncTransactional]:
-        """Do several things together, all or none; an exception inside the block does none."""
+        """Begin a transaction: its operations are done together or, after an exception inside the block, not
+        at all.
+        """
         with self._connection.entered(self._queue.transaction()) as transactional:
             yield SyncTransactional(self._connection, transactional)
 
@@ -105,7 +107,7 @@ class SyncQueue:
 
     @contextmanager
     def messages(self, window: int = 100, *, timeout: float | None = None) -> Iterator[SyncMessages]:
-        """Have messages pushed as they come, for ``with``, and take them by ``for``. See `Queue.messages`."""
+        """Have messages pushed as they arrive, with ``with`` and ``for``. See `Queue.messages`."""
         with self._connection.entered(self._queue.messages(window, timeout=timeout)) as messages:
             yield SyncMessages(self._connection, messages)
 
@@ -116,7 +118,7 @@ class SyncQueue:
             yield SyncCursor(self._connection, cursor)
 
     def purge(self) -> None:
-        """Delete all messages that can be read."""
+        """Delete all readable messages."""
         self._connection.run(self._queue.purge())
 
     def move(
@@ -151,12 +153,12 @@ class SyncMessages:
         return message
 
     def durable(self) -> None:
-        """Say that the present message is done, and wait until it and all before are deleted durably."""
+        """Mark the present message as done, and wait until it and all before it are deleted durably."""
         self._connection.run(self._messages.durable())
 
 
 class SyncCursor:
-    """A place in a queue from which a reader goes on: `msmqwire.qm.client.queue.Cursor` without ``await``."""
+    """A place in a queue where a reader continues: `msmqwire.qm.client.queue.Cursor` without ``await``."""
 
     def __init__(self, connection: SyncConnection, cursor: Cursor) -> None:
         self._connection, self._cursor = connection, cursor

@@ -81,7 +81,7 @@ ATTRIBUTES: Final[Mapping[str, Attributes]] = MappingProxyType(
 def update(target: DirectoryObject, source: DirectoryObject) -> None:
     """Copy the directory attributes, apart from the identifier, to another element of the same type.
 
-    A Site gets the site gates too: they change with the directory, though they are not attributes of it.
+    A Site gets the site gates too: they change with the directory, though they are not directory attributes.
     """
     for field in ATTRIBUTES[type(source).__name__].values():
         if field != "identifier":
@@ -127,7 +127,7 @@ def _compare(left: object, operator: Operator, right: object) -> bool:
         return left == right
     try:
         return _ORDERINGS[operator](left, right)
-    except TypeError:  # of different types, or of one without an order
+    except TypeError:  # of different types, or of a type without an order
         return False
 
 

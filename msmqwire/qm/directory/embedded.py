@@ -104,8 +104,8 @@ class EmbeddedDirectory:
             new_guid: returns identifiers for objects that come without one.
 
         Raises:
-            StoreError: one of its subclasses: the file is damaged, of something else, of a newer version, in
-                use for long, or the operating system refuses it.
+            StoreError: one of its subclasses: the file is damaged, is another kind of database or of a newer
+                version, stays in use, or is refused by the operating system.
         """
         self.connected = True
         self._utc, self._new_guid = utc, new_guid

@@ -58,10 +58,10 @@ def _check(database: sqlite3.Connection, file: str) -> None:
         database.executescript(_SCHEMA)
         return
     if application != APPLICATION_ID:
-        raise StoreForeign("a database of something else, not a directory; give another file", file=file)
+        raise StoreForeign("another kind of database, not a directory; give another file", file=file)
     if version > VERSION:
         raise StoreNewer(
-            f"version {version} of the format, this msmqwire knows {VERSION}; use a newer one", file=file
+            f"version {version} of the format, this msmqwire reads {VERSION}; use a newer one", file=file
         )
     problem = database.execute("PRAGMA quick_check(1)").fetchone()[0]
     if problem != "ok":

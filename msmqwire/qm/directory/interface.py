@@ -88,7 +88,7 @@ class Directory(Protocol):
     def create_directory_object(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
     ) -> CreateResult:
-        """Create Directory Object, [MS-MQDSSM] 3.1.6.1: with these attributes only, if a list is given."""
+        """Create Directory Object, [MS-MQDSSM] 3.1.6.1: with only these attributes if a list is given."""
 
     def delete_directory_object(self, directory_object: DirectoryObject) -> DirectoryOperationResult:
         """Delete Directory Object, [MS-MQDSSM] 3.1.6.2."""
@@ -119,7 +119,7 @@ class Directory(Protocol):
     def write_directory(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
     ) -> DirectoryOperationResult:
-        """Write Directory, [MS-MQDSSM] 3.1.6.7: these attributes only, if a list is given."""
+        """Write Directory, [MS-MQDSSM] 3.1.6.7: only these attributes if a list is given."""
 
     def resolve_distribution_list(self, name: DistributionListName) -> ResolveResult:
         """Resolve Distribution List, [MS-MQDSSM] 3.1.6.9."""

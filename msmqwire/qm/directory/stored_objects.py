@@ -81,11 +81,11 @@ NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "ConnectedNetwork": ("Name",),
     "User": ("SecurityIdentifier",),
 }
-"""The attributes that name an object among those of its type: [MS-MQDSSM] 2.2.1. There is one Enterprise."""
+"""The attributes that name an object uniquely within its type: [MS-MQDSSM] 2.2.1. There is one Enterprise."""
 
 
 def name_of(object_type: str, attributes: Mapping[str, object]) -> str | None:
-    """Return the name of an object, unique among those of its type; None if it has none."""
+    """Return the name of an object, unique within its type; None if it has none."""
     named_by = [attributes.get(name) for name in NAMED_BY[object_type]]
     if not all(named_by) or NULL_GUID in named_by:
         return None

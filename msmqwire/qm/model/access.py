@@ -73,7 +73,7 @@ class Token:
 
     @property
     def sids(self) -> frozenset[bytes]:
-        """All SIDs, without the placeholders of entries, which are nobody's own."""
+        """All SIDs, without the placeholders of entries, which belong to no user."""
         return (self.groups | {self.user}) - _PLACEHOLDERS
 
 
@@ -90,7 +90,7 @@ class ObjectRights:
     all: int
 
     def mapped(self, mask: int) -> int:
-        """Translate the generic rights of a mask: [MS-DTYP] 2.4.3. Those without meaning stay."""
+        """Translate the generic rights of a mask: [MS-DTYP] 2.4.3. Generic rights without a meaning stay."""
         for generic, specific in (
             (ACCESS_MASK.GENERIC_READ, self.read),
             (ACCESS_MASK.GENERIC_WRITE, self.write),
@@ -171,8 +171,8 @@ def granted_access(
 ) -> int | None:
     """Return the rights that a token is granted, or None if access is denied: [MS-DTYP] 2.5.3.2.
 
-    Without MAXIMUM_ALLOWED these are the requested rights; with it all that the token could be granted, at
-    least one and those of `mask` included.
+    Without MAXIMUM_ALLOWED these are the requested rights; with it all rights that the token could be
+    granted, at least one, including those of `mask`.
 
     Args:
         descriptor: a self-relative SECURITY_DESCRIPTOR.
@@ -207,7 +207,7 @@ def granted_access(
 
 
 def _maximum(entries: Iterable[tuple[_Effect, int]], requested: int, implied: int) -> int | None:
-    """Return all rights that entries grant, in any order. The pseudo-code drops those of the owner."""
+    """Return all rights that entries grant, in any order. The pseudo-code drops the owner's rights."""
     masks = {_Effect.ALLOW: 0, _Effect.DENY: 0}
     for effect, entry in entries:
         masks[effect] |= entry
@@ -228,9 +228,10 @@ def set_security(
 ) -> None:
     """Set the descriptor of an object.
 
-    Generic rights in the entries of its DACL are translated ([MS-DTYP] 2.4.3), as checks do not do so.
+    Generic rights in the entries of its DACL are translated ([MS-DTYP] 2.4.3), since access checks don't
+    translate them.
 
-    Raises MalformedPacket, and InvalidValue for an entry with rights that such an object does not have.
+    Raises MalformedPacket, and InvalidValue for an entry with rights that this kind of object does not have.
     """
     element.security = _translated(descriptor, RIGHTS_OF[type(element)])
 
@@ -391,10 +392,10 @@ def default_security(
 ) -> bytes:
     """Create Default Queue Security Descriptor, self-relative: [MS-MQDMPR] 3.1.7.1.3.1.
 
-    By the letter, an owner who is not a domain user is anonymous (DMPR-3.1.7.1.3.1-04), and everybody has
-    full access (-06); on a machine without a domain that would apply to all its queues. With `local_owner`
-    an account of the machine counts as a domain user in both cases. Everyone, the anonymous user and S-1-0-0
-    never do.
+    By the text of the specification, an owner who is not a domain user is anonymous (DMPR-3.1.7.1.3.1-04),
+    and everybody has full access (-06); on a machine without a domain that would apply to all its queues.
+    With `local_owner` an account of the machine counts as a domain user in both cases. Everyone, the
+    anonymous user and S-1-0-0 never do.
 
     Args:
         user: SID of the user on whose behalf the queue is created, who owns it if `supplied` names no owner;
@@ -416,7 +417,7 @@ def default_security(
     if dacl is None:  # -05
         control |= _DACL_DEFAULTED
         dacl = _default_dacl(owner, not is_user or _is_guest(owner), machine_sid, reachable_by_srmp)
-    # The steps do not say where OwnerSid goes; S-1-5-7 has a meaning only as the owner.
+    # The steps do not name the place of OwnerSid; S-1-5-7 has a meaning only as the owner.
     return build_descriptor(DescriptorParts(owner, None, parts.sacl, dacl, control))  # -11
 
 
@@ -435,7 +436,7 @@ def _default_dacl(owner: bytes, open_to_all: bool, machine_sid: bytes | None, sr
 
 
 def default_manager_security() -> bytes:
-    """Return the security descriptor of a queue manager that nobody has given one.
+    """Return the default security descriptor of a queue manager.
 
     The specification names no default. Everyone may get its properties and permissions; its own account,
     S-1-5-18, owns it and has all rights, as for its queues.
@@ -448,7 +449,7 @@ def default_manager_security() -> bytes:
 
 
 def _allowing(entries: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return a DACL that allows some rights to some."""
+    """Return a DACL that grants rights to SIDs."""
     return ACL.build(
         {
             "Aces": [

@@ -14,10 +14,10 @@ _SUB_AUTHORITIES: Final = 4
 
 
 def user_sid(name: str) -> bytes:
-    r"""Return the SID that stands for a user of whom only the name is known, ``DOMAIN\user`` in any case.
+    r"""Return the SID for a user known only by name, ``DOMAIN\user`` in any case.
 
-    A queue manager outside a domain has no accounts that could have a SID of their own: S-1-5-21 is followed
-    by 128 bits of a hash of the name, so that a descriptor can name the user.
+    A queue manager outside a domain has no accounts with SIDs of their own: S-1-5-21 is followed by 128 bits
+    of a hash of the name, so that a descriptor can name the user.
     """
     digest = sha256(name.upper().encode("utf-16-le", "surrogatepass")).digest()
     parts = [int.from_bytes(digest[4 * i : 4 * i + 4], "little") for i in range(_SUB_AUTHORITIES)]
@@ -52,16 +52,16 @@ class Caller:
 
     @property
     def counted_as(self) -> str:
-        """The key by which limits count the caller: its name, or its origin if it has none."""
+        """The key under which limits count the caller: its name, or its origin without one."""
         return self.name.upper() or origin_of(self.origin)
 
     @property
     def token(self) -> Token:
         """The user on whose behalf access is checked.
 
-        A server lets in only whom its administrator has listed, or everybody where he asked for that. They
-        have the rights of the queue manager's own account, S-1-5-18, which owns its queues by default, unless
-        an entry of the descriptor denies them to the caller or to one of its groups.
+        A server admits only the users that its administrator has listed, or everybody if it is so configured.
+        They have the rights of the queue manager's own account, S-1-5-18, which owns its queues by default,
+        unless an entry of the descriptor denies these rights to the caller or one of its groups.
         """
         user = ANONYMOUS if self.is_anonymous else self.sid or user_sid(self.name)
         return Token.of(user, self.groups | {LOCAL_SYSTEM})

@@ -17,7 +17,7 @@ from msmqwire.qm.model.timers import Timers
 from msmqwire.service.store.changes import Changes
 
 _TROUBLE_MS: Final = 60_000
-"""Milliseconds in which trouble of one kind is reported once."""
+"""The interval in milliseconds in which each kind of trouble is reported once."""
 
 
 class Subscriber(Protocol):
@@ -64,7 +64,7 @@ class Context:
         self.subscribers: list[Subscriber] = []
         self.troubles: Counter[str] = Counter()
         self.refusals = Refusals()
-        self._reported: dict[str, tuple[int, int]] = {}  # by kind: when, and how many there were then
+        self._reported: dict[str, tuple[int, int]] = {}  # by kind: time of the last report, and count
 
     @property
     def now(self) -> int:
@@ -77,7 +77,7 @@ class Context:
         Args:
             kind: one of few: peers must not choose it.
             text: of the report.
-            warning: whether nothing has gone wrong yet.
+            warning: False for an error, True if nothing has gone wrong yet.
         """
         self.troubles[kind] += 1
         count = self.troubles[kind]
@@ -100,15 +100,15 @@ class Context:
     ) -> None:
         """Leave the trace of a message that is refused, dropped or has expired.
 
-        Its sender learns of it only what the specification lets him know, by other means.
+        This does not notify its sender; the specification has other means for that.
 
         Args:
-            reason: a message class, or one of the texts of `refusals`. One that says that an administrator
-                has deleted the message leaves no trace.
+            reason: a message class, or one of the texts of `refusals`. Deletion by an administrator leaves no
+                trace.
             message: None if it could not be read.
-            queue: where it was, or was to go; None if there is none, or no one queue.
-            why: what more is known, in words.
-            peer: the address that it came from, if the message does not know it.
+            queue: its queue or destination; None for none, or for several.
+            why: further details, in words.
+            peer: the address that it came from, if the message does not have it.
             kind: the kind of trouble that it counts as.
         """
         name = reason_of(reason)

@@ -86,8 +86,8 @@ class User(DirectoryObject):
         security_identifier: a SID.
         certificate_digest_list: MD5 digests of the certificates, 16 bytes each.
         certificates: an MQUSERSIGNCERTS structure.
-        groups: the SIDs of all groups that the user is in. [MS-MQDMPR] has them from the account of the user
-            (MQQB-3.1.5.8.3-31); a directory without accounts has them here.
+        groups: the SIDs of all groups that the user is in. [MS-MQDMPR] takes them from the account of the
+            user (MQQB-3.1.5.8.3-31); a directory without accounts keeps them here.
     """
 
     security_identifier: bytes = b""

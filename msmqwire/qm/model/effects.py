@@ -1,4 +1,4 @@
-"""Effects of the rules on the outside: values that the owner carries out in their order.
+"""Effects of the rules on the outside: values that the owner carries out in order.
 
 No effect may be carried out before the changes of its step, and of all earlier steps, are durable.
 """
@@ -16,7 +16,7 @@ from msmqwire.qm.model.positions import MessagePosition
 class Resolve(NamedTuple):
     """Find the addresses of a host. Answered with the same request number, an empty list for none.
 
-    `local` says whether an application of this computer sends there: nobody else may keep it waiting.
+    `local` is whether a local application sends there: no remote sender may keep it waiting.
     """
 
     request: int
@@ -25,7 +25,7 @@ class Resolve(NamedTuple):
 
 
 class Connect(NamedTuple):
-    """Open a transport connection to TCP 1801 of an address, to be known by this number.
+    """Open a transport connection to TCP 1801 of an address, identified by this number.
 
     `host` is the name that was resolved to the address.
     """
@@ -123,11 +123,11 @@ class RpcFault(NamedTuple):
 class EnlistTransaction(NamedTuple):
     """Enlist the queue manager in a distributed transaction: [MS-DTCO] 3.5.4.3.
 
-    Answered with the same number: whether that has been done.
+    Answered with the same number: whether it succeeded.
 
     Attributes:
         transaction: its Identifier.
-        token: the propagation token, [MS-DTCO] 2.2.5.4, by which its coordinator is found.
+        token: the propagation token, [MS-DTCO] 2.2.5.4, which identifies its coordinator.
     """
 
     request: int
@@ -136,7 +136,7 @@ class EnlistTransaction(NamedTuple):
 
 
 class ErrorReport(NamedTuple):
-    """A report for the administrator. `warning` says that all goes on as it should so far."""
+    """A report for the administrator. `warning` is whether everything still works as it should."""
 
     text: str
     warning: bool = False

@@ -29,9 +29,10 @@ from msmqwire.qm.model.message import NO_SEQUENCE, NULL_GUID, TxSequenceId
 from msmqwire.qm.model.positions import MessagePosition, MessagePositionList
 
 SequenceKey = tuple[UUID, str, str]
-"""A transactional sequence that ends here: its sender, the name that it uses for the queue, and the origin
-that the sequence is bound to; empty if it is bound to none. Of a stream, the GUID in its identifier, and
-`STREAM` before the name: the binary protocol can use the same names."""
+"""A transactional sequence that ends here: its sender, the sender's name for the queue, and the origin that
+the sequence is bound to, empty for none. A stream has the GUID in its identifier as the sender, and `STREAM`
+before the name: the binary protocol can use the same names.
+"""
 STREAM: Final = "STREAM="
 
 
@@ -161,8 +162,8 @@ class OutgoingQueue(Queue):
         destination: DestinationFormatName.
         next_hops: addresses in the form of [MS-MQMQ] 2.3.12.12.
         acknowledged_peer: for a queue of order and final acknowledgements, the queue manager they are for.
-        asked_by: the origin of the message that it was first opened for; empty once an application of this
-            computer has opened it; None if an older version has stored it and that is not known yet.
+        asked_by: the origin of the message that it was first opened for; empty once a local application has
+            opened it; None if an older version has stored it and the origin is not known yet.
     """
 
     destination: FormatName | None = None
@@ -231,8 +232,8 @@ class IncomingTransactionalTransferInfo:
 
     Attributes:
         queue: None while the queue does not exist.
-        origin: where its first message came from; empty if an older version has stored it.
-        bound: whether only messages from there belong to it.
+        origin: the origin of its first message; empty if an older version has stored it.
+        bound: whether only messages of this origin belong to it.
         stream_owner: the GUID of Stream.IncomingId, [MC-MQSRM] 3.1.1.1.6; None for a sequence of the binary
             protocol.
         send_receipts_to: Stream.SendReceiptsTo, a URI.
@@ -296,7 +297,7 @@ class Transaction:
     Attributes:
         operations: TransactionalOperationCollection, first in first out.
         single_phase: True for an internal transaction, False for one of a coordinator.
-        prepared: whether it is prepared for a coordinator, who decides it.
+        prepared: whether it is prepared, and waits for its coordinator's decision.
     """
 
     identifier: UUID
@@ -314,7 +315,8 @@ class OpenQueueDescriptor:
         children: OpenQueueDescriptorCollection, of a multiple-element name.
         cursors: by handle.
         waiting: WaitingMessageReadOperationCollection, first in first out, by request number.
-        user: whose rights apply, a `Token` of `msmqwire.qm.model.access`; None for the queue manager's owner.
+        user: the user whose rights apply, a `Token` of `msmqwire.qm.model.access`; None for the queue
+            manager's owner.
     """
 
     handle: int
@@ -354,8 +356,8 @@ class WaitingMessageReadOperation:
     Attributes:
         request: the request number of its `ReadCompleted`.
         destructive: DestructiveRead.
-        tag: identifies it to Cancel Waiting Message Read Request.
-        transaction, two_phase: how the message is to be read.
+        tag: its identifier for Cancel Waiting Message Read Request. transaction, two_phase: the way to read
+            the message.
     """
 
     request: int

@@ -8,7 +8,7 @@ from typing import Final
 from msmqwire.constants import EncryptionAlgorithm
 
 INFINITE: Final = 0xFFFFFFFF
-"""No limit, of times in seconds and of quotas."""
+"""No limit, for times in seconds and for quotas."""
 
 
 class QueueManagerState(Enum):
@@ -242,7 +242,7 @@ class CursorResult(Enum):
 
 
 class Relay(Enum):
-    """The messages of peers, for queues elsewhere, that are taken to be forwarded: `Settings.relay`."""
+    """The messages of peers for remote queues that are accepted for forwarding: `Settings.relay`."""
 
     NONE = "none"
     KNOWN = "known"

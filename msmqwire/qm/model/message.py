@@ -43,7 +43,7 @@ _ATTRIBUTES_OUTSIDE_PACKET: Final = frozenset(
 
 @lru_cache(maxsize=1024)
 def _guid_bytes(guid: UUID) -> bytes:
-    """Return the bytes of a GUID: those of queue managers recur, and making them takes a microsecond."""
+    """Return the bytes of a GUID. GUIDs of queue managers recur, and converting one takes a microsecond."""
     return guid.bytes_le
 
 
@@ -72,9 +72,9 @@ class TxSequenceId(NamedTuple):
 NO_IDENTIFIER: Final = ObjectId()
 """The identifier of a message that has not been sent."""
 NO_SEQUENCE: Final = TxSequenceId()
-"""The sequence of a message that is in none, and of a transfer that has begun none."""
+"""The sequence of a message outside a sequence, and of a transfer that has not begun one."""
 NO_CORRELATION: Final = bytes(20)
-"""CorrelationID of a message that is about no other."""
+"""CorrelationID of a message that refers to no other."""
 _NORMAL: Final = MessageClass.MQMSG_CLASS_NORMAL
 _EXPRESS: Final = DeliveryGuarantee.EXPRESS
 _NO_ACKNOWLEDGEMENTS: Final = AcknowledgementsRequested.NONE
@@ -87,7 +87,7 @@ _SHA1: Final = HashAlgorithm.CALG_SHA1
 class Message:
     """A message: [MS-MQDMPR] 3.1.1.12. Compared by identity.
 
-    Attributes that are not given are those of the class, so that making a message costs little. They have
+    Attributes that are not given are taken from the class, which makes a message cheap to create. They have
     the names of the specification, except for:
 
     Attributes:
@@ -104,11 +104,11 @@ class Message:
         destinations, administrations, responses: the names of the multiple-element forms.
         hop_count: routing servers passed: UserHeader.Flags.RC.
         signature_type: the kind of its signature, if that was verified here, whoever made it:
-            SecurityHeader.Flags.AS. `authentication_level` says besides that its sender is proved.
+            SecurityHeader.Flags.AS. `authentication_level` says in addition that its sender is proved.
         encrypted: whether `body` is encrypted: SecurityHeader.Flags.EB of a packet that was received.
-        origin: where it came from over the network, or the message that it is about: see `origin_of`; empty
-            for a message of this computer.
-        peer: the address that it came from, as long as it is in memory; empty where that is `origin`.
+        origin: its source in the network, or that of the message it reports on: see `origin_of`; empty for a
+            message of this computer.
+        peer: the address that it came from, while it is in memory; empty if that is `origin`.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
     """
 
@@ -214,7 +214,7 @@ class Message:
 
     @property
     def queue_manager_address(self) -> UUID:
-        """DestinationQueueManagerIdentifier, or the host of a private destination where it is not set.
+        """DestinationQueueManagerIdentifier, or else the host of a private destination.
 
         It is UserHeader.QueueManagerAddress: [MS-MQMQ] 2.2.19.2.
         """
@@ -225,7 +225,9 @@ class Message:
 
     @property
     def destination_queue_type(self) -> QueueFormatType:
-        """The kind of `destination`: DMPR-3.1.1.12-53. Raises InvalidName for one that no packet can have."""
+        """The kind of `destination`: DMPR-3.1.1.12-53. Raises InvalidName for a name that no packet can
+        have.
+        """
         return self._queue_type(self.destination, "destination")
 
     @property
@@ -235,7 +237,7 @@ class Message:
 
     @property
     def response_queue_type(self) -> QueueFormatType:
-        """The kind of `response`: DMPR-3.1.1.12-55. Raises InvalidName for one that no packet can have."""
+        """The kind of `response`: DMPR-3.1.1.12-55. Raises InvalidName for a name that no packet can have."""
         return self._queue_type(self.response, "response")
 
     def _queue_type(self, name: FormatName | None, role: Role) -> QueueFormatType:
@@ -249,7 +251,7 @@ class Message:
         return QueueFormatType(kind)
 
     def copy(self, **changed: object) -> Self:
-        """Copy the message with changed attributes; without `packet` if that contains one of them."""
+        """Copy the message with changed attributes; without `packet` if the packet contains one of them."""
         if changed.keys() - _ATTRIBUTES_OUTSIDE_PACKET:
             changed.setdefault("packet", None)
         copied = copy(self)

@@ -20,9 +20,9 @@ class MoveHistory(NamedTuple):
     """The history of a message in this queue manager: SubqueueHeader, [MS-MQRR] 2.2.5.3.
 
     Attributes:
-        abort_count: times that it was given back to its queue since its last move: by a reader, a transaction
-            that is aborted, or the end of either.
-        move_count: times that it was moved to another queue, not by the system.
+        abort_count: times that it returned to its queue since its last move, by a reader, an aborted
+            transaction, or the end of either.
+        move_count: times that it was moved to another queue, except by the system.
         last_move_time: milliseconds since 1970-01-01, modulo 2^32; 0 if it was never moved.
     """
 
@@ -36,14 +36,14 @@ class MoveHistory(NamedTuple):
 
     def moved(self, utc: int) -> MoveHistory:
         """Return the history after a move, at `utc` seconds since 1970-01-01."""
-        # 0 stands for a message that was never moved.
+        # 0 means that a message was never moved.
         time = 1000 * utc & _COUNT_MAX or 1
         return MoveHistory(0, min(self.move_count + 1, _COUNT_MAX), time)
 
 
 _COUNT_MAX: Final = 0xFFFFFFFF
 NO_HISTORY: Final = MoveHistory()
-"""The history of a message that was neither moved nor given back."""
+"""The history of a message that was neither moved nor returned to its queue."""
 
 
 class MessagePosition:
@@ -63,12 +63,12 @@ class MessagePosition:
         recoverable: whether it must survive a restart.
         transaction: whether it is part of a transaction.
         expired: whether it has expired while it was locked.
-        silent: whether its outcome is of no interest to its sender; known once its message was in memory.
+        silent: whether its sender asked for no report of its outcome; known once its message was in memory.
         listed: whether it is in its list.
         charged_to: the origin that its message in memory is charged to; None for a recoverable message.
         charged_bytes: bytes that it is charged with.
         pins: the number of cursors at it: while there are any, it stays linked when it is removed.
-        history: how often it was moved and given back.
+        history: the counts of its moves and returns.
     """
 
     __slots__ = (
@@ -124,7 +124,7 @@ class MessagePosition:
         self._message, self.silent = message, not message.outcome_requested
 
     def keep_in_store(self, load: Callable[[MessagePosition], Message]) -> None:
-        """Keep the message in the store only, from which `load` reads it for each use."""
+        """Keep the message in the store only, where `load` reads it for each use."""
         self._message, self._load = None, load
 
     @property
@@ -145,7 +145,7 @@ class MessagePositionList:
     Attributes:
         start: the reserved entry before the first position, where a new cursor begins.
         end: the reserved entry after the last position.
-        inserted: how many positions have been inserted so far; those that are not there were removed.
+        inserted: the count of positions inserted so far, removed ones included.
     """
 
     __slots__ = ("_by_identifier", "_last_by_priority", "_search_start", "end", "inserted", "start")

@@ -19,16 +19,16 @@ DISK: Final = "disk"
 MEMORY: Final = "memory"
 MALFORMED: Final = "malformed"
 OTHER: Final = "other"
-"""The stand-in for all queues, peers and reasons that are not counted or reported one by one."""
+"""The stand-in for queues, peers and reasons that are not counted or reported one by one."""
 KEPT_MAX: Final = 1_000
-"""Refusals that are kept, by peer, queue and reason."""
+"""Limit of refusals kept, by peer, queue and reason."""
 COUNTED_MAX: Final = 1_000
-"""Pairs of reason and queue that are counted one by one."""
+"""Limit of pairs of reason and queue that are counted one by one."""
 PEER_REPORTS_MAX: Final = 10
 REPORTS_MAX: Final = 200
-"""Peers, queues and reasons that have reports of their own in a minute: of one peer, and of all."""
+"""Limits of separate reports in a minute, by peer, queue and reason: for one peer, and for all."""
 REPORT_MS: Final = 60_000
-"""Milliseconds in which there is one report for the same peer, queue and reason."""
+"""Milliseconds between reports about the same peer, queue and reason."""
 _TEXT_MAX: Final = 200
 _ADMINISTRATIVE: Final = frozenset(
     {
@@ -37,7 +37,7 @@ _ADMINISTRATIVE: Final = frozenset(
         MessageClass.MQMSG_CLASS_NACK_Q_PURGED,
     }
 )
-"""The ends of messages that an administrator deletes: he knows of them."""
+"""The ends of messages that an administrator deletes: they need no report."""
 _NACK: Final = "NACK_"
 
 
@@ -46,8 +46,8 @@ class RefusalKey(NamedTuple):
 
     Attributes:
         peer: the address that the message came from; None for an application of this computer.
-        queue: the name of the queue as users know it, or of the destination of the message, cut; None if it
-            could not be read.
+        queue: the name of the queue as users know it, or of the destination of the message, truncated; None
+            if it could not be read.
         reason: the name of a message class without prefix, or one of the texts above.
     """
 
@@ -61,10 +61,11 @@ class Refusal:
     """Refusals with the same peer, queue and reason.
 
     Attributes:
-        label, identifier: of the latest message, the label cut; None if they could not be read.
-        why: further details of the latest one, in words.
-        count: the number of them.
-        last: when the latest one was, in seconds since 1970-01-01 UTC.
+        label, identifier: label and identifier of the latest message, the label truncated; None if they could
+            not be read.
+        why: further details of the latest refusal, in words.
+        count: the number of refusals.
+        last: the time of the latest refusal, in seconds since 1970-01-01 UTC.
     """
 
     key: RefusalKey
@@ -77,7 +78,9 @@ class Refusal:
 
 @dataclass(slots=True)
 class _Line:
-    """Refusals of one report: those since the last one, and when the next one is due, in milliseconds."""
+    """Refusals of one report: the count since the last report, and the time of the next one, in
+    milliseconds.
+    """
 
     refusal: Refusal
     due: int
@@ -87,10 +90,11 @@ class Refusals:
     """The refusals of a queue manager, since it was started.
 
     Attributes:
-        kept: those of the latest `KEPT_MAX` peers, queues and reasons, the latest one last.
-        counts: their number by reason and queue, which is `OTHER` for one that does not exist.
-        deadline: when `due` has reports, in milliseconds since the system started; None if there are none.
-        report_ms: `REPORT_MS`, unless a test is in a hurry.
+        kept: the refusals of the latest `KEPT_MAX` peers, queues and reasons, the latest one last.
+        counts: their number by reason and queue, which is `OTHER` for a queue that does not exist.
+        deadline: the time at which `due` has reports, in milliseconds since the system started; None if there
+            are none.
+        report_ms: `REPORT_MS`, or less in tests.
     """
 
     def __init__(self) -> None:
@@ -155,7 +159,7 @@ class Refusals:
     def due(self, now: int) -> list[Refusal]:
         """Return the reports that are due: each with the number of refusals since the last one.
 
-        The first one is reported at once, those that follow a minute later.
+        The first refusal is reported at once, later ones a minute after it.
         """
         if self.deadline is None or now < self.deadline:
             return []

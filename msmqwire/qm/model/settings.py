@@ -40,35 +40,35 @@ class Settings:
         answer_pings: whether ping requests are answered.
         ping_response_ms: [MS-MQQB] 3.1.2.9.
         max_in_sessions: the number of incoming sessions accepted.
-        incoming_sequences_max: the number of transactional sequences, by sender and the name that it uses,
-            and of queues for acknowledgements to their senders. Beyond it the one that is idle longest is
-            discarded: messages that its sender sends again would be accepted again.
+        incoming_sequences_max: the number of transactional sequences, by sender and the sender's name for the
+            queue, and of queues for acknowledgements to the senders. Beyond it the longest idle one is
+            discarded: messages that its sender repeats would be accepted again.
         relay: which messages of peers for queues elsewhere are forwarded: none; those to known places, which
             are in the directory, among the hosts that the core is given or in its fixed routes, or to which
-            an application of this computer sends; or all. The rest are refused with NACK_BAD_DST_Q.
-        accept_other_names: whether a message is taken whose ``DIRECT=OS:`` name is of another computer, as
-            where a container or an alias has another name. If not, it is refused with NACK_BAD_DST_Q, as
-            Windows does unless its registry has IgnoreOSNameValidation.
+            an application of this computer sends; or all. Other messages are refused with NACK_BAD_DST_Q.
+        accept_other_names: whether a message is accepted although its ``DIRECT=OS:`` name is that of another
+            computer, as when a container or an alias has another name. If not, it is refused with
+            NACK_BAD_DST_Q, as Windows does unless its registry has IgnoreOSNameValidation.
         bind_senders: whether transactional sequences and the identifiers of MessageIDHistoryTable belong to
-            the origin that they came from, so that no other peer can use up those of a sender.
-        unreachable_max, unreachable_per_origin_max: unreachable places that only messages of peers, or of one
-            origin, have asked for. Beyond it the oldest of them is given up for a new one.
+            the origin that they came from, so that no other peer can use up a sender's numbers.
+        unreachable_max, unreachable_per_origin_max: limits of unreachable places that only messages of peers,
+            or of one origin, have asked for. Beyond them the oldest place is given up for a new one.
         session_retry_connect_max_ms: the longest time between attempts to reach such a place: it doubles,
             beginning with `session_retry_connect_ms`.
-        third_place_messages, third_place_bytes: acknowledgements and reports about messages of one origin
-            that go elsewhere than back to it, and their bytes, in a minute; also how many may go at once.
+        third_place_messages, third_place_bytes: limits of the acknowledgements and reports about messages of
+            one origin that don't go back to it, and of their bytes, in a minute and at once.
         third_place_messages_total, third_place_bytes_total: the same for all origins together.
-        memory: bytes of memory for all that peers can make the queue manager keep: express messages, senders
-            of transactional messages, MessageIDHistoryTable, outgoing queues. `MemoryPool` divides them.
-        send_insecure_nacks: SendInsecureNacks, [MS-MQQB] 3.1.1.3: whether refusals that reveal something are
-            acknowledged to senders.
-        expire_in_doubt: follow figure 9 of [MS-MQQB] 3.1.1.1 to the letter: a transactional message whose
+        memory: bytes of memory for everything that peers can make the queue manager keep: express messages,
+            senders of transactional messages, MessageIDHistoryTable, outgoing queues. `MemoryPool` divides
+            them.
+        send_insecure_nacks: SendInsecureNacks, [MS-MQQB] 3.1.1.3: whether refusals that reveal information
+            are acknowledged to senders.
+        expire_in_doubt: follow figure 9 of [MS-MQQB] 3.1.1.1 literally: a transactional message whose
             TimeToReachQueue has passed is abandoned, and dead-lettered, even if its destination may have
             accepted it. If False it is sent again until its destination answers that it has refused or
             accepted it.
-        lookup_priority_of_transactional: follow the text of [MS-MQDMPR] 3.1.7.1.9 to the letter: the high
-            byte of LookupIdentifier contains the priority of transactional messages, not of non-transactional
-            ones.
+        lookup_priority_of_transactional: follow the text of [MS-MQDMPR] 3.1.7.1.9 literally: the high byte of
+            LookupIdentifier contains the priority of transactional messages, not of non-transactional ones.
         directory_sites_update_ms, directory_site_gates_update_ms, directory_online_ms: [MS-MQDMPR] 3.1.2.
         retransmission_timeout_ms: RetransmissionTimeout of SRMP: [MC-MQSRM] 3.1.2.1.
         stream_receipt_delay_ms, stream_receipt_delay_max_ms: Stream Receipt Coalescing Timer, and the longest
@@ -81,8 +81,8 @@ class Settings:
         queue_manager_query_ms: the lifetime of a routing table: [MS-MQBR] 3.1.3.
         memory_for_recoverable: bytes of recoverable messages in memory besides the store.
         local_owner: in workgroup mode an account of the machine owns the queues it creates. If False
-            [MS-MQDMPR] 3.1.7.1.3.1 is followed to the letter: only a domain user does; everybody has full
-            access to queues created by any other account.
+            [MS-MQDMPR] 3.1.7.1.3.1 is followed literally: only a domain user does; everybody has full access
+            to queues created by any other account.
         strangers_may_send: whether the default descriptor of a queue allows everybody to send to it, as for a
             queue that is reachable by SRMP (DMPR-3.1.7.1.3.1-09) and as on Windows.
         server_class: whether this is a server system: UserHeader of pings and OperatingSystem.OS.
@@ -93,19 +93,20 @@ class Settings:
         send_symmetric_key_cache_size: SendSymmetricKeyCacheSize, session keys made here.
         symmetric_key_short_lifetime_ms: SymmetricKeyShortLifetime: the lifetime of a session key.
         preferred_advanced_algorithm: PreferredAdvancedAlgorithm, the cipher for keys of the AES provider.
-        preferred_enhanced_algorithm: PreferredEnhancedAlgorithm, that for keys of the Enhanced provider.
-        preferred_base_algorithm: PreferredBaseAlgorithm, that for keys of the Base provider.
+        preferred_enhanced_algorithm: PreferredEnhancedAlgorithm, the cipher for keys of the Enhanced
+            provider.
+        preferred_base_algorithm: PreferredBaseAlgorithm, the cipher for keys of the Base provider.
         send_enhanced_rc2_using_40_bit_keys: SendEnhancedRC2Using40BitKeys: RC2 keys of the Enhanced provider
             have 40 bits.
         reject_enhanced_rc2_using_40_bit_keys: RejectEnhancedRC2Using40BitKeys: messages under such keys are
             refused.
-        reject_unknown_certificates: follow [MS-MQQB] 3.1.5.8.3 to the letter: a signed message that names its
-            sender is refused if nobody has registered the certificate for him. If False it is taken like an
-            unsigned one.
+        reject_unknown_certificates: follow [MS-MQQB] 3.1.5.8.3 literally: a signed message that names its
+            sender is refused if the certificate is not registered for that sender. If False it is accepted
+            like an unsigned one.
         send_md2, send_md4, send_md5, send_sha1: whether messages are sent whose signature uses this hash.
-        send_rc2, send_rc4: whether messages are sent under this broken cipher. If it is on, a message that
-            asks for it gets it although its destination has a key for a better one.
-        read_md2, read_md4, read_md5, read_sha1: whether signatures with this hash are believed.
+        send_rc2, send_rc4: whether messages are sent under this broken cipher. If so, a message that asks for
+            it gets it even if its destination has a key for a better one.
+        read_md2, read_md4, read_md5, read_sha1: whether signatures with this hash are trusted.
         read_rc2, read_rc4: whether bodies under this cipher are decrypted.
         security_per_origin_ms, security_total_ms: estimated milliseconds of computation with RSA keys, MD2
             and RC2 that messages of one origin, and of all unknown ones together, may cause in each second.
@@ -190,7 +191,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class KeptSettings:
-    """The settings that survive process and node failures: [MS-MQQB] 3.1.1.3. None is one never given.
+    """The settings that survive process and node failures: [MS-MQQB] 3.1.1.3. None: never given.
 
     Attributes:
         send_insecure_nacks: SendInsecureNacks.
@@ -207,16 +208,16 @@ class KeptSettings:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The settings that were given, by name."""
+        """The given settings, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     def changed_by(self, later: KeptSettings) -> KeptSettings:
-        """Return these settings with those replaced that are given later."""
+        """Return these settings, replaced by the later ones where given."""
         return replace(self, **later.given)
 
     def applied_to(self, settings: Settings) -> Settings:
-        """Return all settings with those replaced that are kept."""
+        """Return all settings, replaced by the kept ones where given."""
         given = self.given
         insecure = given.pop("send_insecure_nacks", settings.send_insecure_nacks)
         table = settings.resend_timer_table

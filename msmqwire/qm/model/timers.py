@@ -14,7 +14,7 @@ _HEAP_MIN: Final = 64
 class Timer(Enum):
     """The timers of [MS-MQDMPR], [MS-MQQB], [MC-MQSRM], [MS-MQRR] and [MS-MQBR], 3.1.2 of each."""
 
-    __hash__ = object.__hash__  # that of Enum is slow, and timers are keys
+    __hash__ = object.__hash__  # Enum's is slow, and timers are keys
 
     DIRECTORY_SITES_UPDATE = "Directory Sites Update Timer"
     DIRECTORY_SITE_GATES_UPDATE = "Directory Site Gates Update Timer"
@@ -89,7 +89,7 @@ class Timers:
         """Stop a timer, if it runs."""
         armed = self._armed.pop((timer, key), None)
         if armed is not None:
-            armed.expired = _nothing  # or its owner would live as long as the entry in the heap
+            armed.expired = _nothing  # otherwise its owner would live as long as the entry in the heap
         self._drop_stale()
 
     def active(self, timer: Timer, key: Hashable) -> bool:
@@ -97,7 +97,7 @@ class Timers:
         return (timer, key) in self._armed
 
     def elapsed(self, timer: Timer, key: Hashable) -> float:
-        """Return the elapsed fraction of a timer's time, 0 to 1; 0 for one that does not run."""
+        """Return the elapsed fraction of a timer's time, 0 to 1; 0 if it does not run."""
         armed = self._armed.get((timer, key))
         if armed is None:
             return 0.0
@@ -105,7 +105,7 @@ class Timers:
 
     @property
     def deadline(self) -> int | None:
-        """When the next timer expires, in milliseconds since the system started; None for never."""
+        """The expiry of the next timer, in milliseconds since the system started; None for never."""
         heap = self._heap
         while heap:
             due, _, armed = heap[0]

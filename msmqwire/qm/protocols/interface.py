@@ -27,13 +27,15 @@ class TransferProtocol(Subscriber, Protocol):
     """
 
     def serves(self, queue: OutgoingQueue) -> bool:
-        """Return whether the messages of an outgoing queue go by this protocol. One protocol serves each."""
+        """Return whether this protocol carries the messages of an outgoing queue. One protocol serves
+        each.
+        """
 
     def may_send_to(self, name: FormatName, origin: str) -> bool:
-        """Return whether an outgoing queue may be opened on behalf of a message from an origin.
+        """Return whether an outgoing queue may be opened for a message from an origin.
 
-        True for a name that this protocol does not serve. A protocol limits here the number of unreachable
-        destinations that peers can make it try.
+        True for a name that this protocol does not serve. This is where a protocol limits the number of
+        unreachable destinations that peers can make it try.
         """
 
     def leads_back(self, name: FormatName, origin: str) -> bool:

@@ -13,12 +13,12 @@ from msmqwire.qm.rules.messages import MessageEvents
 
 
 class DeliveryOutcome:
-    """Disposes of messages that need not be sent any more.
+    """Disposes of messages that no longer have to be sent.
 
     Attributes:
-        when_sent: called for each message that is delivered (True) or given up (False), with the class of
-            the final acknowledgement that says why, or with the reason as text; called twice for a
-            transactional message that is delivered and then positively acknowledged.
+        when_sent: called for each message that is delivered (True) or given up (False), with the class of the
+            final acknowledgement, or with the reason as text; called twice for a transactional message that
+            is delivered and then positively acknowledged.
         when_transmitted: called each time that a message leaves over a connection, with the number of its
             outgoing queue and the origin that it goes to.
     """
@@ -29,7 +29,7 @@ class DeliveryOutcome:
         self.when_transmitted: Callable[[ObjectId, int, str], None] | None = None
 
     def transmitted(self, message: Message, queue: OutgoingQueue, origin: str) -> None:
-        """Notify the owner, if interested, that a message leaves; whether it arrives is not known yet."""
+        """Notify the owner, if interested, that a message leaves; its arrival is not known yet."""
         if self.when_transmitted is not None:
             self.when_transmitted(message.identifier, queue.number, origin)
 
@@ -49,7 +49,7 @@ class DeliveryOutcome:
     ) -> None:
         """Dead-letter a message that could not be delivered, if requested: MQQB-3.1.7.1.2-04 and -05.
 
-        [MC-MQSRM] 3.1.5.2.1 has the same rules. `reason` and `why` are those of `Context.refused`.
+        [MC-MQSRM] 3.1.5.2.1 has the same rules. `reason` and `why` are as for `Context.refused`.
         """
         self._context.refused(reason, message, position.queue, why=why)
         manager = self._context.queue_manager

@@ -120,7 +120,7 @@ class DirectoryEvents:
         if self._directory is None:
             return _NOT_CONNECTED
         status = self._check_online(self._directory.write_directory(directory_object, attributes))
-        if status is _SUCCESS:  # notified afterwards, unlike the others: DMPR-3.1.7.1.24-03
+        if status is _SUCCESS:  # notified afterwards, unlike for the other events: DMPR-3.1.7.1.24-03
             if _is_public(directory_object):
                 self.notify(ChangeOperation.QUEUE_UPDATE, directory_object)
             elif isinstance(directory_object, QueueManager):
@@ -144,7 +144,7 @@ class DirectoryEvents:
 
         Args:
             object_type: the name of the type ("Queue").
-            filters: what the object must satisfy; None for the first object.
+            filters: the conditions for the object; None for the first object.
             attributes: the attributes to read; None for all.
             force: iForceDirectoryRead.
         """
@@ -233,7 +233,7 @@ class DirectoryEvents:
                 self._refresh(queue)
 
     def initialize(self) -> None:
-        """Do what Initialization does with a directory: [MS-MQDMPR] 3.1.3.
+        """Initialization with a directory: [MS-MQDMPR] 3.1.3.
 
         Update the queue manager from the directory, read its sites and its enterprise, and start the timers
         of Directory Sites Update and Directory Site Gates Update.
@@ -371,7 +371,7 @@ class DirectoryEvents:
 
 
 def each_once(names: Sequence[SingleName]) -> list[SingleName]:
-    """Return names without repetitions and in order, as Expand Format Name has them: DMPR-3.1.7.3.8."""
+    """Return names without repetitions and in the order of Expand Format Name: DMPR-3.1.7.3.8."""
     by_text = {str(name).casefold(): name for name in reversed(names)}
     return [by_text[text] for text in sorted(by_text)]
 

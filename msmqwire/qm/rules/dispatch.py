@@ -50,7 +50,7 @@ class Dispatch:
             del self._entries[position]
 
     def send(self) -> None:
-        """Dispatch Send Message: [MS-MQDMPR] 3.1.7.3.9, until nothing that can be sent is left."""
+        """Dispatch Send Message: [MS-MQDMPR] 3.1.7.3.9, until no message is left that can be sent."""
         if self._sending:
             return
         self._sending = True

@@ -25,12 +25,12 @@ class _Entry(Generic[V]):
 
 
 class ExpiringCache(Generic[K, V]):
-    """A list of [MS-MQQB] 3.1.1.3 by the attributes that it is searched by.
+    """A list of [MS-MQQB] 3.1.1.3, keyed by the attributes that are searched.
 
     Entries are used until a timer removes them, up to a minute after their time is over.
 
     Args:
-        context: of the queue manager.
+        context: the state of the queue manager.
         timer: the Cleanup Timer; its key is None.
         size: the number of entries, at least one.
         lifetime: milliseconds.
@@ -52,7 +52,7 @@ class ExpiringCache(Generic[K, V]):
         """Add an entry, and start the Cleanup Timer if it does not run.
 
         If there is no room, the oldest half of the entries is dropped: MQQB-3.1.5.8.3-11 and -21,
-        MQQB-3.1.7.1.5-17. An origin that has most of them drops its own, and none of any other origin.
+        MQQB-3.1.7.1.5-17. An origin that has most of them only drops its own.
         """
         self._entries.pop(key, None)
         if len(self._entries) >= self._size:

@@ -1,7 +1,6 @@
 """MessageIDHistoryTable: recently received messages, to recognise duplicates.
 
-[MS-MQQB] 3.1.1.3, and [MC-MQSRM] 3.1.1.1.5, which has the same: an identifier is unique whatever protocol a
-message comes by.
+[MS-MQQB] 3.1.1.3; [MC-MQSRM] 3.1.1.1.5 has the same: an identifier is unique across protocols.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from msmqwire.qm.rules.origin_keys import OriginKeys
 from msmqwire.qm.rules.recovery import Stored
 
 _Key = int | tuple[int, str, str]
-"""An identifier as a number, whose hash is quick; where they matter also a destination and an origin."""
+"""An identifier as a number, whose hash is fast; with a destination and an origin where they matter."""
 _SIZE: Final = 20  # of an OBJECTID
 _SHARE: Final = 4
 
@@ -26,7 +25,7 @@ _SHARE: Final = 4
 class History:
     """Identifiers of messages with the time of their last receipt, least recent first.
 
-    Those of recoverable messages are stored.
+    The identifiers of recoverable messages are stored.
     """
 
     def __init__(self, context: Context, memory: MemoryPool) -> None:
@@ -59,7 +58,7 @@ class History:
     def add(self, message: Message) -> None:
         """Note a message: MQQB-3.1.5.8.2-04 to -06.
 
-        An origin that has a fourth of all identifiers drives out its own, and none of any other origin.
+        An origin that has a fourth of all identifiers only drives out its own.
         """
         received = self._key(message)
         size, limit = _size(received), self._context.settings.remove_duplicate_size
@@ -80,7 +79,7 @@ class History:
     def _key(self, message: Message) -> _Key:
         """Return the identity of a message: copies for several destinations share an identifier.
 
-        With `Settings.bind_senders` the origin does, too.
+        With `Settings.bind_senders` the origin is part of it.
         """
         origin = message.origin if self._context.settings.bind_senders else ""
         name = message.destination.canonical if message.destinations and message.destination else ""

@@ -1,4 +1,4 @@
-"""Users of the directory: their certificates, and the groups that access checks know them in."""
+"""Users of the directory: their certificates, and their groups for access checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Identities:
     """Finds users by their SIDs.
 
     Attributes:
-        users: where users are looked for if the queue manager has no directory; None for nowhere.
+        users: the source of users if the queue manager has no directory; None for none.
     """
 
     def __init__(self, context: Context, directory: DirectoryEvents, users: Directory | None = None) -> None:
@@ -35,7 +35,7 @@ class Identities:
         return found if isinstance(found, User) else None
 
     def groups_of(self, sid: bytes) -> frozenset[bytes]:
-        """Return the SIDs of the groups of a user, for a token: MQQB-3.1.5.8.3-31. None for one unknown.
+        """Return the SIDs of the groups of a user, for a token: MQQB-3.1.5.8.3-31. None for an unknown user.
 
         Answers of the directory are used for `Settings.user_cert_lifetime_ms`.
         """
@@ -51,5 +51,5 @@ class Identities:
         return groups
 
     def forget(self) -> None:
-        """Look into the directory again for all users, because it has been changed here."""
+        """Read all users from the directory again: it has been changed here."""
         self._groups.clear()

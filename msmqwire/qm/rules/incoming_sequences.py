@@ -1,6 +1,6 @@
 """Transactional sequences that end here, exactly once and in order: [MS-MQQB] 3.1.1.5 and 3.1.5.8.6.
 
-The streams of [MC-MQSRM] are among them, with rules of their own on what follows.
+The streams of [MC-MQSRM] are among them, with their own rules for the order of messages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msmqwire.qm.rules.origin_keys import OriginKeys
 from msmqwire.qm.rules.recovery import Stored
 
 _AT_ONCE: Final = 16
-"""A sixteenth of the senders of an origin is evicted at once, as finding the origin takes time."""
+"""A sixteenth of the senders of an origin is evicted at once: finding the origin takes time."""
 FORMER_STREAMS_BYTES_MAX: Final = 16 * 8
 """Bytes of `IncomingTransactionalTransferInfo.former_streams`: sixteen identifiers."""
 
@@ -28,7 +28,7 @@ class IncomingSequences:
     """The progress of the sequences of other queue managers.
 
     Attributes:
-        infos: by `SequenceKey`, the least recently used first.
+        infos: the sequences by `SequenceKey`, the least recently used first.
     """
 
     def __init__(self, context: Context, memory: MemoryPool) -> None:
@@ -44,10 +44,10 @@ class IncomingSequences:
             self._restore(transfer_rows.read_incoming(key, row, queues))
 
     def _restore(self, info: IncomingTransactionalTransferInfo) -> None:
-        """Take over a stored sequence, bound or not as `Settings.bind_senders` is now.
+        """Take over a stored sequence, bound or not by the present `Settings.bind_senders`.
 
-        With a setting just turned on, a sequence belongs to the origin that it came from last. With one just
-        turned off, one of several origins is left, the one that was there last.
+        If it has just been turned on, a sequence belongs to its last origin. If it has just been turned off,
+        only the last of several origins is left.
         """
         bound = self._context.settings.bind_senders
         if info.bound != bound and info.origin:
@@ -70,8 +70,8 @@ class IncomingSequences:
 
         `stream_owner` is the GUID in the identifier of a stream.
 
-        Keyed by the name used, as each outgoing queue of the sender has a sequence of its own; kept even if
-        the queue does not exist, so that a message refused for that is not accepted when it is resent.
+        Keyed by the name used, since each outgoing queue of the sender has its own sequence; kept even if the
+        queue does not exist, so that a message refused for that reason is not accepted when it is resent.
         `Settings.bind_senders` gives each origin sequences of its own.
         """
         assert message.destination is not None, "a received message has a destination"
@@ -86,7 +86,7 @@ class IncomingSequences:
                 stream_owner=stream_owner,
             )  # fmt: skip
             unbound = self.infos.get((*key[:2], ""))
-            if unbound is not None:  # version 1 stored it without an origin: every one continues it
+            if unbound is not None:  # version 1 stored it without an origin: any origin continues it
                 info.sequence_identifier = unbound.sequence_identifier
                 info.sequence_number = unbound.sequence_number
             self._make_room(info)
@@ -97,7 +97,7 @@ class IncomingSequences:
         return info
 
     def _move(self, info: IncomingTransactionalTransferInfo, origin: str) -> None:
-        """An unbound sequence goes on from another origin."""
+        """An unbound sequence continues from another origin."""
         self._leave(info)
         info.origin = origin
         self._enter(info)
@@ -117,7 +117,7 @@ class IncomingSequences:
     def _make_room(self, info: IncomingTransactionalTransferInfo) -> None:
         """Evict senders beyond the limit: messages that they resend will not be recognised.
 
-        The origin with the most senders loses those that are idle longest.
+        The origin with the most senders loses its longest idle ones.
         """
         size = _size(info)
         while len(self.infos) >= self._context.settings.incoming_sequences_max or not self._memory.fits(

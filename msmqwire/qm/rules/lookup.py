@@ -54,12 +54,12 @@ class Lookup:
         self._addressed: dict[FormatName, Queue] = {}  # a cache of `addressed`
         self._groups: dict[tuple[str, int], dict[int, Queue]] = {}  # by multicast address, then by number
         self._group_of: dict[int, tuple[str, int]] = {}
-        self._places: Counter[object] = Counter()  # to which applications of this computer send
+        self._places: Counter[object] = Counter()  # queues to which local applications send
 
     def receives_http_at(self, hosts: Collection[str] | None) -> None:
         """Set the addresses at which messages are received by HTTP and HTTPS.
 
-        ``0.0.0.0`` and ``::`` stand for all of this computer, None for unknown ones.
+        ``0.0.0.0`` and ``::`` mean all addresses of this computer, None unknown ones.
         """
         self._http_hosts = None if hosts is None else {_normal(host) for host in hosts}
 
@@ -79,7 +79,7 @@ class Lookup:
             self.bind(queue)
 
     def bind(self, queue: Queue) -> None:
-        """Note the multicast address of a queue, after a change of it too: DMPR-3.1.1.2-15.
+        """Note the multicast address of a queue, also after a change: DMPR-3.1.1.2-15.
 
         A transactional queue has none: no multicast message is in a transaction.
         """
@@ -128,13 +128,13 @@ class Lookup:
         return max(max(self._private, default=0), _LAST_SYSTEM_NUMBER) + 1
 
     def is_local(self, host: str) -> bool:
-        """Whether a name or address is that of this computer."""
+        """Whether a name or address belongs to this computer."""
         host, manager = host.lower(), self._queue_manager
         names = (manager.computer_name.lower(), manager.qualified_computer_name.lower())
         return host in names or host in self.addresses
 
     def is_local_name(self, name: FormatName) -> bool:
-        """Whether a name is of a queue of this queue manager."""
+        """Whether a name belongs to a queue of this queue manager."""
         match name:
             case DirectName():
                 return self._is_own_url(name) if name.port is not None else self.is_local(name.host)
@@ -145,9 +145,10 @@ class Lookup:
         return False
 
     def is_own_host(self, name: DirectName) -> bool:
-        """Whether a name of HTTP is of this computer, whatever its port.
+        """Whether an HTTP name belongs to this computer, at any port.
 
-        A loopback address is of this queue manager if it listens there: another one may at the next address.
+        A loopback address belongs to this queue manager if it listens there: another one may listen at the
+        next address.
         """
         host, hosts = _normal(name.host), self._http_hosts
         if hosts is not None and host in hosts:
@@ -161,11 +162,10 @@ class Lookup:
         return self.is_local(name.host)
 
     def _is_own_url(self, name: DirectName) -> bool:
-        """Whether a name of HTTP is of this queue manager.
+        """Whether an HTTP name belongs to this queue manager.
 
-        It names this computer without a port, as where a proxy is in front, or with one of its own: another
-        queue manager may listen at another port. A queue manager that listens at none can't be meant by
-        ``localhost``.
+        It names this computer without a port, as behind a proxy, or with one of its ports: another queue
+        manager may listen at another port. ``localhost`` can't be a queue manager that does not listen.
         """
         return self.is_own_host(name) and (name.port in self.http_ports or name.port in HTTP_PORTS.values())
 
@@ -178,11 +178,11 @@ class Lookup:
         return self._outgoing.get(name)
 
     def is_asked_locally(self, name: FormatName) -> bool:
-        """Whether applications of this computer send to the place that a name leads to: see `place_of`."""
+        """Whether local applications send to the place of a name: see `place_of`."""
         return place_of(name) in self._places
 
     def find(self, name: FormatName) -> Queue | None:
-        """Return the local queue that a format name refers to; outgoing queues are not looked at."""
+        """Return the local queue that a format name refers to; outgoing queues are left out."""
         match name:
             case DirectName():
                 return self._direct(name) if self.is_local_name(name) else None
@@ -230,7 +230,7 @@ class Lookup:
 
 
 def group_of(multicast_address: str | None) -> tuple[str, int] | None:
-    """Return address and port of a MulticastAddress; None for what is no multicast address."""
+    """Return address and port of a MulticastAddress; None for any other text."""
     if multicast_address is None:
         return None
     try:
@@ -241,12 +241,12 @@ def group_of(multicast_address: str | None) -> tuple[str, int] | None:
 
 
 def place_of(name: FormatName) -> object:
-    """Return where a name leads: a host in lower case, or the identifier of a queue manager or queue."""
+    """Return the place of a name: a host in lower case, or the identifier of a queue manager or queue."""
     return name.host.lower() if isinstance(name, DirectName) else getattr(name, "guid", name)
 
 
 def _normal(host: str) -> str:
-    """Return a host in the one form by which it is compared."""
+    """Return a host in the form for comparisons."""
     try:
         return str(ip_address(host))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Memory for all that peers can make the queue manager keep, in shares by kind and by origin."""
+"""Memory for everything that peers can make the queue manager keep, in shares by kind and by origin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Kind(Enum):
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
-    EXPRESS = "express"  # express messages, those of this computer too
+    EXPRESS = "express"  # express messages, including local ones
     SENDERS = "senders"  # transactional sequences that end here
     ROUTES = "routes"  # queues of acknowledgements to the senders of transactional messages
     HISTORY = "history"  # MessageIDHistoryTable
@@ -25,9 +25,9 @@ _SIXTEENTHS: Final = {
     Kind.EXPRESS: 8, Kind.SENDERS: 3, Kind.ROUTES: 2, Kind.HISTORY: 1, Kind.QUEUES: 2,
 }  # fmt: skip
 _ORIGINS: Final = 4
-"""An unknown origin may have a fourth of the memory for a kind; the rest is left to other origins."""
+"""An unknown origin may have a fourth of the memory for a kind; other origins have the rest."""
 _RESERVE: Final = 4
-"""The last fourth is for this computer and known origins; half of it also for any that have little."""
+"""The last fourth is for this computer and known origins; half of it also for any origin that has little."""
 _LITTLE: Final = 64
 
 EXPRESS_BYTES: Final = 1_536
@@ -39,23 +39,23 @@ QUEUE_BYTES: Final = 16_384
 IDENTIFIER_BYTES: Final = 384
 """Bytes of an entry of MessageIDHistoryTable, as measured."""
 CHARACTER_BYTES: Final = 12
-"""Bytes of a character of a name, which is there several times: at most four each."""
+"""Bytes of a character of a name, which is held several times: at most four each."""
 _TEXT_BYTES: Final = 4
-"""Bytes of a character of an envelope at most."""
+"""The most bytes of a character of an envelope."""
 ELEMENT_BYTES: Final = 160
 """Bytes of a name in a multiple-element format name beside its characters, as measured."""
 
 
 class MemoryPool:
-    """Counts the memory in use, and says whether more may be used.
+    """Counts the memory in use, and decides whether more may be used.
 
-    Origins are those of `origin_of`; an empty one is this computer, which has no limit of its own.
+    Origins are those of `origin_of`; an empty one is this computer, which has no separate limit.
 
     Attributes:
         limit: bytes for all kinds together.
         used: bytes by kind.
         known: the origins of places that the administrator or an application of this computer has named; they
-            have no limit of their own either.
+            have no separate limit either.
     """
 
     def __init__(self, limit: int) -> None:
@@ -66,15 +66,15 @@ class MemoryPool:
         self._by_origin: dict[Kind, dict[str, int]] = {kind: {} for kind in Kind}
 
     def share(self, kind: Kind) -> int:
-        """Return the bytes that are there for a kind."""
+        """Return the bytes available for a kind."""
         return self._shares[kind]
 
     def used_by(self, kind: Kind, origin: str) -> int:
-        """Return the bytes of a kind that are kept for an origin."""
+        """Return the bytes of a kind in use for an origin."""
         return self._by_origin[kind].get(origin, 0)
 
     def fits(self, kind: Kind, origin: str, size: int) -> bool:
-        """Return whether `size` bytes more may be kept for an origin."""
+        """Return whether `size` more bytes may be kept for an origin."""
         share, used = self._shares[kind], self.used[kind] + size
         if not origin or origin in self.known:
             return used <= share
@@ -85,7 +85,7 @@ class MemoryPool:
         return own <= share // _ORIGINS and used <= share - reserve
 
     def crowding(self, kind: Kind, origin: str, size: int) -> str:
-        """Return the origin that has to make room, if `size` bytes more do not fit for `origin`."""
+        """Return the origin that has to make room, if `size` more bytes do not fit for `origin`."""
         own = self.used_by(kind, origin) + size
         if origin not in self.known and own > self.share(kind) // _ORIGINS:
             return origin
@@ -93,7 +93,7 @@ class MemoryPool:
         return max(by_origin, key=by_origin.__getitem__, default=origin)
 
     def take(self, kind: Kind, origin: str, size: int) -> None:
-        """Count bytes that are kept for an origin."""
+        """Count bytes kept for an origin."""
         self.used[kind] += size
         by_origin = self._by_origin[kind]
         by_origin[origin] = by_origin.get(origin, 0) + size

@@ -13,7 +13,7 @@ from msmqwire.qm.rules.recovery import Stored
 MESSAGE_ID_ORDINAL: Final = b"MessageIdOrdinal"
 _ORDINALS: Final = 1 << 32
 _RESERVED: Final = 4096
-"""Ordinals reserved by one stored row, so that express messages touch no disk."""
+"""Ordinals reserved by one stored row, so that express messages do not touch the disk."""
 
 
 class MessageIdentity:
@@ -38,7 +38,7 @@ class MessageIdentity:
             message.identifier = self.next()
 
     def next(self) -> ObjectId:
-        """Return an identifier that no message has."""
+        """Return an unused identifier."""
         self._ordinal = self._ordinal % (_ORDINALS - 1) + 1
         if self._ordinal > self._reserved_until or self._ordinal == 1:
             self._reserve(min(self._ordinal + _RESERVED, _ORDINALS - 1))

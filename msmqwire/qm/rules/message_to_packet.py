@@ -40,10 +40,10 @@ _ID: Final = TRANSACTION_HEADER.bits("Flags.ID")
 _ST: Final = SECURITY_HEADER.bits("Flags.ST").shift
 _EB, _DE = masks(SECURITY_HEADER, "EB DE")
 _SHORT_LABEL: Final = (LABEL_LENGTH_MAX - 1) // 2
-"""Characters that fit a label, whichever they are."""
+"""Characters that fit a label, whatever their width."""
 
 Values: TypeAlias = "tuple[object, ...]"
-"""What a header holds: its fields that are not computed, in their order."""
+"""The content of a header: its fields that are not computed, in order."""
 
 
 # -- the headers of a message: 3.1.7.1.30 --------------------------------------------------------------
@@ -87,7 +87,7 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
         envelope = 0, 0, _text(message.soap_envelope)
         compound = 0, 0, len(body), max(0, offset), data
         if data and offset >= 0:
-            body = b""  # it need not be there twice, nor twice fit into a packet
+            body = b""  # once is enough, and a packet may not have room for two
     return (
         (
             VERSION,
@@ -245,7 +245,7 @@ def new_packet(message: Message, session: Sequence[int] | None = None, *, stored
 
 
 def _check(message: Message) -> None:
-    """Raise InvalidValue for a number that does not fit the bits there are for it, or too long a label."""
+    """Raise InvalidValue for a number that does not fit its bits, or a label that is too long."""
     if not 0 <= message.priority <= _PR and not _transactional(message):
         raise InvalidValue(f"{message.priority} is not in 0..{_PR}", path="BaseHeader.Flags.PR")
     if not 0 <= message.hop_count <= _RC:
@@ -260,6 +260,6 @@ def _check(message: Message) -> None:
 
 
 def packet_size(message: Message) -> int:
-    """Return the size of the packet that `new_packet` builds, however large. Raises as that does."""
+    """Return the size of the packet that `new_packet` builds, however large. Raises as it does."""
     _check(message)
     return len(_CODEC.compose(*_headers(message, None, stored=False)))

@@ -51,13 +51,14 @@ class MessageEvents:
     """The events on messages of one queue manager.
 
     Attributes:
-        memory: the stored messages that are in memory as well.
+        memory: the stored messages that are also in memory.
         pool: counts the memory that peers can make the queue manager use.
         quotas: counts the bytes of messages.
         waiting_reads: the reads that wait for a message.
         when_arrived: called with each message sent by this queue manager that has reached its destination
             queue here.
-        when_removed: called with each message that leaves a queue and the reason, before the protocols are.
+        when_removed: called with each message that leaves a queue and the reason, before the protocols are
+            notified.
     """
 
     def __init__(self, context: Context) -> None:
@@ -94,7 +95,7 @@ class MessageEvents:
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.priority = 0
         if message.packet is None:
-            # Before the insertion: raises for what no packet can hold.
+            # Before the insertion: raises for a message that no packet can hold.
             message.packet = serialization.to_packet(message)
         size = serialization.packet_size(message)
         if not ignore_quota and (lacking := self.quotas.lacking(message, size)):
@@ -173,7 +174,9 @@ class MessageEvents:
         stored_rows.put_sequential_id(self._context.changes, self._stored_sequential_id)
 
     def _lookup_identifier(self, message: Message) -> int:
-        """Return the LookupIdentifier: DMPR-3.1.7.1.9-06. A setting says when the priority is part of it."""
+        """Return the LookupIdentifier: DMPR-3.1.7.1.9-06. A setting decides when the priority is part of
+        it.
+        """
         by_priority = message.transactional or message.transaction_identifier is not None
         if not self._context.settings.lookup_priority_of_transactional:
             by_priority = not by_priority
@@ -197,7 +200,7 @@ class MessageEvents:
                 self.memory.add(position)
             stored_rows.put_message(self._context.changes, position)
         if position.in_memory and not isinstance(queue, OutgoingQueue):
-            position.message.packet = None  # or the body would be in memory twice
+            position.message.packet = None  # otherwise the body would be in memory twice
         if self.waiting_reads.offer(queue, position):
             return
         for subscriber in self._context.subscribers:
@@ -206,7 +209,7 @@ class MessageEvents:
     def position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
         """Message Position Deleted: [MS-MQDMPR] 3.1.7.2.1. `reason` is a message class."""
         if reason != MessageClass.MQMSG_CLASS_ACK_RECEIVE and reason_of(reason) is not None:
-            # One that is in the store only, and whose sender has no interest in it, is not read for this.
+            # A message that is only in the store, and whose sender asked for no report, is not read for this.
             known = position.message if position.in_memory or not position.silent else None
             self._context.refused(reason, known, queue, peer=None if known else UNKNOWN_ORIGIN)
         if self.when_removed is not None:
@@ -240,7 +243,7 @@ class MessageEvents:
         self._context.refused(QUOTA, message, queue, why=why, kind="quota")
 
     def lock(self, position: MessagePosition, transaction: Transaction | None, reason: int) -> None:
-        """Lock a message that was read until its transaction, or its reader, is done with it."""
+        """Lock a message that was read until its transaction or reader is done."""
         position.state = PositionState.LOCKED
         if transaction is not None:
             position.transaction = True
@@ -254,7 +257,7 @@ class MessageEvents:
             self.expire_at(position, sent_time + message.time_to_be_received)
 
     def expire_at(self, position: MessagePosition, time: int) -> None:
-        """Let a message expire at a time, in seconds since 1970-01-01 UTC."""
+        """Set the expiry time of a message, in seconds since 1970-01-01 UTC."""
         self._context.timers.start(
             Timer.TIME_TO_BE_RECEIVED, position.number, (time - self._context.utc) * 1000,
             lambda: self.time_to_be_received_expired(position),
@@ -338,7 +341,7 @@ class MessageEvents:
         return MQ_OK
 
     def given_back(self, position: MessagePosition) -> None:
-        """Return a message that was not read or moved after all to its queue, and count that."""
+        """Return a message to its queue after an aborted read or move, and count that."""
         position.history = position.history.aborted()
         self.position_available(position.queue, position)
 
@@ -450,7 +453,7 @@ class MessageEvents:
             self.discard(position)
             return position
         if isinstance(position.queue, OutgoingQueue):
-            # It asked for that kind of signature; in a queue that is read it would say what was proved.
+            # It asked for that kind of signature; in a readable queue the value would count as proof.
             message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         self.quotas.uncount(position)
         position.state, position.transaction = _DELETED, False

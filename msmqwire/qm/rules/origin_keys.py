@@ -1,4 +1,4 @@
-"""Keys of a table by the origin that their entries are kept for."""
+"""Keys of a table by the origin of their entries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class OriginKeys(Generic[K]):
-    """The keys of a table by origin, those of the least recently used entries first.
+    """The keys of a table by origin, the least recently used entries first.
 
     An origin that makes a table grow can so lose its own entries, while other origins keep theirs.
     """
@@ -23,11 +23,11 @@ class OriginKeys(Generic[K]):
         return self._keys.get(origin, ())
 
     def add(self, origin: str, key: K) -> None:
-        """Add the key of an entry that is used now."""
+        """Add the key of an entry on its use."""
         self._keys.setdefault(origin, OrderedDict())[key] = None
 
     def touch(self, origin: str, key: K) -> None:
-        """Put the key of an entry after all other keys, as it is used now."""
+        """Move the key of an entry after all other keys, on its use."""
         self._keys[origin].move_to_end(key)
 
     def remove(self, origin: str, key: K) -> None:

@@ -1,7 +1,7 @@
 """Offsets of fields and bits of a UserMessage packet, taken from the schemas, and patches in place.
 
 A packet is built once. Values known only when it is sent (its number, its position in a transactional
-sequence, its session) are then written over the bytes.
+sequence, its session) are then patched into the bytes.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def patch_transit_fields(packet: bytes, message: Message) -> bytes:
 def _transaction_header(packet: bytes, word: int) -> int:
     """Return the offset of the TransactionHeader in a packet whose UserHeader.Flags are `word`.
 
-    It follows the names of queues, and a few names recur: which bytes they take depends on the flags and on
-    themselves alone, so that packets with the same flags and names need not be read again.
+    It follows the names of queues, and a few names recur: their length depends only on the flags and the
+    names, so that packets with the same flags and names need not be read again.
     """
     names = _names_by_flags.get(word & ~_HOPS)
     if names is not None and packet.startswith(names, _NAMES):
@@ -154,12 +154,12 @@ def patch_transaction_flags(packet: bytes, message: Message) -> bytes:
 
 
 def mark_clear(packet: bytes) -> bytes:
-    """Return a packet for the store that says that its body is in clear, whatever PrivacyLevel asks."""
+    """Return a packet for the store, marked as having its body in clear, whatever PrivacyLevel asks for."""
     return _with_security_flags(packet, _EB, 0)
 
 
 def mark_verified(packet: bytes, kind: AuthenticationLevel, *, authenticated: bool) -> bytes:
-    """Return a packet for the store that says what was verified: on the wire AU and AS are 0."""
+    """Return a packet for the store with the result of verification: on the wire AU and AS are 0."""
     return _with_security_flags(packet, _AU | _AS.mask, kind << _AS.shift | (_AU if authenticated else 0))
 
 

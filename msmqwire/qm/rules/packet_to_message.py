@@ -185,7 +185,7 @@ def _read_head(base: Record, user: Record, message: Message) -> None:
 
 def _read_transaction(header: Record, message: Message) -> None:
     word = int(header.Flags)
-    message.priority = 0  # what PR says is ignored: DMPR-3.1.7.1.32-05
+    message.priority = 0  # PR is ignored: DMPR-3.1.7.1.32-05
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE  # MQMQ-2.2.19.2-13
     message.transaction_number = (word & _ID.mask) >> _ID.shift
     message.final_ack_required = word & _FA != 0
@@ -222,7 +222,7 @@ def _read_multi_queue(header: Record, message: Message) -> None:
 
 
 def _label(text: str) -> str:
-    """Return a label that can be sent again: one that fills its field without a null is cut."""
+    """Return a label that can be sent again: a label that fills its field without a null is truncated."""
     if len(text) <= LABEL_MAX // 2:
         return text
     units = text.encode("utf-16-le", "surrogatepass")
@@ -230,7 +230,7 @@ def _label(text: str) -> str:
 
 
 def _text(value: str | bytes | None) -> str:
-    """Return a text field; of malformed UTF-16, what precedes the first null, lone surrogates included."""
+    """Return a text field; of malformed UTF-16, the part before the first null, lone surrogates included."""
     if type(value) is str:
         return value
     if not value:

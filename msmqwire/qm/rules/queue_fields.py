@@ -25,9 +25,9 @@ from msmqwire.qm.model.message import Message
 from msmqwire.schema import Record
 
 NAMES_CACHED: Final = 2048
-"""Cached names of each kind."""
+"""Limit of cached names of each kind."""
 LISTS_CACHED: Final = 16
-"""Cached lists of names: a message to several queues is written several times."""
+"""Limit of cached lists of names: a message to several queues is written several times."""
 _NAME_LENGTH_CACHED: Final = 512  # characters; longer names are rare
 
 
@@ -122,9 +122,10 @@ def _list(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def multicast_of(name: FormatName | None) -> FormatName | None:
-    """Return the multicast address that a destination in the store stands for, or the name itself.
+    """Return the multicast address that a stored destination encodes, or the name itself.
 
-    The UserHeader has no form for one; it is written as a queue of that address, which no computer has.
+    The UserHeader has no form for a multicast address; it is written as a queue of that address, which no
+    computer has.
     """
     if isinstance(name, DirectName) and name.protocol == "TCP" and name.queue.isdecimal():
         address = ip_address(name.host)

@@ -18,8 +18,7 @@ class QueueMemory:
     """Decides whether one more outgoing queue is opened for an origin; idle ones of any protocol make room.
 
     Attributes:
-        forget_idle: of each protocol, deletes the outgoing queues that an origin has asked for and that have
-            nothing to do.
+        forget_idle: functions, one for each protocol, that delete the idle outgoing queues of an origin.
     """
 
     def __init__(self, context: Context, pool: MemoryPool) -> None:
@@ -28,11 +27,11 @@ class QueueMemory:
         self.forget_idle: Final = list[Callable[[str], None]]()
 
     def fits(self, name: FormatName, origin: str) -> bool:
-        """Return whether there is memory for an outgoing queue, if need be after idle ones are deleted."""
+        """Return whether there is memory for an outgoing queue; delete idle ones if needed."""
         pool, size = self._pool, outgoing_bytes(name)
         if pool.fits(Kind.QUEUES, origin, size):
             return True
-        if self._context.now >= self._full_until:  # it takes long where there are many
+        if self._context.now >= self._full_until:  # it takes long if there are many
             crowding = pool.crowding(Kind.QUEUES, origin, size)
             for forget_idle in self.forget_idle:
                 forget_idle(crowding)

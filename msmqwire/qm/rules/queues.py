@@ -46,7 +46,7 @@ _CREATION_ATTRIBUTES: Final = (
     "label", "type", "pathname", "journaling", "quota", "journal_quota", "authentication", "privacy_level",
     "transactional", "multicast_address", "security", "base_priority",
 )  # fmt: skip
-"""The attributes that a new queue takes from iQueue: DMPR-3.1.7.1.3-04."""
+"""The attributes of a new queue that come from iQueue: DMPR-3.1.7.1.3-04."""
 _PUBLIC: Final = QueueType.PUBLIC
 _INTERNAL_QUEUE_NUMBERS: Final = (ORDER_QUEUE_NUMBER, NOTIFICATION_QUEUE_NUMBER)
 """PrivateQueueNumber of the system queues that are not for applications: DMPR-3.1.3-22."""
@@ -64,8 +64,8 @@ class Queues:
     Attributes:
         lookup: finds queues by name.
         memory: counts the outgoing queues that peers asked for.
-        when_asked_locally: called with an outgoing queue that only peers have asked for so far, and that an
-            application of this computer opens now.
+        when_asked_locally: called with an outgoing queue that only peers have asked for so far, and that a
+            local application now opens.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Queues:
         self.when_asked_locally: Callable[[OutgoingQueue], None] | None = None
         self._handles = 0
         self._numbers = 0
-        self._groups: frozenset[tuple[str, int]] = frozenset()  # as announced last
+        self._groups: frozenset[tuple[str, int]] = frozenset()  # as last announced
 
     # -- creating and deleting ----------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class Queues:
     def security_of(self, queue: Queue) -> bytes:
         """Return the security descriptor that applies to a queue.
 
-        For a public queue it is that of the directory, if it can be read.
+        For a public queue it is the directory's, if that can be read.
         """
         known = self.known_security_of(queue)
         return queue.security if known is None else known
@@ -261,7 +261,7 @@ class Queues:
 
         Args:
             name, access_type, share_mode: as in the specification.
-            user: whose rights are checked; None for the owner of the queue manager.
+            user: the user whose rights are checked; None for the owner of the queue manager.
             asked_by: the origin of the message that it is opened for; empty for an application.
         """
         expanded = self._directory.expand_format_name(name)
@@ -361,7 +361,7 @@ class Queues:
         return MQ_OK, queue
 
     def ask_locally(self, queue: OutgoingQueue) -> None:
-        """An application of this computer asks for an outgoing queue, whoever did so before."""
+        """A local application asks for an outgoing queue, whoever did so before."""
         if queue.asked_by == "":
             return
         self.lookup.remove(queue)
@@ -373,7 +373,7 @@ class Queues:
             self.when_asked_locally(queue)
 
     def ask_remotely(self, queue: OutgoingQueue, origin: str) -> None:
-        """Note that messages of an origin asked for an outgoing queue of which that is not known yet."""
+        """Note the origin whose messages asked for an outgoing queue, if it is not known yet."""
         assert queue.destination is not None, "an outgoing queue has a destination"
         queue.asked_by = origin
         self.memory.take(memory_kind(queue), origin, outgoing_bytes(queue.destination))
@@ -401,8 +401,8 @@ class Queues:
         """Close Queue: [MS-MQDMPR] 3.1.7.1.6.
 
         Reads that wait are cancelled if they have a tag, DMPR-3.1.7.1.6-03. Reads without a tag get no
-        message any more, and end with their time only: a caller that lets one wait without limit ends it
-        before closing the queue.
+        further message, and end only with their time: a caller whose read waits without limit ends it before
+        closing the queue.
         """
         if descriptor.multiple:
             for child in descriptor.children:
@@ -457,7 +457,7 @@ class Queues:
             subscriber.queue_resumed(queue)
 
     def begin_flow_control(self) -> None:
-        """Begin Flow Control: [MS-MQDMPR] 3.1.7.2.5. Nothing new is enqueued until it ends."""
+        """Begin Flow Control: [MS-MQDMPR] 3.1.7.2.5. No new message is enqueued until it ends."""
         self._context.queue_manager.throttled = True
 
     def end_flow_control(self) -> None:
@@ -474,13 +474,13 @@ class Queues:
 
 
 def _may_open(queue: Queue, user: access.Token | None, access_type: QueueAccessType) -> bool:
-    """Whether a user may open a queue; nobody may open those of the queue manager itself."""
+    """Whether a user may open a queue; the queues of the queue manager itself are closed to all."""
     internal = queue.private_queue_number in _INTERNAL_QUEUE_NUMBERS and queue.queue_type is QueueType.SYSTEM
     return not internal and access.may_open(queue, user, access_type)
 
 
 def memory_kind(queue: OutgoingQueue) -> Kind:
-    """Return the bytes that an outgoing queue counts as in the memory for peers."""
+    """Return the bytes that an outgoing queue takes in the memory for peers."""
     return Kind.QUEUES if queue.acknowledged_peer is None else Kind.ROUTES
 
 

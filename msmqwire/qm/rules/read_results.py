@@ -16,7 +16,7 @@ FAILED: Final[Mapping[CursorResult, HResult]] = {
     CursorResult.NOT_FOUND: HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
     CursorResult.ILLEGAL_CURSOR_ACTION: HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION,
 }
-"""Status of a read by the result of its cursor, where that gives no message and does not wait."""
+"""Status of a read by the result of its cursor, if that is neither a message nor a wait."""
 
 
 class ReadOutcome(NamedTuple):

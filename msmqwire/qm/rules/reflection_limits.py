@@ -1,4 +1,4 @@
-"""Limits on reflection: on what messages of peers make this queue manager send to third parties."""
+"""Limits on reflection: messages to third parties that messages of peers cause."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from msmqwire.qm.model.message import Message
 _MINUTE: Final = 60_000
 _ORIGINS_MAX: Final = 4_096
 _HEADERS: Final = 256
-"""Bytes of the headers of a message, about."""
+"""Approximate bytes of the headers of a message."""
 
 
 class _ReflectionAllowance:
-    """Messages and bytes that are left; they come back evenly within a minute."""
+    """Messages and bytes that are left; both are refilled evenly within a minute."""
 
     __slots__ = ("_bytes_max", "_messages_max", "bytes", "messages", "since")
 
@@ -44,8 +44,8 @@ class _ReflectionAllowance:
 class ReflectionLimits:
     """Bounds acknowledgements and reports about messages of peers that go to third parties.
 
-    The sender of a message chooses its administration queue freely, and pays nothing for the messages that it
-    receives.
+    The sender of a message chooses its administration queue freely, and bears no cost of the messages that go
+    there.
 
     Args:
         leads_back: whether messages to a name go over an open session with an origin.
@@ -55,14 +55,14 @@ class ReflectionLimits:
         self._context, self._leads_back = context, leads_back
         self._origins: dict[
             str, _ReflectionAllowance
-        ] = {}  # of those that have less than all, first refilled first
+        ] = {}  # of origins with less than all, first refilled first
         settings = context.settings
         self._total = _ReflectionAllowance(
             settings.third_place_messages_total, settings.third_place_bytes_total, 0
         )
 
     def may_send(self, name: FormatName, origin: str, message: Message) -> bool:
-        """Return whether a message may go to a name on account of an origin, and count it if so."""
+        """Return whether a message may go to a name because of an origin, and count it if so."""
         return not origin or self._leads_back(name, origin) or self.spend(name, origin, message)
 
     def spend(self, name: FormatName, origin: str, message: Message) -> bool:

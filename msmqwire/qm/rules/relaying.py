@@ -1,4 +1,4 @@
-"""The rule for messages of peers to queues elsewhere that are forwarded: `Settings.relay`."""
+"""The rule for forwarding messages of peers to remote queues: `Settings.relay`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from msmqwire.qm.rules.routing import Routing
 class Relaying:
     """Knows the destinations to which peers may have messages forwarded.
 
-    [MS-MQQB] 3.1.5.8.5 forwards to any destination, and no session has a login: without this rule everybody
-    could make a queue manager connect to every computer and send there.
+    [MS-MQQB] 3.1.5.8.5 forwards to any destination, and no session has a login: without this rule any peer
+    could make a queue manager connect and send to every computer.
 
     Args:
         hosts: names and addresses of computers that the administrator has named.

@@ -31,7 +31,7 @@ class Destination(NamedTuple):
 
 Routes = Mapping[UUID | None, Sequence[UUID | str]]
 """Fixed routes: next hops, as identifiers of queue managers or names of hosts, by the identifier of the
-destination's queue manager; those under None are for all destinations without another route."""
+destination's queue manager; the hops under None are for all destinations without another route."""
 
 
 def next_sites(
@@ -129,7 +129,7 @@ class Routing:
         """Get Next Hops, [MS-MQQB] 3.1.7.5; empty where the specification says FALSE.
 
         A fixed route to the destination comes first, then the routes of the directory, then the fixed route
-        for all destinations. A next hop of which only the host is known has a zero identifier.
+        for all destinations. A next hop known only by its host has a zero identifier.
         """
         for hops in (
             self.routes.get(destination, ()),

@@ -19,8 +19,8 @@ def seek_available(
 
     Args:
         queue: the queue.
-        start: where the search begins, itself excluded. The reserved entries Start and End are before and
-            after all messages.
+        start: the position where the search begins, itself excluded. The reserved entries Start and End are
+            before and after all messages.
         direction: forward or backward.
         peek: include locked messages that may be peeked at.
 

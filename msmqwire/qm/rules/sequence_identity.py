@@ -1,4 +1,4 @@
-"""Identifiers of the transactional sequences that begin here, which every protocol takes in turn."""
+"""Identifiers of the transactional sequences that begin here, shared by all protocols."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SequenceIdentity:
         self._last = TxSequenceId(number >> 32, number & _ORDINAL_MAX)
 
     def next(self) -> TxSequenceId:
-        """Return an identifier that is greater than all before."""
+        """Return an identifier greater than all earlier ones."""
         time_stamp, ordinal = self._last
         if not time_stamp:
             time_stamp = self._context.utc & 0xFFFFFFFF

@@ -1,12 +1,12 @@
 """Messages to packets and back: [MS-MQDMPR] 3.1.7.1.30 to 3.1.7.1.32, on the wire and in a store.
 
 `to_packet` returns the packet of a message, as received or new. `deserialize` reads a message and stores its
-packet in `Message.packet`. That is forwarded as received, reserved bits, padding and spelling included: only
-what changes in transit is taken from the message, see `packet_patch.patch_transit_fields`. Code that changes
-another attribute of such a message must set its packet to None; `Message.copy` does.
+packet in `Message.packet`. The packet is forwarded as received, reserved bits, padding and spelling included:
+only fields that change in transit are taken from the message, see `packet_patch.patch_transit_fields`. Code
+that changes another attribute of such a message must set its packet to None; `Message.copy` does.
 
-A message serialized without its packet loses: reserved bits and fields, the content of padding and what
-follows the body, the bytes after the last header (PacketSize does not count them then), the longer forms of
+A message serialized without its packet loses: reserved bits and fields, the content of padding and of bytes
+after the body, the bytes after the last header (PacketSize does not count them then), the longer forms of
 queue names where a shorter one is equivalent, the SRMP headers, a ProviderInfo that names the system's own
 provider, SecurityHeader.Flags.AU, AS, AI and DE where they do not follow from the rest, headers without
 content, labels beyond a null, and Flags.PR and DM of transactional messages.
@@ -61,7 +61,7 @@ def to_packet(message: Message) -> bytes:
 
 
 def session_packet(message: Message, header: Sequence[int] | None = None) -> bytes:
-    """Return the packet of a message as it is sent over a session, with or without a SessionHeader.
+    """Return the packet of a message for a session, with or without a SessionHeader.
 
     Args:
         message: the message.
@@ -95,9 +95,9 @@ def to_stored(message: Message) -> bytes:
 def to_readable(message: Message) -> bytes:
     """Return the packet of a message for remote readers: [MS-MQRR] 2.2.5.1.
 
-    Unlike that of `to_packet` it has the SOAP envelope of a message received over HTTP, and EB is 0 if the
-    body is in clear here. Its SecurityHeader says nothing about what this queue manager has verified: AU and
-    AS are 0 in all that is sent, and no override of [MS-MQRR] changes that. Raises as `to_packet` does.
+    Unlike the packet of `to_packet` it has the SOAP envelope of a message received over HTTP, and EB is 0 if
+    the body is in clear here. Its SecurityHeader does not report verification by this queue manager: AU and
+    AS are 0 in everything sent, and no override of [MS-MQRR] changes that. Raises as `to_packet` does.
     """
     has_more = message.packet is None or message.soap_envelope
     packet = new_packet(message, stored=True) if has_more else to_packet(message)
@@ -105,14 +105,14 @@ def to_readable(message: Message) -> bytes:
 
 
 def _is_clear(message: Message) -> bool:
-    """Return whether a message asks for encryption, and its body is in clear as long as it is here."""
+    """Return whether a message asks for encryption, and its body is in clear while it is here."""
     return bool(message.privacy_level) and not message.encrypted
 
 
 def from_stored(data: bytes, identifier: UUID) -> Message:
     """Read a packet of `to_stored`. Raises MalformedPacket.
 
-    `identifier` is that of this queue manager, whose own messages are serialized again when they are sent.
+    `identifier` is this queue manager's, whose own messages are serialized again when they are sent.
     """
     message = deserialize(data, stored=True)
     if message.source_machine_identifier == identifier:
@@ -144,7 +144,7 @@ def final_ack_body(
     """Build the FinalAckBody for a message: [MS-MQQB] 2.2.5.1. Raises InvalidValue.
 
     Args:
-        sequence, number, previous: as the message's TransactionHeader has them.
+        sequence, number, previous: the values of the message's TransactionHeader.
         source: its UserHeader.SourceQueueManager.
         message_id: its UserHeader.MessageID.
     """

@@ -52,7 +52,7 @@ class MessageRow(NamedTuple):
         arrival_time, expires: seconds since 1970-01-01 UTC; 0 for a message that does not expire.
         deadletter: ApplicationDeadletterQueue.
         origin: Message.origin; empty also for a message that version 1 has stored.
-        history: the times that it was moved and given back.
+        history: the counts of its moves and returns.
     """
 
     queue: int
@@ -165,7 +165,7 @@ def put_queue(changes: Changes, queue: Queue) -> None:
             continue
         content[field.name] = _json_value(getattr(queue, field.name))
     if isinstance(queue, OutgoingQueue) and queue.destination is not None:
-        content["destination"] = queue.destination.text  # a web server may care about the case of its paths
+        content["destination"] = queue.destination.text  # a web server's paths may be case-sensitive
     content["journal_of"] = content["subqueue_of"] = None
     if queue.owner_queue is not None:
         relation = "journal_of" if queue.owner_queue.journal is queue else "subqueue_of"
@@ -193,7 +193,8 @@ def read_queue(number: int, row: bytes) -> tuple[Queue, int | None, int | None]:
     """Read a row of `Table.QUEUE`.
 
     Returns:
-        The queue, and the numbers of the queue that it is the journal of, and of the one it is a subqueue of.
+        The queue, the number of the queue whose journal it is, and the number of the queue whose subqueue it
+        is.
     """
     content = json.loads(row)
     kind = OutgoingQueue if content.pop("outgoing") else Queue
@@ -219,7 +220,9 @@ _MANAGER: Final = (
     "last_domain", "directory_server_list", "srmp_http_support", "srmp_pgm_support", "hardened_security",
     "initialization_retry_timer_duration",
 )  # fmt: skip
-"""The persistent attributes of a queue manager; DirectoryIntegrated says whether it is given a directory."""
+"""The persistent attributes of a queue manager; DirectoryIntegrated follows from whether it is given a
+directory.
+"""
 
 
 def _guids(texts: list[str]) -> list[UUID]:
@@ -270,7 +273,7 @@ def put_transaction(changes: Changes, transaction: Transaction) -> None:
     operations = []
     for operation in transaction.operations:
         position = operation.position
-        position.recoverable = True  # even an express one, from now on
+        position.recoverable = True  # even an express message, from now on
         put_message(changes, position)
         operations.append(
             _OPERATION.pack(

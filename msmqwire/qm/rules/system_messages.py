@@ -1,6 +1,6 @@
 """Messages of the queue manager about other messages: administration acknowledgements and reports.
 
-[MS-MQQB] 3.1.5.8.9, 3.1.7.1.7, 3.1.7.2 and 3.1.7.15; they are the same whatever protocol the message came by.
+[MS-MQQB] 3.1.5.8.9, 3.1.7.1.7, 3.1.7.2 and 3.1.7.15; they are the same for all protocols.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class SystemMessages:
     """Builds the messages of the system and sends them like any other.
 
     Args:
-        may_send_to: whether an outgoing queue may be opened on behalf of a message of an origin; asked before
-            each send.
-        reflection_limits: limits messages that go elsewhere than back to the origin.
+        may_send_to: whether an outgoing queue may be opened for a message of an origin; asked before each
+            send.
+        reflection_limits: limits messages that don't go back to the origin.
 
     Attributes:
         when_due_by_http: called with a message and a class, in place of an acknowledgement, if its
@@ -97,7 +97,7 @@ class SystemMessages:
     def arrived_locally(self, message: Message) -> None:
         """A message to a queue of this queue manager arrived without a transfer.
 
-        It is acknowledged and journaled as [MS-MQQB] 3.1.5.8.10 and 3.1.5.5.4 have it for transferred ones.
+        It is acknowledged and journaled as transferred messages are by [MS-MQQB] 3.1.5.8.10 and 3.1.5.5.4.
         """
         journal = self._context.queue_manager.system_journal_queue
         if message.acknowledgements_requested & AcknowledgementsRequested.ACK_POS_ARRIVAL:
@@ -142,7 +142,7 @@ class SystemMessages:
     def send(self, name: FormatName, message: Message, origin: str) -> None:
         """Open Queue and Enqueue Message To An Open Queue; a queue that can't be opened gets nothing.
 
-        `origin` is that of the message that this one is about.
+        `origin` is the origin of the message that is reported on.
         """
         if not self._queues.lookup.is_local_name(name):
             if not self._reflection_limits.may_send(name, origin, message):
@@ -152,7 +152,7 @@ class SystemMessages:
         status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=origin)
         message.destination, message.origin = name, origin
         if status != MQ_OK or descriptor is None:
-            why = f"the queue for what was asked about a message: {hresult_name(status)}"
+            why = f"the queue for a report on a message: {hresult_name(status)}"
             self._context.refused(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, message, why=why)
             return
         self._identity.stamp(message)
@@ -163,7 +163,9 @@ class SystemMessages:
         self._queues.close(descriptor)
 
     def _enqueue(self, descriptor: OpenQueueDescriptor, message: Message) -> None:
-        """Enqueue a message, without its body if it is too large with it: that of a packet just fits one."""
+        """Enqueue a message, without its body if it is too large with it: a packet with the body may just
+        fit.
+        """
         try:
             self._messages.enqueue_to_open_queue(descriptor, message, ignore_quota=True)
         except InvalidValue:

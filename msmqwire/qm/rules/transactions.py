@@ -51,7 +51,7 @@ class Transactions:
             for operation in operations:
                 if operation.operation_type is OperationType.ENQUEUE:
                     message, packet = operation.position.message, operation.position.message.packet
-                    if number is None:  # a count of its own would begin anew at each start: MQMQ-2.2.20.5-10
+                    if number is None:  # a separate count would begin anew at each start: MQMQ-2.2.20.5-10
                         number = message.identifier.uniquifier % _TRANSACTION_NUMBERS
                     message.transaction_number, message.packet = number, None
                     if packet is not None and isinstance(operation.position.queue, OutgoingQueue):
@@ -122,7 +122,7 @@ class Transactions:
         return True
 
     def rejected(self, position: MessagePosition, reason: int | None) -> bool:
-        """Let the transaction that has received a message remove it for another reason when it is committed.
+        """Make the transaction that has received a message remove it for another reason at its commit.
 
         Returns False if no transaction has received it. Without `reason` nothing else happens.
         """

@@ -27,8 +27,7 @@ class Numbered(Protocol):
     """A message that may have a number in a transactional sequence that begins here.
 
     Attributes:
-        position: in its outgoing queue.
-        tx_sequence_id: the sequence.
+        position: its position in the outgoing queue. tx_sequence_id: the sequence.
         tx_sequence_number: its number there; 0 for none.
     """
 
@@ -64,7 +63,7 @@ def read_outgoing(row: bytes) -> OutgoingRow:
 
 
 def put_sequence(context: Context, queue: int, sequence: TxSequenceId, next_number: int) -> None:
-    """Store the sequence out of a queue, and the number that its next message will have."""
+    """Store the sequence out of a queue, and the number of its next message."""
     context.changes.put(Table.SEQUENCE, queue, _SEQUENCE.pack(*sequence, next_number))
 
 
@@ -75,7 +74,7 @@ def read_sequence(row: bytes) -> tuple[TxSequenceId, int]:
 
 
 def put_former_stream(context: Context, stream: TxSequenceId, queue: int) -> None:
-    """Store that messages of a queue had other numbers in a stream: receipts may name those."""
+    """Store that messages of a queue had other numbers in a stream: receipts may have the old ones."""
     context.changes.put(Table.FORMER_STREAM, STREAM_IDENTIFIER.pack(*stream), _QUEUE.pack(queue))
 
 
@@ -114,7 +113,7 @@ def incoming_key(info: IncomingTransactionalTransferInfo) -> bytes:
 def read_incoming(key: bytes, row: bytes, queues: Mapping[int, Queue]) -> IncomingTransactionalTransferInfo:
     """Decode a row of `Table.INCOMING`: the state of a sequence.
 
-    Rows of version 1 have no origin, and those before version 4 no former streams.
+    Rows of version 1 have no origin, and rows before version 4 no former streams.
     """
     time_stamp, ordinal, number, rejections, last_access, queue = _INCOMING.unpack_from(row)
     name, _, bound_to = key[16:].decode().partition("\0")

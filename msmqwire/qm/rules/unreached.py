@@ -1,4 +1,4 @@
-"""Why messages of an outgoing queue do not get to its destination, in words."""
+"""The reason why messages of an outgoing queue do not reach its destination, in words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOO_LATE: Final = class_words("NACK_REACH_QUEUE_TIMEOUT")
 
 
 def last_failure(queue: OutgoingQueue) -> ConnectionHistory | None:
-    """Return the last attempt to reach a queue if it has failed, whether or not there is one under way."""
+    """Return the last attempt to reach a queue if it has failed, even while another one is under way."""
     for reached in reversed(queue.connection_history):
         if reached.status not in _UNDER_WAY:
             return None if reached.status is ConnectionStatus.ESTABLISHED else reached
@@ -31,6 +31,6 @@ def failure_words(failure: ConnectionHistory, place: str) -> str:
 
 
 def too_late(queue: OutgoingQueue, place: str) -> str:
-    """Return why the time of a message that was never sent is over; empty if nothing has failed."""
+    """Return why a message expired without being sent; empty if nothing has failed."""
     failure = last_failure(queue)
     return "" if failure is None else f"{_TOO_LATE}: {failure_words(failure, place)}"

@@ -19,8 +19,7 @@ class Waiting(Protocol):
     """A message to be transferred.
 
     Attributes:
-        position: in its outgoing queue.
-        is_done: whether it needs no transfer any more.
+        position: its position in the outgoing queue. is_done: whether it needs no transfer any more.
     """
 
     position: MessagePosition
@@ -36,8 +35,8 @@ class WaitingMessages(Generic[W]):
     """Calls back when the time of a message is over, even if nothing can be sent.
 
     Args:
-        context: of the queue manager.
-        protocol: which protocol transfers them.
+        context: the state of the queue manager.
+        protocol: the protocol that transfers them.
         over: called with each message whose time is over.
     """
 
@@ -88,7 +87,7 @@ class WaitingMessages(Generic[W]):
 
 
 def time_limit(message: Message) -> int:
-    """Return the seconds after which a message can't be received in time any more.
+    """Return the seconds after which it is too late to receive a message.
 
     TimeToBeReceived counts here too.
     """

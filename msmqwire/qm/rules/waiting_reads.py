@@ -48,7 +48,9 @@ class WaitingReads:
         return ReadOutcome(PENDING, request=reader.request)
 
     def when_completed(self, request: int, completed: Callable[[ReadCompleted], None]) -> None:
-        """Let a waiting read end with a call instead of an effect: for a protocol, which knows it at once."""
+        """Make a waiting read end with a call instead of an effect: for a protocol, which learns of it at
+        once.
+        """
         self._completed[request] = completed
 
     def offer(self, queue: Queue, position: MessagePosition) -> bool:

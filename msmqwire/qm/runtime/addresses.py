@@ -16,7 +16,7 @@ TCP_PORT: Final = 1801
 
 @dataclass(frozen=True, slots=True)
 class AddressOverrides:
-    """The addresses of computers that are not at the address of their name and TCP 1801.
+    """The addresses of computers that are reached elsewhere than at their name and TCP 1801.
 
     Attributes:
         port: TCP port of other queue managers.
@@ -31,14 +31,14 @@ class AddressOverrides:
 
     @property
     def known_hosts(self) -> set[str]:
-        """The names of `hosts`, and the addresses where they are."""
+        """The names of `hosts`, and their addresses."""
         return {*self.hosts, *(address for address, _ in self.hosts.values())}
 
     @property
     def routes(self) -> dict[UUID | None, tuple[str, ...]]:
         """The fixed routes to the queue managers among `hosts` that are named by their identifiers.
 
-        Names ``PRIVATE=`` lead there without a directory.
+        Names ``PRIVATE=`` reach them without a directory.
         """
         routes: dict[UUID | None, tuple[str, ...]] = {}
         for name in self.hosts:
@@ -48,7 +48,7 @@ class AddressOverrides:
 
 
 def no_connection(error: Exception, host: str, port: int, address: str) -> str:
-    """Return in words why no connection to a host, at this address, could be opened."""
+    """Return in words why a connection to a host at this address could not be opened."""
     place = format_endpoint(host or address, port)
     if host and host != address:
         place += f" ({address})"

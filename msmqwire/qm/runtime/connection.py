@@ -44,7 +44,7 @@ class SessionConnection(PeerConnection):
     Attributes:
         number: its number in the engine; 0 if it was refused.
         incoming: whether the peer opened it, and it was accepted.
-        unsent: data to be sent at the end of this turn.
+        unsent: data to send at the end of this turn.
     """
 
     # The base has them; named here, a compiled connection reads them without a dictionary in each `flush`.
@@ -90,13 +90,13 @@ class SessionConnection(PeerConnection):
         transport.write(data)
         if transport.get_write_buffer_size() > self._network.limits.unsent_bytes:
             log.warning(
-                "a peer does not take what is sent: its connection is ended", extra={"peer": self.address}
+                "a peer does not read its data: its connection is ended", extra={"peer": self.address}
             )
             transport.abort()
         return len(data)
 
     def close(self) -> None:
-        """End the connection once the peer has read what was sent and has ended it as well."""
+        """End the connection once the peer has read all sent data and has ended it as well."""
         transport = self._transport
         if transport is None or self._is_ending:
             return

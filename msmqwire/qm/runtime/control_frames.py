@@ -23,13 +23,15 @@ RECORD_MAX: Final = 64 << 20
 
 
 def message_frame(subscription: int, receipt: int, message: Message) -> bytes:
-    """Return the frame of a message: of a subscription, or of an answer, 0; receipt 0 for one peeked at."""
+    """Return the frame of a message: of a subscription, or of an answer (0); the receipt is 0 after a
+    peek.
+    """
     record = write_record(message)
     return _HEADER.pack(0, _MESSAGE, 0, len(record), subscription, receipt) + record
 
 
 def answer_of(request: Mapping[str, Any], messages: Sequence[tuple[int, Message]]) -> dict[str, Any]:
-    """Return the answer with messages and their receipts, 0 for those peeked at: as JSON, or as frames.
+    """Return the answer with messages and their receipts (0 for a message peeked at): as JSON, or as frames.
 
     Raises InvalidValue.
     """
@@ -49,22 +51,22 @@ def _wants_records(request: Mapping[str, Any]) -> bool:
 
 
 class Incoming:
-    """Cuts what a server sends into lines and frames, wherever the segments end."""
+    """Splits the bytes from a server into lines and frames, independent of segments."""
 
     def __init__(self, line: Callable[[bytes], None], message: Callable[[int, int, bytes], None]) -> None:
         """`line` is called with a line, `message` with subscription, receipt and record of a frame."""
         self._line, self._message = line, message
         self._buffer = bytearray()
-        self._needed = 1  # bytes in the buffer before it is worth a look
-        self._searched = 0  # of the line that it begins with
+        self._needed = 1  # bytes in the buffer before it is worth parsing
+        self._searched = 0  # bytes of the line that it begins with
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left that has begun and not ended."""
+        """Whether no incomplete line or frame is left."""
         return not self._buffer
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes. Raises MalformedPacket for bytes that are neither a line nor a frame."""
+        """Take the next bytes. Raises MalformedPacket if they are neither a line nor a frame."""
         buffer = self._buffer
         buffer += data
         start = 0

@@ -23,7 +23,7 @@ _WITHOUT_EFFECT: Final = frozenset(
         "close_cursor", "subscribe", "begin", "abort", "refresh_keys", "keep_peer_keys",
     }
 )  # fmt: skip
-"""Requests that can be made again, or leave no trace of a lost connection: `read` only locks messages."""
+"""Requests that can be repeated, or leave no trace of a lost connection: `read` only locks messages."""
 
 
 class DataFolder(ServedFolder):
@@ -41,11 +41,11 @@ class DataFolder(ServedFolder):
             case "send" | "move":
                 return request.get("transaction") is None
             case "create":
-                return not request.get("missing")  # else it can be made again
+                return not request.get("missing")  # else it can be repeated
         return op not in _WITHOUT_EFFECT
 
     def prepare(self, *, create: bool) -> None:
-        """Create the folder, or see that it has a store. Raises StoreMissing and StoreRefused."""
+        """Create the folder, or check that it has a store. Raises StoreMissing and StoreRefused."""
         if create:
             self.create()
         elif not (self.path / STORE).exists():

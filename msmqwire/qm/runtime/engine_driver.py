@@ -1,4 +1,4 @@
-"""The driver of a queue manager: the parts that `Driver` leaves to its guest, and reads of programs here."""
+"""The driver of a queue manager: the parts that `Driver` leaves to its guest, and reads of local programs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class EngineDriver(Driver[Guest]):
         clock: Clock | None = None,
         writer: Executor | None = None,
     ) -> None:
-        """Drive a core, or, in a simulator, a `guest` that watches what is taken from it."""
+        """Drive a core, or in a simulator a `guest` that watches its changes and effects."""
         super().__init__(guest or core, store, loop=loop, clock=clock, writer=writer)
         self.core, self._rows = core, store
         self.security: FolderSecurity | None = None
@@ -49,7 +49,7 @@ class EngineDriver(Driver[Guest]):
         self.perform_by(ErrorReport, _report)
 
     def start(self) -> None:
-        """Start the core; what its store holds has been restored when this returns. Raises as `begin`."""
+        """Start the core; its store has been restored when this returns. Raises as `begin`."""
         self.begin(self._restore)
 
     def _restore(self) -> None:

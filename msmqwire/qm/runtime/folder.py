@@ -63,7 +63,8 @@ def stored_name(store: Store) -> str:
 def own_addresses(listening: str) -> tuple[str, ...]:
     """Return the names and addresses of a queue manager that listens at an address; empty if it is not known.
 
-    One that listens at an address of the loopback has no other of those: another one may listen there.
+    If it listens at a loopback address, other loopback addresses are not its own: another queue manager may
+    listen there.
     """
     if listening == _LOCALHOST or not is_loopback(listening):
         return (".", listening, _LOCALHOST, *_OF_LOCALHOST)
@@ -87,7 +88,7 @@ def open_core(
 ) -> Core:
     """Create the core of a store without starting it; a new queue manager gets `QUOTA` by default.
 
-    `listening` is the address at which it is reached by sessions: by default that of the last run.
+    `listening` is its address for sessions, by default that of the last run.
 
     Raises StoreDamaged.
     """

@@ -27,13 +27,13 @@ class FolderSecurity:
     """Reads the keys and users of a folder, again when a command has changed them.
 
     Attributes:
-        configuration: what a queue manager is to be opened with.
+        configuration: the security configuration to open a queue manager with.
     """
 
     def __init__(self, folder: Path, readings: Readings = DEFAULT) -> None:
         """Read them; `readings` are for the configuration.
 
-        Raises InvalidValue for keys that can't be used, and the subclasses of StoreError.
+        Raises InvalidValue for unusable keys, and the subclasses of StoreError.
         """
         self._folder, self._file, self._readings = folder, KeyFile(folder), readings
         self._users = open_users(folder)
@@ -45,14 +45,14 @@ class FolderSecurity:
             raise
 
     def read_again(self) -> None:
-        """Read what is in the folder now. Raises as the constructor does; then all is as before."""
+        """Read the folder again. Raises as the constructor does; then nothing has changed."""
         ring, users = self._file.read(), self._users or open_users(self._folder)
         if ring != self._ring or users is not self._users:
             self._users = users
             self.configuration, self._ring = self._configured(ring, users), ring
 
     def use(self, core: Core) -> None:
-        """Let a queue manager use what has been read last."""
+        """Let a queue manager use the configuration read last."""
         if core.protection.configuration is self.configuration:
             core.protection.forget()  # other users at most
         else:
@@ -60,9 +60,9 @@ class FolderSecurity:
             core.changed()
 
     def keep_peer_keys(self, identifier: UUID, keys: PeerKeys) -> None:
-        """Encrypt for another queue manager with these keys once they are used, and keep them.
+        """Encrypt for another queue manager with these keys once they are in use, and keep them.
 
-        Raises InvalidValue for what is no key, and the subclasses of StoreError.
+        Raises InvalidValue for an invalid key, and the subclasses of StoreError.
         """
         public_keys(keys)
         if self._ring.peers.get(identifier) != keys:

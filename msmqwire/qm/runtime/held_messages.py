@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from msmqwire.qm.core import Core
 
 HELD_MAX: Final = 10_000
-"""Limit of messages that one session may have received and not ended."""
+"""Limit of messages received and not ended by one session."""
 _RECEIPT_MAX: Final = (1 << 53) - 1
 
 
@@ -22,7 +22,7 @@ class HoldOwner(Protocol):
     """The part of the session that has received a message."""
 
     def message_ended(self, receipt: int) -> None:
-        """Learn that one of its messages has ended."""
+        """Notify it that one of its messages has ended."""
 
 
 _Held = tuple[OpenQueueDescriptor, MessagePosition, Transaction | None, HoldOwner | None]
@@ -32,8 +32,7 @@ class HeldMessages:
     """The messages that one session has received and not ended, by receipt.
 
     Attributes:
-        reserved: the number of messages for which there must be room besides: those of subscriptions, at any
-            time.
+        reserved: the number of further messages for which there must always be room, for subscriptions.
     """
 
     def __init__(self, core: Core) -> None:
@@ -72,7 +71,7 @@ class HeldMessages:
     def end(self, done: list[int], back: list[int]) -> None:
         """Delete messages, and return some to their queues.
 
-        One that was received in a transaction is deleted when that is committed, and leaves it on return.
+        A message received in a transaction is deleted at the commit; it leaves the transaction on return.
         """
         messages = self._core.messages
         for receipts, delete in ((done, True), (back, False)):

@@ -55,7 +55,7 @@ class InStore(LocalBase):
         return self._loop.run_until_complete(self._run(self._session.run({"op": op, **request})))
 
     async def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` to its end. Raises StoreRefused if the disk keeps refusing its changes."""
+        """Run `work` to its end. Raises StoreRefused if the disk persistently refuses its changes."""
         task = asyncio.ensure_future(work)
         refused_since: float | None = None
         try:
@@ -79,8 +79,8 @@ class InStore(LocalBase):
         if self._loop.is_closed():
             return
         try:
-            self._loop.run_until_complete(cancel_other_tasks())  # of a request that was interrupted
-            if not self._driver.refused:  # else only unanswered changes are lost
+            self._loop.run_until_complete(cancel_other_tasks())  # left by an interrupted request
+            if not self._driver.refused:  # otherwise only unanswered changes are lost
                 self._session.close()
                 self._loop.run_until_complete(self._run(self._driver.stop()))
         finally:

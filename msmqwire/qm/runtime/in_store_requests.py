@@ -86,13 +86,13 @@ class InStoreRequests:
             self._fail(broken.result())
 
     def _fail(self, error: MsmqError) -> None:
-        """Let no request wait for a queue manager that has ended."""
+        """End the requests that wait for a queue manager that has ended."""
         if not self._ended.done():
             self._ended.set_result(error)
             self._subscribed.fail_all(error)
 
     async def _watch_disk(self) -> None:
-        """End if the disk keeps refusing changes."""
+        """End if the disk persistently refuses changes."""
         refused_since: float | None = None
         while True:
             await asyncio.sleep(_POLL_S)
@@ -138,7 +138,9 @@ class InStoreRequests:
 
     async def close(self) -> None:
         try:
-            if not self._ended.done() and not self._driver.refused:  # else only unanswered changes are lost
+            if (
+                not self._ended.done() and not self._driver.refused
+            ):  # otherwise only unanswered changes are lost
                 await self._stop()
         finally:
             self._watching.cancel()

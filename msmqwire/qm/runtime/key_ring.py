@@ -1,4 +1,4 @@
-"""The keys that the folder of a queue manager keeps, in a file of its owner's alone."""
+"""The keys in the folder of a queue manager, in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class OwnKey:
 
 @dataclass(frozen=True, slots=True)
 class OwnCertificate:
-    """An internal certificate of a user, with its key. Its repr does not show that.
+    """An internal certificate of a user, with its key. Its repr does not show the key.
 
     Attributes:
         sid: the user for whom it is registered, as text.
@@ -81,10 +81,10 @@ class KeyRing:
     """The keys and certificates that a folder keeps.
 
     Attributes:
-        keys: of the queue manager, the newest first.
-        certificates: made here, the newest first.
-        peers: the public keys of other queue managers, by their identifiers.
-        revoked: MD5 digests of certificates that are believed no more.
+        keys: the keys of the queue manager, the newest first.
+        certificates: the certificates made here, the newest first. peers: the public keys of other queue
+            managers, by their identifiers.
+        revoked: MD5 digests of revoked certificates.
     """
 
     keys: tuple[OwnKey, ...] = ()
@@ -101,11 +101,11 @@ class KeyRing:
         return replace(self, certificates=(certificate, *self.certificates))
 
     def with_peer(self, identifier: UUID, keys: PeerKeys) -> KeyRing:
-        """Return a ring with these keys of another queue manager instead of those that it had."""
+        """Return a ring with these keys of another queue manager, which replace its former ones."""
         return replace(self, peers={**self.peers, identifier: keys})
 
     def with_revoked(self, digest: bytes) -> KeyRing:
-        """Return a ring in which a certificate is believed no more."""
+        """Return a ring in which a certificate is revoked."""
         return replace(self, revoked=self.revoked | {digest})
 
 
@@ -118,8 +118,8 @@ class KeyFile:
     def read(self) -> KeyRing:
         """Return the content of the file, nothing if it is missing.
 
-        Raises InvalidValue for wrong content, also for a file that other users may use, and StoreRefused if
-        it can't be read. No error shows a key.
+        Raises InvalidValue for invalid content or a file that other users can access, and StoreRefused if it
+        can't be read. No error shows a key.
         """
         try:
             content = read_secret(self.path, _SIZE_MAX, KEYS)
@@ -133,7 +133,7 @@ class KeyFile:
             raise InvalidValue(f"{self.path} is not a file of keys of this version", path=KEYS) from None
 
     def change(self, changed: Callable[[KeyRing], KeyRing]) -> KeyRing:
-        """Replace what is in the file by what a function makes of it, and return that.
+        """Replace the content of the file by a function's result, and return it.
 
         Raises as `read` and `exclusively` do.
         """
@@ -147,9 +147,9 @@ class KeyFile:
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Keep out other processes that change keys or users of the folder while the block runs.
+        """Keep other processes from changing keys or users of the folder while the block runs.
 
-        Raises StoreInUse if another one takes long, and StoreRefused.
+        Raises StoreInUse if another process takes long, and StoreRefused.
         """
         path = self._folder / _LOCK
         try:

@@ -20,7 +20,7 @@ class Limits:
         connections: TCP connections opened by peers.
         connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
         connect_s: seconds after which an attempt to connect is given up.
-        close_s: seconds that a peer has to read what was sent before its connection is closed.
+        close_s: seconds that a peer has to read its data before its connection is closed.
         unwanted_bytes: bytes that a peer may send in that time before its connection is closed at once.
         unsent_bytes: bytes that may wait for a peer to read them before its connection is closed.
         partial_bytes: bytes of incomplete packets, of all connections together.
@@ -31,7 +31,7 @@ class Limits:
         resolve_s: seconds after which a name counts as one without address.
         http_connections: connections opened by peers for HTTP and HTTPS together.
         http_connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
-        http_requests: whole requests that wait for their answer at once.
+        http_requests: complete requests that wait for their answer at once.
         http_request_bytes: bytes of a request after its header fields, with the lines of its chunks.
         http_held_bytes: bytes of incomplete and of waiting requests, of all connections together.
         http_read_s: seconds from the first byte of a request, or of a TLS handshake, to the last one.
@@ -39,8 +39,8 @@ class Limits:
         http_out_connections: connections to other computers for HTTP and HTTPS together.
         http_out_per_host: the same, to one host and port.
         http_send_s: seconds from sending a request to its answer.
-        http_response_bytes: bytes of an answer, those of interim answers included.
-        rpc_connections: connections opened by peers for remote read; the endpoint mapper has as many.
+        http_response_bytes: bytes of an answer, interim answers included.
+        rpc_connections: connections opened by peers for remote read; the endpoint mapper has the same limit.
         rpc_connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
         rpc_calls: calls of one connection that wait for their answer at once.
         rpc_request_bytes: bytes of the arguments of a call.
@@ -59,7 +59,7 @@ class Limits:
         rpc_waiting, rpc_waiting_per_caller: receives and peeks of all remote readers, or of one of them, that
             wait for a message.
         rpc_pending, rpc_pending_per_caller: receives of all remote readers, or of one of them, that are not
-            ended, those that wait included.
+            ended, waiting ones included.
         rpc_subqueues: subqueues of a queue, beyond which remote readers create no more of them.
     """
 

@@ -19,7 +19,7 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
         create: create a queue manager, with the name of this computer, if the folder has none.
 
     Raises the subclasses of StoreError: StoreMissing if the folder has no queue manager, StoreInUse if
-    another process has its store open without serving it; InvalidValue for keys in it that can't be used.
+    another process has its store open without serving it; InvalidValue for unusable keys in it.
     """
     folder = DataFolder(path)
     return attach_to(folder, lambda: in_store(folder, create=create))
@@ -28,6 +28,6 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
 def in_store(folder: DataFolder, *, create: bool) -> Local:
     """Open the store of a folder. Raises as `attach` does."""
     folder.prepare(create=create)
-    from msmqwire.qm.runtime.in_store import InStore  # with a whole queue manager; a server has its own
+    from msmqwire.qm.runtime.in_store import InStore  # imports a whole queue manager; a server has its own
 
     return InStore(folder, create=create)

@@ -23,7 +23,7 @@ def queue_name(text: str, computer: str) -> FormatName:
     Args:
         text: a path name with or without the computer (``private$\orders``, ``.\private$\orders``,
             ``host\orders``), with ``;name`` for a subqueue and ``;journal`` for the journal;
-            ``system$;journal``, ``;deadletter`` or ``;deadxact`` for those of the computer; or a format name.
+            ``system$;journal``, ``;deadletter`` or ``;deadxact`` for the computer's queues; or a format name.
         computer: the computer meant by ``.`` and by names without one.
 
     Raises:
@@ -46,7 +46,7 @@ def queue_name(text: str, computer: str) -> FormatName:
         at = len(text) - len(path) + path.index("\\", 9)
         raise InvalidName(why, offset=at, hresult=ILLEGAL_PATH_NAME, near=(meant,))
     lowered = path.lower()
-    host_start = 0  # in the text that the offset of an error counts in
+    host_start = 0  # in the text that error offsets count in
     try:
         if lowered.startswith(_SYSTEM) and lowered.removeprefix(_SYSTEM) in _COMPUTER_QUEUES:
             host_start = len(_DIRECT)

@@ -1,4 +1,4 @@
-"""Messages as JSON: those in a queue as commands and programs see them, and those to be sent."""
+"""Messages as JSON: messages in a queue, for commands and programs, and messages to send."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _UINT32_MAX: Final = 0xFFFFFFFF
 
 
 def identifier_text(identifier: ObjectId) -> str:
-    r"""Return a message identifier as MSMQ shows it to users, ``guid\number``."""
+    r"""Return a message identifier in the form that MSMQ shows, ``guid\number``."""
     return f"{_guid_text(identifier.lineage)}\\{identifier.uniquifier}"
 
 
 _guid_text: Final = lru_cache(maxsize=1024)(str)
-"""The text of a GUID: those of queue managers recur."""
+"""The text of a GUID; GUIDs of queue managers recur."""
 
 
 def message_json(message: Message, body_max: int | None = None) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def acknowledgement_names(flags: AcknowledgementsRequested) -> list[str]:
 
 
 def time_of(seconds: int) -> datetime | None:
-    """Return a time of a message; None for 0, which stands for none."""
+    """Return a time of a message; None for 0, which means none."""
     return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
 
@@ -146,7 +146,7 @@ def _source(message: Message) -> str | None:
 
 
 def names_source(message: Message) -> bool:
-    """Return whether a message says which queue manager sent it: an SRMP message need not."""
+    """Return whether a message names the queue manager that sent it: an SRMP message need not."""
     return not message.soap_envelope or message.source_machine_identifier != NULL_GUID
 
 
@@ -217,14 +217,14 @@ def _bytes(value: object, path: str) -> bytes:
 
 
 def flag(value: object, path: str) -> bool:
-    """Return a value that has to be true or false. Raises InvalidValue."""
+    """Return a value if it is true or false. Raises InvalidValue."""
     if not isinstance(value, bool):
         raise InvalidValue(f"{value!r:.100} is neither true nor false", path=path)
     return value
 
 
 def number(value: object, path: str, most: int = _UINT32_MAX, least: int = 0) -> int:
-    """Return a value that has to be a whole number within bounds. Raises InvalidValue."""
+    """Return a value if it is a whole number within bounds. Raises InvalidValue."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidValue(f"{value!r:.100} is not a whole number from {least} to {most}", path=path)
     return value
@@ -272,7 +272,7 @@ def _delivery(value: object, path: str) -> DeliveryGuarantee:
 
 def _format_name(value: object, path: str) -> FormatName:
     try:
-        # Other computers read the name: what is proposed has that of this one.
+        # Other computers read the name: the proposal has the name of this computer.
         return wanted_format_name(_text(value, path), gethostname().partition(".")[0] or ".")
     except InvalidName as exc:
         raise InvalidName(exc.why, path=path, offset=exc.offset, hresult=exc.hresult, near=exc.near) from None

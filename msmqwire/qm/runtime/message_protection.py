@@ -1,4 +1,6 @@
-"""Protection of messages as programs name it: versions of signatures, hashes and ciphers; and as JSON."""
+"""Protection of messages by the names that programs use: versions of signatures, hashes and ciphers; and as
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -41,20 +43,20 @@ CIPHERS: Final[Mapping[str, tuple[PrivacyLevel, EncryptionAlgorithm]]] = Mapping
 LEGACY: Final = frozenset({"md5", "rc2", "rc4"})
 """Broken algorithms, which must be asked for explicitly."""
 PROPERTIES: Final = ("signature", "encrypt")
-"""The further fields of a request to send, for a signed message and for one to be encrypted."""
+"""The further fields of a request to send, for a signed message and for a message to encrypt."""
 _NAMES: Final[Mapping[int, str]] = {algorithm: name for name, (_, algorithm) in CIPHERS.items()}
 _VERSION_TEXTS: Final = {version: text for text, version in VERSIONS.items()}
 _SIGNATURE: Final = frozenset({"version", "hash", "sid", "certificate", "value"})
 
 
-# -- of messages that are read ----------------------------------------------------------------------------
+# -- messages that are read -------------------------------------------------------------------------------
 
 
 def protection_json(message: Message) -> dict[str, Any]:
-    """Return how a message was protected on its way here, as far as that was verified here.
+    """Return the protection of a message on its way here, as far as it was verified here.
 
-    ``signature`` is what the certificate in the message has verified, whoever has that; ``authenticated``,
-    that it is registered for the sender.
+    ``signature`` was verified with the certificate in the message, whoever owns it; ``authenticated`` means
+    that this certificate is registered for the sender.
     """
     certificate = message.sender_certificate
     return {
@@ -75,7 +77,7 @@ def cipher_of(message: Message) -> str | None:
     return _NAMES.get(message.encryption_algorithm) if message.decrypted else None
 
 
-# -- of messages that are sent ----------------------------------------------------------------------------
+# -- messages that are sent -------------------------------------------------------------------------------
 
 
 def set_cipher(message: Message, name: object) -> None:
@@ -86,8 +88,8 @@ def set_cipher(message: Message, name: object) -> None:
 
 
 def protection_request(message: Message) -> dict[str, Any]:
-    """Return the further fields of a request to send a message that `signing.signed` has signed or asks for a
-    cipher.
+    """Return the further fields of a request to send a message, if `signing.signed` has signed it or it asks
+    for a cipher.
 
     It has the signature, and no key.
     """
@@ -109,7 +111,7 @@ def protection_request(message: Message) -> dict[str, Any]:
 def protect(
     message: Message, request: Mapping[str, Any], destination: FormatName, *, transactional: bool
 ) -> None:
-    """Protect a message as the fields of `protection_request` say. Raises InvalidValue."""
+    """Protect a message by the fields of `protection_request`. Raises InvalidValue."""
     if request.get("encrypt") is not None:
         set_cipher(message, request["encrypt"])
     if request.get("signature") is None:

@@ -1,4 +1,4 @@
-"""Messages as records of bytes: the content of `message_json`, without base64 and quickly made.
+"""Messages as records of bytes: the content of `message_json`, without base64 and fast to make.
 
 A record is `_FIXED`, then the body and the other parts of any length, in the order of their lengths. All
 numbers are little-endian. docs/control-channel.md describes every byte.
@@ -48,7 +48,7 @@ _DELIVERIES: Final = {EXPRESS: 0, RECOVERABLE: _RECOVERABLE, TRANSACTIONAL: _REC
 _SIGNATURES: Final = (None, *VERSIONS)
 _CIPHERS: Final = (None, *CIPHERS)
 _SURROGATES: Final = "surrogatepass"
-"""Labels of hostile senders may have halves of pairs; they pass as JSON passes them."""
+"""Labels of hostile senders may have lone surrogates; they pass as in JSON."""
 
 
 def write_record(message: Message) -> bytes:
@@ -110,7 +110,7 @@ def _name(name: FormatName | None) -> bytes:
 
 
 def check_record(record: bytes) -> None:
-    """Raise MalformedPacket for what can't be a record because of its length."""
+    """Raise MalformedPacket if the length can't be that of a record."""
     if len(record) < _FIXED.size:
         raise MalformedPacket(
             f"{counted(len(record), 'byte')} of a record, which has {_FIXED.size:,} at least"
@@ -142,7 +142,7 @@ def read_record(record: bytes) -> dict[str, Any]:
         at += length
     extension, certificate, label, sender, destination, admin, response = parts
     try:
-        return {  # by name, as a message has them
+        return {  # by name, in the form of a message
             "identifier": identifier_text(ObjectId(UUID(bytes=lineage), uniquifier)),
             "lookup_identifier": lookup_identifier,
             "label": label.decode("utf-8", _SURROGATES),
@@ -173,4 +173,4 @@ def read_record(record: bytes) -> dict[str, Any]:
             "encrypted": _CIPHERS[cipher],
         }
     except (ValueError, IndexError) as exc:
-        raise MalformedPacket(f"a record says what no message can be: {exc}") from None
+        raise MalformedPacket(f"a record is not a valid message: {exc}") from None

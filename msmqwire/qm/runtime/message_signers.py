@@ -50,7 +50,7 @@ def load_signer(
         key: a file with its RSA key, PEM or DER, not encrypted.
         sid: the SID for which the certificate is registered, ``S-1-5-...``; by default that of the account
             that runs this process.
-        readings: those of the receivers.
+        readings: the readings of the specification that the receivers follow.
 
     Raises InvalidValue, with the files in the text.
     """
@@ -71,7 +71,7 @@ def own_signer(
 ) -> Signer:
     """Return a signer with the newest certificate that a folder keeps, or the newest for a SID.
 
-    `readings` are those of the receivers.
+    `readings` are the receivers' readings of the specification.
 
     Raises InvalidValue if there is none that is not revoked, and the subclasses of StoreError.
     """

@@ -28,17 +28,17 @@ _COUNTS = (
     ("connect_failed", "TCP connections that could not be opened."),
     ("datagrams_received", "Ping packets received."),
     ("pings_answered", "Ping requests answered."),
-    ("partial_closed", "TCP connections ended as incomplete packets took too much memory."),
+    ("partial_closed", "TCP connections ended because incomplete packets took too much memory."),
 )
 
 _RPC_COUNTS = (
     ("accepted", "Connections of RPC accepted."),
     ("refused", "Connections of RPC refused because there were too many."),
-    ("ended", "Connections of RPC ended as they took too much memory."),
+    ("ended", "Connections of RPC ended because they took too much memory."),
     ("calls", "Remote calls."),
     ("faults", "Remote calls that were answered with a fault."),
     ("logins_failed", "Wrong passwords and unknown users."),
-    ("logins_refused", "Attempts at passwords refused as too many had failed."),
+    ("logins_refused", "Attempts at passwords refused because too many had failed."),
 )
 
 
@@ -148,12 +148,16 @@ class Metrics:
         yield gauge("msmqwire_disk_refuses", "1 while the disk refuses commits.", float(driver.refused))
         yield gauge("msmqwire_accepts", "1 unless the disk is full, or almost full.", float(driver.accepts))
         if driver.room is not None:
-            yield gauge("msmqwire_disk_free_bytes", "Bytes that messages may have yet.", driver.room.free())
+            yield gauge("msmqwire_disk_free_bytes", "Bytes free for further messages.", driver.room.free())
             yield gauge(
-                "msmqwire_disk_min_free_bytes", "Bytes below which none are taken.", driver.room.least
+                "msmqwire_disk_min_free_bytes",
+                "Bytes below which no messages are accepted.",
+                driver.room.least,
             )
         manager = driver.core.queue_manager
-        yield gauge("msmqwire_quota_bytes", "Bytes that all messages may have.", manager.queue_manager_quota)
+        yield gauge(
+            "msmqwire_quota_bytes", "Limit of the bytes of all messages.", manager.queue_manager_quota
+        )
         yield gauge("msmqwire_used_bytes", "Bytes of all messages.", manager.total_bytes)
         pool = driver.core.messages.pool
         memory = gauge("msmqwire_memory_bytes", "Memory used on account of peers.", labels=("kind",))

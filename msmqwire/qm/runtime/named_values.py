@@ -1,4 +1,4 @@
-"""Settings and limits by name, ``window_size=32``: all that the option ``--set`` can change."""
+"""Settings and limits by name, ``window_size=32``: the values that the option ``--set`` can change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _RANGES: Final = MappingProxyType(
         "resolutions": (2, 10_000),
     }
 )
-"""The values with other limits than their unit gives them."""
+"""The values whose limits differ from those of their unit."""
 _MAY_BE_ZERO: Final = (
     "round_trip_delay_ms",
     "recoverable_ack_delay_ms",
@@ -47,7 +47,7 @@ _MAY_BE_ZERO: Final = (
     "stream_receipt_delay_ms",
     "stream_receipt_delay_max_ms",
 )
-"""Delays; a timer that runs again and again must take some time."""
+"""Delays; a repeating timer must take some time."""
 _NOT_EMPTY: Final = ("resend_timer_table",)
 _BOOLS: Final = MappingProxyType(
     {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
@@ -62,9 +62,8 @@ class NamedValue(NamedTuple):
     """One of the values.
 
     Attributes:
-        name: of the field.
-        kind: its type: bool, int, float, an Enum, or tuple for several integers.
-        unit: ``milliseconds``, ``seconds``, ``bytes``, or empty for a number without one.
+        name: the name of the field. kind: its type: bool, int, float, an Enum, or tuple for several integers.
+        unit: ``milliseconds``, ``seconds``, ``bytes``, or empty for a number without a unit.
         least, most: the range of a number.
         meaning: from the documentation of the class.
         owner: Settings or Limits.
@@ -111,7 +110,7 @@ class NamedValue(NamedTuple):
 
 @cache
 def named_values() -> MappingProxyType[str, NamedValue]:
-    """Return all values that have a name, in their order."""
+    """Return all named values in order."""
     values = {value.name: value for owner in (Settings, Limits) for value in _values(owner)}
     return MappingProxyType(values)
 
@@ -119,7 +118,7 @@ def named_values() -> MappingProxyType[str, NamedValue]:
 def with_named_values(settings: Settings, limits: Limits, texts: Iterable[str]) -> tuple[Settings, Limits]:
     """Return settings and limits with the values of ``NAME=VALUE`` texts; the last one of a name counts.
 
-    Raises InvalidValue with the name as its path; close ones are named for an unknown one.
+    Raises InvalidValue with the name as its path, and similar names for an unknown one.
     """
     changed: dict[type, dict[str, Any]] = {Settings: {}, Limits: {}}
     known = named_values()

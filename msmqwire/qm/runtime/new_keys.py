@@ -19,7 +19,7 @@ _EXPONENT: Final = 65_537
 
 
 def new_key(bits: int) -> RSAPrivateKey:
-    """Return a new key. Raises InvalidValue for a length that is not made."""
+    """Return a new key. Raises InvalidValue for an unsupported length."""
     from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
     if not BITS_MIN <= bits <= BITS_MAX:

@@ -54,8 +54,8 @@ Answer = dict[str, Any]
 class LocalSession:
     """The session of a local client, with the messages it has received and not ended.
 
-    All methods but `close` raise InvalidName and InvalidValue for invalid requests, and QueueError for those
-    that the queue manager refuses.
+    All methods but `close` raise InvalidName and InvalidValue for invalid requests, and QueueError for
+    requests that the queue manager refuses.
     """
 
     def __init__(self, driver: EngineDriver, *, lasting: bool = True, sink: Sink | None = None) -> None:
@@ -63,7 +63,7 @@ class LocalSession:
 
         Args:
             driver: drives the queue manager.
-            lasting: whether the queue manager runs on after this session is closed.
+            lasting: whether the queue manager keeps running after this session is closed.
             sink: the receiver of the messages of subscriptions; without one there are none.
         """
         self._driver, self._core, self._lasting = driver, driver.core, lasting
@@ -119,13 +119,13 @@ class LocalSession:
         return True
 
     def stop_waiting(self) -> None:
-        """End the reads that wait and the subscriptions, and let no read wait from now on."""
+        """End waiting reads and subscriptions; no read may wait from now on."""
         self._reads.may_wait = False
         self._subscriptions.stop()
         self._driver.notify(self._stop_readers)
 
     def _stop_readers(self, transaction: Transaction | None = None) -> None:
-        """End the reads that wait: all, or those in a transaction."""
+        """End waiting reads: all, or the reads in a transaction."""
         for descriptor in self._open.values():
             for reader in list(descriptor.waiting.values()):
                 if transaction is None or reader.transaction is transaction:
@@ -163,7 +163,7 @@ class LocalSession:
         return {"queues": self._driver.read(queues.listed, self._core)}
 
     async def _queues(self, request: Request) -> Answer:
-        """Return some of the queues, with figures that change."""
+        """Return some of the queues, with their changing figures."""
         return self._driver.read(queue_pages.page, self._core, request)
 
     async def _activity(self, request: Request) -> Answer:
@@ -191,7 +191,8 @@ class LocalSession:
     # -- reading ------------------------------------------------------------------------------------------
 
     async def _peek(self, request: Request) -> Answer:
-        """Return available messages: from the first one on, after a lookup identifier, or the one with it.
+        """Return available messages: from the first one on, after a lookup identifier, or only the message
+        with it.
 
         With ``body_max`` only that number of bytes of each body is returned.
         """
@@ -251,7 +252,9 @@ class LocalSession:
         return taken
 
     async def _end(self, request: Request) -> Answer:
-        """End messages: those of ``done`` are deleted, those of ``back`` return to their queues."""
+        """End messages: the messages of ``done`` are deleted, the messages of ``back`` return to their
+        queues.
+        """
         count = self._end_receipts(*self._held.receipts_of(request))
         await self._driver.durable()
         return {"ended": count}
@@ -284,7 +287,7 @@ class LocalSession:
     def _use_keys(self, read: Callable[[FolderSecurity], None]) -> Answer:
         security = self._driver.security
         if security is None:
-            raise QueueError("no folder keeps its keys", HResult.MQ_ERROR_INVALID_PARAMETER)
+            raise QueueError("there is no folder for its keys", HResult.MQ_ERROR_INVALID_PARAMETER)
         try:
             read(security)
         except StoreError as exc:
@@ -295,7 +298,7 @@ class LocalSession:
     # -- moving and sending -------------------------------------------------------------------------------
 
     async def _move(self, request: Request) -> Answer:
-        """Move messages between a queue and its subqueues, in a transaction once that is committed."""
+        """Move messages between a queue and its subqueues, in a transaction at its commit."""
         moved = self._driver.call(self._move_messages, request, _count(request))
         await self._driver.durable()
         return {"moved": moved}
@@ -356,7 +359,7 @@ class LocalSession:
     async def _send(self, request: Request) -> Answer:
         """Send messages; transactional ones of one request belong to one transaction.
 
-        Those in a transaction of the session are sent when that is committed.
+        Messages in a transaction of the session are sent at its commit.
         """
         answer = self._driver.call(self._send_messages, request)
         await self._driver.durable()
@@ -370,7 +373,7 @@ class LocalSession:
         messages = [_message(entry, index) for index, entry in enumerate(entries)]
         if not self._lasting and not all(message.recoverable for message in messages):
             raise InvalidValue(
-                "an express message would be lost, as nobody serves this folder; send a recoverable one",
+                "an express message would be lost, as no server runs for this folder; send a recoverable one",
                 path="delivery",
             )
         transactional = {entry.get("delivery") == TRANSACTIONAL for entry in entries}
@@ -408,7 +411,7 @@ class LocalSession:
 
 
 def _leading_away(descriptor: OpenQueueDescriptor) -> Iterator[FormatName | None]:
-    """Yield the names of an open queue that are of other computers."""
+    """Yield the names of an open queue that belong to other computers."""
     for opened in descriptor.children if descriptor.multiple else (descriptor,):
         if opened.queue is None or isinstance(opened.queue, OutgoingQueue):
             yield opened.format_name

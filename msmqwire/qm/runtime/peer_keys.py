@@ -1,4 +1,4 @@
-"""The public keys of other queue managers, for which bodies are encrypted: in files and in requests."""
+"""The public keys of other queue managers, for the encryption of bodies: in files and in requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_peer_keys(content: bytes) -> PeerKeys:
 
 
 def _shown_keys(content: bytes) -> dict[CryptographicProvider, bytes] | None:
-    """Return the keys for encryption in lines of ``key show --public``, None if these are none."""
+    """Return the keys for encryption in lines of ``key show --public``, None for other lines."""
     keys: dict[CryptographicProvider, bytes] = {}
     for line in filter(None, content.split(b"\n")):
         columns = line.split()

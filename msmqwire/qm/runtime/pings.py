@@ -1,4 +1,4 @@
-"""The sockets of pings, [MS-MQQB] 2.1.2, and the gate before the one that everybody can reach.
+"""The sockets of pings, [MS-MQQB] 2.1.2, and the gate before the public one.
 
 A source address of UDP is easily forged, so an answer may go to a computer that has never asked. The gate
 keeps answers from becoming a loop between servers, or a flood; the engine decides which datagrams are
@@ -20,7 +20,7 @@ from msmqwire.service.endpoints import canonical, local_address
 from msmqwire.service.logs import log
 
 REPEAT_S: Final = 10.0
-"""Seconds in which the same request again is a copy of it: a cookie names one request, MQQB-3.1.1.3-18."""
+"""Seconds in which a repeated request counts as a copy: a cookie names one request, MQQB-3.1.1.3-18."""
 REMEMBERED_MAX: Final = 4096
 _SECOND: Final = 1.0
 
@@ -32,7 +32,7 @@ class Arrived(Protocol):
 
 
 class PingGate:
-    """Decides whether a datagram at the ping port may be answered; the time comes from its owner.
+    """Decides whether a datagram at the ping port may be answered; the owner supplies the time.
 
     Two servers that answer each other repeat the same two datagrams. So a copy of a datagram is not answered,
     however often it comes back.
@@ -43,7 +43,7 @@ class PingGate:
         self._second_began = float("-inf")
         self._admitted = 0
         self._by_network: Counter[str] = Counter()  # no more entries than are admitted in a second
-        self._seen: OrderedDict[tuple[str, int, bytes], float] = OrderedDict()  # the latest at the end
+        self._seen: OrderedDict[tuple[str, int, bytes], float] = OrderedDict()  # newest last
 
     @property
     def remembered(self) -> int:
@@ -108,7 +108,7 @@ class PingPorts(Protocol):
 
 
 class PingSockets:
-    """The ping port, and the ports that requests go out from.
+    """The ping port, and the ports that requests are sent from.
 
     Args:
         arrived: called with each datagram.
@@ -117,7 +117,7 @@ class PingSockets:
     def __init__(self, arrived: Arrived) -> None:
         self._arrived = arrived
         self._answering: asyncio.DatagramTransport | None = None
-        self._requesting: dict[str, asyncio.DatagramTransport] = {}  # by the address that they go out from
+        self._requesting: dict[str, asyncio.DatagramTransport] = {}  # by the address that they are sent from
         self._opening = asyncio.Lock()
         self.port = 0
         """The ping port; 0 if no pings are answered."""
@@ -168,7 +168,7 @@ class PingSockets:
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """Datagrams to the ping port, or to the port that requests go out from."""
+    """Datagrams to the ping port, or to a port that requests are sent from."""
 
     def __init__(self, arrived: Arrived, *, at_ping_port: bool) -> None:
         self._arrived, self._at_ping_port = arrived, at_ping_port

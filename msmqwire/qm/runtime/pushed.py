@@ -14,10 +14,10 @@ class Pushed:
     """The messages of one subscription that were pushed and not taken yet.
 
     Attributes:
-        number: that of the subscription.
-        records: their receipts and records, in their order. Any thread may take the first one.
-        error: why no more come; None while the subscription lasts.
-        when_filled: called when a message comes and none was there.
+        number: the number of the subscription.
+        records: receipts and records in order. Any thread may take the first one.
+        error: the reason for its end; None while the subscription lasts.
+        when_filled: called when a message comes and there was none.
     """
 
     def __init__(self, number: int) -> None:
@@ -35,7 +35,7 @@ class Pushed:
         self._wake()
 
     def fail(self, error: MsmqError) -> None:
-        """Let no more messages come, and forget those that are back in the queue; the first reason counts."""
+        """End the messages, and forget those that returned to the queue; the first reason counts."""
         if self.error is None:
             self.error = error
             self.records.clear()
@@ -72,7 +72,9 @@ class Subscribed:
     async def subscribe(
         self, call: Callable[..., Coroutine[Any, Any, dict[str, Any]]], queue: str, window: int
     ) -> Pushed:
-        """Number a new one, since messages may come together with the answer; then request it by `call`."""
+        """Number a new subscription, since messages may come together with the answer; then request it by
+        `call`.
+        """
         self._last += 1
         pushed = self._pushed[self._last] = Pushed(self._last)
         try:
@@ -93,12 +95,12 @@ class Subscribed:
             pushed.add(receipt, record)
 
     def fail(self, subscription: int, error: MsmqError) -> None:
-        """Pass on why a subscription has ended."""
+        """Report the end of a subscription with its reason."""
         pushed = self._pushed.get(subscription)
         if pushed is not None:
             pushed.fail(error)
 
     def fail_all(self, error: MsmqError) -> None:
-        """Pass on why no subscription lasts."""
+        """Report the end of all subscriptions with the reason."""
         for pushed in self._pushed.values():
             pushed.fail(error)

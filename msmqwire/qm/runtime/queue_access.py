@@ -1,9 +1,9 @@
 r"""The rights to a queue in words: ``HOME\anne:receive,send`` and the entries of its descriptor.
 
 The queues of the computer itself, its journal and its dead-letter queues, are protected by the descriptor of
-the queue manager, which has rights of its own for them: [MS-MQMQ] 2.2.23.
+the queue manager, which has separate rights for them: [MS-MQMQ] 2.2.23.
 
-An entry for a user of whom only the name is known has that name after its SID, which is a hash of it.
+An entry for a user known only by name has the name after its SID, which is a hash of the name.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MASK: Final = MQQUEUEACCESSMASK
 ALL: Final = "all"
 NONE: Final = "none"
 CHANGES_MAX: Final = 100
-"""Changes in one request."""
+"""Limit of changes in one request."""
 _NAME_MAX: Final = 256
 _SID_PREFIX: Final = "S-1-"
 _ALLOWED, _DENIED = 0, 1  # AceType
@@ -63,7 +63,7 @@ RIGHTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         },
     }
 )
-"""By name, the widest first: the rights given by allowing and taken by denying.
+"""By name, the widest first: the rights that allowing grants and denying takes.
 
 Receiving needs peeking too; a user who must not receive may still peek.
 """
@@ -74,9 +74,9 @@ def _reading(receive: int, delete: int, peek: int) -> Mapping[str, tuple[int, in
 
 
 class RightsOn(Enum):
-    """The objects with rights of their own in a descriptor; each value is like `RIGHTS`.
+    """The objects with separate rights in a descriptor; each value is like `RIGHTS`.
 
-    The last two are those of the queue manager, on its journal and on both of its dead-letter queues.
+    The last two are the queue manager's rights to its journal and to both of its dead-letter queues.
     """
 
     QUEUE = RIGHTS
@@ -104,9 +104,9 @@ class AccessChange(NamedTuple):
     """A change of the rights of one user or group.
 
     Attributes:
-        sid: whose.
-        name: the one written in the entry; empty if the SID says all.
-        words: the rights; none to forget all.
+        sid: the SID of the user or group.
+        name: the name written in the entry; empty if the SID is enough.
+        words: the rights; none to remove all.
     """
 
     sid: bytes
@@ -114,7 +114,7 @@ class AccessChange(NamedTuple):
     words: tuple[str, ...]
 
     def masks(self, on: RightsOn, path: str) -> tuple[int, int]:
-        """Return the rights given by allowing and taken by denying. Raises InvalidValue for other rights."""
+        """Return the rights that allowing grants and denying takes. Raises InvalidValue for other rights."""
         allowed, denied, rights = 0, 0, on.value
         for word in self.words:
             if word not in rights:
@@ -162,14 +162,14 @@ def changed_access(
 ) -> bytes:
     """Return a descriptor after changes of rights: first the denials, then the grants.
 
-    A right denied to a user is granted to him no more, and the other way round. An entry that denies stands
-    before all that allow. ``callers`` are never denied by an entry, as that would go before the grants of
-    each of them: they just lose their grants.
+    A right that is denied to a user is no longer granted to him, and the reverse. Entries that deny precede
+    all that allow. No entry ever denies ``callers``, as it would precede the grants of each caller: they only
+    lose their grants.
 
     Raises MalformedPacket for the descriptor, InvalidValue if it gets too long, and for other rights.
     """
     parts = descriptor_parts(descriptor)
-    if parts.dacl is None:  # everybody may do everything
+    if parts.dacl is None:  # everybody has all rights
         aces = [_entry(_ALLOWED, sid, "", on.all) for sid in (EVERYONE, ANONYMOUS)]
         revision = _REVISION
     else:
@@ -185,7 +185,7 @@ def changed_access(
         removed = (0, allowed) if change.words else (on.all, on.all)
         aces = _changed(aces, change, added=(allowed, 0), removed=removed)
     if _ACL_HEADER_SIZE + sum(ACE_HEADER_SIZE + len(ace.Body) for ace in aces) > _ACL_SIZE_MAX:
-        raise InvalidValue("too many users have rights of their own", path="allow")
+        raise InvalidValue("too many users have separate rights", path="allow")
     return build_descriptor(replace(parts, dacl=ACL.build({"AclRevision": revision, "Aces": aces})))
 
 
@@ -228,7 +228,7 @@ def _access(descriptor: bytes, on: RightsOn) -> tuple[str | None, dict[str, list
         if ace.AceType not in (_ALLOWED, _DENIED) or entry is None:
             continue
         mask, sid = entry
-        if on is not RightsOn.QUEUE:  # the descriptor has rights on other things too
+        if on is not RightsOn.QUEUE:  # the descriptor has rights to other objects too
             mask &= on.all
         if mask:
             name = _name(sid, ACCESS_ACE_BODY.parse(ace.Body).ApplicationData)

@@ -1,4 +1,4 @@
-"""Some of the queues at a time, for people who look at them: found, sorted and counted."""
+"""Pages of queues for people: searched, sorted and counted."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from msmqwire.qm.core import Core
 
 PAGE_MAX: Final = 200
-"""Limit of the queues of a page."""
+"""Limit of queues on a page."""
 FIND_MAX: Final = 256
-"""Limit of the characters of a text to find."""
+"""Limit of a search text in characters."""
 APPLICATION, OUTGOING, SYSTEM, JOURNALS = "application", "outgoing", "system", "journals"
 _UINT32_MAX: Final = 0xFFFFFFFF
 
 
 def group_of(queue: Queue) -> str | None:
-    """Return the group that a queue is shown in; None for one that is not shown.
+    """Return the group that a queue is shown in; None if it is not shown.
 
-    ``application`` has private and public queues, ``journals`` those of queues, ``system`` the journal and
-    the dead-letter queues of the computer.
+    ``application`` has private and public queues, ``journals`` the journals of queues, ``system`` the journal
+    and the dead-letter queues of the computer.
     """
     if queue.queue_type is QueueType.SYSTEM and queue.owner_queue is not None:
         return JOURNALS
@@ -52,13 +52,14 @@ def page(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
 
     A request may have ``group`` (all groups if it has none), ``find`` (a part of the name or label, in any
     case), ``sort`` and ``descending``, ``offset`` and ``count``. The answer has ``total``, the number of
-    queues that were found, and ``groups``: queues, messages and bytes of each group, whatever is looked for.
+    queues that were found, and ``groups``: queues, messages and bytes of each group, independent of the
+    search.
 
     Raises InvalidValue.
     """
     wanted, find = request.get("group"), request.get("find", "")
     if wanted not in (None, APPLICATION, OUTGOING, SYSTEM, JOURNALS):
-        raise InvalidValue(f"{wanted!r:.100} is no group of queues", path="group")
+        raise InvalidValue(f"{wanted!r:.100} is not a group of queues", path="group")
     if not isinstance(find, str) or len(find) > FIND_MAX:
         raise InvalidValue(f"not a text of at most {FIND_MAX} characters", path="find")
     sort = _SORTS.get(str(request.get("sort", "queue")))

@@ -38,7 +38,7 @@ _UINT64_MAX: Final = (1 << 64) - 1
 LABEL_MAX: Final = 124
 """Limit of the label of a queue in characters."""
 _COMPARED_MAX: Final = 1_000
-"""Queues whose names are compared with one that is not there."""
+"""Limit of queues whose names are compared with a missing one."""
 
 
 def text(request: Mapping[str, Any], name: str) -> str:
@@ -50,7 +50,7 @@ def text(request: Mapping[str, Any], name: str) -> str:
 
 
 def find(core: Core, request: Mapping[str, Any]) -> Queue:
-    """Return the queue that ``queue`` in a request names. Raises QueueError, InvalidName and InvalidValue."""
+    """Return the queue named by ``queue`` in a request. Raises QueueError, InvalidName and InvalidValue."""
     name = text(request, "queue")
     format_name = queue_name(name, core.queue_manager.computer_name)
     queue = core.queues.lookup.find(format_name) or core.queues.lookup.outgoing(format_name)
@@ -60,7 +60,7 @@ def find(core: Core, request: Mapping[str, Any]) -> Queue:
 
 
 def refusal(core: Core, status: int, name: str) -> QueueError:
-    """Return the error of a status; for a queue that is not there it says which one may be meant."""
+    """Return the error of a status; for a missing queue it suggests a similar name."""
     why = reason(status, name)
     if status == HResult.MQ_ERROR_QUEUE_NOT_FOUND:
         queues = islice(core.queue_manager.queues.values(), _COMPARED_MAX)
@@ -106,7 +106,7 @@ def manager_json(core: Core) -> dict[str, Any]:
 
 
 def memory_json(core: Core) -> dict[str, int]:
-    """Return the memory used on account of peers: bytes by kind, and the limit of all."""
+    """Return the memory used for peers: bytes by kind, and the total limit."""
     pool = core.messages.pool
     return {"limit": pool.limit, **{kind.value: used for kind, used in pool.used.items()}}
 
@@ -118,7 +118,7 @@ def listed(core: Core) -> list[dict[str, Any]]:
 
 
 def is_shown(queue: Queue) -> bool:
-    """Whether applications see a queue; they see the journals of queues with them."""
+    """Whether applications see a queue; they see journals together with their queues."""
     if isinstance(queue, OutgoingQueue):
         return queue.acknowledged_peer is None
     of_the_computer = queue.owner_queue is None and not queue.private_queue_number
@@ -180,7 +180,7 @@ def _access_json(core: Core, queue: Queue) -> dict[str, Any]:
 
 
 def _machine_rights(core: Core, queue: Queue) -> RightsOn | None:
-    """Return which rights of the queue manager protect a queue of the computer; None for any other."""
+    """Return the rights of the queue manager that protect a queue of the computer; None for any other."""
     manager = core.queue_manager
     if queue is manager.system_journal_queue:
         return RightsOn.JOURNAL
@@ -250,7 +250,7 @@ _SETTABLE: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
 }
 """By property: the attribute of a queue and the function that reads it; `transactional` can't change.
 
-Rights allowed and denied change entries of its descriptor.
+Allowed and denied rights change entries of its descriptor.
 """
 
 
@@ -266,9 +266,9 @@ def _settings(request: Mapping[str, Any], *others: str) -> dict[str, Any]:
 
 
 def _set(queue: Queue, settings: Mapping[str, Any]) -> None:
-    """Set attributes; the base priority of a private queue stays as it is: MQMQ-2.3.1.6-03.
+    """Set attributes; the base priority of a private queue is kept: MQMQ-2.3.1.6-03.
 
-    Raises InvalidValue for a multicast address of a transactional queue: no message could get there.
+    Raises InvalidValue for a multicast address of a transactional queue: no message could reach it.
     """
     if settings.get("multicast_address") is not None and queue.transactional:
         raise InvalidValue("a transactional queue gets no multicast messages", path="multicast")
@@ -326,7 +326,7 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(queue, OutgoingQueue):
             raise InvalidValue("only an outgoing queue can be paused", path="paused")
         for name in _settings(request, "paused"):
-            raise InvalidValue(f"of an outgoing queue nothing but paused can be set, not {name}", path=name)
+            raise InvalidValue(f"only paused can be set of an outgoing queue, not {name}", path=name)
         if flag(request["paused"], "paused") != (queue.state is OutgoingQueueState.ON_HOLD):
             (core.queues.pause if request["paused"] else core.queues.resume)(queue)
         return queue_json(core, queue)
@@ -338,7 +338,7 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     _check_application_queue(queue, request, "changed")
     settings = _settings(request)
     if not settings:
-        raise InvalidValue(f"nothing is to be set: {', '.join(_SETTABLE)}", path="queue")
+        raise InvalidValue(f"there is nothing to set: {', '.join(_SETTABLE)}", path="queue")
     _set(queue, settings)
     core.queues.changed(queue)
     return queue_json(core, queue)
@@ -348,14 +348,14 @@ def _set_machine_rights(core: Core, queue: Queue, on: RightsOn, request: Mapping
     """Set the readers of a queue of the computer, and the other dead-letter queue with one of the two."""
     settings, manager = _settings(request), core.queue_manager
     if not settings or settings.keys() - {"allow", "deny"}:
-        _check_application_queue(queue, request, "changed, but for allow and deny")
+        _check_application_queue(queue, request, "changed, except for allow and deny")
     changes = settings.get("deny", ()), settings.get("allow", ())
     access.set_security(manager, changed_access(manager.security, *changes, on=on))
     core.changed()
 
 
 def available_position(queue: Queue, request: Mapping[str, Any]) -> MessagePosition:
-    """Return the position that ``lookup_identifier`` in a request names.
+    """Return the position named by ``lookup_identifier`` in a request.
 
     Raises InvalidValue, and QueueError if there is none or another reader has that message.
     """
@@ -368,9 +368,9 @@ def available_position(queue: Queue, request: Mapping[str, Any]) -> MessagePosit
 
 
 def purge(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Delete all messages that can be read, or only the one with a lookup identifier.
+    """Delete all readable messages, or only the one with a lookup identifier.
 
-    With ``at_most`` a queue that has more messages is left as it is; so it is by `delete`.
+    With ``at_most`` a queue that has more messages is left as it is, as in `delete`.
     """
     queue = find(core, request)
     before = len(queue.positions)
@@ -414,7 +414,7 @@ def move_target(core: Core, descriptor: OpenQueueDescriptor, name: str) -> Queue
         rule = "messages move between a queue and its subqueues only"
         raise QueueError(f"{name}: {rule}", HResult.MQ_ERROR_INVALID_PARAMETER)
     if target is source:
-        raise QueueError(f"{name}: that is where they are", HResult.MQ_ERROR_INVALID_PARAMETER)
+        raise QueueError(f"{name}: they are there already", HResult.MQ_ERROR_INVALID_PARAMETER)
     return target
 
 
@@ -422,9 +422,9 @@ def check_resend(source: Queue, target: Queue | None, message: Message, request:
     """Raise QueueError for a message that can't be sent again, to `target` or, if that is None, elsewhere."""
     name = text(request, "queue")
     if isinstance(source, OutgoingQueue):
-        raise QueueError(f"{name}: it is on its way already", HResult.MQ_ERROR_ACCESS_DENIED)
+        raise QueueError(f"{name}: it is under way already", HResult.MQ_ERROR_ACCESS_DENIED)
     if target is source:
-        raise QueueError(f"{request['to']}: that is where it is", HResult.MQ_ERROR_INVALID_PARAMETER)
+        raise QueueError(f"{request['to']}: it is there already", HResult.MQ_ERROR_INVALID_PARAMETER)
     if message.encrypted:
         why = f"{name}: the body is encrypted for another computer, and can't be read here"
         raise QueueError(why, HResult.MQ_ERROR_INVALID_PARAMETER)

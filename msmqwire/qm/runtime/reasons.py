@@ -1,4 +1,4 @@
-"""Why a queue manager refuses something, in words."""
+"""The reasons of refusals, in words."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _REASONS: Final[Mapping[int, str]] = {
     HResult.MQ_ERROR_QUEUE_EXISTS: "there is a queue with this name",
     HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: "the queue was deleted",
     HResult.MQ_ERROR_QUEUE_NOT_FOUND: "there is no such queue",
-    HResult.MQ_ERROR_SHARING_VIOLATION: "somebody has the queue for himself",
+    HResult.MQ_ERROR_SHARING_VIOLATION: "another client has exclusive access to the queue",
     HResult.MQ_ERROR_TRANSACTION_SEQUENCE: "the transaction has ended",
-    HResult.MQ_ERROR_TRANSACTION_USAGE: "a transactional queue takes transactional messages only, "
-    "and no other queue takes them",
+    HResult.MQ_ERROR_TRANSACTION_USAGE: "a transactional queue takes transactional messages only, and only "
+    "such a queue takes them",
     HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION: "a queue with such a name can't be used for this",
 }
 

@@ -30,7 +30,7 @@ class RefusalReports:
             log_refusal(refusal)
 
     def close(self) -> None:
-        """Report the rest."""
+        """Report the remaining ones."""
         for refusal in self._refusals.rest():
             log_refusal(refusal)
 

@@ -1,6 +1,6 @@
 """Requests to the queue manager of a folder from programs with asyncio: many at a time.
 
-`msmqwire.qm.runtime.local` is the same for commands and other programs that do one thing after the other.
+`msmqwire.qm.runtime.local` is the synchronous counterpart for commands and other programs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ T = TypeVar("T")
 
 
 class Requests(Protocol):
-    """A connection to the queue manager of a folder. It is that once and for all: see `LastingRequests`.
+    """A connection to the queue manager of a folder. It is not restored after a loss: see `LastingRequests`.
 
     Attributes:
         served: whether requests go through a server.
-        lost: whether that has gone, so that nothing can be asked here any more.
+        lost: whether the server has gone, so that no more requests are possible here.
     """
 
     served: bool
@@ -37,7 +37,7 @@ class Requests(Protocol):
     async def call(self, op: str, /, **request: Any) -> dict[str, Any]:
         """Run a request of `msmqwire.qm.runtime.operations`, and return its answer.
 
-        Of one that asks for records ``records`` are the messages, each as its receipt and record.
+        If it asks for records, ``records`` are the messages, each as its receipt and record.
 
         Raises InvalidValue, InvalidName and QueueError; Unreachable if the server has gone, OutcomeUnknown if
         it may have carried out a request that changes something; StoreRefused if no server runs and the disk
@@ -45,13 +45,15 @@ class Requests(Protocol):
         """
 
     async def subscribe(self, queue: str, window: int) -> Pushed:
-        """Let messages of a queue be pushed, up to a window that are not ended. Raises as `call` does."""
+        """Have messages of a queue pushed, up to a window of messages not ended. Raises as `call` does."""
 
     def done(self, subscription: int, upto: int) -> None:
         """Delete pushed messages up to a receipt, without waiting for it."""
 
     async def unsubscribe(self, subscription: int, upto: int) -> None:
-        """Delete pushed messages up to a receipt, durably, and give back the rest. Raises as `call` does."""
+        """Delete pushed messages up to a receipt, durably, and return the others to the queue. Raises as
+        `call` does.
+        """
 
     async def close(self) -> None:
         """End the session.
@@ -65,10 +67,10 @@ class LastingRequests:
     """The queue manager of a folder, over restarts of its server.
 
     The belongings of one connection (messages received and not ended, cursors, transactions, subscriptions)
-    are asked for there, and end with it.
+    are used over it alone, and end with it.
 
     Attributes:
-        name, identifier: of the queue manager.
+        name, identifier: name and identifier of the queue manager.
     """
 
     def __init__(self, folder: DataFolder, connection: Requests, who: tuple[str, UUID]) -> None:
@@ -81,7 +83,7 @@ class LastingRequests:
 
     @classmethod
     async def of(cls, folder: DataFolder, connection: Requests) -> LastingRequests:
-        """Begin with a connection. Raises Unreachable if the other side is no queue manager."""
+        """Begin with a connection. Raises Unreachable if the other side is not a queue manager."""
         return cls(folder, connection, await _who(connection))
 
     @property
@@ -90,7 +92,7 @@ class LastingRequests:
         return self._connection.served
 
     async def connection(self) -> Requests:
-        """Return the present connection, another one if that was lost.
+        """Return the present connection, or a new one if it was lost.
 
         Raises Unreachable while no server runs for the folder: the store is for the next server to open.
         """
@@ -100,7 +102,7 @@ class LastingRequests:
             if self._connection.lost and not self._closed:
                 served = await ServedRequests.connect(self._folder)
                 if served is None:
-                    raise Unreachable(f"{GONE}, and is not back yet: nobody serves {self._folder.path}")
+                    raise Unreachable(f"{GONE}, and is not back yet: no server runs for {self._folder.path}")
                 if await _who(served) != (self.name, self.identifier):
                     await served.close()
                     raise Unreachable(f"another queue manager serves {self._folder.path} now")
@@ -111,9 +113,9 @@ class LastingRequests:
         return self._connection
 
     async def use(self, work: Callable[[Requests], Coroutine[Any, Any, T]]) -> tuple[Requests, T]:
-        """Do `work`, which is one request, with a connection; return that and the result.
+        """Do `work`, which is one request, with a connection; return the connection and the result.
 
-        It is done again on another connection if the server turns out to have gone before the request.
+        It is repeated on another connection if the server proves to have gone before the request.
         """
         while True:
             connection = await self.connection()
@@ -151,7 +153,8 @@ class LastingRequests:
 async def open_requests(path: str | os.PathLike[str], *, create: bool = False) -> LastingRequests:
     """Open the queues of a folder: through its server, or in its store if none runs.
 
-    Raises as `msmqwire.qm.runtime.local.attach` does, and Unreachable if the other side is no queue manager.
+    Raises as `msmqwire.qm.runtime.local.attach` does, and Unreachable if the other side is not a queue
+    manager.
     """
     folder = DataFolder(path)
     until = time.monotonic() + STARTING_S
@@ -159,7 +162,7 @@ async def open_requests(path: str | os.PathLike[str], *, create: bool = False) -
         served = await ServedRequests.connect(folder)
         if served is not None:
             return await LastingRequests.of(folder, served)
-        from msmqwire.qm.runtime.in_store_requests import InStoreRequests  # with a whole queue manager
+        from msmqwire.qm.runtime.in_store_requests import InStoreRequests  # imports a whole queue manager
 
         try:
             return await LastingRequests.of(folder, await InStoreRequests.start(folder, create=create))
@@ -176,7 +179,7 @@ async def _who(connection: Requests) -> tuple[str, UUID]:
         return str(status["name"]), UUID(status["identifier"])
     except (KeyError, ValueError, TypeError, AttributeError):
         await connection.close()
-        raise Unreachable("what answers is no queue manager of this version") from None
+        raise Unreachable("the answer is not that of a queue manager of this version") from None
     except BaseException:
         await connection.close()
         raise

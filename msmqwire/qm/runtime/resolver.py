@@ -1,8 +1,8 @@
-"""Host names to addresses, however slow or silent the resolver of the system is.
+"""Host names to addresses, robust against a slow or silent system resolver.
 
-getaddrinfo can't be cancelled, so each call has a daemon thread of its own, which a stop does not wait for. A
-call that takes too long is given up: its place is free again, while its thread counts as lost until it
-returns. Names that only peers have asked for can use half of the places.
+getaddrinfo can't be cancelled, so each call has its own daemon thread, which a stop does not wait for. A call
+that takes too long is given up: its place is free again, while its thread counts as lost until it returns.
+Names that only peers have asked for can use half of the places.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from msmqwire.service.logs import log
 
 Answer = Callable[[list[str]], None]
 WAITING_MAX: Final = 500
-"""Names of each kind that may wait for a place; further ones have no address for now."""
+"""Limit of names of each kind that wait for a place; further ones get no address for now."""
 FAILED_MAX: Final = 1000
 FAILED_S: Final = 30.0
-"""The number of names without address remembered for peers, and the seconds for which they are."""
+"""The number of names without an address that are remembered for peers, and for how many seconds."""
 ADDRESSES_MAX: Final = 16
-"""Addresses of one name that are used."""
+"""Limit of addresses used for one name."""
 
 
 @dataclass(eq=False)
@@ -34,8 +34,8 @@ class _Question:
 
     Attributes:
         local: whether a local application sends to it.
-        answers: called with its addresses.
-        ended: whether they have been.
+        answers: functions called with its addresses.
+        ended: whether they have been called.
     """
 
     name: str
@@ -63,7 +63,7 @@ class _Places:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more may start: there are never more lost threads than places besides."""
+        """Whether one more may start: lost threads never outnumber the places."""
         return self.running < self.size and self.running + self.lost < 2 * self.size
 
 
@@ -73,7 +73,7 @@ class NameResolver(Protocol):
     def resolve(self, name: str, answer: Answer, *, local: bool) -> None:
         """Call `answer` with the addresses of a name.
 
-        `local` says whether a local application sends to it: no peer may keep it waiting.
+        `local` is whether a local application sends to it: no peer may keep it waiting.
         """
 
 
@@ -84,8 +84,8 @@ class Resolver:
         self._timeout_s = limits.resolve_s
         kept = max(1, limits.resolutions // 2)
         self._places = {True: _Places(kept), False: _Places(max(1, limits.resolutions - kept))}
-        self._questions: dict[str, _Question] = {}  # those that have not ended
-        self._failed: OrderedDict[str, float] = OrderedDict()  # until when, the latest at the end
+        self._questions: dict[str, _Question] = {}  # questions that have not ended
+        self._failed: OrderedDict[str, float] = OrderedDict()  # until when, latest last
 
     def resolve(self, name: str, answer: Answer, *, local: bool) -> None:
         """Call `answer` with the addresses of a host, later; with an empty list for none."""
@@ -101,7 +101,7 @@ class Resolver:
                 loop.call_soon(answer, [])
                 return
             self._questions[key] = question
-        elif local and not question.local and not question.started:  # it need not wait among those of peers
+        elif local and not question.local and not question.started:  # it need not wait among names of peers
             self._places[False].waiting.remove(question)
             question.local = True
             self._places[True].waiting.append(question)
@@ -146,7 +146,7 @@ class Resolver:
             try:
                 loop.call_soon_threadsafe(returned, addresses)
             except RuntimeError:
-                return  # the loop has ended, and nobody asks any more
+                return  # the loop has ended, and no question is left
 
         try:
             threading.Thread(target=work, name=f"resolve {question.name}", daemon=True).start()

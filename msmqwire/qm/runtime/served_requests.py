@@ -19,11 +19,11 @@ from msmqwire.service.control import server as control
 from msmqwire.service.control.client import GONE, connection_closed, error_of, lost
 
 _READS_MAX: Final = 900
-"""Limit of reads under way, less than the control channel has: there is always room to cancel one."""
+"""Limit of reads under way, below that of the control channel, which leaves room to cancel one."""
 
 
 class NotSent(Unreachable):
-    """The server had gone before the request: it may be made on another connection."""
+    """The server had gone before the request, which may be made on another connection."""
 
 
 class _Records:
@@ -104,7 +104,7 @@ class ServedRequests(asyncio.Protocol):
         future = self._pending[number] = asyncio.get_running_loop().create_future()
         try:
             self._write(data + b"\n")
-            if self.lost:  # the line is not there to its end, and so is no request
+            if self.lost:  # the line is incomplete, and so is not a request
                 raise NotSent(self._gone or GONE)
             if not self._writable.is_set():
                 await self._writable.wait()
@@ -134,10 +134,10 @@ class ServedRequests(asyncio.Protocol):
 
     @property
     def lost(self) -> bool:
-        """Whether the server has gone, so that nothing can be asked here any more."""
+        """Whether the server has gone, so that no more requests are possible here."""
         return self._gone is not None or (self._transport is not None and self._transport.is_closing())
 
-    # -- what the server sends ----------------------------------------------------------------------------
+    # -- data from the server ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
@@ -153,8 +153,8 @@ class ServedRequests(asyncio.Protocol):
             return
         try:
             self._incoming.feed(data)
-        except (LocatedError, ValueError, KeyError, TypeError) as exc:  # too long, or not one of ours
-            reason = f"what answers is not a server of ours: {_why(exc)}"
+        except (LocatedError, ValueError, KeyError, TypeError) as exc:  # too long, or not from our server
+            reason = f"the answer is not that of our server: {_why(exc)}"
             self._end(Unreachable(reason), reason)
 
     def _answered(self, line: bytes) -> None:
@@ -226,4 +226,4 @@ def _why(exc: Exception) -> str:
         return exc.why
     if isinstance(exc, JSONDecodeError | UnicodeDecodeError):
         return why_not_json(exc)
-    return "it answers what nobody asked, or in another form"
+    return "it answers an unknown request, or in another form"

@@ -49,7 +49,7 @@ SETTINGS: Final = Settings(
 )
 """The settings of a server that differ from the defaults of the specifications.
 
-It acknowledges durable messages soon, and gives up half-open peers sooner.
+Acknowledgements of durable messages are sent soon, and half-open peers are given up sooner.
 """
 
 
@@ -70,7 +70,8 @@ class ServerOptions:
         quota: limit of all messages in bytes; None to leave it unchanged.
         min_free: bytes of free disk space below which no new messages are accepted; 0 for no such limit.
         settings: settings of the queue manager.
-        keep: settings that the folder is to keep for later starts as well; they go before `settings`.
+        keep: settings that the folder is to keep for later starts as well; they take precedence over
+            `settings`.
         limits: limits on the resources that peers may use.
         overrides: how other computers are reached.
         protocols: options of the protocols that have joined, by the name of the protocol.
@@ -129,8 +130,8 @@ class Server:
         """Open the folder, restore its queues, and listen.
 
         Raises the subclasses of StoreError, InvalidName for names, InvalidValue for a name other than that of
-        the folder and for keys in it that can't be used, QueueError for a queue that can't be created, and
-        OSError for addresses.
+        the folder and for unusable keys in it, QueueError for a queue that can't be created, and OSError for
+        addresses.
         """
         try:
             await self._start()
@@ -205,7 +206,7 @@ class Server:
         if options.console is not None:
             await self._start_console(driver, options.console)
         await self._control.start(tcp=options.control_tcp)
-        security.read_again()  # a command may have changed keys that found no server to tell
+        security.read_again()  # a command may have changed keys without a server to notify
         driver.call(security.use, core)
         log.info(
             "ready",
@@ -213,14 +214,14 @@ class Server:
         )
 
     async def _start_console(self, driver: EngineDriver, options: ConsoleOptions) -> None:
-        """Let browsers look at the queue manager. Raises OSError."""
+        """Serve the console to browsers. Raises OSError."""
         from msmqwire.qm.runtime.console.server import Console
 
         self._console = Console(driver, options, self.options.data)
         self.console = options.endpoint[0], await self._console.start()
 
     async def stop(self) -> None:
-        """Accept nothing new, store and acknowledge all that has been received, and shut down.
+        """Accept no more messages, store and acknowledge the received ones, and shut down.
 
         Messages that local clients have received and not ended return to their queues. A second call does
         nothing.

@@ -1,6 +1,6 @@
 """Single reads of local clients: they wait, can be cancelled, have cursors and lookup identifiers.
 
-A read is what R_StartReceive of [MS-MQRR] 3.1.4.7 is to remote clients, and takes the same choices.
+A read corresponds to R_StartReceive of [MS-MQRR] 3.1.4.7 for remote clients, and has the same options.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
 
 CURSORS_MAX: Final = 1000
-"""Limit of the cursors that one session may have open."""
+"""Limit of open cursors of one session."""
 WAIT_MAX_MS: Final = INFINITE - 1
 RECEIVE: Final = "receive"
 _PEEK: Final = "peek"
@@ -63,19 +63,19 @@ class SessionReads:
         self._driver, self._core = driver, driver.core
         self._held, self._transactions, self._opened = held, transactions, opened
         self._cursors: dict[int, Cursor] = {}
-        self._tagged: dict[int, tuple[OpenQueueDescriptor, int]] = {}  # waiting reads by their tag
+        self._tagged: dict[int, tuple[OpenQueueDescriptor, int]] = {}  # waiting reads by tag
         self._receiving = 0
         self.may_wait = True
 
     # -- requests -----------------------------------------------------------------------------------------
 
     async def read(self, request: Request) -> Answer:
-        """Receive a message, which has to be ended, or peek at one."""
+        """Receive a message, which is ended later, or peek at one."""
         action, tag = queues.text(request, "action"), request.get("tag")
         if action not in _ACTIONS:
             raise InvalidValue(f"{action!r:.100} is none of {', '.join(_ACTIONS)}", path="action")
         if tag is not None and number(tag, "tag", _TAG_MAX) in self._tagged:
-            raise InvalidValue(f"a read with the tag {tag} waits already", path="tag")
+            raise InvalidValue(f"a read with the tag {tag} is already waiting", path="tag")
         if action != RECEIVE:
             _, read, durable = await self._perform(request, action, tag)
             assert read.message is not None, "it was read"
@@ -97,7 +97,9 @@ class SessionReads:
         return _answer_of(request, receipt, read.message)
 
     async def cancel(self, request: Request) -> Answer:
-        """End a waiting read, by its tag, with MQ_ERROR_OPERATION_CANCELLED; return whether it did wait."""
+        """End a waiting read, by its tag, with MQ_ERROR_OPERATION_CANCELLED; return whether it was
+        waiting.
+        """
         tag = number(request.get("tag"), "tag", _TAG_MAX)
         descriptor, waiting = self._tagged.pop(tag, (None, 0))
         reader = None if descriptor is None else descriptor.waiting.get(waiting)
@@ -139,7 +141,7 @@ class SessionReads:
     async def _perform(
         self, request: Request, action: str, tag: int | None
     ) -> tuple[OpenQueueDescriptor, ReadCompleted, bool]:
-        """Read a message; return as well whether it is durable, so that nothing has to be waited for.
+        """Read a message; return also whether it is durable, so that no wait is needed.
 
         Raises QueueError with the status if there is none.
         """
@@ -207,7 +209,7 @@ class SessionReads:
     ) -> ReadCompleted:
         """Begin a read, which changes nothing in the store, and wait for its end.
 
-        If the waiting is cancelled, end the read and return its message to the queue. `tag` names it to
+        If the wait is cancelled, end the read and return its message to the queue. `tag` identifies it to
         `cancel`.
         """
         driver = self._driver
@@ -226,7 +228,7 @@ class SessionReads:
                 driver.notify(
                     self._core.messages.waiting_reads.stop, reader, HResult.MQ_ERROR_OPERATION_CANCELLED
                 )
-            elif future.done() and not future.cancelled():  # completed in the turn in which the client went
+            elif future.done() and not future.cancelled():  # completed in the turn in which the client left
                 self._completed(future, descriptor, future.result())
             raise
         finally:
@@ -245,7 +247,7 @@ class SessionReads:
 
 
 def has_waited(read: ReadCompleted) -> bool:
-    """Whether a read has waited for its message, which is durable then: the driver reports it after that."""
+    """Whether a read has waited for its message. It is durable then: the driver reports it after that."""
     return bool(read.request)
 
 

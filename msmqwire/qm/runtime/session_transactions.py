@@ -15,7 +15,7 @@ from msmqwire.qm.runtime.held_messages import HeldMessages
 from msmqwire.qm.runtime.reasons import reason
 
 TRANSACTIONS_MAX: Final = 1000
-"""Limit of the transactions that one session may have begun and not ended."""
+"""Limit of transactions begun and not ended by one session."""
 
 
 class SessionTransactions:
@@ -40,7 +40,7 @@ class SessionTransactions:
         return {"transaction": str(transaction.identifier)}
 
     async def commit(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Do all that a transaction has gathered, once and for all."""
+        """Commit a transaction."""
         transaction = self._named(request)
         status = self._driver.call(self._end, transaction, self._core.commit)
         if status != MQ_OK:
@@ -49,7 +49,7 @@ class SessionTransactions:
         return {"transaction": str(transaction.identifier)}
 
     async def abort(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Undo all that a transaction has gathered: its received messages are back in their queues."""
+        """Abort a transaction: its received messages return to their queues."""
         transaction = self._named(request)
         self._driver.call(self._end, transaction, self._abort)
         await self._driver.durable()
@@ -60,7 +60,7 @@ class SessionTransactions:
         return None if request.get("transaction") is None else self._named(request)
 
     def abort_all(self) -> None:
-        """Abort those that have not ended."""
+        """Abort the transactions that have not ended."""
         for transaction in list(self._transactions.values()):
             self._end(transaction, self._abort)
 
@@ -86,7 +86,7 @@ class SessionTransactions:
 
 
 def check_transactional(queue: Queue | None, name: str) -> None:
-    """Raise QueueError if a queue takes no part in transactions: MQRR-3.1.4.13-33."""
+    """Raise QueueError if a queue is not transactional: MQRR-3.1.4.13-33."""
     if queue is not None and not queue.transactional:
         why = f"{name}: the queue is not transactional"
         raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_USAGE)

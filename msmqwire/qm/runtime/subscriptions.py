@@ -1,4 +1,6 @@
-"""Subscriptions of local clients: messages are pushed to them as they come, up to a window not ended."""
+"""Subscriptions of local clients: messages are pushed to them as they arrive, up to a window of messages not
+ended.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ SUBSCRIPTIONS_MAX: Final = 1000
 _NUMBER_MAX: Final = 0xFFFFFFFF
 _RECEIPT_MAX: Final = (1 << 53) - 1
 _WRITE_BYTES: Final = 64 << 10
-"""Bytes that are pushed before the sink is asked whether it takes more."""
+"""Bytes pushed before the sink is asked again for room."""
 
 Request = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -36,8 +38,8 @@ Answer = dict[str, Any]
 class Subscription:
     """The messages that one subscription has received and not ended.
 
-    It takes messages only while all that are there are durable, so that it need not wait for a commit, and
-    receiving changes nothing in the store.
+    It takes messages only while all available ones are durable, so that it need not wait for a commit, and
+    receiving does not change the store.
     """
 
     def __init__(
@@ -55,10 +57,10 @@ class Subscription:
         self._name, self._descriptor = queue
         self._window, self._failed = window, failed
         self._messages = driver.core.messages
-        self._receipts: dict[int, None] = {}  # in their order
+        self._receipts: dict[int, None] = {}  # in order
         self._last = 0
         self._waiting = 0  # the number of the read that waits for a message
-        self._comes_back = False  # to go on: once messages are durable, the sink takes more, or soon
+        self._comes_back = False  # continues once messages are durable, the sink has room, or soon
         self._closed = False
         held.reserved += window
         self._soon()
@@ -76,7 +78,7 @@ class Subscription:
         self.push()
 
     def push(self) -> None:
-        """Push available messages, up to the window and as far as the sink takes them; then wait for one."""
+        """Push available messages, up to the window and while the sink has room; then wait for one."""
         driver, sink = self._driver, self._sink
         try:
             while not (self._closed or self._waiting or self._comes_back):
@@ -93,7 +95,7 @@ class Subscription:
         except QueueError as exc:
             self._failed(self, exc)
         except MsmqError:
-            pass  # the driver has ended, and so do its clients
+            pass  # the driver has ended, and its clients end
 
     def _take(self) -> list[bytes]:
         """Receive available messages, as frames; begin to wait if there are no more.
@@ -123,7 +125,7 @@ class Subscription:
         return message_frame(self.number, receipt, message)
 
     def _completed(self, read: ReadCompleted) -> None:
-        """Push the message that was waited for, which is durable now, and further available ones."""
+        """Push the awaited message, which is now durable, and further available ones."""
         self._waiting = 0
         position, messages = read.position, self._messages
         if self._closed:
@@ -139,7 +141,7 @@ class Subscription:
     # -- the ends of messages -----------------------------------------------------------------------------
 
     def done(self, upto: int) -> None:
-        """Delete the messages up to a receipt, this included, without waiting until that is durable.
+        """Delete the messages up to and including a receipt, without waiting until that is durable.
 
         No further messages are pushed. Raises InvalidValue for a receipt that was not given.
         """
@@ -157,7 +159,7 @@ class Subscription:
             self._comes_back = before
 
     def message_ended(self, receipt: int) -> None:
-        """Learn that one of its messages has ended, in which way so ever."""
+        """Note that one of its messages has ended, in any way."""
         del self._receipts[receipt]
         self._held.reserved += 1
         if not self._closed:
@@ -191,11 +193,11 @@ class Subscriptions:
         self._stopped = False
 
     async def subscribe(self, request: Request) -> Answer:
-        """Push messages of a queue from now on, after this answer."""
+        """Push messages of a queue from this answer on."""
         subscription = _number(request)
         window = number(request.get("window"), "window", WINDOW_MAX, 1)
         if self._sink is None:
-            raise InvalidValue("nothing can be pushed here", path="op")
+            raise InvalidValue("messages can't be pushed here", path="op")
         if subscription in self._subscriptions:
             raise InvalidValue(f"there is a subscription {subscription} already", path="subscription")
         if self._stopped:
@@ -212,7 +214,7 @@ class Subscriptions:
         return {"subscription": subscription}
 
     async def unsubscribe(self, request: Request) -> Answer:
-        """Push no more; return the messages not ended to the queue, but delete those up to ``upto``."""
+        """Stop pushing; return the messages not ended to the queue, but delete those up to ``upto``."""
         subscription = self._subscriptions.get(_number(request))
         if subscription is None:
             why = f"there is no subscription {_number(request)}"
@@ -233,7 +235,7 @@ class Subscriptions:
         return {}
 
     def done(self, request: Request) -> bool:
-        """Delete the messages of a subscription up to a receipt; return whether there is that subscription.
+        """Delete the messages of a subscription up to a receipt; return whether the subscription exists.
 
         The change need not be durable yet. Raises InvalidValue.
         """
@@ -244,7 +246,7 @@ class Subscriptions:
         return subscription is not None
 
     def stop(self) -> None:
-        """End all subscriptions, and let none begin from now on; notify the client."""
+        """End all subscriptions, and refuse new ones; notify the client."""
         self._stopped = True
         code = HResult.MQ_ERROR_OPERATION_CANCELLED
         for subscription in list(self._subscriptions.values()):

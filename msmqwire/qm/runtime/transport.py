@@ -31,11 +31,10 @@ class TcpNetwork:
     """The sockets of one queue manager.
 
     Attributes:
-        limits: on what peers may use.
-        traffic: counters.
+        limits: the limits on peers. traffic: counters.
         connections: open connections by number.
         partial_packets: the bytes of incomplete packets.
-        open_connections: those of other transports of this process too.
+        open_connections: open connections of all transports of this process.
         resolver: resolves host names.
     """
 
@@ -48,7 +47,7 @@ class TcpNetwork:
         resolver: NameResolver | None = None,
         pings: PingPorts | None = None,
     ) -> None:
-        """Make no socket yet; a simulator has its own `resolver` and `pings`."""
+        """Make no socket yet; a simulator passes its own `resolver` and `pings`."""
         self._driver, self._engine = driver, driver.core.binary
         self.limits, self._overrides = limits or Limits(), overrides or AddressOverrides()
         self.traffic = Traffic()
@@ -56,7 +55,7 @@ class TcpNetwork:
         driver.flush_by(self.flush)
         self._unflushed: dict[int, SessionConnection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._outgoing: set[SessionConnection] = set()  # those that are established
+        self._outgoing: set[SessionConnection] = set()  # established ones
         self._connecting = 0
         self.open_connections = OpenConnections()
         self.open_connections.add(self._count)
@@ -103,10 +102,10 @@ class TcpNetwork:
             connection.abort()
 
     async def finish(self) -> None:
-        """Nothing is under way that would not be sent again."""
+        """Nothing to wait for: unacknowledged messages are sent again."""
 
     async def close(self) -> None:
-        """Close all connections once their peers have read what was sent, or after `Limits.close_s`."""
+        """Close all connections once their peers have read all sent data, or after `Limits.close_s`."""
         self.stop_listening()
         tasks = list(self._tasks)
         for task in tasks:
@@ -134,7 +133,7 @@ class TcpNetwork:
     def received(self, connection: SessionConnection, data: bytes) -> None:
         """Pass received bytes to the engine, and end connections that leave too many packets incomplete."""
         self.traffic.bytes_received += len(data)
-        # The messages of several senders are to share the sync of the disk.
+        # Messages of several senders share one sync of the disk.
         self._driver.notify(self._received, connection, data, alone=len(self.connections) == 1)
         if self.partial_packets.is_exceeded:
             self._listener.evict(self._driver.loop.time())
@@ -174,7 +173,8 @@ class TcpNetwork:
     def datagram(self, data: bytes, address: str, port: int, *, request: bool) -> None:
         """Pass a datagram to the engine: a ping request, or a response to one.
 
-        Nothing from a ping port is a request: an answer would be taken for a request there, and answered.
+        A datagram from a ping port is never a request: an answer would be taken for a request there, and
+        answered.
         """
         self.traffic.datagrams_received += 1
         if request and (
@@ -273,7 +273,7 @@ class TcpNetwork:
             self._unflushed[connection] = target
 
     def flush(self) -> None:
-        """Write the bytes that the effects of this turn have sent: see `Driver.flush_by`."""
+        """Write the bytes sent by the effects of this turn: see `Driver.flush_by`."""
         for connection in self._unflushed.values():
             self.traffic.bytes_sent += connection.flush()
         self._unflushed.clear()

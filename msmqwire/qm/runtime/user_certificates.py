@@ -30,7 +30,7 @@ class Registered(NamedTuple):
 
 
 def open_users(folder: Path, *, create: bool = False) -> EmbeddedDirectory | None:
-    """Open the directory of a folder; None if it has none and none is to be made.
+    """Open the directory of a folder; None if it has none and must not get one.
 
     Raises the subclasses of StoreError.
     """
@@ -46,9 +46,9 @@ def open_users(folder: Path, *, create: bool = False) -> EmbeddedDirectory | Non
 def register_certificate(
     directory: EmbeddedDirectory, sid: bytes, certificate: bytes, groups: Sequence[bytes] = ()
 ) -> None:
-    """Register a certificate for a SID; nothing if that has been done.
+    """Register a certificate for a SID, unless it is registered.
 
-    `groups` are the SIDs of the groups that the user is in; without any they are left as they are.
+    `groups` are the SIDs of the user's groups; without any they are unchanged.
 
     Raises QueueError.
     """
@@ -83,7 +83,7 @@ def unregister_certificate(directory: EmbeddedDirectory, certificate: bytes) -> 
 
 
 def registered_certificates(directory: EmbeddedDirectory) -> Iterator[Registered]:
-    """Yield all certificates with their users, but for users whose certificates can't be read."""
+    """Yield all certificates with their users, except for unreadable ones."""
     for user in _users(directory):
         try:
             entries = registered(user)

@@ -1,4 +1,4 @@
-"""Local access that waits for messages, over restarts of the server, and keeps none from starting."""
+"""Local access that waits for messages across restarts of the server, and does not block its start."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from msmqwire.qm.runtime.local import attach, in_store
 from msmqwire.service.control.client import GONE, Local, LocalBase, server_of
 
 _LOOK_S: Final = 60.0
-"""Seconds after which a server is asked again and the store looked at again, whatever happens."""
+"""The longest interval in seconds before the server or the store is checked again."""
 _POLL_S: Final = 0.1
 _SHARE: Final = 5
-"""The pause between two looks into the store, in durations of a look: it may change endlessly."""
+"""The pause between two checks of the store, in durations of a check: the store may change endlessly."""
 _CHANGING: Final = (DataFolder.control_name, STORE, STORE + "-wal")
 """Files that show that a process serves the folder or has opened its store."""
 
@@ -27,8 +27,8 @@ class WaitingLocal(LocalBase):
     """Access to the queues of a folder for a client that waits long.
 
     It waits for a server that has gone, and never opens the store in its place. Without a server for the
-    folder, the store is open only while it is looked at: other processes may use it, and a server may start,
-    through which the wait goes on.
+    folder, the store is open only during a check: other processes may use it, and a server may start, through
+    which the wait continues.
     """
 
     def __init__(self, path: str | os.PathLike[str], waits: Callable[[float], None]) -> None:
@@ -41,14 +41,14 @@ class WaitingLocal(LocalBase):
         self._through_server = self._local.served
 
     def call(self, op: str, /, **request: Any) -> dict[str, Any]:
-        """Run a request, see `Local.call`. One that waits is for `wait`."""
+        """Run a request, see `Local.call`. For a request that waits use `wait`."""
         return self._present().call(op, **request)
 
     def wait(self, op: str, seconds: float, /, **request: Any) -> list[dict[str, Any]]:
         """Receive or peek at messages, and wait up to a time for the first one; return them.
 
-        No message that was received before may be held. Raises Unreachable if the server has gone and is not
-        back in that time; OutcomeUnknown and all others of `Local.call`.
+        The session must not hold received messages. Raises Unreachable if the server has gone and is not back
+        in that time; OutcomeUnknown and all others of `Local.call`.
         """
         until = time.monotonic() + seconds
         looked, outage = 0.0, False
@@ -84,14 +84,14 @@ class WaitingLocal(LocalBase):
                 self._until_changed(min(until, looked + _LOOK_S), looked + _SHARE * (looked - began))
 
     def _present(self) -> Local:
-        """Return the access there is, a new one if that was left.
+        """Return the present access, or a new one if it was left.
 
         Raises Unreachable if the server is not back, StoreInUse if another process has the store.
         """
         if self._local is None:
             self._local = server_of(self._folder)
             if self._local is None and self._through_server:
-                raise Unreachable(f"{GONE}, and is not back: nobody serves {self._folder.path}")
+                raise Unreachable(f"{GONE}, and is not back: no server runs for {self._folder.path}")
             if self._local is None:
                 self._local = in_store(self._folder, create=False)
             self._through_server = self._local.served

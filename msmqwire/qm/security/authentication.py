@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from msmqwire.crypto.certificates import SenderCertificate
 
 _SLOW_MS: Final = 20.0
-"""A slower hash is made for registered certificates only: an unknown sender could hold up all traffic."""
+"""A slower hash is computed for registered certificates only: an unknown sender could hold up all traffic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Authentication:
         Args:
             message: a signed message.
             packet: the packet of the message, its body in clear.
-            configuration: certificates that are revoked, and the reading of signatures.
+            configuration: revoked certificates, and the reading of signatures.
 
         Raises:
             InvalidSignature: the message is to be refused with NACK_BAD_SIGNATURE.
@@ -96,7 +96,7 @@ class Authentication:
         if slow > _SLOW_MS:
             is_known = is_known or self._is_registered(certificate, message, sid)
             if not is_known:
-                raise InvalidSignature("its hash would take long, for somebody unknown")
+                raise InvalidSignature("its hash would take too long for an unknown sender")
         self._work.spend(message.origin, slow)
         try:
             version = version_of(packet, recovered, configuration.readings)
@@ -119,7 +119,7 @@ class Authentication:
     def _is_registered(self, certificate: SenderCertificate, message: Message, sid: bytes) -> bool:
         """Look for a certificate in the directory: MQQB-3.1.5.8.3-09 and -10.
 
-        Raises InvalidSignature if it is not there and the specification is to be followed to the letter.
+        Raises InvalidSignature if it is missing and the specification is followed literally.
         """
         if sid:
             user = self._identities.user(sid)
@@ -129,7 +129,7 @@ class Authentication:
                 )
                 return True
         if message.sender_identifier_type and self._context.settings.reject_unknown_certificates:
-            raise InvalidSignature("nobody has registered the certificate for this sender")  # -13
+            raise InvalidSignature("the certificate is not registered for this sender")  # -13
         return False
 
 

@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SecurityConfiguration:
-    """The keys of a queue manager, and the signers that it believes. Its repr shows no key.
+    """The keys of a queue manager, and the signers that it trusts. Its repr shows no key.
 
     Attributes:
         random_bytes: returns a number of random bytes, for session keys; without it nothing is encrypted.
-        exchange_keys: for the bodies sent to this queue manager, by provider. The first key of each is the
-            one that is published to peers. The rest are earlier ones, under which peers may still encrypt.
-        signing_keys: those published as PublicSigningKeyList, by provider.
-        peer_keys: of other queue managers, by identifier and provider. They go before those of the directory.
-        revoked: MD5 digests of certificates that are believed no more.
+        exchange_keys: keys for the bodies sent to this queue manager, by provider. The first key of each is
+            published to peers. The others are earlier keys, under which peers may still encrypt.
+        signing_keys: the keys published as PublicSigningKeyList, by provider.
+        peer_keys: keys of other queue managers, by identifier and provider. They take precedence over those
+            of the directory.
+        revoked: MD5 digests of revoked certificates.
         users: the source of users while the queue manager has no directory; None for none.
-        readings: of signatures and session keys.
+        readings: the readings of the specification for signatures and session keys.
     """
 
     random_bytes: Callable[[int], bytes] | None = field(default=None, repr=False)

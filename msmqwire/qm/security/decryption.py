@@ -23,7 +23,7 @@ _FAILURE_MS: Final = 20.0
 """The price of a failure beside its work: an attacker who distinguishes failures needs many for each byte."""
 
 _Found = tuple[CryptographicProvider, int, UUID, bytes]
-"""The attributes that a key is found by: MQQB-3.1.5.8.3-18."""
+"""The attributes that identify a key: MQQB-3.1.5.8.3-18."""
 
 
 class Decryption:
@@ -31,7 +31,7 @@ class Decryption:
 
     No answer, and no later message, shows a sender whether a key could not be unwrapped or a body had a wrong
     padding: both end in the same place. A key is therefore put into the cache only once it has decrypted a
-    body, or the second message with it would be quicker than one with a wrong key.
+    body, otherwise the second message with it would be faster than one with a wrong key.
     """
 
     def __init__(self, context: Context, work: WorkLimits) -> None:
@@ -96,7 +96,7 @@ class Decryption:
     ) -> list[CachedSymmetricKey]:
         """Return the session key as the keys of a provider unwrap it: MQQB-3.1.5.8.3-19.
 
-        All of them are tried, so that it takes the same time whichever is right, if any.
+        All of them are tried, so that the time does not reveal which one is right, if any.
         """
         from msmqwire.crypto.keys import unwrap
 
@@ -115,7 +115,7 @@ class Decryption:
         ]
 
     def _check_length(self, cached: CachedSymmetricKey) -> None:
-        """Raise DecryptionFailed for a reduced key where such ones are rejected: MQQB-3.1.5.8.3-23."""
+        """Raise DecryptionFailed for a reduced key if such keys are rejected: MQQB-3.1.5.8.3-23."""
         if (
             self._context.settings.reject_enhanced_rc2_using_40_bit_keys
             and cached.crypto_service_provider is CryptographicProvider.ENHANCED

@@ -49,7 +49,7 @@ _ENHANCED_BITS: Final = 128
 _REDUCED_BITS: Final = 40
 
 _Found = tuple[CryptographicProvider, int, UUID]
-"""The attributes that a key is found by: MQQB-3.1.7.1.5-13."""
+"""The attributes that identify a key: MQQB-3.1.7.1.5-13."""
 
 
 def not_for_direct_names() -> QueueError:
@@ -65,7 +65,7 @@ class Encryption:
 
     Attributes:
         send_symmetric_key_cache: session keys of the AES and the Enhanced provider.
-        send_base_symmetric_key_cache: those of the Base provider.
+        send_base_symmetric_key_cache: session keys of the Base provider.
     """
 
     def __init__(self, context: Context, directory: DirectoryEvents) -> None:
@@ -86,15 +86,15 @@ class Encryption:
         remote: dict[UUID, RemoteKeys],
         configuration: SecurityConfiguration,
     ) -> Message:
-        """Return a copy of a message with its body encrypted, as it goes over a session.
+        """Return a copy of a message with its body encrypted, for a session.
 
         Args:
             message: a message of this queue manager with a PrivacyLevel.
             destination: the queue manager of its queue, who decrypts it, even if another one is the next hop.
             remote: RemoteQMPublicKey of the session, by queue manager; completed here.
-            configuration: of this queue manager.
+            configuration: the configuration of this queue manager.
 
-        Raises QueueError with the reason for what can't be encrypted: 3.1.7.1.5.1.
+        Raises QueueError with the reason if it can't be encrypted: 3.1.7.1.5.1.
         """
         from msmqwire.crypto.ciphers import encrypt
 
@@ -139,7 +139,8 @@ class Encryption:
                 cached = self._cache_of(provider).get((provider, algorithm, destination))
                 if cached is not None:
                     return cached
-        # Not only once a session: they may have been changed since its last key was made, or did not do.
+        # Not only once in a session: they may have changed since its last key was made, or may not have been
+        # suitable.
         remote[destination] = keys = self._keys_of(destination, configuration)
         provider, algorithm = self._choice(message, keys)
         cache = self._cache_of(provider)
@@ -174,8 +175,8 @@ class Encryption:
     def _choice(self, message: Message, keys: RemoteKeys) -> tuple[CryptographicProvider, int]:
         """Choose provider and cipher: MQQB-3.1.7.1.5-06 to -11.
 
-        A cipher that the message asks for, that its PrivacyLevel has and that is not switched off goes first,
-        as with Windows NT to Server 2003 (note 66). Otherwise the best provider that there is a key for does.
+        A cipher that the message asks for, that its PrivacyLevel has and that is not switched off takes
+        precedence, as with Windows NT to Server 2003 (note 66), otherwise the best provider with a key.
 
         Raises QueueError.
         """
@@ -203,7 +204,7 @@ class Encryption:
             )
         if not legacy.is_sent(self._context, preferred.algorithm):
             raise QueueError(
-                f"its destination has no key but for {preferred.value}, which is broken and switched off "
+                f"its destination only has a key for {preferred.value}, which is broken and switched off "
                 f"(send_{preferred.value})",
                 HResult.MQ_ERROR_ENCRYPTION_PROVIDER_NOT_SUPPORTED,
             )

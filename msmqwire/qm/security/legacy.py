@@ -1,4 +1,4 @@
-"""The broken algorithms, and whether the administrator lets them be sent and read."""
+"""The broken algorithms, and the administrator's switches for sending and reading them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ LEGACY: Final[Mapping[int, str]] = {
     EncryptionAlgorithm.CALG_RC2: "rc2",
     EncryptionAlgorithm.CALG_RC4: "rc4",
 }
-"""Algorithms that neither prove nor hide anything from a serious attacker, as `Settings` names them."""
+"""Algorithms that give no proof or secrecy against a serious attacker, by their names in `Settings`."""
 
 
 def is_sent(context: Context, algorithm: int) -> bool:
-    """Return whether messages may be sent with an algorithm: `Settings.send_md5` and its like."""
+    """Return whether messages may be sent with an algorithm: `Settings.send_md5` and the like."""
     return _is_on(context, "send", algorithm)
 
 
 def is_read(context: Context, algorithm: int) -> bool:
-    """Return whether an algorithm of a received message is taken: `Settings.read_md5` and its like.
+    """Return whether an algorithm of a received message is accepted: `Settings.read_md5` and the like.
 
-    One that is not installed is not taken, and the administrator reads so from time to time.
+    An algorithm that is not installed is not accepted, which is reported to the administrator from time to
+    time.
     """
     if not _is_on(context, "read", algorithm):
         return False

@@ -36,8 +36,8 @@ class Protection:
     """Verifies, decrypts and encrypts messages.
 
     Args:
-        context: of the queue manager.
-        directory: holds the keys of peers, and publishes those of this queue manager.
+        context: the state of the queue manager. directory: holds the keys of peers, and publishes those of
+            this queue manager.
         identities: holds the registered certificates.
         known: origins without a limit on the work that their messages cause.
         configuration: the keys of the queue manager.
@@ -65,7 +65,7 @@ class Protection:
     # -- configuration --------------------------------------------------------------------------------
 
     def configure(self, configuration: SecurityConfiguration) -> None:
-        """Use other keys from now on; nothing that was found with the earlier ones is used again."""
+        """Use other keys from now on; results of the earlier ones are not used again."""
         self.configuration, self._identities.users = configuration, configuration.users
         self.forget()
         self.publish()
@@ -106,12 +106,12 @@ class Protection:
     def refusal(self, message: Message, queue: Queue, packet: Record | None = None) -> int | None:
         """Decrypt and authenticate a received message for a queue here.
 
-        The body is decrypted first: it was signed in clear. `packet` is the one that the message was read
-        from, if it is at hand; its body is decrypted too.
+        The body is decrypted first: it was signed in clear. `packet` is the packet of the message, if it is
+        at hand; its body is decrypted too.
 
-        Returns the class of refusal; None for a message that the queue may take as far as this goes.
+        Returns the class of refusal; None for a message with valid protection.
 
-        Raises TooMuchWork for one that its sender is to send again later.
+        Raises TooMuchWork for a message that its sender is to send again later.
         """
         if message.encrypted:
             if queue.privacy_level is QueuePrivacy.NONE:  # MQMQ-2.3.1.12-02
@@ -136,10 +136,10 @@ class Protection:
         return None
 
     def refusal_here(self, message: Message, queue: Queue) -> HResult | None:
-        """Authenticate a message of an application of this computer for a queue here.
+        """Authenticate a message of a local application for a queue here.
 
-        It does not leave the computer, so its body need not be encrypted; but it has to ask for that where
-        the queue wants it. Returns the reason of a refusal.
+        It does not leave the computer, so its body need not be encrypted; but it has to ask for encryption if
+        the queue requires it. Returns the reason of a refusal.
 
         Raises InvalidValue, InvalidName: no packet can hold the message.
         """
@@ -167,7 +167,7 @@ class Protection:
     # -- messages that are sent -----------------------------------------------------------------------
 
     def check_can_leave(self, message: Message, names: Iterable[FormatName | None]) -> None:
-        """Refuse at once a message that could not be sent to queues of other computers as it asks.
+        """Refuse at once a message whose requested protection is not possible for queues of other computers.
 
         Raises QueueError with the reason.
         """
@@ -197,12 +197,12 @@ class Protection:
     def protected(
         self, message: Message, destination: UUID | None, remote: dict[UUID, RemoteKeys]
     ) -> Message:
-        """Return a message of this queue manager as it goes over a session: [MS-MQQB] 3.1.7.1.4, 3.1.7.1.5.
+        """Return a message of this queue manager in the form for a session: [MS-MQQB] 3.1.7.1.4, 3.1.7.1.5.
 
-        It was signed where the application sent it, which alone has the key. `destination` and `remote` are
-        those of `Encryption.encrypted`.
+        It was signed in the application, which alone has the key. `destination` and `remote` are as for
+        `Encryption.encrypted`.
 
-        Raises QueueError with the reason if it can't be protected as it asks.
+        Raises QueueError with the reason if the requested protection is not possible.
         """
         signature = message.signature or message.multiple_destination_signature
         if message.authentication_level and not signature:
@@ -210,7 +210,7 @@ class Protection:
                 "it asks for a signature, and has none", HResult.MQ_ERROR_CERTIFICATE_NOT_PROVIDED
             )
         if message.multiple_destination_signature and not message.sender_certificate:
-            # Nobody could verify it; and a SecurityHeader of nothing is forbidden: MQMQ-2.2.20.6-20.
+            # No receiver could verify it; and an empty SecurityHeader is forbidden: MQMQ-2.2.20.6-20.
             raise QueueError("it has no certificate", HResult.MQ_ERROR_CERTIFICATE_NOT_PROVIDED)
         if signature:
             self._check_hash(message)
@@ -220,14 +220,14 @@ class Protection:
         if message.encrypted:  # by a connector application: DMPR-3.1.1.12-65
             if message.encryption_algorithm not in CIPHERS_OF_LEVEL.get(message.privacy_level, ()):
                 raise QueueError(
-                    "its PrivacyLevel does not go with its cipher", HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
+                    "its PrivacyLevel does not fit its cipher", HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
                 )
             return message
         return self.encryption.encrypted(message, destination, remote, self.configuration)
 
 
 def _packet(message: Message, packet: Record | None) -> Record:
-    """Return the packet of a message with its body in clear: the one that it was read from, or a new one."""
+    """Return the packet of a message with its body in clear: its own, or a new one."""
     if packet is None:
         packet = USER_MESSAGE.parse(message.packet or new_packet(message))
     packet.MessagePropertiesHeader.MessageBody = message.body  # its size is not covered

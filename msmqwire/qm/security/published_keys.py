@@ -42,7 +42,7 @@ def key_list(keys: Mapping[CryptographicProvider, RSAPublicKey], kind: KeyAlgori
 
 
 def keys_of(published: bytes) -> dict[CryptographicProvider, RSAPublicKey]:
-    """Return the keys of an MQDSPUBLICKEYS by provider, without those that can't be read or used.
+    """Return the keys of an MQDSPUBLICKEYS by provider, without unreadable and unusable ones.
 
     Of several keys of a provider the first counts.
     """

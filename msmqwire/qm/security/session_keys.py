@@ -19,7 +19,7 @@ class CachedSymmetricKey:
     The cache knows its CachedTime.
 
     Attributes:
-        remote_qm_guid: RemoteQMGuid; of a key made here, the queue manager that can decrypt with it, even if
+        remote_qm_guid: RemoteQMGuid; for a key made here, the queue manager that can decrypt with it, even if
             another one is the next hop.
         crypto_service_provider: CryptoServiceProvider.
         crypto_algorithm: CryptoAlgorithm.

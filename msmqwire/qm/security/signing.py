@@ -1,7 +1,7 @@
 """Messages signed by the application that sends them: [MS-MQQB] 3.1.7.1.4.
 
 The private key of a user does not leave the process of that user: a queue manager gets signed messages, and
-knows no key to sign them with.
+has no key to sign them.
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ class Signer:
     """A signer of messages. Its repr does not show the key.
 
     Attributes:
-        private_key: of the sender.
-        certificate: that belongs to it.
-        sid: the SID of the sender, for whom the certificate is registered; empty for none, with which a
-            signature is no proof of identity.
-        readings: those of the receiver.
+        private_key: the sender's key.
+        certificate: the certificate of that key. sid: the SID of the sender, for whom the certificate is
+            registered; empty for none: a signature without a SID does not prove an identity.
+        readings: the receiver's readings of the specification.
 
-    Raises InvalidValue for a key that does not belong to the certificate, MalformedPacket for what is no SID.
+    Raises InvalidValue for a key that does not belong to the certificate, MalformedPacket for an invalid SID.
     """
 
     private_key: RSAPrivateKey = field(repr=False)
@@ -65,30 +64,30 @@ def signed(
     hash_algorithm: int = HashAlgorithm.CALG_SHA_512,
     transactional: bool = False,
 ) -> None:
-    """Sign a message, which must not be changed then. Its body stays in clear: it is encrypted later.
+    """Sign a message, which must not be changed afterwards. Its body stays in clear: it is encrypted later.
 
     Sets AuthenticationLevel, HashAlgorithm, SenderIdentifier and its type, SenderCertificate, and Signature
     or MultipleDestinationSignature; and the attributes that the queue manager would change when it takes the
     message.
 
     Args:
-        message: with its destination.
-        signer: who signs it.
-        queue_manager: the one that is going to send it.
-        version: SIG10, SIG20 or SIG30. Messages to several queues can have SIG30 only: MQQB-3.1.7.1.4-02. One
-            to a single queue with SIG30 gets a MultiQueueFormatHeader for it.
-        hash_algorithm: of HashAlgorithm. MD2, MD4, MD5 and SHA-1 are broken.
+        message: a message with its destination.
+        signer: its signer.
+        queue_manager: the queue manager that is going to send it.
+        version: SIG10, SIG20 or SIG30. Messages to several queues can have SIG30 only: MQQB-3.1.7.1.4-02. A
+            message to a single queue with SIG30 gets a MultiQueueFormatHeader for it.
+        hash_algorithm: a HashAlgorithm. MD2, MD4, MD5 and SHA-1 are broken.
         transactional: whether it is going to be sent in a transaction.
 
     Raises:
-        InvalidValue, InvalidName: no packet can hold the message, or nobody can sign it so.
-        UnsupportedAlgorithm: no hash of messages.
+        InvalidValue, InvalidName: no packet can hold the message, or it can't be signed that way.
+        UnsupportedAlgorithm: not a hash of messages.
     """
     from msmqwire.crypto.signatures import sign
     from msmqwire.crypto.signed_fields import SignatureVersion
 
     if version not in list(map(int, SignatureVersion)):
-        raise InvalidValue(f"{version.name} is not made here", path="authentication_level")
+        raise InvalidValue(f"{version.name} is not supported here", path="authentication_level")
     if message.destination is None:
         raise InvalidValue("a signed message has a destination", path="destination")
     prepare(message, signer.sid, signer.certificate.der, version, hash_algorithm, transactional=transactional)
@@ -114,11 +113,11 @@ def prepare(
     *,
     transactional: bool,
 ) -> None:
-    """Set all attributes of a signed message but the signature; see `signed`.
+    """Set all attributes of a signed message except the signature; see `signed`.
 
-    `sid` is that of the signer, empty for none, and `certificate` is in DER.
+    `sid` is the signer's, empty for none, and `certificate` is in DER.
 
-    Raises InvalidValue for a version that does not go with the destination.
+    Raises InvalidValue for a version that does not fit the destination.
     """
     names = _destinations(message.destination)
     several = len(names) > 1 or bool(message.destinations)
@@ -138,9 +137,9 @@ def prepare(
 
 
 def _destinations(name: FormatName | None) -> tuple[FormatName, ...]:
-    """Return the queues of a name in the order in which Open Queue puts them."""
+    """Return the queues of a name in the order of Open Queue."""
     if isinstance(name, DistributionListName):
-        raise InvalidValue("who is on a distribution list is not known here", path="destination")
+        raise InvalidValue("the members of a distribution list are not known here", path="destination")
     if isinstance(name, MultipleElementName):
         return tuple(each_once(name.elements))
     return () if name is None else (name,)

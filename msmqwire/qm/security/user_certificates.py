@@ -12,7 +12,7 @@ from msmqwire.schema import Record
 
 
 def digest_of(certificate: bytes) -> bytes:
-    """Return the MD5 digest by which the directory finds a certificate: MQMQ-2.2.22-01. It proves nothing."""
+    """Return the MD5 digest by which the directory finds a certificate: MQMQ-2.2.22-01. It is not a proof."""
     return md5(certificate, usedforsecurity=False).digest()
 
 
@@ -22,9 +22,9 @@ def registered(user: User) -> list[Record]:
 
 
 def register(user: User, certificate: bytes, identifier: UUID) -> None:
-    """Add a certificate to a user, whose Certificates and CertificateDigestList are to be written then.
+    """Add a certificate to a user, whose Certificates and CertificateDigestList then have to be written.
 
-    Does nothing if it is there. Raises MalformedPacket for a user whose certificates can't be read.
+    Does nothing if it is there. Raises MalformedPacket if the user's certificates are unreadable.
     """
     known = registered(user)
     if all(entry.Certificate != certificate for entry in known):

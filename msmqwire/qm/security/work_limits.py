@@ -1,4 +1,4 @@
-"""Limits on the computation with keys and slow algorithms that messages of peers cause."""
+"""Limits on the computation that messages of peers cause with keys and slow algorithms."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 _SECOND: Final = 1_000
 _ORIGINS_MAX: Final = 4_096
 _BITS: Final = 2_048
-"""Bits of the key whose times are given, which grow with the square of its length, private ones the cube."""
+"""Bits of the key whose times are given. They grow with the square of its length, private ones the cube."""
 _PRIVATE_MS: Final = 1.0
 _SQUARING_MS: Final = 0.0025
 CERTIFICATE_MS: Final = 0.1
-"""Milliseconds to read a certificate, about."""
+"""Approximate milliseconds to read a certificate."""
 _MIB: Final = 1 << 20
 _MS_PER_MIB: Final[Mapping[int, float]] = {HashAlgorithm.CALG_MD2: 300.0, EncryptionAlgorithm.CALG_RC2: 12.0}
 """Of the algorithms that are far slower than the network. A hash may be made for two kinds of signature."""
@@ -44,7 +44,7 @@ class TooMuchWork(Exception):
 
 
 class _WorkAllowance:
-    """Milliseconds of work that are left; they come back evenly within a second."""
+    """Milliseconds of work that are left; they are refilled evenly within a second."""
 
     __slots__ = ("left", "since")
 
@@ -59,18 +59,18 @@ class _WorkAllowance:
 
 
 class _Origin(NamedTuple):
-    """The work left to an origin: of its own limit, and of its share of the total."""
+    """The work left for an origin: of its own limit, and of its share of the total."""
 
     own: _WorkAllowance
     share: _WorkAllowance
 
 
 class WorkLimits:
-    """Counts work by origin and in all.
+    """Counts work by origin and in total.
 
     Work that a cache saves is not counted. When the total is used up, origins that have used less than an
-    equal share go on: a few that take all they get do not keep out the rest. The overdraft by shares is
-    limited, or work would grow with the number of origins.
+    equal share continue: a few greedy ones do not keep out the others. The overdraft by shares is limited:
+    otherwise work would grow with the number of origins.
 
     Args:
         known: origins without a limit; so is this computer, the empty one.
@@ -78,11 +78,13 @@ class WorkLimits:
 
     def __init__(self, context: Context, known: Container[str]) -> None:
         self._context, self._known = context, known
-        self._origins: dict[str, _Origin] = {}  # of those that have less than all, first used first
+        self._origins: dict[str, _Origin] = {}  # of origins with less than all, first used first
         self._total = _WorkAllowance(context.settings.security_total_ms, context.now)
 
     def check(self, origin: str) -> None:
-        """Raise TooMuchWork if an origin, or all together, have no work left. One that has may overdraw."""
+        """Raise TooMuchWork if an origin, or all together, have no work left. With work left, an origin may
+        overdraw.
+        """
         if not origin or origin in self._known:
             return
         total = self._context.settings.security_total_ms
@@ -110,7 +112,7 @@ class WorkLimits:
         self._origins[origin] = found
         self._refill(found)
         found.own.left -= milliseconds
-        # It is not to pay for work that nobody else wanted done.
+        # It is not to pay for work that no other origin caused.
         found.share.left = max(found.share.left - milliseconds, -self._share(len(self._origins)))
         self._total.left -= milliseconds
 

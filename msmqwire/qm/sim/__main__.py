@@ -1,4 +1,4 @@
-"""``python -m msmqwire.qm.sim``: runs of many seeds, and the story of one that fails."""
+"""``python -m msmqwire.qm.sim``: runs of many seeds, and the story of a failing one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from msmqwire.qm.sim.world import RunOutcome, World
 from msmqwire.service.virtual.violation import Violation
 
 BLOCK: Final = 50
-"""Seeds that a process runs before it reports."""
+"""Seeds that a process runs between reports."""
 
 
 def run_block(
@@ -31,7 +31,7 @@ def run_block(
     """Run the seeds from `first` up to, not including, `last`.
 
     Returns:
-        The count of each kind of thing that happened, and the seeds that fail with their violations.
+        The count of each kind of event, and the failing seeds with their violations.
     """
     counts: Counter[str] = Counter()
     failed = []
@@ -62,7 +62,7 @@ def print_story(outcome: RunOutcome) -> None:
 def _run_range(
     first: int, last: int, jobs: int, drawn: tuple[int | None, float | None, float, float | None]
 ) -> list[tuple[int, Violation]]:
-    """Run a range of seeds in several processes and print figures; return the seeds that fail.
+    """Run a range of seeds in several processes and print figures; return the failing seeds.
 
     `drawn` are the further arguments of `run_block`.
     """
@@ -143,7 +143,7 @@ def main(arguments: list[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--seed", type=int, help="run only this one")
     parser.add_argument("--capture", metavar="FILE", help="write its traffic as a pcap file")
-    parser.add_argument("--story", action="store_true", help="print what happens in it")
+    parser.add_argument("--story", action="store_true", help="print its events")
     options = parser.parse_args(arguments)
     if options.seed is not None:
         with ExitStack() as stack:
@@ -162,7 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
     for seed, violation in failed[:20]:
         print(f"seed {seed}: {violation}")
     if failed and not (options.seed is not None and options.story):
-        print("\nthe first of them, made as short as it can be:")
+        print("\nthe first of them, shortened as far as possible:")
         print_story(shrink(World(_plan(failed[0][0], options)).run()))
     return 1 if failed else 0
 

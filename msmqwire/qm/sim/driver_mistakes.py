@@ -1,4 +1,6 @@
-"""Deliberate mistakes of the driver and of the carrier of TCP: durable comes first, and each effect once."""
+"""Deliberate mistakes of the driver and of the carrier of TCP: changes are durable first, and each effect
+happens once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from msmqwire.service.virtual.mistake import Mistake
 
 
 def effects_at_once(*kinds: type) -> Callable[[Any], Any]:
-    """Return the replacement of `Driver.part`: effects, of some kinds or all, do not wait for the commit."""
+    """Return the replacement of `Driver.part`: effects of some or all kinds do not wait for the commit."""
 
     def replaced(original: Any) -> Any:
         def part(self: Any) -> None:
@@ -95,7 +97,7 @@ def _sent_again_after_a_reconnect(_original: Any) -> Any:
             return
         kept = self.__dict__.setdefault("_kept", {})
         if number not in kept and kept:
-            target.unsent += kept[max(kept)]  # what went over the last connection goes over this one too
+            target.unsent += kept[max(kept)]  # the bytes of the last connection go over this one too
         kept.setdefault(number, []).append(data)
         target.unsent.append(data)
         self._unflushed[number] = target

@@ -146,5 +146,5 @@ def test_any_fixed_part_is_read_or_refused(record: bytes) -> None:
 def test_a_record_with_an_unknown_signature_or_cipher_is_refused(at: int) -> None:
     record = bytearray(write_record(Message()))
     record[at] = 6
-    with pytest.raises(MalformedPacket, match="a record says what no message can be"):
+    with pytest.raises(MalformedPacket, match="a record is not a valid message"):
         read_record(bytes(record))

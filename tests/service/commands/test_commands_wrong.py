@@ -73,7 +73,7 @@ def test_a_wrong_name_is_shown_where_it_is_wrong(folder: Path) -> None:
     "arguments, status, error_text",
     [
         ((ORDERS, LEDGER), 69, "between a queue and its subqueues only"),
-        ((ORDERS, ORDERS), 69, "that is where they are"),
+        ((ORDERS, ORDERS), 69, "they are there already"),
         ((ORDERS, "system$;journal"), 69, "between a queue and its subqueues only"),
         ((r"private$\x", r"private$\x;a"), 66, "there is no such queue"),
         ((ORDERS, f"{ORDERS};a", "--identifier", "x"), 65, "guid"),

@@ -389,7 +389,7 @@ def test_an_outgoing_message_can_be_viewed_but_not_resent(console: WithConsole) 
     shown = console.browser.told("message", queue=to, lookup_identifier=identifier)
     assert shown["preview"]["text"] == "1"
     answer = console.browser.post("resend", queue=to, lookup_identifier=identifier, to=ORDERS)
-    assert (answer.status, answer.told["error"]) == (409, f"{to}: it is on its way already")
+    assert (answer.status, answer.told["error"]) == (409, f"{to}: it is under way already")
     assert console.browser.post("purge", queue=to).told["purged"] == 1
 
 

@@ -346,7 +346,7 @@ def test_what_is_no_request(console: WithConsole, request_: bytes, status: int) 
     fields = dict(line.split(": ", 1) for line in lines)
     assert {name: fields[name] for name in HEADERS} == HEADERS
     if status == 400:
-        assert body == '{"error": "not a request of HTTP"}', "nothing that was sent"
+        assert body == '{"error": "not an HTTP request"}', "nothing that was sent"
     assert console.browser.told("log", level="error")["lines"] == []
 
 

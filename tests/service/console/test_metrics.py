@@ -177,7 +177,7 @@ def test_what_is_too_long_or_no_request_is_answered_briefly(
     assert len(answer) < 10_000
     assert metrics.all()
     told = [(record.message, record.exc_info) for record in caplog.records if "HTTP" in record.message]
-    assert told == ([] if status == b"200" else [("not a request of HTTP", None)])
+    assert told == ([] if status == b"200" else [("not an HTTP request", None)])
     assert all(len(str(record.__dict__.get("reason", ""))) <= 100 for record in caplog.records)
 
 

@@ -16,8 +16,8 @@ from msmqwire.qm.runtime.served_requests import ServedRequests
     [
         (b"HTTP/1.1 400 Bad Request\n", "not JSON from line 1, column 1 on"),
         (b'{"id": 1, "answer": "\xff"}\n', "not JSON: byte 21 is not UTF-8"),
-        (b"{}\n", "it answers what nobody asked, or in another form"),
-        (b"[7]\n", "it answers what nobody asked, or in another form"),
+        (b"{}\n", "it answers an unknown request, or in another form"),
+        (b"[7]\n", "it answers an unknown request, or in another form"),
     ],
     ids=["http", "not utf-8", "empty", "list"],
 )
@@ -32,4 +32,4 @@ def test_what_is_no_answer_is_said_in_words(line: bytes, why: str) -> None:
 
     with pytest.raises(Unreachable) as caught:
         asyncio.run(ask())
-    assert str(caught.value).startswith(f"what answers is not a server of ours: {why}")
+    assert str(caught.value).startswith(f"the answer is not that of our server: {why}")

@@ -27,8 +27,8 @@ class Connecting:
     """Finds or establishes the sessions that transfers need, and closes them.
 
     Args:
-        context, sessions, transfers, dispatch, pings: of the engine.
-        send_waiting: sends the messages that wait for a session that is open.
+        context, sessions, transfers, dispatch, pings: parts of the engine.
+        send_waiting: sends the messages that wait for an open session.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Connecting:
             else:
                 self.retry_later(session)
         elif session.unanswered and not session.resolves_locally and _is_local(transfer):
-            self._resolve(session)  # until now only peers have asked for it
+            self._resolve(session)  # so far only peers have asked for it
 
     def _busy(self, session: Session) -> bool:
         """Return whether an attempt is under way: names being resolved, a ping or a connection awaited."""
@@ -101,14 +101,14 @@ class Connecting:
         )
 
     def ask_locally(self, session: Session) -> None:
-        """An application of this computer needs a session that only messages of peers have needed so far."""
+        """A local application needs a session that only messages of peers have needed so far."""
         session.asked_locally = True
         if self._context.timers.active(Timer.SESSION_RETRY_CONNECT, session.number):
-            # Even if there is nothing to send by now: the queue is about to be opened.
+            # Even without a message to send yet: the queue is about to be opened.
             self._start_retry_timer(session)
 
     def opened(self, session: Session) -> None:
-        """Serve the transfers of a session that is open, and those that wait for its queue manager."""
+        """Serve the transfers of an open session, and the transfers that wait for its queue manager."""
         session.failures = 0
         self._retry_soon(session.remote_address)
         for transfer in session.transfers:
@@ -159,7 +159,7 @@ class Connecting:
         self._resolve(session)
 
     def _resolve(self, session: Session) -> None:
-        """Ask for the addresses that are not known yet; a request asked again is answered as well."""
+        """Request the addresses that are not known yet; a repeated request is answered as well."""
         session.resolves_locally = any(_is_local(transfer) for transfer in session.transfers)
         for request in sorted(session.unanswered):
             host = session.asked[request][0].host_name
@@ -219,7 +219,7 @@ class Connecting:
             self._connect(session)
 
     def _pinged(self, session: Session, accepted: bool) -> None:
-        """Connect, or try later, as the ping was answered: MQQB-3.1.5.2.2-02 and -03."""
+        """Connect or try later, depending on the ping's answer: MQQB-3.1.5.2.2-02 and -03."""
         if self._is_abandoned(session):
             return
         if accepted:
@@ -258,19 +258,19 @@ class Connecting:
         self.retry_later(session)
 
     def _count_failure(self, session: Session, status: ConnectionStatus) -> None:
-        """Count a failed attempt; report a place that messages of peers asked for when it first fails."""
+        """Count a failed attempt; report the first failure of a place that messages of peers asked for."""
         if not self._context.queue_manager.connection_active:
             return  # nothing has failed
         session.failures += 1
         origin = session.asked_by
         if origin and session.failures == 1:
-            why = f"which messages of {origin} ask for: {status.value}; tried ever less often"
+            why = f"which messages of {origin} ask for: {status.value}; retried at growing intervals"
             self._context.trouble("unreachable", f"{session.place}, {why}")
 
     def _retry_delay(self, session: Session) -> int:
         """Return the time until the next attempt: [MS-MQQB] 3.1.2.3.
 
-        It doubles with each failure if no application of this computer asked for the place.
+        It doubles with each failure unless a local application asked for the place.
         """
         settings = self._context.settings
         delay = settings.session_retry_connect_ms + settings.round_trip_delay_ms
@@ -372,8 +372,8 @@ class Connecting:
     def _send_handed_over(self) -> None:
         """Send over the sessions that have taken over transfers.
 
-        That may close one, which hands its transfers over in turn: in this loop, since a peer can have opened
-        any number of sessions.
+        That may close a session, which hands its transfers over in turn. A loop, no recursion: a peer can
+        have opened any number of sessions.
         """
         if self._sends:
             return
@@ -386,7 +386,7 @@ class Connecting:
 
 
 def _is_local(transfer: SessionTransfer) -> bool:
-    """Return whether an application of this computer sends to the queue of a transfer."""
+    """Return whether a local application sends to the queue of a transfer."""
     return transfer.queue.asked_by == "" and transfer.queue.acknowledged_peer is None
 
 

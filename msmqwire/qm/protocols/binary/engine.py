@@ -55,8 +55,8 @@ class BinaryEngine(TransferProtocol):
 
     Attributes:
         context: shared with the rules of [MS-MQDMPR].
-        transfers: of the outgoing queues that it serves, by the number of the queue.
-        sessions: by number.
+        transfers: the transfers of the outgoing queues that it serves, by the number of the queue.
+        sessions: the sessions, by number.
     """
 
     def __init__(self, core: BinaryNeeds) -> None:
@@ -131,12 +131,14 @@ class BinaryEngine(TransferProtocol):
         self.context.queue_manager.connection_active = False
         for session in list(self.sessions.values()):
             self.close(session)
-        for session in list(self.sessions.values()):  # those that were being established
+        for session in list(self.sessions.values()):  # sessions that were being established
             self.session_table.release(session)
 
     def acknowledge_received(self) -> None:
-        """Acknowledge all that has come so far without waiting for more. An owner does this before `stop`."""
-        for session in list(self.sessions.values()):  # one may be opened by what is sent
+        """Acknowledge everything received so far without waiting for more. The owner calls this before
+        `stop`.
+        """
+        for session in list(self.sessions.values()):  # sending may open a session
             if session.is_open:
                 self.order_acks.send_due(session)
                 if session.unacked_received_count:
@@ -145,7 +147,7 @@ class BinaryEngine(TransferProtocol):
     # -- from the transport -------------------------------------------------------------------------
 
     def next_connection(self) -> int:
-        """Return a number for a connection that came in; to be followed by `accepted`."""
+        """Return a number for an incoming connection; `accepted` has to follow."""
         return self.session_table.next_connection()
 
     def accepted(self, connection: int, address: str) -> None:
@@ -159,19 +161,19 @@ class BinaryEngine(TransferProtocol):
         self.handshake.accepted(session)
 
     def connected(self, connection: int) -> None:
-        """A connection that was requested is open."""
+        """A requested connection is open."""
         session = self._by_connection.get(connection)
         if session is not None:
             self.handshake.request(session)
 
     def connect_failed(self, connection: int, status: ConnectionStatus, detail: str = "") -> None:
-        """A connection that was requested can't be opened; `detail` says why, for people."""
+        """A requested connection can't be opened; `detail` is the reason, for people."""
         session = self._by_connection.get(connection)
         if session is not None:
             self.connecting.connect_failed(session, status, detail)
 
     def disconnected(self, connection: int) -> None:
-        """A connection has been closed by the other side or the network: [MS-MQQB] 3.1.7.3."""
+        """The peer or the network has closed a connection: [MS-MQQB] 3.1.7.3."""
         session = self._by_connection.pop(connection, None)
         if session is not None:
             session.connection = None
@@ -202,7 +204,7 @@ class BinaryEngine(TransferProtocol):
                 return
             if framer.expected is None:
                 return
-            data = b""  # what follows depends on the state after the packet
+            data = b""  # the next step depends on the state after the packet
 
     def buffered(self, connection: int) -> int:
         """Return the bytes held of an incomplete packet that is arriving over a connection."""
@@ -214,7 +216,7 @@ class BinaryEngine(TransferProtocol):
         self.connecting.resolved(request, addresses)
 
     def datagram(self, data: bytes, address: str, port: int, *, request: bool) -> None:
-        """A datagram has arrived; `request` says whether at the ping port."""
+        """A datagram has arrived; `request` is whether it came to the ping port."""
         self.pings.received(data, address, port, request=request)
 
     def packet(self, session: Session, data: bytes) -> None:
@@ -245,7 +247,7 @@ class BinaryEngine(TransferProtocol):
             self._acknowledgement(session, packet)
 
     def _without_properties(self, session: Session, data: bytes) -> None:
-        """Receiving a message whose MP bit is clear; it does not end the session if the rest makes sense."""
+        """Receiving a message whose MP bit is clear; it does not end the session if the rest is valid."""
         try:
             message, header = serialization.deserialize_head(data)
         except MalformedPacket as exc:
@@ -261,7 +263,7 @@ class BinaryEngine(TransferProtocol):
     def _acknowledgement(self, session: Session, packet: Record) -> None:
         """Receiving an OrderAck or FinalAck; it counts like any message: MQQB-3.1.5.6-10.
 
-        One for a queue manager beyond this one is passed on.
+        An acknowledgement for a queue manager beyond this one is passed on.
         """
         address = packet.UserHeader.QueueManagerAddress
         if address not in (NULL_GUID, self.context.queue_manager.identifier):
@@ -297,7 +299,7 @@ class BinaryEngine(TransferProtocol):
         self.sending.give_up(outgoing)
 
     def _asked_locally(self, queue: OutgoingQueue) -> None:
-        """An application asks for a queue that only peers have asked for so far."""
+        """A local application asks for a queue that only peers have asked for so far."""
         transfer = self.transfers.get(queue.number)
         if transfer is not None and transfer.session is not None:
             self.connecting.ask_locally(transfer.session)
@@ -309,7 +311,7 @@ class BinaryEngine(TransferProtocol):
     # -- from the core: [MS-MQQB] 3.1.7 ---------------------------------------------------------------
 
     def serves(self, queue: OutgoingQueue) -> bool:
-        """Return whether the messages of a queue go by this protocol: MQQB-3.1.7.12-01."""
+        """Return whether this protocol carries the messages of a queue: MQQB-3.1.7.12-01."""
         return self.transfer_table.serves(queue)
 
     def may_send_to(self, name: FormatName, origin: str) -> bool:
@@ -341,7 +343,7 @@ class BinaryEngine(TransferProtocol):
             return
         if queue.queue_type is QueueType.SYSTEM or position.silent:
             return
-        if not position.message.soap_envelope:  # what came by SRMP is acknowledged by that
+        if not position.message.soap_envelope:  # SRMP acknowledges its own messages
             self.order_acks.removed(position.message, reason)
 
     def queue_paused(self, queue: OutgoingQueue) -> None:

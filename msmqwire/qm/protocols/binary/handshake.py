@@ -29,7 +29,7 @@ HANDSHAKE_SIZES: Final = {
 }
 """The bytes of the only packet that may come in a state, [MS-MQQB] 2.2.2 and 2.2.3.
 
-Any other ends the session, so that no more is held of a peer that has said nothing yet.
+Any other packet ends the session, which limits the bytes held for an unidentified peer.
 """
 RECOVERABLE_ACK_TIMEOUT: Final = (500, 120_000)
 ACK_TIMEOUT: Final = (20_000, 120_000)
@@ -41,8 +41,7 @@ class SessionHandshake:
     """Opens sessions, on both sides.
 
     Args:
-        context: of the queue manager.
-        sessions, transfers, timers: of the engine.
+        context: the state of the queue manager. sessions, transfers, timers: parts of the engine.
         close: closes a session whose handshake fails.
         opened: called with a session that is open.
     """

@@ -27,7 +27,7 @@ _CACHE_SIZE = 1024
 
 
 class MessageSecurity:
-    """Judges the messages that arrive, and protects those that are sent."""
+    """Checks incoming messages, and protects outgoing ones."""
 
     def __init__(self, queues: Queues, identities: Identities, protection: Protection) -> None:
         self._queues, self._identities, self._protection = queues, identities, protection
@@ -35,9 +35,9 @@ class MessageSecurity:
     def judge(self, message: Message, queue: Queue, packet: Record | None = None) -> int | None:
         """Decrypt and authenticate a message to a queue, and check the rights of its sender.
 
-        `packet` is that of `Protection.refusal`. Returns the class of refusal; None if it may be enqueued.
+        `packet` is the one of `Protection.refusal`. Returns the class of refusal; None if it may be enqueued.
 
-        Raises TooMuchWork for one that its sender is to send again later.
+        Raises TooMuchWork for a message that its sender is to send again later.
         """
         refusal = self._protection.refusal(message, queue, packet)
         if refusal is not None:
@@ -58,9 +58,9 @@ class MessageSecurity:
         return _ANONYMOUS
 
     def protected(self, message: Message, transfer: SessionTransfer, session: Session) -> Message:
-        """Return a message of this queue manager as it goes over a session.
+        """Return a message of this queue manager in the form for a session.
 
-        Raises QueueError with the reason if it can't be protected as it asks.
+        Raises QueueError with the reason if the requested protection is not possible.
         """
         return self._protection.protected(message, transfer.qm_guid, session.remote_public_keys)
 

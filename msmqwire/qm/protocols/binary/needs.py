@@ -23,7 +23,7 @@ from msmqwire.qm.security.protection import Protection
 
 
 class BinaryNeeds(Protocol):
-    """The rules that `BinaryEngine` hands to its parts, each to those that use it."""
+    """The rules that `BinaryEngine` hands to the parts that use them."""
 
     context: Context
     messages: MessageEvents

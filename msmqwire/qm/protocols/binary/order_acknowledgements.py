@@ -29,10 +29,10 @@ from msmqwire.qm.rules.queues import Queues, outgoing_bytes
 from msmqwire.qm.rules.reflection_limits import ReflectionLimits
 
 _AT_ONCE: Final = 16
-"""A sixteenth of the queues of an origin is forgotten at once, as finding the origin takes time."""
+"""A sixteenth of the queues of an origin is forgotten at once: finding the origin takes time."""
 
 _Key = tuple[UUID, FormatName, str]
-"""A sender, where its acknowledgements go, and the origin that they are bound to."""
+"""A sender, the place for its acknowledgements, and the origin that they are bound to."""
 
 
 class OrderAcknowledgements:
@@ -53,11 +53,11 @@ class OrderAcknowledgements:
         self._places, self._transfers = places, transfers
         self._order_queues: dict[_Key, OutgoingQueue] = {}
         self._of_origins: OriginKeys[_Key] = OriginKeys()
-        # where the last acknowledgement of a sender went, by the origin that they are bound to
+        # the place of the last acknowledgement to a sender, by the origin that they are bound to
         self._last: dict[tuple[UUID, str], OutgoingQueue] = {}
 
     def restore(self) -> None:
-        """Take over the stored queues for acknowledgements; the newest one of a sender is its last."""
+        """Take over the stored queues for acknowledgements; the newest one of a sender counts."""
         for queue in self._context.queue_manager.queues.values():
             if isinstance(queue, OutgoingQueue) and queue.acknowledged_peer is not None:
                 assert queue.destination is not None, "an outgoing queue has a destination"
@@ -158,7 +158,7 @@ class OrderAcknowledgements:
         self._messages.enqueue(queue, message, ignore_quota=True)
 
     def _may_send(self, queue: OutgoingQueue, origin: str, message: Message) -> bool:
-        """Return whether an acknowledgement may go to a queue, on account of a message of an origin."""
+        """Return whether an acknowledgement may go to a queue because of a message of an origin."""
         if not origin:
             return True
         transfer = self._transfers.transfer_of(queue)
@@ -190,9 +190,9 @@ class OrderAcknowledgements:
         return queue
 
     def _has_room(self, origin: str, size: int) -> bool:
-        """Return whether there is room for one more queue; those of silent senders make room.
+        """Return whether there is room for one more queue; queues of silent senders make room.
 
-        The origin with the most queues loses those that are idle longest.
+        The origin with the most queues loses its longest idle ones.
         """
         if self._fits(origin, size):
             return True
@@ -215,10 +215,10 @@ class OrderAcknowledgements:
 
 
 def _order_queue_name(sender: UUID, session: Session | None) -> FormatName:
-    """Return the order queue of a sender: by address if it is the other side of a session of direct names.
+    """Return the order queue of a sender: by address if it is the peer of a session of direct names.
 
-    After routing the other side of the session is not the sender, so that it is named by its own Identifier:
-    MQQB-3.1.7.17-07 and -08.
+    After routing the peer is not the sender, which is then named by its own Identifier: MQQB-3.1.7.17-07 and
+    -08.
     """
     name: FormatName | None = None
     if session is not None and session.direct_format_session and session.remote_guid == sender:
@@ -228,7 +228,7 @@ def _order_queue_name(sender: UUID, session: Session | None) -> FormatName:
 
 @lru_cache(maxsize=NAMES_CACHED)
 def _order_queue_at(address: str) -> FormatName | None:
-    """Return the order queue at an address; None for one that no direct name can have."""
+    """Return the order queue at an address; None for an address that no direct name can have."""
     try:
         return DirectName("TCP", address, ORDER_QUEUE_NAME, private=True)
     except InvalidName:

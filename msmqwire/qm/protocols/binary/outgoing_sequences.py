@@ -26,10 +26,10 @@ class OutgoingSequences:
     """Numbers transactional messages and follows their acknowledgements.
 
     Args:
-        context: of the queue manager.
-        identity: of sequences.
-        outcome: disposes of messages that are delivered or refused.
-        send_waiting: sends the messages that wait for a session; called when messages are to be sent again.
+        context: the state of the queue manager.
+        identity: the identity of sequences.
+        outcome: disposes of delivered and refused messages.
+        send_waiting: sends the messages that wait for a session; called to send messages again.
     """
 
     def __init__(
@@ -42,13 +42,15 @@ class OutgoingSequences:
         self._context, self._identity = context, identity
         self._outcome, self._send_waiting = outcome, send_waiting
         self._by_id: dict[TxSequenceId, SessionTransfer] = {}
-        self._numbered: dict[int, OutgoingMessagePosition] = {}  # by MessageID, until nothing more is awaited
+        self._numbered: dict[
+            int, OutgoingMessagePosition
+        ] = {}  # by MessageID, until no acknowledgement is awaited
 
     def restore_transfer(self, transfer: SessionTransfer, numbered: list[OutgoingMessagePosition]) -> None:
         """Take over a restored transfer and its messages that had numbers."""
         if transfer.sequence_id.ordinal:
             self._by_id[transfer.sequence_id] = transfer
-        previous = 0  # what preceded the first is not stored; it was acknowledged, and 0 precedes any number
+        previous = 0  # earlier messages were acknowledged, and are not stored; 0 precedes all
         for outgoing in sorted(numbered, key=lambda message: message.tx_sequence_number):
             self._numbered[outgoing.position.message.identifier.uniquifier] = outgoing
             if outgoing.state is SessionMessageState.WAITING_FOR_FINAL_ACK:
@@ -120,14 +122,14 @@ class OutgoingSequences:
         return self._context.settings.resend_timer_table[transfer.resend_index]
 
     def _reset_interval_if_done(self, transfer: SessionTransfer) -> None:
-        """Begin with the shortest interval again once nothing has to be sent again: MQQB-3.1.5.6-06."""
+        """Return to the shortest interval once there is nothing to resend: MQQB-3.1.5.6-06."""
         if not transfer.unacked_sequence:
             transfer.resend_index = 0
 
     def _resend(self, transfer: SessionTransfer) -> None:
         """Transactional Ack Wait Timer Event: [MS-MQQB] 3.1.6.5.
 
-        It is time-outs in a row that prolong the interval, not acknowledgements: MQQB-3.1.5.6-03.
+        The interval grows with consecutive timeouts, not with acknowledgements: MQQB-3.1.5.6-03.
         """
         if not transfer.ordered:
             return
@@ -166,7 +168,7 @@ class OutgoingSequences:
         self.report(transfer)
 
     def order_ack(self, sequence: TxSequenceId, number: int) -> None:
-        """Receiving an OrderAck: [MS-MQQB] 3.1.5.6. One for a sequence that has ended is ignored."""
+        """Receiving an OrderAck: [MS-MQQB] 3.1.5.6. It is ignored if the sequence has ended."""
         transfer = self._by_id.get(sequence)
         if transfer is None or number >= transfer.next_number:
             return
@@ -185,7 +187,7 @@ class OutgoingSequences:
             outgoing.received_order_ack = True
             if outgoing.received_session_ack or outgoing.session is None:
                 self.arrived(outgoing)
-        if tells_more:  # else the receiver repeats itself, for as long as it lacks what is to be sent again
+        if tells_more:  # else the receiver repeats itself until it has the messages that are to be sent again
             self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
             if transfer.ordered:
                 self.await_order_ack(transfer)
@@ -230,7 +232,7 @@ class OutgoingSequences:
         self.report(transfer)
 
     def removed(self, outgoing: OutgoingMessagePosition) -> None:
-        """A message that awaits its final acknowledgement was deleted from its queue."""
+        """A message was deleted from its queue while it awaited its final acknowledgement."""
         message_id = outgoing.position.message.identifier.uniquifier
         del outgoing.transfer.awaiting_final_ack[message_id], self._numbered[message_id]
         outgoing.state = SessionMessageState.DONE
@@ -245,7 +247,8 @@ class OutgoingSequences:
         info.eod_first_non_ack = unacked[0] if unacked else None
         info.eod_last_non_ack = unacked[-1] if unacked else None
         info.eod_next_seq = SequenceInfo(transfer.sequence_id, transfer.next_number, transfer.next_number - 1)
-        # ResendIntervalIndex counts from 1 in the text, and so is how often the last message was sent.
+        # ResendIntervalIndex counts from 1 in the text, as does the number of times the last message was
+        # sent.
         info.eod_resend_interval, info.eod_resend_count = self._interval(transfer), transfer.resend_index + 1
         info.eod_resend_time = transfer.resend_time
         info.eod_no_read_count = len(transfer.awaiting_final_ack)

@@ -16,15 +16,14 @@ from msmqwire.qm.protocols.binary.states import PingState
 
 _COOKIES: Final = 1 << 32
 Answered = Callable[[Session, bool], None]
-"""Called with the session that pinged, and whether the other side would accept it."""
+"""A function called with the session that pinged, and whether the peer would accept it."""
 
 
 class Pings:
     """Asks other queue managers whether they would accept a session, and answers their requests.
 
     Args:
-        context: of the queue manager.
-        is_full: whether a further session would be refused here.
+        context: the state of the queue manager. is_full: whether a further session would be refused here.
     """
 
     def __init__(self, context: Context, is_full: Callable[[], bool]) -> None:
@@ -56,15 +55,17 @@ class Pings:
     def received(self, data: bytes, address: str, port: int, *, request: bool) -> None:
         """Handle a datagram: a request if it came to the ping port, a response if to our sending port.
 
-        A response that came to the ping port would be answered by the peer, and that again: RF is clear in
-        requests (MQQB-2.2.7-05), and QMGuid is that of their maker (MQQB-2.2.7-13).
+        A response that came to the ping port would be answered by the peer, and so on without end. In
+        requests RF is clear (MQQB-2.2.7-05), and QMGuid is that of their maker (MQQB-2.2.7-13).
         """
         try:
             packet = PING.parse(data)
         except MalformedPacket:
             return  # MQQB-3.1.7.7-01, MQQB-3.1.7.8-01
         if not request:
-            if packet.Cookie == self.cookie:  # MQQB-3.1.7.8-02: also while an earlier request is waited for
+            if (
+                packet.Cookie == self.cookie
+            ):  # MQQB-3.1.7.8-02: also while an earlier request waits for its response
                 self._processed(packet.Cookie, f"Ping Response, RF {int(packet.Flags.RF)}")
         elif packet.Flags.RF or packet.QMGuid == self._context.queue_manager.identifier:
             return

@@ -20,8 +20,8 @@ from msmqwire.qm.rules.queues import is_http
 class SessionPlaces:
     """Limits the places that peers make this queue manager try to reach, by origin and in total.
 
-    A place is the destination of a session. One that an application of this computer has asked for does not
-    count; the rest are tried again and again only while their origin asks for no more than its share of them.
+    A place is the destination of a session. Places that a local application has asked for do not count; the
+    others are retried only while their origin stays within its share.
 
     Args:
         give_up: gives up a message whose place can't be reached.
@@ -46,11 +46,11 @@ class SessionPlaces:
         memory.forget_idle.append(self._forget_idle)
 
     def serves(self, name: FormatName) -> bool:
-        """Return whether messages to a name go by the binary protocol."""
+        """Return whether the binary protocol carries messages to a name."""
         return not is_http(name) and not isinstance(name, MulticastName)
 
     def may_send_to(self, name: FormatName, origin: str) -> bool:
-        """Return whether an outgoing queue may be opened on behalf of a message of an origin.
+        """Return whether an outgoing queue may be opened for a message of an origin.
 
         The oldest place that only peers have asked for is given up to make room for it.
         """
@@ -73,7 +73,7 @@ class SessionPlaces:
         settings, sessions = self._context.settings, self._sessions.sessions
         if len(sessions) < min(settings.unreachable_per_origin_max, settings.unreachable_max):
             return True
-        places: dict[str, list[Session]] = {}  # those that can't be reached, oldest first
+        places: dict[str, list[Session]] = {}  # unreachable places, oldest first
         total = 0
         for session in sessions.values():
             to_peer = peer is not None and session.peer == peer

@@ -48,7 +48,7 @@ _POSITIVE: Final = int(AcknowledgementsRequested.ACK_POS_ARRIVAL)
 
 
 class _Refusal(NamedTuple):
-    """The refusal of a message: its class, further details, and the kind of trouble that it is."""
+    """The refusal of a message: its class, further details, and the kind of trouble."""
 
     message_class: int
     why: str = ""
@@ -56,11 +56,11 @@ class _Refusal(NamedTuple):
 
 
 class SessionReceiving:
-    """Judges the messages that arrive, and puts them into their queues.
+    """Checks incoming messages, and puts them into their queues.
 
     Args:
-        history, incoming, relaying, system_messages: of the core.
-        places, transfers, timers, outgoing, order_acks, security: of the engine.
+        history, incoming, relaying, system_messages: parts of the core. places, transfers, timers, outgoing,
+            order_acks, security: parts of the engine.
         close: closes a session.
         acknowledged: takes the SessionHeader that a message carries.
     """
@@ -101,17 +101,18 @@ class SessionReceiving:
         self._message(session, message, packet.SessionHeader, packet)
 
     def unreadable(self, session: Session, why: str) -> None:
-        """Close a session because of a packet that is none: MQQB-3.1.5.1.2-02 and MQQB-3.1.5.1.3-01."""
-        if session.is_open:  # before that no message can be lost
+        """Close a session because of a malformed packet: MQQB-3.1.5.1.2-02 and MQQB-3.1.5.1.3-01."""
+        if session.is_open:  # before the handshake no message can be lost
             self._context.refused(MALFORMED, why=f"{why:.400}", peer=session.remote_address, kind="malformed")
         self._close(session)
 
     def without_properties(self, session: Session, message: Message, header: Record | None) -> None:
         """Refuse a message that claims to have no MessagePropertiesHeader: MQMQ-2.2.19.2-34.
 
-        Nobody can read it, but its sender has counted it: it is counted, so that the messages around it keep
-        their numbers. Which acknowledgements it asks for would be in the missing header. A transactional one
-        takes its position in the sequence, which could not go on otherwise, and is answered by a FinalAck.
+        It is unreadable, but its sender has counted it: it is counted here as well, so that the messages
+        around it keep their numbers. The acknowledgements that it asks for would be in the missing header. A
+        transactional message takes its position in the sequence, which could not continue otherwise, and is
+        answered by a FinalAck.
         """
         self._message(session, message, header, None, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED)
 
@@ -123,9 +124,9 @@ class SessionReceiving:
         packet: Record | None,
         refusal: int | None = None,
     ) -> None:
-        """Take a message, or refuse it with the class given, and then the SessionHeader that it carries.
+        """Take a message, or refuse it with the class given, and then take the SessionHeader that it carries.
 
-        `packet` is the one it was read from, for its signature; it may be changed.
+        `packet` is its packet, for the signature; it may be changed.
         """
         message.came_from(session.remote_address, session.origin)
         if message.destination is None or _lacks_sequence_number(message):
@@ -135,7 +136,7 @@ class SessionReceiving:
             return
         local = self._is_local(message)
         manager = self._context.queue_manager
-        if not local and manager.throttled:  # MQQB-3.1.5.8.2-01: it can't be saved
+        if not local and manager.throttled:  # MQQB-3.1.5.8.2-01: it is not saved
             # Later messages would be counted one too low, and acknowledged in place of this one.
             self._context.refused(DISK, message)
             self._close(session)
@@ -175,7 +176,8 @@ class SessionReceiving:
     def _is_local(self, message: Message) -> bool:
         """Return whether a message is for this queue manager: MQQB-3.1.5.8.5-01.
 
-        One for a queue here that names another queue manager is too, or it would be stored unchecked.
+        So is a message for a queue here that names another queue manager: it would be stored unchecked
+        otherwise.
         """
         address, name = message.destination_queue_manager_identifier.int, message.destination
         if not address or address == self._context.queue_manager.identifier.int:
@@ -211,7 +213,7 @@ class SessionReceiving:
             refusal, why, kind = judged
             self._context.refused(refusal, message, self._queue_of(message), why=why, kind=kind)
         if not local and (message.soap_envelope or message.soap_compound_message):
-            # Headers that came over HTTP are shown to readers here, and not sent on: MQMQ-2.2.19.2-39
+            # Headers from HTTP are shown to readers here, and not sent on: MQMQ-2.2.19.2-39
             message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
         if refusal is None:
             assert queue is not None, "a message that is not refused has a queue"
@@ -226,7 +228,7 @@ class SessionReceiving:
                     self._messages.journal(message, deadletter)
         if refusal is not None:
             if self._is_full(message) and _is_answered(message):
-                # MQQB-3.1.5.8.8-06: or the number of acknowledgements would have no limit
+                # MQQB-3.1.5.8.8-06: otherwise the number of acknowledgements would have no limit
                 self._close(session)
                 return False
             self._refuse(session, message, refusal)
@@ -245,7 +247,7 @@ class SessionReceiving:
     def _is_full(self, message: Message) -> bool:
         """Return whether the quota of the queue manager is exhausted, or its disk refuses more.
 
-        Answers to an express message are express messages as well, for which there may be no memory.
+        Answers to an express message are express messages as well, and there may be no memory for them.
         """
         manager = self._context.queue_manager
         if manager.throttled or manager.total_bytes >= manager.queue_manager_quota:
@@ -285,7 +287,7 @@ class SessionReceiving:
             if not self._accepts_name(message.destination):
                 why = "the name is of another computer: accept_other_names is false"
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why), None
-            if queue.private_queue_number == ORDER_QUEUE_NUMBER:  # of OrderAcks and FinalAcks only
+            if queue.private_queue_number == ORDER_QUEUE_NUMBER:  # only for OrderAcks and FinalAcks
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED), None
             if message.transactional and not queue.transactional:
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q), None
@@ -299,7 +301,7 @@ class SessionReceiving:
             return _Refusal(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT), None
         if queue is None:
             assert message.destination is not None, "a received message has a destination"
-            # To its sender the queue is not available, wherever it may be: MQMSG_CLASS_NACK_BAD_DST_Q.
+            # For its sender the queue is not available, wherever it may be: MQMSG_CLASS_NACK_BAD_DST_Q.
             if not self._relaying.allows(message.destination):
                 why = "messages from there are not sent on over this computer"
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why, "relay refused"), None
@@ -316,9 +318,9 @@ class SessionReceiving:
         return None, queue
 
     def _accepts_name(self, name: FormatName) -> bool:
-        """Whether a name by which a message was addressed is one of this computer, or need not be.
+        """Whether the name in a message's address is accepted as a name of this computer.
 
-        An address is not looked at: it may be that of a gateway. Windows does the same.
+        An address is not checked: it may be that of a gateway. Windows does the same.
         """
         if self._context.settings.accept_other_names:
             return True
@@ -341,10 +343,10 @@ class SessionReceiving:
     ) -> None:
         """Transactional Message Processing: [MS-MQQB] 3.1.5.8.6.
 
-        The sequence advances past a message whatever becomes of it, so that it is never judged a second time
+        The sequence advances past a message whatever its outcome, so that it is never judged a second time
         with a different result.
         """
-        if not local:  # MQQB-3.1.1.6.2-01: only the final destination looks at the sequence
+        if not local:  # MQQB-3.1.1.6.2-01: only the final destination checks the sequence
             self._take(session, message, packet, local=False, refusal=refusal)
             return
         info = self._incoming.incoming(message)
@@ -352,7 +354,7 @@ class SessionReceiving:
             self._incoming.refused(info)
             self._order_acks.due(session, info)
             return
-        self._order_acks.remember_route(info.sender_identifier, session)  # a reader may take it at once
+        self._order_acks.remember_route(info.sender_identifier, session)  # a reader may receive it at once
         if not self._take(session, message, packet, local=True, refusal=refusal):
             return
         queue = self._queues.lookup.addressed(info.format_name)

@@ -24,7 +24,9 @@ _OF_THE_SYSTEM: Final = frozenset(MessageClass) - {MessageClass.MQMSG_CLASS_NORM
 
 
 def restore_askers(queues: Queues, manager: QueueManager) -> None:
-    """Find the askers of the outgoing queues that version 1 stored: applications, if they sent there."""
+    """Find the origins of the outgoing queues that version 1 stored: local applications, if they sent
+    there.
+    """
     for queue in list(manager.queues.values()):
         if not isinstance(queue, OutgoingQueue) or queue.asked_by is not None:
             continue
@@ -78,7 +80,7 @@ def restore_transfers(
 
 
 def _in_order_of_insertion(queue: OutgoingQueue, rows: Mapping[int, OutgoingRow]) -> list[MessagePosition]:
-    """Return the messages to send, MQQB-3.1.1.3.1-29; numbered ones keep the order of their sequence."""
+    """Return the messages to send, MQQB-3.1.1.3.1-29; numbered messages keep the order of their sequence."""
     available = (position for position in queue.positions if position.state is PositionState.AVAILABLE)
     positions = sorted(available, key=lambda position: position.number)
     numbered = [position for position in positions if position.number in rows]

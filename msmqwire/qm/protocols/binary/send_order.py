@@ -1,4 +1,4 @@
-"""The next message to be sent of those that wait for a session."""
+"""The order in which messages that wait for a session are sent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _Entry = tuple[int, int, int, "OutgoingMessagePosition"]
 
 
 class SendOrder:
-    """The transfers that have something to send over a session, the most urgent message first.
+    """The transfers with messages to send over a session, the most urgent message first.
 
-    A session may serve thousands of transfers, which are not looked at for each message: only the first
+    A session may serve thousands of transfers, which are not searched for each message: only the first
     message of each is entered, in a heap, and later changes are found when it is taken out.
     """
 
@@ -29,13 +29,13 @@ class SendOrder:
         self._count = 0
 
     def add(self, message: OutgoingMessagePosition) -> None:
-        """Enter a message that is the last of its priority to be sent."""
+        """Enter a message that will be sent last of its priority."""
         entered = self._entered.get(message.transfer)
         if entered is None or message.priority > entered.priority:
             self._enter(message)
 
     def enter(self, transfer: SessionTransfer) -> None:
-        """Enter a transfer, which may have another first message than before."""
+        """Enter a transfer whose first message may have changed."""
         first = transfer.next_waiting()
         if first is not None and self._entered.get(transfer) is not first:
             self._enter(first)
@@ -49,7 +49,7 @@ class SendOrder:
             heapq.heappush(self._heap, self._entry(first))
 
     def _entry(self, message: OutgoingMessagePosition) -> _Entry:
-        """Return the entry of a message: the more urgent, and of equals the older one, sorts first."""
+        """Return the entry of a message: the more urgent one sorts first, then the older one."""
         self._count += 1
         urgency = message.transfer.queue.base_priority + message.priority
         return -urgency, message.position.number, self._count, message

@@ -42,7 +42,7 @@ _TOO_LATE: Final = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
 
 
 class SessionSending:
-    """Sends messages that wait in outgoing queues, and gives up expired ones."""
+    """Sends the messages that wait in outgoing queues, and gives up expired ones."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class SessionSending:
             self.send_waiting(transfer.session)
 
     def watch(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
-        """Let a message expire at the end of its time even if nothing can be sent."""
+        """Start the expiry of a message, which ends its time even if nothing can be sent."""
         self._waiting.watch(outgoing, message, time_limit(message))
 
     def _over(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
@@ -134,7 +134,7 @@ class SessionSending:
         self._send_packet(session, outgoing, message, protected)
 
     def _address(self, transfer: SessionTransfer, message: Message) -> None:
-        """Set the queue manager of a public queue, which may be known only now: MQMQ-2.2.19.2-03."""
+        """Set the queue manager of a public queue, which may not have been known before: MQMQ-2.2.19.2-03."""
         if not isinstance(message.destination, PublicName) or message.queue_manager_address.int:
             return
         if self._is_own(message) and transfer.qm_guid is not None:
@@ -144,9 +144,9 @@ class SessionSending:
         return message.source_machine_identifier.int == self._context.queue_manager.identifier.int
 
     def _protected(self, outgoing: OutgoingMessagePosition, session: Session, message: Message) -> Message:
-        """Return a message as it goes over a session, encrypted if it asks for it.
+        """Return a message in the form for a session, encrypted if it asks for it.
 
-        The protection of a message that is passed on was its sender's affair. Raises QueueError.
+        A message that is passed on was protected by its sender. Raises QueueError.
         """
         if not self._is_own(message):
             return message
@@ -155,7 +155,7 @@ class SessionSending:
     def _unprotected(self, outgoing: OutgoingMessagePosition, message: Message, refused: QueueError) -> None:
         """Handling Encryption Errors: [MS-MQQB] 3.1.7.1.5.1.
 
-        A message that the destination may have stays as it is: its keys may be found again.
+        A message that the destination may have is left as it is: its keys may be found again.
         """
         transfer = outgoing.transfer
         session = transfer.session
@@ -230,9 +230,9 @@ class SessionSending:
         return outgoing.transmitted or not self._is_own(message)
 
     def give_up(self, outgoing: OutgoingMessagePosition) -> None:
-        """Give up a message of a peer whose destination can't be reached, as if its time were over.
+        """Give up a peer's message to an unreachable destination, as if its time were over.
 
-        A transactional one is still held by its sender, who sends it again.
+        A transactional message is still held by its sender, who sends it again.
         """
         message = outgoing.position.message
         if kind_of(message) == "Transactional":
@@ -279,5 +279,5 @@ def expired(message: Message, utc: int) -> bool:
 
 
 def _out_of_time(message: Message, utc: int) -> bool:
-    """Return whether a message can't be received in time any more: TimeToBeReceived counts here too."""
+    """Return whether it is too late to receive a message: TimeToBeReceived counts here too."""
     return is_over(message, time_limit(message), utc)

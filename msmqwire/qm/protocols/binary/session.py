@@ -41,26 +41,26 @@ class Session:
 
     Attributes:
         number: unique in the engine.
-        role: which side opened the connection.
+        role: the side that opened the connection, or the other one.
         state: SessionState.
         connection: the transport connection; None without one.
         peer: the destination of an initiator's session.
         transfers: outgoing queues served by it.
-        send_order: those of them that have something to send.
+        send_order: the transfers that have messages to send.
         hops, hop: NextHopCollection and the index of the current one.
         remote_address, remote_host_name, remote_guid: RemoteQMAddress, RemoteQMHostName, RemoteQMGuid.
         asked, unanswered: while names are resolved, next hops by request, and the requests still open.
-        resolves_locally: whether they are resolved for an application of this computer.
+        resolves_locally: whether they are resolved for a local application.
         may_ping, pinged: whether a ping may precede a connection, and whether one preceded this one.
         in_flight: messages sent without session acknowledgement, with their sequence numbers, in order;
             a transactional message that was resent is in it twice.
         unsaved: recoverable messages sent, until RecoverableMsgAckFlags says that they are saved.
         order_acks_due: the incoming sequences for which an order acknowledgement is due.
-        asked_locally: whether an application of this computer has asked for one of its transfers. If not,
-            only messages of peers have.
+        asked_locally: whether a local application has asked for one of its transfers; otherwise only messages
+            of peers have.
         failures: failed attempts since it was open last.
-        remote_public_keys: RemoteQMPublicKey, read from the directory when the first message is encrypted; of
-            each queue manager beyond the session that messages are encrypted for.
+        remote_public_keys: RemoteQMPublicKey, read from the directory when the first message is encrypted,
+            for each queue manager beyond the session that messages are encrypted for.
     """
 
     def __init__(self, number: int, role: SessionRole, peer: Peer | None) -> None:
@@ -128,7 +128,9 @@ class Session:
 
     @property
     def place(self) -> str:
-        """The destination of the session, for people: a host, or the queue that needs it; cut if long."""
+        """The destination of the session, for people: a host, or the queue that needs it; truncated if
+        long.
+        """
         if self.remote_host_name or not self.transfers:
             return (self.remote_host_name or self.remote_address)[:_PLACE_MAX]
         return str(self.transfers[0].queue.destination)[:_PLACE_MAX]
@@ -140,7 +142,7 @@ class Session:
 
     @property
     def window(self) -> int:
-        """Messages that may be unacknowledged: the smaller of both windows, at least one."""
+        """The limit of unacknowledged messages: the smaller of both windows, at least one."""
         return max(1, min(self.window_size, self.received_window_size))
 
     # -- received --------------------------------------------------------------------------
@@ -182,7 +184,7 @@ class Session:
         return fields
 
     def ended_by_peer(self) -> None:
-        """The other side has ended the connection: count that for transfers whose messages it leaves open."""
+        """The peer has ended the connection: count that for transfers with messages left unacknowledged."""
         for transfer in {outgoing.transfer for _, outgoing in self.in_flight}:
             transfer.ended_unacknowledged += 1
 
@@ -237,5 +239,5 @@ class Session:
 
     @property
     def awaits_acks(self) -> bool:
-        """Return whether anything sent lacks a session acknowledgement."""
+        """Return whether any sent message lacks a session acknowledgement."""
         return bool(self.in_flight)

@@ -15,14 +15,14 @@ from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.schema import Record
 
 UNSAVED_MAX: Final = 1_024
-"""Messages that a peer may have received and not saved. An honest one acknowledges each 32 saved ones."""
+"""Limit of messages received and not saved by a peer. An honest peer acknowledges every 32 saved ones."""
 
 
 class SessionAcknowledgements:
     """Applies session acknowledgements to the messages in flight.
 
     Args:
-        timers, sending, sequences, outcome: of the engine.
+        timers, sending, sequences, outcome: parts of the engine.
         close: closes a session whose counts disagree, or whose peer saves nothing.
     """
 
@@ -38,7 +38,7 @@ class SessionAcknowledgements:
         self._outcome, self._close = outcome, close
 
     def received(self, session: Session, header: Record) -> None:
-        """Take a SessionHeader, and send what the window allows now: [MS-MQQB] 3.1.5.5."""
+        """Take a SessionHeader, and send the messages that the window now allows: [MS-MQQB] 3.1.5.5."""
         session.received_window_size = header.WindowSize  # MQQB-3.1.5.5-04
         for outgoing in session.acknowledge(header.AckSequenceNumber):
             self._acknowledged(outgoing)

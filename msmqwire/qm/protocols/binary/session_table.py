@@ -15,7 +15,7 @@ class SessionTable:
 
     Attributes:
         sessions: all of them, by number.
-        by_connection: those that have a transport connection, by its number.
+        by_connection: the sessions with a transport connection, by its number.
     """
 
     def __init__(self, context: Context, transfers: TransferTable) -> None:
@@ -67,11 +67,11 @@ class SessionTable:
         return candidate
 
     def belongs(self, peer: Peer, session: Session) -> bool:
-        """Return whether a session is with the origin that acknowledgements are bound to."""
+        """Return whether the peer of a session is the origin that acknowledgements are bound to."""
         return peer[0] == "bound" and isinstance(peer[1], tuple) and peer[1][0] == session.origin
 
     def release(self, session: Session) -> None:
-        """Remove a session that nothing needs any more, with the outgoing queues that nobody uses."""
+        """Remove a session that is not needed any more, with its unused outgoing queues."""
         served, session.transfers = session.transfers, []
         for transfer in served:
             transfer.session = None

@@ -15,7 +15,7 @@ class SessionTimers:
     """Starts the timers, and acts when they expire.
 
     Args:
-        context: of the queue manager.
+        context: the state of the queue manager.
         close: closes a session that has been silent for too long.
     """
 

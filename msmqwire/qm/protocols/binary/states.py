@@ -8,7 +8,7 @@ from typing import Final
 
 
 class SessionRole(Enum):
-    """The side of a session; no difference once it is open."""
+    """The side of a session; both sides are equal once it is open."""
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
@@ -116,7 +116,7 @@ _TRANSACTIONAL: Final[Mapping[tuple[SessionMessageState, SessionMessageEvent], S
 MESSAGES: Final = {"Express": _UNORDERED, "Recoverable": _UNORDERED, "Transactional": _TRANSACTIONAL}
 """The next state by kind of message, state and event.
 
-A transactional message that wants no final acknowledgement is done with its order acknowledgement
+A transactional message that asks for no final acknowledgement is done with its order acknowledgement
 (MQQB-3.1.1.1.1.7-07).
 """
 

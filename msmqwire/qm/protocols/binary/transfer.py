@@ -29,7 +29,7 @@ PRIORITIES: Final = 8
 
 
 def kind_of(message: Message) -> str:
-    """Return which message diagram applies: a key of `states.MESSAGES`."""
+    """Return the message diagram that applies: a key of `states.MESSAGES`."""
     if message.transactional or message.transaction_identifier is not None:
         return "Transactional"
     return "Recoverable" if message.recoverable else "Express"
@@ -39,19 +39,20 @@ class OutgoingMessagePosition:
     """A message to be transferred: [MS-MQQB] 3.1.1.3.1.2.
 
     Attributes:
-        position: in its outgoing queue.
-        transfer: of that queue.
-        priority: of the message, 0 to 7.
-        state: of its transfer.
+        position: its position in the outgoing queue.
+        transfer: the transfer of that queue.
+        priority: the priority of the message, 0 to 7.
+        state: the state of its transfer.
         sequence_number: SequenceNumber in the session that last sent it.
-        recoverable_sequence_number: RecoverableSequenceNumber there; 0 for an express message.
+        recoverable_sequence_number: RecoverableSequenceNumber in that session; 0 for an express message.
         recoverable: whether it was sent as a recoverable message.
         tx_sequence_number: TxSequenceNumber; 0 if not transactional, or from another queue manager.
         tx_sequence_id: the sequence of that number.
-        tx_previous_number: that of its predecessor that was not given up; 0 for the first of a sequence.
+        tx_previous_number: the number of its last predecessor that was not given up; 0 for the first of a
+            sequence.
         transmitted: whether it was sent at least once.
         received_session_ack, received_order_ack: acknowledgements received.
-        session: the one whose acknowledgement it awaits (AwaitingAck).
+        session: the session whose acknowledgement it awaits (AwaitingAck).
     """
 
     __slots__ = (
@@ -98,15 +99,15 @@ class SessionTransfer:
         session: the session that serves it.
         table: OutgoingMessageTable, by position, in order of insertion.
         waiting: messages still to be sent, in order, by priority.
-        numbered: how many messages of the table have a number in a transactional sequence.
+        numbered: the count of messages in the table with a number in a transactional sequence.
         ordered: numbered messages without order acknowledgement, in order.
         awaiting_final_ack: AwaitingFinalACKTable, by MessageID.
         sequence_id: OutgoingTxSequenceID.
         next_number: OutgoingTxSequenceNumber.
         last_ack, last_ack_count, time_of_last_ack, resend_index, resend_time, unacked_sequence: as in
             OutgoingTransferSequence, [MS-MQQB] 3.1.1.3.1.1; times are seconds since 1970-01-01 UTC.
-        ended_unacknowledged: connections in a row that the other side has ended with messages of this
-            transfer sent and none acknowledged.
+        ended_unacknowledged: consecutive connections that the peer has ended after messages of this transfer
+            were sent and none acknowledged.
     """
 
     def __init__(self, queue: OutgoingQueue, peer: Peer, host: str, *, direct: bool) -> None:
@@ -153,7 +154,7 @@ class SessionTransfer:
         return outgoing
 
     def remove(self, outgoing: OutgoingMessagePosition) -> None:
-        """Remove a message that need not be sent any more."""
+        """Remove a message that no longer has to be sent."""
         outgoing.state = SessionMessageState.DONE
         if self.table.pop(outgoing.position, None) is not None and outgoing.tx_sequence_number:
             self.numbered -= 1
@@ -169,10 +170,10 @@ class SessionTransfer:
         return None
 
     def send_numbered_first(self) -> None:
-        """After a restart, send messages with a number before all without, as `send_again` does.
+        """After a restart, send numbered messages before all others, as `send_again` does.
 
-        One that came earlier may have none yet, as its transaction was committed later: it would be sent with
-        a number that does not follow.
+        An earlier message may have no number yet because its transaction was committed later: it would be
+        sent with a number out of order.
         """
         for waiting in self.waiting:
             in_order = sorted(waiting, key=lambda outgoing: not outgoing.tx_sequence_number)

@@ -1,4 +1,4 @@
-"""The transfers out of the outgoing queues that the binary protocol serves, and where they lead."""
+"""The transfers out of the outgoing queues that the binary protocol serves, and their destinations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msmqwire.qm.rules.queues import Queues, is_http
 from msmqwire.qm.rules.routing import Routing
 
 HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
-"""States in which nothing leaves an outgoing queue, whatever its session does."""
+"""States in which no message leaves an outgoing queue, whatever its session does."""
 
 
 class TransferTable:
@@ -31,7 +31,7 @@ class TransferTable:
         self.transfers: dict[int, SessionTransfer] = {}
 
     def serves(self, queue: OutgoingQueue) -> bool:
-        """Return whether the messages of a queue go by this protocol: MQQB-3.1.7.12-01."""
+        """Return whether this protocol carries the messages of a queue: MQQB-3.1.7.12-01."""
         return not queue.multicast and not is_http(queue.destination)
 
     def transfer_of(self, queue: OutgoingQueue) -> SessionTransfer:
@@ -45,7 +45,7 @@ class TransferTable:
         return transfer
 
     def locate(self, transfer: SessionTransfer) -> Peer:
-        """Return where a transfer leads now: its queue may have become known, or have moved."""
+        """Return the present destination of a transfer: its queue may have become known, or have moved."""
         return self._peer_of(transfer.queue)
 
     def _peer_of(self, queue: OutgoingQueue) -> Peer:
@@ -59,7 +59,9 @@ class TransferTable:
         return self.peer_of(name) or ("queue", queue.number)
 
     def peer_of(self, name: FormatName) -> Peer | None:
-        """Get Destination Info: [MS-MQQB] 3.1.7.4. Return where a name leads, None if that is unknown."""
+        """Get Destination Info: [MS-MQQB] 3.1.7.4. Return the destination of a name, None if that is
+        unknown.
+        """
         if isinstance(name, DirectName):
             return "host", name.host.lower()
         info = self._routing.get_destination_info(name)

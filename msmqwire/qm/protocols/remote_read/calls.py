@@ -32,8 +32,8 @@ class Call(NamedTuple):
     """A call that is to be answered.
 
     Attributes:
-        number: the number that its owner gave it.
-        association: the one over which it has come.
+        number: its number, from the owner.
+        association: the association that it came over.
         kept: the out parameters that it returns beside the return value if it fails, where they have no
             default.
     """

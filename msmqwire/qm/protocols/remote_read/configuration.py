@@ -9,7 +9,7 @@ from msmqwire.errors import InvalidValue
 
 
 class Limit(NamedTuple):
-    """The number that one caller may have, and all callers together."""
+    """The limit for one caller, and for all callers together."""
 
     per_caller: int
     total: int
@@ -32,13 +32,13 @@ class RemoteReadConfiguration:
         anonymous: whether unauthenticated callers may read.
         pending_s: seconds of the Pending Request Cleanup Timer: [MS-MQRR] 3.1.2.2.
         call_timeout_s: seconds of the RPC Call Timeout Timer: [MS-MQRR] 3.1.2.1.
-        handles: open queues.
-        cursors: cursors.
-        waiting: reads that wait for a message.
-        pending: receives that are not ended, those that wait among them.
-        transactions: distributed transactions in which callers have enlisted this queue manager, and calls
-            that wait for it.
-        subqueues_max: subqueues of a queue, beyond which none is created by opening it for a move.
+        handles: limit of open queues.
+        cursors: limit of cursors.
+        waiting: limit of reads that wait for a message.
+        pending: limit of receives that are not ended, including waiting ones.
+        transactions: limit of distributed transactions in which callers have enlisted this queue manager, and
+            of calls that wait for it.
+        subqueues_max: limit of subqueues of a queue; beyond it, opening one for a move creates none.
     """
 
     anonymous: bool = False

@@ -25,17 +25,17 @@ class ReadRequest:
     PendingRequestEntry, [MS-MQRR] 3.1.1.2.
 
     Attributes:
-        call: that began it, and is to be answered while it waits; None if no client waits for the answer.
+        call: the call that began it, to be answered while it waits; None if no client waits for the answer.
         context: QueueContextHandle.
         request_id: RequestId, which the client has chosen.
-        number: which no other has.
-        max_body, max_compound: limits of what is returned, in bytes.
+        number: its unique number. max_body, max_compound: limits of the returned body and
+            CompoundMessageHeader, in bytes.
         time_stamp: milliseconds since the system started, modulo 2^32.
         destructive: whether it is a receive.
-        transaction: in which it receives; None for none.
+        transaction: its transaction; None for none.
         internal: whether the transaction is for this receive alone, and ends with it.
-        lookup_identifier: that of its message; 0 as long as there is none.
-        position: that of its message.
+        lookup_identifier: the LookupIdentifier of its message; 0 while there is none.
+        position: the position of its message.
         reader: its number among the reads that wait; 0 if it does not wait.
         cancelled: whether its call was cancelled by the RPC runtime.
     """
@@ -61,12 +61,12 @@ class QueueContext:
     """An open queue of a client.
 
     Attributes:
-        handle: by which the client names it.
-        association: over which it was opened.
-        caller: who has opened it.
+        handle: its handle, which the client uses.
+        association: the association over which it was opened.
+        caller: the caller that opened it.
         descriptor: the open queue.
-        move_context: by which R_MoveMessage names it; 0 if it can't be a destination.
-        cursors: by the number that the client has.
+        move_context: its handle for R_MoveMessage; 0 if it can't be a destination.
+        cursors: its cursors, by the client's number.
         pending: PendingRequestTable of this handle, by RequestId.
         waiting: the reads that wait for a message, by RequestId.
     """
@@ -82,7 +82,7 @@ class QueueContext:
 
 
 class QueueContexts:
-    """The open queues of all clients. A handle is good for its caller only, over its association."""
+    """The open queues of all clients. A handle is valid for its caller only, over its association."""
 
     def __init__(self, new_guid: Callable[[], UUID]) -> None:
         self._new_guid = new_guid
@@ -97,7 +97,7 @@ class QueueContexts:
         return len(self._by_handle)
 
     def of(self, association: int) -> list[QueueContext]:
-        """Return those of an association."""
+        """Return the open queues of an association."""
         return list(self._by_association.get(association, {}).values())
 
     def add(self, call: Call, descriptor: OpenQueueDescriptor, *, for_move: bool = False) -> QueueContext:
@@ -126,8 +126,8 @@ class QueueContexts:
     def find(self, call: Call, handle: ContextHandle) -> QueueContext:
         """Return the open queue that a call names.
 
-        Raises Refused with MQ_ERROR_INVALID_HANDLE for a handle that does not exist, and with a fault for one
-        of another client: MQRR-2.2.4.1-02.
+        Raises Refused with MQ_ERROR_INVALID_HANDLE for a handle that does not exist, and with a fault for
+        another client's handle: MQRR-2.2.4.1-02.
         """
         context = self._by_handle.get(handle)
         if context is None:
@@ -151,7 +151,7 @@ def _owns(call: Call, context: QueueContext) -> bool:
 def cursor_of(context: QueueContext, number: int) -> Cursor:
     """Return a cursor of an open queue. Raises Refused: MQRR-3.1.4.5-04, MQRR-3.1.4.7-42.
 
-    A cursor of another open queue is not looked at: it would lead to messages of another queue.
+    A cursor of another open queue is not accepted: it would lead to messages of another queue.
     """
     cursor = context.cursors.get(number)
     if cursor is None:

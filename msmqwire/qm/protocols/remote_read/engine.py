@@ -30,28 +30,28 @@ from msmqwire.remote_read.constants import Opnum
 from msmqwire.rpc.constants import FaultStatus
 
 Method = Callable[[Call, Any], Results | None]
-"""Returns the results of a call that has succeeded, None if it is answered by other means or later. Raises
-Refused."""
+"""A method: returns the results of a successful call, None if it is answered by other means or later. Raises
+Refused.
+"""
 
 
 class RemoteReadEngine:
     """Lets remote readers read the queues of this queue manager.
 
-    Each call is answered once, by an `RpcAnswer` or `RpcFault` with its number: at once, or when a message
-    comes for which it waits. Calls on one handle run side by side: MQRR-2.2.4.1-01. The answer of a receive
-    leaves its message locked; it is deleted when the client ends the receive, and returns to its queue if
-    the client does not, closes the queue or vanishes.
+    Each call is answered once, by an `RpcAnswer` or `RpcFault` with its number: at once, or when the message
+    that it waits for comes. Calls on one handle run side by side: MQRR-2.2.4.1-01. The answer of a receive
+    leaves its message locked. It is deleted when the client ends the receive, and returns to its queue if the
+    client does not do so, closes the queue or vanishes.
 
     Args:
-        context, messages, queues, transactions: of the core.
+        context, messages, queues, transactions: parts of the core.
         identities: the users of the directory.
-        configuration: of the administrator.
+        configuration: the administrator's configuration.
 
     Attributes:
         port: the TCP port at which the interface is served, which R_GetServerPort returns; 0 for none.
-        shares: the counts of what callers have.
-        contexts: the open queues of all clients.
-        receiving, transacting: parts.
+        shares: the counts of open queues, cursors and reads by caller.
+        contexts: the open queues of all clients. receiving, transacting: parts of the engine.
     """
 
     def __init__(
@@ -99,11 +99,11 @@ class RemoteReadEngine:
         """A client calls a method: [MS-MQRR] 3.1.4.
 
         Args:
-            call: a number that no other call has that is not answered.
+            call: a number that no other unanswered call has.
             association: an association group, or a connection if its client makes none: context handles are
-                good within it, and run down at its end.
-            caller: who calls.
-            opnum: which method.
+                valid within it, and run down at its end.
+            caller: the caller.
+            opnum: the method.
             arguments: its in parameters, as attributes by their names in the IDL.
         """
         method = self._methods.get(opnum)
@@ -123,15 +123,15 @@ class RemoteReadEngine:
     def cancelled(self, call: int) -> None:
         """A client has cancelled a call, or its connection is gone while its association goes on.
 
-        A read that waits ends with a fault. A call that is answered already stays so: its client ends the
-        receive, or its time does.
+        A waiting read ends with a fault. A call that is already answered stays so: its client ends the
+        receive, or its timer does.
         """
         self.receiving.cancelled(call)
 
     def association_lost(self, association: int) -> None:
         """RPC Failure Event, and the rundown of the handles of an association: [MS-MQRR] 3.1.6.
 
-        None of its calls is answered any more.
+        Its remaining calls are not answered.
         """
         self.transacting.forget(association)
         self._opening.run_down(self.contexts.of(association), answers=False)
@@ -141,7 +141,9 @@ class RemoteReadEngine:
         self.transacting.enlisted(request, done=done)
 
     def stop(self) -> None:
-        """Queue Manager Stopped: end the reads that wait, and return the messages that are not ended."""
+        """Queue Manager Stopped: end waiting reads, and return messages received and not ended to their
+        queues.
+        """
         self._opening.run_down(self.contexts)
 
     def _get_server_port(self, call: Call, arguments: Any) -> Results:

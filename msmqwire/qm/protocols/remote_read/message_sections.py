@@ -1,4 +1,4 @@
-"""Messages of queues as remote readers get them: [MS-MQRR] 2.2.5 and 3.1.4.7."""
+"""Messages of queues in the form for remote readers: [MS-MQRR] 2.2.5 and 3.1.4.7."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _THIS_HOST: Final = IPv4Address("127.0.0.1")
 
 
 class MessageSections:
-    """Makes the SectionBuffers of messages; those of many who peek at one message are the same ones.
+    """Makes the SectionBuffers of messages.
 
-    The last ones are kept.
+    The last ones are kept: many readers may peek at the same message.
     """
 
     def __init__(self, lookup: Lookup) -> None:
-        """Take the lookup of the queues here, for dead-letter queues."""
+        """Take the lookup of local queues, for dead-letter queues."""
         self._lookup = lookup
         self._last: tuple[MessagePosition, MessageState, int, int] | None = None
         self._sections: Sequence[Any] = ()
@@ -37,9 +37,9 @@ class MessageSections:
 
         Args:
             message: the message.
-            position: where it is.
-            max_body: bytes of the body of a binary message that are asked for.
-            max_compound: bytes of the CompoundMessageHeader of an SRMP message that are asked for.
+            position: its position.
+            max_body: requested bytes of the body of a binary message.
+            max_compound: requested bytes of the CompoundMessageHeader of an SRMP message.
             received: whether it was received now, and so is not being moved.
 
         Raises InvalidValue, InvalidName and MalformedPacket for a message that no packet can hold.
@@ -65,10 +65,10 @@ class MessageSections:
 
 
 def _source(origin: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that a message came from; of an IPv6 address no more than the network is known."""
+    """Return the address that a message came from; of an IPv6 address only the network is known."""
     try:
         network = ip_network(origin)
-    except ValueError:  # of this computer, or stored by a version that did not know
+    except ValueError:  # of this computer, or stored by a version without it
         return None
     return network.network_address
 

@@ -42,7 +42,7 @@ _INVALID: Final = HResult.MQ_ERROR_INVALID_PARAMETER
 
 
 class Opening:
-    """The methods that open and close queues and cursors, and the end of clients that have gone."""
+    """The methods that open and close queues and cursors, and the rundown of clients that have gone."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Opening:
         caller, for_move = call.caller, wanted is QueueAccessType.MOVE_ACCESS
         if caller.is_anonymous and not self._configuration.anonymous:
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
-        # Not those to other queue managers, which Open Queue would find as well.
+        # Without outgoing queues, which Open Queue would find as well.
         queue = self._queues.lookup.find(name)
         if queue is None and for_move:
             queue = self._parent(name)
@@ -101,7 +101,9 @@ class Opening:
         return self._contexts.add(call, descriptor, for_move=for_move)
 
     def _parent(self, name: FormatName) -> Queue | None:
-        """Return the queue in which a subqueue may be created. Raises Refused if it has too many."""
+        """Return the queue in which a subqueue may be created. Raises Refused if it has too many
+        subqueues.
+        """
         if not isinstance(name, DirectName) or name.subqueue is None or name.journal:
             return None
         parent = self._queues.lookup.find(
@@ -119,8 +121,8 @@ class Opening:
     def run_down(self, contexts: Iterable[QueueContext], *, answers: bool = True) -> None:
         """Queue Context Handles Rundown Routine, and R_CloseQueue: [MS-MQRR] 3.1.6.1 and 3.1.6.2.
 
-        First nothing of all the queues waits any more, then the messages received and not ended return: not
-        to another reader that goes as well.
+        First all waits on the queues end, then the messages received and not ended return: otherwise another
+        reader that goes as well could get one.
         """
         contexts = list(contexts)
         for context in contexts:
@@ -170,7 +172,7 @@ class Opening:
 
 
 def format_name(queue_format: Any) -> FormatName:
-    """Return the name in a QUEUE_FORMAT. Raises Refused for one that no queue can be opened by."""
+    """Return the name in a QUEUE_FORMAT. Raises Refused for a name by which no queue can be opened."""
     if queue_format.m_qft not in _KINDS:
         raise Refused(_INVALID)
     try:

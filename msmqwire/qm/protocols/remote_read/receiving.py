@@ -59,7 +59,7 @@ _SEQUENCE: Final = HResult.MQ_ERROR_TRANSACTION_SEQUENCE
 
 
 class RemoteReceiving:
-    """The methods that read messages, those that end reads, and the timers of both.
+    """The methods that read messages and end reads, and their timers.
 
     Attributes:
         handed_out: the bytes of messages in all answers so far.
@@ -112,8 +112,8 @@ class RemoteReceiving:
         request = self._request(call, context, arguments, action)
         request.transaction = self._context.queue_manager.transactions.get(identifier)
         if request.transaction is None:
-            # The text makes one without identifier. It needs one here, and nobody else can end it: it is
-            # committed or aborted with the end of this receive.
+            # In the text this transaction has no identifier. It needs one here, and only the end of this
+            # receive commits or aborts it.
             request.transaction = self._transactions.create(self._context.new_guid())
             request.internal = True
         elif request.transaction.prepared:
@@ -213,7 +213,7 @@ class RemoteReceiving:
             return
         request.position, request.lookup_identifier = position, position.lookup_identifier
         if request.destructive:
-            self._enter(request)  # again: the time begins when the client gets the message
+            self._enter(request)  # started anew: the time begins when the client gets the message
         if call is None:
             return
         try:
@@ -222,7 +222,9 @@ class RemoteReceiving:
             )
         except LocatedError as exc:
             self._context.trouble("message not readable remotely", str(exc))
-            if request.destructive:  # not at once, or each reader that waits would get it inside the last one
+            if (
+                request.destructive
+            ):  # not at once: otherwise the call for each waiting reader would nest in that of the one before
                 self._start_cleanup(request, 0)
             refuse(self._context, call, Refused(HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED))
             return
@@ -263,7 +265,7 @@ class RemoteReceiving:
     def _clean_up(self, request: ReadRequest) -> None:
         """Pending Request Cleanup Timer Event: [MS-MQRR] 3.1.5.1.
 
-        A receive that still waits goes on without its entry, which it gets again with its message.
+        A receive that still waits continues without its entry, which it gets again with its message.
         """
         self._leave(request)
         if not request.reader:
@@ -281,7 +283,7 @@ class RemoteReceiving:
     # -- ending -------------------------------------------------------------------------------------------
 
     def cancel_receive(self, call: Call, arguments: Any) -> Results:
-        """R_CancelReceive: [MS-MQRR] 3.1.4.8. Peeks that wait can be cancelled as well: MQRR-3.1.4.8-09."""
+        """R_CancelReceive: [MS-MQRR] 3.1.4.8. Waiting peeks can be cancelled as well: MQRR-3.1.4.8-09."""
         context = self._contexts.find(call, arguments.phContext)
         request = context.waiting.get(arguments.dwRequestId)
         if request is None:
@@ -290,14 +292,14 @@ class RemoteReceiving:
         return {}
 
     def cancelled(self, call: int) -> None:
-        """The RPC runtime of the client has cancelled a call, or does not wait for it any more."""
+        """The client's RPC runtime has cancelled a call, or does not wait for it any more."""
         request = self._by_call.get(call)
         if request is not None:
             request.cancelled = True
             self._stop(request, FaultStatus.NCA_S_FAULT_CANCEL)
 
     def stop_all(self, context: QueueContext, *, answers: bool) -> None:
-        """End all reads of an open queue that wait; `answers` says whether a client waits for the answers."""
+        """End all waiting reads of an open queue; `answers` is whether a client waits for the answers."""
         for request in list(context.waiting.values()):
             if not answers and request.call is not None:
                 del self._by_call[request.call.number]
@@ -305,7 +307,7 @@ class RemoteReceiving:
             self._stop(request, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
     def _stop(self, request: ReadRequest, status: int) -> None:
-        """Cancel Waiting Message Read Request, of which the reader is known: [MS-MQDMPR] 3.1.7.1.17."""
+        """Cancel Waiting Message Read Request for a known reader: [MS-MQDMPR] 3.1.7.1.17."""
         reader = request.context.descriptor.waiting[request.reader]
         self._messages.waiting_reads.stop(reader, status)
 
@@ -348,10 +350,12 @@ class RemoteReceiving:
             return _NOT_FOUND
         if transaction is None:
             return self._messages.dequeue_end(request.context.descriptor, position, delete=delete)
-        if not self._transactions.takes(transaction, position):  # it has ended, and another may have it now
+        if not self._transactions.takes(
+            transaction, position
+        ):  # it has ended, and another reader may have it now
             return _SEQUENCE
         if request.internal:
-            # All that is not committed is aborted.
+            # Anything not committed is aborted.
             return self._transactions.commit(transaction.identifier) if delete else MQ_OK
         if delete:
             return MQ_OK  # until the transaction is committed
@@ -359,7 +363,7 @@ class RemoteReceiving:
 
 
 def _checked(arguments: Any) -> Action:
-    """Return the action of a read. Raises Refused for arguments that do not go together: MQRR-3.1.4.7-40."""
+    """Return the action of a read. Raises Refused for incompatible arguments: MQRR-3.1.4.7-40."""
     if arguments.ulAction not in _ACTIONS:
         raise Refused(_INVALID)
     action = Action(arguments.ulAction)
@@ -380,7 +384,7 @@ def _check_access(context: QueueContext, action: Action) -> None:
 
 
 def transaction_identifier(unit_of_work: Any) -> UUID | None:
-    """Return the identifier in an XACTUOW; None if it is all zeroes, which stands for no transaction."""
+    """Return the identifier in an XACTUOW; None if it is all zeroes, which means no transaction."""
     identifier = UUID(bytes_le=bytes(unit_of_work.rgb))
     return identifier if identifier.int else None
 
@@ -388,8 +392,8 @@ def transaction_identifier(unit_of_work: Any) -> UUID | None:
 def find(positions: MessagePositionList, identifier: int) -> MessagePosition | None:
     """Return the position with a LookupIdentifier, or with a pSequenceId.
 
-    A client that has peeked at a message knows no more of it than the low seven bytes, which no other
-    message of this queue manager has.
+    A client that has peeked at a message only knows the low seven bytes, which are unique in this queue
+    manager.
     """
     position = positions.find(identifier)
     if position is None and not identifier >> PRIORITY_SHIFT:

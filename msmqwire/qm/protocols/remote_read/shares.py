@@ -11,7 +11,7 @@ from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadCon
 
 
 class Share:
-    """Counts one kind of thing by caller.
+    """Counts one kind by caller.
 
     Attributes:
         total: the sum over all callers.
@@ -30,7 +30,7 @@ class Share:
         self._by_caller[caller] += 1
 
     def give_back(self, caller: str, count: int = 1) -> None:
-        """Count less."""
+        """Count down."""
         self.total -= count
         self._by_caller[caller] -= count
         if not self._by_caller[caller]:

@@ -29,7 +29,9 @@ _ENLIST_FAILED = HResult.MQ_ERROR_TRANSACTION_ENLIST
 
 @dataclass(slots=True, eq=False)
 class _Enlisting:
-    """A transaction that its coordinator is asked about; `call` is None if no client waits for the answer."""
+    """A transaction whose coordinator was asked to enlist; `call` is None if no client waits for the
+    answer.
+    """
 
     call: Call | None
     caller: str
@@ -97,7 +99,9 @@ class Transacting:
     # -- enlisting ----------------------------------------------------------------------------------------
 
     def enlist(self, call: Call, arguments: Any) -> Results | None:
-        """R_QMEnlistRemoteTransaction: [MS-MQRR] 3.1.4.12. Returns None if the coordinator is asked first."""
+        """R_QMEnlistRemoteTransaction: [MS-MQRR] 3.1.4.12. Returns None if the coordinator has to be asked
+        first.
+        """
         identifier = transaction_identifier(arguments.pTransactionId)
         token = bytes(arguments.pbPropagationToken)
         if identifier is None or len(token) != arguments.cbPropagationToken:
@@ -121,7 +125,7 @@ class Transacting:
         return None
 
     def _forget_ended(self) -> None:
-        """Count those no more that have been committed or aborted."""
+        """Stop counting transactions that have been committed or aborted."""
         transactions = self._context.queue_manager.transactions
         for identifier in [known for known in self._enlisted if known not in transactions]:
             self._shares.transactions.give_back(self._enlisted.pop(identifier))
@@ -147,7 +151,7 @@ class Transacting:
             refuse(self._context, call, Refused(_ENLIST_FAILED))
 
     def forget(self, association: int) -> None:
-        """Nobody waits for answers over an association any more."""
+        """No client waits for answers over an association any more."""
         for enlisting in self._enlisting.values():
             if enlisting.call is not None and enlisting.call.association == association:
                 enlisting.call = None

@@ -16,9 +16,9 @@ class SrmpConfiguration:
     """The configuration of SRMP.
 
     Attributes:
-        redirections: of messages by HTTP.
+        redirections: the redirections of HTTP messages.
         signer: the signer of messages; None to sign none.
-        trust: the signers who are believed; None for nobody.
+        trust: the trusted signers; None for none.
     """
 
     redirections: Redirections = field(default_factory=Redirections)

@@ -37,10 +37,10 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
 
     `destination` is given for a message that an administrator redirects, whose ``to`` may be any URL.
 
-    AuthenticationLevel stays None although there is a signature: applications trust it, so it is for
-    `signatures.authenticate`, which verifies that, to set it.
+    AuthenticationLevel stays None despite a signature: applications trust it, so only
+    `signatures.authenticate` sets it, after verification.
 
-    Raises MalformedPacket for what is answered with status 400 (SRMP-3.1.5.1.2-01), InvalidValue for an HTTP
+    Raises MalformedPacket for a request that gets status 400 (SRMP-3.1.5.1.2-01), InvalidValue for an HTTP
     response, which carries no message.
     """
     data, envelope = received.envelope_bytes, received.envelope
@@ -64,16 +64,16 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
 
 
 def reach_limit(envelope: Envelope) -> datetime:
-    """Return until when a message has to be in its queue: SRMP-3.1.5.1.4-01."""
+    """Return the time by which a message has to be in its queue: SRMP-3.1.5.1.4-01."""
     limit: datetime = envelope.properties.expiresAt if envelope.Msmq is None else envelope.Msmq.TTrq
     return limit
 
 
 def stream_of(message: Message) -> StreamIdentifier | None:
-    """Return the streamId with which a message was received, as its receipts repeat it; None without stream.
+    """Return the streamId of a received message, which its receipts repeat; None without a stream.
 
-    The GUID in it may be another than SourceQmGuid, as in 4.4, so it is taken from the envelope. A message of
-    the binary protocol may have brought anything as envelope.
+    Its GUID may differ from SourceQmGuid, as in 4.4, so it is taken from the envelope. A message of the
+    binary protocol may have any bytes as its envelope.
     """
     sequence = message.transactional_message_sequence_identifier
     if sequence is None:
@@ -95,7 +95,7 @@ def _read_path(path: Content, message: Message, destination: FormatName | None) 
 
 
 def _label(text: str) -> str:
-    """Return a label that can be sent again: a longer one is cut, between two characters."""
+    """Return a label that can be sent again: a longer one is truncated, between two characters."""
     return text.encode("utf-16-le")[: 2 * LABEL_MAX].decode("utf-16-le", "ignore")
 
 
@@ -105,7 +105,7 @@ def _read_times(envelope: Envelope, message: Message) -> None:
     if properties.sentAt is not None:
         message.sent_time = message_time_of(properties.sentAt, f"{_HEADER}.properties.sentAt")
     else:
-        # SRMP-2.2.5.1.2-04: the limit counts from the arrival. One that is over must stay so.
+        # SRMP-2.2.5.1.2-04: the limit counts from the arrival. A limit that is over must stay so.
         message.sent_time = min(message.arrival_time, max(0, time_of(reach_queue)))
     message.time_to_reach_queue = span_of(reach_queue, message.sent_time)
     if msmq is not None:  # beside TTrq, it is the limit that no other element has: SRMP-3.1.5.1.1-48
@@ -138,11 +138,11 @@ def _read_stream(stream: Content, message: Message) -> None:
     )
     message.transaction_sequence_number = stream.current
     message.transaction_previous_sequence_number = stream.previous or 0
-    # Those of 4.4 lack durable; a stream message is stored all the same: SRMP-3.1.5.1.6.2-01.
+    # The messages of 4.4 lack durable; a stream message is stored all the same: SRMP-3.1.5.1.6.2-01.
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
     if stream.start is not None and message.administration is None:
-        # By the letter it overwrites sendTo (SRMP-3.1.5.1.1-28): the receipts for the first message of each
-        # stream would go to the order queue of its sender, which takes only those of the stream.
+        # By the text it overwrites sendTo (SRMP-3.1.5.1.1-28): the receipts for the first message of each
+        # stream would go to the order queue of its sender, which takes stream receipts only.
         uri, path = stream.start.sendReceiptsTo, f"{_HEADER}.stream.start.sendReceiptsTo"
         message.administration = read_http(uri, path)
 
@@ -171,6 +171,6 @@ def _read_msmq(msmq: Content, message: Message) -> None:
 
 
 def _set(message: Message, attribute: str, value: Any) -> None:
-    """Set an attribute that keeps its default if the element is not there."""
+    """Set an attribute, which keeps its default without the element."""
     if value is not None:
         setattr(message, attribute, value)

@@ -41,13 +41,13 @@ class SrmpEngine(JoinedProtocol):
     """Transfers messages by [MC-MQSRM]: requests, responses, events and the time go in, effects come out.
 
     Args:
-        core: the rules that it stands on.
-        configuration: of the administrator.
+        core: the rules that it uses.
+        configuration: the administrator's configuration.
 
     Attributes:
         context: shared with the rules of [MS-MQDMPR].
-        transfers: of the outgoing queues that it serves, by the number of the queue.
-        urls: where this queue manager is reached.
+        transfers: the transfers of the outgoing queues that it serves, by the number of the queue.
+        urls: the URLs of this queue manager.
     """
 
     def __init__(self, core: SrmpNeeds, configuration: SrmpConfiguration | None = None) -> None:
@@ -95,7 +95,9 @@ class SrmpEngine(JoinedProtocol):
         self.context.queue_manager.connection_active = False
 
     def acknowledge_received(self) -> None:
-        """Acknowledge all that has come so far without waiting for more. An owner does this before `stop`."""
+        """Acknowledge everything received so far without waiting for more. The owner calls this before
+        `stop`.
+        """
         self.incoming.acknowledge_all()
 
     # -- from the transport -------------------------------------------------------------------------
@@ -105,8 +107,8 @@ class SrmpEngine(JoinedProtocol):
     ) -> None:
         """A request has come by HTTP or HTTPS from an address.
 
-        It is answered by an `HttpResponse` with its number. The address at which it has come is one of this
-        computer from now on, which ``to`` may name.
+        It is answered by an `HttpResponse` with its number. From now on the local address of the request
+        counts as one of this computer, which ``to`` may name.
         """
         if local_address is not None:
             self.urls.is_at(local_address)
@@ -115,17 +117,17 @@ class SrmpEngine(JoinedProtocol):
         self.context.effects.insert(place, HttpResponse(request, status))
 
     def multicast_received(self, data: bytes, address: str, group: str, port: int) -> None:
-        """A request has come by PGM from an address to a group and port; nobody gets an answer."""
+        """A request has come by PGM from an address to a group and port; it gets no answer."""
         self.receiving.take_multicast(data, address, MulticastName(group, port))
 
     def reached(self, request: int) -> None:
-        """A request has a connection to its server, over which it is sent."""
+        """A request is being sent over a connection to its server."""
         self.sending.reached(request)
 
     def answered(self, request: int, status: int, address: str = "", text: str = "") -> None:
         """A request was answered with a status code, from an address; or handed to PGM, which is a 200.
 
-        `text` is what stands beside the code, of any content.
+        `text` is the reason phrase beside the code, of any content.
         """
         transfer = self.sending.answered(request, status, text)
         if transfer is not None and address:
@@ -138,7 +140,7 @@ class SrmpEngine(JoinedProtocol):
     # -- from the core ----------------------------------------------------------------------------------
 
     def serves(self, queue: OutgoingQueue) -> bool:
-        """Return whether the messages of a queue go by this protocol: SRMP-3.1.7.7-01."""
+        """Return whether this protocol carries the messages of a queue: SRMP-3.1.7.7-01."""
         return queue.multicast or is_http(queue.destination)
 
     def may_send_to(self, name: FormatName, origin: str) -> bool:

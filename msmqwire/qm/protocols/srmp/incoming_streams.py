@@ -18,12 +18,12 @@ from msmqwire.srmp.content import Content
 class IncomingStreams:
     """Accepts stream messages in order, and has them acknowledged.
 
-    Every message that is accepted follows the one before it, so that there is no gap between the messages
-    without receipt, UnacknowledgedStreamMessages: they are those after `acknowledged`.
+    Every accepted message follows the one before it, so that there is no gap in the messages without receipt,
+    UnacknowledgedStreamMessages: they are the messages after `acknowledged`.
 
     Args:
-        context: of the queue manager.
-        sequences: of all protocols.
+        context: the state of the queue manager.
+        sequences: the sequences of all protocols.
         send_receipt: sends the receipt for all messages up to `acknowledged`.
     """
 
@@ -36,7 +36,7 @@ class IncomingStreams:
         self._context, self._sequences, self._send_receipt = context, sequences, send_receipt
 
     def restore(self) -> None:
-        """Have the messages acknowledged that were accepted before the queue manager stopped."""
+        """Acknowledge the messages that were accepted before the queue manager stopped."""
         for info in self._sequences.infos.values():
             if info.is_stream and info.acknowledged < info.sequence_number:
                 self._start(info)
@@ -57,7 +57,7 @@ class IncomingStreams:
     ) -> bool:
         """Return whether a message is of an earlier stream than the present one: SRMP-3.1.1.2-06.
 
-        A late copy of its first message would stop the present one, which nobody begins again. The last
+        A late copy of its first message would stop the present stream, which would not begin again. The last
         streams are known; an earlier one is recognised by a message that is a `duplicate`, and by a lesser
         number.
         """
@@ -72,22 +72,22 @@ class IncomingStreams:
     def begins(self, info: IncomingTransactionalTransferInfo, stream: Content) -> None:
         """Take over the destination of the receipts of a stream before its first message is in its queue.
 
-        A waiting reader takes it at once, and its final stream receipt is due.
+        A waiting reader receives it at once, and its final stream receipt is due.
         """
         if stream.start is not None and stream.current == 1:
             info.send_receipts_to = stream.start.sendReceiptsTo
 
     def refused(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
-        """A message is not next: count it, and acknowledge again what its sender sends again.
+        """A message is not next: count it, and repeat the receipt for repeated messages.
 
-        SRMP-3.1.6.3-08: else a sender whose receipt was lost would send it for ever.
+        SRMP-3.1.6.3-08: else a sender whose receipt was lost would repeat them forever.
         """
         self._sequences.refused(info)
         if _is_present(info, message) and stream.current <= info.sequence_number and not self._is_due(info):
             self._start(info)
 
     def accepted(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
-        """Advance to a message, and acknowledge it in a while: SRMP-3.1.5.1.6.3-05 to -12."""
+        """Advance to a message, and acknowledge it after a delay: SRMP-3.1.5.1.6.3-05 to -12."""
         if not _is_present(info, message):
             info.acknowledged, info.unacknowledged_since = 0, None
             if info.sequence_number:
@@ -114,7 +114,7 @@ class IncomingStreams:
     def send_receipts_to(self, message: Message) -> str:
         """Return the address for receipts of a message's stream; empty if its sender has been forgotten.
 
-        A later stream of the same sender says it as well: SRMP-3.1.7.3.3-05.
+        A later stream of the same sender has it as well: SRMP-3.1.7.3.3-05.
         """
         stream = stream_of(message)
         if stream is None or message.destination is None:
@@ -145,6 +145,6 @@ class IncomingStreams:
 
 
 def _is_present(info: IncomingTransactionalTransferInfo, message: Message) -> bool:
-    """Return whether a message is of the stream of which messages have been accepted last."""
+    """Return whether a message belongs to the stream of the last accepted message."""
     sequence = message.transactional_message_sequence_identifier
     return info.sequence_number > 0 and sequence == info.sequence_identifier

@@ -21,10 +21,10 @@ _ORDER_QUEUE: Final = "MSMQ/PRIVATE$/order_queue$"
 class LocalUrls:
     """Knows the URLs at which the queue manager listens, which its owner reports once it does.
 
-    Until then, after a restart, they are the former ones: waiting messages are sent at once.
+    Until then, after a restart, the former URLs hold: waiting messages are sent at once.
 
     Args:
-        context: of the queue manager.
+        context: the state of the queue manager.
         lookup: learns the ports of this queue manager.
     """
 
@@ -41,7 +41,7 @@ class LocalUrls:
             self._lookup.receives_http_at(json.loads(hosts) if hosts else None)
 
     def listens(self, *, http: int | None, https: int | None, hosts: Collection[str] | None = None) -> None:
-        """Set where requests are received: the ports, None for none, and the addresses, None for unknown."""
+        """Set the places for requests: the ports, None for none, and the addresses, None for unknown."""
         self._lookup.receives_http_at(hosts)
         if hosts is not None:
             self._context.changes.put(Table.META, _HOSTS, json.dumps(sorted(hosts)).encode())
@@ -62,8 +62,8 @@ class LocalUrls:
     def order_queue(self, destination: str) -> str:
         """Return ReceiptsURL for messages to a destination, [MC-MQSRM] 3.1.7.2.4; empty for a multicast one.
 
-        It has the scheme of the destination, unless this queue manager is not reached by that, and its port
-        unless that is the usual one.
+        It has the scheme of the destination, if this queue manager can be reached by it, and its port unless
+        that is the usual one.
         """
         scheme = destination.partition(":")[0]
         if self._ports and scheme not in self._ports:

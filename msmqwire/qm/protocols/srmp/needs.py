@@ -18,7 +18,7 @@ from msmqwire.qm.rules.system_messages import SystemMessages
 
 
 class SrmpNeeds(Protocol):
-    """The rules that `SrmpEngine` hands to its parts, each to those that use it."""
+    """The rules that `SrmpEngine` hands to the parts that use them."""
 
     context: Context
     messages: MessageEvents

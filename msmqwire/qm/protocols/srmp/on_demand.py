@@ -44,7 +44,7 @@ def srmp_of(core: Engines) -> SrmpEngine:
 
 
 def is_awaited(queue: Queue, position: MessagePosition) -> bool:
-    """Return whether the sender of a message asks for receipts by SRMP about its fate in a queue here."""
+    """Return whether the sender of a message asks for SRMP receipts about its fate in a queue here."""
     if queue.queue_type is QueueType.SYSTEM or position.silent:
         return False
     return bool(position.message.negative_journaling_requested and position.message.soap_envelope)
@@ -63,7 +63,9 @@ class SrmpOnDemand(JoinedProtocol):
         core.system_messages.when_due_by_http = self.due
 
     def start(self, stored: Stored) -> None:
-        """Queue Manager Started: it is needed at once if it was by the last run of this queue manager."""
+        """Queue Manager Started: the engine is needed at once if the last run of this queue manager needed
+        it.
+        """
         queues = self._context.queue_manager.queues.values()
         if stored.row(Table.META, PORTS) or any(map(self._serves, queues)):
             self._engine().start(stored)
@@ -72,10 +74,10 @@ class SrmpOnDemand(JoinedProtocol):
         """Queue Manager Stopped: there are no transfers."""
 
     def acknowledge_received(self) -> None:
-        """Acknowledge all that has come so far: nothing has."""
+        """Acknowledge everything received so far: nothing has been received."""
 
     def serves(self, queue: OutgoingQueue) -> bool:
-        """Return whether the messages of a queue go by this protocol: SRMP-3.1.7.7-01."""
+        """Return whether this protocol carries the messages of a queue: SRMP-3.1.7.7-01."""
         return queue.multicast or is_http(queue.destination)
 
     def _serves(self, queue: Queue) -> bool:
@@ -92,7 +94,7 @@ class SrmpOnDemand(JoinedProtocol):
         return is_http(name) and self._engine().leads_back(name, origin)
 
     def due(self, message: Message, message_class: int) -> None:
-        """An acknowledgement is due by HTTP."""
+        """An HTTP acknowledgement is due."""
         self._engine().receipts.due(message, message_class)
 
     def message_position_available(self, queue: Queue, position: MessagePosition) -> None:

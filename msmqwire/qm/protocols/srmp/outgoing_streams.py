@@ -19,17 +19,17 @@ from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.kinds import POSITIVE
 
 _NUMBER_MAX: Final = 0xFFFFFFFE
-"""The number after it, which the next message would have, still fits into 32 bits."""
+"""The greatest number in a stream: the one after it still fits into 32 bits."""
 
 
 class OutgoingStreams:
     """Numbers stream messages and follows their receipts.
 
     Args:
-        context: of the queue manager.
-        identity: of sequences.
+        context: the state of the queue manager.
+        identity: the identity of sequences.
         outcome: disposes of messages that are delivered or given up.
-        send_waiting: sends the messages that wait for a transfer; called when messages are to be sent again.
+        send_waiting: sends the messages that wait for a transfer; called to send messages again.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class OutgoingStreams:
         Any of them may have had another number in one of its `former` streams.
 
         Messages before the first of them are not stored. They were acknowledged or given up, and the receiver
-        has accepted the first message of the stream, as streams without it begin anew.
+        has accepted the first message of the stream, since a stream without it begins anew.
         """
         if transfer.stream_id != NO_SEQUENCE:
             self._by_id[transfer.stream_id] = transfer
@@ -138,7 +138,7 @@ class OutgoingStreams:
         self.report(transfer)
 
     def stop_waiting(self, transfer: SrmpTransfer) -> None:
-        """Stop the Stream Receipt Wait Timer: nothing gets through for now."""
+        """Stop the Stream Receipt Wait Timer: sending does not succeed for now."""
         self._context.timers.stop(Timer.STREAM_RECEIPT_WAIT, transfer.queue.number)
 
     def _interval(self, transfer: SrmpTransfer) -> int:
@@ -147,7 +147,7 @@ class OutgoingStreams:
     def _resend(self, transfer: SrmpTransfer) -> None:
         """Stream Receipt Wait Timer Event: [MC-MQSRM] 3.1.6.2.
 
-        It is time-outs in a row that prolong the interval, not receipts: SRMP-3.1.5.1.8.2-07.
+        The interval grows with consecutive timeouts, not with receipts: SRMP-3.1.5.1.8.2-07.
         """
         last = len(self._context.settings.resend_timer_table) - 1
         transfer.resend_index = min(transfer.resend_index + 1, last)
@@ -162,13 +162,13 @@ class OutgoingStreams:
     # -- receipts ---------------------------------------------------------------------------------------
 
     def find(self, stream: StreamIdentifier) -> SrmpTransfer | None:
-        """Return the transfer of a stream that a receipt names; None for one that is not of here."""
+        """Return the transfer of a stream that a receipt names; None if the stream is not from here."""
         if stream.queue_manager != self._context.queue_manager.identifier:
             return None
         return self._by_id.get(_ordinal(stream))
 
     def received(self, stream: StreamIdentifier, last_ordinal: int) -> None:
-        """Process a stream receipt: [MC-MQSRM] 3.1.5.1.8. One for a stream that has ended is ignored."""
+        """Process a stream receipt: [MC-MQSRM] 3.1.5.1.8. It is ignored if the stream has ended."""
         transfer = self.find(stream)
         if transfer is None or transfer.stream_id != _ordinal(stream) or last_ordinal >= transfer.next_number:
             return
@@ -179,7 +179,7 @@ class OutgoingStreams:
         while transfer.unacknowledged and transfer.unacknowledged[0].tx_sequence_number <= last_ordinal:
             self._acknowledged(transfer.unacknowledged.popleft())
             marked = True
-        if marked:  # else the receiver repeats itself, for as long as it lacks what is to be sent again
+        if marked:  # else the receiver repeats itself until it has the messages that are to be sent again
             transfer.resend_index = 0
             self.stop_waiting(transfer)
             if transfer.unacknowledged:
@@ -223,8 +223,8 @@ class OutgoingStreams:
     ) -> None:
         """Process a final stream receipt for one message: [MC-MQSRM] 3.1.5.1.9.
 
-        `identifier` is that of the message: a receiver that has accepted it in a former stream does not know
-        its present number.
+        `identifier` is the message's: a receiver that has accepted it in a former stream does not know its
+        present number.
         """
         numbered = self._numbered(stream, number)
         outgoing = numbered or self._renumbered_as(stream, identifier)
@@ -270,9 +270,9 @@ class OutgoingStreams:
     def _remove(self, outgoing: OutgoingMessage, *, arrived: bool) -> bool:
         """Remove a message that is not sent any more; return whether its stream receipt was awaited.
 
-        Unless it has arrived with its present number, those after it now follow the one before it. If the
+        Unless it has arrived with its present number, its successors now follow its predecessor. If the
         receiver may not have accepted the first message of a stream, no message marks the beginning of the
-        stream any more: the rest begin a new one, SRMP-3.1.7.2.3-10. Messages that it has accepted
+        stream any more: the others begin a new one, SRMP-3.1.7.2.3-10. Messages that it has accepted
         nevertheless are recognised by their identifiers.
         """
         transfer = outgoing.transfer
@@ -332,7 +332,7 @@ class OutgoingStreams:
         info.eod_last_non_ack = _sequence_info(unacknowledged[-1]) if unacknowledged else None
         info.eod_next_seq = SequenceInfo(stream, last + 1, last)
         info.eod_no_ack_count, info.eod_no_read_count = len(unacknowledged), len(transfer.awaiting_final)
-        # It counts how often the last message was sent.
+        # It counts the times the last message was sent.
         info.eod_resend_interval, info.eod_resend_count = self._interval(transfer), transfer.resend_index + 1
         info.eod_resend_time = transfer.resend_at
 

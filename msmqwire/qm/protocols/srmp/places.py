@@ -22,9 +22,9 @@ class HttpPlaces:
     """Limits the destinations that peers make this queue manager try, by origin and in total.
 
     Args:
-        context, lookup: of the core.
-        memory: of outgoing queues.
-        transfers: by the number of their queue.
+        context, lookup: parts of the core.
+        memory: the memory of outgoing queues.
+        transfers: the transfers, by the number of their queue.
         forget: removes a transfer that has nothing to do.
         give_up: gives up all messages of a transfer.
     """
@@ -41,14 +41,14 @@ class HttpPlaces:
     ) -> None:
         self._context, self._lookup, self._memory = context, lookup, memory
         self._transfers, self._forget, self._give_up = transfers, forget, give_up
-        self._origins: OrderedDict[str, str] = OrderedDict()  # by host, of those that have answered
+        self._origins: OrderedDict[str, str] = OrderedDict()  # by host, for hosts that have answered
         self._evicting = False
         memory.forget_idle.append(self._forget_idle)
 
     def may_send_to(self, name: FormatName, origin: str) -> bool:
-        """Return whether an outgoing queue may be opened on behalf of a message of an origin."""
+        """Return whether an outgoing queue may be opened for a message of an origin."""
         if isinstance(name, MulticastName):
-            return not origin  # nobody else decides which groups are flooded
+            return not origin  # peers must not choose a group to flood
         if not origin or not is_http(name) or self._lookup.is_local_name(name):
             return True
         if self._lookup.outgoing(name) is not None:
@@ -56,10 +56,11 @@ class HttpPlaces:
         return self._memory.fits(name, origin) and self._may_try(origin)
 
     def awaits(self, name: FormatName, message: Message) -> bool:
-        """Return whether the same request waits already to be forwarded.
+        """Return whether the same request already waits to be forwarded.
 
         Senders repeat the messages of a stream until there is a receipt. If every repetition waited for its
-        turn as well, receipts would come ever later, and repetitions take the place of messages.
+        turn as well, receipts would be more and more delayed, and repetitions would take the place of
+        messages.
         """
         queue = self._lookup.outgoing(name)
         transfer = None if queue is None else self._transfers.get(queue.number)
@@ -73,7 +74,7 @@ class HttpPlaces:
     def _may_try(self, origin: str) -> bool:
         """Return whether one more destination may be tried for an origin.
 
-        The oldest destination that can't be reached is given up to make room for it.
+        The oldest unreachable destination is given up to make room for it.
         """
         settings = self._context.settings
         if len(self._transfers) < min(settings.unreachable_per_origin_max, settings.unreachable_max):

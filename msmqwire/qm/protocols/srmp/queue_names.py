@@ -1,7 +1,7 @@
 r"""Names of queues as URIs and back: [MC-MQSRM] 2.2.4.2, 2.2.4.4, 3.1.5.1.1, 3.1.7.2.4.
 
-A message has format names, ``DIRECT=http://host/msmq/private$/q``. On the wire a name of HTTP is the URI
-alone, and any other name, where one may stand, has ``MSMQ:`` before it.
+A message has format names, ``DIRECT=http://host/msmq/private$/q``. On the wire an HTTP name is the URI alone,
+and any other name, where allowed, has ``MSMQ:`` before it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from msmqwire.srmp.schema_names import HTTP
 MSMQ: Final = "MSMQ:"
 _DIRECT: Final = "DIRECT="
 _PROTOCOLS: Final = ("HTTP", "HTTPS")
-# The same few queues are named again and again. Names from unknown peers take no more than 1 MB for good.
+# The same few queues are named again and again. Names from unknown peers hold at most 1 MB.
 _SHORT: Final = 256
 _parse_short: Final = lru_cache(1024)(parse_format_name)
 
 
 def read_destination(uri: str, path: str) -> FormatName:
-    """Return the queue of ``to``. Raises MalformedPacket for none that HTTP or PGM can reach."""
+    """Return the queue of ``to``. Raises MalformedPacket for a queue that neither HTTP nor PGM can reach."""
     name = _parse(uri.removeprefix(MSMQ) if uri.startswith(MSMQ) else _DIRECT + uri, path)
     if not isinstance(name, MulticastName) and not is_http(name):
         raise MalformedPacket(f"{name.kind} name", path=path)
@@ -40,7 +40,7 @@ def read_http(uri: str, path: str) -> FormatName:
 
 
 def read_response(text: str, path: str) -> FormatName | None:
-    """Return the queue of ``via``: any single one, or None for a text of another form.
+    """Return the queue of ``via``: any single queue, or None for a text of another form.
 
     Raises MalformedPacket.
     """
@@ -55,26 +55,28 @@ def read_response(text: str, path: str) -> FormatName | None:
 
 
 def read_list(texts: Iterable[str] | None, path: str) -> tuple[FormatName, ...]:
-    """Return the queues of a list; only those of HTTP count: SRMP-3.1.5.1.1-43. Raises MalformedPacket."""
+    """Return the queues of a list; only HTTP queues count: SRMP-3.1.5.1.1-43. Raises MalformedPacket."""
     return tuple(read_http(text, path) for text in texts or () if text.startswith(HTTP))
 
 
 def write_destination(name: FormatName | None, path: str) -> str:
-    """Return a destination as ``to``. Raises InvalidValue for one that neither HTTP nor PGM can reach."""
+    """Return a destination as ``to``. Raises InvalidValue for a queue that neither HTTP nor PGM can reach."""
     if isinstance(name, MulticastName):
         return f"{MSMQ}{name.canonical}"
     return write_http(name, path)
 
 
 def write_http(name: FormatName | None, path: str) -> str:
-    """Return a queue as URI. Raises InvalidValue for one that HTTP can't reach."""
+    """Return a queue as a URI. Raises InvalidValue for a queue that HTTP can't reach."""
     if name is None or not is_http(name):
         raise InvalidValue(f"{'no name' if name is None else name.text} is not a name of HTTP", path=path)
     return http_uri(name)
 
 
 def write_name(name: FormatName, path: str) -> str:
-    """Return a queue where any may stand: in ``via`` and lists. Raises InvalidValue for several in one."""
+    """Return the text of a queue for ``via`` and lists, which allow any single queue. Raises InvalidValue for
+    several in one.
+    """
     if is_http(name):
         return http_uri(name)
     if isinstance(name, MultipleElementName):
@@ -83,7 +85,7 @@ def write_name(name: FormatName, path: str) -> str:
 
 
 def is_http(name: FormatName | None) -> bool:
-    """Whether a message for this queue goes by HTTP or HTTPS."""
+    """Whether HTTP or HTTPS carries messages for this queue."""
     return isinstance(name, DirectName) and name.protocol in _PROTOCOLS
 
 

@@ -27,15 +27,15 @@ _NOT_RECEIVED = AcknowledgementsRequested.ACK_NEG_RECEIVE
 class ReceiptSending:
     """Sends receipts as regular messages, within the limits on reflection.
 
-    Those that are sent once only, for a message that is stored, are stored here as well until they are there:
-    its sender, who may have nothing else to go by, would wait for them in vain after a restart.
+    A receipt that is sent only once, for a stored message, is stored here as well until it is delivered: its
+    sender, who may have no other report, would wait for it in vain after a restart.
     """
 
     def __init__(self, context: Context, identity: MessageIdentity, system_messages: SystemMessages) -> None:
         self._context, self._identity, self._system_messages = context, identity, system_messages
 
     def due(self, message: Message, message_class: int) -> None:
-        """A message whose administration queue is reached by HTTP has arrived, or has left its queue."""
+        """A message with an HTTP administration queue has arrived, or has left its queue."""
         utc, reason = self._context.utc, MessageClass(message_class)
         if reason is MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE:
             self._send(message, lambda number: receipts.delivery_receipt(message, number, utc))
@@ -78,7 +78,7 @@ class ReceiptSending:
             receipt = make(self._identity.next())
             if receipt is None or receipt.message.destination is None:
                 return
-            receipt.message.delivery_guarantee = about.delivery_guarantee  # the envelope does not say so
+            receipt.message.delivery_guarantee = about.delivery_guarantee  # the envelope does not ask for it
             receipt.message.soap_envelope = build_envelope(receipt.envelope).decode("utf-8")
         except (InvalidValue, MalformedPacket) as exc:
             self._context.trouble("receipt", f"a receipt for a message of {origin} can't be built: {exc}")

@@ -1,7 +1,7 @@
 """Receipts: [MC-MQSRM] 2.2.5.4 to 2.2.5.6, 3.1.5.1.6.2, 3.1.6.3, 3.1.7.3.
 
-A receipt is a message of its own, with a fresh identifier of this queue manager, express and without body.
-3.1.7.2.4 does not write the elements that make it a receipt; by 4.3 and 4.4 they stand before Msmq.
+A receipt is a message of its own, with a fresh identifier of this queue manager, express and without a body.
+3.1.7.2.4 does not write the elements that make it a receipt; in 4.3 and 4.4 they precede Msmq.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_RECEIVED: Final = AcknowledgementsRequested.ACK_NEG_RECEIVE
 
 
 class Receipt(NamedTuple):
-    """A receipt that is to be sent, as message and as envelope."""
+    """A receipt to send, as a message and as an envelope."""
 
     message: Message
     envelope: Envelope
@@ -33,7 +33,7 @@ class Receipt(NamedTuple):
 def delivery_receipt(original: Message, identifier: ObjectId, sent_time: int) -> Receipt | None:
     """Return the receipt for a message that is in its queue; None if none was asked for. 3.1.5.1.6.2.
 
-    `identifier` is that of the receipt: a new number of this queue manager. Raises InvalidValue.
+    `identifier` is the receipt's: a new number of this queue manager. Raises InvalidValue.
     """
     if original.administration is None or not original.acknowledgements_requested & _ARRIVAL:
         return None
@@ -52,7 +52,7 @@ def commitment_receipt(
     `reason` is iReason of the event, `decided_at` its time. Raises InvalidValue.
     """
     decision = DECISIONS.get(reason)
-    # final_ack_required says nothing more, and a stored message that is not transactional does not have it.
+    # final_ack_required adds nothing, and a stored message that is not transactional does not have it.
     requested = original.acknowledgements_requested & (_RECEIVED if decision == POSITIVE else _NOT_RECEIVED)
     if decision is None or original.administration is None or not requested:
         return None

@@ -51,12 +51,12 @@ INTERNAL_SERVER_ERROR: Final = 500
 _EVERYONE: Final = access.Token(access.EVERYONE)
 _TO: Final = "Envelope.Header.path.to"
 _RECEIPT_BYTES: Final = 8_192
-"""Bytes of a receipt in the memory for express messages, as measured."""
+"""Measured bytes of a receipt in the memory for express messages."""
 _POSITIVE: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL
 
 
 class _NotTaken(Exception):
-    """A message is not taken; the status says so to its sender.
+    """A message is not accepted; the status notifies its sender.
 
     No report follows: it is a duplicate, or its trace has been left.
     """
@@ -70,7 +70,7 @@ class _MessageRefused(_NotTaken):
     """A message is refused.
 
     Attributes:
-        reason, queue: those of `Context.refused`.
+        reason, queue: as for `Context.refused`.
         message: the refused message, once it has been read.
     """
 
@@ -85,9 +85,9 @@ class _Arrived(NamedTuple):
 
     Attributes:
         received: the request.
-        envelope: of it.
+        envelope: its envelope.
         message: the message that it carries.
-        queues: its destinations: one, or all that listen to a multicast address.
+        queues: its destinations: one, or all queues of a multicast address.
     """
 
     received: SrmpMessage
@@ -97,12 +97,11 @@ class _Arrived(NamedTuple):
 
 
 class SrmpReceiving:
-    """Judges the messages that arrive, and puts them into their queues.
+    """Checks incoming messages, and puts them into their queues.
 
     Args:
-        configuration: of the administrator.
-        history, system_messages: of the core.
-        incoming, outgoing, places: of the engine.
+        configuration: the administrator's configuration. history, system_messages: parts of the core.
+            incoming, outgoing, places: parts of the engine.
     """
 
     def __init__(
@@ -170,13 +169,13 @@ class SrmpReceiving:
             exc.message = message
             raise
 
-    # -- where to ---------------------------------------------------------------------------------------
+    # -- destination ------------------------------------------------------------------------------------
 
     def _destination(self, to: str) -> tuple[FormatName, FormatName]:
         """Return the queue that a message names, and the one that it is redirected to: [MC-MQSRM] 3.1.5.1.3.
 
-        With redirections ``to`` may be any URL of this computer. One that is no name of a queue is named by
-        what it is redirected to.
+        With redirections ``to`` may be any URL of this computer. A URL that is not the name of a queue gets
+        the name of the redirection's target.
         """
         if to.startswith(MSMQ):
             name = read_destination(to, _TO)
@@ -196,7 +195,7 @@ class SrmpReceiving:
         return name, name
 
     def _names_this_computer(self, to: str) -> bool:
-        """Return whether the host of a URL is this computer, at any port: that of a proxy may be another."""
+        """Return whether the host of a URL is this computer, at any port: a proxy may have another port."""
         try:
             name = read_http(f"http://{request_address(to)[1]}/MSMQ/q", _TO)
         except (InvalidValue, MalformedPacket):
@@ -229,7 +228,7 @@ class SrmpReceiving:
             why = f"it has come over {counted(hops(received), 'computer')}"
             raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, why)
         if not self._places.may_send_to(name, message.origin):
-            why = f"nothing more may be forwarded to {name!s:.200}"
+            why = f"no more messages may be forwarded to {name!s:.200}"
             raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         if self._places.awaits(name, message):
             raise _NotTaken(OK)  # its sender repeats it
@@ -246,7 +245,7 @@ class SrmpReceiving:
         if enqueued is not EnqueueStatus.OK:
             raise _NotTaken(INTERNAL_SERVER_ERROR)
 
-    # -- what it is -------------------------------------------------------------------------------------
+    # -- kinds of messages -------------------------------------------------------------------------------
 
     def _by_kind(self, arrived: _Arrived) -> None:
         """Process a message by its kind: [MC-MQSRM] 3.1.5.1.5 to 3.1.5.1.10."""
@@ -273,10 +272,10 @@ class SrmpReceiving:
             why = "the order queue takes stream receipts only"
             reason = MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
             raise _MessageRefused(BAD_REQUEST, reason, why, arrived.queues[0])
-        # Nobody reads the order queue: SRMP-3.1.5.1.8-01 would only fill it.
+        # The order queue has no reader: SRMP-3.1.5.1.8-01 would only fill it.
 
     def _once(self, arrived: _Arrived) -> None:
-        """Put a message that is in no stream into its queues: 3.1.5.1.11 and 3.1.5.1.12."""
+        """Put a message outside a stream into its queues: 3.1.5.1.11 and 3.1.5.1.12."""
         arrived = self._admitted(arrived)
         if arrived.message.acknowledgements_requested:
             self._check_room(arrived)
@@ -288,7 +287,7 @@ class SrmpReceiving:
     def _in_stream(self, arrived: _Arrived, stream: Content) -> None:
         """Put a stream message into its queue if it is next: 3.1.5.1.6.3 and 3.1.5.1.6.4.
 
-        One that has been accepted in a former stream only advances the new one.
+        A message that was accepted in a former stream only advances the new one.
         """
         arrived, message = self._admitted(arrived), arrived.message
         self._check_room(arrived)
@@ -314,9 +313,9 @@ class SrmpReceiving:
             self._history.add(message)
 
     def _admitted(self, arrived: _Arrived) -> _Arrived:
-        """Return a message with the queues that it may be put into: 3.1.5.1.6.1, SRMP-3.1.5.1.12-01 to -07.
+        """Return a message with the queues that may take it: 3.1.5.1.6.1, SRMP-3.1.5.1.12-01 to -07.
 
-        A queue of a multicast group that refuses it takes it from no other.
+        If a queue of a multicast group refuses it, the other queues still get it.
         """
         required = all(queue.authentication for queue in arrived.queues)
         try:
@@ -335,16 +334,16 @@ class SrmpReceiving:
         return arrived._replace(queues=admitting)
 
     def _check_room(self, arrived: _Arrived) -> None:
-        """Refuse a message whose receipts there may be no memory for: they are never refused themselves.
+        """Refuse a message if there may be no memory for its receipts, which are never refused themselves.
 
-        A sender whose own URL can't be reached would have any number of them wait.
+        A sender whose own URL is unreachable could otherwise make any number of them wait.
         """
         if not self._messages.pool.fits(Kind.EXPRESS, arrived.message.origin, _RECEIPT_BYTES):
             why = "there is no room for receipts"
             raise _MessageRefused(INTERNAL_SERVER_ERROR, MEMORY, why, arrived.queues[0])
 
     def _refusal(self, queue: Queue, *, signed: bool) -> _MessageRefused | None:
-        """Return the reason for which a queue does not take a message; None if it does."""
+        """Return the reason why a queue does not accept a message; None if it does."""
         security = self._queues.known_security_of(queue)
         if security is None:  # SRMP-3.1.5.1.12-02; the directory may answer when it is sent again
             why = "the queue can't be read in the directory"

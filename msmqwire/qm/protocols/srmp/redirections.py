@@ -1,7 +1,7 @@
 """Redirections that an administrator configures: [MC-MQSRM] 3.1.1.1.8 to 3.1.1.1.10.
 
-URLs are compared without regard to case, as the names of hosts and queues are. Of several elements that
-match, the first one of its collection counts.
+URLs are compared without regard to case, as the names of hosts and queues are. If several elements match, the
+first one of the collection counts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Redirection:
 
 
 class UrlPatterns:
-    """URLs to compare given ones with; a lookup takes a time that hardly depends on their number."""
+    """URLs to match given ones against; the time of a lookup hardly depends on their number."""
 
     __slots__ = ("_exact", "_lengths", "_prefixes")
 
@@ -109,7 +109,7 @@ class Redirections:
         object.__setattr__(self, "_exceptions", UrlPatterns(self.outbound_exceptions))
 
     def inbound(self, url: str) -> str:
-        """Return the URL of the queue that a message which came for `url` is for: 3.1.5.1.3."""
+        """Return the URL of the queue for a message that was sent to `url`: 3.1.5.1.3."""
         redirected = self.inbound_collection.find(url)
         return url if redirected is None else redirected
 
@@ -117,7 +117,7 @@ class Redirections:
         """Return the URL to connect to in order to send to the queue `url`: 3.1.7.9.
 
         It is the same URL, with the host and port of the transparent store-and-forward server if there is
-        one. The message itself goes on naming `url`.
+        one. The message itself still names `url`.
         """
         to = self.outbound_collection.find(url)
         if to is None or self._exceptions.find(url) is not None:
@@ -127,7 +127,7 @@ class Redirections:
         return f"{scheme}://{_authority(to)}{slash}{path}"
 
     def receipts_url(self, destination: str, own: str) -> str:
-        """Return where stream receipts for messages to the queue `destination` are to go: 3.1.7.2.4.
+        """Return the URL for stream receipts of messages to the queue `destination`: 3.1.7.2.4.
 
         `own` is the URL of this queue manager's order queue.
         """
@@ -171,7 +171,7 @@ def _collection(value: dict[str, Any], name: str) -> RedirectionCollection:
         read = _server if name == OUTBOUND else _queue
         to = read(element.get(TO), f"{path}.{TO}")
         if name == OUTBOUND and _scheme(source) != _scheme(to):
-            # Only the host of To counts: whether the connection is secure, the destination says.
+            # Only the host of To counts: the destination decides whether the connection is secure.
             raise InvalidValue(f"not {_scheme(source)}, as {FROM}", path=f"{path}.{TO}")
         elements.append(Redirection(source, to))
     _check_unique((element.source for element in elements), name, f".{FROM}")
@@ -192,7 +192,7 @@ def _check_members(value: dict[str, Any], known: tuple[str, ...], path: str) -> 
 
 
 def _check_unique(patterns: Iterable[str], name: str, member: str) -> None:
-    """Refuse a URL that stands twice: only the first one would ever count."""
+    """Refuse a duplicate URL: only the first one would ever count."""
     seen: dict[str, int] = {}
     for number, pattern in enumerate(patterns):
         first = seen.setdefault(pattern.casefold(), number)
@@ -201,14 +201,14 @@ def _check_unique(patterns: Iterable[str], name: str, member: str) -> None:
 
 
 def _queue(value: object, path: str) -> str:
-    """Return a value that is the URL of a queue. Raises InvalidValue."""
+    """Return the URL of a queue. Raises InvalidValue for any other value."""
     url = _url(value, path)
     _check_queue(url, path)
     return url
 
 
 def _server(value: object, path: str) -> str:
-    """Return a value that is a URL with a host. Raises InvalidValue."""
+    """Return a URL with a host. Raises InvalidValue for any other value."""
     url = _url(value, path)
     _check_queue(f"{_scheme(url)}://{_authority(url)}{_ANY_QUEUE}", path)
     return url

@@ -1,4 +1,4 @@
-"""The HTTP requests that messages are sent in: [MC-MQSRM] 3.1.7.2.4, 3.1.7.2.5 and 3.1.7.9."""
+"""The HTTP requests that carry messages: [MC-MQSRM] 3.1.7.2.4, 3.1.7.2.5 and 3.1.7.9."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 VIA: Final = "Via"
 HOPS_MAX: Final = 15
-"""Forwarding queue managers that a message may pass, as routing servers in [MS-MQQB]."""
+"""Limit of forwarding queue managers that a message may pass, as for routing servers in [MS-MQQB]."""
 _BOUNDARIES: Final = 1 << 32
 
 
 def build_request(
     message: Message, *, queue_manager: UUID, receipts_url: str, signer: Signer | None = None
 ) -> HttpMessage:
-    """Return the request for a message that begins here, always the same one for the same message.
+    """Return the request for a message that begins here, always the same for the same message.
 
-    A receipt brings its envelope with it. `receipts_url` is where the receipts of its stream are to go,
-    `signer` signs messages with a body or an extension. Raises InvalidValue.
+    A receipt comes with its envelope. `receipts_url` is the URL for the receipts of its stream; `signer`
+    signs messages with a body or an extension. Raises InvalidValue.
     """
     envelope: Envelope | bytes
     body, extension = message.body or None, message.extension or None
@@ -45,22 +45,22 @@ def build_request(
 
 
 def forward_request(message: Message, *, queue_manager: UUID, computer: str) -> HttpMessage:
-    """Return the request that passes on a message which came by SRMP.
+    """Return the request that forwards a message received by SRMP.
 
-    Its envelope is as it came, unless the message has been redirected: then ``to`` names the new destination.
-    ``Via`` says that it came over this computer, RFC 9110 7.6.3. Raises InvalidValue.
+    Its envelope is unchanged, unless the message has been redirected: then ``to`` names the new destination.
+    ``Via`` names this computer, RFC 9110 7.6.3. Raises InvalidValue.
     """
     received = parse_message(message.soap_compound_message)
     envelope: Envelope | bytes = received.envelope_bytes or b""
     to = write_destination(message.destination, "destination")
     parsed = received.envelope
-    assert parsed is not None, "what has been received has an envelope"
+    assert parsed is not None, "a received message has an envelope"
     if parsed.path.to.casefold() != to.casefold():
         envelope = parsed.replace(path=parsed.path.replace(to=to))
     else:
         to = parsed.path.to
     request = _request(message, to, envelope, received.body, received.extension, queue_manager)
-    # In one line each, however they came: RFC 9112 5.2.
+    # Each on one line, however it was received: RFC 9112 5.2.
     passed = [" ".join(received.fields[number].value.split()) for number in find_all(received.fields, VIA)]
     via = [Field(VIA, value) for value in (*passed, f"1.1 {computer}") if value]
     return HttpMessage(request.start, (*request.fields, *via), request.entity)
@@ -96,7 +96,7 @@ def _request(
 
 
 def _boundary(message: Message, *parts: bytes | None) -> int:
-    """Return the number of a boundary that no part contains, for readers that look for it."""
+    """Return the number of a boundary that no part contains, since readers search for it."""
     number = message.identifier.uniquifier
     while any(part is not None and boundary_of(number).encode() in part for part in parts):
         number = (number + 1) % _BOUNDARIES

@@ -45,13 +45,13 @@ _DETAIL_MAX: Final = 300
 class SrmpSending:
     """Sends messages that wait in outgoing queues, and disposes of them as they are answered.
 
-    A queue has one request under way at a time, so that its messages arrive in their order.
+    A queue has one request under way at a time, so that its messages arrive in order.
 
     Args:
-        identity, sequence_identity: of messages and of streams.
+        identity, sequence_identity: the identities of messages and of streams.
         outcome: disposes of messages that are delivered or given up.
-        configuration: of the administrator.
-        urls: of this queue manager.
+        configuration: the administrator's configuration.
+        urls: the URLs of this queue manager.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class SrmpSending:
             self._context.timers.stop(timer, transfer.queue.number)
         self._queues.forget(transfer.queue)
 
-    # -- what waits -------------------------------------------------------------------------------------
+    # -- waiting messages -------------------------------------------------------------------------------
 
     def available(self, queue: OutgoingQueue, position: MessagePosition) -> None:
         """Message Position Available: [MC-MQSRM] 3.1.7.7."""
@@ -103,7 +103,7 @@ class SrmpSending:
         self.send_waiting(transfer)
 
     def watch(self, outgoing: OutgoingMessage, message: Message) -> None:
-        """Let a message expire at the end of its TimeToReachQueue even if nothing can be sent."""
+        """Start the expiry of a message, which ends its TimeToReachQueue even if nothing can be sent."""
         self._waiting.watch(outgoing, message, message.time_to_reach_queue)
 
     def _over(self, outgoing: OutgoingMessage, message: Message) -> None:
@@ -125,7 +125,7 @@ class SrmpSending:
             self._over(outgoing, outgoing.position.message)
 
     def send_waiting(self, transfer: SrmpTransfer) -> None:
-        """Send the message whose turn it is, unless a response is awaited or nothing gets through."""
+        """Send the next message, unless a response is awaited or sending does not succeed."""
         while transfer.under_way is None and not (transfer.blocked or transfer.is_held):
             if not self._context.queue_manager.connection_active:
                 return
@@ -196,7 +196,7 @@ class SrmpSending:
         )
 
     def _connect(self, transfer: SrmpTransfer) -> None:
-        """Establish Transport Connection: [MC-MQSRM] 3.1.7.9. The transport connects when it needs to."""
+        """Establish Transport Connection: [MC-MQSRM] 3.1.7.9. The transport connects on demand."""
         transfer.queue.state = OutgoingQueueState.CONNECTED
         self._start_cleanup(transfer)
         self._record(transfer, ConnectionStatus.IN_PROCESS, 0)
@@ -205,7 +205,7 @@ class SrmpSending:
         history = transfer.queue.connection_history
         history.append(ConnectionHistory(status, self._context.utc, error, (), detail))
 
-    # -- what becomes of it -----------------------------------------------------------------------------
+    # -- outcome ----------------------------------------------------------------------------------------
 
     def reached(self, request: int) -> None:
         """A request is sent over a connection."""
@@ -313,7 +313,7 @@ class SrmpSending:
         self._outcome.dead_letter(outgoing.position, message, reason, why=why)
 
     def give_up(self, outgoing: OutgoingMessage) -> None:
-        """Give up a message of a peer whose destination can't be reached."""
+        """Give up a peer's message to an unreachable destination."""
         self._give_up(
             outgoing,
             outgoing.position.message,
@@ -323,7 +323,7 @@ class SrmpSending:
         )
 
     def removed(self, outgoing: OutgoingMessage, event: SrmpMessageEvent = SrmpMessageEvent.GIVEN_UP) -> None:
-        """A message need not be sent any more."""
+        """A message no longer has to be sent."""
         outgoing.step(event)
         outgoing.transfer.remove(outgoing)
         self.streams.given_up(outgoing)
@@ -347,7 +347,7 @@ class SrmpSending:
     def start_retransmission(self, transfer: SrmpTransfer) -> None:
         """Start the Retransmission Timer unless it runs: [MC-MQSRM] 3.1.2.1.
 
-        Its time doubles with each failure if no application of this computer sends there.
+        Its time doubles with each failure unless a local application sends there.
         """
         settings, key = self._context.settings, transfer.queue.number
         if self._context.timers.active(Timer.RETRANSMISSION, key):
@@ -371,7 +371,7 @@ class SrmpSending:
             transfer.blocked = False
 
     def resume(self, transfer: SrmpTransfer) -> None:
-        """Send everything that has failed again."""
+        """Send all failed messages again."""
         transfer.blocked = False
         failed, transfer.failed = transfer.failed, None
         if failed is not None and failed.state is SrmpMessageState.WAIT_FOR_RETRANSMISSION:
@@ -409,7 +409,7 @@ def _has_expired(message: Message, utc: int) -> bool:
 
 
 def _answer(status: int, text: str) -> str:
-    """Return a status code and its text in one line, which is cut if it is long."""
+    """Return a status code and its text in one line, truncated if it is long."""
     return f"HTTP {status} {cut(safe(text), _TEXT_MAX)}".rstrip()
 
 

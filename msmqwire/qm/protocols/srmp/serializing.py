@@ -20,7 +20,7 @@ from msmqwire.qm.protocols.srmp.times import date_of, limit_of
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 
-# As numbers, of which a test takes a tenth of the time.
+# As numbers: a test of a bit takes a tenth of the time.
 _ARRIVAL: Final = int(AcknowledgementsRequested.ACK_POS_ARRIVAL)
 _POSITIVE: Final = int(AcknowledgementsRequested.ACK_POS_RECEIVE)
 _NEGATIVE: Final = int(AcknowledgementsRequested.ACK_NEG_RECEIVE)
@@ -41,15 +41,17 @@ def serialize(message: Message, *, queue_manager: UUID, receipts_url: str = "") 
     even if 0, as by Windows: without them the envelopes of 4.2 and 4.5 would not have their sizes.
 
     Args:
-        message: with identifier and sent_time, and in a stream with its numbers.
+        message: a message with identifier and sent_time, and in a stream with its numbers.
         queue_manager: the sender, in streamId.
-        receipts_url: where stream receipts are to be sent; for the first message of a stream.
+        receipts_url: the URL for stream receipts; for the first message of a stream.
 
-    Raises InvalidValue, also `build_envelope` for what does not fit into an element.
+    Raises InvalidValue, also from `build_envelope` for a value that does not fit into an element.
     """
     if message.privacy_level or message.encrypted:
         raise InvalidValue("an encrypted body can't be sent by SRMP; use HTTPS", path="privacy_level")
-    if message.signature or message.multiple_destination_signature:  # SRMP-3.1.5.1.6.1-21: no place for it
+    if (
+        message.signature or message.multiple_destination_signature
+    ):  # SRMP-3.1.5.1.6.1-21: SRMP has no place for it
         raise InvalidValue("the signature of a packet can't be sent by SRMP", path="authentication_level")
     header: dict[str, Any] = {
         "path": _path(message),
@@ -87,10 +89,10 @@ def _services(message: Message) -> dict[str, Any] | None:
     services: dict[str, Any] = {}
     if message.recoverable or _in_stream(message):
         services["durable"] = True
-    if message.administration is not None:  # without it nothing can be asked for: there is no sendTo
+    if message.administration is not None:  # without it no receipt can be asked for: there is no sendTo
         if requested & _ARRIVAL:
             services["deliveryReceiptRequest"] = {"sendTo": _administration(message)}
-        # Without the request its two children can't be said: SRMP-3.1.7.2.4-14.
+        # Without the request its two children have no place: SRMP-3.1.7.2.4-14.
         if message.final_ack_required or requested & (_POSITIVE | _NEGATIVE):
             services["commitmentReceiptRequest"] = {
                 "sendTo": _administration(message),
@@ -109,7 +111,9 @@ def _stream(message: Message, queue_manager: UUID, receipts_url: str) -> dict[st
     start = None
     if message.transaction_sequence_number == 1:
         if not receipts_url:
-            raise InvalidValue("the first message of a stream says where receipts go", path="receipts_url")
+            raise InvalidValue(
+                "the first message of a stream names the place for receipts", path="receipts_url"
+            )
         start = {"sendReceiptsTo": receipts_url}
     return {
         "streamId": StreamIdentifier(queue_manager, sequence.time_stamp << 32 | sequence.ordinal),

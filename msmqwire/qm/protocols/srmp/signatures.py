@@ -1,7 +1,7 @@
 """Signatures of messages that are sent and received: [MC-MQSRM] 3.1.5.1.6.1 and 3.1.7.2.4.
 
-The code that makes and verifies them is loaded with the first one: it takes a tenth of a second, and few need
-it.
+The code that makes and verifies them is loaded with the first one: that takes a tenth of a second, and few
+programs need it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def authenticate(
     """Set AuthenticationLevel and SenderCertificate of a message whose Signature is verified.
 
     A message without one is left as it is. The attributes prove the author of the body and the extension
-    only; label, queues and the rest of the envelope may be from anybody. Message.Signature, which is for the
+    only; label, queues and the rest of the envelope are unproved. Message.Signature, which is for the
     signatures of binary packets (DMPR-3.1.1.12-66), stays empty: this one is in SoapEnvelope.
 
     Args:
         received: the message on the wire.
-        message: the result of `deserialize`. Its ArrivalTime is the time at which certificates count.
-        trust: the signers to believe; None for nobody.
-        required: whether only a signed message will do, as its queue is for authenticated ones.
+        message: the result of `deserialize`. Its ArrivalTime is the time at which certificates must be valid.
+        trust: the trusted signers; None for none.
+        required: whether the message must be signed, because its queue accepts only authenticated ones.
 
     Raises InvalidSignature for a message that is disregarded: SRMP-3.1.5.1.6.1-01.
     """
@@ -55,18 +55,18 @@ def authenticate(
 def signed(
     serialized: Serialized, message: Message, signer: Signer | None, *, queue_manager: UUID
 ) -> Serialized:
-    """Return what `serialize` has made of a message, with a Signature if there has to be one.
+    """Return the result of `serialize` with a Signature, if one is needed.
 
-    There has to be if the message asks for it by AuthenticationLevel XmlSig, and for every message with a
-    body or an extension where a signer is configured; without them there is nothing to sign (2.2.7.1.2).
+    It is needed if the message asks for it by AuthenticationLevel XmlSig, and for every message with a body
+    or an extension if a signer is configured; without them there is nothing to sign (2.2.7.1.2).
 
     Args:
         serialized: the parts of the message.
-        message: their source; its HashAlgorithm is that of the digests.
-        signer: the one of this queue manager, or None.
+        message: their source; its HashAlgorithm is used for the digests.
+        signer: the signer of this queue manager, or None.
         queue_manager: the sender, after which the parts are named.
 
-    Raises InvalidValue for a message that asks for what can't be done.
+    Raises InvalidValue for a message whose request can't be met.
     """
     asked = message.authentication_level is AuthenticationLevel.XML_SIG
     has_payload = serialized.body is not None or serialized.extension is not None

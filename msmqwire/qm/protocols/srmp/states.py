@@ -47,7 +47,7 @@ _REGULAR: Final[Mapping[tuple[SrmpMessageState, SrmpMessageEvent], SrmpMessageSt
     (_S.WAIT_FOR_RESPONSE, _E.REFUSED): _S.DONE,  # SRMP-3.1.1.1.2.1-06
     (_S.WAIT_FOR_RESPONSE, _E.ACCEPTED): _S.DONE,  # SRMP-3.1.1.1.2.1-07, -08
     (_S.WAIT_FOR_RETRANSMISSION, _E.RETRANSMISSION_TIMER): _S.PREPARE_TO_SEND,  # SRMP-3.1.1.1.2.1-09
-    # Checked at once, and not only at the next attempt: nothing may ever be sent there again.
+    # Checked at once, not only at the next attempt: there may never be another one.
     (_S.WAIT_FOR_RETRANSMISSION, _E.EXPIRED): _S.DONE,
     **{(state, _E.GIVEN_UP): _S.DONE for state in (_S.PREPARE_TO_SEND, _S.WAIT_FOR_RESPONSE,
                                                    _S.WAIT_FOR_RETRANSMISSION)},
@@ -55,7 +55,7 @@ _REGULAR: Final[Mapping[tuple[SrmpMessageState, SrmpMessageEvent], SrmpMessageSt
 _SENT: Final = (
     _S.PREPARE_TO_SEND, _S.WAIT_FOR_RESPONSE, _S.WAIT_FOR_RETRANSMISSION, _S.WAIT_FOR_STREAM_RECEIPT,
 )  # fmt: skip
-"""The states in which a stream receipt may come: that for an earlier transmission may be late."""
+"""The states in which a stream receipt may come: the receipt for an earlier transmission may be late."""
 _STREAM: Final[Mapping[tuple[SrmpMessageState, SrmpMessageEvent], SrmpMessageState]] = {
     **_REGULAR,  # SRMP-3.1.1.1.2.4-01 to -04
     (_S.WAIT_FOR_RESPONSE, _E.ACCEPTED): _S.WAIT_FOR_STREAM_RECEIPT,  # SRMP-3.1.1.1.2.4-05

@@ -1,4 +1,4 @@
-"""Times: limits of messages are seconds, those of envelopes are dates. [MC-MQSRM] 2.2.1.2, 2.2.5.1.1."""
+"""Times: limits are seconds in messages, dates in envelopes. [MC-MQSRM] 2.2.1.2, 2.2.5.1.1."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def date_of(time: int, path: str) -> datetime:
 
 
 def message_time_of(date: datetime, path: str) -> int:
-    """Return a date as a message has it. Raises MalformedPacket for one that does not fit into 32 bits."""
+    """Return a date in the form of a message. Raises MalformedPacket if it does not fit into 32 bits."""
     time = time_of(date)
     if not 0 <= time <= _TIME_MAX:
         raise MalformedPacket(f"{date:%Y-%m-%d} is not a time of 32 bits", path=path)

@@ -20,18 +20,18 @@ class OutgoingMessage:
     """A message to be sent: SRMPMessage at its sender.
 
     Attributes:
-        position: in its outgoing queue.
-        transfer: of that queue.
-        stream: whether it belongs to a stream of this queue manager.
-        state: of its transfer; AwaitingStreamReceipt and AwaitingFinalStreamReceipt follow from it.
+        position: its position in the outgoing queue.
+        transfer: the transfer of that queue. stream: whether it belongs to a stream of this queue manager.
+        state: the state of its transfer; AwaitingStreamReceipt and AwaitingFinalStreamReceipt follow from it.
         tx_sequence_id: Id.Ordinal of its stream.
         tx_sequence_number: its number there; 0 before it is sent for the first time.
-        previous_number: that of the message before it that was not given up; 0 for the first of a stream.
+        previous_number: the number of the last message before it that was not given up; 0 for the first of a
+            stream.
         renumbered: whether it had another number before, in a stream whose first message was given up.
         request: the number of the last request it was sent in.
-        sent: whether a request of it had a connection, over which it was sent.
-        overdue: whether its time was over while the response to that was awaited.
-        digest: of the request that brought it; empty for a message that begins here.
+        sent: whether one of its requests was sent over a connection.
+        overdue: whether its time ended while the response was awaited.
+        digest: the digest of the request that brought it; empty for a message that begins here.
     """
 
     __slots__ = (
@@ -87,7 +87,9 @@ def digest_of(message: Message) -> bytes:
 
 
 def _is_own_stream(message: Message) -> bool:
-    """Return whether a restored message is of a stream that begins here; a forwarded one has an envelope."""
+    """Return whether a restored message belongs to a stream that begins here; a forwarded message has an
+    envelope.
+    """
     return message.transactional and not message.soap_envelope
 
 
@@ -96,7 +98,7 @@ class SrmpTransfer:
 
     Attributes:
         queue: the outgoing queue.
-        url: of its destination; empty for a multicast address.
+        url: the URL of its destination; empty for a multicast address.
         messages: all messages of the queue, by position.
         under_way: the message whose response is awaited.
         failed: the message whose last transmission failed.
@@ -104,15 +106,15 @@ class SrmpTransfer:
         stream_id: Stream.Id.Ordinal; `NO_SEQUENCE` while there is no stream.
         next_number: Stream.SequenceNumber + 1.
         unacknowledged: the messages of the stream with AwaitingStreamReceipt, in order.
-        awaiting_final: those with AwaitingFinalStreamReceipt alone, by stream and number.
-        former: streams whose messages go on in the present one, as their first message was given up.
+        awaiting_final: the messages with AwaitingFinalStreamReceipt alone, by stream and number.
+        former: streams whose messages continue in the present one because their first message was given up.
         last_acknowledged: EodLastAck.SeqNo.
         acknowledgements, acknowledged_at: EodLastAckCount and EodLastAckTime, in seconds since 1970.
         resend_index: ResendIntervalIndex, from 0.
         resend_at: EodResendTime.
-        failures: attempts that have failed in a row.
-        answer: the status and text that the last attempt was answered with, if it failed by that.
-        digests: of the requests whose messages are to be forwarded.
+        failures: the count of consecutive failed attempts.
+        answer: the status and text that made the last attempt fail, if any.
+        digests: the digests of the requests whose messages are to be forwarded.
     """
 
     def __init__(self, queue: OutgoingQueue, url: str) -> None:
@@ -142,7 +144,7 @@ class SrmpTransfer:
 
     @property
     def is_held(self) -> bool:
-        """Whether nothing may leave its queue."""
+        """Whether its queue may send nothing."""
         return self.queue.state in _HELD
 
     def add(self, position: MessagePosition, message: Message) -> OutgoingMessage:
@@ -159,7 +161,7 @@ class SrmpTransfer:
         heapq.heappush(self._waiting, (outgoing.turn, self._waits, outgoing))
 
     def next_waiting(self) -> OutgoingMessage | None:
-        """Return the message whose turn it is, without removing it."""
+        """Return the next message, without removing it."""
         waiting = self._waiting
         while waiting:
             turn, _, outgoing = waiting[0]
@@ -169,6 +171,6 @@ class SrmpTransfer:
         return None
 
     def remove(self, outgoing: OutgoingMessage) -> None:
-        """Remove a message that need not be sent any more. The response to it is awaited nevertheless."""
+        """Remove a message that no longer has to be sent. Its response is still awaited."""
         self.messages.pop(outgoing.position, None)
         self.digests.discard(outgoing.digest)

@@ -23,7 +23,7 @@ from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.service.logs import RecentRecords, log
 
 MESSAGES_MAX: Final = 100
-"""Limit of the messages of a page."""
+"""Limit of messages on a page."""
 LOG_MAX: Final = 200
 _DIGITS_MAX: Final = 20
 _LOGGED_MAX: Final = 300
@@ -35,13 +35,13 @@ _WRITES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "resend": ("resend", ("queue", "lookup_identifier", "to")),
     "pause": ("set", ("queue", "paused")),
 }
-"""By the name of a change that a page may make: the operation of the control channel, and its arguments."""
+"""The operation of the control channel and its arguments, by the name of a change that a page may make."""
 
 
 class Api:
     """The endpoints below ``/api``.
 
-    All but ``login`` need a login, and those that change something ``--console-write``.
+    All but ``login`` need a login, and changes need ``--console-write``.
     """
 
     def __init__(self, driver: EngineDriver, guard: Guard, samples: Samples, records: RecentRecords) -> None:
@@ -102,7 +102,7 @@ class Api:
         return response
 
     async def _login(self, request: web.Request) -> web.Response:
-        """Answer with the rights of a page, or none before a login: that is no error."""
+        """Answer with the rights of a page; before a login there are none, which is not an error."""
         return web.json_response(self._about(request[SESSION]) if SESSION in request else {})
 
     def _about(self, session: BrowserSession) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Api:
     # -- reading ------------------------------------------------------------------------------------------
 
     async def _run(self, op: str, **request: Any) -> dict[str, Any]:
-        """Run an operation in a session of its own, which leaves nothing open."""
+        """Run an operation in a separate session, which leaves nothing open."""
         session = LocalSession(self._driver)
         try:
             return await session.run({"op": op, **request})
@@ -152,7 +152,7 @@ class Api:
         return web.json_response(self._driver.read(read))
 
     async def _messages(self, request: web.Request) -> web.Response:
-        """Answer with messages without bodies; ``more`` says whether further ones follow."""
+        """Answer with messages without bodies; ``more`` is whether further ones follow."""
         count = _number(request, "count") if "count" in request.query else MESSAGES_MAX // 2
         if not 0 < count <= MESSAGES_MAX:
             raise InvalidValue(f"not 1 to {MESSAGES_MAX}", path="count")
@@ -160,7 +160,7 @@ class Api:
         queue = self._existing(request)
         found = await self._run("peek", queue=queue, count=count + 1, after=after, body_max=0)
         messages = [_with_text_identifier(message) for message in found["messages"]]
-        # Fewer may be returned than asked for, as bodies are large: further ones can follow all the same.
+        # Fewer may be returned than requested because bodies are large: further ones can still follow.
         known = self._driver.read(queues.find, self._driver.core, request.query)
         more = len(messages) > count or (
             bool(messages) and int(messages[-1]["lookup_identifier"]) < known.positions.tail.lookup_identifier
@@ -189,7 +189,7 @@ class Api:
     def _existing(self, request: web.Request) -> str:
         """Return the queue that a request names.
 
-        Raises QueueError for one that is not there: opening a missing subqueue would make it.
+        Raises QueueError if it does not exist: opening a missing subqueue would create it.
         """
         self._driver.read(queues.find, self._driver.core, request.query)
         return request.query["queue"]
@@ -242,13 +242,13 @@ def _with_text_identifier(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _object(request: web.Request) -> dict[str, Any]:
-    """Return the JSON object of a request, whatever charset it names. Raises InvalidValue."""
+    """Return the JSON object of a request in any charset. Raises InvalidValue."""
     if request.content_type != "application/json":
         raise web.HTTPUnsupportedMediaType(text="not application/json")
     try:
         told = json.loads(await request.read())
     except (ValueError, RecursionError, web.RequestPayloadError, ConnectionError):
-        told = None  # also if the other side goes before it has sent all of it
+        told = None  # also if the client disconnects before it has sent all of it
     if not isinstance(told, dict):
         raise InvalidValue("not an object of JSON", path="request")
     return told

@@ -15,7 +15,7 @@ from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.service.logs import RecentRecords
 
 _SEND_S: Final = 10.0
-"""Seconds after which a reader that takes nothing loses the stream."""
+"""Seconds after which a reader that reads nothing loses the stream."""
 
 
 class Events:
@@ -44,13 +44,13 @@ class Events:
             session.streams -= 1
 
     def _limit_buffer(self, request: web.Request) -> None:
-        """Let the system keep no more for a slow reader than is kept here."""
+        """Limit the system's buffer for a slow reader to the size of the one here."""
         found = None if request.transport is None else request.transport.get_extra_info("socket")
         if found is not None:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._limits.unread_bytes)
 
     async def _send(self, request: web.Request, response: web.StreamResponse) -> bool:
-        """Send the latest sample; return False, and end the connection, if its reader takes nothing."""
+        """Send the latest sample; return False, and end the connection, if its reader reads nothing."""
         transport = request.transport
         if transport is None:
             return False

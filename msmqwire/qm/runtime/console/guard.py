@@ -39,7 +39,7 @@ _SCHEMES: Final = ("http", "https")
 
 
 class Guard:
-    """Lets requests pass that come from a page of the console, and refuses all other ones at once."""
+    """Lets requests from a page of the console pass, and refuses all others at once."""
 
     def __init__(self, logins: ConsoleLogins, cookie: str, names: tuple[str, ...], *, write: bool) -> None:
         """Guard a console.
@@ -73,9 +73,9 @@ class Guard:
         return response
 
     def _check(self, request: web.Request) -> bool:
-        """Return whether a request is of a login. Raises HTTPException for one that may not pass."""
+        """Return whether a request has a login. Raises HTTPException for a request that may not pass."""
         if not self._is_own_name(request.headers.get("Host", "")):
-            # A name of somebody else may lead here, so that his pages would have our origin.
+            # A foreign name may resolve to this address, so that foreign pages would have our origin.
             raise web.HTTPMisdirectedRequest(
                 text="the console is not reached by this name: see --console-name"
             )
@@ -118,8 +118,8 @@ class Guard:
     def _check_origin(request: web.Request) -> None:
         """Refuse a request from a page of another site. Raises HTTPForbidden.
 
-        A page of another port of the same host has the same cookies. But browsers tell where a request is
-        from, and the Origin of those that may change something.
+        A page of another port of the same host has the same cookies. But browsers send the source of a
+        request, and the Origin of requests that may change something.
         """
         own = [f"{scheme}://{request.headers.get('Host', '')}" for scheme in _SCHEMES]
         reads = request.method in ("GET", "HEAD")
@@ -141,7 +141,7 @@ class Guard:
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Give an answer the headers that all answers have."""
+    """Give an answer the headers of all answers."""
     response.headers.update(HEADERS)
 
 
@@ -151,7 +151,7 @@ def refusal(status: int, reason: str, **more: Any) -> web.Response:
 
 
 def guarded_refusal(status: int, reason: str) -> web.Response:
-    """Return an answer with an error to a request that no handler of the console has taken."""
+    """Return an answer with an error to a request without a handler of the console."""
     response = refusal(status, reason)
     response.headers.update(HEADERS)
     return response

@@ -16,13 +16,13 @@ from msmqwire.qm.runtime.rpc.logins import LoginAttempts
 
 TOKEN_BYTES: Final = 32
 TOKEN_MAX: Final = 256
-"""Characters of a token that is looked at."""
+"""The most characters of a token: longer ones are not checked."""
 _USER: Final = "console"
 _BURST: Final = 3.0
 
 
 class TooManyAttempts(Exception):
-    """Too many tokens were wrong: another one is not looked at."""
+    """Too many tokens were wrong: further ones are not checked."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,10 +30,10 @@ class BrowserSession:
     """A login of a browser.
 
     Attributes:
-        csrf: the token that each request for a change has to send.
-        begun, used: seconds of the clock.
-        streams: streams of events that it has open.
-        allowance, counted: requests that it may make at once, and the time of that count.
+        csrf: the token that each request for a change has to send. begun, used: the times of its beginning
+            and last use, in seconds of the clock.
+        streams: its open streams of events. allowance, counted: the number of requests that it may make at
+            once, and the time of that count.
     """
 
     csrf: str
@@ -80,7 +80,7 @@ class ConsoleLogins:
         return identifier, session
 
     def find(self, identifier: str) -> BrowserSession | None:
-        """Return the session with an identifier, which counts as used; None if there is none any more."""
+        """Return the session with an identifier, and count it as used; None if it has ended."""
         key = _digest(identifier)
         session = self._sessions.get(key)
         if session is None:

@@ -17,15 +17,15 @@ class ConsoleLimits:
     """Limits of the console.
 
     Attributes:
-        connections: open at once; beyond it the oldest one without a login is closed.
-        connections_per_s: accepted in a second; further ones wait.
+        connections: connections open at once; beyond it the oldest one without a login is closed.
+        connections_per_s: connections accepted in a second; further ones wait.
         stranger_s: seconds that a connection without a login lasts.
-        stranger_bytes: bytes that it may send.
+        stranger_bytes: bytes that such a connection may send.
         request_bytes: bytes of the body of a request.
         requests_per_s: requests of one login in a second, on the average; three times as many at once.
         streams: streams of events of one login.
         sessions: logins at once; beyond it the least recently used one ends.
-        session_s: seconds that a login lasts at most.
+        session_s: the longest time of a login, in seconds.
         idle_s: seconds after which a login that is not used ends.
         unread_bytes: bytes of a stream that may wait for a reader before the stream is closed.
         sample_s: seconds from one sample of the counters to the next.

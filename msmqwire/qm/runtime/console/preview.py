@@ -10,7 +10,7 @@ from msmqwire.constants import variant_name
 from msmqwire.names.printable import counted
 
 HEX_BYTES: Final = 4096
-"""Bytes of a body that are shown as such."""
+"""Bytes of a body that are shown in hexadecimal."""
 TEXT_BYTES: Final = 64 << 10
 """Bytes of a body that are decoded: more would take long."""
 _CHARACTER_MAX: Final = 4
@@ -20,9 +20,9 @@ _PROBLEMS: Final = 8
 def with_preview(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message with ``preview`` instead of its body, which has `TEXT_BYTES` at most.
 
-    ``preview`` has ``format``, ``headers_format`` and ``headers`` as `decode` finds them; ``text`` (null for
-    none) and ``value`` (JSON for people, null where the text says all), cut; ``note`` (why this is less than
-    the whole, or null), and ``hex``: the first `HEX_BYTES` bytes.
+    ``preview`` has ``format``, ``headers_format`` and ``headers`` as `decode` returns them; ``text`` (null
+    for none) and ``value`` (JSON for people, null if the text is enough), truncated; ``note`` (why this is
+    less than the whole, or null), and ``hex``: the first `HEX_BYTES` bytes.
     """
     body, size, body_type = b64decode(message["body"]), message["body_size"], message["body_type"]
     extension = b64decode(message["extension"] or "")
@@ -47,12 +47,14 @@ def with_preview(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_same(value: str, text: str | None) -> bool:
-    """Return whether a text is that of a value, but for its spaces."""
+    """Return whether a text equals that of a value, apart from spaces."""
     return text is not None and "".join(value.split()) == "".join(text.split())
 
 
 def _without_cut_character(found: Body, body: bytes, body_type: int, extension: bytes) -> tuple[Body, bytes]:
-    """Return the beginning of a text, and its bytes, if a body is text but for a character that is cut."""
+    """Return the beginning of a text, and its bytes, if a body is text apart from a truncated last
+    character.
+    """
     for length in range(len(body) - 1, len(body) - _CHARACTER_MAX, -1):
         if found.format != "bytes":
             break

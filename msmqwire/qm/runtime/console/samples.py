@@ -1,4 +1,4 @@
-"""Samples of the counters of a queue manager, taken again and again and kept for a while."""
+"""Samples of the counters of a queue manager, taken periodically and kept for a while."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Samples:
 
     Attributes:
         kept: the samples, the latest last, each as in `COLUMNS`.
-        seconds: from one sample to the next.
-        closed: whether no more are taken.
+        seconds: the interval between samples.
+        closed: whether sampling has ended.
     """
 
     def __init__(self, driver: EngineDriver, limits: ConsoleLimits) -> None:
@@ -35,12 +35,12 @@ class Samples:
         self._next: asyncio.Future[None] | None = None
 
     def start(self) -> None:
-        """Take the first sample, and go on."""
+        """Take the first sample, and continue."""
         self._take()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Take no more samples; whoever waits for the next one goes on."""
+        """Stop sampling, and wake the tasks that wait for the next sample."""
         self.closed = True
         self._wake()
         if self._task is not None:
@@ -57,7 +57,7 @@ class Samples:
         await asyncio.shield(self._next)
 
     def columns(self) -> dict[str, list[float]]:
-        """Return all samples, column by column."""
+        """Return all samples by column."""
         return {name: [sample[at] for sample in self.kept] for at, name in enumerate(COLUMNS)}
 
     def latest(self) -> dict[str, float]:

@@ -90,7 +90,7 @@ class Console:
         log.info("the console is ready; the token to log in is in the file", extra=extra)
         if not _is_loopback(address):
             log.warning(
-                "the console can be reached from other computers, and HTTP shows them token and messages",
+                "the console can be reached from other computers, and HTTP exposes token and messages",
                 extra={"address": address, "port": self.port},
             )
 
@@ -128,7 +128,7 @@ class Console:
         oldest = next((one for one in self._connections if one not in self._known), connection)
         if oldest is connection:
             return False
-        self.forget(oldest)  # now: one that was gone before it was made will never say so
+        self.forget(oldest)  # now: a connection already lost will never report it
         oldest.abort()
         return True
 
@@ -139,7 +139,7 @@ class Console:
 
     @web.middleware
     async def _notice(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let a connection of a login last longer than those without one."""
+        """Let a connection with a login last longer than others."""
         if SESSION in request:
             for connection, of in self._connections.items():
                 if of is request.protocol:

@@ -1,8 +1,8 @@
 """One incoming connection of HTTP: the layer between its socket and aiohttp.
 
-aiohttp takes a request apart, strictly; it waits without end for one, and buffers the bytes after it. So the
-head of a request is held back here until it is whole, further bytes until the request before them is
-answered, and each step has its time.
+aiohttp parses a request strictly; it waits for one without limit, and buffers the bytes after it. So the head
+of a request is held back here until it is complete, further bytes until the previous request is answered, and
+each step has a time limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEAD_TOO_LARGE: Final = b"431 Request Header Fields Too Large"
 _TOO_SLOW: Final = b"408 Request Timeout"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _EOF_S: Final = 0.1
-"""Seconds after the end of what a peer sends in which aiohttp has to find a whole request in it."""
+"""Seconds after the end of a peer's data in which aiohttp has to find a complete request."""
 SERVER: Final = "msmqwire"
 """The value of the field Server, which shows no version."""
 
@@ -56,16 +56,16 @@ class HttpConnectionOwner(Protocol):
 
 class _Stage(Enum):
     HEAD = auto()  # the head of a request is awaited
-    BODY = auto()  # the head is passed on, and what follows as it comes
-    ANSWER = auto()  # the request is whole, and its answer awaited
+    BODY = auto()  # the head is passed on, and further bytes as they come
+    ANSWER = auto()  # the request is complete, and its answer awaited
 
 
 class HttpRequestHandler(web.RequestHandler):
-    """The protocol of aiohttp, with answers that carry nothing but their status.
+    """The protocol of aiohttp, with answers that carry only their status.
 
     Attributes:
-        connection: the connection that it belongs to.
-        other_version: whether the request is of a version of HTTP that we do not speak.
+        connection: its connection.
+        other_version: whether the request has an unsupported HTTP version.
     """
 
     def __init__(self, connection: HttpConnection, application: web.Server, limits: Limits) -> None:
@@ -92,20 +92,20 @@ class HttpRequestHandler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return the answer to a malformed request, or to one that failed because of a fault of ours."""
+        """Return the answer to a malformed request, or to one that failed because of a fault here."""
         connection = self.connection
         if status == web.HTTPBadRequest.status_code:
             details = {"peer": connection.address, "reason": message or str(exc)}
-            log.info("not a request of HTTP", extra=details)
+            log.info("not an HTTP request", extra=details)
         else:
-            context = {"message": "a request of HTTP can't be answered", "exception": exc}
+            context = {"message": "an HTTP request can't be answered", "exception": exc}
             asyncio.get_running_loop().call_exception_handler(context)
         return answer(status, close=True)
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Write an answer; then the connection goes on."""
+        """Write an answer; then the connection continues."""
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
@@ -130,7 +130,7 @@ class HttpConnection(PeerConnection):
     """
 
     def __init__(self, owner: HttpConnectionOwner, context: ssl.SSLContext | None) -> None:
-        """`context` is of TLS for HTTPS, None for HTTP."""
+        """`context` is for TLS with HTTPS, None for HTTP."""
         super().__init__()
         self._owner, self._context = owner, context
         self.held = 0
@@ -139,8 +139,8 @@ class HttpConnection(PeerConnection):
         self._handshake: asyncio.Task[None] | None = None
         self._stage = _Stage.HEAD
         self._ahead = bytearray()  # held back
-        self._scanned = 0  # of it, without the end of a head
-        self._passed = b""  # the last bytes that were not
+        self._scanned = 0  # bytes of it without the end of a head
+        self._passed = b""  # the last bytes not searched
         self._discards = self._eof = False
         self.busy = False
 
@@ -188,7 +188,7 @@ class HttpConnection(PeerConnection):
             self._owner.remove(self)
 
     def close(self) -> None:
-        """End the connection once the peer has read what was written, or after `Limits.close_s`."""
+        """End the connection once the peer has read all written data, or after `Limits.close_s`."""
         flow = self._flow
         if flow is None:
             self.abort()
@@ -216,7 +216,7 @@ class HttpConnection(PeerConnection):
         if not self.held or self._is_ending:
             self.abort()
             return
-        log.info("a request of HTTP takes too long", extra={"peer": self.address, "bytes": self.held})
+        log.info("an HTTP request takes too long", extra={"peer": self.address, "bytes": self.held})
         self._refuse(_TOO_SLOW)
 
     # -- requests -------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class HttpConnection(PeerConnection):
             self._flow.hold(True)
 
     def _look_for_head(self) -> None:
-        """Pass the head on once it is whole, and what follows it."""
+        """Pass the head on once it is complete, and further bytes."""
         if self._handler is None:
             return  # the handshake has not quite ended
         # A part of the head may have been passed on together with the request before it.
@@ -252,7 +252,7 @@ class HttpConnection(PeerConnection):
                 break
         self._scanned = len(self._ahead)
         if (found or self._scanned) > HEAD_SIZE_MAX:
-            log.info("the head of a request of HTTP is too long", extra={"peer": self.address})
+            log.info("the head of an HTTP request is too long", extra={"peer": self.address})
             self._refuse(_HEAD_TOO_LARGE)
         elif found is not None:
             self._stage = _Stage.BODY
@@ -285,7 +285,7 @@ class HttpConnection(PeerConnection):
             self._release()
 
     def go_on(self) -> None:
-        """Let the peer go on with its request: RFC 9110 10.1.1."""
+        """Let the peer continue its request: RFC 9110 10.1.1."""
         if self._flow is not None:
             self._flow.write(_CONTINUE)
 
@@ -295,12 +295,12 @@ class HttpConnection(PeerConnection):
         self._cancel_timer()
 
     def discard(self) -> None:
-        """A request is refused, and the connection ends after the answer: drop all further bytes."""
+        """A request is refused, and the connection ends after the answer: discard all further bytes."""
         self._discards = True
         self._ahead.clear()
 
     def begin_answer(self) -> None:
-        """A request has its answer, which the peer has to read."""
+        """A request has its answer, and the peer has to read it."""
         self._wait(self._owner.limits.http_idle_s)
 
     def answered(self) -> None:
@@ -356,7 +356,7 @@ class _Flow:
         self.write(b"".join(chunks))
 
     def hold(self, held: bool) -> None:
-        """Stop reading, or go on, on our behalf."""
+        """Stop or resume reading, on our behalf."""
         self._held = held
         self._update()
 

@@ -1,6 +1,6 @@
-"""Requests of HTTP and HTTPS from other computers, passed on to the engine: [MC-MQSRM] 2.1.1.
+"""HTTP and HTTPS requests from other computers, passed on to the engine: [MC-MQSRM] 2.1.1.
 
-Anything but a sound request for a queue is answered here; the rest by the engine.
+The engine answers valid requests for a queue; all others are answered here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RETRY_AFTER_S: Final = 5
 """Seconds after which a peer that was turned away may try again."""
 _POLL_S: Final = 0.005
 _READ_MAX: Final = 1 << 18
-"""Bytes that asyncio passes on at once: those of a next request may be among them."""
+"""Bytes that asyncio passes on at once: bytes of the next request may be among them."""
 _ROOT: Final = "/msmq/"
 _CONTENT_ENCODING: Final = "Content-Encoding"
 _CHUNKED: Final = "chunked"
@@ -39,7 +39,7 @@ _POST: Final = "POST"
 _ABSOLUTE: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z\-._~!$&'()*+,;=%]*)(?::[0-9]*)?")
 _FOR_ROOM: Final = {413: QUOTA, 503: MEMORY}
-"""Statuses of messages that there is no room for."""
+"""Statuses of messages without room."""
 _VERSIONS: Final = (HttpVersion(1, 0), HttpVersion(1, 1))
 
 
@@ -62,7 +62,7 @@ class HttpListener(Listener[HttpConnection]):
     """Receives requests.
 
     Attributes:
-        limits: on what peers may use.
+        limits: the limits on peers.
         application: answers requests for aiohttp.
         traffic: counters.
     """
@@ -89,7 +89,7 @@ class HttpListener(Listener[HttpConnection]):
     # -- listening ------------------------------------------------------------------------------------------
 
     async def bind(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
-        """Listen at one more place, so that connections wait for `accept`.
+        """Listen at one more address; connections wait for `accept`.
 
         Returns the port, which the system chooses for 0. Raises OSError.
         """
@@ -131,8 +131,8 @@ class HttpListener(Listener[HttpConnection]):
         except _RequestRefused as refused:
             self.traffic.turned_away += 1
             details = {"peer": connection.address, "status": refused.status}
-            log.info("a request of HTTP is refused", extra=details)
-            if refused.status in _FOR_ROOM:  # the rest are no messages
+            log.info("an HTTP request is refused", extra=details)
+            if refused.status in _FOR_ROOM:  # other requests are not messages
                 self._driver.trace_refused(
                     _FOR_ROOM[refused.status], connection.address, f"HTTP {refused.status}"
                 )
@@ -142,7 +142,7 @@ class HttpListener(Listener[HttpConnection]):
             connection.begin_answer()
 
     async def _read(self, request: web.BaseRequest, connection: HttpConnection) -> HttpMessage:
-        """Return a whole request. Raises _Refused."""
+        """Return a complete request. Raises _Refused."""
         start, fields = _head(request)
         _check_target(start)
         values = _checked_values(fields, start.version)
@@ -171,7 +171,7 @@ class HttpListener(Listener[HttpConnection]):
             while chunk := await request.content.readany():
                 chunks.append(chunk)
                 size += len(chunk)
-                # Of small chunks their lines take the most, in bytes and in time.
+                # The lines of small chunks take the most bytes and time.
                 if size > most or connection.held - before > most + _READ_MAX:
                     raise _RequestRefused(413)
         except web.RequestPayloadError:
@@ -213,7 +213,7 @@ def _request(
     writer: AbstractStreamWriter,
     task: asyncio.Task[None],
 ) -> web.BaseRequest:
-    """Return a request as aiohttp makes it, but that its answer is of a version that we speak."""
+    """Return a request as aiohttp makes it, except that its answer has a supported version."""
     other = message.version not in _VERSIONS
     if other:
         message = message._replace(version=_VERSIONS[1])
@@ -239,7 +239,9 @@ def _full() -> _RequestRefused:
 
 
 def _head(request: web.BaseRequest) -> tuple[RequestLine, tuple[Field, ...]]:
-    """Return the head as it was sent, but for blanks around values. Raises _Refused for a faulty one."""
+    """Return the head as it was sent, except for blanks around values. Raises _Refused for a malformed
+    one.
+    """
     version = request.version
     if cast(HttpRequestHandler, request.protocol).other_version:
         raise _RequestRefused(505)
@@ -257,7 +259,7 @@ def _head(request: web.BaseRequest) -> tuple[RequestLine, tuple[Field, ...]]:
 
 
 def _check_target(start: RequestLine) -> None:
-    """Raise _Refused unless it is a queue that is posted to."""
+    """Raise _Refused for anything but a POST to a queue."""
     target = start.target
     absolute = _ABSOLUTE.match(target)  # RFC 9112 3.2.2: it must be accepted
     path = target[absolute.end() :] if absolute else target
@@ -270,7 +272,7 @@ def _check_target(start: RequestLine) -> None:
 def _checked_values(fields: tuple[Field, ...], version: str) -> dict[str, list[str]]:
     """Return the values of the fields by their names in lower case.
 
-    Raises _Refused for fields that the parsers of aiohttp let pass, or would act on themselves.
+    Raises _Refused for fields that the parsers of aiohttp accept, or would act on themselves.
     """
     values: dict[str, list[str]] = {}
     for field in fields:

@@ -1,6 +1,6 @@
 """HTTP and HTTPS of a queue manager, both directions: a `Carrier`.
 
-aiohttp, of the extra ``[qm]``, is only imported by a queue manager that listens or sends.
+aiohttp, of the extra ``[qm]``, is imported only by a queue manager that listens or sends.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ class HttpEngine(Protocol):
     """The engine of SRMP, as its transport sees it."""
 
     def requested(self, request: int, http: HttpMessage, address: str, local_address: str) -> None:
-        """A request has come in from an address, at one of this computer.
+        """A request has come in from an address, at an address of this computer.
 
         One `HttpResponse` of this number answers it.
         """
 
     def reached(self, request: int) -> None:
-        """The request of an `HttpRequest` has a connection, over which it is sent now."""
+        """The request of an `HttpRequest` is being sent over a connection."""
 
     def answered(self, request: int, status: int, address: str, text: str) -> None:
         """The request of an `HttpRequest` has an answer from an address: a status and its text."""
 
     def failed(self, request: int, reason: str) -> None:
-        """The request of an `HttpRequest` has none."""
+        """The request of an `HttpRequest` has no answer."""
 
 
 class HttpNetwork:
@@ -60,8 +60,8 @@ class HttpNetwork:
         overrides: AddressOverrides | None = None,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        """`engine` makes the engine when it is needed first; `network` shares its limits, descriptors and
-        resolver; `context` is of TLS to servers.
+        """`engine` makes the engine on first use; `network` shares its limits, descriptors and resolver;
+        `context` is for TLS to servers.
         """
         self._driver, self._engine, self._network = driver, engine, network
         self._overrides, self._context = overrides or AddressOverrides(), context

@@ -1,6 +1,6 @@
-"""Requests of HTTP and HTTPS to other computers: [MC-MQSRM] 2.1.1, 3.1.7.2.5.
+"""HTTP and HTTPS requests to other computers: [MC-MQSRM] 2.1.1, 3.1.7.2.5.
 
-A request goes out as the engine has made it, and ends with a status or with the reason for having none.
+A request goes out as the engine has made it, and ends with a status or with the reason why there is none.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from msmqwire.service.logs import log
 from msmqwire.srmp.http_message import HttpMessage, RequestLine
 
 _KEEP_ALIVE_S: Final = 15.0
-"""Seconds that an idle connection is kept: less than other servers do, which would end it under a request."""
+"""Seconds that an idle connection is kept: less than servers keep it, which would end it during a request."""
 _DRAIN_S: Final = 1.0
-"""Seconds in which the content of an answer has to come, of which nothing but its end counts."""
+"""Seconds in which the content of an answer has to come; only its end matters."""
 _SCHEMES: Final = ("http", "https")
 _STATUSES: Final = range(100, 600)
 _TARGET_CHARACTERS: Final = "".join(map(chr, range(0x21, 0x7F)))
@@ -46,7 +46,7 @@ _OWN_FIELDS: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type",
 
 
 _PEER: Final[ContextVar[str]] = ContextVar("_PEER", default="")
-"""The address that the request of a task goes to."""
+"""The destination address of a task's request."""
 _REQUEST: Final[ContextVar[int]] = ContextVar("_REQUEST")
 """The number of the request of a task."""
 
@@ -55,19 +55,19 @@ class HttpAnswered(Protocol):
     """The engine, as far as outgoing requests go."""
 
     def reached(self, request: int) -> None:
-        """A request has a connection, over which it is sent now."""
+        """A request is being sent over a connection."""
 
     def answered(self, request: int, status: int, address: str, text: str) -> None:
         """A request has an answer from an address: a status and its text."""
 
     def failed(self, request: int, reason: str) -> None:
-        """A request has none."""
+        """A request has no answer."""
 
 
 class HttpSender:
-    """Sends requests, several to one host at once, over connections that are used again.
+    """Sends requests, several to one host at once, over reused connections.
 
-    Redirects are answers like any other, and the proxies of the environment are not used.
+    Redirects are answers like any other, and the environment's proxies are not used.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class HttpSender:
         await asyncio.sleep(0)  # transports close their sockets in the next turn
 
     def _count(self) -> tuple[int, int]:
-        """Return the numbers of incoming connections and of outgoing ones, as many as there may be."""
+        """Return the limits of incoming and outgoing connections."""
         return 0, self._most
 
     async def _send(self, request: int, url: str, message: HttpMessage) -> None:
@@ -132,13 +132,13 @@ class HttpSender:
             reason = f"no answer in {in_seconds(self._limits.http_send_s)}"
         except (aiohttp.ClientError, OSError, ValueError) as exc:
             reason = _reason(exc)
-        except Exception as exc:  # nothing that a peer says may end this
+        except Exception as exc:  # no answer of a peer may end this
             log.error("a fault in sending by HTTP", exc_info=exc, extra={"url": url})
             reason = repr(exc)
         else:
             return
         self._traffic.send_failed += 1
-        log.info("a request of HTTP has no answer", extra={"url": url, "error": reason})
+        log.info("an HTTP request has no answer", extra={"url": url, "error": reason})
         self._driver.notify(self._engine.failed, request, reason)
 
     async def _exchange(self, request: int, url: str, message: HttpMessage) -> None:
@@ -148,8 +148,7 @@ class HttpSender:
         place, name = self._place(URL(url, encoded=True))
         if place.scheme not in _SCHEMES or not place.raw_host:
             raise ValueError(f"{url!r:.200} is no URL of HTTP")
-        # The target stands in the request as it is, whatever a URL would make of it, but for characters that
-        # can't stand there.
+        # The target is sent as it is, not normalised as a URL, except for invalid characters.
         path = quote(start.target, safe=_TARGET_CHARACTERS)
         target = URL.build(scheme=place.scheme, host=place.raw_host, port=place.port, path=path, encoded=True)
         async with self._session.request(
@@ -162,14 +161,14 @@ class HttpSender:
             server_hostname=name,
         ) as response:
             if response.status not in _STATUSES:
-                raise ValueError(f"{response.status} is no status of HTTP")
+                raise ValueError(f"{response.status} is not an HTTP status")
             text = response.reason or ""
             self._driver.notify(self._engine.answered, request, response.status, _PEER.get(), text)
             log.debug("sent by HTTP", extra={"url": url, "status": response.status})
             await _drain(response)
 
     def _place(self, url: URL) -> tuple[URL, str | None]:
-        """Return where to connect, and the name in the certificate if that is another one."""
+        """Return the address to connect to, and the name in the certificate if it differs."""
         host = url.raw_host or ""
         override = self._overrides.hosts.get(host.lower())
         if override is None or not _is_address(host):
@@ -200,7 +199,7 @@ def _reason(exc: Exception) -> str:
         case aiohttp.ClientConnectorError():
             text = no_connection(exc.os_error, exc.host, exc.port or 0, exc.host)
         case aiohttp.ClientResponseError():
-            text = f"no answer of HTTP: {exc.message}"
+            text = f"not an HTTP answer: {exc.message}"
         case _:
             text = str(exc)
     return " ".join((text or type(exc).__name__).split())[:_REASON_MAX]
@@ -253,7 +252,7 @@ def _result(host: str, address: str, port: int) -> ResolveResult:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Opens connections that take no more than a number of bytes for an answer."""
+    """Opens connections with a limit on the bytes of an answer."""
 
     def __init__(self, response_bytes: int, reached: Callable[[int], None], **options: Any) -> None:
         super().__init__(**options)
@@ -261,7 +260,7 @@ class _Connector(aiohttp.TCPConnector):
         self._factory = partial(_Response, response_bytes, self._loop)  # type: ignore[assignment]
 
     async def connect(self, req: aiohttp.ClientRequest, *rest: Any, **options: Any) -> Connection:
-        """Return a connection for a request; note its address, and report that it is there."""
+        """Return a connection for a request; note its address, and report it."""
         connection = await super().connect(req, *rest, **options)
         peer = connection.transport.get_extra_info("peername") if connection.transport else None
         _PEER.set(canonical(peer[0]) if peer else "")
@@ -270,7 +269,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class _Response(ResponseHandler):
-    """One connection: aiohttp would take interim answers, and content, without end."""
+    """One connection: aiohttp would accept interim answers, and content, without limit."""
 
     def __init__(self, most: int, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)

@@ -22,7 +22,7 @@ def load_signer(cert_path: Path, key_path: Path) -> Signer:
 
 
 def load_trust(path: Path) -> Trust:
-    """Return the certificates of a file in PEM as those that are trusted. Raises InvalidValue."""
+    """Return the certificates of a PEM file as trusted ones. Raises InvalidValue."""
     data = read_file(path)
     try:
         return Trust.from_pem(data)

@@ -23,17 +23,17 @@ from msmqwire.qm.runtime.multicast.sockets import Datagram, Sender, Sockets, clo
 from msmqwire.service.logs import log
 
 LISTENING_MAX: Final = 256
-"""Groups, as pairs of address and port, that are listened to."""
+"""Limit of groups to listen to, as pairs of address and port."""
 SENDING_MAX: Final = 64
-"""Groups sent to at the same time."""
+"""Limit of groups to send to at the same time."""
 SOURCES_TOTAL: Final = 512
-"""Sources followed in all groups together; each group has some of them, whatever the rest use."""
+"""Limit of sources followed in all groups together; each group has a share that the others can't use."""
 _SOURCES_MIN: Final = 2
 _READ_AT_ONCE: Final = 64  # packets of one socket before the next one has its turn
 _AGAIN_S: Final = 10.0
 """Seconds after which joining a group is tried again."""
 CLOSE_S: Final = 3.0
-"""Seconds that messages which wait have to get out at the end."""
+"""Seconds at the end in which waiting messages are still sent."""
 LINGER_S: Final = 2.0
 """Seconds in which the last messages are repaired after that."""
 _UPSTREAM: Final = (PgmType.NAK, PgmType.NNAK)
@@ -43,7 +43,7 @@ GroupPort = tuple[str, int]
 
 @dataclass(eq=False, slots=True)
 class _Group:
-    """A multicast address that is joined."""
+    """A joined multicast address."""
 
     address: IPv4Address
     sender: Sender
@@ -54,7 +54,7 @@ class _Group:
 
 @dataclass(eq=False, slots=True)
 class _Interface:
-    """The sockets that packets of one local address go out from, and those that answers come back to."""
+    """The sockets of one local address: for outgoing packets, and for the answers."""
 
     sender: Sender
     sockets: list[socket.socket]
@@ -77,11 +77,11 @@ class MulticastNetwork:
         """Prepare.
 
         Args:
-            options: of the administrator.
+            options: the administrator's options.
             received: called with each message, the address of its source, and its group and port.
             sent: called with the number of a request that has been sent.
-            failed: called with the number of a request that has not been sent, and why.
-            refused: called with the number of a request that is too long to be sent ever: SRMP-2.1.3.1-15.
+            failed: called with the number of a request that has not been sent, and the reason.
+            refused: called with the number of a request that is too long ever to be sent: SRMP-2.1.3.1-15.
         """
         self._options = options
         self._received, self._sent, self._failed, self._refused = received, sent, failed, refused
@@ -91,9 +91,7 @@ class MulticastNetwork:
         self._sockets: Sockets | None = None
         self._interfaces: dict[IPv4Address, _Interface] = {}
         self._groups: dict[IPv4Address, _Group] = {}
-        self._sessions: dict[
-            int, MulticastSending
-        ] = {}  # by data-source port, those that are ending included
+        self._sessions: dict[int, MulticastSending] = {}  # by data-source port, ending ones included
         self._troubles: set[str] = set()
         self._again: asyncio.TimerHandle | None = None
         self._is_open = False
@@ -106,7 +104,7 @@ class MulticastNetwork:
     # -- listening ----------------------------------------------------------------------------------------
 
     def set_groups(self, groups: frozenset[GroupPort]) -> None:
-        """Listen to exactly these groups. Those that can't be joined are tried again."""
+        """Listen to exactly these groups. Failed joins are retried."""
         if not self._is_open:
             return
         if len(groups) > LISTENING_MAX:
@@ -119,7 +117,7 @@ class MulticastNetwork:
         self._join_wanted()
 
     def _join_wanted(self) -> None:
-        """Join the groups that are wanted and not joined yet."""
+        """Join the requested groups that are not joined yet."""
         if self._again is not None:
             self._again.cancel()
             self._again = None
@@ -234,7 +232,7 @@ class MulticastNetwork:
         return None
 
     def _send_nak(self, group: _Group, data: bytes, address: IPv4Address, port: int) -> None:
-        """Send a NAK to the ports of sources of all kinds, and to the one that this source sends from."""
+        """Send a NAK to the ports of all kinds of sources, and to the port that this source sends from."""
         assert self._sockets is not None, "something has been received"
         where = f"source {address}"
         try:
@@ -264,7 +262,7 @@ class MulticastNetwork:
             sending.received(datagram.data)
 
     def _read(self, source: socket.socket) -> Iterator[Datagram]:
-        """Yield packets that may be of PGM; the rest are dropped."""
+        """Yield packets that may be PGM; others are dropped."""
         assert self._sockets is not None, "something has been opened"
         for _ in range(_READ_AT_ONCE):
             try:
@@ -378,7 +376,7 @@ class MulticastNetwork:
                 listening.close()
             group.listening.clear()
             self._leave_unused(group)
-        await asyncio.sleep(0)  # what was reported last
+        await asyncio.sleep(0)  # the last report
 
 
 def _addresses(data: bytes) -> tuple[bool, int, int]:

@@ -1,4 +1,4 @@
-"""Multicast for a queue manager that may never use it: all it needs is loaded with its first use."""
+"""Multicast for a queue manager that may never use it: its code is loaded on first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class MulticastOnDemand:
     """A `MulticastNetwork` from the first group or message on.
 
     Args:
-        options, received, sent, failed, refused: of the network.
+        options, received, sent, failed, refused: the arguments of the network.
 
     Attributes:
         network: None as long as it is not used.
@@ -59,7 +59,7 @@ class MulticastOnDemand:
         self._opened().send(*effect)
 
     def stop_listening(self) -> None:
-        """Let received messages still be stored: `finish` ends multicast."""
+        """Leave received messages to be stored: `finish` ends multicast."""
 
     async def finish(self) -> None:
         """Send all waiting messages, and close everything, while the outcome can still be stored."""

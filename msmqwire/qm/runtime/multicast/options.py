@@ -20,7 +20,7 @@ _FORMS: Final = "raw, udp[:MULTICAST[:UNICAST]] or off"
 class PgmMode(Enum):
     """The carrier of PGM packets."""
 
-    AUTO = "auto"  # IP where the process may, UDP where it may not
+    AUTO = "auto"  # IP if the process is permitted to, else UDP
     RAW = "raw"
     UDP = "udp"
     OFF = "off"
@@ -34,9 +34,9 @@ class PgmOptions:
         mode: the carrier of the packets.
         multicast_port: the UDP port of groups.
         unicast_port: the UDP port of sources, for packets to one computer.
-        interface: the address of the interface that groups are joined on and packets sent from; None for the
-            one that the system chooses for a group.
-        ttl: the routers, plus one, that packets pass at most.
+        interface: the address of the interface for joining groups and sending packets; None for the system's
+            choice for each group.
+        ttl: the most routers, plus one, that packets may pass.
         rate: bytes sent to one group in a second, TXW_MAX_RTE.
     """
 
@@ -68,7 +68,7 @@ def parse_pgm_options(
 ) -> PgmOptions:
     """Return the options of a command line: ``raw``, ``udp``, ``udp:3055``, ``udp:3055:3056`` or ``off``.
 
-    None lets the server choose: raw where it may, UDP where it may not. Raises InvalidValue.
+    None lets the server choose: raw if it is permitted to, else UDP. Raises InvalidValue.
     """
     mode, ports = PgmMode.AUTO, [UDP_PORT, UDP_PORT]
     if text is not None:

@@ -29,7 +29,7 @@ from msmqwire.qm.runtime.multicast.sockets import Datagram
 from msmqwire.service.logs import log
 
 IDLE_S: Final = 300.0
-"""Seconds without anything to send after which a session ends; the next message begins another one."""
+"""Seconds without a message to send after which a session ends; the next message begins another one."""
 _NAK_GSI: Final = slice(8, 14)
 _NAK_PORT: Final = slice(2, 4)
 
@@ -43,7 +43,7 @@ class Alarm:
         self._handle: asyncio.TimerHandle | None = None
 
     def set(self) -> None:
-        """Note that the time may have changed. One that is later than noted costs an early look."""
+        """Note that the time may have changed. A later time costs one early call."""
         due = self._due()
         if self._handle is not None:
             if self._handle.when() <= due:
@@ -60,7 +60,7 @@ class Alarm:
         self.set()
 
     def cancel(self) -> None:
-        """Call nothing any more."""
+        """Stop calling."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -72,7 +72,7 @@ class MulticastSending:
     Attributes:
         settings: its identity.
         closing: whether nothing may be sent any more.
-        requests: the numbers of those that have not been sent completely.
+        requests: the numbers of the requests that have not been sent completely.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class MulticastSending:
             settings: its identity.
             transmit: sends to the group; returns the reason why that is impossible, or None.
             sent: called with each request that has been sent.
-            ended: called at the end, with the reason if something that requests wait for could not be sent.
+            ended: called at the end, with the reason if data of waiting requests could not be sent.
         """
         self.settings = settings
         self._transmit, self._sent, self._ended = transmit, sent, ended
@@ -116,7 +116,7 @@ class MulticastSending:
         self._carry_out(self._source.received(data, self._loop.time()))
 
     def close(self) -> None:
-        """Say that no more comes; repairs go on until the window is empty."""
+        """Announce the end of the data; repairs continue until the window is empty."""
         if not (self.closing or self._finished):
             self.closing = True
             self._carry_out(self._source.close(self._loop.time()))
@@ -194,7 +194,7 @@ class Listening:
         self._carry_out(effects, datagram)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._alarm.cancel()
         self.receiver.close()
 
@@ -214,7 +214,7 @@ class Listening:
                     if isinstance(address, IPv4Address):
                         self._nak(data, address, source.port if address == source.sender else 0)
                 case Joined(tsi):
-                    assert datagram is not None, "a source is joined by what comes from it"
+                    assert datagram is not None, "a source is joined by its packets"
                     self._sources[tsi] = datagram._replace(data=b"")
                     log.debug("follows a source", extra={**details, "peer": str(datagram.sender)})
                 case Lost(tsi, first, last):
@@ -226,12 +226,12 @@ class Listening:
                 case Ended(tsi, reason):
                     source = self._sources.pop(tsi)
                     log.debug(
-                        "follows a source no longer",
+                        "stops following a source",
                         extra={**details, "peer": str(source.sender), "reason": reason.value},
                     )
         self._alarm.set()
 
 
 def _session_of(nak: bytes) -> Tsi:
-    """Return the session that a NAK of ours is for."""
+    """Return the session that an own NAK is for."""
     return Tsi(nak[_NAK_GSI], int.from_bytes(nak[_NAK_PORT], "big"))

@@ -3,10 +3,10 @@
 A socket of a group is bound to the address of the group, so that the system selects its packets, and every
 server of one computer gets them. Packets to one computer are another matter:
 
-- With raw sockets every server gets a copy of each NAK, and answers those of its own sessions.
+- With raw sockets every server gets a copy of each NAK, and answers the NAKs for its own sessions.
 - A UDP port belongs to one socket. The first server of a computer gets the port that is agreed upon, any
-  other one a port of its own. A source sends from the port at which it takes NAKs, and receivers send NAKs
-  to that port as well. Receivers that don't are heard nonetheless, by the NAKs that they multicast.
+other server a separate port. A source sends from the port at which it takes NAKs, and receivers send NAKs to
+that port as well. Other receivers still reach it by the NAKs that they multicast.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def new_socket(kind: int, protocol: int) -> socket.socket:
 
 
 class Sender:
-    """The socket that packets go out from, of one interface."""
+    """The socket of one interface for outgoing packets."""
 
     def __init__(self, made: socket.socket, port: int) -> None:
         self.socket, self._group_port, self._ttl = made, port, 0
@@ -60,8 +60,10 @@ class Sender:
         self.unicast(data, group, self._group_port)
 
     def unicast(self, data: bytes, address: IPv4Address, port: int) -> None:
-        """Send to an address. Raises OSError; packets that the system has no room for are lost."""
-        with suppress(BlockingIOError, InterruptedError):  # as if the network had lost it: it is asked for
+        """Send to an address. Raises OSError; packets are lost if the system has no room for them."""
+        with suppress(
+            BlockingIOError, InterruptedError
+        ):  # as if the network had lost it: the receivers request it again
             self.socket.sendto(data, (str(address), port))
 
 
@@ -73,14 +75,14 @@ class Sockets:
     """
 
     def __init__(self, options: PgmOptions) -> None:
-        """Choose the mode. Raises OSError where raw sockets are asked for and not allowed."""
+        """Choose the mode. Raises OSError if raw sockets are requested and not permitted."""
         self._options = options
         self.raw = options.mode is not PgmMode.UDP and _may_be_raw(or_fail=options.mode is PgmMode.RAW)
         self.multicast_port = 0 if self.raw else options.multicast_port
         self.unicast_port = 0 if self.raw else options.unicast_port
 
     def local_address(self, group: IPv4Address) -> IPv4Address:
-        """Return the address that packets to a group come from. Raises OSError if nothing leads there."""
+        """Return the source address of packets to a group. Raises OSError if there is no route."""
         if self._options.interface is not None:
             return self._options.interface
         with new_socket(socket.SOCK_DGRAM, 0) as probe:
@@ -101,7 +103,7 @@ class Sockets:
         return made
 
     def of_source(self, local: IPv4Address) -> tuple[Sender, list[socket.socket]]:
-        """Return the socket that packets go out from, and all sockets for answers. Raises OSError."""
+        """Return the socket for outgoing packets, and all sockets for answers. Raises OSError."""
         made = [self._new()]
         try:
             _bind(made[0], local, self.unicast_port, or_any=not self.raw)
@@ -158,7 +160,7 @@ def _join(made: socket.socket, group: IPv4Address, port: int, local: IPv4Address
         # Only from the interface that this very socket has joined on.
         made.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
     elif hasattr(socket, "SO_REUSEPORT"):
-        # Elsewhere it takes this one to share a port. On Linux it would keep out servers of other users.
+        # Other systems need this option to share a port. On Linux it would keep out servers of other users.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
     made.bind((str(group), port))
@@ -176,6 +178,6 @@ def _bind(made: socket.socket, local: IPv4Address, port: int, *, or_any: bool) -
 
 
 def _without_ip_header(data: bytes) -> bytes | None:
-    """Return the content of an IP packet; None if its header is not whole."""
+    """Return the content of an IP packet; None if its header is incomplete."""
     size = (data[0] & 0x0F) * _WORD if data else 0
     return data[size:] if _IP_HEADER_MIN <= size <= len(data) else None

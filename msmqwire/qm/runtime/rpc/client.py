@@ -16,9 +16,9 @@ from msmqwire.rpc.events import Answered, Bound, ClientEvent, Closed, Faulted
 from msmqwire.service.keep_alive import keep_alive
 
 ANSWER_S: Final = 20.0
-"""Seconds without a byte from the server after which a call that should be answered by now has failed."""
+"""Seconds without a byte from the server after which an overdue call has failed."""
 WHOLE_ANSWER_S: Final = 300.0
-"""Seconds that an answer may take in all, however slowly its bytes come: [MS-MQRR] 3.1.2.1."""
+"""Seconds for a whole answer, however slowly its bytes come: [MS-MQRR] 3.1.2.1."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,8 +26,8 @@ class RpcCall:
     """A call that is under way.
 
     Attributes:
-        number: names it in the association.
-        until: when its answer begins to be due, by the clock of the loop; None for one that may wait forever.
+        number: its number in the association.
+        until: the time from which its answer is due, by the clock of the loop; None if it may wait forever.
     """
 
     number: int
@@ -65,7 +65,7 @@ class RpcClient(asyncio.Protocol):
 
     @property
     def transfer_syntax(self) -> SyntaxId:
-        """That of arguments."""
+        """The transfer syntax of arguments."""
         return self._association.transfer_syntax
 
     # -- calls --------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class RpcClient(asyncio.Protocol):
                 call.timer.cancel()
 
     def make_due(self, call: RpcCall) -> None:
-        """Let the answer of a call be due at once: it was cancelled, say."""
+        """Make the answer of a call due at once, for example after its cancellation."""
         if call.number in self._calls:
             call.until = self._loop.time()
             self._set_timer(call)
@@ -161,7 +161,7 @@ class RpcClient(asyncio.Protocol):
 
     def _set(self, number: int, result: Answered | RpcFault) -> None:
         call = self._calls.get(number)
-        if call is None or call.answer.done():  # nobody waits for it any more
+        if call is None or call.answer.done():  # no task waits for it any more
             return
         if isinstance(result, RpcFault):
             call.answer.set_exception(result)
@@ -195,7 +195,7 @@ async def open_rpc(
     """Return a connection to the server of an interface.
 
     Raises:
-        Unreachable: there is none, or it does not answer.
+        Unreachable: there is no server, or it does not answer.
         RpcRefused: it does not serve the interface, or refuses the association.
         AuthenticationFailed: it does not accept the caller.
         InvalidValue: the library for authentication is not installed.
@@ -221,9 +221,9 @@ async def open_rpc(
 
 
 async def find_port(host: str, interface: SyntaxId, mapper_port: int) -> int:
-    """Return the TCP port at which a host serves an interface, as its endpoint mapper says.
+    """Return the TCP port at which a host serves an interface, according to its endpoint mapper.
 
-    Raises Unreachable, RpcRefused, RpcFault (EPT_S_NOT_REGISTERED for an interface that is not there).
+    Raises Unreachable, RpcRefused, RpcFault (EPT_S_NOT_REGISTERED for an unknown interface).
     """
     client = await open_rpc(host, mapper_port, ENDPOINT_MAPPER)
     try:
@@ -231,7 +231,7 @@ async def find_port(host: str, interface: SyntaxId, mapper_port: int) -> int:
         answered = await client.answer(client.begin(EPT_MAP, stub))
         return mapped_port(answered.stub, interface, answered.transfer_syntax)
     except ValueError as exc:  # MalformedPacket
-        raise Unreachable(f"the endpoint mapper of {host} does not tell the port: {exc}") from None
+        raise Unreachable(f"the endpoint mapper of {host} does not give the port: {exc}") from None
     finally:
         client.end(Unreachable("the connection was left"))
 

@@ -1,4 +1,4 @@
-"""One incoming connection of DCE/RPC: bytes to and from its association, and the times that it has."""
+"""One incoming connection of DCE/RPC: bytes to and from its association, and its time limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msmqwire.service.logs import log
 from msmqwire.service.watched_connection import Wait, WatchedConnection
 
 _HIGH_WATER: Final = 1 << 18
-"""Unread bytes beyond which no more calls are taken from a peer."""
+"""Unread bytes beyond which no more calls of a peer are accepted."""
 
 
 class RpcConnectionOwner(Protocol):
@@ -30,7 +30,7 @@ class RpcConnectionOwner(Protocol):
         """The client has done something."""
 
     def takes_calls(self, connection: RpcConnection) -> bool:
-        """Return whether calls are taken now; if not, `go_on` notifies the connection when they are."""
+        """Return whether calls are accepted now; if not, `go_on` notifies the connection once they are."""
 
     def holds(self, connection: RpcConnection, received: int) -> None:
         """A connection holds `connection.held` bytes, after `received` more."""
@@ -50,7 +50,7 @@ class RpcConnection(WatchedConnection):
 
     Attributes:
         association: its state; None if it was refused.
-        calls: the numbers that the service gives its calls that are to be answered, by their call_id.
+        calls: the service's numbers of its unanswered calls, by call_id.
     """
 
     def __init__(self, owner: RpcConnectionOwner) -> None:
@@ -96,7 +96,7 @@ class RpcConnection(WatchedConnection):
             self.flush()
 
     def _take_backlog(self) -> None:
-        """Report to the owner what the client has done, as far as there is room for answers.
+        """Report the client's calls to the owner, as far as there is room for answers.
 
         A few bytes can hold hundreds of calls, each for a message of megabytes.
         """
@@ -111,12 +111,12 @@ class RpcConnection(WatchedConnection):
         self._let_read()
 
     def _let_read(self) -> None:
-        """Read from the peer, or do not: while it does not read its answers, and while calls wait here."""
+        """Read from the peer, or pause while it does not read its answers, and while calls wait here."""
         self._set_reading(self._is_ending or not (self._paused or self._backlog))
 
     @property
     def is_closing(self) -> bool:
-        """Whether nothing more can be sent."""
+        """Whether sending has ended."""
         return self._is_ending or self._transport is None or self._transport.is_closing()
 
     @property
@@ -144,13 +144,13 @@ class RpcConnection(WatchedConnection):
         self._watch()
 
     def report(self, what: str, **details: object) -> None:
-        """Log the fault of a call: the first of a connection at `info`, for a peer sends any number."""
+        """Log the fault of a call: the first of a connection at `info`, since a peer can cause any number."""
         level = log.debug if self._has_reported else log.info
         self._has_reported = True
         level(what, extra={"peer": self.address, **details})
 
     def close(self) -> None:
-        """End the connection once the peer has read what was sent, or after `Limits.close_s`."""
+        """End the connection once the peer has read all sent data, or after `Limits.close_s`."""
         transport = self._transport
         if transport is None or self._is_ending:
             return
@@ -171,7 +171,7 @@ class RpcConnection(WatchedConnection):
         association.shutdown()
         self.close()
         if is_idle:
-            # Nothing is lost by a reset, which a request on its way brings about.
+            # A reset, which a request under way causes, loses nothing.
             transport.close()
 
     def _end(self) -> None:

@@ -17,9 +17,9 @@ class Credentials:
     r"""The caller, and the protection of calls.
 
     Attributes:
-        level: above NONE there is a user.
+        level: the authentication level; above NONE there is a user.
         user: ``DOMAIN\user``.
-        password: or ``$NT$`` and the 32 hexadecimal digits of the NT hash.
+        password: the password, or ``$NT$`` and the 32 hexadecimal digits of the NT hash.
     """
 
     level: AuthLevel = AuthLevel.NONE

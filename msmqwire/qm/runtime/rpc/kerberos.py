@@ -1,8 +1,8 @@
 r"""Kerberos for servers of remote calls: [MS-KILE] 3.4.5 in DCE style, [RFC4121], by the GSS-API.
 
-The key of the server comes from the keytab of the system (``KRB5_KTNAME``): whichever of its principals a
-client has a ticket for. A caller is known by its principal alone, ``alice@LAB.EXAMPLE``, which is called
-``LAB.EXAMPLE\alice`` here; the authorization data of a ticket, a PAC say, are not used.
+The key of the server comes from the keytab of the system (``KRB5_KTNAME``): that of the principal in the
+client's ticket. A caller is known by its principal alone, ``alice@LAB.EXAMPLE``, which is called
+``LAB.EXAMPLE\alice`` here; the authorization data of a ticket, for example a PAC, are not used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KerberosAcceptor(GSSAPIProxy):
 
     @property
     def client_principal(self) -> str | None:
-        r"""The client, ``REALM\user``, once complete. Raises InvalidTokenError for a name that is not so."""
+        r"""The client, ``REALM\user``, once complete. Raises InvalidTokenError for a name of another form."""
         principal = super().client_principal if self.complete else None
         return None if principal is None else caller_name(principal)
 
@@ -47,7 +47,9 @@ class KerberosAcceptor(GSSAPIProxy):
 
 
 def caller_name(principal: str) -> str:
-    r"""Return ``REALM\user`` for ``user@REALM``. Raises InvalidTokenError for one with escaped characters."""
+    r"""Return ``REALM\user`` for ``user@REALM``. Raises InvalidTokenError for a name with escaped
+    characters.
+    """
     user, _, realm = principal.rpartition("@")
     if not user or not realm or "\\" in principal:
         raise InvalidTokenError(context_msg=f"no caller can have the name {principal!r:.100}")
@@ -55,7 +57,7 @@ def caller_name(principal: str) -> str:
 
 
 def is_strong(context: Any) -> bool:
-    """Return whether the key of a context of the GSS-API is one of AES: RC4 and DES are deprecated."""
+    """Return whether the key of a GSS-API context is an AES key: RC4 and DES are deprecated."""
     return inquire_sec_context_by_oid(context, _SESSION_KEY)[1][-1] in _AES
 
 
@@ -67,9 +69,9 @@ def mic_size(context: Any) -> int:
 
 
 def without_frame(token: bytes) -> bytes:
-    """Return a first token without the frame of [RFC2743] 3.1, which DCE style goes without.
+    """Return a first token without the frame of [RFC2743] 3.1, which DCE style leaves out.
 
-    Some clients (impacket) send it all the same. A token without a right frame is returned as it is.
+    Some clients (impacket) send it nevertheless. A token without a valid frame is returned as it is.
     """
     if len(token) < 2 or token[0] != _APPLICATION:
         return token

@@ -21,7 +21,7 @@ from msmqwire.service.listener import Listener, ListenerLimits
 from msmqwire.service.logs import log
 
 ANSWERS_MAX: Final = 1 << 20
-"""Bytes of answers that are not yet handed to their connections, beyond which no further calls are taken."""
+"""Limit of bytes of answers not yet handed to their connections; beyond it no further calls are accepted."""
 
 Acceptors = Callable[[str], Acceptor]
 """By the address of a client: the factory of the server's ends of its security contexts."""
@@ -31,9 +31,9 @@ class RpcListener(Listener[RpcConnection], ABC):
     """Takes the calls of clients; subclasses carry them out.
 
     Attributes:
-        limits: on what peers may use.
+        limits: the limits on peers.
         traffic: counters.
-        port: at which it listens; 0 before.
+        port: the port that it listens on; 0 before.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class RpcListener(Listener[RpcConnection], ABC):
         self.port = await self.bind_at(address, port, partial(RpcConnection, self))
         return self.port
 
-    # -- what clients do ------------------------------------------------------------------------------------
+    # -- calls of clients ----------------------------------------------------------------------------------
 
     @abstractmethod
     def called(self, connection: RpcConnection, event: Called) -> None:
@@ -76,15 +76,15 @@ class RpcListener(Listener[RpcConnection], ABC):
 
     @abstractmethod
     def has_open(self, group: int) -> bool:
-        """Return whether an association group without calls has something open."""
+        """Return whether an association group without calls has open handles."""
 
     @abstractmethod
     def gone(self, connection: RpcConnection, group: int, *, last: bool) -> None:
-        """A connection has ended, and the wait for its calls; `last` says whether its group ends with it."""
+        """A connection has ended, and the wait for its calls; `last` is whether its group ends with it."""
 
     @property
     def answering(self) -> int:
-        """The bytes of answers that are made and not yet handed to their connections."""
+        """The bytes of answers not yet handed to their connections."""
         return 0
 
     # -- connections: `RpcConnectionOwner` ------------------------------------------------------------------
@@ -127,7 +127,7 @@ class RpcListener(Listener[RpcConnection], ABC):
         return False
 
     def keeps(self, connection: RpcConnection) -> bool:
-        """Return whether the client has something open."""
+        """Return whether the client has open handles."""
         return connection.association is not None and self.has_open(connection.association.group)
 
     def ended(self, connection: RpcConnection) -> None:
@@ -149,7 +149,7 @@ class RpcListener(Listener[RpcConnection], ABC):
     # -- answers --------------------------------------------------------------------------------------------
 
     def answer_call(self, connection: RpcConnection, call: int, stub: bytes) -> None:
-        """Send the results of a call, with the next `flush`, or now if much has come together."""
+        """Send the results of a call, with the next `flush`, or now if many have accumulated."""
         association = connection.association
         if association is None or association.closed or connection.is_closing:
             return

@@ -1,4 +1,4 @@
-"""Attempts at passwords, limited in rate by where they come from and by the user that they name."""
+"""Attempts at passwords, limited in rate by their origin and by their user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msmqwire.qm.runtime.limits import LIMITS, Limits, RpcTraffic
 from msmqwire.service.logs import log
 
 KEYS_MAX: Final = 10_000
-"""Origins, and users tried from an origin, that are remembered; the least recently failed are forgotten."""
+"""Limit of remembered origins, and users tried from an origin; the least recently failed are forgotten."""
 _NAME_MAX: Final = 100
 
 
@@ -34,14 +34,14 @@ class LoginAttempts:
         self._per_user, self._per_peer = limits.rpc_logins_per_user, limits.rpc_logins_per_peer
         self._seconds, self._clock = limits.rpc_logins_s, clock
         self._traffic = RpcTraffic() if traffic is None else traffic
-        # By origin and user (empty for all of them): failures that are not forgiven, and when that was so.
+        # By origin and user (empty for all users): failures not forgiven, and the time of that count.
         self._failures: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._failures)
 
     def allows(self, address: str, user: str | None) -> bool:
-        """Return whether a password may be tried from an address; `user` is None for one that is unknown."""
+        """Return whether a password may be tried from an address; `user` is None for an unknown user."""
         keys = self._keys(address, user)
         if all(self._left(key) + 1 <= limit for key, limit in keys):
             return True
@@ -50,7 +50,7 @@ class LoginAttempts:
         return False
 
     def failed(self, address: str, user: str | None, claimed: str) -> None:
-        """Note a wrong password, or a user that is unknown and `claimed`."""
+        """Note a wrong password, or an unknown user `claimed`."""
         self._traffic.logins_failed += 1
         extra = {"peer": address, "user": claimed[:_NAME_MAX]}
         log.warning("an unknown user or a wrong password", extra=extra)
@@ -62,11 +62,13 @@ class LoginAttempts:
             self._failures.popitem(last=False)
 
     def succeeded(self, address: str, user: str) -> None:
-        """Forgive the failures of a user from there; those of the origin stay, it may try other users."""
+        """Forgive the failures of a user from there; the origin's failures stay, as it may try other
+        users.
+        """
         self._failures.pop((origin_of(address), user), None)
 
     def _keys(self, address: str, user: str | None) -> list[tuple[tuple[str, str], int]]:
-        """Return the keys that an attempt counts under, with the limit of each.
+        """Return the keys under which an attempt counts, with the limit of each.
 
         An unknown user has no key, so that invented names take no memory.
         """

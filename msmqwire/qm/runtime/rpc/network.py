@@ -1,6 +1,6 @@
 """Remote read of a queue manager, and its endpoint mapper: a `Carrier`.
 
-pyspnego, of the extra ``[qm]``, is only imported by a queue manager that has users.
+pyspnego, of the extra ``[qm]``, is imported only by a queue manager that has users.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class RpcOptions:
 
     Attributes:
         listen: address and TCP port; the system chooses a free port for 0.
-        next_port: whether a port that is taken makes way for a later one: MQRR-3.1.4.1-05.
-        endpoint_mapper: the same of the endpoint mapper; None for none.
+        next_port: whether a later port is used if the port is taken: MQRR-3.1.4.1-05.
+        endpoint_mapper: address and TCP port of the endpoint mapper; None for none.
         users: passwords, or NT hashes after ``$NT$``, by ``DOMAIN\user``.
-        level: the least authentication level of callers; with NONE anonymous ones are let in.
+        level: the least authentication level of callers; with NONE anonymous callers are admitted.
         pending_s: seconds after which a message that was received and not ended returns to its queue.
     """
 
@@ -113,7 +113,7 @@ class RpcNetwork:
         return [self._queues] if self._mapper is None else [self._queues, self._mapper]
 
     def accept(self) -> None:
-        """Begin to take calls."""
+        """Begin to accept calls."""
         for listener in self._listeners:
             listener.accept()
 

@@ -1,10 +1,9 @@
 """NTLM for servers of remote calls: [MS-NLMP] 3.2.5 and 3.3.2, with messages and cryptography of pyspnego.
 
 As an acceptor, pyspnego has two habits that do not fit a service. It takes its users from a file that an
-environment variable names, and it judges an NTLMv2 response by packing the client's blob anew: who orders or
-ends the pairs in it in another way than pyspnego is refused although he knows the password (impacket is).
-Here users come from a table, and the response is judged over its bytes as they were received, which is also
-what [MS-NLMP] 3.3.2 says.
+environment variable names, and it checks an NTLMv2 response by packing the client's blob anew: a client that
+orders or ends the pairs in it otherwise than pyspnego is refused despite the right password (impacket is).
+Here users come from a table, and the response is checked over its bytes as received, as [MS-NLMP] 3.3.2 says.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ HASH_PREFIX: Final = "$NT$"
 """The prefix of a hash in place of a password; 32 hexadecimal digits follow."""
 
 KERBEROS_ONLY: Final = "$KERBEROS$"
-"""The stand-in for the password of a user whom Kerberos alone lets in."""
+"""The stand-in for the password of a user who may only use Kerberos."""
 
 _HASH_SIZE: Final = 16
 _PROOF_SIZE: Final = 16
@@ -44,7 +43,7 @@ class RpcUsers:
     def __init__(self, users: Mapping[str, str]) -> None:
         r"""Take passwords, ``$NT$`` and 32 hexadecimal digits, or KERBEROS_ONLY, by ``DOMAIN\user``.
 
-        Raises InvalidValue for a name without a user, a hash that is none, and a name that comes twice.
+        Raises InvalidValue for a name without a user, an invalid hash, and a duplicate name.
         """
         self._users: dict[tuple[str, str], tuple[str, bytes]] = {}
         keys: set[tuple[str, str]] = set()
@@ -68,7 +67,7 @@ class RpcUsers:
 
 
 def nt_hash(secret: str) -> bytes:
-    """Return the NT hash of a password, or the one that is given in its stead. Raises InvalidValue."""
+    """Return the NT hash of a password, or the hash given in its place. Raises InvalidValue."""
     if not secret.startswith(HASH_PREFIX):
         digest: bytes = md4(secret.encode("utf-16-le", "surrogatepass"))
         return digest
@@ -85,8 +84,8 @@ class NtlmAcceptor(NTLMProxy):
     """The server's end of an NTLM handshake: NTLMv2 only, no anonymous users."""
 
     def __init__(self, users: RpcUsers, attempts: LoginAttempts | None = None, address: str = "") -> None:
-        """`attempts` limits those at passwords from an address; without it there is no limit."""
-        # An initiator's constructor, since an acceptor's wants the environment variable.
+        """`attempts` limits the attempts at passwords from an address; without it there is no limit."""
+        # An initiator's constructor, since an acceptor's needs the environment variable.
         super().__init__(
             NTLMHash("unused", nt_hash=bytes(_HASH_SIZE).hex()), usage="initiate", protocol="ntlm"
         )

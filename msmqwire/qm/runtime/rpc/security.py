@@ -53,7 +53,7 @@ class PyspnegoContext:
     def step(self, token: bytes) -> bytes:
         """Return the next token of the handshake. Raises AuthenticationFailed."""
         answer: bytes = _guarded(lambda: self._context.step(token or None)) or b""
-        # Asked under guard: the GSS-API of Python may tell only here why the step has failed.
+        # Inside the guard: Python's GSS-API may report only here why the step has failed.
         if _guarded(lambda: self._context.complete):
             self._check_strength()
             self._identity = _guarded(lambda: self._context.client_principal) or ""
@@ -71,7 +71,7 @@ class PyspnegoContext:
     def protect(
         self, head: bytes, body: bytes, trailer: bytes, *, seal: bool, sign_head: bool
     ) -> tuple[bytes, bytes]:
-        """Return the body as it is sent and its signature. Raises AuthenticationFailed."""
+        """Return the body to send and its signature. Raises AuthenticationFailed."""
         if not seal:
             signed = self._signed(head, body, trailer, sign_head)
             return body, _guarded(lambda: self._context.sign(signed))
@@ -83,7 +83,7 @@ class PyspnegoContext:
     def unprotect(
         self, head: bytes, body: bytes, trailer: bytes, signature: bytes, *, seal: bool, sign_head: bool
     ) -> bytes:
-        """Return the plain body of a PDU whose signature is right. Raises AuthenticationFailed."""
+        """Return the plain body of a PDU with a valid signature. Raises AuthenticationFailed."""
         if not seal:
             signed = self._signed(head, body, trailer, sign_head)
             _guarded(lambda: self._context.verify(signed, signature))
@@ -113,11 +113,11 @@ class PyspnegoContext:
         return head + body + trailer if sign_head or self._is_ntlm else body
 
     def _check_strength(self) -> None:
-        """Refuse a handshake that gave less than the level needs."""
+        """Refuse a handshake with less than the level needs."""
         attributes = self._context.context_attr
         needed = _requirements(self._level)
         if not self._is_ntlm:
-            needed |= spnego.ContextReq.dce_style  # without its third token the first one may be a copy
+            needed |= spnego.ContextReq.dce_style  # without the third token the first one may be a copy
         if needed & attributes != needed:
             raise AuthenticationFailed("the handshake gave less than this authentication level needs")
         if self._level < AuthLevel.CALL:
@@ -128,7 +128,7 @@ class PyspnegoContext:
             if inner._context_attr & strong != strong:
                 raise AuthenticationFailed("the client asked for weak keys")
         elif not _guarded(lambda: _kerberos().is_strong(self._gssapi)):
-            raise AuthenticationFailed("the key is not one of AES")
+            raise AuthenticationFailed("the key is not an AES key")
 
 
 def initiator(
@@ -142,11 +142,11 @@ def initiator(
 ) -> PyspnegoContext:
     r"""Return the client's end of a security context.
 
-    `user` is ``DOMAIN\user``, for Kerberos ``REALM\user`` or ``user@REALM``; without one, Kerberos takes what
-    its cache has. SPNEGO takes a name with ``@`` for Kerberos. A password that begins with ``$NT$`` is an NT
-    hash. With Kerberos this may ask the KDC, and wait for it, as does the first step. `service` and `host`
-    name the server for Kerberos: [MS-MQRR] names no principal.
-    Raises InvalidValue for an unknown provider, AuthenticationFailed for one that is not installed.
+    `user` is ``DOMAIN\user``, for Kerberos ``REALM\user`` or ``user@REALM``; without one, Kerberos uses its
+    cache. SPNEGO takes a name with ``@`` for Kerberos. A password that begins with ``$NT$`` is an NT hash.
+    With Kerberos this may query the KDC, and wait for it, as does the first step. `service` and `host` name
+    the server for Kerberos: [MS-MQRR] names no principal. Raises InvalidValue for an unknown provider,
+    AuthenticationFailed for one that is not installed.
     """
     protocol = _PROTOCOLS.get(auth_type)
     if protocol is None:
@@ -156,13 +156,13 @@ def initiator(
         user = f"{name}@{domain}" if separator else user
     credential: Any = user
     if user is not None and password is not None:
-        # A hash is nothing to Kerberos, which within SPNEGO would ask the KDC for a name of NTLM.
+        # Kerberos can't use a hash; within SPNEGO it would query the KDC for an NTLM name.
         if password.startswith(HASH_PREFIX) or (protocol == "negotiate" and "\\" in user):
             credential = spnego.NTLMHash(user, nt_hash=nt_hash(password).hex())
         else:
             credential = spnego.Password(user, password)
     options = {
-        # The providers of pyspnego itself, not those of a library that may be installed or not.
+        # The providers of pyspnego itself, not of a library that may or may not be installed.
         "ntlm": spnego.NegotiateOptions.use_ntlm,
         "negotiate": spnego.NegotiateOptions.use_negotiate,
     }.get(protocol, spnego.NegotiateOptions.none)
@@ -184,8 +184,8 @@ def acceptors(
 ) -> Callable[[int, AuthLevel], PyspnegoContext | None]:
     r"""Return the factory of the server's ends of security contexts, for `ServerAssociation`.
 
-    NTLM and SPNEGO know the users given; Kerberos is there where its library is, and takes its key from the
-    system's keytab; its callers are ``REALM\user``. `attempts` limits those at passwords, by the address of
+    NTLM and SPNEGO know the users given. Kerberos is available if its library is, and takes its key from the
+    system's keytab; its callers are ``REALM\user``. `attempts` limits attempts at passwords by the address of
     the client.
     """
 
@@ -219,7 +219,7 @@ def _kerberos_acceptor(request: spnego.ContextReq) -> Any | None:
 
 
 def _requirements(level: AuthLevel) -> spnego.ContextReq:
-    """Return the flags that a level asks of a provider: [MS-RPCE] 3.3.1.5.2.2."""
+    """Return the flags that a level requires of a provider: [MS-RPCE] 3.3.1.5.2.2."""
     needed = spnego.ContextReq.none
     if level >= AuthLevel.CALL:
         needed |= spnego.ContextReq.replay_detect | spnego.ContextReq.sequence_detect

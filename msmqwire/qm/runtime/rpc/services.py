@@ -48,7 +48,7 @@ class RemoteReadListener(RpcListener):
         minimum_level: AuthLevel,
         is_known: Callable[[str], bool],
     ) -> None:
-        """`is_known` says whether a caller with a name is one of the users."""
+        """`is_known` returns whether a named caller is one of the users."""
         super().__init__(
             {INTERFACE: _METHODS},
             limits,
@@ -103,7 +103,7 @@ class RemoteReadListener(RpcListener):
         return bool(self._engine.contexts.of(group))
 
     def gone(self, connection: RpcConnection, group: int, *, last: bool) -> None:
-        """Let the engine forget the calls of a connection, and its client's queues with the last one."""
+        """Make the engine forget the calls of a connection, and with the last one its client's queues."""
         numbers = list(connection.calls.values())
         connection.calls.clear()
         for number in numbers:
@@ -128,7 +128,7 @@ class RemoteReadListener(RpcListener):
 
     @property
     def answering(self) -> int:
-        """The bytes of messages that the engine has handed out, and the driver not yet passed on."""
+        """The bytes of messages that the engine has handed out and the driver has not passed on."""
         return self._engine.receiving.handed_out - self._answered
 
     def flush(self) -> None:
@@ -153,7 +153,7 @@ class RemoteReadListener(RpcListener):
 
 
 class MapperListener(RpcListener):
-    """Answers every caller with the port at which the queues are served.
+    """Returns the port at which the queues are served to every caller.
 
     Windows asks anonymously, unless a policy (Enable RPC Endpoint Mapper Client Authentication) makes it
     authenticate here too. Users can; without users, bind_nak says that no provider is known.
@@ -184,11 +184,11 @@ class MapperListener(RpcListener):
             self.answer_call(connection, event.call, stub)
 
     def cancelled(self, connection: RpcConnection, call: int) -> None:
-        """Nothing waits here."""
+        """No call waits here."""
 
     def has_open(self, group: int) -> bool:
-        """Nothing stays open here."""
+        """This service has no open handles."""
         return False
 
     def gone(self, connection: RpcConnection, group: int, *, last: bool) -> None:
-        """Nothing is left."""
+        """No answer is left."""

@@ -1,8 +1,8 @@
 """SPNEGO for servers of remote calls: [RFC4178], with messages and state of pyspnego.
 
-As an acceptor, pyspnego takes the first provider that it was given, whether or not the client offers it,
-and gives it the client's first token, whichever provider that is for. Here the client's order decides, and
-a token for another provider is left out.
+As an acceptor, pyspnego takes its first provider, whether or not the client offers it, and passes it the
+client's first token, whatever provider that is for. Here the client's order decides, and a token for another
+provider is ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SpnegoAcceptor(NegotiateProxy):
         """Choose among the acceptors that are given."""
         for context in providers.values():
             context._is_wrapped = True
-        # With DCE style pyspnego would insist on a mechListMIC where [RFC4178] 5 leaves it to the client.
+        # With DCE style pyspnego would require a mechListMIC where [RFC4178] 5 leaves it to the client.
         request &= ~ContextReq.dce_style
         super().__init__(usage="accept", context_req=request, _negotiate_contexts=dict(providers))
         self._offered: list[str] = []
@@ -31,14 +31,14 @@ class SpnegoAcceptor(NegotiateProxy):
     def _rebuild_context_list(
         self, mech_types: list[str] | None = None, channel_bindings: Any = None
     ) -> list[str]:
-        """Keep the providers that both have, in the client's order. Raises BadMechanismError for nothing."""
+        """Keep the common providers, in the client's order. Raises BadMechanismError if there is none."""
         self._offered = mech_types or []
         known = self._available_contexts or {}
         common = {
             mech: known[mech] for oid in self._offered for mech in known if self._is_same_mech(mech, oid)
         }
         if not common:
-            raise BadMechanismError(context_msg="no provider of the client's is here")
+            raise BadMechanismError(context_msg="none of the client's providers is available")
         self._available_contexts = common
         result: list[str] = super()._rebuild_context_list(mech_types, channel_bindings)
         return result

@@ -15,8 +15,8 @@ _PATH: Final = "rpc_users"
 def load_users(file: Path) -> dict[str, str]:
     r"""Return the passwords of a file by ``DOMAIN\user``, or in their place ``$NT$`` and an NT hash.
 
-    Raises OSError if it can't be read, and InvalidValue for wrong content, also for a file that anybody but
-    its owner may read or write. No error shows a password.
+    Raises OSError if it can't be read, and InvalidValue for invalid content, also for a file that other users
+    may read or write. No error shows a password.
     """
     content = read_secret(file, SIZE_MAX, _PATH)
     try:
