@@ -1,1 +1,1 @@
-"""NCP, as queue services use it: requests, replies, and the structures of jobs in them."""
+"""NCP for queue services: requests, replies, and the structures of jobs in them."""

@@ -1,7 +1,7 @@
 """Attributes of an NCP packet: its calls, objects and jobs, by the names of columns.
 
-A reply has what it returns, and of the rest what its request has asked for. In a request to create a job,
-fields that QMS fills mean nothing.
+A reply has its own values, and otherwise those of its request. In a request to create a job, fields that QMS
+fills have no meaning.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ def attribute(name: str, packet: NcpPacket) -> Any:
 
 
 def attributes(packet: NcpPacket) -> Mapping[str, Callable[[NcpPacket], Any]]:
-    """Return the attributes of packets like this one, by name, each with the function that finds it.
+    """Return the attributes of packets like this one, by name, each with its function, which returns None for
+    a packet without it.
 
-    The function returns None if a packet does not tell. All packets that are alike share one object.
+    All packets of one kind share one object.
     """
     asked = None if packet.request is None else packet.request.data
     creates = packet.call is not None and packet.call.name in _CREATES

@@ -19,8 +19,8 @@ class Call:
         number: the subfunction of function 23, or the function if `function` is the same.
         name: its name in public descriptions.
         request, reply: the layouts of the data after the headers.
-        others: further requests, of another size, that are read, too.
-        other_replies: the same of replies; one is read if `reply` leaves bytes and this takes them all.
+        others: further layouts of requests, of other sizes.
+        other_replies: further layouts of replies; one is used if `reply` leaves bytes and it takes them all.
         function: the function.
     """
 

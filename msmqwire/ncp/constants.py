@@ -1,4 +1,4 @@
-"""The numbers of NetWare's bindery, queue and file services under the names that the field gives them.
+"""The numbers of NetWare's bindery, queue and file services under their common names.
 
 The chapter on queue services names most of them and gives no numbers; these are the public ones.
 """
@@ -108,8 +108,8 @@ class PropertyFlags(IntFlag):
 
 
 class JobControlFlags(IntFlag):
-    """The defined bits of jobControlFlags, table 26 of the chapter; undefined bits are kept and mean
-    nothing.
+    """The defined bits of jobControlFlags, table 26 of the chapter; undefined ones are kept without
+    effect.
     """
 
     NWCF_SERVICE_AUTO_START = 0x08

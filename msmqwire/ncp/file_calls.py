@@ -1,6 +1,6 @@
 """The data of the calls by which clients and queue servers use the files of jobs: NCP functions 66, 72, 73.
 
-Functions 76 and 77, which open and create files by path, show whose rights a queue server has.
+Functions 76 and 77, which open and create files by path, show the rights that a queue server has.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class NcpFramer:
     """Splits one direction of a stream into units.
 
     Args:
-        preamble: NCP_TCP_REQUEST or NCP_TCP_REPLY, as the direction has it.
+        preamble: NCP_TCP_REQUEST or NCP_TCP_REPLY, by the direction.
         size_max: bytes of the largest unit that is accepted.
     """
 
@@ -73,14 +73,14 @@ class NcpFramer:
 
     @property
     def held(self) -> int:
-        """Bytes of units that are incomplete, or not taken yet."""
+        """Bytes of units that are incomplete, or not returned yet."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[NcpUnit]:
         """Add bytes; return the units that they complete.
 
-        Raises MalformedPacket as `next_unit`: units before are lost then. A caller that wants them, or that
-        takes units as it gets to them, calls `add` and `next_unit`.
+        Raises MalformedPacket as `next_unit`: earlier units are lost then. A caller that needs them, or takes
+        units one by one, calls `add` and `next_unit`.
         """
         self.add(data)
         units: list[NcpUnit] = []
@@ -96,7 +96,7 @@ class NcpFramer:
         """Return the next unit; None if it is not complete.
 
         Raises MalformedPacket for a wrong signature or an impossible length, its offset counted from the
-        start of the unit. The stream can't be read further then: each later call raises the same.
+        start of the unit. The stream is then unreadable: each later call raises the same error.
         """
         size = unit_size(self._preamble, self._buffer, 0, self._size_max)
         if not size or len(self._buffer) < size:

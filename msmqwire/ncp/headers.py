@@ -71,7 +71,7 @@ NCP_REPLY_HEADER: Final = Header(
             default=REPLY,
             big_endian=True,
         ),
-        uint(8, "SequenceNumber", "That of the request."),
+        uint(8, "SequenceNumber", "The sequence number of the request."),
         uint(8, "ConnectionNumberLow", "The low byte of the connection number."),
         uint(8, "TaskNumber", "The task of the client."),
         uint(8, "ConnectionNumberHigh", "The high byte of the connection number."),
@@ -97,7 +97,7 @@ NCP_WATCHDOG: Final = Header(
     (
         uint(16, "RequestType", "0x3E3E.", default=WATCHDOG, must=frozenset({WATCHDOG}), big_endian=True),
         raw("Reserved", 7, "Sent back as it came."),
-        uint(8, "Signature", "'?' from the server; 'Y' from a client that is there.", default=0x3F),
+        uint(8, "Signature", "'?' from the server; 'Y' from a live client.", default=0x3F),
         raw("TrailingData", REST, "Filler that some clients add to a packet, as a rule zeros."),
     ),
     "Whether a client is still there, asked over UDP and IPX; it answers with the same bytes.",

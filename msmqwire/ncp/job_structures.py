@@ -104,11 +104,14 @@ def _head(
         uint(
             short,
             "servicingServerStation",
-            "Undefined while nobody services the job.",
+            "Undefined while the job is not serviced.",
             req="QMS-jobfields-14",
         ),
         uint(
-            short, "servicingServerTaskNumber", "Undefined while nobody services it.", req="QMS-jobfields-15"
+            short,
+            "servicingServerTaskNumber",
+            "Undefined while the job is not serviced.",
+            req="QMS-jobfields-15",
         ),
         _object("servicingServerIDNumber", "The queue server that has the job; 0: none.", "QMS-jobfields-16"),
     )
@@ -152,7 +155,7 @@ OLD_JOB: Final = Header(
     "NWQueueJobStruct_t",
     _SECTION,
     (*_OLD_HEAD, *_TAIL),
-    "A job, as it heads its file and as servers before NetWare 3.11 send it.",
+    "A job at the head of its file, and in replies of servers before NetWare 3.11.",
     size=256,
     req=("QMS-jobfields-01", "QMS-files-07"),
 )
@@ -168,7 +171,7 @@ NEW_JOB: Final = Header(
     "NWQueueJobStruct_t",
     _SECTION,
     (*_NEW_HEAD, *_TAIL),
-    "A job, as servers since NetWare 3.11 send it.",
+    "A job in replies of servers since NetWare 3.11.",
     size=280,
     variant="New",
 )
@@ -201,11 +204,11 @@ def to_new(job: Record) -> Record:
 
 
 def to_old(job: Record) -> Record:
-    """Return a newer structure, or the head of one, in the old form; RecordInUse and its like are dropped.
+    """Return a newer structure, or the head of one, in the old form; RecordInUse and the like are dropped.
 
     The handle is that of `file_handle`, or zeros if it was zeros: no file is open. Raises InvalidValue for a
-    record that is neither, and for a number that the old form has no room for: stations, tasks, positions and
-    flags above 255, jobs above 65,535.
+    record that is neither, and for a number that is too large for the old form: stations, tasks, positions
+    and flags above 255, jobs above 65,535.
     """
     schema = _other_form(job, _OLD_FORM)
     fields = {name: value for name, value in dict(job).items() if name not in _ONLY_NEW}
@@ -224,10 +227,10 @@ def _other_form(job: Record, forms: Mapping[Header, Header]) -> Header:
 
 
 def job_file_name(job: Record) -> str:
-    """Return the name of a job's file, whichever way its field is filled.
+    """Return the name of a job's file from either form of its field.
 
-    Servers send a count and the name, or the name up to a null. A first byte below 0x20 is a count; one that
-    is too large counts as far as the field goes.
+    Servers send a count and the name, or the name up to a null. A first byte below 0x20 is a count; a count
+    that is too large ends with the field.
     """
     name = job.jobFileName
     if isinstance(name, str):

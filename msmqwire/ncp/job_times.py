@@ -1,6 +1,6 @@
-"""The six-byte times in job structures, as their fields: ranges, and the moment they stand for.
+"""The six-byte times in job structures, as their fields: ranges, and their moment in time.
 
-A file server's clock has no zone; it is taken for UTC.
+A file server's clock has no zone; it counts as UTC.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def out_of_range(time: Record) -> list[str]:
 def moment(time: Record) -> datetime | None:
     """Return the moment in UTC; None for a time with a byte out of its range.
 
-    Years from 80 on are of the 1900s, lower ones of the 2000s. Hour 24 is hour 0 of the next day, and a day
-    that its month has not is one of the next month.
+    Years from 80 on are in the 1900s, lower ones in the 2000s. Hour 24 is hour 0 of the next day, and a day
+    beyond the end of its month is in the next month.
     """
     if out_of_range(time):
         return None

@@ -37,12 +37,12 @@ class NcpPacket:
     """A packet of NCP.
 
     Attributes:
-        packet: a request or reply; of a watchdog packet the record.
+        packet: a request or reply, or the record of a watchdog packet.
         preamble: the fields in front of it over TCP; None over UDP.
         start: the offset of its header, in bytes.
         request: the request that a reply answers, without data that take much memory; None if it is unknown.
-        is_repeated: whether the same was sent before.
-        is_reused: whether another request was sent before under the same number of the sequence.
+        is_repeated: whether the same packet was sent before.
+        is_reused: whether another request was sent before with the same sequence number.
     """
 
     packet: NcpRequest | NcpReply | Record
@@ -65,7 +65,7 @@ class NcpPacket:
 
     @property
     def call(self) -> Call | None:
-        """The call of a request, and the one that a reply answers."""
+        """The call of a request, or the call that a reply answers."""
         return None if isinstance(self.packet, Record) else self.packet.call
 
     @property
@@ -75,7 +75,7 @@ class NcpPacket:
 
     @property
     def is_busy(self) -> bool:
-        """Whether it says that a request is still being processed."""
+        """Whether it reports that a request is still being processed."""
         return isinstance(self.packet, NcpReply) and self.packet.header.ReplyType == BUSY
 
     @property
@@ -100,7 +100,7 @@ class NcpPacket:
 def completion_name(reply: NcpReply, request: NcpRequest | None = None) -> str:
     """Return the name of the completion code of a reply; in hex if it has none.
 
-    Some codes mean different things by the call that they answer.
+    The meaning of some codes depends on the call.
     """
     code = reply.header.CompletionCode
     call = None if reply.call is None else reply.call.name

@@ -1,9 +1,8 @@
-"""NCP packets as they are sent, with or without what carries them over TCP, and as JSON-ready data and back.
+"""NCP packets as bytes, with or without their units of TCP, to JSON-ready data and back.
 
 The form is that of all packets, ``{"packet", "size", "fields"}``: the packet is named after the call, as in
 ``ReadQueueJobEntry request``, and the fields are its structures. Sizes and codes that follow from the rest
-may be left out. ``readings`` stand beside them where disputed fields
-are read in another way.
+may be left out. ``readings`` are given if disputed fields are read in another way.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _UNKNOWN: Final = "Ncp"
 """The name in the kind of a packet of no known call."""
 _DIRECTIONS: Final = (" request", " reply")
 _TOLD: Final = frozenset({"call", "completion"})
-"""Fields of `dissect` beside the structures; both follow from the rest."""
+"""Fields of `dissect` beside the structures; both follow from the others."""
 
 
 class SentPacket(NamedTuple):
@@ -79,11 +78,11 @@ class SentPacket(NamedTuple):
 
 
 def parse_sent(data: bytes, call: Call | None = None, readings: Readings = PROPOSED) -> Iterator[SentPacket]:
-    """Yield the packets in bytes: the one of a datagram, or those of units over TCP that follow one another.
+    """Yield the packets in bytes: one in a datagram, or several in consecutive units over TCP.
 
     Args:
         data: the bytes.
-        call: the call that replies among them answer; without it their data are not read.
+        call: the call that the replies answer; without it their data are not read.
         readings: byte orders of disputed fields.
 
     Raises MalformedPacket with path and offset, counted from the first byte.
@@ -108,7 +107,7 @@ def parse_sent(data: bytes, call: Call | None = None, readings: Readings = PROPO
 
 
 def _unit(schema: Header, data: bytes, start: int) -> tuple[Record, int, int]:
-    """Return a preamble, and where its packet begins and ends."""
+    """Return a preamble, and the beginning and end of its packet."""
     size, left = unit_size(schema, data, start), len(data) - start
     if not size:
         raise MalformedPacket("the unit breaks off", path=f"{schema.name}.Length", offset=left)
@@ -156,7 +155,7 @@ def from_json(data: Mapping[str, Any]) -> SentPacket:
 
 
 class _Fields:
-    """The structures of one object, each taken once; what is wrong becomes InvalidValue with its path."""
+    """The structures of one object, each taken once; a wrong value raises InvalidValue with its path."""
 
     def __init__(self, data: Any) -> None:
         given = self.mapping("fields", data)
@@ -174,7 +173,7 @@ class _Fields:
         return self.mapping(name, self._left.pop(name, {}))
 
     def take_one(self, layouts: tuple[Header, ...]) -> tuple[Header, Mapping[str, Any]]:
-        """The layout of which there are fields, and these; without any the first layout."""
+        """The layout that has fields, and the fields; without any the first layout."""
         layout = next((layout for layout in layouts if self.has(layout.key)), layouts[0])
         return layout, self.take(layout.key)
 

@@ -44,9 +44,9 @@ class NcpRequest:
     """A request.
 
     Attributes:
-        header: an NcpRequestHeader, of a request to end a connection perhaps without its FunctionCode.
+        header: an NcpRequestHeader; a request to end a connection may lack its FunctionCode.
         subfunction: an NcpSubfunctionHeader; None if the function has none.
-        call: the call; None for one that is not among `CALLS`, and for requests to make or end a connection.
+        call: the call; None for an unknown one, and for requests to make or end a connection.
         data: the data of the call; None without a call.
         trailing: bytes after the data, or all bytes after the headers without a call.
         readings: byte orders of the disputed fields in `data`.
@@ -147,14 +147,14 @@ def connection_number(header: Record) -> int:
 def parse_request(data: bytes, readings: Readings = PROPOSED, *, strict: bool = True) -> NcpRequest:
     """Return the request that takes exactly these bytes. Raises MalformedPacket with path and offset.
 
-    A request too short for its call is refused. Bytes that the call has not are kept as `trailing`. The type
-    is not looked at further than to know a service request.
+    A request too short for its call is refused. Bytes beyond the call are kept as `trailing`. The type only
+    decides whether it is a service request.
 
     Args:
         data: the bytes from the header on.
         readings: byte orders of disputed fields.
-        strict: whether a request whose length word tells another length is refused, as servers do. Readers
-            of captures take what is there.
+        strict: whether a request with a wrong length word is refused, as servers do. Readers of captures
+            accept it.
     """
     if len(data) == _SHORT_DESTROY and int.from_bytes(data[:2], "big") == DESTROY_CONNECTION:
         return NcpRequest(NCP_SHORT_DESTROY_HEADER.parse(data), readings=readings)
@@ -177,7 +177,7 @@ def parse_request(data: bytes, readings: Readings = PROPOSED, *, strict: bool = 
 
 
 def _read(schema: Header, data: bytes, start: int) -> tuple[Record, int]:
-    """Read a structure at an offset, from which the reader would count in a refusal."""
+    """Read a structure at an offset, and correct the offset in a refusal."""
     try:
         return schema.read(data, start)
     except MalformedPacket as exc:
@@ -199,7 +199,7 @@ def parse_reply(
 ) -> NcpReply:
     """Return the reply that takes exactly these bytes. Raises MalformedPacket with path and offset.
 
-    Its data are read if it is known what it answers, as a reply does not tell.
+    Its data are read only if its call is known, since a reply does not name it.
 
     Args:
         data: the bytes from the header on.

@@ -1,6 +1,6 @@
 """The content of queueRecord in a job of a print queue, written by clients.
 
-Queue services do not read it, nor does the chapter tell what is in it; print servers do. Sources give two
+Queue services do not read it, and the chapter does not describe it; print servers read it. Sources give two
 widths to the name of the form, which agree on its first bytes.
 """
 
@@ -16,7 +16,7 @@ PRINT_RECORD: Final = Header(
     "queueRecord of print queues",
     (
         uint(8, "Version"),
-        uint(8, "TabSize", "Blanks that a tab stands for."),
+        uint(8, "TabSize", "Blanks for a tab."),
         uint(16, "Copies", "How often the job is printed.", big_endian=True),
         raw("ControlFlags", 2, "Flags of the print server, whose bits no source gives."),
         uint(16, "LinesPerPage", big_endian=True),
@@ -25,8 +25,8 @@ PRINT_RECORD: Final = Header(
         raw("Reserved", 6),
         oem_text("BannerUser", 13, "The name of the user on the banner page."),
         oem_text("BannerFile", 13, "The name of the job on the banner page."),
-        oem_text("HeaderFileName", 14, "The file whose name the header line shows."),
-        oem_text("Path", 80, "Where that file is."),
+        oem_text("HeaderFileName", 14, "The file name in the header line."),
+        oem_text("Path", 80, "The directory of that file."),
     ),
     "A print job's properties, which the print server reads.",
     size=QUEUE_RECORD_SIZE,

@@ -1,7 +1,7 @@
 """The data of the queue calls, NCP function 23, subfunctions 100 to 138.
 
 Object ids and numbers of the old calls are big-endian; most numbers of the newer ones are little-endian.
-If public descriptions disagree, the layouts are those that worked against real servers.
+Where public descriptions disagree, the layouts are those that work with real servers.
 """
 
 from __future__ import annotations
@@ -157,9 +157,7 @@ CHARGE: Final = _structure(
 )
 OLD_SERVER: Final = _structure("OldQueueServer", _QUEUE, _SERVER, uint(8, "ServerStation"))
 SERVER: Final = _structure("QueueServer", _QUEUE, _SERVER, uint(32, "ServerStation"))
-SERVER_STATUS: Final = _structure(
-    "ServerStatus", _RECORD, meaning="The status that a queue server gives of itself."
-)
+SERVER_STATUS: Final = _structure("ServerStatus", _RECORD, meaning="The status that a queue server reports.")
 SET_SERVER_STATUS: Final = _structure("SetServerStatus", _QUEUE, _RECORD)
 OLD_FILE_SIZE: Final = _structure("OldJobFileSize", _QUEUE, _OLD_NUMBER, _FILE_SIZE)
 FILE_SIZE: Final = _structure("JobFileSize", _QUEUE, _NUMBER, _FILE_SIZE)

@@ -1,8 +1,8 @@
-"""Byte orders on which public descriptions of the queue calls disagree, and how a packet is read by each.
+"""Byte orders on which public descriptions of the queue calls disagree.
 
-The schemas read such a field one way. A reading that differs changes the numbers of a parsed record, and
-changes them back before it is built: each change is its own inverse and loses nothing, so that bytes come
-back whatever the reading.
+The schemas read such a field one way. A different reading changes the numbers of a parsed record, and changes
+them back before it is built: each change is its own inverse and loses nothing, so that the bytes are restored
+with any reading.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ JobNumberForm: TypeAlias = Literal["little", "big", "high-low"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Readings(Switches):
-    """One reading of each disputed field. The defaults are those that real servers and clients bear out.
+    """One reading of each disputed field. The defaults are confirmed by real servers and clients.
 
     Attributes:
         queue_id: QueueID of every call.
@@ -97,7 +97,7 @@ PLACES: Final[Mapping[str, tuple[tuple[Header, str], ...]]] = {
     "server_station": ((SERVER, "ServerStation"),),
     "destination_queue_id": ((MOVE, "DestinationQueueID"),),
 }
-"""The fields that each field of the readings is about, by structure."""
+"""The fields that each field of the readings affects, by structure."""
 
 
 class _Change(NamedTuple):
@@ -111,7 +111,7 @@ def _reversed(value: int, bits: int) -> int:
 
 
 def _low_half_reversed(value: int, bits: int) -> int:
-    """Exchange the two bytes that come first on the wire; what should be zeros stays where it is."""
+    """Exchange the two bytes that come first on the wire; the bytes that should be zero keep their place."""
     return value & ~0xFFFF | _reversed(value & 0xFFFF, 16)
 
 
@@ -128,10 +128,9 @@ def _changes(readings: Readings) -> dict[Header, list[_Change]]:
 
 
 def reread(record: Record, readings: Readings) -> Record:
-    """Return a value of the schemas in another reading; and the reverse.
+    """Return a value of the schemas in another reading, or the reverse.
 
-    The record itself stays as it is. Values that no field of that size can have are left to building, which
-    refuses them.
+    The record itself is unchanged. Building refuses values that don't fit a field of that size.
     """
     if readings == PROPOSED:
         return record

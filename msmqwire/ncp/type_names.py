@@ -25,7 +25,7 @@ QUEUE_TYPES: Final[Mapping[str, ObjectType]] = {
     "archive": ObjectType.NWOT_ARCHIVE_QUEUE,
     "job": ObjectType.NWOT_JOB_QUEUE,
 }
-"""For names that can only mean queues."""
+"""Words for names that can only mean queues."""
 
 _TYPE_MAX: Final = 0xFFFE
 

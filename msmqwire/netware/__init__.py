@@ -6,11 +6,11 @@ each call:
 
 1. It has one `Caller` for each connection and sets ``caller.task`` from the request.
 2. It calls a method of a part, ``service.jobs.create(caller, queue_id, request, now)``. The method raises
-   `NcpRefused`, whose ``code`` is the completion code, and has changed nothing; or all of it has happened in
+   `NcpRefused`, whose ``code`` is the completion code, and has changed nothing; or has done all of it in
    memory.
-3. It performs ``service.take()``, a list of `msmqwire.netware.model.changes`: what is in ``FIRST`` is made
-   and synced, then all rows are written in one transaction, then the files and directories in ``LAST`` are
-   deleted. Only then it answers. If that fails it throws the service away and restores one from the store.
+3. It performs ``service.take()``, a list of `msmqwire.netware.model.changes`: the changes in ``FIRST`` are
+made and synced, then all rows are written in one transaction, then the files and directories in ``LAST`` are
+   deleted. Only then does it answer. If that fails it discards the service and restores one from the store.
 
 ============== =====================================================================================
 ``service``    ``login``, ``logout``, ``connection_lost``, ``take``, and the class method ``restore``
@@ -31,8 +31,8 @@ each call:
 ``queue_table`` the queues without rights: ``queue_table[id].entry(number)``
 ============== =====================================================================================
 
-Reading and writing files is the owner's work: ``files.read`` and ``files.write`` say which file a handle
-stands for and how many bytes. An administrator without a login has ``Caller(0, object_id=SUPERVISOR_ID)``;
+Reading and writing files is the owner's work: ``files.read`` and ``files.write`` return the file of a handle
+and the number of bytes. An administrator without a login has ``Caller(0, object_id=SUPERVISOR_ID)``;
 connections of the network count from 1.
 
 ``msmqwire.netware.connect("10.0.0.5:524", name="ALICE")`` uses the queues of a file server. The bytes of

@@ -1,1 +1,1 @@
-"""Plugins that make other tools understand the protocols: layers of scapy, a dissector of Wireshark."""
+"""Plugins for other tools: layers of scapy, a dissector of Wireshark."""

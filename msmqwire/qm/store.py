@@ -19,22 +19,22 @@ APPLICATION_ID: Final = 0x4D534D51
 
 
 def _with_origins(db: sqlite3.Connection) -> None:
-    """Version 2: rows of messages and incoming sequences may end in an origin, and those of outgoing queues
+    """Version 2: rows of messages and incoming sequences may end in an origin, and rows of outgoing queues
     name the asking origin.
 
-    Rows of version 1 are read as they are; its msmqwire could not read these.
+    Rows of version 1 are read unchanged; its msmqwire could not read the new ones.
     """
 
 
 def _with_histories(db: sqlite3.Connection) -> None:
-    """Version 3: rows of messages that were moved or given back say the number of times.
+    """Version 3: rows of messages that were moved or returned have the counts.
 
-    Those of version 2 are read as they are; its msmqwire could not read these.
+    Rows of version 2 are read unchanged; its msmqwire could not read the new ones.
     """
 
 
 def _with_former_streams(db: sqlite3.Connection) -> None:
-    """Version 4: former streams are stored, those that begin here and those that end here."""
+    """Version 4: former streams are stored, both outgoing and incoming ones."""
     columns = "(key BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID"
     db.execute(f'CREATE TABLE IF NOT EXISTS "former_stream" {columns}')  # the version may be damaged
 
@@ -50,7 +50,7 @@ LAYOUT: Final = Layout(
 
 def open_store(path: str | os.PathLike[str], *, create: bool = True) -> SqliteStore:
     """Open the store of a queue manager. Raises the subclasses of StoreError."""
-    from msmqwire.service.store.sqlite import SqliteStore  # a client has none
+    from msmqwire.service.store.sqlite import SqliteStore  # a client has no folder
 
     return SqliteStore(path, LAYOUT, create=create)
 

@@ -1,4 +1,4 @@
 """The base of a server of any protocol: a driver, its store, listeners and connections, virtual time.
 
-It knows nothing of MSMQ or NetWare, whose queue managers both stand on it.
+It is independent of MSMQ and NetWare, whose queue managers both build on it.
 """

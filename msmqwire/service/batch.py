@@ -14,10 +14,10 @@ class Batch:
     """Changes that are committed together.
 
     Attributes:
-        changes: of the guest; None for none.
-        effects: to be carried out once the changes are durable.
-        waiting: the futures of those who wait for the commit.
-        actions: to be called after the effects.
+        changes: the guest's changes; None for none.
+        effects: effects to carry out once the changes are durable.
+        waiting: the futures of tasks that wait for the commit.
+        actions: functions to call after the effects.
     """
 
     __slots__ = ("actions", "changes", "effects", "waiting")
@@ -29,7 +29,7 @@ class Batch:
         self.actions: list[Callable[[], None]] = []
 
     def add(self, changes: Pending, effects: list[Any]) -> None:
-        """Add what later calls have changed."""
+        """Add the changes of later calls."""
         if self.changes is None:
             self.changes = changes
         else:
@@ -40,7 +40,7 @@ class Batch:
             self.effects = effects
 
     def wake(self, failure: MsmqError | None = None) -> None:
-        """Wake the waiting tasks, with a failure or none."""
+        """Wake the waiting tasks, with or without a failure."""
         waiting, self.waiting = self.waiting, []
         for future in waiting:
             if future.done():

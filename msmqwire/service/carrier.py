@@ -12,9 +12,9 @@ Performers = Mapping[type, Callable[[Any], None]]
 class Carrier(Protocol):
     """Carries out some kinds of effects, which leave the process or reach a program in it.
 
-    One that queues what it sends until the end of a turn asks for that by `Driver.flush_by`. A stop calls
-    `stop_listening`, `finish` while changes are still made durable, and `close` at the end; `abort` comes
-    before `close` after a fault of msmqwire itself, when what is to be sent may be wrong.
+    A carrier that queues its output until the end of a turn registers for that with `Driver.flush_by`. A stop
+    calls `stop_listening`, `finish` while changes are still made durable, and `close` at the end; `abort`
+    comes before `close` after a fault of msmqwire itself, when queued output may be wrong.
     """
 
     @property
@@ -22,7 +22,7 @@ class Carrier(Protocol):
         """The carrier of each kind of effect. No two carriers of a driver share one."""
 
     def stop_listening(self) -> None:
-        """Accept nothing new."""
+        """Accept no more work."""
 
     async def finish(self) -> None:
         """Wait for a limited time until the work under way has ended."""
@@ -31,4 +31,4 @@ class Carrier(Protocol):
         """End all connections at once."""
 
     async def close(self) -> None:
-        """End all connections once their peers have read what was sent, or have had their time."""
+        """End all connections once their peers have read all sent data, or their time is over."""

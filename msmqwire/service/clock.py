@@ -1,4 +1,4 @@
-"""The time of a service: a clock that never goes back, and the time of day as far as it can be believed."""
+"""The time of a service: a clock that never goes back, and the time of day as far as it is plausible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Clock(Protocol):
     """The clock of a driver."""
 
     def check(self) -> None:
-        """Raise InvalidValue if the time of day is one that no packet can hold."""
+        """Raise InvalidValue if no packet can hold the time of day."""
 
     def read(self) -> tuple[int, int]:
         """Return the milliseconds since the clock was made, and the seconds since 1970-01-01 UTC."""
@@ -28,11 +28,11 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """The clock of the computer, as far as it can be believed.
+    """The clock of the computer, as far as it is plausible.
 
-    No packet holds a time before 1970 or after `LATEST`, and a wrapped one would let messages expire at once.
-    A service does not start at such a time. If its clock is set to one while it runs, the time goes on from
-    the last one that could be believed.
+    No packet holds a time before 1970 or after `LATEST`, and a wrapped time would make messages expire at
+    once. A service does not start at such a time. If its clock is set to such a time while it runs, the time
+    continues from the last plausible one.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class WallClock:
         self._wrong = False
 
     def check(self) -> None:
-        """Raise InvalidValue if the clock says what no packet can hold."""
+        """Raise InvalidValue if no packet can hold the time of the clock."""
         seconds = int(time.time())
         if not 0 < seconds <= LATEST:
             last = datetime.fromtimestamp(LATEST, UTC).date()
@@ -63,9 +63,9 @@ class WallClock:
         if wrong != self._wrong:
             self._wrong = wrong
             if wrong:
-                log.error("the clock says what no packet can hold: not believed", extra={"seconds": seconds})
+                log.error("the clock has a time that no packet can hold: ignored", extra={"seconds": seconds})
             else:
-                log.warning("the clock is believed again")
+                log.warning("the clock has a valid time again")
         if wrong:
             return max(1, min(self._believed + int(read_at - self._read_at), LATEST))
         self._believed, self._read_at = seconds, read_at

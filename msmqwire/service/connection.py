@@ -1,4 +1,4 @@
-"""A connection over TCP, as all protocols share it: its peer and its end."""
+"""A connection over TCP, for all protocols: its peer and its end."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from msmqwire.service.keep_alive import keep_alive
 class PeerConnection(asyncio.Protocol):
     """A TCP connection with a peer.
 
-    A subclass says in `_begin` and `_lost` what follows from its beginning and its end.
+    A subclass acts on its beginning in `_begin`, and on its end in `_lost`.
 
     Attributes:
-        address: of the peer; empty until it is established.
+        address: the peer's address; empty until it is established.
         gone: done when it is closed.
     """
 
@@ -43,7 +43,7 @@ class PeerConnection(asyncio.Protocol):
 
     @property
     def local_address(self) -> str:
-        """The address at which the peer has come; empty until it is established."""
+        """The local address that the peer connected to; empty until it is established."""
         own = None if self._transport is None else self._transport.get_extra_info("sockname")
         return canonical(own[0]) if own else ""
 
@@ -54,11 +54,11 @@ class PeerConnection(asyncio.Protocol):
             self._lost(exc)
 
     def _begin(self, transport: asyncio.Transport) -> bool:
-        """Begin with a connection that is established; return False to refuse it."""
+        """Begin with an established connection; return False to refuse it."""
         return True
 
     def _lost(self, reason: Exception | None) -> None:
-        """Follow the end of a connection, one that was refused included."""
+        """Act on the end of a connection, even a refused one."""
 
     # -- the end --------------------------------------------------------------------------------------------
 
@@ -68,11 +68,13 @@ class PeerConnection(asyncio.Protocol):
             self._transport.abort()
 
     def close(self) -> None:
-        """End the connection once the peer has read what was sent and has ended it as well, or in time."""
+        """End the connection once the peer has read all sent data and has ended it as well, or its time is
+        over.
+        """
         self.abort()
 
     def stop(self) -> None:
-        """End the connection as the server stops."""
+        """End the connection because the server stops."""
         self.close()
 
     def _after(self, seconds: float, act: Callable[[], None]) -> None:
@@ -86,9 +88,9 @@ class PeerConnection(asyncio.Protocol):
             self._timer = None
 
     def _send_end(self, transport: asyncio.Transport) -> None:
-        """Send nothing more, and let the peer end the connection.
+        """End sending, and let the peer end the connection.
 
-        Bytes that it still sends are to be read and dropped: closing the socket at once would reset the
+        Bytes that it still sends must be read and discarded: closing the socket at once would reset the
         connection, and the peer would lose the bytes that it has not read.
         """
         try:
@@ -97,7 +99,7 @@ class PeerConnection(asyncio.Protocol):
             self.abort()
 
     def _drop(self, data: bytes, most: int) -> None:
-        """Drop bytes received after the end; above a limit the connection is ended at once."""
+        """Discard bytes received after the end; above a limit the connection is ended at once."""
         self._unwanted += len(data)
         if self._unwanted > most:
             self.abort()

@@ -9,11 +9,11 @@ from typing import Final
 from msmqwire.errors import InvalidValue
 
 FILE_SIZE_MAX: Final = 0x0010_0000
-"""Bytes; 256 certificates have about half of it."""
+"""Limit in bytes; 256 certificates take about half of it."""
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file. Raises InvalidValue for one that can't be read or is too large."""
+    """Return the content of a file. Raises InvalidValue for an unreadable or too large file."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(FILE_SIZE_MAX + 1)

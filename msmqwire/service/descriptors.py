@@ -14,17 +14,19 @@ except ModuleNotFoundError:  # Windows has no such limit
 _RESERVE_MAX: Final = 128
 _ENOUGH: Final = 1 << 16
 _SHARE: Final = 3, 4
-"""The share of the descriptors for connections that one direction may use: the rest is kept for the other."""
+"""The share of the descriptors for connections that one direction may use; the other direction has the
+rest.
+"""
 
 
 def raise_limit() -> None:
-    """Raise the limit of this process as far as it may, to 65,536 at most."""
+    """Raise the limit of this process as far as permitted, to at most 65,536."""
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):  # some systems allow less than they say
+        with suppress(OSError, ValueError):  # some systems allow less than they report
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
@@ -43,8 +45,8 @@ class DescriptorBudget:
     touch: half of a small limit, 128 of a large one.
 
     Attributes:
-        total: for connections in both directions.
-        one_way: for those in one direction.
+        total: descriptors for connections in both directions.
+        one_way: descriptors for connections in one direction.
     """
 
     def __init__(self, available: int) -> None:
@@ -52,7 +54,7 @@ class DescriptorBudget:
         self.one_way = max(1, self.total * _SHARE[0] // _SHARE[1])
 
     def allows(self, one_way: int, other_way: int) -> bool:
-        """Return whether a direction with this number of connections may open one more."""
+        """Return whether one more connection may be opened in a direction with this number."""
         return one_way < self.one_way and one_way + other_way < self.total
 
 
@@ -73,12 +75,12 @@ class OpenConnections:
         return max(1, self._budget.one_way // 4)
 
     def allows_incoming(self) -> bool:
-        """Return whether one more may be accepted."""
+        """Return whether one more connection may be accepted."""
         incoming, outgoing = self._total()
         return self._budget.allows(incoming, outgoing)
 
     def allows_outgoing(self) -> bool:
-        """Return whether one more may be opened."""
+        """Return whether one more connection may be opened."""
         incoming, outgoing = self._total()
         return self._budget.allows(outgoing, incoming)
 

@@ -1,8 +1,8 @@
-"""The room on the disk of a store: publishers are stopped before consumers have to be.
+"""The room on the disk of a store: publishers are stopped before consumers.
 
-Receiving a message is a commit as well and needs some room, which it gives back many times over. So nothing
-new is accepted below a low-water mark of free space. A small reserve helps where another program has filled
-the disk.
+Receiving a message is a commit as well and needs some room, but frees many times as much. So no new messages
+are accepted below a low-water mark of free space. A small reserve helps if another program has filled the
+disk.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ MIN_FREE: Final = 64 << 20
 POLL_S: Final = 1.0
 """Seconds between two checks of a disk that other programs write to as well."""
 _PLENTY: Final = 1 << 30
-"""Bytes above the mark: more than is written between two looks that are `POLL_S` apart."""
+"""Bytes above the mark: more than is written in `POLL_S`, between two checks."""
 _LOG_SHARE: Final = 4
-"""The log of the store may have this part of the mark: the store grows by as much when it is emptied."""
+"""The log of the store may take this part of the mark: the store grows by as much when it is emptied."""
 _RESERVE_SHARE: Final = 32
 _RESUME_SHARE: Final = 4
-"""Publishers come back when there is more room than the mark by this part of it."""
+"""Publishers resume when the room exceeds the mark by this part of it."""
 
 
 class Room(Protocol):
-    """The room on a disk, as a driver sees it.
+    """The room on a disk, for a driver.
 
     Attributes:
-        low: whether it is too small to accept anything new.
-        plenty: whether it is large enough for one check every `POLL_S`.
+        low: whether it is too small for new messages. plenty: whether it is large enough for one check every
+            `POLL_S`.
         least: the bytes below which it is low; 0 for no such mark.
     """
 
@@ -50,10 +50,10 @@ class Room(Protocol):
     def plenty(self) -> bool: ...
 
     def free(self) -> int:
-        """Return the bytes that anything new may have."""
+        """Return the bytes available for new messages."""
 
     def look(self, *, tidy: bool = False) -> None:
-        """Measure the room; with `tidy`, room that can be given back is given back first."""
+        """Measure the room; with `tidy`, room that can be freed is freed first."""
 
     def release(self) -> bool:
         """Give up a reserve for a commit that was refused; return whether there was one."""
@@ -64,7 +64,7 @@ class DiskRoom:
 
     Attributes:
         least: the low-water mark in bytes; 0 for none.
-        low: whether the room is below that mark, so that nothing new may be accepted.
+        low: whether the room is below that mark, so that no new messages may be accepted.
         plenty: whether the room is large enough for one check every `POLL_S`.
     """
 
@@ -79,9 +79,9 @@ class DiskRoom:
         self.look()
 
     def free(self) -> int:
-        """Return the bytes that new messages may have: free on the disk, or reusable inside the store.
+        """Return the bytes available for new messages: free on the disk, or reusable inside the store.
 
-        While the disk has almost nothing, what is inside can't be used: a change is logged on the disk first.
+        While the disk is almost full, the room inside can't be used: a change is logged on the disk first.
         """
         on_disk = free_on_disk(self._folder)
         if on_disk >= self.least + self.least // _RESUME_SHARE or on_disk < self.least // _LOG_SHARE:
@@ -89,9 +89,9 @@ class DiskRoom:
         return on_disk + self._store.reusable()
 
     def look(self, *, tidy: bool = False) -> None:
-        """Set `low`, and have a reserve again once there is room for it.
+        """Set `low`, and restore the reserve once there is room for it.
 
-        With `tidy` the log gives its room back first while there is little.
+        With `tidy` the log first frees its room if there is little.
         """
         if self.low and tidy:
             self._store.shorten_log()
@@ -105,13 +105,14 @@ class DiskRoom:
             self.low = True
             self._store.shorten_log()
             log.error(
-                "the disk is almost full: nothing new is taken", extra={"free": free, "min_free": least}
+                "the disk is almost full: no new messages are accepted",
+                extra={"free": free, "min_free": least},
             )
         if not (self.low or self._has_reserve) and free >= least + self._reserve_size:
             self._set_aside()
 
     def _set_aside(self) -> None:
-        """Create the reserve, a file that has its room on the disk."""
+        """Create the reserve, a file with allocated room on the disk."""
         if not self._reserve_size:
             return
         try:
@@ -123,7 +124,7 @@ class DiskRoom:
                     file.write(bytes(self._reserve_size))
             self._has_reserve = True
         except OSError as exc:
-            log.warning("no room can be set aside", extra={"error": exc.strerror or str(exc)})
+            log.warning("no room can be reserved", extra={"error": exc.strerror or str(exc)})
             self._reserve_size = 0
             with suppress(OSError):
                 self._reserve.unlink(missing_ok=True)
@@ -137,12 +138,12 @@ class DiskRoom:
             self._reserve.unlink()
         except OSError:
             return False
-        log.warning("the room set aside is used", extra={"bytes": self._reserve_size})
+        log.warning("the reserved room is used", extra={"bytes": self._reserve_size})
         return True
 
 
 def free_on_disk(folder: Path) -> int:
-    """Return the bytes that a disk has for this user; those of an unknown disk are enough."""
+    """Return the free bytes of a disk for this user; an unknown disk counts as having enough."""
     try:
         return shutil.disk_usage(folder).free
     except OSError:

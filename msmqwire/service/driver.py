@@ -1,7 +1,7 @@
 """The driver of a service: the calls of a turn of the event loop, one commit, and then their effects.
 
-The code that ships is the code that is simulated: the driver is given its loop, clock, store and carriers,
-and a simulator gives it its own.
+The shipped code is the simulated code: the driver is built with its loop, clock, store and carriers, and a
+simulator passes its own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RETRY_S: Final = 0.25
 REFUSED_S: Final = 3.0
 """Seconds that a stop waits for a disk that refuses commits already."""
 COMMIT_DELAY_S: Final = 0.005
-"""Seconds that `Driver.defer_commit` leaves changes uncommitted at most."""
+"""The longest time in seconds that `Driver.defer_commit` leaves changes uncommitted."""
 _LONGEST_S: Final = 3600.0
 REFUSALS: Final = (InvalidName, InvalidValue, QueueError, NcpRefused)
 """Exceptions that a call may raise without having changed anything."""
@@ -50,7 +50,8 @@ class Reporter(Protocol):
     """Reports that are due in every turn, also while the disk refuses commits.
 
     Attributes:
-        deadline: when `report` has to be called next, in milliseconds of the driver's clock; None for never.
+        deadline: the time of the next call of `report`, in milliseconds of the driver's clock; None for
+            never.
     """
 
     @property
@@ -66,9 +67,9 @@ class Reporter(Protocol):
 class Driver(Generic[GuestT]):
     r"""Runs one guest in an event loop.
 
-    A turn: the calls of one turn of the loop, by which the guest changes; one commit of all that they have
-    changed, so that many messages share one sync of the disk; only then are the tasks that wait for `durable`
-    woken and the effects carried out.
+    A turn: the calls of one turn of the loop, by which the guest changes; one commit of all their changes, so
+    that many messages share one sync of the disk; only then are the tasks that wait for `durable` woken and
+    the effects carried out.
 
     Four ways to call the guest, by what their callers wait for:
 
@@ -85,29 +86,28 @@ class Driver(Generic[GuestT]):
     Where it commits is a value, `writer`. Without one a turn commits by itself and the loop stands still
     meanwhile. For rows alone 2.5 times as many changes become durable in a second one by one, and 3.5 times
     with 64 under way, as by a thread (benchmarks/commit_place.py), and calls that arrive meanwhile share the
-    next commit. With one the commit is made in a thread and the guest goes on: for work on files, of which
-    one may be copied whole.
+    next commit. With one the commit is made in a thread and the guest continues: for work on files, which may
+    include copying a whole file.
 
-    An exception that nobody has foreseen, in a call, a timer, a commit or an effect, may have left the guest
-    changed half way: nothing that is not durable by then is stored or acknowledged. Commits that the disk
-    refuses, and state that a fault has spoilt, are handled in one of two ways, depending on what peers can
-    bear:
+    An unforeseen exception in a call, a timer, a commit or an effect may have left the guest partly changed:
+    nothing that is not durable by then is stored or acknowledged. Commits that the disk refuses, and state
+    that a fault has spoilt, are handled in one of two ways, depending on what peers can bear:
 
-    - Those of a queue manager repeat what is not acknowledged, and nobody is kept waiting by that. So changes
-      that the disk refuses are kept and retried, and nothing new is accepted meanwhile. A fault ends the
-      driver, since most of what a queue manager knows of its sessions is not in its store.
-    - A client of a file server waits for its reply, and takes no reply for a dead server. Where the
-      driver `rebuilds`, all who wait are refused, and the guest is made anew from its store, as by a restart.
+    - Peers of a queue manager repeat unacknowledged messages, and do not wait for that. So changes that the
+    disk refuses are kept and retried, and no new messages are accepted meanwhile. A fault ends the driver,
+    since most of a queue manager's knowledge of its sessions is not in its store.
+    - A client of a file server waits for its reply, and considers the server dead without one. If the driver
+    `rebuilds`, all waiting calls are refused, and the guest is made anew from its store, as by a restart.
 
     Attributes:
         guest: the rules that it runs.
-        has_guest: whether there is a guest; if not, whoever needs one has another one made.
+        has_guest: whether there is a guest; if not, the next user has one made.
         loop: the event loop.
-        refused: whether the disk refuses commits; nothing new is accepted meanwhile.
+        refused: whether the disk refuses commits; no new messages are accepted meanwhile.
         room: the room on the disk; None if it is not watched.
         poll_s: seconds between two checks of the room.
-        calls_max: calls that a turn has at most, for a program whose tasks send many messages at once: its
-            peer can process the first ones meanwhile. 0 for no limit: all share one sync.
+        calls_max: limit of calls in a turn, for a program whose tasks send many messages at once: its peer
+            can process the first ones meanwhile. 0 for no limit: all share one sync.
         reporter: None for no reports.
         rebuilds: whether the guest is made anew: see `msmqwire.service.rebuilding`.
         unsaved: the refusal of the disk that the driver has ended with; None if all changes are durable.
@@ -142,8 +142,8 @@ class Driver(Generic[GuestT]):
         self._performers: dict[type, Callable[[Any], None]] = {}
         self._flushing: list[Callable[[], None]] = []
         self._pending = Batch()
-        self._ready: deque[Batch] = deque()  # those before it, which it could not join
-        self._on_disk: Batch | None = None  # which the writer commits
+        self._ready: deque[Batch] = deque()  # earlier changes, which it could not join
+        self._on_disk: Batch | None = None  # changes that the writer commits
         self._deferred: Handle | None = None
         self._calls = 0  # since the last commit
         self._calls_before = 0  # those of the last commit
@@ -157,7 +157,7 @@ class Driver(Generic[GuestT]):
         self._due: int | None = None
 
     def register(self, carrier: Carrier) -> None:
-        """Let a carrier carry out its kinds of effects; those of no carrier are left out."""
+        """Let a carrier carry out its kinds of effects; effects without a carrier are ignored."""
         for kind, perform in carrier.performers.items():
             self.perform_by(kind, perform)
         self.carriers.append(carrier)
@@ -169,11 +169,13 @@ class Driver(Generic[GuestT]):
         self._performers[kind] = perform
 
     def flush_by(self, flush: Callable[[], None]) -> None:
-        """Let a function send what the effects of a turn have queued; it is called once after them."""
+        """Register a function that sends the output queued by the effects of a turn; it is called once after
+        them.
+        """
         self._flushing.append(flush)
 
     def stop_listening(self) -> None:
-        """Let all carriers accept nothing new."""
+        """Let all carriers stop accepting work."""
         for carrier in self.carriers:
             carrier.stop_listening()
 
@@ -183,23 +185,25 @@ class Driver(Generic[GuestT]):
             await carrier.finish()
 
     async def close_carriers(self) -> None:
-        """End all connections, those registered last first; at once after a fault of msmqwire itself."""
+        """End all connections, the last registered carrier first; at once after a fault of msmqwire
+        itself.
+        """
         if self.broken.done() and isinstance(self.broken.result(), EngineFailed):
             for carrier in self.carriers:
-                carrier.abort()  # what it would send may be wrong
+                carrier.abort()  # its output may be wrong
         for carrier in reversed(self.carriers):
             await carrier.close()
 
     def begin(self, restore: Callable[[], object]) -> None:
-        """Start the guest by a function; what its store holds has been restored when this returns.
+        """Start the guest by a function; its store has been restored when this returns.
 
-        Raises InvalidValue if the clock says what no packet can hold, the subclasses of StoreError, and
+        Raises InvalidValue if no packet can hold the time of the clock, the subclasses of StoreError, and
         EngineFailed.
         """
         self._clock.check()
         self._update_time()
         collects = gc.isenabled()
-        gc.disable()  # it would scan millions of positions again and again, none of which is garbage
+        gc.disable()  # it would repeatedly scan millions of positions, none of which is garbage
         try:
             restore()
         finally:
@@ -225,7 +229,7 @@ class Driver(Generic[GuestT]):
         If there have been `calls_max` calls in this turn, they are committed first.
 
         Raises `REFUSALS` of `action`, which has changed nothing then. After any other exception the driver
-        ends: EngineFailed, or the StoreError that a message could not be read by.
+        ends: EngineFailed, or the StoreError of a message that could not be read.
         """
         if self.is_full and not (self._acting or self.refused):
             self._flush()
@@ -234,7 +238,7 @@ class Driver(Generic[GuestT]):
 
     @property
     def is_full(self) -> bool:
-        """Whether this turn has as many calls as it may: see `calls_max`."""
+        """Whether this turn has reached the limit of calls: see `calls_max`."""
         return self.calls_max != 0 and self._calls >= self.calls_max
 
     def _act(self, action: Callable[..., T], *args: object) -> T:
@@ -257,9 +261,9 @@ class Driver(Generic[GuestT]):
     def defer_commit(self, action: Callable[..., T], *args: object) -> T:
         """Call `action` as `call` does, for changes without a waiting caller, like the end of a message.
 
-        They are committed with the next ones, `COMMIT_DELAY_S` later at most, or as soon as a caller waits
-        for `durable`. If something has come by `action` that is waited for, a copy in a journal say, they are
-        committed as usual.
+        They are committed with the next ones, at most `COMMIT_DELAY_S` later, or as soon as a caller waits
+        for `durable`. If `action` produces an awaited change, such as a copy in a journal, they are committed
+        as usual.
         """
         scheduled, guest = self._scheduled, self.guest
         arrivals = guest.arrivals
@@ -278,7 +282,7 @@ class Driver(Generic[GuestT]):
     def read(self, action: Callable[..., T], *args: object) -> T:
         """Update the guest's clock and call `action`, which changes nothing.
 
-        Raises what `action` raises. The driver goes on, unless the store can't be read.
+        Raises as `action` does. The driver continues, unless the store can't be read.
         """
         self._begin_call()
         try:
@@ -290,8 +294,8 @@ class Driver(Generic[GuestT]):
     def notify(self, action: Callable[..., object], *args: object, alone: bool = False) -> None:
         """Call `action` for an event without an answer; any exception ends the driver.
 
-        With `alone` its sender is the only one: the changes are committed at once, unless this turn has
-        further changes, or the last one had.
+        With `alone` there is no other sender: the changes are committed at once, unless this turn has further
+        changes, or the last one had.
         """
         commits = alone and not (self._scheduled or self._closed or self._calls_before > 1)
         if commits:
@@ -300,7 +304,7 @@ class Driver(Generic[GuestT]):
             self._begin_call()
             self._act(action, *args)
         except (EngineFailed, StoreError):
-            pass  # `broken` says so
+            pass  # `broken` reports it
         except Exception as exc:
             self.fail(exc)
         finally:
@@ -330,11 +334,11 @@ class Driver(Generic[GuestT]):
             self._looks_at_alarm = True
             self.loop.call_soon(self._look_at_alarm)
 
-    # -- what is durable ----------------------------------------------------------------------------------
+    # -- durability ---------------------------------------------------------------------------------------
 
     @property
     def settled(self) -> bool:
-        """Whether all that has come is durable, and the disk takes commits."""
+        """Whether all changes are durable, and the disk accepts commits."""
         return not self._scheduled and self._on_disk is None
 
     @property
@@ -351,7 +355,7 @@ class Driver(Generic[GuestT]):
 
     @property
     def accepts(self) -> bool:
-        """Whether anything new is accepted, as far as the disk goes."""
+        """Whether the disk allows new messages."""
         return not self._throttles
 
     async def durable(self) -> None:
@@ -379,7 +383,7 @@ class Driver(Generic[GuestT]):
             future = self.loop.create_future()
             batch.waiting.append(future)
             await asyncio.wait((future,))
-            future.exception()  # it has been looked at
+            future.exception()  # its exception has been retrieved
 
     async def durable_within(self, timeout_s: float) -> None:
         """Wait as `durable` does. Raises StoreRefused as well, if the disk refuses for `timeout`."""
@@ -412,7 +416,7 @@ class Driver(Generic[GuestT]):
             self._deferred = None
         if self._on_disk is not None:
             self._set_alarm()
-            return  # `_written` goes on
+            return  # `_written` continues
         if self.has_guest:
             # Actions due now belong to it, such as the acknowledgement of this turn's packets.
             now_ms = self._update_time()
@@ -434,7 +438,7 @@ class Driver(Generic[GuestT]):
         self._settle(batch)
 
     def part(self) -> None:
-        """Take the changes, into a batch of their own if they can't be committed with earlier ones."""
+        """Take the changes, into a separate batch if they can't be committed with earlier ones."""
         changes, effects = self.guest.take()
         batch = self._pending
         if batch.changes is not None and not batch.changes.joins(changes):
@@ -484,10 +488,10 @@ class Driver(Generic[GuestT]):
         """The changes of a batch are durable: wake the tasks that wait, and carry out the effects."""
         if self.refused:
             self.refused = False
-            log.warning("the disk takes commits again")
+            log.warning("the disk accepts commits again")
         if self.has_guest:
             self._look_at_room()
-            # Not while anything that was taken after a refused batch is still to be committed.
+            # Not while changes taken after a refused batch still have to be committed.
             if not self._ready and (batch is self._pending or self._pending.changes is None):
                 self.guest.committed()
         if batch is self._on_disk:
@@ -506,10 +510,10 @@ class Driver(Generic[GuestT]):
             flush()
         self._set_alarm()
 
-    # -- what goes wrong ----------------------------------------------------------------------------------
+    # -- failures -----------------------------------------------------------------------------------------
 
     def _refuse(self, exc: StoreError) -> None:
-        """Accept nothing new while the disk is full or failing, and retry with the same changes."""
+        """Accept no new messages while the disk is full or failing, and retry with the same changes."""
         self.note_refusal(exc)
         if self.rebuilds:
             self._give_up(exc)
@@ -525,14 +529,14 @@ class Driver(Generic[GuestT]):
         """Note that the disk refuses changes; it is logged once."""
         if not self.refused:
             self.refused = True
-            what = "changes: they fail" if self.rebuilds else "a commit; tried again until it takes it"
+            what = "changes: they fail" if self.rebuilds else "a commit; retried until the disk accepts it"
             log.error(f"the disk refuses {what}", extra={"error": str(exc)})
         self._refusal = exc
 
     def fail(self, exc: BaseException) -> MsmqError:
-        """End because of an exception that nobody has foreseen, and return the error that says so.
+        """End because of an unforeseen exception, and return the error for it.
 
-        The guest may be changed half way, so nothing more of it is stored, and no effect is carried out.
+        The guest may be partly changed, so no more of its changes are stored, and no effect is carried out.
         """
         if self._failure is not None:
             if not isinstance(exc, MsmqError):
@@ -555,13 +559,13 @@ class Driver(Generic[GuestT]):
         return failure
 
     def _spoilt(self, exc: BaseException) -> None:
-        """A commit has failed in an unforeseen way: the changes that it was to make durable are given up."""
+        """A commit has failed in an unforeseen way: its changes are given up."""
         failure = self.fail(exc)
         if self.rebuilds:
             self._give_up(failure)
 
     def _give_up(self, failure: MsmqError) -> None:
-        """Give up all that is not durable."""
+        """Give up all changes that are not durable."""
         batches = [*self._ready, self._pending]
         self._ready.clear()
         self._pending, self._scheduled = Batch(), False
@@ -569,14 +573,16 @@ class Driver(Generic[GuestT]):
             batch.wake(failure)
 
     def replace(self, guest: GuestT) -> None:
-        """Go on with a guest that was made anew."""
+        """Continue with a guest that was made anew."""
         self.guest, self.has_guest = guest, True
         guest.throttle(on=self._throttles)
 
     # -- the room on the disk -----------------------------------------------------------------------------
 
     def _look_at_room(self, *, tidy: bool = False) -> None:
-        """Throttle the guest, or end that: nothing new is accepted while the disk is full, or almost full."""
+        """Throttle the guest, or end that: no new messages are accepted while the disk is full, or almost
+        full.
+        """
         room = self.room
         if room is not None and not self.refused and self._writer is None and (tidy or not room.plenty):
             room.look(tidy=tidy)
@@ -591,7 +597,7 @@ class Driver(Generic[GuestT]):
         self.guest.throttle(on=False)
 
     def watch(self, room: Room | None) -> None:
-        """Begin to watch the room on the disk, if it is to be watched."""
+        """Begin to watch the room on the disk, if there is one to watch."""
         self.room = room
         self._watch_room()
 
@@ -629,13 +635,14 @@ class Driver(Generic[GuestT]):
 
     @property
     def _waits_for_disk(self) -> bool:
-        """Whether the end of the turn is yet to come: the guest's timers expire all the same."""
+        """Whether the end of the turn is yet to come: the guest's timers still expire."""
         return self.refused or self._on_disk is not None
 
     def _set_alarm(self) -> None:
         """Set a timer for the next deadline.
 
-        One that rings earlier is left as it is, since deadlines move with each message: it is set anew then.
+        A timer that is due earlier is left as it is, since deadlines move with each message: it is then set
+        anew.
         """
         due = self.guest.deadline
         if self.reporter is not None and not self._waits_for_disk:
@@ -653,7 +660,7 @@ class Driver(Generic[GuestT]):
             self._alarm = self.loop.call_later(delay, self._ring)
 
     def _look_at_alarm(self) -> None:
-        """A call has been made while the disk is waited for: it may have set a timer."""
+        """A call has been made during the wait for the disk: it may have set a timer."""
         self._looks_at_alarm = False
         if self._waits_for_disk and not self._closed:
             self._set_alarm()
@@ -661,7 +668,7 @@ class Driver(Generic[GuestT]):
     def _ring(self) -> None:
         self._alarm = self._due = None
         self.notify(_nothing)
-        if self._waits_for_disk and not self._closed:  # else the end of the turn sets it
+        if self._waits_for_disk and not self._closed:  # otherwise the end of the turn sets it
             self._set_alarm()
 
     async def stop(self) -> None:
@@ -671,10 +678,10 @@ class Driver(Generic[GuestT]):
         self.abandon()
 
     async def finish(self, timeout_s: float) -> None:
-        """Acknowledge what has been received, then stop.
+        """Acknowledge all received messages, then stop.
 
-        Raises TimeoutError if the disk keeps refusing commits, and a subclass of StoreError. A disk that has
-        refused before is not waited for that long.
+        Raises TimeoutError if the disk keeps refusing commits, and a subclass of StoreError. The wait for a
+        disk that has refused before is shorter.
         """
         try:
             async with asyncio.timeout(min(timeout_s, REFUSED_S) if self.refused else timeout_s):
@@ -700,7 +707,7 @@ class Driver(Generic[GuestT]):
             self._on_disk.wake(failure)
         self._give_up(failure)
         if self.reporter is not None:
-            self.reporter.close()  # last: nobody waits for ever where a report fails
+            self.reporter.close()  # last: no task must wait forever if a report fails
 
 
 def _nothing() -> None:

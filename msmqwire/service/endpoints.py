@@ -20,7 +20,7 @@ def canonical(address: str) -> str:
 
 
 def local_address(listening: str, peer: str) -> tuple[str, int] | None:
-    """Return the local address to connect from: on the loopback the listening one, else None for any."""
+    """Return the local address to connect from: on the loopback the listening address, else None for any."""
     try:
         local, remote = ip_address(listening), ip_address(peer)
     except ValueError:

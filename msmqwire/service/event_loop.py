@@ -1,4 +1,4 @@
-"""The event loop as a service uses it: that of asyncio, or one in virtual time."""
+"""The event loop of a service: that of asyncio, or one in virtual time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Handle(Protocol):
-    """A callback that is to be called, unless it is cancelled."""
+    """A scheduled callback, which can be cancelled."""
 
     def cancel(self) -> None:
         """Cancel the call."""

@@ -1,4 +1,4 @@
-"""Exceptions that no code has caught: asyncio logs them and goes on, a server must not."""
+"""Uncaught exceptions: asyncio logs them and continues, a server must not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Breakable(Protocol):
 
     @property
     def broken(self) -> asyncio.Future[Any]:
-        """Done when it has ended by a failure."""
+        """Done when a failure has ended it."""
 
     def fail(self, exc: BaseException) -> object:
         """End the part."""
@@ -26,7 +26,7 @@ class LoopFaults:
     """The exception handler of the event loop of a server.
 
     An exception that code of msmqwire has raised or passed on in a callback or a task is a fault of its own:
-    an event is lost, and its caller would wait for ever. It ends the driver. Refusals of the system (OSError)
+    an event is lost, and its caller would wait forever. It ends the driver. Refusals of the system (OSError)
     and exceptions within other libraries are logged as one line.
     """
 
@@ -35,7 +35,7 @@ class LoopFaults:
         self._early: Exception | None = None
 
     def watch(self, driver: Breakable) -> None:
-        """End this driver for faults, those included that have come already."""
+        """End this driver on faults, including earlier ones."""
         self._driver = driver
         if self._early is not None:
             driver.fail(self._early)
@@ -44,7 +44,7 @@ class LoopFaults:
         """See `asyncio.loop.set_exception_handler`."""
         exc = context.get("exception")
         if isinstance(exc, MsmqError) and self._driver is not None and self._driver.broken.done():
-            return  # the driver has ended by it, and has said so
+            return  # it has ended the driver, which has reported it
         if not isinstance(exc, Exception) or isinstance(exc, OSError) or not _is_ours(exc):
             details = {"error": repr(exc)} if exc is not None else {}
             log.error(str(context.get("message", "an error in the event loop")), extra=details)

@@ -1,4 +1,4 @@
-"""A folder that one process at a time serves: its protection, and the address of its control channel."""
+"""A folder, served by one process at a time: its protection, and the address of its control channel."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ControlAddress:
     """Address of the control channel of a server.
 
     Attributes:
-        path: of a Unix socket; empty for none.
-        port: TCP port of the loopback address 127.0.0.1, where there are no Unix sockets.
+        path: the path of a Unix socket; empty for none.
+        port: TCP port of the loopback address 127.0.0.1, on systems without Unix sockets.
         token: proof, over TCP, that a client can read the folder.
     """
 
@@ -39,8 +39,9 @@ class ServedFolder:
     Attributes:
         path: the folder.
         store_name: the name of the file of its store.
-        control_name: that of the file with the address of the control channel; its socket ends in ``.sock``.
-        more_names: those of further files of the server.
+        control_name: the name of the file with the address of the control channel; its socket ends in
+            ``.sock``.
+        more_names: the names of further files of the server.
     """
 
     store_name: ClassVar[str]
@@ -52,11 +53,11 @@ class ServedFolder:
 
     @classmethod
     def changes(cls, op: str, request: Mapping[str, Any]) -> bool:
-        """Return whether a request may have changed anything that stays when its connection is lost."""
+        """Return whether a request may have changed anything that outlives its connection."""
         raise NotImplementedError
 
     def create(self) -> None:
-        """Create the folder if it is missing, accessible to its owner only, and secure one that is there.
+        """Create the folder if it is missing, accessible to its owner only, or secure the existing one.
 
         Raises StoreRefused.
         """
@@ -68,7 +69,8 @@ class ServedFolder:
             raise StoreRefused(exc.strerror or str(exc), file=str(self.path)) from None
 
     def _secure(self) -> None:
-        """Let no other user create files in the folder; refuse a folder in which another user can, or has.
+        """Take the right to create files in the folder from other users; refuse a folder in which another
+        user can, or has.
 
         A user who can write into it can put links in place of our files, and a socket in place of ours.
         """
@@ -87,7 +89,7 @@ class ServedFolder:
         for name in (*names, control, self._new_control, self._socket_name, *self.more_names):
             path = self.path / name
             try:
-                owner = path.lstat().st_uid  # of a link itself: its owner chose where it leads
+                owner = path.lstat().st_uid  # the owner of a link itself: its owner chose the target
             except FileNotFoundError:
                 continue
             if owner not in trusted:
@@ -109,7 +111,7 @@ class ServedFolder:
         return self.path.resolve() / self._socket_name
 
     def write_control(self, address: ControlAddress) -> None:
-        """Write the address of the control channel, readable by the owner of the folder only."""
+        """Write the address of the control channel, readable only by the owner of the folder."""
         new = self.path / self._new_control
         new.unlink(missing_ok=True)  # left by a server that was killed; a link would be followed
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""The guest of a driver: the rules of a service, without I/O, clock or chance."""
+"""The guest of a driver: the rules of a service, without I/O, clock or randomness."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Pending(Protocol):
 
 
 class Guest(Protocol):
-    """The rules of a service, as its driver sees them.
+    """The rules of a service, for its driver.
 
     Each call into them changes rows and asks for effects. No effect may be carried out before the changes
     taken with it, and all earlier ones, are durable.
 
     Attributes:
-        deadline: when `at` has to be called next, in milliseconds of the driver's clock; None for no timer.
-        arrivals: a number that grows with each change that somebody outside waits for, such as a message
-            that has come: see `Driver.defer_commit`.
+        deadline: the time of the next call of `at`, in milliseconds of the driver's clock; None for no timer.
+        arrivals: a number that grows with each change that a client may wait for, such as the arrival of a
+            message: see `Driver.defer_commit`.
     """
 
     @property
@@ -45,10 +45,10 @@ class Guest(Protocol):
         """Take note that all changes taken so far are durable."""
 
     def throttle(self, *, on: bool) -> None:
-        """Accept nothing new while the disk refuses commits or is almost full; or accept it again."""
+        """Stop accepting new messages while the disk refuses commits or is almost full, or resume."""
 
     def acknowledge_received(self) -> None:
-        """Acknowledge all that has come so far without waiting for more: `stop` follows."""
+        """Acknowledge everything received so far without waiting for more: `stop` follows."""
 
     def stop(self) -> None:
         """End in good order: the last changes and effects are taken afterwards."""
@@ -58,4 +58,4 @@ class Committer(Protocol):
     """The store of a guest's changes: a `Store`, or an object built on one."""
 
     def commit(self, changes: Any) -> None:
-        """Make changes durable, all or none. Raises StoreError, after StoreRefused it may be tried again."""
+        """Make changes durable, all or none. Raises StoreError; after StoreRefused it may be retried."""

@@ -1,4 +1,4 @@
-"""Probes of TCP by which a peer that is gone without a word is noticed."""
+"""TCP probes, which detect a peer that has vanished."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _PROBES: Final[Mapping[str, int]] = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "T
 
 
 def keep_alive(sock: socket.socket | None) -> None:
-    """Let a connection end two minutes after its peer is gone, instead of the hours that systems take."""
+    """Make a connection end two minutes after its peer has vanished, instead of the hours that systems
+    take.
+    """
     if sock is None:
         return
     with suppress(OSError):  # it has ended already

@@ -1,4 +1,4 @@
-"""Connections that are passed on to aiohttp, which would let them last for ever, and send without end."""
+"""Connections that are passed on to aiohttp, which would limit neither their time nor their bytes."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class LimitedConnection(PeerConnection):
 
         Args:
             owner: counts it.
-            handler: of aiohttp; None to close the connection at once.
-            seconds: how long it may last.
-            bytes_max: how many bytes it may send; None for any number.
+            handler: the handler of aiohttp; None to close the connection at once.
+            seconds: its longest time.
+            bytes_max: limit of the bytes that it may send; None for none.
         """
         super().__init__()
         self._owner, self._handler = owner, handler
@@ -56,7 +56,7 @@ class LimitedConnection(PeerConnection):
         self._after(seconds, self.abort)
 
     def send_any_number(self) -> None:
-        """Let the client send any number of bytes."""
+        """Lift the limit on the client's bytes."""
         self._bytes_left = None
 
     def data_received(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A listener: where peers connect, and their connections, bounded in number and memory."""
+"""A listener: its sockets, and its connections, bounded in number and memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msmqwire.service.partial_packets import PartialPackets
 
 
 class IncomingConnection(Hashable, Protocol):
-    """A connection, as far as its listener goes: see `msmqwire.service.connection.PeerConnection`."""
+    """A connection, for its listener: see `msmqwire.service.connection.PeerConnection`."""
 
     @property
     def address(self) -> str:
@@ -24,14 +24,14 @@ class IncomingConnection(Hashable, Protocol):
 
     @property
     def held(self) -> int:
-        """The bytes that are kept for it now: of incomplete requests, and of answers that are not read."""
+        """The bytes held for it now: of incomplete requests, and of unread answers."""
 
     @property
     def gone(self) -> asyncio.Future[None]:
         """Done when it is closed."""
 
     def stop(self) -> None:
-        """End the connection as the server stops, once the peer has read all, or has had its time."""
+        """End the connection because the server stops, once the peer has read all, or its time is over."""
 
     def abort(self) -> None:
         """End the connection at once."""
@@ -42,13 +42,13 @@ ConnectionT = TypeVar("ConnectionT", bound=IncomingConnection)
 
 @dataclass(frozen=True, slots=True)
 class ListenerLimits:
-    """Limits on what the connections of a listener may use together.
+    """Limits on the connections of a listener together.
 
     Attributes:
-        connections: the number that may be open.
+        connections: the number of open connections.
         per_origin: the same, from one IPv4 address or one IPv6 network of 64 bits.
         held_bytes: bytes that they may hold.
-        close_s: seconds that a peer has to read what was sent before its connection is closed.
+        close_s: seconds that a peer has to read its data before its connection is closed.
     """
 
     connections: int
@@ -65,10 +65,10 @@ class Admissions(Protocol):
 
 
 class Listener(Generic[ConnectionT]):
-    """The connections of one protocol: those that were admitted and are not closed.
+    """The open connections of one protocol.
 
-    A connection asks `admit` when it is established, reports its bytes to `holds`, and ends with `remove`. It
-    needs no socket for that, so that a simulator makes connections in the same way.
+    A connection asks `admit` when it is established, reports its bytes to `holds`, and ends with `remove`.
+    This needs no socket, so that a simulator makes connections in the same way.
 
     Attributes:
         held: bytes that connections hold.
@@ -86,10 +86,10 @@ class Listener(Generic[ConnectionT]):
 
         Args:
             protocol: its name, for logs.
-            limits: on its connections.
+            limits: the limits on its connections.
             admissions: counts them.
-            open_connections: those of other protocols of this process too.
-            evicted: called with a connection that was ended as too many bytes were held.
+            open_connections: the open connections of all protocols of this process.
+            evicted: called with a connection that was ended because too many bytes were held.
         """
         self._protocol, self._most = protocol, limits
         self._admissions, self._open_connections = admissions, open_connections
@@ -102,7 +102,7 @@ class Listener(Generic[ConnectionT]):
         open_connections.add(lambda: (len(self._admitted), 0))
 
     def __bool__(self) -> bool:
-        """A listener without connections is one, too."""
+        """A listener without connections is true as well."""
         return True
 
     def __len__(self) -> int:
@@ -117,7 +117,7 @@ class Listener(Generic[ConnectionT]):
     # -- listening ------------------------------------------------------------------------------------------
 
     async def bind_at(self, address: str, port: int, factory: Factory) -> int:
-        """Listen at one more place, so that connections wait for `accept`.
+        """Listen at one more address; connections wait for `accept`.
 
         Returns the port, which the system chooses for 0. Raises OSError.
         """
@@ -138,7 +138,7 @@ class Listener(Generic[ConnectionT]):
         return self._stopping
 
     def stop_listening(self) -> None:
-        """Accept no more connections, those included that are established and not yet admitted."""
+        """Accept no more connections, not even established ones that are not yet admitted."""
         self._stopping = True
         self._sockets.close()
 
@@ -150,7 +150,7 @@ class Listener(Generic[ConnectionT]):
     async def close(self) -> None:
         """Stop listening, end all connections, and wait until they are closed.
 
-        Each has its own deadline; one that misses it is awaited for a second more.
+        Each has its own deadline; the wait for one that misses it is a second longer.
         """
         self.stop_listening()
         connections = list(self)
@@ -165,7 +165,7 @@ class Listener(Generic[ConnectionT]):
     # -- connections ----------------------------------------------------------------------------------------
 
     def admit(self, connection: ConnectionT) -> bool:
-        """Register a connection that is established; return False to refuse it."""
+        """Register an established connection; return False to refuse it."""
         reason = self._why_refused(connection.address)
         if reason is not None:
             self._admissions.refused += 1
@@ -202,15 +202,16 @@ class Listener(Generic[ConnectionT]):
     # -- memory ---------------------------------------------------------------------------------------------
 
     def holds(self, connection: ConnectionT, received: int) -> None:
-        """Note what a connection holds after `received` more bytes, and keep to the bound."""
+        """Note the bytes that a connection holds after `received` more, and enforce the bound."""
         now = asyncio.get_running_loop().time()
         self.held.update(connection, connection.held, now, received=received)
         self.evict(now)
 
     def evict(self, now: float) -> None:
-        """End the connections with the largest waits, until the rest hold no more than they may.
+        """End the connections with the largest waits until the others are within the bound.
 
-        Bytes that a peer has read meanwhile are not held any more, so each is measured again before its end.
+        Bytes that a peer has read meanwhile are no longer held, so each connection is measured again before
+        its end.
         """
         held = self.held
         while (largest := held.excess(now)) is not None:

@@ -1,6 +1,6 @@
 """Listening sockets that survive a process without free file descriptors.
 
-The servers of asyncio try again and again without a pause, with a traceback each time.
+The servers of asyncio retry without a pause, with a traceback each time.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, Final
 from msmqwire.service.logs import log
 
 PAUSE_S: Final = 0.5
-"""Seconds after which an accept that the system has refused is tried again."""
+"""Seconds after which an accept that the system has refused is retried."""
 _BACKLOG: Final = 512
 _OPENING_MAX: Final = 16
-"""Connections that are accepted at once, before they count among those of their owner."""
+"""Limit of connections accepted in a row, before they count among those of their owner."""
 _OF_THE_PEER: Final = frozenset(
     getattr(errno, name)
     for name in (
@@ -30,7 +30,7 @@ _OF_THE_PEER: Final = frozenset(
     )
     if hasattr(errno, name)
 )  # fmt: skip
-"""Errors of the connection that was to be accepted; the next one may be good."""
+"""Errors of the connection to accept; the next one may be good."""
 
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 Factory = Callable[[], asyncio.BaseProtocol]
@@ -57,7 +57,7 @@ class ListeningSockets:
         return bool(self._tasks)
 
     async def bind(self, address: str, port: int, factory: Factory) -> int:
-        """Listen at one more place, so that connections wait for `accept`.
+        """Listen at one more address; connections wait for `accept`.
 
         Returns the port, which the system chooses for 0. Raises OSError.
         """
@@ -103,7 +103,7 @@ class ListeningSockets:
                     accepted, _ = await loop.sock_accept(sock)
                 except OSError as exc:
                     if exc.errno not in _OF_THE_PEER:
-                        log.error("no connection can be accepted; tried again", extra={"error": str(exc)})
+                        log.error("no connection can be accepted; retried", extra={"error": str(exc)})
                         await asyncio.sleep(PAUSE_S)
                     continue
                 opening = _begin(self._open(accepted, factory))
@@ -112,7 +112,9 @@ class ListeningSockets:
                 if len(self._opening) >= _OPENING_MAX:
                     await asyncio.wait(self._opening, return_when=asyncio.FIRST_COMPLETED)
                 if self._rate is not None:
-                    due = max(due, loop.time() - 1) + 1 / self._rate  # those of a second may come together
+                    due = (
+                        max(due, loop.time() - 1) + 1 / self._rate
+                    )  # the connections of a second may come together
                     await asyncio.sleep(max(0.0, due - loop.time()))
 
     async def _open(self, accepted: socket.socket, factory: Factory) -> None:
@@ -120,11 +122,11 @@ class ListeningSockets:
             await asyncio.get_running_loop().connect_accepted_socket(factory, accepted)
         except OSError as exc:
             accepted.close()
-            log.info("a connection was gone at once", extra={"error": str(exc)})
+            log.info("a connection was lost at once", extra={"error": str(exc)})
 
 
 def _begin(work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-    """Start a task that nobody awaits: an exception that nobody has foreseen is reported to the loop."""
+    """Start a task that is not awaited: an unforeseen exception is reported to the loop."""
     task = asyncio.get_running_loop().create_task(work)
     task.add_done_callback(_report)
     return task

@@ -17,9 +17,9 @@ logging.getLogger("msmqwire").addHandler(
 _RECORD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 ASYNCIO: Final = "asyncio"
 KINDS_MAX: Final = 256
-"""Kinds of events that are counted."""
+"""Limit of kinds of events that are counted."""
 RECENT_MAX: Final = 1000
-"""Lines of the log that `RecentRecords` keeps."""
+"""Limit of log lines that `RecentRecords` keeps."""
 _INTERVAL_S: Final = 1.0
 _TEXT_MAX: Final = 4000
 
@@ -53,8 +53,8 @@ class _Kind:
 class OncePerSecond(logging.Filter):
     """Lets one record of a kind pass in a second, so that no peer can fill the log.
 
-    The next one that passes has the number of those that did not, as `suppressed`. Records for debugging
-    all pass.
+    The next one that passes has the number of suppressed ones, as `suppressed`. All records for debugging
+    pass.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class OncePerSecond(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno <= logging.DEBUG:
             return True
-        # The texts of asyncio contain what differs from object to object.
+        # The texts of asyncio differ from object to object.
         key = record.name, "" if record.name == ASYNCIO else str(record.msg)
         kind = self._kinds.get(key)
         if kind is not None and 0 <= record.created - kind.logged < _INTERVAL_S:
@@ -94,7 +94,7 @@ class RecentRecords(logging.Handler):
         self.addFilter(OncePerSecond())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a record; its texts are cut where they are long."""
+        """Keep a record; its long texts are truncated."""
         entry = {key: _short(value) for key, value in self._lines.entry(record).items()}
         self.last += 1
         self._kept.append((self.last, record.levelno, entry))

@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own, for programs without asyncio."""
+"""An event loop on a separate thread, for programs without asyncio."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 
 
 class SyncConnection:
-    """A connection in an event loop on a thread of its own. Any thread may use it."""
+    """A connection in an event loop on a separate thread. Any thread may use it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -35,12 +35,12 @@ class SyncConnection:
         return _result(future)
 
     def run_if_known(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` as `run` does; once the connection was left, it must not wait."""
+        """Run `work` as `run` does; once the connection was left, `work` must not wait."""
         future = self._scheduled(work)
         return _run_without_loop(work) if future is None else _result(future)
 
     def _scheduled(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T] | None:
-        with self._lock:  # the loop completes or cancels what is scheduled before its end
+        with self._lock:  # the loop completes or cancels work scheduled before its end
             return None if self._ended else asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def start(self, opening: Coroutine[Any, Any, T]) -> T:
@@ -86,7 +86,7 @@ class SyncConnection:
 
 
 class _DaemonThreads(concurrent.futures.ThreadPoolExecutor):
-    """Runs each call on a daemon thread: a name may take minutes to resolve, and the exit must not wait."""
+    """Runs each call on a daemon thread: resolving a name may take minutes, and the exit must not wait."""
 
     def submit(
         self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
@@ -112,7 +112,7 @@ def _result(future: concurrent.futures.Future[T]) -> T:
     except concurrent.futures.CancelledError:
         raise connection_closed() from None
     except BaseException:
-        future.cancel()  # if the wait was interrupted, by Ctrl-C say, and not ended by its work
+        future.cancel()  # if the wait was interrupted, for example by Ctrl-C, and not ended by its work
         raise
 
 

@@ -15,14 +15,14 @@ _KEEP_ALIVE_S: Final = 75.0
 _LINE_MAX: Final = 4096
 _FIELDS_MAX: Final = 64
 _REASON_MAX: Final = 100
-"""Characters of the text of aiohttp, which has some of the bytes sent."""
+"""Limit of characters of aiohttp's text, which repeats some of the bytes received."""
 
 
 class PageRequestHandler(web.RequestHandler):
     """The requests of one connection.
 
     Args:
-        server: of aiohttp, which has the pages.
+        server: the server of aiohttp with the pages.
         refuse: returns the answer to a request that can't be served, by its status and the reason.
     """
 

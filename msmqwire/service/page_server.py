@@ -1,4 +1,4 @@
-"""A server of HTTP for one page; a client that reaches its port can cost little."""
+"""An HTTP server for one page, which limits the cost of any client."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 CONNECTIONS_MAX: Final = 32
 """Limit of connections; further ones are closed at once."""
 REQUEST_S: Final = 10.0
-"""Seconds that a connection lasts at most: one request, and the reading of its answer."""
+"""The longest time of a connection in seconds: one request, and the reading of its answer."""
 _STOP_S: Final = 0.1
 
 
 class PageServer:
     """Answers GET and HEAD of one path with a page that is made for each request.
 
-    aiohttp waits without end for headers, and for a client that does not read, and takes any number of
-    connections; so this limits them.
+    aiohttp waits without limit for headers, and for a client that does not read, and accepts any number of
+    connections; this class sets the limits.
     """
 
     def __init__(self, path: str, content_type: str, page: Callable[[], bytes]) -> None:

@@ -17,7 +17,7 @@ class PartialPackets(Generic[HolderT]):
     """Bytes of incomplete packets by connection.
 
     Args:
-        limit: of their sum.
+        limit: the limit of their sum.
 
     Attributes:
         total: their sum.
@@ -29,7 +29,7 @@ class PartialPackets(Generic[HolderT]):
         self.total = 0
 
     def update(self, connection: HolderT, size: int, now: float, *, received: int) -> None:
-        """Set how much a connection holds of an incomplete packet after `received` more bytes."""
+        """Set the bytes of an incomplete packet that a connection holds after `received` more."""
         before = self._waits.pop(connection, None)
         held = before.bytes if before is not None else 0
         self.total += size - held
@@ -38,7 +38,7 @@ class PartialPackets(Generic[HolderT]):
             self._waits[connection] = _Wait(size, before.since if before is not None and is_same else now)
 
     def of(self, connection: HolderT) -> int:
-        """Return how much a connection held when it was last set."""
+        """Return the bytes last set for a connection."""
         wait = self._waits.get(connection)
         return 0 if wait is None else wait.bytes
 
@@ -56,8 +56,8 @@ class PartialPackets(Generic[HolderT]):
     def excess(self, now: float) -> HolderT | None:
         """Return the connection to close next; None if all are within the limit.
 
-        It is the one with the largest wait: the bytes that it holds times the seconds begun. Many small
-        packets that never end are closed before a large one that is on its way.
+        It is the one with the largest wait: its bytes times the seconds begun. Many small packets that never
+        end are closed before a large one under way.
         """
         if not self.is_exceeded:
             return None

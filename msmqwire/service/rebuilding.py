@@ -1,4 +1,4 @@
-"""A guest that is made anew from its store, as by a restart, after what would end other drivers."""
+"""A guest that is made anew from its store, as by a restart, after failures that would end other drivers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ GuestT = TypeVar("GuestT", bound=Guest)
 
 
 class Rebuilding(Generic[GuestT]):
-    """Makes the guest of a driver anew where its whole state is in the store.
+    """Makes the guest of a driver anew, if its whole state is in the store.
 
     Attributes:
         on_restart: called when a guest has been made in place of another one.
     """
 
     def __init__(self, driver: Driver[GuestT], make: Callable[[], GuestT], writer: Executor) -> None:
-        """Let `make` return the guest that the store holds; it is called by the writer, and may commit."""
+        """`make` returns the guest in the store; the writer calls it, and it may commit."""
         self._driver, self._make, self._writer = driver, make, writer
         self.on_restart: Callable[[], None] | None = None
         self._making: asyncio.Future[MsmqError | None] | None = None
@@ -38,7 +38,7 @@ class Rebuilding(Generic[GuestT]):
             if self._making is None:
                 self._making = asyncio.ensure_future(self._made())
             making = self._making
-            await asyncio.wait((making,))  # which does not cancel it for the others that wait
+            await asyncio.wait((making,))  # which does not cancel it for other waiting tasks
             failure = making.result()
             if isinstance(failure, StoreError):
                 raise type(failure)(failure.why, file=failure.file)
@@ -47,7 +47,7 @@ class Rebuilding(Generic[GuestT]):
         raise Unreachable("the service has ended")
 
     async def _made(self) -> MsmqError | None:
-        """Make a guest; return why that can't be done."""
+        """Make a guest; return the reason if that fails."""
         try:
             await self._driver.idle()
             guest = await self._driver.loop.run_in_executor(self._writer, self._make)
@@ -66,7 +66,7 @@ class Rebuilding(Generic[GuestT]):
         return None
 
     async def close(self) -> None:
-        """Make no more guests; wait for the one that is being made."""
+        """Make no more guests; wait for the present one."""
         self._closed = True
         if self._making is not None:
             await asyncio.wait((self._making,))

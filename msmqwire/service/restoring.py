@@ -1,4 +1,4 @@
-"""Rows of a store that are not what a service has written: damage that SQLite can't see."""
+"""Malformed rows of a store: damage that SQLite can't see."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msmqwire.service.logs import log
 
 @contextmanager
 def restoring(store: object) -> Iterator[None]:
-    """Raise StoreDamaged if the rows of a store can't be read as what they should be, whatever goes wrong."""
+    """Raise StoreDamaged if the rows of a store can't be read, for any reason."""
     try:
         yield
     except Exception as exc:

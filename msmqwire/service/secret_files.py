@@ -1,4 +1,4 @@
-"""Files that hold secrets: nobody but their owner may read or write them."""
+"""Files that hold secrets: only their owner may read or write them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def read_secret(file: Path, size_max: int, path: str = "") -> bytes:
 
     Args:
         file: the file.
-        size_max: how many bytes it may have.
-        path: of the error.
+        size_max: its largest size in bytes.
+        path: the path of the error.
 
-    Raises OSError if it can't be read, and InvalidValue for one that is too large, or that anybody but its
-    owner may read or write.
+    Raises OSError if it can't be read, and InvalidValue for a file that is too large, or that other users may
+    read or write.
     """
     with file.open("rb") as stream:
         if os.name == "posix" and (mode := stat.S_IMODE(os.fstat(stream.fileno()).st_mode)) & _OTHERS:
@@ -37,8 +37,8 @@ def read_secret(file: Path, size_max: int, path: str = "") -> bytes:
 
 
 def write_secret(file: Path, content: bytes) -> None:
-    """Replace a file by a new one of its owner's alone, which is on disk then. Raises OSError.
+    """Replace a file by a new one that only its owner can access, and sync it. Raises OSError.
 
-    Nobody else may be writing it.
+    No other process may write it meanwhile.
     """
     replace_file(file, content, mode=_MODE)

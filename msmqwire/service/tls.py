@@ -1,4 +1,4 @@
-"""Contexts of TLS for HTTPS, from files of an administrator: PEM, as other servers take them."""
+"""TLS contexts for HTTPS, from PEM files of an administrator."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from msmqwire.errors import InvalidValue
 
 
 def server_context(certificate: str | os.PathLike[str], key: str | os.PathLike[str]) -> ssl.SSLContext:
-    """Return the context of a server with a certificate, and those between it and its authority, and its key.
+    """Return the context of a server with a certificate, intermediate ones, and its key.
 
-    Raises InvalidValue for files that can't be read, or do not belong together.
+    Raises InvalidValue for files that are unreadable, or do not belong together.
     """
     _check_readable(certificate, "tls_cert")
     _check_readable(key, "tls_key")
@@ -41,10 +41,10 @@ def server_context(certificate: str | os.PathLike[str], key: str | os.PathLike[s
 def client_context(
     authorities: str | os.PathLike[str] | None = None, *, verify: bool = True
 ) -> ssl.SSLContext:
-    """Return a context that verifies certificates by the authorities of a file, or those of the system.
+    """Return a context that verifies certificates by the authorities of a file, or of the system.
 
-    With `verify` False it verifies nothing: whoever is between may read and change all.
-    Raises InvalidValue for a file that can't be read, or has no certificate.
+    With `verify` False it verifies nothing: anyone in between may read and change everything. Raises
+    InvalidValue for a file that is unreadable, or has no certificate.
     """
     if authorities is not None:
         _check_readable(authorities, "tls_ca")
@@ -70,7 +70,7 @@ def _check_readable(file: str | os.PathLike[str], path: str) -> None:
 
 
 def _no_password(asked: list[bool]) -> Callable[[], str]:
-    """Return the callback of OpenSSL for the password of a key, which would else ask at the terminal."""
+    """Return the callback of OpenSSL for the password of a key, which would otherwise ask at the terminal."""
 
     def password() -> str:
         asked.append(True)

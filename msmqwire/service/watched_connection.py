@@ -1,4 +1,4 @@
-"""A connection of requests and answers, whose peer has its time for each step and is read as it reads."""
+"""A connection of requests and answers, with a time limit for each step of its peer, and flow control."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from msmqwire.service.connection import PeerConnection
 from msmqwire.service.logs import log
 
 QUIET_S: Final = 0.25
-"""Seconds without a byte after which a peer without a request is taken to have read its last answer."""
+"""Seconds without a byte after which a peer without a request counts as having read its last answer."""
 
 
 class Wait(Enum):
     """The step of its peer that a connection waits for."""
 
-    BEGIN = auto()  # what its protocol begins with
-    REST = auto()  # of a request
+    BEGIN = auto()  # the beginning of its protocol
+    REST = auto()  # the rest of a request
     REQUEST = auto()
-    READ = auto()  # its answers
+    READ = auto()  # reading its answers
 
 
 class WatchedConnection(PeerConnection, ABC):
     """A connection whose peer has a limited time for each step that is awaited from it.
 
-    A subclass writes with `_write` and says in `_awaited` what the peer has to do. Once `_is_ending` is set,
-    the timer is that of the end, and no request is taken any more.
+    A subclass writes with `_write` and returns the peer's next step from `_awaited`. Once `_is_ending` is
+    set, the timer is that of the end, and no more requests are accepted.
     """
 
     def __init__(self, protocol: str) -> None:
@@ -37,8 +37,8 @@ class WatchedConnection(PeerConnection, ABC):
         self._wait: tuple[Wait, int] | None = None
         self._paused = False  # the peer does not read
         self._reads = True
-        self._written = self._taken = 0  # bytes, and those that the peer had read when it was watched
-        self._last_used = 0.0  # when bytes came or went, on the clock of the loop
+        self._written = self._taken = 0  # bytes, and the count that the peer had read when it was watched
+        self._last_used = 0.0  # the time of the last bytes, on the clock of the loop
 
     @abstractmethod
     def _awaited(self) -> tuple[Wait, int] | None:
@@ -50,7 +50,7 @@ class WatchedConnection(PeerConnection, ABC):
 
     @abstractmethod
     def _let_read(self) -> None:
-        """Read from the peer, or do not: see `_set_reading`."""
+        """Read from the peer, or pause: see `_set_reading`."""
 
     @abstractmethod
     def _is_over(self, wait: Wait) -> None:
@@ -97,7 +97,7 @@ class WatchedConnection(PeerConnection, ABC):
     # -- time -----------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Give what is awaited now its time, unless that runs already."""
+        """Start the timer of the awaited step, unless it runs already."""
         wait = self._awaited()
         if wait == self._wait or self._is_ending:
             return

@@ -120,5 +120,5 @@ def test_the_command_reports_failures(capsys):
         assert main(["--seed", "0"]) == 1
     out = capsys.readouterr().out
     assert "seed 0: acknowledgements are sent at most as often as allowed" in out
-    assert "made as short as it can be" in out
+    assert "shortened as far as possible" in out
     assert "VIOLATED" in out

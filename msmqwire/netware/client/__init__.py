@@ -81,9 +81,9 @@ class Connection:
         await self._leave()
 
     def __enter__(self) -> SyncFileServer:
-        """Do the same in an event loop on a thread of its own."""
+        """Do the same in an event loop on a separate thread."""
         from msmqwire.netware.client.synchronous import SyncFileServer
-        from msmqwire.service.loop_thread import SyncConnection  # a thread, and all that it needs
+        from msmqwire.service.loop_thread import SyncConnection  # a thread, and the imports for it
 
         self._enter()
         self._sync = sync = SyncConnection()
@@ -114,11 +114,11 @@ def connect(
     """Return a connection to a file server, which logs in when it is entered.
 
     ``async with`` gives a `FileServer`, ``with`` a `SyncFileServer`: the same without ``await``, for any
-    number of threads. Leaving it detaches from all queues, logs out and gives the connection back.
+    number of threads. Leaving it detaches from all queues, logs out and ends the connection.
 
     Args:
         address: ``ADDRESS:PORT`` or ``[ADDRESS]:PORT`` of NCP over TCP; without a port it is 524.
-        name: of the bindery object to log in as, which has no password.
+        name: the name of the bindery object to log in as, which has no password.
         type: its type, a word of `msmqwire.ncp.type_names.OBJECT_TYPES` or a number.
         timeout: seconds of silence after which the server has failed.
         readings: the byte orders of a server that differ from most, `msmqwire.ncp.readings.Readings` by their

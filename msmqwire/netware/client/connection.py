@@ -19,7 +19,7 @@ from msmqwire.schema import Record
 ANSWER_S: Final = 20.0
 """Seconds without a byte from the server after which a request has failed."""
 WHOLE_ANSWER_S: Final = 300.0
-"""Seconds that a reply may take in all, whatever the server sends meanwhile."""
+"""Seconds for a whole reply, whatever the server sends meanwhile."""
 LEAVING_S: Final = 2.0
 """Seconds that the end of a connection waits for the server."""
 
@@ -62,22 +62,22 @@ class NcpConnection(asyncio.Protocol):
         await asyncio.shield(self._task(self._attach()))
 
     def begin(self, name: str, **fields: Any) -> asyncio.Task[Record]:
-        """Begin a call; see `call`. The call goes on to its end even if its task is not awaited."""
+        """Begin a call; see `call`. The call runs to its end even if its task is not awaited."""
         return self._task(self._call(CALLS_BY_NAME[name], fields))
 
     async def call(self, name: str, **fields: Any) -> Record:
-        """Call by the name and the fields that `msmqwire.ncp.packets` has; return the data of the reply.
+        """Call by the names and fields of `msmqwire.ncp.packets`; return the data of the reply.
 
         Raises:
             NcpRefused: the completion code is not 0.
-            MalformedPacket: the server does not answer as it should; the connection has ended.
+            MalformedPacket: the server's answer is wrong; the connection has ended.
             Unreachable: it does not answer at all; the connection has ended.
-            InvalidValue: the call has no such field, or not with this value.
+            InvalidValue: the call has no such field, or the value is invalid.
         """
         return await asyncio.shield(self.begin(name, **fields))
 
     async def close(self) -> None:
-        """Give the connection back, and close it. Nothing if it has ended."""
+        """End the connection, and close it. Does nothing if it has ended."""
         if self.error is None:
             with suppress(MsmqError, TimeoutError):
                 async with asyncio.timeout(LEAVING_S):
@@ -149,7 +149,7 @@ class NcpConnection(asyncio.Protocol):
         self.end(Unreachable(f"{self.server} has closed the connection{reason}"))
 
     def end(self, error: MsmqError) -> None:
-        """Close the connection; a call that has no reply raises `error`. Nothing if it has ended."""
+        """Close the connection; a call without a reply raises `error`. Does nothing if it has ended."""
         if self.error is not None:
             return
         self.error = error
@@ -162,7 +162,7 @@ class NcpConnection(asyncio.Protocol):
 
 
 def _look_at(task: asyncio.Task[Any]) -> None:
-    """Look at the outcome of a task: its caller may be gone."""
+    """Retrieve the outcome of a task: its caller may be gone."""
     if not task.cancelled():
         task.exception()
 
@@ -178,9 +178,9 @@ async def open_connection(
     """Return a connection to a file server, with a connection number.
 
     Raises:
-        Unreachable: nothing is there, or it does not answer.
+        Unreachable: there is no server, or it does not answer.
         NcpLoginRefused: the server has no connection left.
-        MalformedPacket: it does not speak NCP as it should.
+        MalformedPacket: it breaks the protocol.
     """
     server = f"{host} at port {port}"
     connection = NcpConnection(server, answer_s=answer_s, whole_answer_s=whole_answer_s, readings=readings)

@@ -24,17 +24,17 @@ from msmqwire.ncp.readings import PROPOSED, Readings
 from msmqwire.schema import Record
 
 TASK: Final = 1
-"""The task of all requests: one client is one task."""
+"""The task number of all requests: one client is one task."""
 
 
 class NcpExchange:
     """Makes the bytes of requests, and takes those of replies.
 
-    There is no more than one request without a reply: the protocol knows replies by their order. TCP loses
+    There is at most one request without a reply: the protocol matches replies by their order. TCP loses
     nothing, so no request is repeated.
 
     Args:
-        reply_size_max: bytes of the largest reply that is taken, announced to the server.
+        reply_size_max: bytes of the largest accepted reply, announced to the server.
         readings: the byte orders that the server has for disputed fields.
 
     Attributes:
@@ -53,7 +53,7 @@ class NcpExchange:
         return self._sent(NcpRequest(self._header(CREATE_CONNECTION, NO_CONNECTION)))
 
     def request(self, call: Call, fields: Mapping[str, Any]) -> bytes:
-        """Return a request. Raises InvalidValue for a field that the call has not, or of a wrong value."""
+        """Return a request. Raises InvalidValue for an unknown field or an invalid value."""
         assert self.connection is not None, "attach first"
         request = make_request(
             call,
@@ -74,7 +74,7 @@ class NcpExchange:
         """Add bytes; return the reply that they complete, None if there is none yet.
 
         Raises:
-            MalformedPacket: they are not the reply to the request. Nothing after it can be read.
+            MalformedPacket: they are not the reply to the request. Further bytes are unreadable.
             Unreachable: the server does not know the connection any more.
         """
         reply = None

@@ -16,7 +16,7 @@ from msmqwire.netware.client.queue import Queue
 from msmqwire.schema import Record
 
 OBJECTS_MAX: Final = 0x4000
-"""Objects of one type that are taken from a server."""
+"""Limit of objects of one type read from a server."""
 _FIRST: Final = 0xFFFFFFFF
 
 
@@ -32,8 +32,8 @@ class FileServer:
     """A file server. All calls raise NcpRefused, MalformedPacket and Unreachable.
 
     Attributes:
-        connection: for calls that have no method here.
-        own: the object that the client is logged in as.
+        connection: the connection, for calls that have no method here. own: the object that the client is
+            logged in as.
     """
 
     def __init__(self, connection: NcpConnection, own: NamedObject) -> None:
@@ -49,7 +49,7 @@ class FileServer:
         return _object(await self.connection.call("GetBinderyObjectName", ObjectID=object_id))
 
     async def queues(self, types: Iterable[str | int] = tuple(QUEUE_TYPES)) -> list[Queue]:
-        """Return the queues of these types, which anybody may scan for, those of one type together."""
+        """Return the queues of these types, grouped by type; any client may scan for them."""
         found = []
         for type_ in types:
             found += [self._queue(item) for item in await self._scan(type_number(type_, QUEUE_TYPES))]
@@ -85,8 +85,8 @@ class FileServer:
     async def leave(self) -> None:
         """Detach from all queues, and log out.
 
-        Errors are not raised, and a server that is slow is not waited for long: when the connection ends, it
-        does the same.
+        Errors are not raised, and the wait for a slow server is short: it does the same when the connection
+        ends.
         """
         with suppress(MsmqError, TimeoutError):
             async with asyncio.timeout(LEAVING_S):

@@ -12,15 +12,15 @@ from msmqwire.netware.client.connection import NcpConnection
 BLOCK_SIZE: Final = 0x8000
 """Bytes that one request reads or writes: below the 64 KiB of a unit, and even; see `JobFile.blocks`."""
 FILE_SIZE_MAX: Final = 0xFFFFFFFF
-"""Bytes of a file: an offset has 32 bits."""
+"""The longest file in bytes: an offset has 32 bits."""
 
 
 class JobFile:
     """An open file of a job.
 
     Attributes:
-        handle: the six bytes that calls on files have.
-        written: bytes that were written.
+        handle: the six bytes for calls on files.
+        written: the count of bytes written.
     """
 
     def __init__(self, connection: NcpConnection, handle: bytes) -> None:
@@ -30,7 +30,7 @@ class JobFile:
         self.written = 0
 
     async def write(self, data: bytes) -> None:
-        """Write bytes after those written before.
+        """Append bytes.
 
         Raises InvalidValue if the file would get too large, NcpRefused, MalformedPacket and Unreachable.
         """
@@ -51,8 +51,8 @@ class JobFile:
     async def blocks(self, size: int) -> AsyncIterator[bytes]:
         """Read the file from its beginning to its end, at `size` bytes.
 
-        Even offsets are asked for while the server gives what is asked for: no reply has a byte of padding.
-        Raises MalformedPacket if the server gives fewer, NcpRefused and Unreachable.
+        Reads begin at even offsets as long as replies are complete, so that no reply has a byte of padding.
+        Raises MalformedPacket if the server returns fewer bytes, NcpRefused and Unreachable.
         """
         offset = 0
         while offset < size:

@@ -1,4 +1,4 @@
-"""Jobs as clients see them: from the structures of replies, to those of requests, and to JSON."""
+"""Jobs of clients: from the structures of replies, to the structures of requests, and to JSON."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _JOB: Final = "NWQueueJobStruct_t"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEntry(Job):
-    """A job as it was when it was read, with the chapter's fields.
+    """A job at the time it was read, with the chapter's fields.
 
     Attributes:
-        current_state: at that time. Whether a job waits for its time is judged by the clock of this computer,
-            in UTC.
+        current_state: its state at that time. Whether a job waits for its time is judged by the clock of this
+            computer, in UTC.
     """
 
     current_state: JobState
@@ -35,7 +35,7 @@ class JobEntry(Job):
 
     @property
     def execution_time(self) -> datetime | None:
-        """The time of targetExecutionTime, by the file server's clock; None for the first opportunity."""
+        """The time of targetExecutionTime, by the file server's clock; None for as soon as possible."""
         return None if self.target_execution_time == AT_ONCE else times.from_bytes(self.target_execution_time)
 
     @property
@@ -49,7 +49,7 @@ class JobEntry(Job):
         return [flag.name for flag in JobControlFlags if flag.name and self.job_control_flags & flag]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as the commands print them; fields without a meaning at present are None."""
+        """Return the fields in the form that commands print; fields without a present meaning are None."""
         serviced = self.in_service
         return {
             "job_number": self.job_number,
@@ -78,8 +78,8 @@ def entry_of(record: Record, now: datetime | None = None) -> JobEntry:
     """Return the job in a structure of the newer form, or in its head.
 
     Args:
-        record: with a head, description and queueRecord are empty.
-        now: in UTC; by default the time of this computer.
+        record: the structure; with a head, description and queueRecord are empty.
+        now: the time in UTC; by default that of this computer.
 
     Raises:
         MalformedPacket: targetExecutionTime is no time.
@@ -124,7 +124,7 @@ def request_fields(request: JobRequest, number: int = 0) -> dict[str, Any]:
 
 
 def description_bytes(text: str) -> bytes:
-    """Return jobDescription with a text. Raises InvalidValue for one that it has no room for."""
+    """Return jobDescription with a text. Raises InvalidValue if it is too long."""
     try:
         data = text.encode(_CODE_PAGE)
     except UnicodeEncodeError as exc:

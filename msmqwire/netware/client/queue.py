@@ -1,4 +1,4 @@
-"""A queue of a file server, as its users, operators and queue servers use it."""
+"""A queue of a file server, for its users, operators and queue servers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from msmqwire.netware.model import times
 from msmqwire.netware.model.job import JobRequest
 
 LISTED_MAX: Final = 8190
-"""Jobs of the longest list that is taken from a server; by NetWare's own tools a queue has at most 250."""
+"""Limit of jobs in a list from a server; with NetWare's own tools a queue has at most 250."""
 _POSITION_MAX: Final = 0xFFFFFFFF
 
 
@@ -39,8 +39,8 @@ class QueueReport:
 
     Attributes:
         status: the services that its operators have stopped.
-        jobs: the number in the queue.
-        servers: object ID and station of the queue servers attached.
+        jobs: the number of jobs in the queue.
+        servers: object ID and station of the attached queue servers.
     """
 
     status: QueueStatus
@@ -48,7 +48,7 @@ class QueueReport:
     servers: tuple[tuple[int, int], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the status as the commands print it."""
+        """Return the status in the form that commands print."""
         return {
             "queue_status": [flag.name for flag in QueueStatus if self.status & flag],
             "jobs": self.jobs,
@@ -60,7 +60,7 @@ class Queue:
     """A queue. All calls raise NcpRefused, MalformedPacket and Unreachable.
 
     Attributes:
-        name, type, id: of its bindery object.
+        name, type, id: name, type and ID of its bindery object.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Queue:
         return QueueReport(defined, reply.JobCount, tuple(servers))
 
     async def set_status(self, status: QueueStatus) -> None:
-        """Stop the services in `status`, and resume the rest; for operators."""
+        """Stop the services in `status`, and resume the others; for operators."""
         await self._connection.call("SetQueueCurrentStatus", QueueID=self.id, QueueStatus=int(status))
 
     async def server_status(self, server_id: int, station: int) -> bytes:
@@ -124,7 +124,7 @@ class Queue:
         return int(reply.FileSize)
 
     async def jobs(self) -> AsyncIterator[JobEntry]:
-        """Return the jobs in the order of the queue, without those that leave it meanwhile."""
+        """Return the jobs in the order of the queue, without jobs that leave it meanwhile."""
         for number in await self.numbers():
             try:
                 entry = await self.job(number)
@@ -152,12 +152,12 @@ class Queue:
 
         Args:
             description: at most 49 characters of code page 437.
-            job_type: 0 to 65,534, what queue servers ask for.
+            job_type: 0 to 65,534, the type that queue servers ask for.
             hold: it is not serviced until it is released.
-            auto_start: it is started if the connection breaks before it was; otherwise removed.
+            auto_start: it is started if the connection breaks before that; otherwise it is removed.
             restart: it stays in the queue if its service fails; otherwise it is removed.
             target_server_id: the queue server that may service it.
-            at: when it may be serviced first; a time without a zone is one of the file server's clock.
+            at: the earliest time of its service; a time without a zone is by the file server's clock.
             queue_record: at most 152 bytes for the queue server.
 
         Raises InvalidValue.
@@ -180,8 +180,8 @@ class Queue:
     async def submit(self, data: bytes | Iterable[bytes] = b"", /, **options: Any) -> OpenJob:
         """Submit a job with these bytes, or the parts of them; for `options` see `new_job`.
 
-        It is started when this returns, and nothing of it is left if an error is raised but Unreachable:
-        whether a server that was lost has started the job is unknown.
+        It is started when this returns, and removed if an error is raised. After Unreachable it is unknown
+        whether the lost server has started it.
         """
         async with self.new_job(**options) as job:
             for part in (data,) if isinstance(data, bytes) else data:
@@ -195,7 +195,7 @@ class Queue:
         await self._connection.call("RemoveJobFromQueue", QueueID=self.id, JobNumber=number)
 
     async def hold(self, number: int, *, by_operator: bool | None = None) -> JobEntry:
-        """Hold a job: it advances in the queue and is not serviced. Return the job as it is then.
+        """Hold a job: it advances in the queue and is not serviced. Return the changed job.
 
         Args:
             by_operator: whether the operator's hold is set; otherwise the user's. By default it is the
@@ -206,7 +206,7 @@ class Queue:
         return await self._changed(entry, job_control_flags=flags)
 
     async def release(self, number: int, *, by_operator: bool | None = None) -> JobEntry:
-        """Clear the hold that `hold` sets. A job that has the other one remains held."""
+        """Clear the hold that `hold` sets. A job with the other hold remains held."""
         entry = await self.job(number)
         flags = entry.job_control_flags & ~self._hold(entry, by_operator)
         return await self._changed(entry, job_control_flags=flags)
@@ -228,10 +228,10 @@ class Queue:
         """Change a job that is not in service, for its owner, operators and queue servers.
 
         Args:
-            changes: of the arguments of `new_job`; the rest stays. Two clients that change a job at the same
-                time may undo each other's changes: the protocol replaces all of them.
+            changes: arguments of `new_job`; other fields are kept. Two clients that change a job at the same
+                time may undo each other's changes: the protocol replaces all fields.
 
-        Returns the job as it is then.
+        Returns the changed job.
         """
         entry = await self.job(number)
         fields: dict[str, Any] = {}
@@ -243,7 +243,7 @@ class Queue:
                 field, converted = _CHANGES[name]
                 fields[field] = converted(value)
             else:
-                raise InvalidValue("not among what can be changed", path=name)
+                raise InvalidValue("not a field that can be changed", path=name)
         return await self._changed(entry, job_control_flags=flags, **fields)
 
     def _hold(self, entry: JobEntry, by_operator: bool | None) -> int:
@@ -271,13 +271,15 @@ class Queue:
     # -- service ------------------------------------------------------------------------------------------
 
     async def attach(self) -> None:
-        """Attach the client to the queue as a queue server; for members of Q_SERVERS. Nothing if it is."""
+        """Attach the client to the queue as a queue server; for members of Q_SERVERS. Does nothing if it is
+        attached.
+        """
         if self.id not in self._attached:
             await self._connection.call("AttachQueueServerToQueue", QueueID=self.id)
             self._attached.add(self.id)
 
     async def detach(self) -> None:
-        """Detach the client; it gets no more jobs. Nothing if it is not attached."""
+        """Detach the client; it gets no more jobs. Does nothing if it is not attached."""
         if self.id in self._attached:
             self._attached.remove(self.id)
             await self._connection.call("DetachQueueServerFromQueue", QueueID=self.id)
@@ -302,7 +304,7 @@ class Queue:
         server is attached if it was not, and remains so.
 
         Args:
-            job_type: that of the job, or 0xFFFF for any.
+            job_type: the type of the job, or 0xFFFF for any.
             wait: seconds to wait for a job.
 
         Raises NcpRefused, with ERR_NO_Q_JOB if none has come, MalformedPacket and Unreachable.

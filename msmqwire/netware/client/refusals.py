@@ -12,13 +12,13 @@ _NAMES: Final = {int(code): code.name for code in CompletionCode}
 _LOGIN: Final = "LoginObject"
 _FIRST_QUEUE_CALL: Final = 100
 _OTHER_AT_LOGIN: Final = range(CompletionCode.ERR_Q_IO_FAILURE, CompletionCode.ERR_Q_MAX_SERVERS + 1)
-"""Codes that have another meaning, about passwords and accounts, when a login is refused."""
+"""Codes with another meaning, about passwords and accounts, when a login is refused."""
 
 
 def code_name(code: int, call: Call | None) -> str:
     """Return the name of a completion code in a reply to this call, or to the request for a connection.
 
-    It is empty for a code that has no name there.
+    It is empty for a code without a name.
     """
     if call is None and code == CompletionCode.NO_FREE_CONNECTION_SLOTS:
         return "NO_FREE_CONNECTION_SLOTS"

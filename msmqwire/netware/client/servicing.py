@@ -1,4 +1,4 @@
-"""A job in the hands of a queue server, from taking it to finishing or aborting it."""
+"""A job in service at a queue server, from taking it to finishing or aborting it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class ServicedJob:
     Attributes:
         entry: all its fields.
         size: bytes in its file.
-        lost: ends, and raises why, when the connection is lost: the job is not this queue server's any more.
+        lost: a task that ends with the reason when the connection is lost: the job is then no longer this
+            queue server's.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class ServicedJob:
         return self._file.blocks(self.size)
 
     async def read(self) -> bytes:
-        """Return all that the client wrote; see `JobFile.blocks`.
+        """Return all bytes that the client wrote; see `JobFile.blocks`.
 
         Raises InvalidValue for a file of more than `WHOLE_MAX` bytes: read its blocks.
         """
@@ -73,8 +74,7 @@ class ServicedJob:
     async def client_rights(self) -> AsyncIterator[None]:
         """Have the rights of the job's client in the block, and the queue server's own after it.
 
-        Files that are open keep the rights they were opened with. Raises NcpRefused, MalformedPacket and
-        Unreachable.
+        Open files keep the rights they were opened with. Raises NcpRefused, MalformedPacket and Unreachable.
         """
         await self._connection.call(
             "ChangeToClientRights", QueueID=self._queue_id, JobNumber=self.entry.job_number

@@ -40,7 +40,7 @@ class OpenJob:
         return self._file.written
 
     async def write(self, data: bytes) -> None:
-        """Write bytes after those written before; see `JobFile.write`."""
+        """Append bytes; see `JobFile.write`."""
         await self._file.write(data)
 
 
@@ -49,7 +49,7 @@ async def open_job(connection: NcpConnection, queue_id: int, request: JobRequest
     """Create a job; start it when the block ends, remove it if an exception leaves the block.
 
     Raises NcpRefused, MalformedPacket and Unreachable. If the connection is lost before the job was started,
-    the server goes by NWCF_SERVICE_AUTO_START.
+    NWCF_SERVICE_AUTO_START decides.
     """
 
     async def remove(created: Record) -> None:

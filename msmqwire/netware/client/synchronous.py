@@ -1,4 +1,4 @@
-"""The client of NetWare queues without ``await``: each call waits in an event loop on a thread of its own."""
+"""The client of NetWare queues without ``await``: each call waits in an event loop on a separate thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 def _waiting(
     method: Callable[Concatenate[Queue, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[SyncQueue, P], T]:
-    """Return a method of a queue as one that waits."""
+    """Return a method of a queue as one that blocks."""
 
     @wraps(method)
     def call(self: SyncQueue, /, *args: P.args, **options: P.kwargs) -> T:
@@ -64,7 +64,7 @@ class SyncQueue:
     """A queue: `Queue` without ``await``.
 
     Attributes:
-        name, type, id: of its bindery object.
+        name, type, id: name, type and ID of its bindery object.
     """
 
     def __init__(self, sync: SyncConnection, queue: Queue) -> None:

@@ -1,4 +1,4 @@
-"""Calls whose effect must not stay if their caller does not wait any more."""
+"""Calls whose effect must not persist if their caller does not wait any more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 async def result_or_undone(task: asyncio.Task[T], undo: Callable[[T], Awaitable[object]]) -> T:
     """Return the result of a call; if the wait is cancelled, wait for the call's end and undo it.
 
-    Raises what the call raises.
+    Raises as the call does.
     """
     try:
         return await asyncio.shield(task)

@@ -21,7 +21,7 @@ EVERYONE: Final = "EVERYONE"
 SUPERVISOR: Final = "SUPERVISOR"
 
 IDENTITY_PROPERTIES: Final = frozenset({SECURITY_EQUALS, GROUPS_IM_IN, GROUP_MEMBERS, PASSWORD})
-"""The properties that say who an object is, or counts as."""
+"""The properties that determine an object's identity and equivalences."""
 
 ANY_READ_SUPER_WRITE: Final = BinderySecurity.NWBS_ANY_READ | BinderySecurity.NWBS_SUPER_WRITE
 LOGGED_READ_SUPER_WRITE: Final = BinderySecurity.NWBS_LOGGED_READ | BinderySecurity.NWBS_SUPER_WRITE
@@ -37,9 +37,9 @@ class Property:
     Attributes:
         name: in capitals.
         is_set: whether it holds `members`; an item holds `segments`.
-        security: for reading and writing its value, levels of `BinderySecurity`.
+        security: the levels of `BinderySecurity` for reading and writing its value.
         dynamic: whether it is gone after a restart.
-        segments: the value of an item, 128 bytes each but for the last, which may be shorter.
+        segments: the value of an item, 128 bytes each except the last, which may be shorter.
         members: the IDs of the objects in a set.
     """
 
@@ -71,8 +71,8 @@ class BinderyObject:
     Attributes:
         id: assigned by the file server, and never given to another object.
         name: in capitals; unique among the objects of its type.
-        type: of `ObjectType`, or a number of the application's.
-        security: for seeing it and for giving it properties, levels of `BinderySecurity`.
+        type: an `ObjectType`, or a number of the application's.
+        security: the levels of `BinderySecurity` for seeing it and for giving it properties.
         dynamic: whether it is gone after a restart.
         properties: by name.
     """
@@ -103,7 +103,7 @@ class BinderyObject:
         return replace(self, properties=left)
 
     def without_dynamic_properties(self) -> BinderyObject:
-        """Return the object as a restart leaves it."""
+        """Return the object after a restart."""
         left = {key: value for key, value in self.properties.items() if not value.dynamic}
         return replace(self, properties=left)
 
@@ -113,10 +113,10 @@ class PropertyValue:
     """One segment of the value of a property.
 
     Attributes:
-        data: of an item, 128 bytes.
-        members: of a set, up to 32 IDs in ascending order.
+        data: the data of an item, 128 bytes.
+        members: the members of a set, up to 32 IDs in ascending order.
         more: whether there is a following segment.
-        flags: of the property.
+        flags: the flags of the property.
     """
 
     data: bytes

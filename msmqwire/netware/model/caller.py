@@ -16,11 +16,11 @@ class AssumedRights:
 
 @dataclass(slots=True)
 class Caller:
-    """A connection. There is one such object for each, as long as it lasts: the rules change it.
+    """A connection. There is one such object for each connection while it lasts: the rules change it.
 
     Attributes:
         connection: its number, the station of job structures.
-        task: of the client, that of the request being answered.
+        task: the client's task in the request being answered.
         object_id: the object logged in; None if there is none.
         assumed: the rights of a client that are in force instead of its own.
     """

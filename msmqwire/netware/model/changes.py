@@ -33,7 +33,7 @@ class DeleteObject:
 
 @dataclass(frozen=True, slots=True)
 class PutNextObjectId:
-    """The ID that the next object gets: one is never used twice."""
+    """The ID of the next object: no ID is used twice."""
 
     object_id: int
 
@@ -70,7 +70,7 @@ class DeleteJob:
 
 @dataclass(frozen=True, slots=True)
 class PutOrder:
-    """The numbers of all jobs of a queue in their order."""
+    """The numbers of all jobs of a queue, in order."""
 
     queue_id: int
     job_numbers: tuple[int, ...]
@@ -100,7 +100,7 @@ class DeleteTrustee:
 
 @dataclass(frozen=True, slots=True)
 class MakeQueueDirectory:
-    """Make the directory of a queue, and those above it that are missing, with its two system files.
+    """Make the directory of a queue and its missing parents, with its two system files.
 
     Attributes:
         path: in the form of `volume_path`, as in all changes.
@@ -120,7 +120,7 @@ class RemoveQueueDirectory:
 
 @dataclass(frozen=True, slots=True)
 class CreateJobFile:
-    """Create the queue file of a job, with the job structure alone, in place of any that a crash has left."""
+    """Create the queue file of a job, with the job structure alone, in place of one left by a crash."""
 
     queue_id: int
     job_number: int
@@ -129,7 +129,7 @@ class CreateJobFile:
 
 @dataclass(frozen=True, slots=True)
 class CopyJobFile:
-    """Give the queue file of a job to one of another queue, durably; the first is deleted afterwards."""
+    """Copy the queue file of a job to another queue, durably; the first is deleted afterwards."""
 
     queue_id: int
     job_number: int

@@ -16,14 +16,14 @@ class Contents:
     """All rows of a store, and the sizes of the files on disk.
 
     Attributes:
-        objects: with their properties.
+        objects: the objects with their properties.
         next_object_id: 0 if the store is new.
         queues: their rows.
         orders: the numbers of the jobs of each queue, by its ID.
         jobs: (ID of the queue, job).
         entries: directories and files of volumes.
         trustees: assignments of rights.
-        sizes: bytes of data in each file; job structures do not count. 0 for one that is missing here.
+        sizes: bytes of data in each file; job structures do not count. A missing file has size 0.
     """
 
     objects: Sequence[BinderyObject] = ()

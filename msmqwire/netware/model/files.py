@@ -52,7 +52,7 @@ class Trustee:
 
     Attributes:
         path: of the directory, in the form of `volume_path`.
-        rights: bits of `TrusteeRights`, for it and all below it that has no assignment of its own.
+        rights: bits of `TrusteeRights`, for it and everything below without a separate assignment.
     """
 
     path: str

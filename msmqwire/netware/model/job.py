@@ -39,11 +39,11 @@ class JobRequest:
     Attributes:
         target_server_id: the queue server that is to service the job, or ANY_SERVER.
         target_execution_time: six bytes, the earliest time for the service, or AT_ONCE.
-        job_type: any number; the application's.
-        job_control_flags: 16 bits, those of `JobControlFlags` and undefined ones.
+        job_type: a number of the application.
+        job_control_flags: 16 bits, `JobControlFlags` and undefined ones.
         job_description: 50 bytes, text with a NUL at its end.
-        queue_record: 152 bytes, the application's.
-        job_position: the place in the queue that a change of an operator asks for; 0 for no change.
+        queue_record: 152 bytes of the application.
+        job_position: the place in the queue that an operator's change asks for; 0 for no change.
     """
 
     target_server_id: int = ANY_SERVER
@@ -77,7 +77,7 @@ class Job:
     """An entry of a queue. The names are the chapter's.
 
     Attributes:
-        client_station: the connection that created the job; it alone can start it.
+        client_station: the connection that created the job; only that connection can start it.
         client_task: the task of that connection.
         client_id: the owner.
         job_entry_time: six bytes, from the clock of the file server.
@@ -85,7 +85,7 @@ class Job:
         job_position: from 1. It follows from the order of the queue and is filled in for readers: 0 in a
             stored job.
         job_file_name: of the queue file in the queue directory.
-        job_file_handle: for the connection that has the file open; 0 for none.
+        job_file_handle: the handle for the connection that has the file open; 0 for none.
         servicing_server_id_number: the queue server that has the job; 0 for none, and then station and task
             mean nothing.
     """
@@ -132,11 +132,11 @@ class Job:
 
     def with_flags(self, *, on: int = 0, off: int = 0) -> Job:
         """Return the job with bits of jobControlFlags set and cleared."""
-        off = int(off)  # of an IntFlag, ~ would lose the bits that have no name
+        off = int(off)  # ~ of an IntFlag would lose bits without a name
         return replace(self, job_control_flags=int((self.job_control_flags | on) & ~off))
 
     def idle(self) -> Job:
-        """Return the job as one that no queue server has."""
+        """Return the job without a queue server."""
         return replace(
             self,
             job_file_handle=0,

@@ -17,7 +17,7 @@ def job_request(structure: Record, *, more_flags: int = 0) -> JobRequest:
     """Return the request of a client in a structure of either form.
 
     Args:
-        more_flags: bits of jobControlFlags that the old form has no room for.
+        more_flags: bits of jobControlFlags without room in the old form.
     """
     description = structure.jobDescription
     if isinstance(description, str):
@@ -87,20 +87,20 @@ def _time(value: bytes) -> dict[str, int]:
 
 
 def old_station(station: int) -> int:
-    """Return a station for the old calls, which have 8 bits for it: 0, which is nobody's, above 255."""
+    """Return a station for the old calls, which have 8 bits for it: 0, an unused station, above 255."""
     return station if station <= _BYTE_MAX else 0
 
 
 def handle_bytes(handle: int) -> bytes:
-    """Return the handle of an open file as the newer structure has it."""
+    """Return the handle of an open file in the form of the newer structure."""
     return handle.to_bytes(_HANDLE_SIZE, "little")
 
 
 def six_byte_handle(handle: int) -> bytes:
-    """Return the handle of an open file as the old structure and the calls about files have it."""
+    """Return the handle of an open file in the form of the old structure and of calls about files."""
     return file_handle(handle_bytes(handle))
 
 
 def handle_of(field: bytes) -> int:
-    """Return the handle of the six bytes in a request: clients put various things in front of the four."""
+    """Return the handle of the six bytes in a request: clients put various values before the four."""
     return int.from_bytes(field[-_HANDLE_SIZE:], "little")

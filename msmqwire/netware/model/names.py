@@ -1,4 +1,4 @@
-"""Names of objects, properties and paths, as a file server takes them."""
+"""Names of objects, properties and paths that a file server accepts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DOS_EXTENSION_MAX: Final = 3
 _DEVICES: Final = frozenset(
     {"CON", "PRN", "AUX", "NUL", "CLOCK$"} | {f"{port}{n}" for port in ("COM", "LPT") for n in range(10)}
 )
-"""Names that DOS and Windows keep for devices, with any extension."""
+"""Names that DOS and Windows reserve for devices, with any extension."""
 
 
 def object_name(name: str) -> str:
@@ -67,13 +67,13 @@ def expression(pattern: str) -> re.Pattern[str]:
 
 
 def volume_path(path: str) -> str:
-    r"""Return a path in its one form, ``SYS:DIR\FILE`` in capitals; ``SYS:`` is the root of a volume.
+    r"""Return a path in canonical form, ``SYS:DIR\FILE`` in capitals; ``SYS:`` is the root of a volume.
 
-    Both separators are taken, doubled ones and those at the ends are dropped. The parts are names of DOS: up
-    to eight characters, and up to three after a dot.
+    Both separators are accepted; doubled and outer ones are dropped. The parts are DOS names: up to eight
+    characters, and up to three after a dot.
 
     Raises:
-        NcpRefused: INVALID_PATH: it names no volume, or has a part that is no name.
+        NcpRefused: INVALID_PATH: it names no volume, or has an invalid part.
     """
     volume, colon, rest = path.upper().partition(":")
     parts = [part for part in rest.replace("/", "\\").split("\\") if part]

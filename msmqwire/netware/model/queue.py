@@ -15,9 +15,9 @@ class QueueRow:
     """The stored part of a queue besides its object, its jobs and their order.
 
     Attributes:
-        object_id: of the queue's bindery object.
+        object_id: the ID of the queue's bindery object.
         directory: the path of the queue directory in the form of `volume_path`. Q_DIRECTORY has it as it was
-            given, and writing that moves nothing.
+            given; writing Q_DIRECTORY does not move the directory.
         status: bits of `QueueStatus`.
         next_number: the first candidate for the number of the next job.
     """
@@ -45,12 +45,12 @@ class AttachedServer:
 
 @dataclass(slots=True)
 class JobQueue:
-    """A queue as the rules have it.
+    """A queue in memory.
 
     Attributes:
         row: the durable part.
         order: the numbers of the jobs, the head first.
-        jobs: by number.
+        jobs: the jobs by number.
         servers: the attached queue servers by connection; gone after a restart.
     """
 
@@ -65,7 +65,7 @@ class JobQueue:
         return self.row.object_id
 
     def entry(self, number: int) -> Job:
-        """A job as readers get it, with its position."""
+        """A job for readers, with its position."""
         return replace(self.jobs[number], job_position=self.order.index(number) + 1)
 
 
@@ -94,8 +94,8 @@ class QueueStatusReport:
 
     Attributes:
         status: bits of `QueueStatus`.
-        jobs: the number in the queue.
-        servers: (object ID, station) of those attached.
+        jobs: the number of jobs in the queue.
+        servers: (object ID, station) of the attached servers.
     """
 
     queue_id: int
@@ -110,7 +110,7 @@ class JobList:
 
     Attributes:
         total: the number of jobs to list from the first position on.
-        numbers: of this part of the list, in the order of the queue.
+        numbers: the numbers in this part of the list, in the order of the queue.
     """
 
     total: int

@@ -18,7 +18,7 @@ _FIRST_YEAR: Final = 1980
 
 
 def is_time(value: bytes) -> bool:
-    """Return whether each byte is within the range of the chapter. AT_ONCE is no time."""
+    """Return whether each byte is within the range of the chapter. AT_ONCE is not a time."""
     return len(value) == JOB_TIME_SIZE and not out_of_range(QUEUE_JOB_TIME.parse(value))
 
 
@@ -28,7 +28,7 @@ def is_target_time(value: bytes) -> bool:
 
 
 def from_bytes(value: bytes) -> datetime:
-    """Return the time that the bytes stand for, in UTC.
+    """Return the time in the bytes, in UTC.
 
     The ranges allow more than the calendar: hour 24 is the first of the next day, February 30 the second
     day after February 28 or 29.
@@ -46,7 +46,7 @@ def to_bytes(time: datetime) -> bytes:
     """Return the bytes of a time, without its fraction of a second.
 
     Raises:
-        InvalidValue: the time has no zone, or two digits of its year can't stand for it: 1980 to 2079 only.
+        InvalidValue: the time has no zone, or its year is not from 1980 to 2079, the range of two digits.
     """
     if time.tzinfo is None:
         raise InvalidValue("a time without its zone")

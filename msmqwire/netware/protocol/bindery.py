@@ -94,7 +94,7 @@ def _delete_property(call: CallContext) -> Fields:
 
 
 def _scan_property(call: CallContext) -> Fields:
-    """Return a property by its place among those that fit: the instance of a reply is that of the next."""
+    """Return a property by its place among the matching ones: the instance in a reply is that of the next."""
     data = call.data
     found = call.service.properties.scan(call.caller, _object(call), data.PropertyName)
     place = 0 if data.SearchInstance == _FROM_THE_BEGINNING else data.SearchInstance

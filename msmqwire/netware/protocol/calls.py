@@ -1,4 +1,4 @@
-"""Calls as the code that performs them sees them."""
+"""Calls and replies, for the code that performs calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CallContext:
         caller: its caller.
         data: the data of the request.
         now: the clock of the file server, UTC.
-        room: bytes of data that the client takes in the reply.
+        room: bytes of data that the client accepts in the reply.
     """
 
     service: QueueService
@@ -38,14 +38,14 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToRead:
-    """Bytes of a file to be read; `msmqwire.netware.protocol.files.data_read` makes the data of the reply."""
+    """Bytes of a file to read; `msmqwire.netware.protocol.files.data_read` makes the data of the reply."""
 
     access: FileAccess
 
 
 @dataclass(frozen=True, slots=True)
 class ToWrite:
-    """Bytes to be written to a file, before a reply without data."""
+    """Bytes to write to a file, before a reply without data."""
 
     access: FileAccess
     data: bytes

@@ -6,9 +6,9 @@ from heapq import heappop, heappush
 
 
 class ConnectionNumbers:
-    """Gives each service connection a number of its own, the lowest that is free.
+    """Gives each service connection a number, the lowest free one.
 
-    Low numbers keep clients of the old calls served, whose stations have 8 bits.
+    Low numbers serve clients of the old calls, whose stations have 8 bits.
 
     Args:
         most: connections at once, 1 to 65,534: 0xFFFF asks for a connection.

@@ -20,11 +20,11 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     **bindery.OPERATIONS,
     **files.OPERATIONS,
 }
-"""By the name of the call. A call that is not here is not supported."""
+"""The functions by the name of the call. A call that is missing here is not supported."""
 
 
 def perform(service: QueueService, call: Perform, now: datetime) -> Result:
-    """Perform a call; return the data of its reply, or which bytes of a file are to be read or written first.
+    """Perform a call; return the data of its reply, or the bytes of a file to read or write first.
 
     Raises NcpRefused, with nothing changed.
     """
@@ -33,5 +33,5 @@ def perform(service: QueueService, call: Perform, now: datetime) -> Result:
     assert request.data is not None
     operation = OPERATIONS.get(request.call.name)
     if operation is None:
-        raise NcpRefused(f"{request.call.name} is not performed here", CompletionCode.NCP_NOT_SUPPORTED)
+        raise NcpRefused(f"{request.call.name} is not supported here", CompletionCode.NCP_NOT_SUPPORTED)
     return operation(CallContext(service, call.caller, request.data, now, call.room))

@@ -1,4 +1,4 @@
-"""The calls about files: those of jobs, and those of volumes by which a queue server's rights are seen."""
+"""The calls about files: of jobs, and of volumes, which show a queue server's rights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def _close(call: CallContext) -> Fields:
 
 
 def _read(call: CallContext) -> ToRead:
-    """Read what there is: less than asked for at the end of the file, and if the client takes no more."""
+    """Read the bytes available: fewer than requested at the end of the file, and if the client accepts no
+    more.
+    """
     data = call.data
     room = max(0, call.room - _COUNT_SIZE - data.FileOffset % 2)
     count = min(data.ByteCount, room)

@@ -25,7 +25,7 @@ def _taken(call: CallContext, types: Collection[int]) -> Job:
 
 
 def _finish(call: CallContext) -> Fields:
-    """Finish the service of a job. There is no accounting: the charge means nothing."""
+    """Finish the service of a job. There is no accounting: the charge is ignored."""
     call.service.servicing.finish(call.caller, call.data.QueueID, call.data.JobNumber)
     return NO_DATA
 

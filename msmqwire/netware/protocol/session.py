@@ -26,7 +26,7 @@ from msmqwire.schema import Record, fixed_size, head_size
 
 _HEAD: Final = head_size(NCP_REQUEST_HEADER)
 _SHORT_DESTROY: Final = _HEAD - 1
-"""Bytes of a request to end a connection that leaves out the function."""
+"""Bytes of a request to end a connection without the function."""
 _REPLY_UNIT: Final = head_size(NCP_TCP_REPLY) + head_size(NCP_REPLY_HEADER)
 """Bytes of a reply without data, with its preamble."""
 _ANY_ROOM: Final = 1 << 31
@@ -45,7 +45,7 @@ class Perform:
     """A call to be performed; `NcpSession.performed` or `NcpSession.refused` makes its reply.
 
     Attributes:
-        room: bytes of data that the client takes in the reply.
+        room: bytes of data that the client accepts in the reply.
     """
 
     request: NcpRequest
@@ -55,14 +55,14 @@ class Perform:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """A service connection to be given up with all it has; `NcpSession.given_up` returns the reply."""
+    """A service connection to be given up with everything it has; `NcpSession.given_up` returns the reply."""
 
     caller: Caller
     packet: bytes
 
 
 class Later:
-    """The request has to wait for the one being performed."""
+    """The request has to wait for the request being performed."""
 
 
 Outcome = Answer | Perform | GiveUp | Later
@@ -80,13 +80,13 @@ class _Identity(NamedTuple):
 class NcpSession:
     """One stream of requests, with at most one service connection at a time.
 
-    A request with the type, the sequence number and the connection of the one before is that request, sent
-    again: the reply is the same bytes, or "being processed", and it has no second effect. Any other sequence
-    number is that of a new request: a stream loses none.
+    A request with the type, the sequence number and the connection of the previous one is a repetition of it:
+    the reply is the same bytes, or "being processed", and it has no second effect. Any other sequence number
+    belongs to a new request: a stream loses none.
 
     Args:
-        numbers: of all service connections of the server.
-        readings: how the disputed fields of calls are read and written.
+        numbers: the numbers of all service connections of the server.
+        readings: the readings of the disputed fields of calls.
 
     Attributes:
         caller: the service connection; None before the client has made one, and after it has ended it.
@@ -109,8 +109,8 @@ class NcpSession:
         """Take a request; return the action to be taken.
 
         Args:
-            packet: from the NCP header on.
-            room: bytes of the largest unit that the client takes for a reply, with its preamble; 0 for any.
+            packet: the packet from the NCP header on.
+            room: bytes of the largest unit that the client accepts as a reply, with its preamble; 0 for any.
         """
         header = NCP_REQUEST_HEADER.read(packet[:_HEAD].ljust(_HEAD, b"\0"))[0]
         this = _Identity(header.RequestType, header.SequenceNumber, connection_number(header))
@@ -137,7 +137,7 @@ class NcpSession:
         """Return the reply to a call that has these results."""
         assert call.request.call is not None
         data = reread(call.request.call.reply.make(fields), self._readings).to_bytes()
-        if len(data) > call.room:  # of calls that only read
+        if len(data) > call.room:  # for calls that only read
             return self.refused(call, CompletionCode.BAD_LENGTH)
         return self._kept(self._reply(call.request.header) + data)
 
@@ -151,7 +151,7 @@ class NcpSession:
         return self._kept(ended.packet)
 
     def _create(self, header: Record, this: _Identity, *, has_data: bool) -> Outcome:
-        """Make a service connection. One that the stream has is given up: its client begins anew."""
+        """Make a service connection. The stream's former one is given up: its client begins anew."""
         if has_data:
             return Answer(self._reply(header, CompletionCode.BAD_LENGTH))
         before, number = self.caller, self._numbers.take()

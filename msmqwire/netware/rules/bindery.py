@@ -33,7 +33,9 @@ class Bindery:
         self._objects, self._rights, self._trustees, self._queues = objects, rights, trustees, queues
 
     def restore(self) -> None:
-        """Make a new bindery, or forget what was dynamic in one that has been restored: it is a restart."""
+        """Make a new bindery, or remove the dynamic objects and properties of a restored one, as after a
+        restart.
+        """
         for found in list(self._objects):
             if found.dynamic:
                 self._trustees.forget_object(found.id)
@@ -122,14 +124,14 @@ class Bindery:
         """Return the next object that the caller may see, in the order of IDs.
 
         Args:
-            pattern: of its name, with the wildcards ``*`` and ``?``.
+            pattern: a pattern of its name, with the wildcards ``*`` and ``?``.
             type_: its type, or NWOT_WILD for any.
             after: the ID of the object found last; 0 or 0xFFFFFFFF to begin.
 
         Raises:
             NcpRefused: NO_SUCH_OBJECT: there are no more.
         """
-        fits = names.expression(pattern).fullmatch  # once: any client may scan thousands of objects
+        fits = names.expression(pattern).fullmatch  # compiled once: any client may scan thousands of objects
         any_type = type_ == ObjectType.NWOT_WILD
         for found in self._objects.following(0 if after == 0xFFFFFFFF else after):
             if (

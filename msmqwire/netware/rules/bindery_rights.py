@@ -12,7 +12,9 @@ from msmqwire.netware.rules.equivalence import Equivalence
 
 
 class Level(IntEnum):
-    """A level of security, the same numbers for reading and writing. A caller has those up to its own."""
+    """A level of security, the same numbers for reading and writing. A caller has all levels up to its
+    own.
+    """
 
     ANY = 0
     LOGGED = 1
@@ -54,7 +56,7 @@ class BinderyRights:
         return self._equivalence.is_supervisor(caller.effective_id)
 
     def check_security(self, caller: Caller, holder: BinderyObject | None, security: int) -> None:
-        """Check a security byte that a caller gives: no level above its own, or it could not undo it.
+        """Check a security byte that a caller gives: no level above its own, which it could not undo.
 
         Raises:
             NcpRefused: INVALID_BINDERY_SECURITY.

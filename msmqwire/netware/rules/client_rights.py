@@ -1,4 +1,4 @@
-"""Client rights: a queue server takes those of the client of a job that it has."""
+"""Client rights: a queue server takes the rights of the client of a job in its service."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ClientRights:
             caller.assumed = None
 
     def end(self, queue_id: int, job_number: int) -> None:
-        """Put the server's own rights in force, if those of the client of this job are: QMS-ext-16."""
+        """Put the server's own rights in force, if the rights of this job's client are: QMS-ext-16."""
         caller = self._callers.get((queue_id, job_number))
         if caller is not None:
             self.restore(caller)

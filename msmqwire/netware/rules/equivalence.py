@@ -14,7 +14,7 @@ from msmqwire.netware.rules.objects import Objects
 
 
 class Equivalence:
-    """Security equivalence as the bindery has it: one step, never that of one's equivalents or groups.
+    """Security equivalence in the bindery: one step, never that of equivalents or groups.
 
     An object counts as itself, the members of its SECURITY_EQUALS, its groups by its own GROUPS_I'M_IN or by
     their GROUP_MEMBERS, and the group EVERYONE, to which all objects belong: QMS-qusers-06.
@@ -24,7 +24,7 @@ class Equivalence:
         self._objects = objects
 
     def identities(self, object_id: int | None) -> frozenset[int]:
-        """Return the IDs of all that an object counts as; none if there is no such object."""
+        """Return the IDs of the objects that an object counts as; none if there is no such object."""
         found = self._objects.get(object_id)
         if found is None:
             return frozenset()
@@ -38,7 +38,7 @@ class Equivalence:
         )
 
     def is_logged_in(self, object_id: int | None) -> bool:
-        """Return whether the ID is that of an object, which it is not once the object has been deleted."""
+        """Return whether an object has this ID; after its deletion none has."""
         return self._objects.get(object_id) is not None
 
     def is_supervisor(self, object_id: int | None) -> bool:

@@ -33,7 +33,7 @@ class JobLife:
 
     Attributes:
         open_by: (queue ID, job number) of the jobs that each connection has created and not yet started.
-        served_by: of those that each connection has in service.
+        served_by: the same of the jobs that each connection has in service.
     """
 
     def __init__(
@@ -45,7 +45,9 @@ class JobLife:
         self.served_by: dict[int, set[JobKey]] = defaultdict(set)
 
     def next_number(self, queue: JobQueue) -> int:
-        """Return the number of the next job: they rise to 999 and begin again, those in use left out."""
+        """Return the number of the next job: numbers rise to 999 and begin again; numbers in use are left
+        out.
+        """
         number = queue.row.next_number
         while number in queue.jobs:
             number = number % JOB_NUMBER_MAX + 1
@@ -95,7 +97,7 @@ class JobLife:
         return queue.entry(job.job_number)
 
     def fail_service(self, queue: JobQueue, job: Job) -> None:
-        """End the service of a job that was not finished: it goes the way of NWCF_SERVICE_RESTART."""
+        """End the service of an unfinished job: NWCF_SERVICE_RESTART decides whether it stays."""
         if not job.job_control_flags & JobControlFlags.NWCF_SERVICE_RESTART:
             self.remove(queue, job)
             return
@@ -103,7 +105,7 @@ class JobLife:
         self.put(queue, job.idle())
 
     def fail_submission(self, queue: JobQueue, job: Job) -> None:
-        """End an open job whose client is gone: it goes the way of NWCF_SERVICE_AUTO_START."""
+        """End an open job whose client is gone: NWCF_SERVICE_AUTO_START decides whether it starts."""
         if job.job_control_flags & JobControlFlags.NWCF_SERVICE_AUTO_START:
             self.start(queue, job)
         else:
@@ -154,7 +156,7 @@ class JobLife:
         queue.order.clear()
 
     def connection_lost(self, connection: int) -> None:
-        """End all that a connection has open or in service."""
+        """End all jobs that a connection has open or in service."""
         for queue_id, number in sorted(self.open_by.pop(connection, ())):
             queue = self._queues[queue_id]
             self.fail_submission(queue, queue.jobs[number])
@@ -163,7 +165,7 @@ class JobLife:
             self.fail_service(queue, queue.jobs[number])
 
     def restarted(self) -> None:
-        """End all that was open or in service in restored queues, whose connections are gone."""
+        """End all jobs that were open or in service in restored queues, whose connections are gone."""
         for queue in self._queues.values():
             for job in [queue.jobs[number] for number in queue.order]:
                 if job.is_open:

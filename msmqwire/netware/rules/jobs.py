@@ -48,7 +48,7 @@ class Jobs:
 
         Raises:
             NcpRefused: ERR_NO_Q_RIGHTS for all but users of the queue, ERR_Q_HALTED, ERR_Q_FULL, FAILURE for
-                a target execution time that is none, NO_MORE_FILE_HANDLES, OUT_OF_DISK_SPACE.
+                an invalid target execution time, NO_MORE_FILE_HANDLES, OUT_OF_DISK_SPACE.
         """
         queue = self._queues.found(queue_id)
         self._roles.check_queue(caller, queue, QueueRole.USER)
@@ -77,8 +77,8 @@ class Jobs:
         """Close the file of a job and release the job.
 
         Raises:
-            NcpRefused: ERR_NO_Q_JOB_RIGHTS for all connections but that which created the job, and if it is
-                not open; ERR_NO_Q_RIGHTS for callers without a part in the queue.
+            NcpRefused: ERR_NO_Q_JOB_RIGHTS for all connections except the one that created the job, and if it
+                is not open; ERR_NO_Q_RIGHTS for callers without a part in the queue.
         """
         self._life.start(*self._open_job(caller, queue_id, number))
 
@@ -87,7 +87,7 @@ class Jobs:
         self._life.remove(*self._open_job(caller, queue_id, number))
 
     def remove(self, caller: Caller, queue_id: int, number: int) -> None:
-        """Remove a job; if it is in service that is aborted.
+        """Remove a job; a service of it is aborted.
 
         Raises:
             NcpRefused: ERR_NO_Q_JOB_RIGHTS for all but the owner and operators; ERR_NO_Q_RIGHTS for callers
@@ -137,14 +137,14 @@ class Jobs:
         return JobList(len(numbers), numbers[first : first + self._settings.job_list_max])
 
     def change_entry(self, caller: Caller, queue_id: int, number: int, request: JobRequest) -> None:
-        """Change the fields of step 3 of a job; the rest stay as they are.
+        """Change the fields of step 3 of a job; other fields are kept.
 
-        The position and NWCF_OPERATOR_HOLD follow the request of an operator only.
+        The position and NWCF_OPERATOR_HOLD follow only an operator's request.
 
         Raises:
             NcpRefused: ERR_NO_Q_JOB_RIGHTS for all but the owner, operators and servers; ERR_NO_Q_RIGHTS for
-                callers without a part in the queue; ERR_Q_IN_SERVICE; FAILURE for a target execution time
-                that is none.
+                callers without a part in the queue; ERR_Q_IN_SERVICE; FAILURE for an invalid target execution
+                time.
         """
         queue = self._queues.found(queue_id)
         allowed = QueueRole.OWNER | QueueRole.OPERATOR | QueueRole.SERVER

@@ -1,7 +1,7 @@
 """Logging in and out, and passwords.
 
-A login sends its password in the clear here, so only objects without one log in: an object that has been
-given a password can't. The password itself is not kept.
+A login sends its password in the clear here, so only objects without a password log in: an object with a
+password can't. The password itself is not kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BinderyLogins:
 
         Raises:
             NcpRefused: NO_SUCH_OBJECT, INVALID_NAME or WILD_CARD_NOT_ALLOWED; FAILURE for a password that is
-                not empty, and for an object that has one.
+                not empty, and for an object with a password.
         """
         found = self._objects.named(name, type_)
         if PASSWORD in found.properties or password:
@@ -39,7 +39,7 @@ class BinderyLogins:
         return found.id
 
     def change_password(self, caller: Caller, object_id: int, old: bytes, new: bytes) -> None:
-        """Give an object a password, or take it away by an empty one.
+        """Give an object a password, or remove it by an empty one.
 
         Raises:
             NcpRefused: NO_SUCH_OBJECT; NO_PROPERTY_WRITE_RIGHTS for all but the object itself and

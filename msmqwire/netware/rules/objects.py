@@ -78,7 +78,7 @@ class Objects:
         return self.get(self._ids.get((name, type_)))
 
     def following(self, object_id: int) -> Iterator[BinderyObject]:
-        """Return the objects with greater IDs, in their order."""
+        """Return the objects with greater IDs, in order."""
         start = bisect_right(self._sorted, object_id)
         return (self._objects[self._sorted[index]] for index in range(start, len(self._sorted)))
 
@@ -133,7 +133,7 @@ class Objects:
         self._index_sets(new.id, None, new)
 
     def _index_sets(self, holder_id: int, old: BinderyObject | None, new: BinderyObject | None) -> None:
-        """Take the sets of the old state of an object out of the index, and those of the new into it."""
+        """Replace the sets of an object's old state in the index by those of its new state."""
         before = {} if old is None else old.properties
         after = {} if new is None else new.properties
         for name in before.keys() | after.keys():

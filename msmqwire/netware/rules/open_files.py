@@ -1,6 +1,6 @@
-"""Handles of open files, and the bytes that all files take.
+"""Handles of open files, and the bytes of all files.
 
-The runtime reads and writes; this says which file a handle stands for and what is allowed.
+The runtime reads and writes; these rules resolve handles to files and check permissions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msmqwire.netware.model.settings import Settings
 _HANDLE_MAX: Final = 0xFFFFFFFF
 _OFFSET_MAX: Final = 0xFFFFFFFF
 _SIZE_MAX: Final = 0xFFFFFFFF
-"""The largest size that calls can express: of files that end before the last offset."""
+"""The largest file size that calls can express: a file ends before the last offset."""
 _Key = TypeVar("_Key", int, AnyFile)
 
 
@@ -36,7 +36,7 @@ class OpenFiles:
     """The open files. A handle keeps the rights that it was opened with: QMS-ext-17.
 
     Attributes:
-        has_room: whether the disk takes new files and more data; the runtime says so.
+        has_room: whether the disk has room for new files and more data; set by the runtime.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -97,7 +97,7 @@ class OpenFiles:
         """Return the range to read: at most up to the end of the file.
 
         Raises:
-            NcpRefused: INVALID_FILE_HANDLE, NO_READ_PRIVILEGES, FAILURE for an offset or count that is none.
+            NcpRefused: INVALID_FILE_HANDLE, NO_READ_PRIVILEGES, FAILURE for an invalid offset or count.
         """
         found = self._found(caller, handle)
         if not found.may_read:
@@ -110,8 +110,8 @@ class OpenFiles:
         """Return the range to write, and count it. If writing fails, `set_size` takes it back.
 
         Raises:
-            NcpRefused: INVALID_FILE_HANDLE, NO_WRITE_PRIVILEGES, OUT_OF_DISK_SPACE, FAILURE for an offset or
-                count that is none.
+            NcpRefused: INVALID_FILE_HANDLE, NO_WRITE_PRIVILEGES, OUT_OF_DISK_SPACE, FAILURE for an invalid
+                offset or count.
         """
         found = self._found(caller, handle)
         if not found.may_write:
@@ -132,7 +132,7 @@ class OpenFiles:
         return FileAccess(found.file, offset, count)
 
     def close(self, caller: Caller, handle: int) -> AnyFile:
-        """Close a file of the connection, and return which.
+        """Close a file of the connection, and return it.
 
         Raises:
             NcpRefused: INVALID_FILE_HANDLE.
@@ -156,7 +156,7 @@ class OpenFiles:
         return self._sizes.get(file, 0)
 
     def set_size(self, file: AnyFile, size: int) -> None:
-        """Note the size of a file as it is on disk, after a failure to write; one that is gone has none."""
+        """Note the size of a file on disk, after a failure to write; a deleted file has none."""
         if file in self._sizes:
             self.add(file, size - self._sizes[file])
 

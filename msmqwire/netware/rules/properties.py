@@ -32,7 +32,7 @@ _OPERATOR_TYPES: Final = (ObjectType.NWOT_USER, ObjectType.NWOT_GROUP)  # QMS-qo
 
 
 class BinderyProperties:
-    """The properties of all objects. Those that say who an object is are for supervisors alone."""
+    """The properties of all objects. Properties of identity and equivalence are for supervisors alone."""
 
     def __init__(self, settings: Settings, objects: Objects, rights: BinderyRights) -> None:
         self._settings, self._objects, self._rights = settings, objects, rights
@@ -118,8 +118,8 @@ class BinderyProperties:
         """Write a segment of an item, at most the one after its last.
 
         Args:
-            data: 128 bytes, or fewer, which zeroes complete.
-            more: whether segments after this one stay.
+            data: at most 128 bytes, padded with zeroes.
+            more: whether segments after this one are kept.
 
         Raises:
             NcpRefused: NO_SUCH_OBJECT, NO_SUCH_PROPERTY, NO_PROPERTY_WRITE_RIGHTS, NO_SUCH_SEGMENT,
@@ -179,11 +179,11 @@ class BinderyProperties:
         self._check_member(found, member_id)
 
     def join_group(self, caller: Caller, member_id: int, group_id: int) -> None:
-        """Make an object a member of a group, in all properties of both that say so.
+        """Make an object a member of a group, in all related properties of both.
 
         Raises:
-            NcpRefused: NO_PROPERTY_WRITE_RIGHTS for all but supervisors; NO_SUCH_OBJECT, also for one that
-                is no group; MEMBER_ALREADY_EXISTS, SERVER_OUT_OF_MEMORY.
+            NcpRefused: NO_PROPERTY_WRITE_RIGHTS for all but supervisors; NO_SUCH_OBJECT, also for an object
+                that is not a group; MEMBER_ALREADY_EXISTS, SERVER_OUT_OF_MEMORY.
         """
         group, member = self._objects[group_id], self._objects[member_id]
         self._check_supervisor(caller)
@@ -208,7 +208,7 @@ class BinderyProperties:
         self._objects.replace(self._joined(changed, SECURITY_EQUALS, OBJECT_READ_SUPER_WRITE, other.id))
 
     def _joined(self, holder: BinderyObject, name: str, security: int, member_id: int) -> BinderyObject:
-        """Return an object with one more member in a set, which it may not have yet."""
+        """Return an object with one more member in a set, which is created if it is missing."""
         found = holder.properties.get(name)
         if found is None:
             if len(holder.properties) >= self._settings.properties_max:
@@ -246,7 +246,7 @@ class BinderyProperties:
         return holder, found
 
     def _may_change(self, caller: Caller, holder: BinderyObject, name: str) -> bool:
-        """Whether a caller may give an object a property of this name, or take it away."""
+        """Whether a caller may give an object a property of this name, or remove it."""
         if name in IDENTITY_PROPERTIES and not self._rights.is_supervisor(caller):
             return False
         return self._rights.may_write(caller, holder)
@@ -254,7 +254,7 @@ class BinderyProperties:
     def _check_supervisor(self, caller: Caller) -> None:
         if not self._rights.is_supervisor(caller):
             raise NcpRefused(
-                "only a supervisor says who counts as whom", CompletionCode.NO_PROPERTY_WRITE_RIGHTS
+                "only a supervisor changes equivalences", CompletionCode.NO_PROPERTY_WRITE_RIGHTS
             )
 
     def _check_room(self, found: Property) -> None:

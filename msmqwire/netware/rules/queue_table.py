@@ -17,7 +17,7 @@ class QueueTable(dict[int, JobQueue]):
     """The queues, with their jobs and servers.
 
     Attributes:
-        directories: the queue directories, in which nothing else may be.
+        directories: the queue directories, which hold nothing else.
     """
 
     def __init__(self) -> None:

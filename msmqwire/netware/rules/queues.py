@@ -75,8 +75,8 @@ class JobQueues:
             The ID of the queue.
 
         Raises:
-            NcpRefused: NO_OBJECT_CREATE_RIGHTS for all but supervisors, INVALID_PATH, DIRECTORY_FULL, and
-                what `Bindery.create_object` raises.
+            NcpRefused: NO_OBJECT_CREATE_RIGHTS for all but supervisors, INVALID_PATH, DIRECTORY_FULL, and as
+                `Bindery.create_object`.
         """
         new = self._bindery.new_object(caller, name, type_, security=ANY_READ_SUPER_WRITE)
         if len(path) > QUEUE_PATH_MAX:
@@ -130,7 +130,7 @@ class JobQueues:
         return QueueStatusReport(queue_id, queue.row.status, len(queue.jobs), servers)
 
     def set_status(self, caller: Caller, queue_id: int, status: int) -> None:
-        """Set the status of a queue, bits of `QueueStatus`; undefined bits are kept and mean nothing.
+        """Set the status of a queue, bits of `QueueStatus`; undefined bits are kept without effect.
 
         Raises:
             NcpRefused: ERR_NO_QUEUE; ERR_NO_Q_RIGHTS for all but operators; FAILURE for more than 8 bits.

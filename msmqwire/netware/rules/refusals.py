@@ -7,27 +7,31 @@ from msmqwire.ncp.constants import CompletionCode
 
 
 def no_queue(queue_id: int) -> NcpRefused:
-    """Return the refusal of a call about a queue that there is not."""
+    """Return the refusal of a call about a missing queue."""
     return NcpRefused(f"there is no queue {queue_id:08X}", CompletionCode.ERR_NO_QUEUE)
 
 
 def no_queue_rights(what: str) -> NcpRefused:
-    """Return the refusal of a call that the caller's rights on the queue don't allow: `what` it needs."""
+    """Return the refusal of a call that the caller's rights to the queue don't allow; `what` is the needed
+    right.
+    """
     return NcpRefused(what, CompletionCode.ERR_NO_Q_RIGHTS)
 
 
 def no_job(number: int) -> NcpRefused:
-    """Return the refusal of a call about a job that there is not."""
+    """Return the refusal of a call about a missing job."""
     return NcpRefused(f"there is no job {number} in the queue", CompletionCode.ERR_NO_Q_JOB)
 
 
 def no_job_rights(what: str) -> NcpRefused:
-    """Return the refusal of a call that the caller's rights on the job don't allow: `what` it needs."""
+    """Return the refusal of a call that the caller's rights to the job don't allow; `what` is the needed
+    right.
+    """
     return NcpRefused(what, CompletionCode.ERR_NO_Q_JOB_RIGHTS)
 
 
 def no_object(what: str) -> NcpRefused:
-    """Return the refusal of a call about an object that there is not, or that the caller can't see."""
+    """Return the refusal of a call about a missing object, or one that the caller can't see."""
     return NcpRefused(f"there is no object {what}", CompletionCode.NO_SUCH_OBJECT)
 
 

@@ -1,4 +1,4 @@
-"""The roles of a caller at a queue: QMS-monitor-16. A supervisor has none by that alone."""
+"""The roles of a caller at a queue: QMS-monitor-16. Being a supervisor gives none."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Roles:
         """
         roles = self.on_queue(caller, queue)
         if not roles & allowed:
-            raise no_queue_rights("neither the object nor what it is equivalent to is in the queue's sets")
+            raise no_queue_rights("neither the object nor an equivalent of it is in the queue's sets")
         return roles
 
     def check_job(

@@ -1,4 +1,4 @@
-"""The queue service of a file server: its parts put together."""
+"""The queue service of a file server: the assembly of its parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class QueueService:
     Attributes:
         objects: all objects, for lookups without a caller.
         bindery, properties, logins: the bindery.
-        queue_table: all queues, for those who look at them without a caller.
+        queue_table: all queues, for lookups without a caller.
         queues, jobs, servicing: the calls of users, operators and queue servers.
         files: handles of open files.
         volumes: directories and files outside the queues, and their trustees.
@@ -85,9 +85,9 @@ class QueueService:
     def restore(cls, contents: Contents, settings: Settings | None = None) -> QueueService:
         """Return the service that a store holds, as after a restart of the file server.
 
-        All connections are gone: jobs that were open or in service have gone the way of their flags, dynamic
-        objects and properties are deleted. `take` returns the changes of the restart; in a new store,
-        SUPERVISOR.
+        All connections are gone: jobs that were open or in service have been started, kept or removed by
+        their flags, dynamic objects and properties are deleted. `take` returns the changes of the restart; in
+        a new store, SUPERVISOR.
 
         Raises:
             InvalidValue: the contents contradict each other.
@@ -109,7 +109,7 @@ class QueueService:
         return taken
 
     def login(self, caller: Caller, name: str, type_: int, password: bytes = b"") -> int:
-        """Log an object in on a connection, instead of one that is: that is logged out.
+        """Log an object in on a connection; an object logged in before is logged out.
 
         Returns:
             Its ID.
@@ -131,5 +131,5 @@ class QueueService:
         caller.object_id = None
 
     def connection_lost(self, caller: Caller) -> None:
-        """End all that a broken connection had: QMS-flags-01 and -02, QMS-flags-04 and -05."""
+        """End everything of a broken connection: QMS-flags-01 and -02, QMS-flags-04 and -05."""
         self.logout(caller)

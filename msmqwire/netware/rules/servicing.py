@@ -1,6 +1,6 @@
 """Calls of queue servers: attach, take jobs, finish or abort them, take the rights of their clients.
 
-They go by the object logged in at the connection, whatever rights it has assumed.
+The object logged in at the connection decides, whatever rights it has assumed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Servicing:
         self._attached: dict[int, set[int]] = defaultdict(set)
 
     def attach(self, caller: Caller, queue_id: int) -> None:
-        """Attach a queue server to a queue; nothing happens if it is attached already.
+        """Attach a queue server to a queue; does nothing if it is attached already.
 
         Raises:
             NcpRefused: ERR_NO_Q_RIGHTS for all but servers of the queue, ERR_Q_HALTED, ERR_Q_MAX_SERVERS.
@@ -69,7 +69,7 @@ class Servicing:
         self._attached[caller.connection].add(queue_id)
 
     def detach(self, caller: Caller, queue_id: int) -> None:
-        """Detach a queue server from a queue; the service of jobs that it has there has failed.
+        """Detach a queue server from a queue; the service of its jobs there has failed.
 
         Raises:
             NcpRefused: ERR_Q_STN_NOT_SERVER.
@@ -87,7 +87,7 @@ class Servicing:
         """Hand the first job that fits to an attached queue server, with its file open for reading.
 
         Args:
-            types: the types that fit; any does if ANY_JOB_TYPE is among them.
+            types: the types that fit; all types if ANY_JOB_TYPE is among them.
             now: the clock of the file server, UTC.
 
         Returns:
@@ -124,7 +124,7 @@ class Servicing:
         self._life.remove(*self._served_job(caller, queue_id, number))
 
     def abort(self, caller: Caller, queue_id: int, number: int) -> None:
-        """Abort the service of a job: it stays at its place or is removed, as NWCF_SERVICE_RESTART says.
+        """Abort the service of a job: it stays at its place or is removed, depending on NWCF_SERVICE_RESTART.
 
         Raises as `finish`.
         """
@@ -142,7 +142,7 @@ class Servicing:
         self._client_rights.assume(caller, AssumedRights(queue_id, number, job.client_id))
 
     def restore_server_rights(self, caller: Caller) -> None:
-        """Let the rights of the queue server decide again; nothing happens if they do.
+        """Let the rights of the queue server decide again; does nothing if they do.
 
         Raises:
             NcpRefused: ERR_Q_STN_NOT_SERVER if the caller is attached to no queue.

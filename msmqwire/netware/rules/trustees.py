@@ -1,4 +1,4 @@
-"""Trustees of directories, and the rights that they give."""
+"""Trustees of directories, and their rights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ ALL_RIGHTS = TrusteeRights(0xFF)
 
 
 class Trustees:
-    """Assignments of rights. One holds below its directory as far as the next of the same object."""
+    """Assignments of rights. An assignment holds below its directory up to the next one of the same
+    object.
+    """
 
     def __init__(self, settings: Settings, equivalence: Equivalence, changes: list[Change]) -> None:
         self._settings, self._equivalence, self._changes = settings, equivalence, changes
@@ -37,7 +39,9 @@ class Trustees:
             self._put(found)
 
     def effective_rights(self, object_id: int | None, path: str) -> TrusteeRights:
-        """Return the rights of an object in a directory, those of all that it counts as together."""
+        """Return the rights of an object in a directory, joined with those of all objects that it counts
+        as.
+        """
         if self._equivalence.is_supervisor(object_id):
             return ALL_RIGHTS
         rights = TrusteeRights(0)

@@ -18,7 +18,9 @@ from msmqwire.netware.rules.trustees import ALL_RIGHTS, Trustees
 
 
 class VolumeRules:
-    """The directories and files. While a queue server has taken a client's rights, those decide here."""
+    """The directories and files. While a queue server has a client's rights, the client's rights decide
+    here.
+    """
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class VolumeRules:
 
         Raises:
             NcpRefused: INVALID_PATH, NO_SUCH_OBJECT, NO_CREATE_DELETE_PRIVILEGES without the right
-                TR_ACCESS_CTRL, FAILURE for rights that are none, SERVER_OUT_OF_MEMORY.
+                TR_ACCESS_CTRL, FAILURE for invalid rights, SERVER_OUT_OF_MEMORY.
         """
         path = self._directory(path)
         self._check(caller, path, TrusteeRights.TR_ACCESS_CTRL, CompletionCode.NO_CREATE_DELETE_PRIVILEGES)
@@ -116,7 +118,7 @@ class VolumeRules:
         return path
 
     def missing_above(self, path: str) -> list[str]:
-        """Return the directories above a path of `volume_path` that are to be made for it, outermost first.
+        """Return the directories above a path of `volume_path` that have to be made, outermost first.
 
         Raises:
             NcpRefused: INVALID_PATH if one of them is a file, DIRECTORY_FULL.
@@ -148,7 +150,7 @@ class VolumeRules:
         self._changes.append(PutVolumeEntry(entry))
 
     def _directory(self, path: str) -> str:
-        """Return the one form of the path of a directory; the roots of volumes are always there."""
+        """Return the canonical path of an existing directory; the roots of volumes always exist."""
         path = names.volume_path(path)
         entry = self._entries.get(path)
         if path != names.parent(path) and (entry is None or not entry.is_directory):

@@ -42,7 +42,7 @@ class AdministrationSession:
     async def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Run a request, and return its answer once its changes are durable.
 
-        Raises InvalidValue for an invalid request, NcpRefused for one that is refused; StoreError.
+        Raises InvalidValue for an invalid request, NcpRefused for a refused one, and StoreError.
         """
         name = request.get("op")
         operation = _OPERATIONS.get(name) if isinstance(name, str) else None
@@ -74,8 +74,8 @@ def control_server(driver: ServiceDriver, folder: NetwareFolder) -> ControlServe
 def attach(path: str | os.PathLike[str], *, create: bool = False) -> Local:
     """Reach the queue service of a folder: through its server, or in its store if none runs.
 
-    `create` makes one if the folder has none. Raises the subclasses of StoreError: StoreMissing if the folder
-    has none, StoreInUse if another process has its store open without serving it.
+    `create`: make a queue service if the folder has none. Raises the subclasses of StoreError: StoreMissing
+    if the folder has none, StoreInUse if another process has its store open without serving it.
     """
     folder = NetwareFolder(path)
     return attach_to(folder, lambda: ServiceInStore(folder, create=create))

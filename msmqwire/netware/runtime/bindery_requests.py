@@ -1,7 +1,7 @@
 """Requests of administrators about bindery objects: create, list, show, delete.
 
 They are made with the rights of SUPERVISOR. Objects are named ``NAME``, or ``NAME:TYPE`` where objects of
-several types have the name. A request that fails half way is undone.
+several types have the name. A request that fails halfway is undone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Request = Mapping[str, Any]
 Answer = dict[str, Any]
 
 SUPERVISOR: Final = Caller(0, object_id=SUPERVISOR_ID)
-"""The caller of all requests; it is no connection, and has nothing open."""
+"""The caller of all requests; it is not a connection, and has nothing open."""
 RIGHTS: Final = {
     "R": TrusteeRights.TR_READ,
     "W": TrusteeRights.TR_WRITE,
@@ -43,7 +43,7 @@ def create(service: QueueService, request: Request) -> Answer:
     """Create an object, in groups, equivalent to other objects, and with rights in directories."""
     name, type_ = text(request, "name"), type_number(text(request, "type"))
     if type_ in QUEUE_OBJECT_TYPES:
-        raise InvalidValue("a queue is created by a request of its own", path="type")
+        raise InvalidValue("a queue is created by a separate request", path="type")
     groups = [
         found(service, one, "member_of", (ObjectType.NWOT_GROUP,)) for one in texts(request, "member_of")
     ]
@@ -101,9 +101,10 @@ def delete(service: QueueService, request: Request) -> Answer:
 def found(
     service: QueueService, wanted: str, path: str, types: Collection[int] | None = None
 ) -> BinderyObject:
-    """Return the object of ``NAME[:TYPE]``; without its type it has to be one of `types`, if given.
+    """Return the object of ``NAME[:TYPE]``; without a type it has to be one of `types`, if given.
 
-    Raises NcpRefused if there is none, InvalidValue if several have the name; `path` is that of the value.
+    Raises NcpRefused if there is none, InvalidValue if several have the name; `path` is the path of the
+    value.
     """
     name, _, word = wanted.partition(":")
     if word:
@@ -121,7 +122,7 @@ def found(
 
 
 def full_name(one: BinderyObject) -> str:
-    """Return the name and type of an object as `found` takes them."""
+    """Return the name and type of an object for `found`."""
     return f"{one.name}:{type_word(one.type)}"
 
 
@@ -193,7 +194,7 @@ def _trustee(wanted: str) -> tuple[str, int]:
 
 
 def _make_directories(service: QueueService, path: str) -> None:
-    """Create a directory of a volume and those above it, where they are missing."""
+    """Create a directory of a volume and its missing parents."""
     path = names.volume_path(path)
     above = names.parent(path)
     if path != above and service.volumes.entry(path) is None:

@@ -25,9 +25,9 @@ from msmqwire.service.store import Store
 T = TypeVar("T")
 _FILE_THREADS: Final = 4
 RETRY_S: Final = 0.25
-"""Seconds after which files that could not be changed are tried again."""
+"""Seconds after which failed changes of files are retried."""
 ROOM_S: Final = 0.25
-"""Seconds between two looks at the room on the disk: files grow between commits."""
+"""Seconds between two checks of the room on the disk: files grow between commits."""
 
 
 class ServiceGuest:
@@ -42,7 +42,7 @@ class ServiceGuest:
         self._servers: dict[int, Servers] = {}
 
     def at(self, now_ms: int, utc: int) -> None:
-        """Calls that need the time are given it."""
+        """Calls that need the time get it as an argument."""
 
     def take(self) -> tuple[JobChanges, list[object]]:
         """See `Guest.take`."""
@@ -68,14 +68,14 @@ class ServiceGuest:
 
     @property
     def attached(self) -> dict[int, Servers]:
-        """The attached servers when they were taken last."""
+        """The attached servers when last taken."""
         return self._servers
 
     def committed(self) -> None:
-        """Nothing depends on it."""
+        """The service does not depend on it."""
 
     def throttle(self, *, on: bool) -> None:
-        """Let no file be created or grow, or let them again."""
+        """Stop or resume the creation and growth of files."""
         self.service.files.has_room = not on
 
     def acknowledge_received(self) -> None:
@@ -88,9 +88,10 @@ class ServiceGuest:
 class ServiceDriver:
     """Runs one queue service over a store and volumes, in the running event loop.
 
-    An operation is answered, or refused, when all that happened before it is durable: its answer may rest on
-    that. It is made durable in a thread, as files are synced one by one; and if the disk refuses, or msmqwire
-    has a fault, all who wait are refused and the service is made anew: see `Driver` for both.
+    An operation is answered, or refused, when all that happened before it is durable: its answer may depend
+    on that. It is made durable in a thread, since files are synced one by one; and if the disk refuses, or
+    msmqwire has a fault, all waiting operations are refused and the service is made anew: see `Driver` for
+    both.
     """
 
     def __init__(
@@ -142,7 +143,9 @@ class ServiceDriver:
         self._driver.watch(self._room)
 
     async def close(self) -> None:
-        """Make all changes durable, and end; operations are refused from now on. Again: do nothing."""
+        """Make all changes durable, and end; operations are refused from now on. A second call does
+        nothing.
+        """
         if self._closed:
             return
         self._closed = True
@@ -158,7 +161,8 @@ class ServiceDriver:
         self._files.shutdown()
 
     async def run(self, operation: Callable[[QueueService], T]) -> T:
-        """Call an operation with the service, and return its result once all that it rests on is durable.
+        """Call an operation with the service, and return its result once everything that it depends on is
+        durable.
 
         Raises NcpRefused and InvalidValue of the operation, which has changed nothing then; StoreError, and
         nothing of it remains; EngineFailed after any other exception in it; Unreachable after `close`.
@@ -174,7 +178,7 @@ class ServiceDriver:
         return result
 
     def _look_at_files(self) -> None:
-        """Try later again the work on files that has failed."""
+        """Retry failed work on files later."""
         if self._store.is_stale and self._retry is None and not self._closed:
             self._retry = self._driver.loop.call_later(RETRY_S, self._refresh)
 
@@ -196,7 +200,7 @@ class ServiceDriver:
             raise self._error(file, exc) from exc
 
     async def write_file(self, file: AnyFile, offset: int, data: bytes) -> None:
-        """Write to a file that `OpenFiles.write` has named; the size that it has counted is put right.
+        """Write to a file that `OpenFiles.write` has named; the size that it has counted is corrected.
 
         The bytes last once the job is started. Raises NcpRefused if the file has been deleted meanwhile or
         the disk is full, and StoreError.
@@ -211,7 +215,7 @@ class ServiceDriver:
             raise self._error(file, exc) from exc
 
     async def _measure(self, file: AnyFile) -> None:
-        """Let the service have the size that a file has on disk."""
+        """Pass the size of a file on disk to the service."""
         try:
             size = await self._in_files(self._volumes.size, file)
         except StoreError:
@@ -220,7 +224,7 @@ class ServiceDriver:
             self._driver.guest.service.files.set_size(file, size)
 
     def _error(self, file: AnyFile, exc: OSError) -> MsmqError:
-        """Return the exception to be raised for an error of the system."""
+        """Return the exception for an error of the system."""
         if isinstance(exc, FileNotFoundError) and not self._exists(file):
             return NcpRefused("the file has been deleted", CompletionCode.INVALID_FILE_HANDLE)
         if is_full(exc):

@@ -18,7 +18,7 @@ _WITHOUT_EFFECT: Final = frozenset({"object_list", "object_show", "queue_list", 
 
 
 class NetwareFolder(ServedFolder):
-    """A folder with the store and volumes of a queue service; it may be that of a queue manager, too."""
+    """A folder with the store and volumes of a queue service; a queue manager may use the same folder."""
 
     store_name = STORE
     control_name = CONTROL

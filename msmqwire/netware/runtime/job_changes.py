@@ -26,7 +26,7 @@ class JobChanges:
     Attributes:
         changes: in the order in which they happened.
         servers: the attached queue servers of the queues where they have changed.
-        refreshes: whether files that could not be changed are to be tried again.
+        refreshes: whether failed changes of files are to be retried.
     """
 
     changes: list[Change] = field(default_factory=list)
@@ -39,7 +39,7 @@ class JobChanges:
     def joins(self, later: JobChanges) -> bool:
         """Return whether later changes can be performed together with these.
 
-        A file that is deleted is deleted after the rows are durable, so none of the same name can be made
+        A file that is deleted is deleted after the rows are durable, so no file of the same name can be made
         before.
         """
         deleted = {place for change in self.changes for place in _deleted(change)}

@@ -38,10 +38,10 @@ class JobStore:
         self.is_stale = False
         self._rows = RowChanges()
         self._settled: list[str] = []
-        self._logged: set[object] = set()  # what has failed: clients could repeat it for ever
+        self._logged: set[object] = set()  # failures already logged: clients could repeat them forever
 
     def commit(self, changes: JobChanges) -> None:
-        """Perform changes: those that come first on disk, then the rows, then those that come last."""
+        """Perform changes: first files on disk, then the rows, then deletions of files."""
         self._perform(changes, recovering=False)
 
     def _perform(self, changes: JobChanges, *, recovering: bool) -> None:
@@ -72,13 +72,13 @@ class JobStore:
             self._store.commit(rows)
 
     def log_once(self, what: str, failure: StoreError) -> None:
-        """Log a failure, unless it has been since the last start."""
+        """Log a failure, unless it has been logged since the last start."""
         if str(failure) not in self._logged:
             self._logged.add(str(failure))
             log.log(WARNING, what, extra={"error": str(failure)})
 
     def restored(self) -> QueueService:
-        """Return the service that store and volumes hold, with the changes of a restart made durable."""
+        """Return the service in store and volumes, with the changes of a restart made durable."""
         with restoring(self._store):
             contents = read_contents(self._store)
             found = self._volumes.recover(contents, unsettled_directories(self._store))
@@ -98,7 +98,7 @@ def _without_lost(
 ) -> tuple[list[tuple[int, Job]], list[Change]]:
     """Hold the jobs whose files are lost for an operator, and return all jobs and the changes.
 
-    A queue server would take a lost file for an empty one, and finish the job. Reading a lost file fails.
+    A queue server would mistake a lost file for an empty one, and finish the job. Reading a lost file fails.
     """
     lost = set(missing)
     kept: list[tuple[int, Job]] = []

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 SPARE_CONNECTIONS: Final = 64
-"""TCP connections beyond the service connections: their clients get the answer that there are too many."""
+"""TCP connections beyond the service connections: their clients get an answer that reports too many
+connections.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +18,13 @@ class NcpLimits:
     Attributes:
         connections: service connections at once; `SPARE_CONNECTIONS` more TCP connections are accepted.
         connections_per_peer: TCP connections from one IPv4 address or one IPv6 network of 64 bits.
-        held_bytes: bytes of incomplete requests, of requests that wait for the one before, and of replies
-            that clients have not read, of all connections together. Besides, each keeps its last reply, of
-            64 KiB at most.
+        held_bytes: bytes of incomplete requests, of requests that wait for an earlier one, and of replies
+            that clients have not read, of all connections together. In addition each keeps its last reply, of
+            at most 64 KiB.
         partial_s: seconds from the first byte of a request to its last one, from a TCP connection to its
             service connection, and without any byte read of the replies that wait for a client.
         idle_s: seconds that a connection may have no request.
-        close_s: seconds that a client has to read what was sent before its connection is closed.
+        close_s: seconds that a client has to read its data before its connection is closed.
         unwanted_bytes: bytes that a client may send in that time before its connection is closed at once.
     """
 

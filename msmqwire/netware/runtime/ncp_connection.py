@@ -1,4 +1,4 @@
-"""One TCP connection of NCP: bytes to and from its session, and the times that its client has."""
+"""One TCP connection of NCP: bytes to and from its session, and the time limits of its client."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from msmqwire.service.logs import log
 from msmqwire.service.watched_connection import Wait, WatchedConnection
 
 _HIGH_WATER: Final = 1 << 17
-"""Unread bytes beyond which no more requests are taken from a client."""
+"""Unread bytes beyond which no more requests of a client are accepted."""
 _UNITS_AT_ONCE: Final = 32
-"""Requests that are answered at once before other connections have their turn."""
+"""Requests that are answered in a row before other connections have their turn."""
 
 
 class NcpConnectionOwner(Protocol):
@@ -34,7 +34,7 @@ class NcpConnectionOwner(Protocol):
 
     @property
     def turns(self) -> PeerTurns:
-        """When the requests of a peer may be taken and performed."""
+        """The turns in which requests of a peer are taken and performed."""
 
     async def perform(self, connection: NcpServerConnection, task: Perform | GiveUp) -> bytes:
         """Perform the request of a connection's session; return the reply."""
@@ -60,7 +60,7 @@ class NcpServerConnection(WatchedConnection):
     Attributes:
         peer: the address or network that takes turns with other peers.
         session: its NCP session; None if it was refused.
-        working: the request that is being performed; done when there is none.
+        working: the task of the request being performed; done when there is none.
     """
 
     def __init__(self, owner: NcpConnectionOwner) -> None:
@@ -72,8 +72,8 @@ class NcpServerConnection(WatchedConnection):
         self._framer = NcpFramer(NCP_TCP_REQUEST)
         self._waiting: NcpUnit | None = None  # for the request before it to be performed
         self._turn: asyncio.Future[None] | None = None  # in which more requests are taken
-        self._closing = False  # it sends nothing more
-        self._has_eof = False  # the client sends nothing more
+        self._closing = False  # this side sends no more
+        self._has_eof = False  # the client sends no more
         self._units = 0  # taken
 
     def _begin(self, transport: asyncio.Transport) -> bool:
@@ -110,7 +110,7 @@ class NcpServerConnection(WatchedConnection):
 
     @property
     def held(self) -> int:
-        """The bytes of requests that are incomplete or wait, and of replies that the client has not read."""
+        """The bytes of incomplete and waiting requests, and of replies that the client has not read."""
         waiting = 0 if self._waiting is None else len(self._waiting.packet)
         unread = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return self._framer.held + waiting + unread
@@ -134,7 +134,7 @@ class NcpServerConnection(WatchedConnection):
             self._take_some()
 
     def _take_some(self) -> None:
-        """Take requests, as far as there is room for replies and none has to wait."""
+        """Take requests, while there is room for replies and none has to wait."""
         start = time.monotonic()
         for _ in range(_UNITS_AT_ONCE):
             if self._paused or self._is_ending or not self._take_one():
@@ -199,7 +199,7 @@ class NcpServerConnection(WatchedConnection):
         self._write(self._transport, build_unit(NCP_TCP_REPLY, packet))
 
     def _let_read(self) -> None:
-        """Read from the client, or do not: while it does not read its replies, and while requests wait."""
+        """Read from the client, or pause while it does not read its replies, and while requests wait."""
         self._set_reading(self._is_ending or not (self._paused or self._waiting or self._turn))
 
     # -- the end --------------------------------------------------------------------------------------------
@@ -212,11 +212,11 @@ class NcpServerConnection(WatchedConnection):
         is_idle = self.working is None and not self.held and self._is_quiet
         self.close()
         if is_idle:
-            # Nothing is lost by a reset, which a request on its way brings about.
+            # A reset, which a request under way causes, loses nothing.
             self._transport.close()
 
     def close(self) -> None:
-        """End the connection once its request is answered and the client has read that.
+        """End the connection once its request is answered and the client has read the reply.
 
         After `NcpLimits.close_s` it ends anyway.
         """
@@ -229,7 +229,7 @@ class NcpServerConnection(WatchedConnection):
             self._finish()
 
     def _finish(self) -> None:
-        """Send nothing more."""
+        """End sending."""
         if self._transport is None or self._closing:
             return
         self._closing = True

@@ -1,4 +1,4 @@
-"""Connections of NCP at one port, bounded in number, memory and time, and the calls that come by them."""
+"""Connections of NCP at one port, bounded in number, memory and time, and their calls."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class NcpListener(Listener[NcpServerConnection]):
     """Takes the connections of clients, and performs their calls.
 
     Attributes:
-        limits: on what clients may use.
+        limits: the limits on clients.
         traffic: counters.
-        turns: of the peers.
-        port: at which it listens; 0 before.
+        turns: the turns of the peers.
+        port: the port that it listens on; 0 before.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class NcpListener(Listener[NcpServerConnection]):
         self._driver, self._readings, self._clock = driver, readings, clock
         self._numbers = ConnectionNumbers(limits.connections)
         self._endings: set[asyncio.Task[None]] = set()
-        self._sessions: set[NcpSession] = set()  # until what they had is given up
+        self._sessions: set[NcpSession] = set()  # until their jobs are given up
         self._ended: dict[int, Caller] = {}  # service connections that are being given up
 
     @property
     def service_connections(self) -> int:
-        """The number of service connections, those included that are being given up."""
+        """The number of service connections, including those being given up."""
         return len(self._numbers)
 
     @property
@@ -95,7 +95,7 @@ class NcpListener(Listener[NcpServerConnection]):
         await asyncio.gather(*self._endings, return_exceptions=True)
 
     def restarted(self) -> None:
-        """End all connections: the service was built anew, and knows nothing of them."""
+        """End all connections: the service was built anew without them."""
         callers = [session.caller for session in self._sessions if session.caller is not None]
         for caller in (*callers, *self._ended.values()):
             caller.object_id = caller.assumed = None
@@ -152,7 +152,7 @@ class NcpListener(Listener[NcpServerConnection]):
             return session.refused(task, exc.code)
         except InvalidValue as exc:
             log.warning(
-                "a call has a value that can't be", extra={"call": task.request.kind, "error": str(exc)}
+                "a call has an impossible value", extra={"call": task.request.kind, "error": str(exc)}
             )
             return session.refused(task, CompletionCode.FAILURE)
         except _FAILURES as exc:
@@ -184,9 +184,9 @@ class NcpListener(Listener[NcpServerConnection]):
             self.turns.spent(peer, time.monotonic() - start)
 
     async def _give_up(self, caller: Caller, peer: str) -> None:
-        """Give up all that a service connection had; again and again while the disk refuses.
+        """Give up everything of a service connection; retry while the disk refuses.
 
-        A server that stops does not try again: the next start does the same.
+        A server that stops does not retry: the next start does the same.
         """
         self._ended[caller.connection] = caller
         try:

@@ -30,7 +30,7 @@ _SERVERS: Final = frozenset(
     {ObjectType.NWOT_PRINT_SERVER, ObjectType.NWOT_JOB_SERVER, ObjectType.NWOT_ARCHIVE_SERVER}
 )
 SETS: Final = {Q_USERS: _PEOPLE, Q_OPERATORS: _PEOPLE, Q_SERVERS: _SERVERS}
-"""The sets of a queue, and the types of objects that are looked for by a name alone."""
+"""The sets of a queue, and the types of objects that a name alone can mean."""
 _BY_REQUEST: Final = {"user": Q_USERS, "operator": Q_OPERATORS, "server": Q_SERVERS}
 
 
@@ -78,7 +78,9 @@ def show(service: QueueService, request: Request) -> Answer:
 
 
 def delete(service: QueueService, request: Request) -> Answer:
-    """Delete a queue with its jobs and its directory; one with more than ``at_most`` is left as it is."""
+    """Delete a queue with its jobs and its directory; a queue with more than ``at_most`` jobs is left as it
+    is.
+    """
     queue = _queue(service, request)
     name, jobs = service.objects[queue.id].name, len(queue.jobs)
     check_at_most(request, jobs, "job")

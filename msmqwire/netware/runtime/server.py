@@ -31,7 +31,7 @@ class NetwareOptions:
         listen: address and TCP port; the system chooses a free port for 0.
         settings: limits on the data that the service keeps.
         limits: limits on the resources that clients may use.
-        readings: of the disputed fields of calls.
+        readings: the readings of the disputed fields of calls.
         min_free: bytes of disk space below which no file is created or grows; 0 for no such limit.
     """
 
@@ -48,7 +48,7 @@ class NetwareServer:
 
     Attributes:
         listen: its address, with the port that the system has chosen.
-        broken: done after a fault of msmqwire itself, by which it has to end.
+        broken: done after a fault of msmqwire itself, which ends the server.
     """
 
     def __init__(self, options: NetwareOptions) -> None:
@@ -88,15 +88,15 @@ class NetwareServer:
         log.info("ready", extra={"listen": self.listen})
 
     def fail(self, exc: BaseException) -> None:
-        """End by a fault of msmqwire itself: see `LoopFaults`."""
+        """End after a fault of msmqwire itself: see `LoopFaults`."""
         if not self.broken.done():
             log.critical("a fault of msmqwire itself: the server ends", exc_info=exc)
             self.broken.set_result(EngineFailed(exc))
 
     async def stop(self) -> None:
-        """Accept nothing new, answer the requests being performed, and shut down; a second call does nothing.
+        """Accept no more requests, answer those being performed, and shut down; a second call does nothing.
 
-        Connections are lost by that: jobs that were open or in service go the way of their flags.
+        Connections are lost: jobs that were open or in service are started, kept or removed by their flags.
         """
         if self._stopped:
             return
@@ -110,7 +110,7 @@ class NetwareServer:
             await self._control.stop()
         if self._listener is not None:
             if self.broken.done():
-                self._listener.abort()  # what it would say may be wrong
+                self._listener.abort()  # its answers may be wrong
             await self._listener.close()
         if self._driver is not None:
             await self._driver.close()

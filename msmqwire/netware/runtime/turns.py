@@ -1,4 +1,4 @@
-"""Turns of peers: whatever the number of requests from one address, other peers wait for a slice at most."""
+"""Turns of peers: whatever the number of requests from one address, other peers wait for at most a slice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class PeerTurns:
     """The peers that may work in a turn of the event loop.
 
     A peer that has used its slice waits for the next turn, in which it gets one request more for each that
-    it finishes in time. Its own connections are served in the order in which they have asked.
+    it finishes in time. Its connections are served in the order in which they have asked.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class PeerTurns:
         return turn
 
     def spent(self, peer: str, seconds: float) -> None:
-        """A peer has used a time."""
+        """Note the time that a peer has used."""
         self._used[peer] += seconds
         if peer in self._waiting and self._used[peer] < SLICE_S:
             self._let_one_go(peer)

@@ -13,7 +13,7 @@ from msmqwire.service.virtual.violation import Violation
 
 
 def run_seeds(seeds: Iterable[int]) -> tuple[Counter[str], list[tuple[int, Violation]]]:
-    """Run seeds; return the count of each kind of thing that happened, and the seeds that fail."""
+    """Run seeds; return the count of each kind of event, and the failing seeds."""
     counts: Counter[str] = Counter()
     failed = []
     for seed in seeds:

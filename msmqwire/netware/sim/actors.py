@@ -1,4 +1,4 @@
-"""Users who submit jobs, queue servers and an operator, each over connections that break."""
+"""Users that submit jobs, queue servers and an operator, each over connections that break."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from msmqwire.service.virtual.violation import Violation
 AFTERMATH_S: Final = 10.0
 """Seconds after which a connection that has ended has no more effects."""
 LATEST_S: Final = 30
-"""The most seconds that the time of a job lies ahead."""
+"""The most seconds until the time of a job."""
 _READ_SIZE: Final = 37
 _HALTED: Final = CompletionCode.ERR_Q_HALTED
 _FULL: Final = CompletionCode.ERR_Q_FULL
@@ -41,11 +41,11 @@ class Scene:
     """The state that all actors share.
 
     Attributes:
-        chance: of the run.
-        ledger: of the replies to them.
-        counts: of each kind of thing that happened.
+        chance: the random source of the run.
+        ledger: the ledger of replies.
+        counts: the count of each kind of event.
         host: the present server; None while it is down.
-        is_busy: whether they go on.
+        is_busy: whether the actors continue.
         queues: the IDs of the queues.
         servers: the object IDs of the queue servers, by name.
         refused_at: the time of the last refusal of the disk.
@@ -61,7 +61,7 @@ class Scene:
         self.refused_at = -AFTERMATH_S
 
     def after(self, what: Callable[[KnownJob, Asked], None], job: KnownJob, asked: Asked) -> None:
-        """Do something when all effects of a connection that has ended are over."""
+        """Call a function when all effects of an ended connection are over."""
         asyncio.get_running_loop().call_later(AFTERMATH_S, what, job, asked)
 
     async def pause(self, most: float) -> None:
@@ -70,7 +70,7 @@ class Scene:
 
 
 class Actor:
-    """An actor with a login; its connection is made anew each time that it breaks."""
+    """An actor with a login; its connection is made anew each time it breaks."""
 
     kind = 1
 
@@ -130,7 +130,7 @@ class Actor:
             raise Violation(JobInvariant.REFUSED, f"{exc} is refused with {exc.code:#04x}") from exc
 
     def disk_refused(self, client: Client) -> None:
-        """Raise Lost if a refusal is that of the disk, by which all connections end."""
+        """Raise Lost if the disk refuses, which ends all connections."""
         if asyncio.get_running_loop().time() - self.scene.refused_at < AFTERMATH_S:
             client.stream.cut()
             raise ClientLost("the disk refuses")
@@ -140,7 +140,7 @@ class Actor:
         target: LedgerState | None, name: str, *, invariant: JobInvariant = JobInvariant.TRUTHFUL,
         allowed: Collection[int] = (), **fields: Any,
     ) -> Record | None:  # fmt: skip
-        """Make a call that moves a job from some states to another, or needs them; None if it is refused.
+        """Make a call that moves a job from some states to another, or requires them; None if it is refused.
 
         Raises ClientLost, and Violation for a refusal that the state of the job does not explain.
         """
@@ -165,11 +165,11 @@ class Actor:
     def holding(
         self, client: Client, job: KnownJob, source: LedgerState, target: LedgerState
     ) -> Iterator[None]:
-        """If the connection ends in the block, a job that is in one state by it goes to the other."""
+        """If the connection ends in the block, a job that it keeps in one state goes to the other."""
 
         def lost() -> None:
             if not client.host.power.is_on:
-                return  # the server was killed: the ledger knows what follows
+                return  # the server was killed: the ledger handles it
             self.scene.after(over, job, self.ledger.ask(job, {source}, target))
 
         def over(job: KnownJob, asked: Asked) -> None:

@@ -32,9 +32,8 @@ class Client:
     """One service connection.
 
     Attributes:
-        host: the server that it is with.
-        stream: which carries it.
-        when_lost: called at once when the connection ends.
+        host: its server.
+        stream: the stream that carries it. when_lost: called at once when the connection ends.
     """
 
     def __init__(self, host: ServerHost, chance: random.Random) -> None:
@@ -71,7 +70,7 @@ class Client:
         return data
 
     async def leave(self) -> None:
-        """Give the connection back. Raises ClientLost."""
+        """End the connection. Raises ClientLost."""
         await self._answered(self._exchange.destroy(), 1)
         self.stream.cut()
 

@@ -1,4 +1,4 @@
-"""The disk of the simulated server: rows that are durable once committed, files that are once synced."""
+"""The disk of the simulated server: rows are durable once committed, files once synced."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class File:
     """A file.
 
     Attributes:
-        data: as readers find it.
-        synced: the bytes that a crash leaves for certain.
+        data: the content for readers.
+        synced: the bytes that certainly survive a crash.
     """
 
     data: bytearray = field(default_factory=bytearray)
@@ -59,10 +59,10 @@ class Disk:
     """The data that outlives the server: its rows and files.
 
     Attributes:
-        rows: the committed ones.
-        files: as the server finds them.
+        rows: the committed rows.
+        files: the files for the server.
         directories: the queue directories, by path.
-        undeleted: the files that should be deleted and are not, for the disk has refused: until a restart.
+        undeleted: files whose deletion the disk has refused: they stay until a restart.
     """
 
     def __init__(self) -> None:
@@ -73,11 +73,11 @@ class Disk:
         self._durable: Names = {}
 
     def sync_names(self) -> None:
-        """Make durable which files there are."""
+        """Make the existence of files durable."""
         self._durable = self.files.copy()
 
     def crash(self, chance: random.Random) -> None:
-        """Lose all that was not synced: a file or its deletion, and its data, wholly or in part, or not."""
+        """Lose unsynced changes: a file, its deletion or its data, wholly, in part, or not at all."""
         left: Names = {}
         for name in sorted(self.files.keys() | self._durable.keys(), key=repr):
             kept = chance.choice((self.files, self._durable)).get(name)
@@ -115,7 +115,7 @@ class Power:
     """
 
     def __init__(self, killed: Callable[[], None], refused: Callable[[], None]) -> None:
-        """`killed` is called when the server is, `refused` when the disk refuses."""
+        """`killed` is called when the server is killed, `refused` when the disk refuses."""
         self._killed, self._refused = killed, refused
         self.is_on = True
         self.kill_in: int | None = None
@@ -129,7 +129,7 @@ class Power:
             self._killed()
 
     def effect(self, kind: Effect) -> None:
-        """The disk is to be changed. Raises Killed, and StoreRefused."""
+        """Note a change of the disk. Raises Killed, and StoreRefused."""
         self.check()
         if self.kill_in is not None:
             self.kill_in -= 1
@@ -193,7 +193,7 @@ class SimulatedVolumes(Volumes):
         self._disk, self._power = disk, power
 
     def prepare(self, changes: Iterable[Change], *, recovering: bool = False) -> None:
-        """Make files and sync those that are to be durable before the rows, as `Volumes.prepare` does."""
+        """Make files and sync them before the rows, as `Volumes.prepare` does."""
         made = False
         files = self._disk.files
         for change in changes:
@@ -258,7 +258,7 @@ class SimulatedVolumes(Volumes):
                 del self._disk.files[name]
 
     def recover(self, contents: Contents, unsettled: Iterable[str]) -> Recovered:
-        """Remove the files and directories that no row has, and find those that rows have."""
+        """Remove files and directories without a row, and check the others."""
         settled = []
         paths = {queue.directory for queue in contents.queues}
         for path in unsettled:

@@ -1,4 +1,4 @@
-"""The examination when all faults are over, and the service of the jobs that are left."""
+"""The examination when all faults are over, and the service of the remaining jobs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from msmqwire.service.virtual.violation import Violation
 
 _HOLDS: Final = JobControlFlags.NWCF_USER_HOLD | JobControlFlags.NWCF_OPERATOR_HOLD
 Left = dict[int, list[int]]
-"""The IDs of the jobs in each queue, in their order."""
+"""The IDs of the jobs in each queue, in order."""
 
 
 class Examiner(QueueOperator):
     """An operator while all other actors rest."""
 
     async def look(self, service: QueueService, *, reorder: bool = False) -> Left:
-        """Look at all jobs, and release them; return their order, after one change of it if asked for.
+        """Look at all jobs, and release them; return their order, after one change of it if requested.
 
         Raises Violation and ClientLost.
         """
@@ -75,11 +75,11 @@ class Examiner(QueueOperator):
         numbers.insert(place - 1, number)
         if await self.listed(client, queue) != numbers:
             raise Violation(
-                JobInvariant.ORDER, f"job {number} was given the place {place}, and has not got it"
+                JobInvariant.ORDER, f"job {number} was given the place {place}, and does not have it"
             )
 
     async def drain(self, servers: Iterable[str]) -> None:
-        """Let all jobs be serviced, in their order. Raises Violation."""
+        """Have all jobs serviced in order. Raises Violation."""
         await asyncio.sleep(LATEST_S)
         left: Left = {}
         async with self.connected() as client:
@@ -96,7 +96,7 @@ class Examiner(QueueOperator):
 
 
 class _Drainer(QueueServer):
-    """A queue server that knows which jobs it has to get."""
+    """A queue server that knows the jobs it has to get."""
 
     async def drain(self, client: Client, queue: int, left: list[int]) -> None:
         """Finish the jobs of a queue that this server may service, which are taken out of `left`."""

@@ -27,7 +27,7 @@ class ServerHost:
     Attributes:
         power: whether it lives.
         died: done when it is dead.
-        driver: of its service.
+        driver: the driver of its service.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The replies to clients and queue servers about each job, and the states in which it can be by them.
+"""The replies to clients and queue servers about each job, and its possible states by them.
 
-A call that was asked and not answered may have had its effect or not; so may one whose answer has not
-arrived. The ledger therefore knows a set of states for each job, now and at any time before.
+A call that was made and not answered may have had its effect or not; so may one whose answer has not arrived.
+The ledger therefore keeps a set of states for each job, now and at any time before.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ class Asked:
     """A call about a job that may have its effect from now on.
 
     Attributes:
-        sources, target: the states that it changes, and the one it leads to; None if it needs them and
-            changes nothing.
-        at: the step of the ledger at which it was asked.
+        sources, target: the states that it changes, and the state it leads to; None if it only requires them.
+        at: the step of the ledger at which it was made.
     """
 
     sources: frozenset[LedgerState]
@@ -53,13 +52,13 @@ class KnownJob:
     """The knowledge about a job.
 
     Attributes:
-        id: in its queueRecord.
-        request: of its client.
+        id: its ID in the queueRecord.
+        request: its client's request.
         body: the bytes of its file whose writing the server has confirmed.
-        asked_body: those that may be there, too.
+        asked_body: the bytes that may be there, too.
         is_whole: whether its start was confirmed, so that exactly `asked_body` is its file.
         crashed: whether the server was killed before that.
-        states: in which it may be.
+        states: its possible states.
         reported_gone: whether its end or removal was confirmed.
         taker: the connection that got it for service.
         history: the states since each step.
@@ -103,12 +102,12 @@ class KnownJob:
 
 
 def queue_record(job_id: int) -> bytes:
-    """Return the queueRecord by which a job is known again."""
+    """Return the queueRecord that identifies a job."""
     return job_id.to_bytes(_ID_SIZE, "big").ljust(QUEUE_RECORD_SIZE, b"*")
 
 
 def since_step(history: Sequence[tuple[int, frozenset[T]]], since: int) -> set[T]:
-    """Return all that there was at a step and later."""
+    """Return all entries of a step and later ones."""
     possible: set[T] = set()
     for at, those in reversed(history):
         possible |= those
@@ -123,7 +122,7 @@ class JobLedger:
     Attributes:
         jobs: by ID.
         step: counts events.
-        services: the requests for a job that have no answer.
+        services: the unanswered requests for a job.
     """
 
     def __init__(self) -> None:
@@ -145,10 +144,10 @@ class JobLedger:
         return queue_record(len(self.jobs))
 
     def of_record(self, record: bytes) -> KnownJob:
-        """Return the job with a queueRecord. Raises Violation if no client has asked for it."""
+        """Return the job with a queueRecord. Raises Violation if no client has created it."""
         job = self.jobs.get(int.from_bytes(record[:_ID_SIZE], "big"))
         if job is None or record != queue_record(job.id):
-            raise Violation(JobInvariant.TRUTHFUL, f"nobody has asked for the record {record[:8].hex()}")
+            raise Violation(JobInvariant.TRUTHFUL, f"no client has used the record {record[:8].hex()}")
         return job
 
     # -- requests and replies --------------------------------------------------------------------------------
@@ -162,7 +161,7 @@ class JobLedger:
         job.history.append((self.step, job.states))
 
     def ask(self, job: KnownJob, sources: Iterable[LedgerState], target: LedgerState | None) -> Asked:
-        """A call about a job is on its way."""
+        """A call about a job is under way."""
         asked = Asked(frozenset(sources), target, self.step)
         job.pending.append(asked)
         self._set(job, job.states)
@@ -177,7 +176,7 @@ class JobLedger:
             job.reported_gone |= asked.target is LedgerState.GONE
 
     def confirm(self, job: KnownJob, target: LedgerState, since: int) -> None:
-        """A job has come into a state at some time since a step."""
+        """A job has entered a state at some time since a step."""
         disturbed = job.reported_at > since
         self._set(job, job.states | {target} if disturbed else {target})
         job.reported_at = self.step
@@ -198,7 +197,7 @@ class JobLedger:
         job.holds.append((self.step, before | {held}))
 
     def forget(self, job: KnownJob, asked: Asked) -> None:
-        """A call has had its effect, or was refused, or can have none any more."""
+        """A call has had its effect, was refused, or can't have an effect any more."""
         if asked in job.pending:
             job.pending.remove(asked)
 
@@ -210,7 +209,7 @@ class JobLedger:
             self._set(job, {target if target and state in asked.sources else state for state in job.states})
 
     def may_refuse(self, job: KnownJob, asked: Asked) -> bool:
-        """Return whether a call may have been refused for the state of its job.
+        """Return whether a call may have been refused because of the state of its job.
 
         A queue server that waits for an answer may have any job that can be given out.
         """
@@ -220,11 +219,11 @@ class JobLedger:
         return not possible <= asked.sources
 
     def service_ended(self, service: object) -> None:
-        """A request for a job has been answered, or nothing can come of it any more."""
+        """A request for a job has been answered, or can't have an effect any more."""
         self.services.discard(service)
         self._service_ended = self.step
 
-    # -- what happens to all --------------------------------------------------------------------------------
+    # -- events for all jobs --------------------------------------------------------------------------------
 
     def service_was_lost(self) -> None:
         """A queue server has asked for a job and does not know whether it got one."""
@@ -243,7 +242,7 @@ class JobLedger:
         ]  # fmt: skip
 
     def connections_lost(self) -> None:
-        """The server was killed: all calls that were on their way have had their effect or never have one."""
+        """The server was killed: all calls under way have had their effect or never will."""
         for job in self.jobs.values():
             job.pending.clear()
             after = {LedgerState.OPEN: job.when_submission_fails, LedgerState.TAKEN: job.when_service_fails}
@@ -251,7 +250,7 @@ class JobLedger:
                 job.crashed = True
             self._set(job, {after.get(state, state) for state in job.states})
 
-    # -- what is seen ---------------------------------------------------------------------------------------
+    # -- observations --------------------------------------------------------------------------------------
 
     def given(self, job: KnownJob, taker: object, since: int) -> None:
         """A queue server was given a job. Raises Violation if it could not be given out."""
@@ -267,7 +266,7 @@ class JobLedger:
             raise Violation(JobInvariant.ELIGIBLE, f"{job} is held and was given out")
         job.pending = [
             one for one in job.pending if one.sources != {LedgerState.TAKEN}
-        ]  # of those that had it
+        ]  # of the servers that had it
         self.confirm(job, LedgerState.TAKEN, since)
         job.taker = taker
 
@@ -285,7 +284,7 @@ class JobLedger:
             )
 
     def check_present(self, present: Iterable[int]) -> None:
-        """Check which jobs are in the queues when all calls are answered. Raises Violation."""
+        """Check the jobs in the queues when all calls are answered. Raises Violation."""
         there = set(present)
         for job in self.jobs.values():
             if job.id in there and job.states <= {LedgerState.GONE, LedgerState.ABSENT}:

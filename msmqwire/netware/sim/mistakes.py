@@ -86,7 +86,7 @@ def _ready_if(state: JobState) -> Callable[[Any], Any]:
 
 
 def _with_flag_swapped(flag: JobControlFlags) -> Callable[[Any], Any]:
-    """Return the replacement of a function that goes by a flag: the job keeps its flags all the same."""
+    """Return the replacement of a function that depends on a flag: the job keeps its flags nevertheless."""
 
     def replaced(original: Any) -> Any:
         def fail(life: Any, queue: Any, job: Any) -> None:
@@ -124,7 +124,7 @@ def _without_memory(original: Any) -> Any:
 
 def _give_up_nothing(_original: Any) -> Any:
     async def give_up(*_: Any) -> None:
-        """Nothing is given up."""
+        """Give up nothing."""
 
     return give_up
 
@@ -154,7 +154,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "finished jobs keep their rows": Mistake(
         RowChanges, "_add", _without_rows(DeleteJob), _by(JobInvariant.NO_ERRORS, JobInvariant.ORDER)
     ),
-    "that a job is started is not stored": Mistake(
+    "the start of a job is not stored": Mistake(
         JobLife, "start", _start_in_memory, _by(JobInvariant.KEPT, JobInvariant.FLAGS)
     ),
     "the server's fields stay when its service ends": Mistake(
@@ -163,13 +163,13 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
         lambda _original: lambda job: job,
         _by(JobInvariant.FLAGS, JobInvariant.TRUTHFUL, JobInvariant.REFUSED),
     ),
-    "NWCF_SERVICE_RESTART is taken for its contrary": Mistake(
+    "NWCF_SERVICE_RESTART is inverted": Mistake(
         JobLife,
         "fail_service",
         _with_flag_swapped(_RESTART),
         _by(JobInvariant.FLAGS, JobInvariant.KEPT, JobInvariant.GONE),
     ),
-    "NWCF_SERVICE_AUTO_START is taken for its contrary": Mistake(
+    "NWCF_SERVICE_AUTO_START is inverted": Mistake(
         JobLife,
         "fail_submission",
         _with_flag_swapped(_AUTO_START),

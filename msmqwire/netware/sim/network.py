@@ -10,9 +10,9 @@ from typing import Any, Final
 from msmqwire.netware.runtime.ncp_connection import NcpServerConnection
 
 DELAY_S: Final = 0.02
-"""The most seconds that bytes are on their way."""
+"""The most seconds that bytes are under way."""
 _APART_S: Final = 1e-6
-"""Seconds between two pieces: those due at the same time come in any order."""
+"""Seconds between two pieces: pieces due at the same time come in any order."""
 _ADDRESS: Final = ("192.0.2.1", 1024)
 
 
@@ -20,8 +20,7 @@ class NcpStream(asyncio.Transport):
     """One TCP connection, as the transport of the server's end; `send` and `cut` are the client's end.
 
     Args:
-        protocol: the server's.
-        receive: called with the bytes that reach the client.
+        protocol: the server's protocol. receive: called with the bytes that reach the client.
         broken: called once when the client learns that the connection has ended.
     """
 
@@ -59,7 +58,7 @@ class NcpStream(asyncio.Transport):
             self._loop.call_later(self._delay(), self._protocol.connection_lost, None)
 
     def vanish(self) -> None:
-        """The server is dead: nothing reaches its end any more."""
+        """The server is dead: no byte reaches its end any more."""
         if self._is_open:
             self._is_open = False
             self._loop.call_later(self._delay(), self._broken)

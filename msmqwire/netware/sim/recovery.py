@@ -18,7 +18,7 @@ _OPEN = JobControlFlags.NWCF_ENTRY_OPEN
 
 
 def _after(job: Job) -> Job | None:
-    """Return a job as a restart leaves it; None if it is removed."""
+    """Return a job after a restart; None if it is removed."""
     flags = job.job_control_flags
     if flags & _OPEN:
         goes_on = flags & JobControlFlags.NWCF_SERVICE_AUTO_START

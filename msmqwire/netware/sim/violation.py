@@ -10,10 +10,10 @@ class JobInvariant(StrEnum):
 
     NO_ERRORS = "no errors"
     KEPT = "a job that was submitted is finished, removed, or still there"
-    GONE = "what was finished or removed does not come back"
-    FLAGS = "a job goes the way of its flags when its connection or the server is lost"
+    GONE = "a job that was finished or removed does not come back"
+    FLAGS = "a job follows its flags when its connection or the server is lost"
     ONE_SERVER = "a job is in service at one server"
-    ELIGIBLE = "only a job that may be serviced is"
+    ELIGIBLE = "only a job that may be serviced is serviced"
     TRUTHFUL = "jobs and their data are as they were reported"
     ORDER = "positions are 1 to n, in the reported order"
     FILES = "each job has its file, and there are no other files"

@@ -26,10 +26,10 @@ from msmqwire.service.virtual.violation import Violation
 BUSY_S: Final = 25.0
 """Seconds in which there are faults."""
 ENDS_S: Final = 600.0
-"""Seconds in which all has to come to its end then."""
+"""Seconds afterwards in which everything has to end."""
 FAULT_EVERY_S: Final = 6.0
 _THREAD_S: Final = 0.02
-"""The most seconds that work in a thread takes before and after it is done."""
+"""The most seconds that a thread waits before and after its work."""
 _OURS: Final = "sim "
 _USERS: Final = ("ALICE", "BOB")
 _SERVERS: Final = ("PS1", "PS2")
@@ -41,9 +41,9 @@ class NetwareOutcome:
     """The outcome of a run.
 
     Attributes:
-        seed: of the run.
-        violation: the invariant that did not hold; None when all did.
-        counts: of each kind of thing that happened.
+        seed: the seed of the run.
+        violation: the invariant that did not hold; None if all did.
+        counts: the count of each kind of event.
     """
 
     seed: int
@@ -110,7 +110,7 @@ class NetwareWorld:
         return asyncio.get_running_loop().create_task(work, name=_OURS + name)
 
     async def _all(self, tasks: list[asyncio.Task[None]]) -> None:
-        """Wait until all are done. Raises what one of them raises, and Violation if they don't end."""
+        """Wait until all are done. Raises the exception of one of them, and Violation if they don't end."""
         waiting: set[asyncio.Future[None]] = {*tasks, self._failed}
         limit = asyncio.get_running_loop().time() + BUSY_S + ENDS_S
         while len(waiting) > 1:
@@ -124,7 +124,7 @@ class NetwareWorld:
     # -- the server -----------------------------------------------------------------------------------------
 
     async def _boot(self) -> None:
-        """Start the server, again and again if it is killed meanwhile."""
+        """Start the server, repeatedly if it is killed meanwhile."""
         while True:
             host = self._host = ServerHost(self.disk, self._chance, self._killed, self._refused)
             if self.scene.queues and self.scene.is_busy and self._chance.random() < 0.1:
@@ -151,7 +151,7 @@ class NetwareWorld:
             self.scene.after(self.scene.ledger.forget, job, asked)
 
     def _bury(self) -> None:
-        """End all work of a dead server, and lose all that was not synced."""
+        """End all work of a dead server, and lose unsynced changes."""
         for task in asyncio.all_tasks():
             if not task.get_name().startswith(_OURS) and task is not asyncio.current_task():
                 task.cancel()
@@ -189,7 +189,7 @@ class NetwareWorld:
     # -- faults and the end ---------------------------------------------------------------------------------
 
     async def _faults(self) -> None:
-        """Kill the server, break connections and let the disk refuse, until it has been long enough."""
+        """Kill the server, break connections and make the disk refuse, until the time is over."""
         loop, chance = asyncio.get_running_loop(), self._chance
         while loop.time() < BUSY_S:
             assert self._host is not None
@@ -220,7 +220,7 @@ class NetwareWorld:
             await self._restart()
 
     async def _examine(self) -> None:
-        """Look at all that is left, kill the server once more, and let the rest be serviced."""
+        """Examine the remaining jobs, kill the server once more, and have the jobs serviced."""
         await asyncio.sleep(2 * AFTERMATH_S)
         assert self._host is not None
         examiner = Examiner(self.scene, _OPERATOR)

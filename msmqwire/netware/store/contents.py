@@ -13,7 +13,7 @@ from msmqwire.service.store import Store
 def read_contents(store: Store) -> Contents:
     """Return the contents of a store, without the sizes of files.
 
-    Raises KeyError, TypeError and ValueError for rows that no queue service has written, and StoreError.
+    Raises KeyError, TypeError and ValueError for malformed rows, and StoreError.
     """
     next_id = store.row(NetwareTable.META, NEXT_OBJECT_ID)
     return Contents(
@@ -35,12 +35,12 @@ def unsettled_directories(store: Store) -> list[str]:
 def _by_number(store: Store, table: NetwareTable) -> Iterator[tuple[int, bytes]]:
     for key, row in store.rows(table):
         if not isinstance(key, int):
-            raise TypeError(f"a key of {table.value} that is no number")
+            raise TypeError(f"a key of {table.value} that is not a number")
         yield key, row
 
 
 def _by_name(store: Store, table: NetwareTable) -> Iterator[tuple[bytes, bytes]]:
     for key, row in store.rows(table):
         if not isinstance(key, bytes):
-            raise TypeError(f"a key of {table.value} that is no name")
+            raise TypeError(f"a key of {table.value} that is not a name")
         yield key, row

@@ -1,4 +1,4 @@
-"""Files and directories of the host: no link is followed, and data that are to last are synced."""
+"""Files and directories of the host: no link is followed, and durable data are synced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Final
 from msmqwire.errors import StoreRefused
 from msmqwire.netware.store.dos_attributes import hide
 
-_FLAGS: Final = (  # not each system has each; a pipe in place of a file must not be waited for
+_FLAGS: Final = (  # not every system has each; a pipe in place of a file must not block
     getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_BINARY", 0)
     | getattr(os, "O_CLOEXEC", 0)
@@ -36,12 +36,12 @@ def reporting(path: Path) -> Iterator[None]:
 
 
 def is_full(exc: OSError) -> bool:
-    """Return whether an error says that there is no room."""
+    """Return whether an error means that there is no room."""
     return exc.errno in _NO_ROOM
 
 
 def is_obstructed(exc: OSError) -> bool:
-    """Return whether an error says that a link, or anything but a file, is where a file should be."""
+    """Return whether an error means that a link, or anything but a file, is in the place of a file."""
     return exc.errno in _OBSTACLES
 
 
@@ -80,7 +80,7 @@ def sync(descriptor: int) -> None:
     if sys.platform == "darwin":
         import fcntl
 
-        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # fsync alone does not reach the disk there
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # fsync alone does not reach the disk on this system
     else:
         os.fsync(descriptor)
 
@@ -102,7 +102,9 @@ def make_directory(path: Path) -> bool:
 
 
 def replace_hidden(path: Path, data: bytes) -> None:
-    """Give a hidden file a content at once: readers find the old one or the new one. Raises OSError."""
+    """Replace the content of a hidden file atomically: readers find the old or the new one. Raises
+    OSError.
+    """
     new = path.with_name(path.name + ".new")
     try:
         with opened(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:

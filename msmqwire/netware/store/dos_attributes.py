@@ -1,7 +1,7 @@
-"""The DOS attribute HIDDEN of a file: that of the system on Windows, else an extended attribute.
+"""The DOS attribute HIDDEN of a file: the system's on Windows, else an extended attribute.
 
 The extended attribute is user.DOSATTRIB with the number in hexadecimal digits, the oldest form of Samba's;
-Samba and Wine take it.
+Samba and Wine read it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ATTRIBUTE: Final = "user.DOSATTRIB"
 
 
 def hide(path: Path) -> bool:
-    """Give a file the attribute HIDDEN; return whether the file system has taken it."""
+    """Give a file the attribute HIDDEN; return whether the file system has accepted it."""
     if sys.platform == "win32":
         import ctypes
 

@@ -28,7 +28,7 @@ _CHUNK: Final = 1 << 20
 
 
 class Found(NamedTuple):
-    """The queue files that a restart finds.
+    """The queue files after a restart.
 
     Attributes:
         sizes: bytes of data by job number.
@@ -43,8 +43,8 @@ class QueueFiles:
     """The directory of a queue. Its methods raise OSError; offsets are those of job data.
 
     Attributes:
-        path: of the directory.
-        stale: whether the files do not show the present jobs and servers yet.
+        path: the path of the directory.
+        stale: whether the files still differ from the present jobs and servers.
     """
 
     def __init__(self, queue_id: int, path: Path) -> None:
@@ -54,8 +54,8 @@ class QueueFiles:
         self._jobs: dict[int, Job] = {}
         self._order: Sequence[int] = ()
         self._servers: Servers = ()
-        self._heads: dict[int, tuple[Job, bytes]] = {}  # what the queue files begin with
-        self._system: dict[str, bytes] = {}  # and what the system files have
+        self._heads: dict[int, tuple[Job, bytes]] = {}  # the beginning of the queue files
+        self._system: dict[str, bytes] = {}  # and the content of the system files
 
     def file(self, job_number: int) -> Path:
         """Return the queue file of a job."""
@@ -67,12 +67,12 @@ class QueueFiles:
     # -- the directory ------------------------------------------------------------------------------------
 
     def make_system_files(self) -> None:
-        """Create the system files, without jobs and servers, in a directory that has just been made."""
+        """Create the system files, without jobs and servers, in a new directory."""
         for extension in (SYS, SRV):
             self._show(extension, b"")
 
     def recover(self, jobs: Collection[int]) -> Found:
-        """Remove the queue files that no job has, and return those of the jobs."""
+        """Remove the queue files without a job, and return those of the jobs."""
         disk.make_directory(self.path)
         sizes: dict[int, int] = {}
         for entry in self.path.iterdir():
@@ -87,7 +87,7 @@ class QueueFiles:
         return Found(sizes, sorted(set(jobs) - sizes.keys()))
 
     def remove(self) -> None:
-        """Remove the directory with all files in it; one that is gone already is no error."""
+        """Remove the directory with all files in it; a missing one is not an error."""
         if not disk.is_directory(self.path):
             return
         for entry in self.path.iterdir():
@@ -102,10 +102,10 @@ class QueueFiles:
             disk.write_at(file, bytes(SIZE), 0)
 
     def copy(self, job_number: int, other: QueueFiles, other_number: int) -> None:
-        """Give a file durably to a job of another queue; it is to be deleted here before it is changed there.
+        """Give a file durably to a job of another queue; it must be deleted here before it is changed there.
 
-        It has both names then, or where the file system has no hard links there are two files: a large one
-        takes its time.
+        It then has both names; without hard links in the file system it is copied, which takes long for a
+        large file.
         """
         source, target = self.file(job_number), other.file(other_number)
         try:
@@ -133,7 +133,7 @@ class QueueFiles:
             disk.sync(file)
 
     def delete(self, job_number: int) -> None:
-        """Delete the file of a job; one that is gone already is no error."""
+        """Delete the file of a job; a missing one is not an error."""
         self.file(job_number).unlink(missing_ok=True)
 
     def read(self, job_number: int, offset: int, count: int) -> bytes:
@@ -150,7 +150,7 @@ class QueueFiles:
         """Return the bytes of data that a job has."""
         return max(0, self.file(job_number).lstat().st_size - SIZE)
 
-    # -- what the files show ------------------------------------------------------------------------------
+    # -- content of the files ----------------------------------------------------------------------------
 
     def put_job(self, job: Job) -> None:
         """Note a new or changed job."""
@@ -181,7 +181,7 @@ class QueueFiles:
         self.stale = False
 
     def _show(self, extension: str, content: bytes) -> None:
-        """Give a system file its content, unless it has that: to replace a file is as slow as to sync it."""
+        """Give a system file its content, unless it has it: replacing a file is as slow as syncing it."""
         if self._system.get(extension) != content:
             disk.replace_hidden(self._system_file(extension), content)
             self._system[extension] = content
@@ -197,7 +197,7 @@ class QueueFiles:
                 with disk.opened(self.file(number), os.O_WRONLY) as file:
                     disk.write_at(file, structure, 0)
             except FileNotFoundError:
-                pass  # lost on disk, which reading reports; the system file has the job all the same
+                pass  # lost on disk, which reading reports; the system file still has the job
             self._heads[number] = job, structure
         return structure
 

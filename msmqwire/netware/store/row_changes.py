@@ -27,7 +27,7 @@ from msmqwire.service.store.changes import Changes
 
 
 class RowChanges:
-    """Knows which jobs have rows, for the deletion of a queue."""
+    """Tracks the jobs with rows, for the deletion of a queue."""
 
     def __init__(self, jobs: Iterable[tuple[int, int]] = ()) -> None:
         """Begin with the (queue ID, job number) of the jobs that have a row."""
@@ -36,9 +36,9 @@ class RowChanges:
             self._jobs[queue_id].add(number)
 
     def of(self, changes: Iterable[Change]) -> Changes:
-        """Return the changes to be committed for these changes; those of files are none of rows.
+        """Return the row changes to commit for these changes; changes of files have none.
 
-        Only a directory that is removed has a row meanwhile: it is deleted later, by `settled`.
+        Only a directory that is being removed has a row meanwhile, which `settled` deletes later.
         """
         result = Changes()
         for change in changes:
@@ -82,7 +82,7 @@ class RowChanges:
 
 
 def unsettled(changes: Iterable[Change]) -> Changes:
-    """Return the changes to be committed before queue directories are made: none may lack its row."""
+    """Return the changes to commit before queue directories are made: each must have its row."""
     result = Changes()
     for change in changes:
         if isinstance(change, MakeQueueDirectory):
@@ -91,7 +91,7 @@ def unsettled(changes: Iterable[Change]) -> Changes:
 
 
 def settled(paths: Iterable[str]) -> Changes:
-    """Return the changes to be committed at some time after queue directories were removed."""
+    """Return the changes to commit some time after queue directories were removed."""
     result = Changes()
     for path in paths:
         result.delete(NetwareTable.UNSETTLED, path.encode())

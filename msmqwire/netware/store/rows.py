@@ -1,7 +1,7 @@
 """The content of rows: JSON objects, bytes in them as hexadecimal digits.
 
-Writing and reading are inverse. Reading raises KeyError, TypeError or ValueError for a row that was not
-written here, for `msmqwire.service.restoring` to report.
+Writing and reading are inverse. Reading raises KeyError, TypeError or ValueError for a malformed row, for
+`msmqwire.service.restoring` to report.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _written(row: Mapping[str, Any] | Sequence[int]) -> bytes:
 def _read(row: bytes) -> dict[str, Any]:
     content = json.loads(row)
     if not isinstance(content, dict):
-        raise TypeError("a row that is no object")
+        raise TypeError("a row that is not an object")
     return content
 
 
@@ -104,12 +104,12 @@ def read_job(row: bytes) -> Job:
 
 
 def write_order(job_numbers: Sequence[int]) -> bytes:
-    """Return the row with the numbers of all jobs of a queue in their order."""
+    """Return the row with the numbers of all jobs of a queue, in order."""
     return _written(job_numbers)
 
 
 def read_order(row: bytes) -> tuple[int, ...]:
-    """Return the numbers of the jobs of a queue in their order."""
+    """Return the numbers of the jobs of a queue, in order."""
     return tuple(map(int, json.loads(row)))
 
 

@@ -17,7 +17,7 @@ class NetwareTable(StoreTable):
     OBJECT = "object"  # by ID: a bindery object with its properties
     QUEUE = "queue"  # by ID
     JOB = "job"  # by `job_key`
-    ORDER = "job_order"  # by ID of the queue: the numbers of its jobs in their order
+    ORDER = "job_order"  # by ID of the queue: the numbers of its jobs, in order
     ENTRY = "volume_entry"  # by path: a directory or file of a volume, outside the queue directories
     TRUSTEE = "trustee"  # by `trustee_key`: rights in a directory
     UNSETTLED = "unsettled"  # by path: a queue directory that is being made or removed
@@ -37,7 +37,7 @@ LAYOUT: Final = Layout(
 """The present layout."""
 
 NEXT_OBJECT_ID: Final = b"next object id"
-"""The key in META of the ID that the next object gets."""
+"""The key in META of the next object's ID."""
 _NUMBER_BITS: Final = 16
 
 

@@ -1,7 +1,7 @@
 """The volumes of a file server as folders of the host, such as ``volumes/SYS``, with their files.
 
-Paths come from clients. `volume_path` lets only names in, without ``..`` and separators. None of its parts
-may be a link on the host.
+Paths come from clients. `volume_path` admits only names without ``..`` and separators, none of which may be a
+link on the host.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ SYS: Final = "SYS"
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The findings of a restart on disk.
+    """The state of the disk after a restart.
 
     Attributes:
         sizes: bytes of data in each file.
         missing: the queue files that jobs have lost.
-        settled: paths of queue directories that are there no more.
-        failures: the refusals of the system, to be tried again at the next start.
+        settled: paths of queue directories that no longer exist.
+        failures: the refusals of the system, retried at the next start.
     """
 
     sizes: Mapping[AnyFile, int]
@@ -62,7 +62,7 @@ class Followed:
 
     Attributes:
         settled: paths of queue directories that were removed.
-        failures: the refusals of the system, to be tried again later.
+        failures: the refusals of the system, retried later.
     """
 
     settled: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Volumes:
     def host_path(self, path: str) -> Path:
         r"""Return the path of the host for ``SYS:DIR\FILE``.
 
-        Raises InvalidValue for a path that is none, StoreRefused if a directory above it is no directory.
+        Raises InvalidValue for an invalid path, StoreRefused if a parent is not a directory.
         """
         try:
             volume, _, rest = names.volume_path(path).partition(":")
@@ -98,7 +98,7 @@ class Volumes:
         return result
 
     def _make_directories(self, path: Path) -> None:
-        """Make a directory and those above it that are missing, durably. Raises OSError."""
+        """Make a directory and its missing parents durably. Raises OSError."""
         if path != self._folder:
             self._make_directories(path.parent)
         if disk.make_directory(path):
@@ -107,9 +107,9 @@ class Volumes:
     # -- before and after the rows ------------------------------------------------------------------------
 
     def prepare(self, changes: Iterable[Change], *, recovering: bool = False) -> None:
-        """Make directories and files, and sync those that are to be durable before the rows.
+        """Make directories and files, and sync those that must be durable before the rows.
 
-        While `recovering` a file that is missing need not be synced: that its job has lost it is known.
+        While `recovering` a missing file is not synced: its loss is known.
         """
         unsynced: set[Path] = set()
         for change in changes:
@@ -147,9 +147,9 @@ class Volumes:
                 sync_directory(directory, follow=False)
 
     def _create_file(self, path: Path) -> bool:
-        """Create an empty file; return False if something that is no file is in its place.
+        """Create an empty file; return False if its place is taken by anything but a file.
 
-        That is no failure of the disk, which would end all connections: the file is one that is lost.
+        That is not a failure of the disk, which would end all connections: the file counts as lost.
         """
         with disk.reporting(path):
             try:
@@ -172,7 +172,7 @@ class Volumes:
         self._queues[queue_id] = queue
 
     def follow(self, changes: Iterable[Change], servers: Mapping[int, Servers]) -> Followed:
-        """Delete files, and let those that are left show the jobs and the attached servers.
+        """Delete files, and write the jobs and the attached servers into the remaining ones.
 
         The rows are durable already, so a failure is returned and not raised.
         """
@@ -220,7 +220,7 @@ class Volumes:
     # -- a restart ----------------------------------------------------------------------------------------
 
     def recover(self, contents: Contents, unsettled: Iterable[str]) -> Recovered:
-        """Remove the files and directories that no row has, and find those that rows have."""
+        """Remove files and directories without a row, and find those of the rows."""
         sizes: dict[AnyFile, int] = {}
         missing: list[StoredJobFile] = []
         directories = {queue.directory for queue in contents.queues}

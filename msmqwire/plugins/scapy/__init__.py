@@ -1,8 +1,8 @@
 """MSMQ for scapy: the binary protocol, ping, SRMP over HTTP and PGM, remote read; and NetWare's queues.
 
-``from msmqwire.plugins.scapy import *`` makes and binds them. Their fields come from the declarations
-that all of msmqwire reads; what is left None is computed when a packet is built. scapy's own list has
-them as the module ``scapy.layers.msmq``.
+``from msmqwire.plugins.scapy import *`` makes and binds them. Their fields come from the declarations shared
+by all of msmqwire; fields left None are computed when a packet is built. scapy's own list has them as the
+module ``scapy.layers.msmq``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SCAPY_NAME: Final = "scapy.layers.msmq"
 
 
 def _join_scapy() -> None:
-    """Be one of scapy's modules of layers too, which has all of ours."""
+    """Register as one of scapy's modules of layers, with all layers of this package."""
     sys.modules.setdefault(_SCAPY_NAME, sys.modules[__name__])
     scapy.layers.msmq = sys.modules[_SCAPY_NAME]
     ours = sorted(name for name in conf.layers.ldict if name.startswith(f"{__name__}."))

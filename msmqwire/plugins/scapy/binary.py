@@ -19,11 +19,13 @@ from msmqwire.plugins.scapy.structure import Structure, take
 from msmqwire.plugins.scapy.summary import packet_summary
 
 PACKETS_MAX: Final = 16
-"""Packets that are shown in one segment; scapy handles payloads recursively. Bytes after them are raw."""
+"""Limit of packets shown in one segment, since scapy handles payloads recursively. Bytes after them are
+raw.
+"""
 
 
 class MSMQBaseHeader(Structure):
-    """The header that every packet starts with; the headers that follow make it one.
+    """The header at the start of every packet; the following headers complete it.
 
     [MS-MQMQ] 2.2.19.1
     """
@@ -48,7 +50,7 @@ class MSMQBaseHeader(Structure):
     def dissect(self, s: bytes) -> None:
         """Take the headers of this packet; other packets may follow in the same bytes.
 
-        Raises MalformedPacket if there is no whole BaseHeader.
+        Raises MalformedPacket if the BaseHeader is incomplete.
         """
         stop = self.stop_dissection_after
         if stop is not None and isinstance(self, stop):
@@ -82,7 +84,7 @@ class MSMQBaseHeader(Structure):
         return s[length:]
 
     def _show_body(self, data: bytes) -> None:
-        """Show the body of an OrderAck or FinalAck as what it is."""
+        """Parse the body of an OrderAck or FinalAck."""
         properties = self.getlayer("MSMQMessagePropertiesHeader")
         body = None if properties is None else acknowledgement_body(properties, data)
         if body is not None:
@@ -104,11 +106,11 @@ class MSMQBaseHeader(Structure):
         if len(data) < length and "tcp_end" in metadata and len(data) < BASE_HEADER_SIZE:
             return conf.raw_layer(data)
         if len(data) < length and "tcp_end" not in metadata:
-            # scapy forgets whose stream it is once it has returned a packet of it
+            # scapy loses the identity of a stream once it has returned a packet of it
             metadata.update(pay_class=cls, tcp_reassemble=cls.tcp_reassemble, tcp_min_len=length)
             return None
-        # TCPSession misplaces what follows a third packet in its buffer: it gets all at once. StreamSocket
-        # gives `metadata` nothing, and takes one packet at a time.
+        # TCPSession misplaces bytes after a third packet in its buffer, so it gets all at once. StreamSocket
+        # passes no `metadata`, and takes one packet at a time.
         for _ in range(PACKETS_MAX - 1 if "original" in metadata else 0):
             rest = data[length : length + PREFIX_SIZE]
             if len(rest) < PREFIX_SIZE or not begins_packet(rest):
@@ -134,7 +136,7 @@ def _add(layer: ScapyPacket, payloads: Iterable[ScapyPacket]) -> None:
 
 
 def shows_signature(data: bytes) -> bool:
-    """Return whether a packet begins in these bytes, as far as they go, its Signature included."""
+    """Return whether a packet begins in these bytes, with its Signature, as far as they reach."""
     return len(data) >= SIGNATURE_END and begins_packet(data)
 
 

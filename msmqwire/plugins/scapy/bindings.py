@@ -1,7 +1,7 @@
 """Bindings of the layers: to the ports of the protocols, and by their signature on any other port.
 
-scapy asks a layer for the class of a payload that nothing is bound to. That question is answered here, after
-all bindings, so that no other protocol loses its traffic to a guess.
+scapy asks a layer for the class of a payload without a binding. The answer is given here, after all bindings,
+so that no other protocol loses its traffic to a guess.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def bind() -> None:
 
 
 class _Unseen(conf.raw_layer):
-    """Stands for the payload of a connection of which TCPSession has seen no byte yet.
+    """The payload of a connection before its first byte.
 
-    TCPSession asks for the class of a stream at its first segment, which as a rule is empty.
+    TCPSession asks for the class of a stream at its first segment, which is usually empty.
     """
 
     @classmethod
     def tcp_reassemble(
         cls, data: bytes, metadata: dict[str, Any], session: dict[str, Any]
     ) -> ScapyPacket | None:
-        """Let the layer whose signature the first bytes show put the stream together."""
+        """Let the layer recognised by the first bytes reassemble the stream."""
         layer = _tcp_payload(data) or conf.raw_layer
         reassemble = streamcls(layer)
         metadata.update(pay_class=layer, tcp_reassemble=reassemble)

@@ -79,7 +79,7 @@ NAMES: Final[dict[str, type[IntEnum] | dict[int, str]]] = {
     "ProviderType": ProviderType,
     "FormatType": QUEUE_FORMAT_TYPE,
 }
-"""Integers whose values have names. A protocol adds its own before it makes layers."""
+"""Integers whose values have names. A protocol adds its integers before it makes layers."""
 
 _INTEGERS: Final[dict[tuple[int, bool], type[Field]]] = {
     (8, False): ByteField,
@@ -97,7 +97,7 @@ _IDS: Final = ("ID", "IDNumber", "Signature")
 _NAME_MAX: Final = 255
 """Bytes of a random name, whose length is a byte."""
 _RANDOM_MAX: Final = 1200
-"""Bytes of a random text, as scapy has it for other strings."""
+"""Bytes of a random text, as scapy uses for other strings."""
 _CONSTANTS: Final[dict[int, type[Field]]] = {16: XLEShortField, 32: XLEIntField}
 _ENUMERATED: Final[dict[int, type[Field]]] = {8: ByteEnumField, 16: LEShortEnumField, 32: LEIntEnumField}
 
@@ -113,7 +113,9 @@ class GuidField(UUIDField):
 
 
 class TextField(StrField):
-    """UTF-16 text as `msmqwire.schema.Text` has it: a `str` without its null, bytes as they are, or None."""
+    """UTF-16 text in the form of `msmqwire.schema.Text`: a `str` without its null, bytes as they are, or
+    None.
+    """
 
     __slots__ = ("size",)
 
@@ -135,7 +137,7 @@ class TextField(StrField):
 
 
 class OemTextField(StrField):
-    """Text of one byte a character as `msmqwire.schema.OemText` has it."""
+    """Text of one byte a character, in the form of `msmqwire.schema.OemText`."""
 
     __slots__ = ("node",)
 
@@ -174,7 +176,7 @@ class ChoiceField(PacketField):
 
 
 class ItemsField(PacketListField):
-    """Structures, one after the other; NoPayload stands for one that is absent."""
+    """Structures, one after the other; NoPayload for an absent one."""
 
 
 def bit_names(node: Flags) -> list[str]:
@@ -183,7 +185,7 @@ def bit_names(node: Flags) -> list[str]:
 
 
 def scapy_fields(header: Header, layer_of: Callable[[Header], type[ScapyPacket]]) -> list[Field]:
-    """Return the fields of a structure; `layer_of` gives the layers of those inside it.
+    """Return the fields of a structure; `layer_of` returns the layers of structures inside it.
 
     Fields that building computes have the default None.
     """
@@ -232,7 +234,7 @@ def _fields(header: Header, part: Part, layer_of: Callable[[Header], type[ScapyP
 
 
 def may_be_omitted(node: Text) -> bool:
-    """Return whether building takes a text that is left out for none at all, not for an empty one."""
+    """Return whether building treats a missing text as absent, not as empty."""
     return isinstance(node.length, Ref) and not (node.strict or node.padded)
 
 

@@ -1,4 +1,4 @@
-"""Payloads that nothing is bound to: their layer is guessed by their first bytes."""
+"""Payloads without a binding: their layer is guessed by their first bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Guess: TypeAlias = Callable[[bytes], type[ScapyPacket] | None]
 
 
 def guess(below: type[ScapyPacket], guessed: Guess) -> None:
-    """Let `guessed` judge the payloads of a layer that nothing is bound to."""
+    """Let `guessed` choose the class of a layer's payloads without a binding."""
     otherwise = below.default_payload_class
 
     def default_payload_class(self: ScapyPacket, payload: bytes) -> type[ScapyPacket]:

@@ -1,7 +1,7 @@
 """The headers of packets as layers: [MS-MQMQ] 2.2.19 and 2.2.20, [MS-MQQB] 2.2, [MS-MQRR] 2.2.5.
 
 A layer is named after its structure, with ``MSMQ`` before it, and so are the structures inside headers:
-`msmqwire.plugins.scapy.structure.LAYERS` has them all. Those that answer one another are written out here.
+`msmqwire.plugins.scapy.structure.LAYERS` has them all. Layers that answer one another are written out here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MSMQEstablishConnectionHeader(Structure):
         return bytes(self.ClientGuid.bytes_le)
 
     def answers(self, other: ScapyPacket) -> int:
-        """Whether ClientGuid and TimeStamp are those of the request: MQQB-2.2.3.1-02, MQQB-2.2.3.1-07."""
+        """Whether ClientGuid and TimeStamp equal those of the request: MQQB-2.2.3.1-02, MQQB-2.2.3.1-07."""
         return int(
             isinstance(other, MSMQEstablishConnectionHeader)
             and self.ClientGuid == other.ClientGuid
@@ -58,7 +58,7 @@ class MSMQConnectionParametersHeader(Structure):
         return b"ConnectionParameters"
 
     def answers(self, other: ScapyPacket) -> int:
-        """Whether both are ConnectionParameters: nothing in them tells request from response."""
+        """Whether both are ConnectionParameters, in which request and response look alike."""
         return int(isinstance(other, MSMQConnectionParametersHeader))
 
 
@@ -67,7 +67,7 @@ class MSMQPing(Structure):
 
     @classmethod
     def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return this layer; raw bytes for a datagram that is no ping."""
+        """Return this layer; raw bytes for a datagram that is not a ping."""
         is_other = isinstance(kargs.get("_underlayer"), UDP) and not is_ping(_pkt)
         return conf.raw_layer if is_other else cls
 
@@ -75,7 +75,7 @@ class MSMQPing(Structure):
         return int(self.Cookie).to_bytes(4, "little")
 
     def answers(self, other: ScapyPacket) -> int:
-        """Whether the Cookie is that of the request: MQQB-2.2.7-11."""
+        """Whether the Cookie equals that of the request: MQQB-2.2.7-11."""
         return int(isinstance(other, MSMQPing) and self.Cookie == other.Cookie)
 
     def mysummary(self) -> Any:
@@ -83,7 +83,7 @@ class MSMQPing(Structure):
         return f"MSMQ Ping Cookie={self.Cookie:#010x} QMGuid={self.QMGuid}{refused}", [UDP]
 
 
-# Those of remote calls to the directory, of which no packet has any, are left out.
+# Structures of remote calls to the directory, which no packet has, are left out.
 _ELSEWHERE: Final = frozenset(id(value) for value in vars(propvariant).values())
 for _schema in map(vars(headers).get, headers.__all__):
     if isinstance(_schema, Header) and id(_schema) not in _ELSEWHERE:

@@ -1,9 +1,8 @@
 """NetWare's queue services as layers: NCP over TCP and UDP, its headers, and the calls that msmqwire reads.
 
 A call is its headers and ``Ncp..._Request`` or ``Ncp..._Reply`` with the name of the call, whose fields are
-those of its data. Requests that are read in a shorter form, too, are ``Ncp..._ShortRequest`` in that, and
-replies in a longer one ``Ncp..._LongReply``.
-Nothing in a reply tells what it answers: its data are bytes until its request is known.
+those of its data. A shorter form of a request is ``Ncp..._ShortRequest``, a longer form of a reply
+``Ncp..._LongReply``. A reply does not name its call: its data are bytes until its request is known.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from msmqwire.plugins.scapy.structure import LAYERS, OWNERS, Structure, owner_of
 from msmqwire.schema import Header, head_size
 
 UNITS_MAX: Final = 16
-"""Units that are shown in one segment; scapy handles payloads recursively. Bytes after them are raw."""
+"""Limit of units shown in one segment, since scapy handles payloads recursively. Bytes after them are raw."""
 REQUESTS_MAX: Final = 256
-"""Requests of one stream that are remembered, the latest ones."""
+"""Limit of the latest requests remembered for one stream."""
 _REMEMBERED: Final = "ncp requests"
 
 OWNERS.update(dict.fromkeys(("Ncp", "NW"), __name__))
@@ -60,13 +59,15 @@ class _NcpHeader(Structure):
         raise NotImplementedError
 
     def do_dissect_payload(self, s: bytes) -> None:
-        """Add what follows as its layer, which may be empty, or as raw bytes if it can't be that."""
+        """Add the following bytes as their layer, which may be empty, or as raw bytes if they don't fit
+        it.
+        """
         stop = self.stop_dissection_after
         cls = None if stop is not None and isinstance(self, stop) else self.data_layer(s)
         if cls is not None:
             try:
                 if not s:
-                    cls.schema.read(s)  # scapy would take no bytes for a layer that is to be built
+                    cls.schema.read(s)  # scapy would treat no bytes as a layer to build
                 self.add_payload(cls(s, stop_dissection_after=stop, _internal=1, _underlayer=self))
             except MalformedPacket:
                 pass
@@ -77,7 +78,7 @@ class _NcpHeader(Structure):
 
 
 class _Numbered(_NcpHeader):
-    """A header with the numbers by which requests and replies find one another."""
+    """A header with the numbers that pair requests and replies."""
 
     @property
     def connection(self) -> int:
@@ -95,7 +96,7 @@ class _Numbered(_NcpHeader):
 def _dispatch_datagram(
     cls: type[ScapyPacket], _pkt: bytes = b"", *args: Any, **kargs: Any
 ) -> type[ScapyPacket]:
-    """Return the layer of the header that a datagram begins with; raw bytes if it has none."""
+    """Return the layer of the header at the start of a datagram; raw bytes if it has none."""
     return _in_datagram(_pkt) if isinstance(kargs.get("_underlayer"), UDP) else cls
 
 
@@ -159,7 +160,7 @@ class NcpSubfunctionHeader(_NcpHeader):
 
 
 class NcpReplyHeader(_Numbered):
-    """The header of a reply. `call` is the call that it answers, None as long as that is not known."""
+    """The header of a reply. `call` is the call that it answers, None while it is not known."""
 
     __slots__ = ["call"]
     schema = headers.NCP_REPLY_HEADER
@@ -173,7 +174,7 @@ class NcpReplyHeader(_Numbered):
         return None
 
     def read_as(self, call: Call) -> None:
-        """Take this for a reply to a call, and show its data so if they can be that."""
+        """Treat this as a reply to a call, and parse its data as such if they fit."""
         self.call = call
         data = self.payload
         if not isinstance(data, conf.raw_layer) or isinstance(data, conf.padding_layer):
@@ -193,7 +194,7 @@ class NcpReplyHeader(_Numbered):
             shown.lastlayer().add_payload(following)
 
     def answers(self, other: ScapyPacket) -> int:
-        """Whether this has the numbers of a request and is the end of it; its data are shown then."""
+        """Whether this has the numbers of a request and answers it; its data are then parsed."""
         is_request = isinstance(other, NcpRequestHeader | NcpRequestHeaderShort)
         if not is_request or self.ReplyType != headers.REPLY or self.SequenceNumber != other.SequenceNumber:
             return 0
@@ -229,11 +230,11 @@ _HEADERS: Final[dict[int, type[_Numbered]]] = {
     headers.REPLY: NcpReplyHeader,
     headers.BUSY: NcpReplyHeader,
 }
-"""The layers of headers by the types that they begin with."""
+"""The layers of headers by their leading types."""
 
 
 def _in_datagram(data: bytes) -> type[ScapyPacket]:
-    """Return the layer of the header that bytes begin with; raw bytes if it is none, or not whole."""
+    """Return the layer of the header at the start of bytes; raw bytes if there is no complete one."""
     kind = int.from_bytes(data[:2], "big")
     if kind == headers.DESTROY_CONNECTION and len(data) == head_size(NcpRequestHeaderShort.schema):
         return NcpRequestHeaderShort
@@ -271,7 +272,7 @@ def _make(call: Call, schema: Header, direction: str) -> type[_Data]:
 
 
 def _forms(call: Call, schemas: tuple[Header, ...], *directions: str) -> dict[str, type[_Data]]:
-    """The layers of the forms that data of a call may have, by the keys of their structures."""
+    """The layers of the forms of a call's data, by the keys of their structures."""
     return {schema.key: _make(call, schema, directions[number > 0]) for number, schema in enumerate(schemas)}
 
 
@@ -283,7 +284,7 @@ REPLIES: Final = {
     number: _forms(call, () if call.reply is EMPTY else call.replies, "reply", "long reply")
     for number, call in CALLS.items()
 }
-"""The same of replies; none for calls that return no data."""
+"""The layers of the replies of a call; none for calls without data in replies."""
 globals().update({cls.__name__: cls for cls in LAYERS.values() if owner_of(cls.schema) == __name__})
 
 
@@ -324,7 +325,7 @@ class _NcpUnit(Structure):
     def dissect(self, s: bytes) -> None:
         """Take the packet of this unit; other units may follow in the same bytes.
 
-        Raises MalformedPacket if the preamble is wrong or not whole.
+        Raises MalformedPacket if the preamble is wrong or incomplete.
         """
         rest = self._dissect_one(s)
         last = self.lastlayer()
@@ -355,10 +356,10 @@ class _NcpUnit(Structure):
     def tcp_reassemble(
         cls, data: bytes, metadata: dict[str, Any], session: dict[str, Any]
     ) -> ScapyPacket | None:
-        """Return the units that are whole, the bytes after them as padding; None for part of one.
+        """Return the complete units, the bytes after them as padding; None for part of one.
 
         Bytes in which no unit begins are raw. Requests are remembered in `session`, and replies to them are
-        shown as what they are.
+        parsed.
         """
         for layer in (cls, *(other for other in UNITS if other is not cls)):
             try:
@@ -371,11 +372,11 @@ class _NcpUnit(Structure):
         if not sizes:
             if "tcp_end" in metadata:
                 return conf.raw_layer(data)
-            # scapy forgets whose stream it is once it has returned a packet of it
+            # scapy loses the identity of a stream once it has returned a packet of it
             metadata.update(pay_class=layer, tcp_reassemble=layer.tcp_reassemble)
             return None
-        # TCPSession misplaces what follows a third packet in its buffer: it gets all at once. StreamSocket
-        # gives `metadata` nothing, and takes one unit at a time.
+        # TCPSession misplaces bytes after a third packet in its buffer, so it gets all at once. StreamSocket
+        # passes no `metadata`, and takes one unit at a time.
         end = sum(sizes if "original" in metadata else sizes[:1])
         packet = layer(data[:end])
         _pair(packet, session.setdefault(_REMEMBERED, {}))
@@ -385,7 +386,7 @@ class _NcpUnit(Structure):
 def _dispatch_segment(
     cls: type[ScapyPacket], _pkt: bytes = b"", *args: Any, **kargs: Any
 ) -> type[ScapyPacket]:
-    """Return the layer of the unit that a segment begins with; raw bytes if there is none."""
+    """Return the layer of the unit at the start of a segment; raw bytes if there is none."""
     return (unit_layer(_pkt) or conf.raw_layer) if isinstance(kargs.get("_underlayer"), TCP) else cls
 
 
@@ -421,7 +422,7 @@ def unit_layer(data: bytes) -> type[_NcpUnit] | None:
 
 
 def _sizes(layer: type[_NcpUnit], data: bytes) -> list[int]:
-    """The sizes of the whole units that bytes begin with. Raises MalformedPacket if there can't be any."""
+    """The sizes of the complete units at the start of bytes. Raises MalformedPacket if there can't be any."""
     sizes: list[int] = []
     end = 0
     while len(sizes) < UNITS_MAX:
@@ -439,7 +440,7 @@ def _sizes(layer: type[_NcpUnit], data: bytes) -> list[int]:
 
 
 def _pair(packet: ScapyPacket, requests: dict[tuple[int, int], Call]) -> None:
-    """Remember the requests in a packet, and show its replies as what they answer.
+    """Remember the requests in a packet, and parse its replies by them.
 
     A server may send the reply to the same request again.
     """

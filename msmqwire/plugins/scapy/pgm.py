@@ -1,7 +1,7 @@
 """Pragmatic General Multicast, the transport of multicast messages, as layers: RFC 3208, [MC-MQSRM] 2.1.3.
 
-`PGM` is the common header. Its payload is the body of its type with the option extensions, the payload of
-that what the packet carries: an SRMP message, or a part of one. Names are those of the RFC.
+`PGM` is the common header. Its payload is the body of its type with the option extensions, followed by the
+content of the packet: an SRMP message, or a part of one. Names are those of the RFC.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from msmqwire.pgm.values import BODIES, Nla, Opaque, PgmPacket
 from msmqwire.schema import UInt
 
 PGM_PROTOCOL: Final = 113
-"""Of IP."""
+"""The protocol number of IP."""
 _INTEGERS: Final[dict[int, type[Field]]] = {8: ByteField, 16: ShortField, 32: IntField}
 _NAMED: Final[dict[str, Callable[[str], Field]]] = {
     "Address": lambda name: AddressField(name, IPv4Address(0)),
@@ -57,7 +57,7 @@ _NAMED: Final[dict[str, Callable[[str], Field]]] = {
     "kind": lambda name: KindField(name, 0),
     "content": lambda name: ContentField(name, b""),
 }
-"""Fields that are no plain integers of a layout, or computed."""
+"""Fields that are not plain integers of a layout, or are computed."""
 
 
 class ContentField(StrField):
@@ -271,7 +271,7 @@ class PGM(ScapyPacket):
 
     @classmethod
     def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return this layer; raw bytes for a datagram that is no packet of PGM."""
+        """Return this layer; raw bytes for a datagram that is not a PGM packet."""
         if kargs.get("_underlayer") is not None:
             try:
                 read_pgm(_pkt)
@@ -302,7 +302,7 @@ class PGM(ScapyPacket):
     def dissect(self, s: bytes) -> None:
         """Take all layers of a packet. Raises MalformedPacket.
 
-        Bytes that TSDULength does not count are data, too, and so are options that can't be read.
+        Bytes beyond TSDULength count as data, as do unreadable options.
         """
         packet, _ = read_pgm(s)
         self.fields = {name: getattr(packet, name) for name in COMMON_HEADER.fields}

@@ -100,7 +100,7 @@ class _Members:
     __slots__ = ()
 
     def members(self: Any) -> dict[str, Any]:
-        """Return the members; what is left to building is not among them."""
+        """Return the members, without those left to building."""
         fixed = self if self.explicit else next(iter(self))
         computed = _computed(self.declaration)
         members: dict[str, Any] = {}
@@ -127,7 +127,7 @@ class _Members:
 
 
 class _Declared(_Members, ScapyPacket):
-    """A structure; it has no bytes but in its stub."""
+    """A structure; it has bytes only in its stub."""
 
     def self_build(self) -> bytes:
         return b""
@@ -136,7 +136,7 @@ class _Declared(_Members, ScapyPacket):
 class _Stub(_Members, NDRPacket):
     """The parameters of one direction of a procedure.
 
-    `wire` keeps what a sender chose beside them, so that what is not changed is built as it came.
+    `wire` keeps the sender's other choices, so that unchanged parts are built as they came.
     """
 
     __slots__ = ["wire"]
@@ -183,7 +183,7 @@ class _Stub(_Members, NDRPacket):
 
 
 class _Values:
-    """Members by name as attributes, and `wire`, as building takes them."""
+    """Members by name as attributes, and `wire`, for building."""
 
     def __init__(self, members: dict[str, Any], wire: Wire | None) -> None:
         self.__dict__.update(members, wire=wire)
@@ -210,7 +210,7 @@ def _make(name: str, base: type[ScapyPacket], declaration: Declaration) -> type[
 
 
 def _fields(member: Member, owner: Declaration) -> Iterator[Field]:
-    """The field of a member; of a union one for each arm, shown if it is the one that is there."""
+    """The field of a member; for a union one for each arm, shown if it is present."""
     if not isinstance(member.type, Union):
         is_computed = member.name in _computed(owner)
         default = None if is_computed or member.default is REQUIRED else member.default
@@ -269,7 +269,7 @@ def _field(name: str, node: Type, default: Any, is_computed: bool) -> Field:
 
 
 def _arm(layer: ScapyPacket, member: Member, union: Union, members: dict[str, Any]) -> dict[str, Any]:
-    """The value of a union, and its discriminant if that is left out: that of the first arm that is given."""
+    """The value of a union, and its discriminant if it is left out: that of the first given arm."""
     arms = {number: arm for number, arm in union.arms.items() if arm is not None}
     given = (number for number, arm in arms.items() if layer.getfieldval(arm.name) is not None)
     switch = {} if union.switch_is in members else {union.switch_is: next(given, 0)}
@@ -314,7 +314,9 @@ def _stub(name: str, stub: Stub) -> type[ScapyPacket]:
 
 
 def register() -> None:
-    """Register the interface with scapy's DCE/RPC. If it is there already, dissecting stays with that one."""
+    """Register the interface with scapy's DCE/RPC. If it is registered already, dissecting stays with the
+    present one.
+    """
     operations = {
         int(opnum): DceRpcOp(
             _stub(f"{procedure.name}_Request", procedure.request),

@@ -54,7 +54,7 @@ class ValueField(ScapyField):
         super().__init__(name, None)
 
     def addfield(self, pkt: ScapyPacket, s: bytes, val: Any) -> bytes:
-        return s  # an element has no bytes but in its envelope
+        return s  # an element has bytes only in its envelope
 
 
 class ValuesField(ValueField):
@@ -94,7 +94,7 @@ def _element_layer(group: Group) -> type[_Element]:
 
 
 class _Element(ScapyPacket, metaclass=_FromGroup):
-    """An element that holds other elements; it has no bytes but in its envelope."""
+    """An element that holds other elements; it has bytes only in its envelope."""
 
     group: ClassVar[Group]
 
@@ -136,7 +136,7 @@ def _to_json(value: Any) -> Any:
 
 
 class MSMQSRMPEnvelope(_Element):
-    """The SOAP envelope of a message; `kept` are the elements that have no value of their own.
+    """The SOAP envelope of a message; `kept` are the elements without a value.
 
     [MC-MQSRM] 2.2.2
     """
@@ -147,7 +147,7 @@ class MSMQSRMPEnvelope(_Element):
 
     @classmethod
     def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return this layer; raw bytes for a payload that is no envelope."""
+        """Return this layer; raw bytes for a payload that is not an envelope."""
         return conf.raw_layer if kargs.get("_underlayer") and not _reads(parse_envelope, _pkt) else cls
 
     def envelope(self) -> Envelope:
@@ -155,7 +155,7 @@ class MSMQSRMPEnvelope(_Element):
         return envelope_from_json({"Header": self.to_json(), "kept": self.getfieldval("kept") or []})
 
     def self_build(self) -> bytes:
-        """Return the bytes: those that it was dissected from, while it says the same. Raises InvalidValue."""
+        """Return the bytes: the dissected ones while its content is the same. Raises InvalidValue."""
         source: bytes | None = self.raw_packet_cache
         if source is not None and parse_envelope(source) == self.envelope():
             return source
@@ -171,7 +171,7 @@ class MSMQSRMPEnvelope(_Element):
         return b""
 
     def _keep(self, source: bytes | None) -> None:
-        """Keep the bytes that the fields were taken from, where scapy keeps those of other layers."""
+        """Keep the source bytes of the fields in scapy's usual place."""
         object.__setattr__(self, "raw_packet_cache", source)
 
     def add_underlayer(self, underlayer: ScapyPacket) -> None:
@@ -184,7 +184,7 @@ class MSMQSRMPEnvelope(_Element):
 
 
 class MSMQSRMPPart(ScapyPacket):
-    """A part of a multipart entity; HeaderFields that are None are those of an envelope or a body.
+    """A part of a multipart entity; HeaderFields that are None default to those of an envelope or a body.
 
     [MC-MQSRM] 2.2.2
     """
@@ -228,7 +228,7 @@ class MSMQSRMPMultipart(ScapyPacket):
 
     @classmethod
     def dispatch_hook(cls, _pkt: bytes = b"", *args: Any, **kargs: Any) -> type[ScapyPacket]:
-        """Return this layer; raw bytes for a payload that is no such entity."""
+        """Return this layer; raw bytes for a payload that is not such an entity."""
         return conf.raw_layer if kargs.get("_underlayer") and not _reads(_multipart, _pkt) else cls
 
     def self_build(self) -> bytes:
@@ -278,7 +278,7 @@ class MSMQSRMPMultipart(ScapyPacket):
 
 
 def _request_fields(envelope: ScapyPacket | None, content_type: str) -> dict[str, Any]:
-    """Header fields of a request with such an entity, as far as its user sets no others."""
+    """Default header fields of a request with such an entity."""
     known: dict[str, Any] = {
         "Method": _METHOD,
         "Content_Type": content_type.encode("latin-1"),
@@ -309,7 +309,7 @@ def _reads(parse: Any, data: bytes) -> bool:
 
 
 def entity_layer(data: bytes) -> type[ScapyPacket] | None:
-    """Return the layer of the entity of a request, which an envelope of SRMP tells; None for any other."""
+    """Return the layer of the entity of a request, recognised by an SRMP envelope; None for any other."""
     if not has_envelope(data):
         return None
     if data.startswith(b"<"):

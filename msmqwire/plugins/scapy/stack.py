@@ -1,4 +1,4 @@
-"""A stack of layers as one packet: which packet it is, its completed bytes, and the layers of bytes."""
+"""A stack of layers as one packet: its kind, its completed bytes, and the layers of bytes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Stack:
     Attributes:
         layers: the headers, and raw bytes among them.
         rest: the payload after them: another packet, padding, or none.
-        schema: the packet that they are; None if they are none.
+        schema: the schema of the packet; None if they are not a packet.
     """
 
     def __init__(self, base: Structure) -> None:
@@ -82,7 +82,7 @@ class Stack:
         return schema
 
     def _is(self, schema: Packet) -> bool:
-        """Whether the layers are the parts of a packet, in its order, those missing that may be."""
+        """Whether the layers are the parts of a packet, in order, without optional ones if need be."""
         waiting = list(self.layers)
         for part in schema.parts:
             fits = bool(waiting) and _holds(part, waiting[0])
@@ -125,9 +125,9 @@ def _bytes_of(layer: ScapyPacket, value: Any) -> bytes:
 
 
 def _apart(values: list[Any]) -> list[Any]:
-    """Complete headers that make no packet, or leave nothing to compute.
+    """Complete headers that are not a packet, or leave nothing to compute.
 
-    Those that are announced by bits of another are announced, and PacketSize counts them all.
+    Presence bits are set in the announcing headers, and PacketSize counts all.
     """
     base, own = values[0], {value.schema.name for value in values if isinstance(value, Record)}
     if INTERNAL_HEADER.name in own:
@@ -178,11 +178,11 @@ def _holds(part: Part, layer: ScapyPacket) -> bool:
 
 
 def layers_of(base: Record, data: bytes, length: int) -> Iterator[ScapyPacket]:
-    """Yield the layers after a BaseHeader in the bytes of its packet; bytes that are no header are raw.
+    """Yield the layers after a BaseHeader in the bytes of its packet; other bytes are raw.
 
     Args:
         base: the BaseHeader.
-        data: all bytes from the BaseHeader on that are there.
+        data: all available bytes from the BaseHeader on.
         length: the end of the packet, its SessionHeader included.
     """
     end, at = min(base.PacketSize, len(data)), BASE_HEADER_SIZE
@@ -207,7 +207,7 @@ def layers_of(base: Record, data: bytes, length: int) -> Iterator[ScapyPacket]:
 
 
 def _is_announced(part: Maybe, values: Mapping[str, Record]) -> bool:
-    """Whether the bit is set that tells of a header."""
+    """Whether the presence bit of a header is set."""
     if not isinstance(part.when, str):
         return False
     header, word, bit = part.when.split(".")
@@ -224,7 +224,7 @@ def _parts(base: Record, data: bytes) -> tuple[Part, ...]:
 
 
 def extension_layers(data: bytes) -> Iterator[ScapyPacket]:
-    """Yield the headers that a remote reader gets after a message: [MS-MQRR] 2.2.5.2 to 2.2.5.5."""
+    """Yield the headers after a message for a remote reader: [MS-MQRR] 2.2.5.2 to 2.2.5.5."""
     values: dict[str, Any] = {}
     at = 0
     for part in REMOTE_READ_MESSAGE.parts[len(USER_MESSAGE.parts) :]:

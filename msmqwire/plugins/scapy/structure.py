@@ -1,4 +1,4 @@
-"""A structure of the schemas as a layer of scapy: its values, its bytes, and both ways between them."""
+"""A structure of the schemas as a layer of scapy: its values, its bytes, and the conversion between them."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ LAYERS: Final[dict[str, type[Structure]]] = {}
 
 
 OWNERS: Final[dict[str, str]] = {}
-"""The modules of layers that are not of MSMQ, by the beginnings of the names of their structures."""
+"""The modules of layers outside MSMQ, by the prefixes of their structures' names."""
 
 
 class _FromSchema(Packet_metaclass):
     """Makes the name and the fields of a layer from its schema.
 
-    A class that says so has the fields of a structure and is not its layer.
+    A class may have the fields of a structure without being its layer.
     """
 
     def __new__(
@@ -63,8 +63,8 @@ class _FromSchema(Packet_metaclass):
 class Structure(ScapyPacket, metaclass=_FromSchema):
     """The base of all layers that are declared as a schema.
 
-    Fields have the names of the specification, the bits of a flag word their own. A field that is None is
-    computed when the packet is built, as omitted values of a record are; any other value is respected.
+    Fields have the names of the specification; bits of a flag word are separate fields. A field that is None
+    is computed when the packet is built, like omitted values of a record; any other value is kept.
     """
 
     schema: ClassVar[Header]
@@ -82,7 +82,7 @@ class Structure(ScapyPacket, metaclass=_FromSchema):
     def do_dissect(self, s: bytes) -> bytes:
         """Take the fields from the bytes, and return the bytes after them.
 
-        Raises MalformedPacket; a refused value in a structure of fixed size is shown all the same.
+        Raises MalformedPacket; a refused value in a structure of fixed size is still shown.
         """
         try:
             record, end = self.schema.read(s)
@@ -97,7 +97,7 @@ class Structure(ScapyPacket, metaclass=_FromSchema):
         return s[end:]
 
     def _command(self, json: bool = False) -> list[tuple[str, Any]]:
-        """Let `json()` write GUIDs, too."""
+        """Make `json()` write GUIDs, too."""
         return [
             (name, str(value) if json and isinstance(value, UUID) else value)
             for name, value in super()._command(json=json)
@@ -108,7 +108,7 @@ class Structure(ScapyPacket, metaclass=_FromSchema):
 
 
 def owner_of(schema: Header) -> str | None:
-    """Return the module of the layers that a structure's is one of; None for those of MSMQ."""
+    """Return the module of a structure's layer; None for MSMQ."""
     return next((module for start, module in OWNERS.items() if schema.name.startswith(start)), None)
 
 
@@ -127,7 +127,7 @@ def layer(schema: Header) -> type[Structure]:
 
 
 def given_fields(structure: Structure) -> dict[str, Any]:
-    """Return the fields that are given, by the user or by the bytes they came from.
+    """Return the fields given by the user or by the dissected bytes.
 
     scapy's `fuzz` puts random structures among the defaults, which copies of the usual ones hide.
     """
@@ -150,7 +150,7 @@ def _is_random(structure: Structure) -> bool:
 def with_raw_values(structure: Structure, record: Record) -> bytes:
     """Return the bytes of a complete record, each RawVal of its layer in the place of the field's own.
 
-    RawVal is how users of scapy put any bytes into a field. Raises InvalidValue.
+    With RawVal, users of scapy put any bytes into a field. Raises InvalidValue.
     """
     data: bytes = record.to_bytes()
     injected = {name: value for name, value in given_fields(structure).items() if isinstance(value, RawVal)}
@@ -164,7 +164,7 @@ def with_raw_values(structure: Structure, record: Record) -> bytes:
 
 
 def partial(structure: Structure) -> Record:
-    """Return a record of the fields that are given: fields that are None or unset are omitted."""
+    """Return a record of the given fields: fields that are None or unset are omitted."""
     if not structure.explicit:
         structure = next(iter(structure))  # random values become fixed ones
     given = {name: value for name, value in given_fields(structure).items() if not isinstance(value, RawVal)}

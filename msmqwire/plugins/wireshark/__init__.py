@@ -1,6 +1,6 @@
 """A dissector for Wireshark, generated from the schemas: one script in Lua.
 
-`dissector` returns it; `filter_name` tells the display filter of a field.
+`dissector` returns it; `filter_name` returns the display filter of a field.
 """
 
 from msmqwire.plugins.wireshark.dissector import dissector

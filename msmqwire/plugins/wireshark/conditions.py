@@ -13,12 +13,12 @@ WORD: Final = 0xFFFF_FFFF
 
 
 class Untranslatable(Exception):
-    """A rule asks for something that has no counterpart in Lua."""
+    """A rule has no counterpart in Lua."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An integer, or a truth that is one."""
+    """An integer, or a boolean used as one."""
 
     lua: str
 
@@ -60,7 +60,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A method that is to be called."""
+    """A method before its call."""
 
     call: Callable[[list[Value]], Value]
 

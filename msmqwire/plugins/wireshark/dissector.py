@@ -1,7 +1,7 @@
-"""Puts the dissector together: the generated fields and readers, and the parts in ``lua/`` around them.
+"""Assembles the dissector: the generated fields and readers, and the parts in ``lua/`` around them.
 
-In those parts ``@NAME@`` is a constant of the specification, ``@V:path@`` the value of a field that is kept
-while a packet is read (``N``, ``O`` and ``X`` as in `kept`), and ``@S:path@`` the reader of a structure.
+In those parts ``@NAME@`` is a constant of the specification, ``@V:path@`` the value of a field kept during
+the reading of a packet (``N``, ``O`` and ``X`` as in `kept`), and ``@S:path@`` the reader of a structure.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PLACES: Final = (
     Place(EXTENSION_HEADER, EXTENSION_HEADER.name),
     Place(PING, PING.name),
 )
-"""The structures that are read beside the packets of a session."""
+"""The structures read besides the packets of a session."""
 _PARTS: Final = ("prelude", "packets", "findings", "links", "statistics", "srmp", "body", "stream", "ping")
 _USED: Final = re.compile(r"@([VNOX]):([\w.\[\]]+)@")
 _MARK: Final = re.compile(r"@(?:([VNOXS]):([\w.\[\]]+)|([A-Z_]+))@")

@@ -33,13 +33,11 @@ class Fields:
 
     def __init__(self) -> None:
         self._declared: dict[str, tuple[int, str]] = {}  # by filter: the index, the declaration
-        self._meanings: dict[
-            str, str
-        ] = {}  # the first of each: the arms of a choice word them in their own way
+        self._meanings: dict[str, str] = {}  # the first of each: the arms of a choice differ in wording
         self._names = value_names()
 
     def of(self, node: Shown, path: str, *, word: Flags | None = None) -> str:
-        """Return the expression of the field of a node; `word` is that of named bits.
+        """Return the expression of the field of a node; `word` is the word of named bits.
 
         Raises ValueError if two fields of one name are not of one type.
         """

@@ -49,7 +49,7 @@ class Findings:
     Attributes:
         functions: their source.
         translated: the ids of the rules in them, by kind of packet.
-        untranslated: why a rule is not in them, by id.
+        untranslated: the reasons why rules are left out, by id.
     """
 
     def __init__(self, kept: ValueSlots) -> None:
@@ -118,9 +118,7 @@ _VALUES: Final = (ELEMENT_COUNT, HEADER_ID, PACKET_SIZE, UNKNOWN_PT)
 
 
 def blamed_sizes() -> dict[str, str]:
-    """Return the attacks of sizes that reach past the packet, by path; those of other paths are
-    ``LENGTH``.
-    """
+    """Return the attacks of sizes that reach past the packet, by path; other paths have ``LENGTH``."""
     return {check.path: check.id for check in _SIZES}
 
 

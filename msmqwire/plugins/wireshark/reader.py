@@ -32,7 +32,7 @@ from msmqwire.schema.sizes import least_size
 
 _CODES: Final = {8: "B", 16: "I2", 32: "I4"}
 GAP_MAX: Final = 8
-"""Bytes between two numbers that one call reads."""
+"""Limit of bytes between two numbers that one call reads."""
 
 
 class Readers:
@@ -50,7 +50,9 @@ class Readers:
         return f"C[{len(self.runs)}]"
 
     def of(self, place: Place, around: tuple[Place, ...] = ()) -> str:
-        """Return the expression of the function that reads a structure; `around` are those it is in."""
+        """Return the expression of the function that reads a structure; `around` are the structures around
+        it.
+        """
         key = place.path, place.header.key
         if key not in self._known:
             source = _Structure(self, place, around).source()
@@ -78,7 +80,7 @@ def _origins(header: Header) -> set[str]:
 
 
 def _unpacked(numbers: Sequence[tuple[int, UInt | Flags, str]]) -> list[str]:
-    """Return the statements that keep numbers at their offsets: those near each other by one call."""
+    """Return the statements that keep numbers at their offsets: nearby ones by one call."""
     lines: list[str] = []
     codes, targets, start, end = "", list[str](), 0, 0
     for offset, part, target in numbers:
@@ -265,7 +267,7 @@ class _Structure:
         return path if bits is None else f"{path}.{bits.name}", self.kept.offset(path)
 
     def length(self, length: Length, name: str = "n") -> tuple[str, str] | None:
-        """Emit a variable with a length; return what is to blame if it does not fit."""
+        """Emit a variable with a length; return the path to blame if it does not fit."""
         if length is REST:
             self.emit(f"local {name} = (e < huge and e or L) - p; if {name} < 0 then {name} = 0 end")
             return None

@@ -39,7 +39,7 @@ _OPERATORS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
 
 
 class Scope:
-    """The names of one function, each worth its source until it is needed."""
+    """The names of one function, each bound to its source until it is needed."""
 
     def __init__(self, translation: Translation, function: FunctionType, names: dict[str, Any]) -> None:
         self.translation, self.function, self.names = translation, function, names
@@ -48,7 +48,7 @@ class Scope:
         return Scope(self.translation, self.function, {**self.names, **names})
 
     def block(self, statements: list[ast.stmt]) -> list[tuple[str, Value]]:
-        """Return conditions with the values returned under them, in order: the first that holds counts."""
+        """Return conditions with their return values, in order: the first that holds counts."""
         scope = self
         outcomes: list[tuple[str, Value]] = []
         for statement in statements:
@@ -107,7 +107,7 @@ class Scope:
             )
         value = self.value(node)
         if not isinstance(value, Constant):
-            raise Untranslatable(f"{ast.unparse(node)} is no constant")
+            raise Untranslatable(f"{ast.unparse(node)} is not a constant")
         return value.value
 
     def name(self, name: str) -> Value:
@@ -240,7 +240,7 @@ class Scope:
 
 
 def _bound(target: ast.expr, node: ast.expr, scope: Scope) -> dict[str, Any]:
-    """Return the names that an assignment binds, each to its source and the names that hold there."""
+    """Return the names that an assignment binds, each to its source and the names in scope there."""
     match target, node:
         case ast.Name(id=name), _:
             return {name: (node, scope)}

@@ -1,7 +1,7 @@
 """Translates rules of lint to conditions in Lua.
 
 A rule is a function of a packet. Its source is read, and its conditions on the packet become expressions over
-the values that are kept while the packet is read. Its messages are not translated. Names are resolved as
+the values kept during the reading of the packet. Its messages are not translated. Names are resolved as
 Python does: in the function, around it, in its module. Code without a counterpart in Lua (regular
 expressions, certificates, reading other structures) raises `Untranslatable`, and the rule is not in the
 script.
@@ -40,9 +40,9 @@ from msmqwire.schema.texts import encode_text
 
 
 class Case(NamedTuple):
-    """One way through a rule: the condition, and the field that it finds fault with.
+    """One way through a rule: the condition, and the field at fault.
 
-    An empty path stands for that of the rule, None for no fault.
+    An empty path means that of the rule, None no fault.
     """
 
     condition: str

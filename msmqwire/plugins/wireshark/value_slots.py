@@ -1,8 +1,8 @@
-"""Slots of the values that a generated reader keeps of a packet, for the checks that come after it.
+"""Slots of the packet values that a generated reader keeps for later checks.
 
 In Lua, ``V`` has the integers and flag words, and the offsets of texts, bytes and padding, whose lengths are
-in ``N``; ``O`` the offsets of the fields that a refusal may name; ``X`` marks the padding of another
-length than the alignment asks for. All are false for fields that are not in the packet.
+in ``N``; ``O`` the offsets of the fields that a refusal may name; ``X`` marks padding whose length differs
+from the alignment. All are false for fields that are not in the packet.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class ValueSlots:
         return f"O[{self._indices[path]}]"
 
     def odd(self, path: str) -> str:
-        """Return the expression that tells whether padding is of another length than asked for."""
+        """Return the expression for whether padding has a wrong length."""
         return f"X[{self._indices[path]}]"
 
     def forgotten(self, packets: Sequence[Header]) -> list[str]:
-        """Return the statements that forget what an earlier packet of some kinds had, and not all have."""
+        """Return the statements that clear the values of earlier packets that not all kinds have."""
         places = [Place(packet, "") for packet in packets]
         always = set(_always(places[0])).intersection(*map(_always, places[1:]))
         numbers = {path for place in places for path in _numbers(place)}

@@ -115,19 +115,19 @@ DRIVER_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "effects are carried out after a refusal": Mistake(
             Driver, "_refuse", _after_a_refusal, frozenset({Invariant.DURABLE, Invariant.SENT_ONLY})
         ),
-        "what the disk refuses is forgotten": Mistake(
+        "changes refused by the disk are forgotten": Mistake(
             Driver,
             "_refuse",
             _forgotten_when_refused,
             frozenset({Invariant.DURABLE, Invariant.SENT_ONLY, Invariant.BOUNDED, Invariant.HANGS}),
         ),
-        "who waits is woken before the sync": Mistake(Driver, "_end_turn", _woken_before_the_sync, _DURABLE),
+        "tasks are woken before the sync": Mistake(Driver, "_end_turn", _woken_before_the_sync, _DURABLE),
         "a put-off commit is acknowledged early": Mistake(Driver, "durable", _put_off_is_durable, _DURABLE),
-        "nobody waits for the commit": Mistake(Driver, "durable", _not_awaited, _DURABLE),
+        "the commit is not awaited": Mistake(Driver, "durable", _not_awaited, _DURABLE),
         "the coordinator has a reply before the rows of its transaction": Mistake(
             Driver, "part", effects_at_once(TransactionReply), _DURABLE
         ),
-        "a core takes for durable what waits after a refused commit": Mistake(
+        "a core considers changes durable that wait after a refused commit": Mistake(
             Driver, "_settle", _informed_of_each_commit, _DURABLE
         ),
         "a carrier sends twice after a reconnect": Mistake(

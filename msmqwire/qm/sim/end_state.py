@@ -23,12 +23,11 @@ from msmqwire.service.virtual.violation import Violation
 def pending_work(
     nodes: Mapping[str, Node], network: Network, ledger: MessageLedger, *, drained: bool
 ) -> str | None:
-    """Describe something that is not at rest; return None if everything is.
+    """Describe a part that is not at rest; return None if everything is.
 
     Args:
-        nodes: all of the run, by name.
-        network, ledger: of the run.
-        drained: whether all queues were read, so that no final acknowledgement may be missing.
+        nodes: all nodes of the run, by name. network, ledger: network and ledger of the run. drained: whether
+            all queues were read, so that no final acknowledgement may be missing.
     """
     if network.ending:
         return "the end of a connection is not known at both sides"
@@ -73,7 +72,7 @@ def _awaits_final_ack(core: Core, queue: OutgoingQueue, number: int) -> bool:
 def check(
     environment: Environment, nodes: Mapping[str, Node], ledger: MessageLedger, contents: StoreContents
 ) -> None:
-    """Check the outcome of every message, and that nothing is left over.
+    """Check the outcome of every message, and that no state is left.
 
     Raises:
         Violation: an invariant does not hold.
@@ -101,14 +100,14 @@ def _check_node(node: Node) -> None:
         raise Violation(Invariant.BOUNDED, f"{node} has transactions that have ended")
     if transfers := list(node.store.rows(Table.OUTGOING)):
         raise Violation(
-            Invariant.BOUNDED, f"{node} has stored how {len(transfers)} transfers stand, which have ended"
+            Invariant.BOUNDED, f"{node} has stored the state of {len(transfers)} transfers, which have ended"
         )
     if left_over := each(lambda protocol: protocol.remainder(core)):
         raise Violation(Invariant.BOUNDED, f"{node} has {left_over}")
     shares = core.remote_read.shares
     left = shares.handles, shares.cursors, shares.waiting, shares.pending
     if len(core.remote_read.contexts) or any(share.total for share in left):
-        raise Violation(Invariant.BOUNDED, f"{node} keeps what remote readers had that have gone")
+        raise Violation(Invariant.BOUNDED, f"{node} keeps handles of remote readers that have gone")
     if len(core.dispatch):
         raise Violation(Invariant.BOUNDED, f"{node} has messages to dispatch which are gone")
 
@@ -119,10 +118,10 @@ def _check_fate(tracked: Tracked, sender_utc: int, contents: StoreContents, *, l
     Args:
         tracked: the message.
         sender_utc: the time now, by the clock of its sender.
-        contents: of all stores.
-        lenient: whether messages may repeat, so that some are missing elsewhere.
+        contents: the contents of all stores. lenient: whether messages may repeat, so that some are missing
+            elsewhere.
     """
-    # One that is given up in the step in which it was sent is never in a store.
+    # A message given up in the step in which it was sent is never in a store.
     unsent = not tracked.arrivals and tracked.sender not in tracked.transmitted_by
     given_up = tracked.expired_at or (unsent and tracked.has_expired(sender_utc))
     if tracked.arrivals:

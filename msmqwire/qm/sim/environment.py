@@ -1,4 +1,4 @@
-"""The environment of every part of a run: virtual time, chance, counters and the story."""
+"""The environment of every part of a run: virtual time, randomness, counters and the story."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _TURNS_MAX: Final = 400_000
 
 
 class Environment:
-    """Virtual time, the events due in it, and one source of chance for all that is not planned.
+    """Virtual time, the events due in it, and one source of randomness for everything that is not planned.
 
     Attributes:
         plan: the plan of the run.
         loop: the event loop of all queue managers.
         faults_over: whether no more faults occur.
         rng: source of all delays, sizes and choices beyond the plan.
-        counts: of each kind of thing that happened.
-        story: what happened, if it is recorded.
+        counts: the count of each kind of event.
+        story: the events, if they are recorded.
     """
 
     def __init__(self, plan: Plan, *, story: bool = False) -> None:
@@ -60,7 +60,7 @@ class Environment:
         return self.loop.run_one(end / 1000)
 
     def run_until(self, end: int) -> None:
-        """Let all happen that is due up to a time, in milliseconds since the start.
+        """Run all events due up to a time, in milliseconds since the start.
 
         Raises:
             Violation: the run has had far more turns of its loop than any healthy one.

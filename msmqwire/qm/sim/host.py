@@ -1,4 +1,4 @@
-"""A node as the networks of a run see it."""
+"""A node, for the networks of a run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from msmqwire.service.virtual.loop import VirtualLoop
 
 
 class Host(Protocol):
-    """A node as the network sees it.
+    """A node, for the network.
 
     Attributes:
         core: None while it is down.
         epoch: the number of its starts.
-        loop: of the run.
-        refuses_until, unresolved_until: faults that last for a time.
+        loop: the event loop of the run. refuses_until, unresolved_until: faults that last for a time.
     """
 
     name: str

@@ -105,5 +105,5 @@ def check_commit(node: str, store: MemoryStore) -> None:
     if orphans := keys[Table.OUTGOING] - keys[Table.MESSAGE]:
         raise Violation(
             Invariant.BOUNDED,
-            f"{node} has stored how the transfer of messages {orphans} stands, which are gone",
+            f"{node} has stored the transfer of messages {orphans}, which are gone",
         )

@@ -1,4 +1,4 @@
-"""The actions of applications and the fate of each message in memory: the record to check invariants against.
+"""The actions of applications and the fate of each message, in memory: the record for checking invariants.
 
 Events inside a queue manager are recorded with a way to undo them, an undo log. The record is final once the
 step in which it happened is durable, and rolled back when a crash loses the step.
@@ -43,7 +43,7 @@ Undo = Callable[[], None]
 
 
 class NodeView(Protocol):
-    """A node as the record reads it.
+    """A node, for the record.
 
     Attributes:
         core: None while the node is down.
@@ -87,7 +87,7 @@ def queue_kind(queue: Queue) -> QueueKind:
 
 
 def message_number(message: Message) -> int | None:
-    """Return the number of a message of an application; None for those of the system."""
+    """Return the number of a message of an application; None for a message of the system."""
     if message.message_class != MessageClass.MQMSG_CLASS_NORMAL:
         return None
     tag = _LABEL.fullmatch(message.label) if message.encrypted else _TAG.match(message.body)
@@ -135,7 +135,7 @@ class MessageLedger:
         for action in reversed(list(undo)):
             action()
 
-    # -- what applications do ---------------------------------------------------------------------------
+    # -- actions of applications ------------------------------------------------------------------------
 
     def next_index(self) -> int:
         """Return the next number in the order of the actions of applications."""
@@ -167,10 +167,10 @@ class MessageLedger:
             tracked.committed_index = self.next_index()
             self.on_crash(node, partial(setattr, tracked, "state", after_crash))
 
-    # -- what queue managers do with queues -------------------------------------------------------------
+    # -- queues of queue managers ---------------------------------------------------------------------
 
     def available(self, node: NodeView, queue: Queue, position: MessagePosition) -> None:
-        """Record a message that can be taken from a queue: it has arrived, or was given back."""
+        """Record a message that can be taken from a queue: it has arrived or returned."""
         message = position.message
         number = message_number(message)
         if number is None:
@@ -186,7 +186,7 @@ class MessageLedger:
             self._arrives(node, tracked, position)
 
     def handed_out(self, node: NodeView, queue: Queue, position: MessagePosition) -> None:
-        """Record a message that a reader is given for the time being, a waiting one before it was there."""
+        """Record a message that a reader holds, a waiting reader before the message was available."""
         number = message_number(position.message)
         if number is not None and queue_kind(queue) is QueueKind.USER:
             tracked = self.by_position[node.name, position.number] = self.messages[number]
@@ -201,7 +201,7 @@ class MessageLedger:
         if reason == _PURGED and not tracked.arrivals:
             tracked.purged_before_commit = True
             self.on_crash(node.name, partial(setattr, tracked, "purged_before_commit", False))
-        self._arrives(node, tracked, position)  # one that a waiting reader took was never available
+        self._arrives(node, tracked, position)  # a message taken by a waiting reader was never available
         if reason == _RECEIVED:
             if tracked.received >= len(tracked.arrivals) and not tracked.is_express:
                 raise Violation(Invariant.RECEIVED_ONCE, f"{tracked} is received again")
@@ -362,10 +362,10 @@ class MessageLedger:
         arrived.add(key)
         self.on_crash(node, partial(arrived.discard, key))
 
-    # -- what queue managers send -----------------------------------------------------------------------
+    # -- messages on connections -----------------------------------------------------------------------
 
     def transmitted(self, node: str, message: Message) -> Tracked | None:
-        """Record a message that a node sends over a connection; return it if it is of an application."""
+        """Record a message that a node sends over a connection; return it if an application has sent it."""
         number = message_number(message)
         tracked = self.messages.get(number) if number is not None else None
         if tracked is None:
@@ -405,7 +405,7 @@ class MessageLedger:
         if before is None or not tracked.fates.begins_anew:
             return False
         first = self._numbers[tracked.sender, before[0], before[1], 1]
-        # A final receipt that names its number in a former stream says nothing of its place in this one.
+        # A final receipt with its number in a former stream does not reveal its place in this one.
         has_left = first.is_given_up or first.final_receipt is not None
         return now[:2] > before[:2] and has_left
 
@@ -415,5 +415,5 @@ class MessageLedger:
         return [tracked for tracked in numbers if tracked is not None]
 
     def format_name(self, sender: str, sequence: tuple[int, int]) -> str | None:
-        """Return the format name that the messages of a sequence of a sender are for."""
+        """Return the destination format name of the messages of a sequence of a sender."""
         return self._sequences.get((sender, *sequence))

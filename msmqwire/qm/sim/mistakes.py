@@ -1,7 +1,7 @@
 """Deliberate mistakes, for mutation testing: the simulator must detect each of them.
 
 A mistake replaces a function of the engine, the rules or the node while its `with` block lasts. The code
-under test has no trace of it.
+under test is not modified.
 """
 
 from __future__ import annotations
@@ -254,12 +254,12 @@ _ORDER = frozenset({Invariant.ONCE, Invariant.IN_ORDER, Invariant.NUMBERED, Inva
 
 MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
     {
-        "what was in flight is not sent again": Mistake(Connecting, "serve", _no_resend, _HANGS),
+        "messages in flight are not sent again": Mistake(Connecting, "serve", _no_resend, _HANGS),
         "the transactional resend is forgotten": Mistake(OutgoingSequences, "_resend", nothing, _HANGS),
-        "duplicates are not looked for": Mistake(
+        "duplicates are not recognised": Mistake(
             History, "known", false, frozenset({Invariant.NOT_TWICE, Invariant.ACKNOWLEDGED})
         ),
-        "what was received is not stored": Mistake(
+        "received messages are not stored": Mistake(
             History,
             "_store",
             _history_in_memory,
@@ -311,7 +311,9 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             false,
             frozenset({Invariant.NOT_BOTH, Invariant.HELD, Invariant.ACKNOWLEDGED, Invariant.JOURNALED_ONCE}),
         ),
-        "what has no limit expires": Mistake(sending, "_out_of_time", true, _LOST | {Invariant.NOT_BOTH}),
+        "messages without a limit expire": Mistake(
+            sending, "_out_of_time", true, _LOST | {Invariant.NOT_BOTH}
+        ),
         "journaled twice": Mistake(
             DeliveryOutcome, "delivered", _journaled_twice, frozenset({Invariant.JOURNALED_ONCE})
         ),

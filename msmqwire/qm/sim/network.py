@@ -44,7 +44,7 @@ class Endpoint:
         return self.host.core is not None and self.host.epoch == self.epoch
 
     def connected(self) -> None:
-        """The connection that the end asked for is there."""
+        """The requested connection is established."""
         raise NotImplementedError
 
     def received(self, data: bytes) -> None:
@@ -76,7 +76,7 @@ class Socket(Endpoint, asyncio.Transport):
         self.established: asyncio.Future[None] = host.loop.create_future()
         self._eof = self._lost = False
 
-    # -- what comes from the other end
+    # -- events of the other end
 
     def connected(self) -> None:
         if self.established.done():
@@ -140,11 +140,10 @@ class SimulatedConnection:
     """A transport connection: two directions, each in order, with a delay of its own.
 
     Args:
-        network: which it is part of.
-        first: the end that has opened it.
+        network: its network. first: the end that has opened it.
         second: the other end.
-        observed: whether packets of [MS-MQQB] go over it, which are to be checked.
-        port: to which it leads.
+        observed: whether it carries packets of [MS-MQQB], which are checked.
+        port: its port.
     """
 
     def __init__(
@@ -169,7 +168,7 @@ class SimulatedConnection:
         )
 
     def side(self, host: Host) -> int:
-        """Return which end is that of a node."""
+        """Return the end of a node."""
         return 0 if self.ends[0].host is host else 1
 
     def send(self, side: int, data: bytes) -> None:
@@ -189,7 +188,7 @@ class SimulatedConnection:
                 self.put(side, chunk, rng.choice((0, 0, 1, 3)) if len(chunks) > 1 else 0)
 
     def put(self, side: int, payload: Payload, delay: int = 0) -> None:
-        """Put something in flight from one end to the other, after all that is in flight already."""
+        """Put bytes or an event in flight from one end to the other, after everything already in flight."""
         in_flight, environment = self._in_flight[side], self.network.environment
         due = environment.now + self._delays[side] + delay
         if in_flight:
@@ -259,7 +258,7 @@ class SimulatedConnection:
         self.break_off(delays)
 
     def break_off(self, delays: tuple[int, int] = (0, 0), *, loses: bool = False) -> None:
-        """Break both directions after all that is in flight, which may be lost as well; see `cut`."""
+        """Break both directions after everything in flight, which may be lost as well; see `cut`."""
         for side in range(2):
             if loses:
                 self._in_flight[side].clear()
@@ -363,7 +362,7 @@ class Network:
         other.connected()
 
     def establish(self, connection: SimulatedConnection) -> None:
-        """Begin a connection: its first end learns that it is there."""
+        """Begin a connection, and notify its first end."""
         self._connections[connection] = None
         connection.put(1, _CONNECTED)
 

@@ -49,11 +49,11 @@ _STOP_S: Final = 10.0
 _WRITER: Final = Executor()
 """In place of a thread: `ProcessLoop` does its work."""
 _FUSE_MS: Final = 2_000
-"""A crash that waits for effects comes after this time at the latest."""
+"""The longest time before a crash that waits for effects."""
 
 
 class Applications(Protocol):
-    """The programs that use the queue managers, as far as a node informs them."""
+    """The programs that use the queue managers, for notices of a node."""
 
     def replied(self, node: Node, reply: TransactionReply) -> None:
         """Take the reply to a transaction coordinator."""
@@ -79,7 +79,7 @@ class Node:
         remote: the server of remote readers in its present process.
         refuses_until, unresolved_until, disk_refuses_until, disk_slow_until, disk_full_until: faults that
             last for a time.
-        disk_slow_ms: how long a commit in a thread takes while the disk is slow.
+        disk_slow_ms: the time of a commit in a thread while the disk is slow.
         decided_utc: the latest time that the core was given in the turns of the last commit: its clock may
             have been set before that was durable.
         effect_utc: the time that it was given in the step whose effect is carried out.
@@ -117,7 +117,7 @@ class Node:
         self._guest: ObservedCore | None = None
         self._tcp: TcpNetwork | None = None
         self._stored: Taken | None = None  # the last one
-        self._taken: list[Taken] = []  # those that a crash loses, oldest first
+        self._taken: list[Taken] = []  # changes that a crash loses, oldest first
         self._decided: dict[int, int] = {}  # the utc of the steps of effects that are not carried out
         self._fuse: int | None = None  # commits and effects until a crash
         self._down_ms = 0
@@ -147,7 +147,7 @@ class Node:
         return self._driver is not None and not self._driver.settled
 
     def call(self, action: Callable[[Core], T]) -> T | None:
-        """Call something in the core, as a program does; return None while the node is down."""
+        """Call the core as a program does; return None while the node is down."""
         core, guest = self.core, self._guest
         if core is None or guest is None:
             return None
@@ -168,7 +168,7 @@ class Node:
         if failure is not None and not isinstance(failure, Unreachable):  # the queue manager has stopped
             raise failure
 
-    # -- what goes in and out ---------------------------------------------------------------------------
+    # -- input and output -------------------------------------------------------------------------------
 
     def socket(self) -> asyncio.Protocol:
         """Return the queue manager's end of a connection that comes in."""
@@ -231,7 +231,7 @@ class Node:
     # -- the disk: a `Committer` ------------------------------------------------------------------------
 
     def commit(self, taken: Taken) -> None:
-        """Store rows, or refuse to; or crash before or after that, without a word."""
+        """Store rows or refuse to, or crash silently before or after that."""
         environment = self._environment
         if environment.now < self.disk_refuses_until:
             environment.counts["refused commits"] += 1
@@ -312,13 +312,13 @@ class Node:
         return taken
 
     def durable(self) -> None:
-        """The core takes all that has been taken for durable: check that it is."""
+        """The core considers everything taken durable: check that it is."""
         if any(self._taken):
-            raise Violation(Invariant.DURABLE, f"{self.name} takes for durable what is not")
+            raise Violation(Invariant.DURABLE, f"{self.name} considers changes durable that are not")
         self._taken.clear()
 
     def step_over(self, effects: list[Effect], since: int, utc: int) -> None:
-        """A call, or the action of a timer, is over, with these effects: it began at a time."""
+        """A call or the action of a timer is over, with these effects; `began` is its time."""
         for effect in effects:
             self._decided[id(effect)] = utc
         self.remote.decided(effects, since)
@@ -338,7 +338,7 @@ class Node:
         self._environment.after(_FUSE_MS, crash)
 
     def crash(self, down_ms: int, *, stored: bool = False) -> None:
-        """Lose all that is not durable; start again after a time.
+        """Lose all changes that are not durable; start again after a time.
 
         With `stored` a commit under way has reached the disk, though no caller learns of it.
         """
@@ -427,7 +427,7 @@ def _raise_fault(process: ProcessLoop, broken: asyncio.Future[MsmqError]) -> Non
 
 
 def _routes(plan: Plan, name: str) -> Routes:
-    """Return the fixed routes of a node: by the router, except between it and the rest."""
+    """Return the fixed routes of a node: by the router, except between it and the other nodes."""
     routes: dict[UUID | None, list[UUID | str]] = {}
     for other in plan.nodes:
         if other != name:

@@ -27,8 +27,8 @@ class PacketObserver:
     """Sees the packets that one node sends to another over a connection.
 
     Args:
-        environment: of the run.
-        ledger: is informed of the messages that are sent.
+        environment: the environment of the run.
+        ledger: records the messages that are sent.
         contents: the durable messages, which may be acknowledged.
         source, target: names of the nodes.
     """
@@ -44,7 +44,7 @@ class PacketObserver:
         self._environment, self._ledger, self._contents = environment, ledger, contents
         self._source, self._target = source, target
         self._framer = Framer()
-        # Sent packets, by their RecoverableSequenceNumber less 1; None for those of the system.
+        # Sent packets, by their RecoverableSequenceNumber less 1; None for messages of the system.
         self._recoverable: list[Tracked | None] = []
         self._acknowledged = 0  # all recoverable ones up to this number
 
@@ -119,14 +119,14 @@ class PacketObserver:
         tracked = self._recoverable[index]
         if tracked is not None and not self._may_acknowledge(tracked):
             raise Violation(
-                Invariant.DURABLE, f"{self._target} says {tracked} is saved, which is not in its store"
+                Invariant.DURABLE, f"{self._target} reports {tracked} as saved, which is not in its store"
             )
 
     def _may_acknowledge(self, tracked: Tracked) -> bool:
         """Whether a session acknowledgement of the target is right.
 
-        At the destination of a transactional message it says nothing about it: one that does not follow in
-        its sequence counts as well, [MS-MQQB] 3.1.5.8.6. There the order acknowledgement counts.
+        At the destination of a transactional message it proves nothing: a message out of sequence counts as
+        well, [MS-MQQB] 3.1.5.8.6. There the order acknowledgement counts.
         """
         if tracked.is_transactional and self._target == tracked.destination:
             return True

@@ -1,7 +1,8 @@
 """The plan of a run, made from its seed: the actions of applications, and the faults and their times.
 
-A plan is data. All that a run does beyond it (delays, sizes of chunks) is drawn from the same seed during the
-run, so that a plan with fewer items is a run of its own and just as repeatable: shrinking leaves items out.
+A plan is data. Everything that a run does beyond it (delays, sizes of chunks) is drawn from the same seed
+during the run, so that a plan with fewer items is a separate run and just as repeatable: shrinking leaves
+items out.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ FAULTS: Final = (
     "crash", "restart", "cut", "partition", "refuse", "unresolved", "disk", "slow disk", "clock", "amnesia",
 )  # fmt: skip
 FULL_DISK: Final = "full disk"
-"""One more fault: there is almost no room, so that nothing new is accepted."""
+"""One more fault: there is almost no room, so that no new messages are accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,10 @@ class Plan:
         split_probability: of bytes that arrive in several chunks.
         loss_probability: of a datagram.
         items: by time.
-        http_loss: the probability that a request of HTTP or its response is lost.
+        http_loss: the probability that an HTTP request or its response is lost.
         http_repeat: the probability that a request arrives again.
         http_timeout_ms: the longest wait for a response.
-        remote_pending_s: seconds after which a message returns that a remote reader does not end.
+        remote_pending_s: seconds after which a message that a remote reader does not end returns.
         is_secured: whether any message is signed or encrypted.
         commits_in_thread: whether the drivers commit in a thread, not in their turns.
     """
@@ -119,7 +120,7 @@ class Plan:
 
     @property
     def short_history(self) -> bool:
-        """Whether MessageIDHistoryTable is so short that duplicates get through."""
+        """Whether MessageIDHistoryTable is so short that duplicates pass."""
         return self.settings.remove_duplicate_size < _SHORT_HISTORY
 
     @property
@@ -148,7 +149,7 @@ def identifier_of(node: str) -> UUID:
 
 
 def stray_hop(nodes: tuple[str, ...], router: str | None) -> str:
-    """Return the node to which the rest send messages for `NOBODY`: it refuses to forward them."""
+    """Return the node to which the others send messages for `NOBODY`: it refuses to forward them."""
     return router or nodes[-1]
 
 
@@ -218,7 +219,7 @@ def make_plan(
 
 
 def _secured(rng: Random, item: Item, share: float) -> Item:
-    """Return an item with its messages signed, encrypted or both, as chance has it."""
+    """Return an item with its messages signed, encrypted or both, at random."""
     if item.kind not in ("send", "transaction") or rng.random() >= share:
         return item
     return replace(item, args={**item.args, **rng.choice(_PROTECTIONS)})
@@ -438,7 +439,7 @@ def _faults(rng: Random, names: tuple[str, ...], router: str | None, busy: list[
             at = rng.randrange(BUSY_MS)
         node = rng.choice((*names, router or names[0]))
         if kind == "amnesia" and router is not None:
-            node = router  # the senders still hold what they send by it
+            node = router  # the senders still hold the messages sent through it
         items.append(Item(at, kind, node, _fault_args(rng, kind, names)))
     return items
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
 KEYS: Final = 4
-"""Keys that a node can have for the bodies sent to it, one after the other."""
+"""Limit of successive keys of a node for the bodies sent to it."""
 SEARCHED: Final = 12
-"""Bytes of the shortest body that is looked for in all of a packet."""
+"""Bytes of the shortest body that is searched for in a whole packet."""
 _BITS: Final = 1024
 _DAY: Final = 86_400
 _AES: Final = CryptographicProvider.AES
@@ -67,7 +67,7 @@ def _users() -> EmbeddedDirectory:
 
 
 class Keys:
-    """The keys of all nodes, as a directory has them: each node knows the present one of every other.
+    """The keys of all nodes, in the form of a directory: each node knows the present one of every other.
 
     Attributes:
         counts: the number of keys that each node has had.
@@ -104,7 +104,7 @@ class Keys:
 
 
 def protect(tracked: Tracked, message: Message, destination: FormatName) -> None:
-    """Have a message signed and encrypted as it asks, before it is sent to its destination."""
+    """Sign and encrypt a message as requested, before it is sent to its destination."""
     if tracked.is_encrypted:
         message.privacy_level = 5
     if tracked.signature:
@@ -134,7 +134,7 @@ def check_arrived(tracked: Tracked, message: Message) -> None:
 def check_sent(tracked: Tracked, message: Message, data: bytes) -> None:
     """Check that an encrypted body is not in a packet.
 
-    A short one is looked for in its own field alone: three bytes are by chance in one of many thousand
+    A short one is searched for only in its own field: three bytes occur by chance in one of many thousand
     ciphertexts.
     """
     shown = tracked.body in data if len(tracked.body) >= SEARCHED else message.body == tracked.body

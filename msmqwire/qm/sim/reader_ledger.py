@@ -1,8 +1,8 @@
 """The record of the messages that readers hold, local and remote, to check their receives and their ends.
 
 Everything is recorded in the step in which a queue manager does it. A hold lasts until its message is deleted
-or back in its queue; its possible ends follow from the requests of its reader, and from what happened to
-that.
+or back in its queue; its possible ends follow from the requests of its reader, and from the events of that
+reader.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 
 @dataclass(slots=True, eq=False)
 class Hold:
-    """A message that a reader has received for the time being.
+    """A message that a reader holds.
 
     Attributes:
-        transaction: in which it was received; None for none, and for one of this message alone.
-        reader: the association group, handle and RequestId of a remote reader; None for a local one.
-        since: when a remote reader got it, in milliseconds.
+        transaction: the transaction in which it was received; None for none, and for one of this message
+            alone. reader: the association group, handle and RequestId of a remote reader; None for a local
+            one.
+        since: the time at which a remote reader got it, in milliseconds.
         acknowledge: the Acknowledge with which its reader has ended the receive; 0 before.
         returning: whether it has to go back to its queue.
         transactional: whether it was received in a transaction, be it one of this message alone.
-        aborted: whether the transaction has been aborted, so that it goes back or to a reader who waits.
+        aborted: whether the transaction has been aborted, so that it goes back or to a waiting reader.
     """
 
     transaction: UUID | None = None
@@ -82,12 +83,12 @@ class ReaderLedger:
     """The messages of the queues of all nodes that readers hold.
 
     Args:
-        environment: of the run.
-        ledger: of the run.
+        environment: the environment of the run.
+        ledger: the ledger of the run.
 
     Attributes:
         waiters: the number of local readers that wait, by name of the node and of the queue.
-        transactions: those in which remote readers have enlisted a node.
+        transactions: the transactions in which remote readers have enlisted a node.
         ending: the transaction of a remote reader that is committed or aborted in the present step.
     """
 
@@ -122,7 +123,9 @@ class ReaderLedger:
         books.holds[position.number] = hold
 
     def _check_there(self, node: str, books: _Books, position: MessagePosition) -> None:
-        """Check that a message which a reader is given is neither received for good nor another one's."""
+        """Check that a message given to a reader has not been finally received, and that no other reader
+        holds it.
+        """
         before = books.holds.get(position.number)
         if before is not None and (before.reader is None or not self._may_return(before)):
             raise Violation(Invariant.RECEIVED_ONCE, f"{self._name(position)} is handed to two readers")
@@ -142,14 +145,14 @@ class ReaderLedger:
             del holds[number]
 
     def crashed(self, node: str, left: Collection[UUID]) -> None:
-        """A node has lost the holds of its readers, but for those in the transactions that are left."""
+        """A node has lost the holds of its readers, except those in the remaining transactions."""
         books = self._nodes[node]
         books.holds = {number: hold for number, hold in books.holds.items() if hold.transaction in left}
         books.walks.clear()
         for waiter in [waiter for waiter in self.waiters if waiter[0] == node]:
             del self.waiters[waiter]
 
-    # -- what a queue manager does -----------------------------------------------------------------------
+    # -- actions of a queue manager ----------------------------------------------------------------------
 
     def available(self, node: NodeView, position: MessagePosition) -> None:
         """A message is in a queue, for the first time or again."""
@@ -165,7 +168,7 @@ class ReaderLedger:
         del books.holds[position.number]
 
     def deleted(self, node: NodeView, queue: Queue, position: MessagePosition, reason: int) -> None:
-        """A message has left a queue, received for good or for another reason."""
+        """A message has left a queue, finally received or for another reason."""
         books, number = self._nodes[node.name], position.number
         self._change(books, number)
         if reason == _RECEIVED:
@@ -183,7 +186,7 @@ class ReaderLedger:
         right = accepted
         if self._may_return(hold):
             # A purged message that an aborted transaction has received goes with the class of that receive:
-            # [MS-MQDMPR] 3.1.4.5. Otherwise only a reader who waits can have it in the same step.
+            # [MS-MQDMPR] 3.1.4.5. Otherwise only a waiting reader can have it in the same step.
             purged = position.state is PositionState.PURGE_PENDING and hold.transactional
             right |= reason != _RECEIVED or purged or bool(self.waiters[node.name, queue.pathname])
         if not right:
@@ -223,7 +226,7 @@ class ReaderLedger:
             raise Violation(Invariant.ACCEPTED, f"message {number} was accepted at {node.name}, and stays")
 
     def accepted(self, node: NodeView, number: int) -> None:
-        """A reader learns that a message is gone for good: check that this is durable."""
+        """A reader is notified that a message is deleted: check that this is durable."""
         hold = self._nodes[node.name].holds.get(number)
         stays = node.store.row(Table.MESSAGE, number) is not None
         if stays and (hold is None or hold.transaction is None):
@@ -272,11 +275,10 @@ class ReaderLedger:
         """A remote reader has received or peeked at a message, or there was none.
 
         Args:
-            node: that has the queue.
-            queue: that it reads.
-            arguments: of its call.
-            results: of its call.
-            hold: its hold if it has received the message.
+            node: the node with the queue.
+            queue: the queue that it reads.
+            arguments: the arguments of its call.
+            results: the results of its call. hold: its hold if it has received the message.
         """
         books, cursor = self._nodes[node.name], (arguments.phContext, arguments.hCursor)
         if results["status"] != MQ_OK:
@@ -289,7 +291,9 @@ class ReaderLedger:
             (place for place in queue.positions if place.lookup_identifier & _SEQUENCE_ID == sequence), None
         )
         if position is None:
-            raise Violation(Invariant.RECEIVED_ONCE, f"a message is handed out which {node.name} has not")
+            raise Violation(
+                Invariant.RECEIVED_ONCE, f"a message is handed out which {node.name} does not have"
+            )
         self._ledger.handed_out(node, queue, position)
         if Action(arguments.ulAction).receives:
             if position.state is PositionState.AVAILABLE:
@@ -304,12 +308,12 @@ class ReaderLedger:
             walk = books.walks[cursor] = _Walk(self._changes, _available(queue), 0)
         if arguments.hCursor and walk is not None:
             if position.lookup_identifier <= walk.last:
-                raise Violation(Invariant.WALKED, f"a cursor comes to {self._name(position)} again")
+                raise Violation(Invariant.WALKED, f"a cursor reaches {self._name(position)} again")
             walk.last = position.lookup_identifier
             walk.ahead.discard(position.number)
 
     def _walked(self, node: NodeView, books: _Books, queue: Queue, walk: _Walk | None) -> None:
-        """A cursor has come to the end: check that it has passed all messages that never moved."""
+        """A cursor has reached the end: check that it has passed all messages that never moved."""
         if walk is None:
             return
         skipped = [

@@ -57,7 +57,7 @@ def _released_again(original: Any) -> Any:
     def leave(self: RemoteReceiving, request: Any) -> None:
         original(self, request)
         if request.position is not None and request.transaction is None:
-            self._start_cleanup(request, 1_500)  # nobody has it any more, or another reader
+            self._start_cleanup(request, 1_500)  # no reader has it any more, or another one
 
     return leave
 
@@ -112,7 +112,7 @@ REMOTE_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "remote: an open receive of a reader that has gone is deleted": Mistake(
             RemoteReceiving, "_release", _deleted_when_gone, _GIVEN_BACK, first=4
         ),
-        "remote: what is not ended in time stays": Mistake(
+        "remote: a receive not ended in time stays": Mistake(
             RemoteReceiving, "_clean_up", nothing, _GIVEN_BACK, first=4
         ),
         "remote: the time of a receive goes on after its end": Mistake(

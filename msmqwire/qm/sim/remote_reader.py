@@ -31,7 +31,7 @@ MAY_FAIL: Final = frozenset(
         HResult.MQ_ERROR_TRANSACTION_ENLIST,
     }
 )
-"""Failures of calls whose callers have done nothing wrong."""
+"""Failures of calls that are not the caller's fault."""
 
 
 class Pause(NamedTuple):
@@ -78,8 +78,7 @@ class RemoteReader:
     """A program at a node, with one or more connections of one association group to another node.
 
     Args:
-        environment: of the run.
-        network: the connections of DCE/RPC.
+        environment: the environment of the run. network: the connections of DCE/RPC.
         host: the node on which it runs, and with which it ends.
         server: the node that it reads at.
         connections: the number that it makes.
@@ -154,7 +153,7 @@ class RemoteReader:
             with suppress(StopIteration, ReaderLost):
                 script.throw(ReaderLost())
 
-    # -- what happens ------------------------------------------------------------------------------------
+    # -- events -----------------------------------------------------------------------------------------
 
     def received(self, end: _ClientEnd, data: bytes) -> None:
         """Take bytes of the server."""
@@ -189,7 +188,7 @@ class RemoteReader:
             self._advance(ReaderLost())
 
     def _advance(self, results: Any) -> None:
-        """Go on with the script until it has to wait."""
+        """Continue the script until it has to wait."""
         script = self._script
         while script is not None and self.host.core is not None:
             try:

@@ -33,7 +33,7 @@ _Steps = Generator["int | Pause", Any, Any]
 
 
 class Coordinator(Protocol):
-    """Decides about the transactions of remote readers."""
+    """Decides the transactions of remote readers."""
 
     def decide(self, transaction: UUID, *, commit: bool) -> None:
         """The application that has begun a transaction wants it to be committed or aborted."""
@@ -43,15 +43,15 @@ class ReadingProgram:
     """One program.
 
     Args:
-        environment, ledger: of the run.
-        coordinator: of its transactions.
+        environment, ledger: environment and ledger of the run.
+        coordinator: the coordinator of its transactions.
         reader: its connections.
-        args: of its item.
+        args: the parameters of its item.
 
     Attributes:
         given: the messages that it was given, by RequestId.
-        asked: those that it wants to accept.
-        confirmed: those that the server has reported as accepted.
+        asked: the messages that it wants to accept.
+        confirmed: the messages that the server has reported as accepted.
         decided: the outcome that it has chosen for its transaction.
     """
 
@@ -144,7 +144,7 @@ class ReadingProgram:
         return (yield from self._result(call, request, receives=action.receives))
 
     def _check(self, results: Any) -> int | None:
-        """Check that a message is one that was sent to this node, and whole; return its number."""
+        """Check that a message was sent to this node and is complete; return its number."""
         message = message_of(results.ppPacketSections)
         tag, _, rest = message.body.partition(_TAG_END)
         if not tag.startswith(b"#"):
@@ -265,7 +265,7 @@ class ReadingProgram:
         if (yield from self._read(handle, 1000, action=Action.MQ_ACTION_PEEK_CURRENT, cursor=cursor)):
             try:
                 received = yield from self._read(handle, 1001, cursor=cursor)
-            except Failed:  # somebody else has it
+            except Failed:  # another reader has it
                 received = None
             if received is not None:
                 yield from self._end(handle, 1001)
@@ -313,7 +313,7 @@ class ReadingProgram:
                     LookupId=seen.pSequenceId,
                     pTransactionId={"rgb": _NO_TRANSACTION},
                 )
-            except Failed:  # somebody else has it
+            except Failed:  # another reader has it
                 continue
         there = yield from self._open(f"{queue};{SUBQUEUE}")
         if (yield from self._read(there, 1)) is not None:
@@ -332,7 +332,7 @@ class ReadingProgram:
         yield from self._close(handle)
 
     def _vanish(self) -> Script:
-        """Receive, and go without a word."""
+        """Receive, and vanish."""
         handle = yield from self._open()
         for request in range(1, 1 + self._args["count"]):
             if (yield from self._read(handle, request)) is None:
@@ -414,4 +414,4 @@ MODES: Final[Mapping[str, Callable[[ReadingProgram], Script]]] = {
     "vanish in a transaction": lambda its: its._transaction(commit=True, vanishes=True),
     "single": ReadingProgram._single,
 }
-"""By the mode of an item."""
+"""The scripts by the mode of an item."""

@@ -44,7 +44,7 @@ class _Call:
     Attributes:
         end: the server's end of its connection.
         call_id: its number on the connection.
-        held: for one that ends a receive, the number of the position that its caller has.
+        held: for a call that ends a receive, the number of its caller's position.
     """
 
     end: _ServerEnd
@@ -77,8 +77,7 @@ class RemoteServer:
     """Passes calls to the engine of a node, and its answers back; the books see both.
 
     Args:
-        environment: of the run.
-        host: the node.
+        environment: the environment of the run. host: the node.
         reader_ledger: records the messages that readers are given, and their ends.
     """
 
@@ -94,7 +93,7 @@ class RemoteServer:
         association = ServerAssociation({INTERFACE: _METHODS}, groups=self._groups, origin=origin)
         return _ServerEnd(self._host, number, self, association)
 
-    # -- what clients do ---------------------------------------------------------------------------------
+    # -- calls of clients --------------------------------------------------------------------------------
 
     def received(self, end: _ServerEnd, data: bytes) -> None:
         """Take bytes of a client."""
@@ -138,7 +137,7 @@ class RemoteServer:
                 self._host.call(partial(_cancel, number))
 
     def lost(self, end: _ServerEnd) -> None:
-        """A connection has gone, and with the last one of its group all that the client has open."""
+        """A connection has gone, and with the last one of its group all handles of the client."""
         group = end.association.group
         last = end.association.connection_lost()
         numbers = [number for number, call in self._calls.items() if call.end is end]
@@ -155,7 +154,7 @@ class RemoteServer:
         for number in numbers:
             self._host.call(partial(_cancel, number))
 
-    # -- what the engine answers -------------------------------------------------------------------------
+    # -- answers of the engine ---------------------------------------------------------------------------
 
     def decided(self, effects: Sequence[Effect], since: int) -> None:
         """Note in the books the answers of the engine in a step that began at a time, not durable yet."""

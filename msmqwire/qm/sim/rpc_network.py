@@ -38,7 +38,7 @@ class RpcEnd(Endpoint):
             self._connection.send(self._side, data)
 
     def close(self) -> None:
-        """Close the connection, or make none any more; bytes sent before still arrive."""
+        """Close the connection, or stop making it; bytes sent before still arrive."""
         if self._connection is None:
             self.open = False
         elif self.alive:
@@ -53,7 +53,7 @@ class SimulatedServer(Protocol):
 
 
 class RpcHost(Host, NodeView, Protocol):
-    """A node that serves, as the books read it."""
+    """A serving node, for the books."""
 
     core: Core | None
 
@@ -85,8 +85,7 @@ class SimulatedRpcNetwork:
     """All connections of DCE/RPC of a run.
 
     Attributes:
-        network: that carries them.
-        sent: the bytes that all clients, and all servers, have sent.
+        network: the network that carries them. sent: the bytes that all clients, and all servers, have sent.
         breaks: the number of them after which the connection breaks, once; None for never.
     """
 

@@ -64,6 +64,8 @@ SECURITY_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "the store says that clear bodies are encrypted": Mistake(
             serialization, "_is_clear", false, _LOST | {Invariant.HANGS}
         ),
-        "what was proved is not stored": Mistake(serialization, "mark_verified", _level_left_out, _PROTECTED),
+        "the proof of a sender is not stored": Mistake(
+            serialization, "mark_verified", _level_left_out, _PROTECTED
+        ),
     }
 )

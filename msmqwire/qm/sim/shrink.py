@@ -14,7 +14,7 @@ RUNS_MAX: Final = 600
 
 class _Shrinking:
     def __init__(self, outcome: RunOutcome) -> None:
-        assert outcome.violation is not None, "only what fails is shrunk"
+        assert outcome.violation is not None, "only a failing run is shrunk"
         self.plan, self._invariant, self._runs = outcome.plan, outcome.violation.invariant, 0
 
     def accept(self, plan: Plan) -> bool:

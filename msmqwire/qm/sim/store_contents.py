@@ -100,7 +100,7 @@ class StoreContents:
             raise Violation(Invariant.DURABLE, f"message {number} of {node} is received, and still stored")
 
     def forget_transactional(self, node: str, store: MemoryStore) -> None:
-        """Let a node that is down lose some of the transactional messages that it was to pass on."""
+        """Make a node that is down lose some of the transactional messages that it was to pass on."""
         lost = Changes()
         for number, stored in list(self._stored[node].items()):
             tracked = stored.tracked
@@ -163,7 +163,7 @@ class StoreContents:
         )
 
     def _parse(self, packet: bytes | None, node: NodeView) -> Tracked | None:
-        """Return the message of a row of packets; None for those of the system."""
+        """Return the message of a row of packets; None for messages of the system."""
         if packet is None:
             return None
         number = message_number(serialization.from_stored(packet, node.identifier))
@@ -176,7 +176,7 @@ class StoreContents:
             if row is None:
                 continue
             info = transfer_rows.read_incoming(key, row, {})
-            if info.is_stream:  # one may begin without the messages of the one before
+            if info.is_stream:  # a stream may begin without the messages of the one before
                 continue
             last = (*info.sequence_identifier, info.sequence_number)
             for tracked in self._ledger.messages.values():
@@ -190,7 +190,7 @@ class StoreContents:
         tracked = before.tracked
         if before.kind is QueueKind.USER and now is None:
             ended = tracked.received or tracked.failed or tracked.state is SendState.ABORTED
-            if not (ended or tracked.is_express):  # express ones are stored as long as they are prepared
+            if not (ended or tracked.is_express):  # express messages are stored while they are prepared
                 raise Violation(Invariant.HELD, f"{tracked} is gone from the queue of {node.name}")
         elif before.kind is QueueKind.OUTGOING:
             if now is not None:
@@ -222,7 +222,7 @@ class StoreContents:
         elif tracked.fates.drops_only_late and tracked.may_be_dropped:
             return
         elif not (tracked.refusal or self._plan.short_history):
-            raise Violation(Invariant.HELD, f"{node.name} has given up {tracked}, which nobody has")
+            raise Violation(Invariant.HELD, f"{node.name} has given up {tracked}, which no node has")
 
     def _check_copy(self, node: NodeView, now: StoredMessage) -> None:
         """Check a message that is new in a journal or a dead-letter queue."""
@@ -234,7 +234,7 @@ class StoreContents:
 
     def _check_journaled(self, tracked: Tracked) -> None:
         tracked.journaled += 1
-        # One that stays where it was sent is journaled as soon as it is in its queue.
+        # A local message is journaled as soon as it is in its queue.
         is_remote = tracked.destination != tracked.sender
         # By some protocols it is enough that it has come, unless it is to be dead-lettered if not received.
         has_come = tracked.received or (

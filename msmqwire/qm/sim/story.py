@@ -9,13 +9,12 @@ _COLUMN_WIDTH = 10
 
 
 class Line(NamedTuple):
-    """One thing that happened, at a node or from it to another one.
+    """An event at a node, or from it to another one.
 
     Attributes:
         at: milliseconds since the start.
         node: name of the node; "" for the run as a whole.
-        text: of the event.
-        other: name of the node that the arrow points to; "" for none.
+        text: the text of the event. other: name of the node that the arrow points to; "" for none.
     """
 
     at: int

@@ -13,8 +13,7 @@ class Taken:
     each has its own part of the undo log.
 
     Attributes:
-        changes: of the core.
-        undo: the undo log of a crash before the changes are stored.
+        changes: the changes of the core. undo: the undo log of a crash before the changes are stored.
         utc: the latest time that the core was given in those turns.
     """
 

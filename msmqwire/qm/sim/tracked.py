@@ -36,14 +36,14 @@ class Tracked:
     """A message that an application has sent. Nodes are given by their names.
 
     Attributes:
-        number: in the run; its body begins with it.
+        number: its number in the run, with which its body begins.
         sender: the node that sends it.
         delivery: the guarantee with which it is sent.
         destination, queue: the node and the queue that it is sent to.
         format_name: the name used for the queue: sender and format name make the stream whose order holds.
         options: what it asks for, as in the plan.
-        sent_utc: when it was sent, by the clock of the sender.
-        state: what became of the sending.
+        sent_utc: the time of sending, by the clock of the sender.
+        state: the state of the sending.
         transaction: the transaction it is part of, 0 for none.
         sent_index, committed_index: the order of sending and of commits.
         identifier: of the message.
@@ -55,7 +55,7 @@ class Tracked:
         received: how often it was received for good.
         failed: the class of message for which it was removed from its destination queue; 0 if it was not.
         purged_before_commit: whether its queue was purged while the transaction that sends it was open: the
-            commit deletes it, and it was never there for anybody.
+            commit deletes it, and no reader ever saw it.
         refusal: the class, or the status of HTTP, for which its destination refused it; 0 if it did not.
         expired_at: the node that gave it up because its time was over; "" for none.
         journaled, deadlettered: how often it was put into those queues of its sender.
@@ -162,7 +162,7 @@ class Tracked:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether its sender does not send it any more although it may not have arrived."""
+        """Whether its sender has stopped sending it although it may not have arrived."""
         return bool(self.expired_at or self.refusal)
 
     @property

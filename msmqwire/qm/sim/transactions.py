@@ -26,16 +26,16 @@ _REFUSED: Final = 0.1
 
 
 class ApplicationTransaction:
-    """A transaction as an application sees it, or a coordinator with several participants.
+    """A transaction of an application, or of a coordinator with several participants.
 
     Attributes:
-        node: that it takes place at.
-        identifier: of the transaction.
-        messages: those it sends.
+        node: its node.
+        identifier: its identifier.
+        messages: the messages it sends.
         external: whether a coordinator decides.
         commit: whether it is to be committed.
         remote: whether a remote reader has enlisted the node in it.
-        prepared: whether the coordinator has heard that it is prepared: from then on its decision is binding.
+        prepared: whether the coordinator knows that it is prepared: from then on its decision is binding.
         decided: whether the coordinator has decided.
     """
 
@@ -60,7 +60,7 @@ class SimulatedTransactions:
         self._environment, self._ledger, self._reader_ledger = environment, ledger, reader_ledger
         self._contents = contents
         self._transactions: dict[UUID, ApplicationTransaction] = {}
-        self._over: set[UUID] = set()  # those that remote readers have decided about
+        self._over: set[UUID] = set()  # transactions decided by remote readers
 
     def begin(self, node: Node, core: Core, end: str) -> ApplicationTransaction:
         """Begin a transaction of an application, with the way in which it is to end."""
@@ -102,7 +102,7 @@ class SimulatedTransactions:
         self._environment.after(self._environment.rng.choice((0, 5, 100)), enlisted)
 
     def decide(self, transaction: UUID, *, commit: bool) -> None:
-        """A remote reader wants its transaction to end; nothing if that has been aborted by a crash."""
+        """A remote reader wants its transaction to end; does nothing if a crash has aborted it."""
         self._over.add(transaction)
         known = self._transactions.get(transaction)
         if known is not None:
@@ -136,7 +136,7 @@ class SimulatedTransactions:
                 core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
                 return
             if not self._environment.faults_over:
-                return  # the reply is on its way
+                return  # the reply is under way
             transaction.commit = False
         self._decide(core, transaction)
 

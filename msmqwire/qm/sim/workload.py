@@ -48,7 +48,7 @@ _STRAY_NUMBER: Final = 9
 _WAIT_MS: Final = 4_000
 """The longest wait of a read for a message."""
 _SECURITY: Final = access.default_security(None, reachable_by_srmp=True)
-"""That of all queues."""
+"""The longest wait of a read for a message from any queue."""
 
 
 class Workload:
@@ -97,7 +97,7 @@ class Workload:
             self._private_numbers[node.name, name] = queue.private_queue_number
 
     def end_transactions(self) -> None:
-        """After the faults, resume all that was paused, and end all remote readers and every transaction."""
+        """After the faults, resume all paused queues, and end all remote readers and transactions."""
         for node in self._nodes.values():
             node.call(_resume_all)
         for reader in self._readers:
@@ -197,7 +197,7 @@ class Workload:
             self._ledger.sent(tracked, message.identifier)
         return tracked
 
-    # -- what nodes tell ----------------------------------------------------------------------------------
+    # -- notices of nodes ---------------------------------------------------------------------------------
 
     def _completed(self, node: Node, queue: str, _: ReadCompleted) -> None:
         """A read that has waited is over."""
@@ -212,7 +212,7 @@ class Workload:
         self._transactions.enlist(node, effect)
 
     def crashed(self, node: Node) -> None:
-        """Forget all that a node has lost, and end the programs that ran there."""
+        """Forget the losses of a node, and end the programs that ran there."""
         for reader in [reader for reader in self._readers if reader.host is node]:
             reader.kill()
         self._readers = [reader for reader in self._readers if not reader.finished]

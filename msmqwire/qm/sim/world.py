@@ -1,4 +1,4 @@
-"""One run: the parts put together, the phases of the run, and its outcome."""
+"""One run: its assembly, its phases and its outcome."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class RunOutcome:
     """The outcome of a run.
 
     Attributes:
-        plan: of the run.
-        violation: the invariant that did not hold; None when all did.
-        counts: of each kind of thing that happened.
-        story: of the run, if it was recorded.
+        plan: the plan of the run.
+        violation: the invariant that did not hold; None if all did.
+        counts: the count of each kind of event.
+        story: the story of the run, if it was recorded.
     """
 
     plan: Plan
@@ -144,7 +144,7 @@ class World:
             if pending is not None:
                 at_rest_since = environment.now
                 if self.workload.drained:
-                    self.workload.drain()  # what is still to come may need the room
+                    self.workload.drain()  # later events may need the room
             elif environment.now - at_rest_since >= 2 * REST_MS:
                 return
         if pending is not None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 STARTING_S: Final = 10.0
-"""Seconds that a server which has just been started may take until it is reachable."""
+"""Seconds that a new server may take until it is reachable."""
 RETRY_S: Final = 0.05
 GONE: Final = "the server has gone"
 
@@ -47,13 +47,13 @@ class Local(Protocol):
         """Run a request of the service, and return its answer.
 
         Raises InvalidValue, InvalidName and QueueError; Unreachable if the server has gone, or if an earlier
-        request was interrupted before it was answered; OutcomeUnknown, which is one, if it may have carried
-        out a request that changes something; StoreRefused if no server runs and the disk refuses the commit;
-        RuntimeError for an internal error of the server.
+        request was interrupted before it was answered; OutcomeUnknown, a kind of Unreachable, if it may have
+        carried out a request that changes something; StoreRefused if no server runs and the disk refuses the
+        commit; RuntimeError for an internal error of the server.
         """
 
     def close(self) -> None:
-        """End the session; messages that it holds are given back."""
+        """End the session; messages that it holds return to their queues."""
 
     def __enter__(self) -> Self: ...
 
@@ -65,7 +65,7 @@ class Local(Protocol):
 def attach_to(folder: ServedFolder, in_store: Callable[[], Local]) -> Local:
     """Reach the content of a folder: through its server, or by `in_store` if none runs.
 
-    Raises what `in_store` raises: StoreInUse only if the store stays in use without a server.
+    Raises as `in_store` does: StoreInUse only if the store stays in use without a server.
     """
     until = time.monotonic() + STARTING_S
     while True:
@@ -138,7 +138,7 @@ class Served(LocalBase):
                 f"the request has {counted(len(data), 'byte')}, and may have {control.REQUEST_MAX:,}", path=op
             )
         self._numbers += 1
-        sent = False  # a part of a line is no request
+        sent = False  # a part of a line is not a request
         try:
             self._connection.sendall(data + b"\n")
             sent = True
@@ -146,7 +146,7 @@ class Served(LocalBase):
         except OSError as exc:
             self._end(f"{GONE}: {exc.strerror or exc}")
             raise self._lost(op, request) if sent else Unreachable(self._gone) from None
-        except BaseException:  # or the next request would be given the answer of this one
+        except BaseException:  # otherwise the next request would get the answer of this one
             self._end("a request was interrupted before it was answered")
             raise
         if not answer.endswith(b"\n"):
@@ -174,7 +174,7 @@ class Served(LocalBase):
 def lost(op: str, why: str, *, changes: bool) -> Unreachable:
     """Return the exception for a request whose connection was lost before its answer.
 
-    `changes` says whether it may have changed something: see `ServedFolder.changes`.
+    `changes` is whether it may have had an effect: see `ServedFolder.changes`.
     """
     return OutcomeUnknown(f"{why}; whether it did this is not known: {op}") if changes else Unreachable(why)
 

@@ -36,14 +36,15 @@ from msmqwire.service.folder import ControlAddress, ServedFolder
 from msmqwire.service.logs import log
 
 VALUE, NAME, QUEUE, NCP, STORE, FAULT = "value", "name", "queue", "ncp", "store", "fault"
-"""Kinds of errors: an invalid value or name, a refusal of the queue manager or of a NetWare file server, one
-of the disk that the server outlives, an internal error."""
+"""Kinds of errors: an invalid value or name, a refusal of the queue manager or of a NetWare file server, a
+refusal of the disk that the server survives, an internal error.
+"""
 BATCH_MAX: Final = 1000
 """Limit of messages in a request."""
 WINDOW_MAX: Final = 1000
-"""Limit of the messages of a subscription that are not ended."""
+"""Limit of messages of a subscription not ended."""
 FRAMES: Final = "frames"
-"""The part of an answer besides its JSON: the bytes that follow it."""
+"""The part of an answer after its JSON, as bytes."""
 REQUEST_MAX: Final = 16 << 20
 """Limit of a request in bytes."""
 _UNANSWERED_MAX: Final = 1000
@@ -55,7 +56,7 @@ _PREFIX: Final = "msmqwire-"
 _FINISH_S: Final = 10.0
 """Seconds that a stop waits for pending requests to be durable and answered."""
 _REFUSED_S: Final = 2.0
-"""The same while the disk refuses commits."""
+"""The same limit while the disk refuses commits."""
 _AUTHENTICATE_S: Final = 10.0
 _UNAUTHENTICATED_MAX: Final = 32
 _FIRST_LINE_MAX: Final = 4096
@@ -67,16 +68,16 @@ class Sink(Protocol):
 
     @property
     def writable(self) -> bool:
-        """Whether the receiver takes more messages."""
+        """Whether the receiver has room for more messages."""
 
     def when_writable(self, action: Callable[[], None]) -> None:
-        """Call `action` once it takes messages again."""
+        """Call `action` once it has room again."""
 
     def push(self, frames: list[bytes]) -> None:
         """Pass on messages, each as a frame."""
 
     def subscription_ended(self, subscription: int, error: MsmqError) -> None:
-        """Pass on the reason for which a subscription has ended by itself."""
+        """Pass on the reason why a subscription has ended by itself."""
 
 
 class ControlSession(Protocol):
@@ -87,17 +88,17 @@ class ControlSession(Protocol):
 
         `FRAMES` in it are bytes that are sent after the answer.
 
-        Raises LocatedError for an invalid request, QueueError and NcpRefused for one that is refused.
+        Raises LocatedError for an invalid request, QueueError and NcpRefused for a refused one.
         """
 
     def notify(self, request: Mapping[str, Any]) -> bool:
-        """Carry out a request that has no answer; return False if it is none. Raises as `run` does."""
+        """Carry out a request without an answer; return False for any other request. Raises as `run` does."""
 
     def stop_waiting(self) -> None:
-        """End the requests that wait for something to happen, and let none wait from now on."""
+        """End waiting requests, and let none wait from now on."""
 
     def close(self) -> None:
-        """Give back the messages that the client holds."""
+        """Return the messages that the client holds to their queues."""
 
 
 class ControlServer:
@@ -111,10 +112,10 @@ class ControlServer:
         refused: Callable[[], bool],
         outlives_store_errors: bool = False,
     ) -> None:
-        """Serve sessions, each of which is given what it may push to.
+        """Serve sessions, each made with the receiver of its pushed messages.
 
-        `refused` returns whether the disk refuses commits; `outlives_store_errors` says whether the service
-        goes on after a StoreError, which is reported to its client then.
+        `refused` returns whether the disk refuses commits; `outlives_store_errors` is whether the service
+        continues after a StoreError, which is then reported to the client.
         """
         self._open_session, self._folder, self._refused = open_session, folder, refused
         self.outlives_store_errors = outlives_store_errors
@@ -160,7 +161,7 @@ class ControlServer:
                 path.parent.rmdir()
 
     async def stop(self) -> None:
-        """Accept no more requests, end those that wait, answer the others, and return messages not ended."""
+        """Accept no more requests, end waiting ones, answer the others, and return messages not ended."""
         self._folder.remove_control()
         if self._server is not None:
             self._server.close()
@@ -200,7 +201,7 @@ class ControlServer:
         return sum(not client.authenticated for client in self._clients) > _UNAUTHENTICATED_MAX
 
     def has_token(self, request: dict[str, Any]) -> bool:
-        """Whether a request of a TCP client has the right token."""
+        """Whether a request of a TCP client has the valid token."""
         token = request.get("token")
         if not isinstance(token, str):
             return False
@@ -208,7 +209,7 @@ class ControlServer:
 
 
 def check_at_most(request: Mapping[str, Any], there: int, what: str) -> None:
-    """Raise InvalidValue if a request would delete more things than its ``at_most`` allows."""
+    """Raise InvalidValue if a request would delete more than its ``at_most`` allows."""
     most = request.get("at_most")
     if most is None:
         return
@@ -283,7 +284,7 @@ class _Client(asyncio.Protocol):
         return bool(self._tasks)
 
     async def finish(self) -> None:
-        """Start no more requests, end those that wait, answer the pending ones, then end the connection."""
+        """Start no more requests, end waiting ones, answer the pending ones, then end the connection."""
         self._buffer.clear()
         self._finishing = self._finishing or asyncio.current_task()
         if self._session is not None:
@@ -340,7 +341,9 @@ class _Client(asyncio.Protocol):
             self._unread = asyncio.get_running_loop().call_later(_UNREAD_S, self._give_up)
 
     def _give_up(self) -> None:
-        """End a client that has not read its answers for long, so that what it has received goes back."""
+        """End a client that has not read its answers for long; its received messages return to their
+        queues.
+        """
         log.warning("a client of the control channel does not read its answers: its connection is ended")
         if self._transport is not None:
             self._transport.abort()
@@ -416,7 +419,7 @@ class _Client(asyncio.Protocol):
         if not isinstance(exc, MsmqError):
             log.error("a request on the control channel failed", exc_info=exc)
         self._answer(number, {"error": _error_json(exc)})
-        if isinstance(exc, EngineFailed):  # as above; the client need not guess whose fault it was
+        if isinstance(exc, EngineFailed):  # as above; the client can tell whose fault it was
             self.end()
 
     def _answer(self, number: object, answer: dict[str, Any], frames: Iterable[bytes] = ()) -> None:
@@ -427,11 +430,11 @@ class _Client(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
-    # -- what is pushed -----------------------------------------------------------------------------------
+    # -- pushed messages ---------------------------------------------------------------------------------
 
     @property
     def writable(self) -> bool:
-        """Whether the client reads what it is sent."""
+        """Whether the client reads its data."""
         return self._writable.is_set()
 
     def when_writable(self, action: Callable[[], None]) -> None:
@@ -443,6 +446,6 @@ class _Client(asyncio.Protocol):
         self._write(b"".join(frames))
 
     def subscription_ended(self, subscription: int, error: MsmqError) -> None:
-        """Send the reason for which a subscription has ended by itself."""
+        """Send the reason why a subscription has ended by itself."""
         line = {"subscription": subscription, "error": _error_json(error)}
         self._write(json.dumps(line).encode() + b"\n")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Store(Protocol):
     """Rows of tables that survive the end of the process: [MS-MQDMPR] 3.1.1, Persistent.
 
-    Any thread may call any method; commits of several threads are serialised. After `close` every method but
-    `close` raises ValueError, as those of a closed file do. All other failures are a `StoreError`.
+    Any thread may call any method; commits of several threads are serialised. After `close` every method
+    except `close` raises ValueError, as methods of a closed file do. All other failures are a `StoreError`.
     """
 
     @property
@@ -30,7 +30,7 @@ class Store(Protocol):
     def commit(self, changes: Changes) -> None:
         """Make the changes durable, all of them or none, before returning.
 
-        After `StoreRefused` the same changes, with later ones added, may be tried again.
+        After `StoreRefused` the same changes, with later ones added, may be retried.
         """
 
     def rows(self, table: StoreTable) -> Iterator[tuple[Key, bytes]]:

@@ -1,4 +1,4 @@
-"""Changes of what a service keeps, as rows of tables: collected by its rules, committed by a store.
+"""Changes of a service's durable state, as rows of tables: collected by its rules, committed by a store.
 
 A step of the rules changes rows; its effects may be carried out once these are durable. Rows are bytes;
 their format is known only to the module that writes them.

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     import sqlite3
 
 Migration = Callable[["sqlite3.Connection"], None]
-"""Takes the tables and their rows from one version to the next, inside a transaction of the caller: it
-neither begins nor ends one, so it must not use `executescript`."""
+"""A function that migrates the tables and their rows from one version to the next, inside a transaction of
+the caller: it neither begins nor ends one, so it must not use `executescript`.
+"""
 
 
 class Layout(NamedTuple):
@@ -20,10 +21,10 @@ class Layout(NamedTuple):
 
     Attributes:
         tables: for each name the statement that creates the table. A file must have exactly these.
-        application_id: the number in the header of the file that says whose it is.
-        content: what such a file holds, for people.
-        migrations: the first goes from version 1 to 2, the second from 2 to 3, and so on. After the last the
-            tables have to be as if created by the statements, to the letter.
+        application_id: the number in the header of the file that identifies its application.
+        content: a description of such a file, for people.
+        migrations: the first goes from version 1 to 2, the second from 2 to 3, and so on. After the last one
+            the tables must be exactly as if created by the statements.
     """
 
     tables: dict[str, str]

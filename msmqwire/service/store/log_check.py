@@ -1,4 +1,4 @@
-"""Damage to the write-ahead log that SQLite takes for the end of the log.
+"""Damage to the write-ahead log that SQLite mistakes for the end of the log.
 
 SQLite ends a log at the first frame whose checksum is wrong: it may belong to the last transaction, cut off
 by a power failure before that was reported as durable. But a transaction begins only when the one before is
@@ -28,7 +28,7 @@ Checksum = tuple[int, int]
 def lost_transactions(path: Path, page_size: int) -> int:
     """Return the number of durable transactions that a log has lost; 0 for an intact or missing one.
 
-    Those after the damage are counted as far as they can be recognised. Raises OSError.
+    Transactions after the damage are counted as far as they can be recognised. Raises OSError.
     """
     try:
         file = path.open("rb")
@@ -45,7 +45,7 @@ def lost_transactions(path: Path, page_size: int) -> int:
 
 
 def _frames(file: BinaryIO, page_size: int) -> Iterator[tuple[bool, bool]]:
-    """Yield of each frame of the log whether it ends a transaction, and whether its checksum is right.
+    """Yield for each frame of the log whether it ends a transaction, and whether its checksum is right.
 
     Frames of earlier logs, which the file has after the present one, have other salts.
     """
@@ -61,8 +61,8 @@ def _frames(file: BinaryIO, page_size: int) -> Iterator[tuple[bool, bool]]:
         start = file.read(_FRAME.size)
         file.seek(_HEADER.size)
         if len(start) == _FRAME.size:
-            salts = list(_FRAME.unpack(start)[2:4])  # the first frame says which log it is
-    behind = 0  # frames that are none of the log, until one of it follows
+            salts = list(_FRAME.unpack(start)[2:4])  # the first frame identifies the log
+    behind = 0  # frames of other logs, until one of this log follows
     while len(frame := file.read(_FRAME.size + size)) == _FRAME.size + size:
         _, pages, *frame_salts, first, second = _FRAME.unpack_from(frame)
         if frame_salts != salts:
@@ -82,7 +82,7 @@ def _coefficients(words: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[i
 
     For each pair of words SQLite computes first += one + second; second += other + first.
     """
-    a, b, c, d = 1, 0, 0, 1  # the matrix of the pairs that follow
+    a, b, c, d = 1, 0, 0, 1  # the matrix of the following pairs
     first: list[int] = []
     second: list[int] = []
     for _ in range(words // 2):

@@ -20,7 +20,7 @@ class MemoryStore:
     """A `Store` that ends with the process. Its rows can be copied at any time, also after `close`."""
 
     def __init__(self, layout: Layout) -> None:
-        """Begin without rows; `layout` says what tables there are, and their version."""
+        """Begin without rows; `layout` has the tables and their version."""
         self._layout = layout
         self._tables: dict[StoreTable, dict[Key, bytes]] = defaultdict(dict)
         self._lock = Lock()
@@ -31,7 +31,7 @@ class MemoryStore:
         return self._layout.version
 
     def copy(self) -> MemoryStore:
-        """Return an independent, open store with the present rows: what a restart would find."""
+        """Return an independent, open store with the present rows: the state after a restart."""
         copy = MemoryStore(self._layout)
         with self._lock:
             copy._tables.update({table: rows.copy() for table, rows in self._tables.items()})

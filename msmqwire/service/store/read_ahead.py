@@ -1,4 +1,4 @@
-"""Rows read before they are asked for, where keys are asked for one after the other."""
+"""Rows read before their request, for keys that are read in sequence."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from msmqwire.service.store.changes import Changes, Key
 from msmqwire.service.store.table import StoreTable
 
 ROWS: Final = 64
-"""Keys that are read ahead at once."""
+"""Limit of keys read ahead at once."""
 BYTES: Final = 256 << 10
 """Bytes after which no further row is read ahead."""
 _NEAR: Final = 16
-"""The greatest distance of two keys that are taken for neighbours: other queues have numbers between them."""
+"""The greatest distance of two keys that count as neighbours: other queues have numbers between them."""
 
 _KEY_MAX: Final = (1 << 63) - 1
 
@@ -21,9 +21,9 @@ _KEY_MAX: Final = (1 << 63) - 1
 class ReadAhead:
     """Reads rows by their keys, for a connection that sees each commit.
 
-    A queue that is received from is read in the order of its keys, thousands of them; one statement for many
-    rows takes a third of the time. Rows that were read ahead and not asked for are forgotten when other rows
-    are read, and when they change.
+    Receiving reads a queue in the order of its keys, thousands of them; one statement for many rows takes a
+    third of the time. Unused rows that were read ahead are forgotten when other rows are read, and when they
+    change.
     """
 
     def __init__(self) -> None:
@@ -60,11 +60,11 @@ class ReadAhead:
         try:
             for number, content in cursor:
                 rows[number] = content
-                size += len(content) if isinstance(content, bytes) else 0  # who asks refuses others
+                size += len(content) if isinstance(content, bytes) else 0  # the caller rejects other types
                 if size >= BYTES:
                     break
         finally:
-            cursor.close()  # or it would hold its snapshot
+            cursor.close()  # otherwise it would hold its snapshot
         self._rows[table] = rows
         return (rows.pop(key),) if key in rows else None
 

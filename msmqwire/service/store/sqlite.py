@@ -1,7 +1,7 @@
 """A store in a SQLite file: one table for each `Table`, one transaction for each commit.
 
 While it is open, the folder also has its write-ahead log (``-wal``), the index of the log (``-shm``) and an
-empty file (``.lock``), on which the process that has the store open holds a lock. The file and its log belong
+empty file (``.lock``), on which the process with the open store holds a lock. The file and its log belong
 together: after a crash the latest commits are in the log only.
 """
 
@@ -44,9 +44,9 @@ CACHE_KIB: Final = 16 << 10
 CHECKPOINT_PAGES: Final = 4000
 """Pages in the log after which a commit runs a checkpoint, 16 MB."""
 LOG_SIZE_LIMIT: Final = 64 << 20
-"""Bytes that the log keeps on disk when it restarts after a checkpoint, which it can use on a full disk."""
+"""Bytes that the log keeps on disk when it restarts after a checkpoint: it can use them on a full disk."""
 BUSY_WAIT_S: Final = 1.0
-"""For another program that reads the file."""
+"""The wait for another program that reads the file."""
 FETCH_SIZE: Final = 64
 
 ADVICE: Final = "put back a copy, or save what is left with `.recover` of the sqlite3 shell"
@@ -131,7 +131,7 @@ class SqliteStore:
                 stack.pop_all()
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
-        except UnicodeDecodeError as exc:  # the module sqlite3 can't even pass on what SQLite says
+        except UnicodeDecodeError as exc:  # the module sqlite3 can't even pass on SQLite's message
             raise self._damaged("its tables are overwritten") from exc
         except OSError as exc:
             raise self._refused(exc.strerror or str(exc)) from exc
@@ -166,7 +166,7 @@ class SqliteStore:
     def _write(self, changes: Changes) -> None:
         with _transaction(self._writer) as db:
             for table, rows in changes.rows.items():
-                # The module sqlite3 looks for an adapter at each bytes, but not at a bytearray.
+                # The module sqlite3 looks for an adapter of each bytes object, but not of a bytearray.
                 changed = [(key, bytearray(row)) for key, row in rows.items() if row is not None]
                 if changed:
                     db.executemany(_statements(table).put, changed)
@@ -185,7 +185,7 @@ class SqliteStore:
             self._writer.execute(f"PRAGMA wal_autocheckpoint = {pages}")
 
     def shorten_log(self) -> None:
-        """Move the content of the log into the file as far as the disk allows, and give its room back."""
+        """Move the content of the log into the file as far as the disk allows, and free its room."""
         with self._writing:
             self._check_open()
             self._shorten_log()
@@ -205,7 +205,7 @@ class SqliteStore:
         return int(pages) * PAGE_SIZE
 
     def rows(self, table: StoreTable) -> Iterator[tuple[Key, bytes]]:
-        # A connection of its own gives the iteration a snapshot, which `row` must not have.
+        # A separate connection gives the iteration a snapshot, which `row` must not have.
         try:
             with self._reading:
                 self._check_open()
@@ -276,7 +276,7 @@ class SqliteStore:
     # Opening.
 
     def _acquire_lock(self) -> sqlite3.Connection:
-        """Take the lock that keeps other processes out; it ends with the process, however that ends.
+        """Take the lock that keeps other processes out; it ends with the process, in any case.
 
         On the store itself it would shut out the connections that read while another one commits.
         """
@@ -285,7 +285,7 @@ class SqliteStore:
             lock = acquire_lock(path)
         except sqlite3.Error as exc:
             if result_code(exc) == sqlite3.SQLITE_NOTADB:
-                reason = "the lock file is a file of something else; move it away"
+                reason = "the lock file belongs to another program; move it away"
                 raise StoreForeign(reason, file=str(path)) from exc
             raise
         if lock is None:
@@ -321,7 +321,7 @@ class SqliteStore:
         if not header.startswith(_MAGIC):
             if is_store:
                 raise self._damaged("the beginning of the file is overwritten")
-            reason = f"this is no store of {self._layout.content}, or its beginning is overwritten"
+            reason = f"this is not a store of {self._layout.content}, or its beginning is overwritten"
             raise StoreForeign(f"{reason}; name another file", file=str(self._path))
         if len(header) < _HEADER_SIZE:
             raise self._damaged("the file is cut off")
@@ -357,7 +357,7 @@ class SqliteStore:
         (version,) = db.execute("PRAGMA user_version").fetchone()  # this also recovers the log after a crash
         if version > self.version:
             reason = (
-                f"the store has version {version}, this msmqwire knows {self.version}; use the later msmqwire"
+                f"the store has version {version}, this msmqwire reads {self.version}; use the later msmqwire"
             )
             raise StoreNewer(reason, file=str(self._path))
         if version < 1:
@@ -399,7 +399,7 @@ class SqliteStore:
     # Errors.
 
     def _translate(self, exc: sqlite3.Error) -> Exception:
-        """Return the `StoreError` that an error means; the error itself if it is a mistake of the caller."""
+        """Return the `StoreError` that an error means; the error itself if the caller made a mistake."""
         code = result_code(exc)
         if code in _DAMAGED:
             return self._damaged(str(exc))
@@ -441,7 +441,7 @@ def _configure(db: sqlite3.Connection) -> None:
 @contextmanager
 def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """Run the block as a transaction."""
-    if db.in_transaction:  # an earlier one that failed and could not be rolled back either
+    if db.in_transaction:  # an earlier transaction that failed and could not be rolled back
         db.execute("ROLLBACK")
     try:
         db.execute("BEGIN IMMEDIATE")

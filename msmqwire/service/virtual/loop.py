@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 class Killed(BaseException):
-    """The process has been killed: what it was doing is never done, and nobody learns of it."""
+    """The process has been killed: its work is never completed, and no code learns of it."""
 
 
 class Stuck(Exception):
-    """All wait for one another: nothing is left that could happen."""
+    """All wait for one another: no event is left."""
 
 
 class VirtualHandle:
-    """A callback that is to be called, unless it is cancelled."""
+    """A scheduled callback, which can be cancelled."""
 
     __slots__ = ("_args", "_callback", "_context", "_when", "is_cancelled")
 
@@ -61,7 +61,7 @@ class VirtualLoop:
     """An event loop that never waits.
 
     Callbacks due at the same time are called in the order in which they were scheduled.
-    An exception that nobody catches goes to the exception handler; without one it leaves `run_until` and
+    An uncaught exception goes to the exception handler; without one it leaves `run_until` and
     `run_until_complete`.
 
     Attributes:
@@ -70,7 +70,7 @@ class VirtualLoop:
     """
 
     def __init__(self, thread_delays: Callable[[], tuple[float, float]] = lambda: (0.0, 0.0)) -> None:
-        """Let work in a thread take time: see `run_in_executor`."""
+        """Set the delays of work in a thread: see `run_in_executor`."""
         self._now = 0.0
         self.now_ms = 0
         self._thread_delays = thread_delays
@@ -81,7 +81,7 @@ class VirtualLoop:
         self._is_running = self._is_closed = False
         self.turns = 0
 
-    # -- what callbacks use -------------------------------------------------------------------------------
+    # -- for callbacks ------------------------------------------------------------------------------------
 
     def time(self) -> float:
         """Return the seconds since the beginning."""
@@ -143,7 +143,7 @@ class VirtualLoop:
         return self._is_closed
 
     def close(self) -> None:
-        """Forget all callbacks that are still to come."""
+        """Forget all scheduled callbacks."""
         self._is_closed = True
         self._ready.clear()
         self._timers.clear()
@@ -228,7 +228,7 @@ class _Timers(Protocol):
 def in_thread(
     loop: _Timers, delays: tuple[float, float], func: Callable[..., T], args: tuple[Any, ...]
 ) -> asyncio.Future[T]:
-    """Do work as in a thread: delays are until it is done, and from then until the loop learns of it."""
+    """Do work as in a thread, with a delay until it is done, and another until the loop learns of it."""
     future: asyncio.Future[T] = loop.create_future()
     before, after = delays
 
@@ -236,7 +236,7 @@ def in_thread(
         try:
             result = func(*args)
         except Killed:
-            return  # nobody learns of it
+            return  # no task learns of it
         except Exception as exc:
             loop.call_later(after, _settle, future, None, exc)
         else:

@@ -12,10 +12,10 @@ class Mistake(NamedTuple):
     """A replaced function, its replacement, and the invariants that detect it.
 
     Attributes:
-        owner, attribute: the class or module, and its function that is replaced.
+        owner, attribute: the class or module, and the name of the replaced function.
         replace: returns the replacement of the original function.
-        detected_by: invariants, any of which may be the first that does not hold.
-        first: the seed to begin with, if it takes many to show it.
+        detected_by: invariants, any of which may be the first to fail.
+        first: the seed to begin with, if only many seeds detect it.
     """
 
     owner: Any
@@ -27,7 +27,7 @@ class Mistake(NamedTuple):
 
 @contextmanager
 def injected(mistake: Mistake) -> Iterator[Mistake]:
-    """Make a mistake while the block lasts; the code under test has no trace of it."""
+    """Make a mistake while the block lasts; the code under test is not modified."""
     original = mistake.owner.__dict__[mistake.attribute]
     setattr(mistake.owner, mistake.attribute, mistake.replace(original))
     try:

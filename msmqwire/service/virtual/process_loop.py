@@ -1,4 +1,4 @@
-"""A process in virtual time: the event loop as its code sees it, until it is killed."""
+"""A process in virtual time: the event loop of its code, until it is killed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class Surroundings(Protocol):
-    """The outside of a process: the time that its threads take, and its sockets."""
+    """The environment of a process: the time of its threads, and its sockets."""
 
     def thread_delays(self) -> tuple[float, float]:
-        """Return the seconds before work in a thread is done, and from then until the loop learns of it."""
+        """Return the seconds until work in a thread is done, and from then until the loop learns of it."""
 
     async def create_connection(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
@@ -25,10 +25,10 @@ class Surroundings(Protocol):
 
 
 class ProcessLoop:
-    """The event loop of one process: all that it schedules ends with the process.
+    """The event loop of one process: everything that it schedules ends with the process.
 
     Once it is killed none of its callbacks is called, its tasks are cancelled, and work in threads is not
-    done or has been done without anybody learning of it.
+    done, or its result is lost.
 
     Attributes:
         alive: whether it has not been killed.

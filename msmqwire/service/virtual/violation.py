@@ -9,8 +9,8 @@ class Violation(Exception):
     """An invariant does not hold.
 
     Attributes:
-        invariant: which one.
-        details: of the violation.
+        invariant: the invariant.
+        details: the details of the violation.
     """
 
     def __init__(self, invariant: StrEnum, details: str) -> None:

@@ -242,7 +242,7 @@ def test_an_unserved_folder_refuses_an_express_message(data: Path) -> None:
     run(data, "queue", "create", ORDERS)
     error = run(data, "send", TO_ORDERS, "--body", "x").error(65)
     assert error["path"] == "delivery"
-    assert "nobody serves this folder" in error["error"]
+    assert "no server runs for this folder" in error["error"]
     with process(data, name=listed_name(data)):
         sent(data, "--body", "x")
         assert peeked(data, ORDERS) == [b"x"]

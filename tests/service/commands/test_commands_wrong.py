@@ -42,7 +42,7 @@ def run(folder: Path, *arguments: str | Path, data: bytes = b"") -> Run:
         (("create", r"private$\x", "--base-priority", "40000"), 65, "base_priority", "32767"),
         (("show", r"private$\x"), 66, "", r"private$\x: there is no such queue"),
         (("set", r"private$\x", "--label", "x"), 66, "", r"private$\x: there is no such queue"),
-        (("set", ORDERS), 65, "queue", "nothing is to be set"),
+        (("set", ORDERS), 65, "queue", "there is nothing to set"),
         (("set", ORDERS, "--pause"), 65, "paused", "outgoing"),
         (("set", "system$;journal", "--label", "x"), 69, "", "can't be changed"),
         (("delete", f"{ORDERS};journal"), 69, "", "can't be deleted"),

@@ -183,7 +183,7 @@ HOSTILE = {
         answers(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
         "Length",
     ),
-    "no status": (answers(b"HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n"), "999 is no status"),
+    "no status": (answers(b"HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n"), "999 is not an HTTP status"),
 }
 
 

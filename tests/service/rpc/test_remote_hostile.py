@@ -346,7 +346,7 @@ def test_endpoint_mappers() -> None:
             association.answer(event.call, bytes(40))
 
     with rpc_server(interfaces={ENDPOINT_MAPPER: ENDPOINT_MAPPER_METHODS}, perform=lying) as mapper:
-        unreachable("does not tell the port", endpoint_mapper=mapper.port)
+        unreachable("does not give the port", endpoint_mapper=mapper.port)
 
 
 # -- answers that lie -----------------------------------------------------------------------------------

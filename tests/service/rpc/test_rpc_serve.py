@@ -224,7 +224,7 @@ def test_rights_of_a_queue_by_user(data: Path) -> None:
         check(port, "", "peek", rf"DIRECT=OS:{ADDRESS}\SYSTEM$;DEADLETTER")
         check(port, "receive peek", "receive peek", rf"DIRECT=OS:{ADDRESS}\SYSTEM$;JOURNAL")
         wrong = (
-            ("--label", "x", 69, "but for allow and deny"),
+            ("--label", "x", 69, "except for allow and deny"),
             ("--allow", "callers:send", 65, "such a queue"),
         )
         for option, value, status, why in wrong:

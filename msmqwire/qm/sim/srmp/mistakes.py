@@ -182,7 +182,7 @@ SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "SRMP: previous is not bridged": Mistake(
             OutgoingStreams, "given_up", _not_bridged, _HANGS | {Invariant.STATES}, first=160
         ),
-        "SRMP: what failed is not sent again": Mistake(SrmpSending, "_failed", _not_resent, _LOST),
+        "SRMP: a failed message is not sent again": Mistake(SrmpSending, "_failed", _not_resent, _LOST),
         "SRMP: a response is enough for a stream message": Mistake(
             SrmpSending, "_accepted", _deleted_when_accepted, _LOST | {Invariant.JOURNALED_ONCE}
         ),
@@ -198,7 +198,7 @@ SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "SRMP: the Stream Receipt Wait Timer is not started": Mistake(
             OutgoingStreams, "await_receipt", nothing, _HANGS
         ),
-        "SRMP: what was received is not remembered": Mistake(SrmpReceiving, "_remember", nothing, _TWICE),
+        "SRMP: a received message is not remembered": Mistake(SrmpReceiving, "_remember", nothing, _TWICE),
         "SRMP: a message is remembered before it is accepted": Mistake(
             SrmpReceiving, "_enqueue", _remembered_at_once, _LOST | _DURABLE | _HANGS, first=10
         ),
@@ -214,7 +214,7 @@ SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "SRMP: every commitment receipt is positive": Mistake(
             receipts, "commitment_receipt", _always_positive, frozenset({Invariant.TRUTHFUL})
         ),
-        "SRMP: a delivery receipt is sent for what is not enqueued": Mistake(
+        "SRMP: a delivery receipt is sent for a message that is not enqueued": Mistake(
             SrmpReceiving,
             "_once",
             _receipt_before_arrival,

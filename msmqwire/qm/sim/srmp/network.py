@@ -1,7 +1,7 @@
 """HTTP between the nodes of a run: requests and responses with their delays, failures and losses.
 
-Requests travel as bytes. A sender learns what a client of HTTP finds out, and when: a response, a refused or
-broken connection, or nothing at all before its time-out.
+Requests travel as bytes. A sender learns the same as an HTTP client, at the same time: a response, a refused
+or broken connection, or nothing at all before its time-out.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ class Exchange:
     """A request of a node in one of its lives, until that knows its outcome.
 
     Attributes:
-        number: of the request, at its sender.
-        view: its content.
+        number: the number of the request at its sender. view: its content.
         open: whether its sender still waits for the response.
         lost: whether the response gets lost, or the connection was cut.
         target: where it has arrived; None before.
@@ -54,11 +53,10 @@ class SimulatedHttpNetwork:
     """All exchanges of HTTP.
 
     Args:
-        environment: of the run.
-        hosts: the nodes, by name; looked up whenever one is needed.
+        environment: the environment of the run.
+        hosts: the nodes, by name; looked up on demand.
         blocked_until: returns the time until which nothing passes between two nodes.
-        observer: of the exchanges.
-        capture: records the traffic; None for no capture.
+        observer: the observer of the exchanges. capture: records the traffic; None for no capture.
     """
 
     def __init__(
@@ -106,10 +104,10 @@ class SimulatedHttpNetwork:
         self._observer.responded(host.name, exchange.sender.name, exchange.view, status)
         self._environment.after(exchange.delay, lambda: self._answer(exchange, host, status))
 
-    # -- on the way -------------------------------------------------------------------------------------
+    # -- transport --------------------------------------------------------------------------------------
 
     def _reach(self, exchange: Exchange, target: Host, since: int) -> None:
-        """A request gets to its destination, perhaps after its sender has given up waiting."""
+        """A request reaches its destination, perhaps after its sender has given up waiting."""
         environment = self._environment
         rng, sender = environment.rng, exchange.sender
         if (until := self._blocked_until(sender, target)) > environment.now:
@@ -138,7 +136,7 @@ class SimulatedHttpNetwork:
             environment.after(delay, lambda: self._arrive_again(exchange, target))
 
     def _arrive_again(self, exchange: Exchange, target: Host) -> None:
-        """Deliver a request twice, as something between sender and receiver may that tries again."""
+        """Deliver a request twice, as an intermediary that retries may do."""
         if target.core is not None and target.core.queue_manager.state is QueueManagerState.READY:
             self._environment.counts["repeated requests"] += 1
             self._arrive(exchange, target)
@@ -158,7 +156,7 @@ class SimulatedHttpNetwork:
         target.call(lambda core: srmp_of(core).requested(number, http, address))
 
     def _answer(self, exchange: Exchange, target: Host, status: int) -> None:
-        """A response gets to the sender, unless it is lost."""
+        """A response reaches the sender, unless it is lost."""
         environment, sender = self._environment, exchange.sender
         if not exchange.awaited or exchange.lost:
             if exchange.awaited:
@@ -207,7 +205,7 @@ class SimulatedHttpNetwork:
         return [exchange for exchange in self._exchanges if host in (exchange.sender, exchange.target)]
 
     def cut(self, exchange: Exchange) -> None:
-        """Cut the connection of an exchange: a request that is on its way may arrive all the same."""
+        """Cut the connection of an exchange: a request under way may still arrive."""
         self._environment.counts["exchanges cut"] += 1
         self._break(exchange)
 

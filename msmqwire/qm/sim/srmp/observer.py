@@ -23,8 +23,8 @@ class SrmpObserver:
     """Sees all requests and responses of a run.
 
     Args:
-        environment: of the run.
-        ledger: is informed of the messages that are sent.
+        environment: the environment of the run.
+        ledger: records the messages that are sent.
         contents: the durable messages, which may be acknowledged.
         nodes: by name.
     """
@@ -91,7 +91,7 @@ class SrmpObserver:
             self._ledger.numbered(tracked, seen.stream[1:])
 
     def _check_stream_receipt(self, source: str, last: StreamPosition) -> None:
-        """Check that all messages of a stream up to one are durable where the receipt comes from."""
+        """Check that all messages of a stream up to one are durable at the node that sends the receipt."""
         sequence = last.time_stamp, last.ordinal
         sender = next(node.name for node in self._nodes.values() if node.identifier == last.owner)
         for tracked in self._ledger.of_sequence(sender, sequence, last.number):

@@ -35,11 +35,10 @@ class SrmpView(NamedTuple):
     """A message in a request.
 
     Attributes:
-        identifier: of the message.
-        message_class: its Class.
-        number: that of the run, for a message of an application.
+        identifier: the identifier of the message. message_class: its Class.
+        number: its number in the run, for a message of an application.
         stream: its place in a stream.
-        previous: that of the message before it; 0 for none.
+        previous: the number of the message before it; 0 for none.
         receipt_for: the stream, and its last message, that a stream receipt or a final one names.
         arrived: the message that a delivery receipt is about.
         decided: the message that a commitment receipt or a final stream receipt is about.
