@@ -49,8 +49,7 @@ class _Padding:
 
     Attributes:
         owner: the structure that has it.
-        name: of the field.
-        start: the offset from which alignment counts.
+        name: the name of the field. start: the offset from which alignment counts.
         to: the alignment.
         least: the smallest offset at which it may end.
         stop: the latest end of a Fill, whatever follows; None for an Align.
@@ -76,9 +75,9 @@ class _Copy(NamedTuple):
     """A field to set at the end to the value that a reference resolves to.
 
     Attributes:
-        values: those of the structure that has the field.
-        name: of the field.
-        scopes: those in which the reference is resolved.
+        values: the values of the field's structure.
+        name: the name of the field.
+        scopes: the scopes in which the reference is resolved.
         path: the reference.
     """
 
@@ -137,7 +136,7 @@ class _Drawing:
         return views
 
     def check(self) -> None:
-        """Reject the few values of which a parser would read another form."""
+        """Reject the few values that a parser would read as another form."""
         if self.checks:
             data, fields = self.value.to_bytes(), {field.path: field for field in layout(self.value)}
             end = len(data) if self.counted is None else self.counted
@@ -153,7 +152,7 @@ class _Drawing:
             case _:  # "after"
                 return self.offset - self.ends[id(size.owner)]
 
-    # -- structures and what they refer to ---------------------------------------------------------
+    # -- structures and their references ----------------------------------------------------------
 
     def structure(self, header: Header, path: str, name: str = "") -> OpenStructure:
         structure = OpenStructure(header, path, self.offset)
@@ -259,7 +258,7 @@ class _Drawing:
             and isinstance(self.scopes.open[-1].header, Packet)
             and self.draw(st.integers(0, 3))
         ):
-            data = self.fix(part.name, st.just(b""))  # bytes behind the headers of a packet are rare
+            data = self.fix(part.name, st.just(b""))  # bytes after the headers of a packet are rare
         else:
             data = self.fix(part.name, BYTES)
         if isinstance(part.length, Ref) and part.length.over:
@@ -409,7 +408,7 @@ class _Drawing:
             self.sub(arm, part.name, part.within)
 
     def repeat(self, part: Repeat, owner: OpenStructure) -> None:
-        if self.scopes.is_settled(part.count):  # by another list of as many items
+        if self.scopes.is_settled(part.count):  # by another list of the same length
             count = self.scopes.value(part.count) or 0
         else:
             count = self.draw(st.integers(0, ITEMS_MAX))
@@ -442,7 +441,7 @@ def values(schema: Header, fixed: Fixed | None = None) -> st.SearchStrategy[Reco
     """Return a strategy for complete records of `schema` as a parser can return them.
 
     The bytes built from a record parse to it. Every optional part may be absent, every form of a Choice
-    occurs, reserved bits and padding hold anything; sizes, counts and presence bits agree with the rest.
-    `fixed` narrows fields, by path.
+    occurs, reserved bits and padding hold anything; sizes, counts and presence bits agree with the other
+    fields. `fixed` narrows fields, by path.
     """
     return _values(schema.key, fixed or {})  # by key, which Hypothesis prints

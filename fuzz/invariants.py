@@ -73,7 +73,9 @@ def the_position_does_not_matter(schema: Header, data: bytes, before: bytes) -> 
 
 
 def only_malformed_packet_is_raised(data: bytes, protocol: Protocol = "session") -> None:
-    """`msmqwire.parse` refuses with a located MalformedPacket, or returns what builds to the same bytes."""
+    """`msmqwire.parse` refuses with a located MalformedPacket, or returns a value that builds to the same
+    bytes.
+    """
     try:
         packet = msmqwire.parse(data, protocol=protocol)
     except MalformedPacket as refusal:
@@ -267,7 +269,7 @@ def _owner(value: Record, path: str) -> tuple[Record, str]:
 
 
 def only_invalid_value_is_raised(data: Any) -> None:
-    """`from_json` and `build` refuse JSON with InvalidValue, or return what can be built."""
+    """`from_json` and `build` refuse JSON with InvalidValue, or return a value that can be built."""
     try:
         packet = msmqwire.from_json(data)
     except InvalidValue as refusal:

@@ -38,8 +38,8 @@ from msmqwire.schema.texts import OEM_CODE_PAGE
 def partial(schema: Header, fixed: Fixed | None = None, *, json: bool = True) -> st.SearchStrategy[Any]:
     """Return a strategy for records, mappings and JSON data with parts missing that can be completed.
 
-    Either some of the computable fields are missing, or all of them and some of the rest. Without
-    `json` no JSON data is among them.
+    Either some of the computable fields are missing, or all of them and some other ones. Without `json` no
+    JSON data is among them.
     """
     return _partial(values(schema, fixed), json)
 
@@ -80,7 +80,7 @@ class _Omitter:
             if part.name not in required | unknown_unit and self.omits_part(part, schema, referred, fields):
                 continue
             fields[part.name] = self.value(part, record[part.name], referred)
-            if isinstance(part, View) and self.all_computed:  # its bytes would fill in what it omits
+            if isinstance(part, View) and self.all_computed:  # its bytes would fill in the omitted fields
                 fields = _without(fields, part.of)
         if self.json or self.draw(st.booleans()):
             return fields

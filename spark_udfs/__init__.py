@@ -78,7 +78,7 @@ def register(
             by the tasks. The data source has options for them.
 
     Raises:
-        InvalidValue: something is no private key, or no certificate.
+        InvalidValue: a file is not a private key, or not a certificate.
     """
     from spark_udfs import functions
     from spark_udfs.source.data_source import MsmqDataSource

@@ -77,15 +77,15 @@ def fate(
         ports: as for `msmqwire.dissect`.
         acknowledgements: whether acknowledgement messages have rows of their own.
         split_size: bytes of files for one task, also as ``512m``.
-        partitions: of the shuffles; by default as configured in the session.
+        partitions: the number of partitions of the shuffles; by default as configured in the session.
         storage_options: as for `msmqwire.dissect`.
 
     Returns:
-        The columns of `msmqwire.analysis.fate.tables.FATE_SCHEMA`, and ``position``: by it the rows are in
-        the order in which messages are seen first.
+        The columns of `msmqwire.analysis.fate.tables.FATE_SCHEMA`, and ``position``: the rows' order, by the
+        first sight of each message.
 
     Raises:
-        BadOption: an argument is not what it should be, a ValueError.
+        BadOption: an argument is invalid, a ValueError.
         FileNotFoundError: a path or pattern names no file.
         UnsupportedStore: the store of a URL can't be used.
         OSError: a file can't be read.
@@ -119,7 +119,7 @@ def fate_summary(fates: DataFrame, *, partitions: int | None = None) -> DataFram
 
     Args:
         fates: rows of `fate`, all or some of them.
-        partitions: of the shuffle; by default as configured in the session.
+        partitions: the number of partitions of the shuffle; by default as configured in the session.
 
     Returns:
         The columns of `msmqwire.analysis.fate.tables.SUMMARY_SCHEMA`; the task of a queue holds its
@@ -136,17 +136,17 @@ def _staged(
     schema: pa.Schema,
     partitions: int | None,
 ) -> DataFrame:
-    """Return the result of a stage for rows, all those of a key together and in order."""
+    """Return the result of a stage for rows, grouped by key and in order."""
     shuffled = frame.repartition(*keys) if partitions is None else frame.repartition(partitions, *keys)
     return shuffled.sortWithinPartitions(*keys, *order).mapInArrow(stage, spark_schema(schema))
 
 
 @dataclass(frozen=True)
 class FateRows:
-    """Reads the packets of a part that fates are made of.
+    """Reads the packets of a part for fates.
 
     Attributes:
-        options: of the load.
+        options: the options of the load.
     """
 
     options: Options

@@ -58,15 +58,15 @@ def frame(
     """Return the packets of captures with the rows of the data source ``msmq``, at less cost.
 
     The captures are divided into parts here, once: a file that is added or grows later changes nothing. They
-    are decoded whenever the DataFrame is computed. All its columns are, whatever a query uses: name those
-    that are needed. Any session will do, the data source need not be registered.
+    are decoded whenever the DataFrame is computed, with all its columns, whatever a query uses: name only the
+    needed columns. Any session will do, the data source need not be registered.
 
     Args:
         spark: the session.
         paths: capture files, patterns, folders or URLs: one capture, in this order.
         columns: names of columns of `msmqwire.tables.COLUMNS`; by default the usual ones.
-        where: conditions that all rows meet, as for `msmqwire.read_capture`. Those on time, endpoints and
-            kind are checked before a packet is decoded. Times are compared in nanoseconds.
+        where: conditions that all rows meet, as for `msmqwire.read_capture`. Conditions on time, endpoints
+            and kind are checked before a packet is decoded. Times are compared in nanoseconds.
         ports: as for `msmqwire.dissect`.
         body_limit: the maximum of bytes in ``body``; None for all.
         mode: ``PERMISSIVE``, ``DROPMALFORMED`` or ``FAILFAST``, as of the data source. With the last one
@@ -97,7 +97,7 @@ def frame(
         }
     )
     keys, certificates = tuple(contents_of(keys)), tuple(contents_of(certificates))
-    Examiner.from_files(keys, certificates)  # refuse what is no key now, not in a task
+    Examiner.from_files(keys, certificates)  # refuse an invalid key now, not in a task
     options = replace(
         options,
         keys=keys,
@@ -123,7 +123,7 @@ def _chosen(columns: Collection[str] | None) -> pa.Schema:
 
 
 def _checked(where: Where) -> Sequence[Condition]:
-    """Return conditions, none of which could fail a task. Raises BadOption."""
+    """Return conditions that can't fail a task. Raises BadOption."""
     try:
         conditions = conditions_of(where)
         Filter(conditions)

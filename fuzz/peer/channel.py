@@ -116,7 +116,7 @@ class Channel:
 def accepted(listener: socket.socket, recording: Recording, before: int) -> Channel | None:
     """Return the next connection that the peer has opened; None if there is none, or it has gone.
 
-    `before` are those of the case so far; beyond `ACCEPTED_MAX` they are closed at once.
+    `before` are the connections of the case so far; beyond `ACCEPTED_MAX` they are closed at once.
     """
     try:
         sock, _ = listener.accept()
@@ -132,7 +132,7 @@ def accepted(listener: socket.socket, recording: Recording, before: int) -> Chan
 
 
 def wait_for(channels: list[Channel], listeners: list[socket.socket], deadline: float) -> bool:
-    """Wait until something has come on one of them; return False when the deadline has passed."""
+    """Wait until bytes have come on one of them; return False when the deadline has passed."""
     sockets = [*(channel.sock for channel in channels if not channel.closed), *listeners]
     remaining = deadline - time.monotonic()
     if remaining <= 0 or not sockets:

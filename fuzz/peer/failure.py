@@ -13,13 +13,13 @@ WRONG_ANSWER: Final = "wrong answer"
 
 
 class PeerFailure(Exception):
-    """The peer did what no right peer does, or did not do what every right peer does.
+    """The peer did something that no correct peer does, or omitted something that every correct peer does.
 
     Attributes:
         requirements: the ids of the requirements that it breaks.
         text: the event, in a sentence.
-        what: a word for the kind of the failure, the same whenever this one is seen again: failures of one
-            kind against the same requirements are one finding.
+        what: a word for the kind of the failure, the same at each occurrence: failures of one kind against
+            the same requirements are one finding.
     """
 
     def __init__(self, requirements: tuple[str, ...], text: str, what: str = "answer") -> None:
@@ -34,7 +34,7 @@ class PeerFailure(Exception):
     def resembles(self, other: PeerFailure) -> bool:
         """Return whether this is the other failure, seen again."""
         same = self.what == other.what
-        if self.what == DOWN:  # which requirement is named depends on what the last session sent
+        if self.what == DOWN:  # the named requirement depends on the packets of the last session
             return same
         return same and (
             self.what == WRONG_ANSWER

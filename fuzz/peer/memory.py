@@ -19,7 +19,7 @@ FACTOR: Final = 8
 PROOF: Final = 24 << 20
 """Bytes by which one case that is repeated must make it grow: no warm-up and no late collection does that."""
 PROOF_S: Final = 10.0
-"""Seconds for that."""
+"""Seconds for the search."""
 BLAME_S: Final = 20.0
 """Seconds for looking at the cases."""
 QUICK_S: Final = 0.1
@@ -73,7 +73,7 @@ class MemoryWatch:
     def blame(self, directed: Sequence[Case], usable: Callable[[], bool]) -> tuple[Case, PeerFailure] | None:
         """Return the case that makes the memory grow when it is repeated, if one does.
 
-        `directed` are looked at beside the last ones; those that take long are left out.
+        `directed` are tried besides the last ones; slow ones are left out.
         """
         self._allowed *= 2  # for the next time, if it is none of them
         deadline = time.monotonic() + BLAME_S
@@ -94,7 +94,7 @@ class MemoryWatch:
         return None
 
     def _grown(self, case: Case, repeats: int) -> int:
-        """Return the bytes by which repeating a case makes the memory grow, beyond what it may."""
+        """Return the bytes by which repeating a case makes the memory grow beyond the limit."""
         before, size = resident_bytes(self._pid) or 0, self._stage.size
         for _ in range(repeats):
             self._stage.perform(case)

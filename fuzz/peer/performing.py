@@ -37,7 +37,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Stage:
-    """The stage of cases: a peer, and the queue managers that appear before it.
+    """The stage of cases: a peer, and the queue managers that it meets.
 
     Attributes:
         target: the peer.
@@ -109,7 +109,7 @@ class Performance:
 
     Attributes:
         steps: those that were done.
-        failure: the failure of the peer; nothing more is done then.
+        failure: the failure of the peer; no more steps are performed then.
     """
 
     def __init__(self, stage: Stage, protocol: str) -> None:
@@ -132,7 +132,7 @@ class Performance:
             self.failure = failure
 
     def end(self, requirements: tuple[str, ...] = (), text: str = "") -> Outcome:
-        """Wait for what is outstanding, end all connections, and tell what came of it."""
+        """Wait for outstanding answers, end all connections, and report the result."""
         try:
             if self.failure is None:
                 self._player.finish()

@@ -15,17 +15,17 @@ from fuzz.peer.target import Target
 
 
 class Player(Protocol):
-    """Performs the steps of one case, and judges what the peer does.
+    """Performs the steps of one case, and checks the behaviour of the peer.
 
-    A player takes any steps in any order, also those that are left of a case which was made shorter: a step
-    that has lost its sense does nothing.
+    A player takes any steps in any order, also the remainder of a shortened case: a step that has lost its
+    meaning does nothing.
     """
 
     def perform(self, step: Step) -> None:
         """Do one thing. Raises PeerFailure."""
 
     def finish(self) -> None:
-        """Wait for what is outstanding. Raises PeerFailure."""
+        """Wait for outstanding answers. Raises PeerFailure."""
 
     def close(self) -> None:
         """End all connections."""

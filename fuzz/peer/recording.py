@@ -33,11 +33,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The addresses and ports of a connection, and who opened it.
+    """The addresses and ports of a connection, and the side that opened it.
 
     Attributes:
         client: the address and port of the side that opened it.
-        server: those of the other side.
+        server: the address and port of the other side.
         ours: whether this side opened it.
     """
 
@@ -51,8 +51,8 @@ class Recording:
     """The traffic of one performance of a case, over all its connections, in order.
 
     Attributes:
-        events: in their order.
-        ends: of each connection.
+        events: the events in order.
+        ends: the ends of each connection.
         packets: the number of our sends that were recorded.
         size: the bytes that were sent.
     """
@@ -81,7 +81,7 @@ class Recording:
 
 
 def write_pcap(recordings: list[Recording], path: Path) -> None:
-    """Write what passed as a capture file; an address that is not of IPv4 is written as 127.0.0.1."""
+    """Write the traffic as a capture file; an address that is not of IPv4 is written as 127.0.0.1."""
     begin = min((event.at for recording in recordings for event in recording.events), default=0.0)
     with path.open("wb") as file:
         capture = Capture(file)

@@ -18,8 +18,8 @@ class Replay:
     """Cases that were performed again, with a failure at their end.
 
     Attributes:
-        cases: those that were performed.
-        failure: the failure of this time.
+        cases: the performed cases.
+        failure: the present failure.
         recordings: the traffic.
     """
 
@@ -34,7 +34,7 @@ def replay(stage: Stage, cases: Sequence[Case], failure: PeerFailure | None) -> 
     Args:
         stage: the stage to perform on.
         cases: the cases to perform.
-        failure: which one is looked for; any for None.
+        failure: the failure to look for; any for None.
     """
     recordings: list[Recording] = []
     for done, case in enumerate(cases, 1):
@@ -50,7 +50,7 @@ def replay(stage: Stage, cases: Sequence[Case], failure: PeerFailure | None) -> 
 
 
 def blamed(case: Case, failure: PeerFailure) -> PeerFailure:
-    """Return that a peer is down as what a case has brought about."""
+    """Return a failure for a peer that is down because of a case."""
     broken = [step for step in case.steps if step.breaks]
     ids = broken[-1].breaks if broken else case.requirements or failure.requirements
     after = next((step.note for step in reversed(broken or case.steps) if step.note), "")

@@ -29,7 +29,7 @@ class Report:
         failures: the failures found.
         coverage: the number of tests of each requirement, and of packets sent of each kind.
         seconds: its duration.
-        seed: of the run.
+        seed: the seed of the run.
     """
 
     packets: int
@@ -90,8 +90,7 @@ def fuzz_peer(target: Target, options: RunOptions, watcher: Watcher | None = Non
 
     Args:
         target: the peer.
-        options: of the run.
-        watcher: is notified of events.
+        options: the options of the run. watcher: is notified of events.
 
     Raises Unreachable if the peer is not there, and OSError if nothing can be written.
     """
@@ -109,7 +108,7 @@ def fuzz_peer(target: Target, options: RunOptions, watcher: Watcher | None = Non
 
 
 def replay_seed(target: Target, seed: Seed, out: Path) -> Report:
-    """Do again what a seed file has; the report has its failure if the peer fails once more."""
+    """Repeat a seed file; the report has its failure if the peer fails again."""
     began = time.monotonic()
     names = dict.fromkeys(case.protocol for case in seed.cases)
     stage = Stage(target, {name: FUZZED[name] for name in names}, time.time_ns())
@@ -149,7 +148,7 @@ def assert_peer_holds(
     ports: Mapping[str, int] | None = None,
     **more: Any,
 ) -> Report:
-    """Assert that a peer holds against a run, or against what a seed file has.
+    """Assert that a peer withstands a run, or a seed file.
 
     Args:
         peer: ``HOST:PORT``, the port of the first protocol.
@@ -157,7 +156,7 @@ def assert_peer_holds(
         protocols: in which the peer is tested, see `fuzz.peer.target.PROTOCOLS`.
         time: seconds.
         seed: the same seed draws the same inputs.
-        out: the folder for what is found; a temporary one that is kept if it is None.
+        out: the folder for findings; for None a temporary one that is kept.
         consent: the host once more, if it is another computer.
         ports: those of the other protocols, where they are not the usual ones.
         more: attributes of `fuzz.peer.target.Target`: ``queue``, ``transactional_queue``, ``bound``; only

@@ -1,4 +1,4 @@
-"""Makes what shows a failure shorter: fewer cases, fewer steps, fewer segments."""
+"""Shortens the input of a failure: fewer cases, fewer steps, fewer segments."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def shrink(cases: Cases, fails: Callable[[Cases], bool]) -> Cases:
     """Return the shortest cases found that still fail.
 
     Args:
-        cases: which fail.
-        fails: performs cases, and tells whether the peer fails in the same way; it may say no without trying
-            when there is no more time.
+        cases: the failing cases.
+        fails: performs cases, and returns whether the peer fails in the same way; it may return False without
+            trying when there is no more time.
     """
     cases = tuple(_fewest(cases, lambda some: fails(tuple(some))))
     for at in reversed(range(len(cases))):
@@ -41,7 +41,7 @@ def _shrink_case(cases: Cases, at: int, fails: Callable[[Cases], bool]) -> Cases
 
 
 def _fewest(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:
-    """Remove ever smaller parts as long as the rest fails."""
+    """Remove smaller and smaller parts while the remainder fails."""
     size = len(items) // 2
     while size >= 1:
         start = 0

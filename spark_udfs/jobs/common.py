@@ -152,7 +152,7 @@ def flows_of(spark: SparkSession, args: argparse.Namespace, *, piece_size: int |
 
 
 def counts_of(flows: Flows, observed: dict[str, Any]) -> Counts:
-    """Return the counts of a job on flows, with those observed of its rows."""
+    """Return the counts of a job on flows, with the observed counts of its rows."""
     not_read = to_json(flows.frames_not_read)
     return Counts(**observed, damaged_files=len(flows.damaged), frames_not_read=not_read)
 
@@ -163,7 +163,7 @@ def count_columns(kind: Any, size: Any, packets: Any) -> list[Any]:
     Args:
         kind: the column with the kind of a row.
         size: the column with its bytes.
-        packets: the column with the number of packets that it stands for.
+        packets: the column with the number of packets in a row.
     """
     from pyspark.sql import functions as F
 

@@ -38,7 +38,7 @@ _FINDING: Final = {
     "severity": (TEXT, "NOTE, SHOULD, MUST or ATTACK."),
     "path": (TEXT, "The field."),
     "offset": (INT64, "Its first byte, from the start of the packet."),
-    "message": (TEXT, "What is wrong."),
+    "message": (TEXT, "The fault."),
 }
 FINDING_SCHEMA: Final = pa.schema(
     [
@@ -69,7 +69,7 @@ def finding_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the findings of segments as rows of `FINDING_SCHEMA`, and the counts as rows at the end.
 
-    The arguments are those of `spark_udfs.reassembly.packets.items`.
+    The arguments are as for `spark_udfs.reassembly.packets.items`.
     """
     packets, sizes = Counter[str](), Counter[str]()
     for flow, item in items(batches, ports=ports, lint=True, end_ns=end_ns):

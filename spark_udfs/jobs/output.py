@@ -43,7 +43,7 @@ def refusal(spark: Any, out: str, *, overwrite: bool) -> str | None:
 
 
 def _missing(scheme: str, hadoop_version: str) -> str:
-    """Advice about a scheme of which Spark has no file system."""
+    """Advice about a scheme without a file system in Spark."""
     advice = ""
     if module := _MODULES.get(scheme):
         advice = f"set spark.jars.packages=org.apache.hadoop:{module}:{hadoop_version}"

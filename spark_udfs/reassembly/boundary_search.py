@@ -45,8 +45,7 @@ _HEADER_FIELDS: Final = {
 HEADER_SCHEMA: Final = pa.schema(
     {**_HEADER_FIELDS, "network": pa.int64(), "size": pa.int64(), "begins_packet": pa.bool_()}
 )
-"""Segments without payload: the network in which they were, the size of it, and whether it begins with a
-packet."""
+"""Segments without payload: their network, the size of the payload, and whether it begins with a packet."""
 BOUNDARY_SCHEMA: Final = pa.schema(
     {"flow": pa.int64(), "position": pa.int64(), "pickled_checkpoint": pa.binary()}
 )

@@ -1,7 +1,7 @@
 """Flows divided into chunks, and the order in which a task gets their segments.
 
 Segments arrive flow by flow, each flow in the order of the capture. A giant flow is divided at boundaries
-into chunks, each of which is reassembled by a task of its own.
+into chunks, each of which is reassembled by a separate task.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ChunkBoundary(NamedTuple):
     """A position in a connection from which a tracker can resume.
 
     Attributes:
-        position: that of the first segment after it, see `position_of`.
+        position: the position of the first segment after it, see `position_of`.
         checkpoint: the state of the connection there.
     """
 

@@ -1,6 +1,6 @@
 """Segments sorted by flow to packets, by the compiled scan and the dissectors of a tracker.
 
-All runs use the same arrays, one after the other. Each yields what a tracker of its own would: nothing of a
+All runs use the same arrays, one after the other. Each yields the same as a separate tracker: no state of a
 run is left when the next begins, neither connections nor time nor memory in use.
 """
 
@@ -38,12 +38,12 @@ class FlowDecoder(RowBuffer):
     Args:
         maker: makes the record batches.
         ports: as for `msmqwire.dissect`.
-        end_ns: when the last TCP segment of the whole capture was captured.
-        boundaries: those between the chunks of divided flows.
+        end_ns: the time of the last TCP segment of the whole capture.
+        boundaries: the boundaries between chunks of divided flows.
         ncp_readings: as for `msmqwire.dissect`.
 
     Attributes:
-        handed: the number of segments that Python has looked at first.
+        handed: the number of segments that Python has examined first.
     """
 
     def __init__(

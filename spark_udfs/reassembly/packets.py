@@ -1,8 +1,8 @@
 """Exact packets, in any number of tasks: by exact parts, or by a shuffle of all segments.
 
 For the shuffle, the segments of a connection, in both directions, are shuffled by their flow number, put in
-the order of the capture and scanned as on a single machine. The result for a connection depends on its own
-segments and on the end of the capture alone, so the rows are the same.
+the order of the capture and scanned as on a single machine. The result for a connection depends only on its
+own segments and on the end of the capture, so the rows are the same.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def packets(
     check_ports(ports)
     schema = packet_schema(columns)  # refuse unknown columns now, not after the survey
     keys, certificates = tuple(contents_of(keys)), tuple(contents_of(certificates))
-    Examiner.from_files(keys, certificates)  # and what is no key
+    Examiner.from_files(keys, certificates)  # and refuse an invalid key
     if reassembly != "shuffle":
         size = SPLIT_SIZE if split_size is None else split_size
         options = Options.parse({"paths": paths_option(paths), "splitSize": str(size)})
@@ -200,14 +200,14 @@ def items(
 ) -> Iterator[tuple[int, Item]]:
     """Yield the items of segments, each with its flow number, for callers that need more than columns.
 
-    Each flow has a tracker of its own.
+    Each flow has a separate tracker.
 
     Args:
         batches: record batches with the columns `SEGMENT_COLUMNS`. All segments of a flow, or of a chunk of
             a divided flow, are consecutive, in the order of the capture.
         ports: as for `msmqwire.dissect`.
         lint: whether to judge the packets; not for divided flows.
-        end_ns: when the last TCP segment of the whole capture was captured.
+        end_ns: the time of the last TCP segment of the whole capture.
         boundaries: the chunk boundaries of divided flows.
     """
     segments = Segments(batches)

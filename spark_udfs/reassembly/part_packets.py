@@ -47,13 +47,13 @@ def plan_parts(options: Options, map_windows: MapWindows | None = None) -> Exact
 def packets_of_parts(
     spark: SparkSession, parts: Sequence[ExactPart], reader: PartReader, schema: pa.Schema
 ) -> DataFrame:
-    """Return the packets of parts of which frames are numbered by offset.
+    """Return the packets of parts whose frames are numbered by offset.
 
     Args:
         spark: the session.
         parts: all parts of a capture.
-        reader: reads one.
-        schema: of the rows: `packet_schema`.
+        reader: reads one part.
+        schema: the schema of the rows: `packet_schema`.
     """
     return frame_of_parts(spark, parts, PartPackets(reader, schema).read, spark_schema(schema))
 
@@ -63,15 +63,15 @@ class PartPackets:
     """Reads the packets of parts.
 
     Attributes:
-        reader: of the parts.
-        schema: `packet_schema`, of the rows.
+        reader: the reader of the parts.
+        schema: the schema of the rows: `packet_schema`.
     """
 
     reader: PartReader
     schema: pa.Schema
 
     def read(self, part: ExactPart) -> Iterator[pa.RecordBatch]:
-        """Yield the packets of a part of which frames are numbered by offset, as Spark takes them.
+        """Yield the packets of a part whose frames are numbered by offset, in Spark's form.
 
         Raises:
             OSError: a file can't be read.

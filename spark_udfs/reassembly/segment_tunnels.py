@@ -15,7 +15,7 @@ class SegmentTunnels(NamedTuple):
     """The tunnels of the segments of a batch.
 
     Attributes:
-        distinct: each once.
+        distinct: each tunnel once.
         networks: the network in each, see `tunnels.network_of`.
         codes: for each row their index; None if no segment was in any.
     """
@@ -26,7 +26,7 @@ class SegmentTunnels(NamedTuple):
 
     @classmethod
     def of(cls, batch: Any) -> SegmentTunnels:
-        """Return those of a batch with the columns `TUNNEL`; without them there are none."""
+        """Return the tunnels of a batch with the columns `TUNNEL`; without them there are none."""
         if TUNNEL[0] not in batch.schema.names or batch.column(TUNNEL[0]).null_count == batch.num_rows:
             return cls([], [], None)
         texts = [pc.fill_null(batch.column(name).cast(pa.string()), "") for name in TUNNEL]

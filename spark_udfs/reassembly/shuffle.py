@@ -58,9 +58,9 @@ class Flows:
         segments: rows with the columns `SEGMENT_COLUMNS`: TCP, PGM, and UDP that may be pings, PGM or NCP.
         damaged: the files that could not be read to their end.
         ports: as for `msmqwire.dissect`.
-        end_ns: when the last TCP segment was captured.
+        end_ns: the time of the last TCP segment.
         boundaries: the chunk boundaries of giant flows.
-        frames_not_read: why frames that may have packets were not read, each reason with their number.
+        frames_not_read: the reasons why frames that may have packets were not read, each with its count.
     """
 
     segments: DataFrame
@@ -71,7 +71,7 @@ class Flows:
     frames_not_read: tuple[NotRead, ...] = ()
 
     def shuffled(self, partitions: int | None = None) -> DataFrame:
-        """Return the segments, those of a flow or chunk in one partition, in the order of the capture."""
+        """Return the segments, each flow or chunk in one partition, in the order of the capture."""
         segments = self.segments.withColumn("chunk", _chunk_number(self.boundaries))
         return _shuffled(segments, partitions, "flow", "chunk")
 
@@ -86,7 +86,7 @@ def load_flows(
     partitions: int | None = None,
     storage_options: StorageOptions = NO_OPTIONS,
 ) -> Flows:
-    """Return the flows of captures; read all segments once, and those of giant flows again.
+    """Return the flows of captures; read all segments once, and the segments of giant flows again.
 
     Args:
         spark: a session with the data source ``msmq``.
@@ -96,7 +96,7 @@ def load_flows(
             divide none.
         split_size: as the option ``splitSize`` of the data source.
         partitions: of the shuffles; by default as configured in the session.
-        storage_options: as for `msmqwire.dissect`; in JSON, so text, numbers, and objects of them.
+        storage_options: as for `msmqwire.dissect`; JSON values: text, numbers, and objects of them.
     """
     reader = spark.read.format("msmq").option("read", "segments").option("paths", paths_option(paths))
     if split_size is not None:
@@ -131,7 +131,7 @@ class _Survey(NamedTuple):
     """The facts that all segments together show.
 
     Attributes:
-        end_ns: when the last TCP segment was captured.
+        end_ns: the time of the last TCP segment.
         giants: the flows to divide.
         damaged: the damaged files.
         not_read: the frames that were not read.

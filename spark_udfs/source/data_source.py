@@ -32,7 +32,7 @@ class MsmqDataSource(DataSource):
         return "msmq"
 
     def schema(self) -> Any:
-        """The usual columns, or those of the option ``columns``."""
+        """The usual columns, or the columns of the option ``columns``."""
         options = Options.parse(self.options)
         if options.columns is None:
             return spark_schema(_available(options))
@@ -52,7 +52,7 @@ class MsmqDataSource(DataSource):
 
 
 def _available(options: Options, *, on_request: bool = False) -> pa.Schema:
-    """The Arrow schema of the rows that a load reads, those on request only if asked for."""
+    """The Arrow schema of the rows that a load reads, with optional columns only on request."""
     match options.read:
         case "packets":
             return packet_schema(on_request=on_request)
@@ -66,8 +66,7 @@ def partition_reader(options: Options, schema: Any) -> PacketReader | SegmentRea
     """Return the reader of a partition's packets or segments.
 
     Args:
-        options: of the load.
-        schema: the Spark schema of the rows.
+        options: the options of the load. schema: the Spark schema of the rows.
 
     Raises:
         BadOption: the schema has a column that does not exist.
@@ -97,14 +96,14 @@ class MsmqReader(DataSourceReader):
 class PushdownReader(MsmqReader):
     """Takes filters over from Spark, so that fewer packets are decoded.
 
-    Only on request: Spark up to 4.3 reuses what was planned with the filters of one query for all queries on
-    the same DataFrame.
+    Only on request: Spark up to 4.3 reuses the plan with the filters of one query for all queries on the same
+    DataFrame.
     """
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Take the filters that can be checked before a packet is decoded; return the rest."""
+        """Take the filters that can be checked before a packet is decoded; return the others."""
         if self._options.mode == "FAILFAST" and self._options.read == "packets":
-            return filters  # a malformed packet must be seen, whatever the query asks for
+            return filters  # a malformed packet must be seen by any query
         columns = PUSHED if self._options.read == "segments" else PACKETS_PUSHED
         conditions, remaining = pushed(filters, columns)
         self._reader = replace(self._reader, where=tuple(conditions))

@@ -45,12 +45,14 @@ def pushed(filters: Iterable[Any], columns: Collection[str]) -> tuple[list[Simpl
             if _is_right(column, operator, value):
                 conditions.append((column, operator, value))
             else:
-                remaining.append(pushed_filter)  # a query finds nothing by it, which is no error in SQL
+                remaining.append(
+                    pushed_filter
+                )  # a query with it has no results, which is not an error in SQL
     return conditions, remaining
 
 
 def _is_right(column: str, operator: str, value: Any) -> bool:
-    """Whether a condition is one of packets, or is about what packets have not."""
+    """Whether a condition applies to packets, or to a column that packets lack."""
     try:
         refuse_wrong((column, operator, value))
     except InvalidArgument:

@@ -28,8 +28,8 @@ class PacketReader:
     """Reads the packets of a part.
 
     Attributes:
-        options: of the load.
-        columns: the names of the columns to read, in their order.
+        options: the options of the load.
+        columns: the names of the columns to read, in order.
         schema: the Arrow schema in which Spark takes them.
         where: conditions that rows must meet.
     """
@@ -60,7 +60,7 @@ class PacketReader:
             yield from self._damage_row(error)
 
     def _decoded_columns(self) -> list[str]:
-        """The columns to decode: those to read, and those that they are made of."""
+        """The columns to decode: the columns to read, and their source columns."""
         names = [name for name in self.columns if name != self.options.corrupt_column]
         if self.options.corrupt_column in self.columns:
             names += ["kind", "raw"]

@@ -1,6 +1,6 @@
 """Parts of captures to tasks of Spark, by ``mapInArrow``.
 
-A DataFrame starts from as many numbers as there are parts, each in a partition of its own; the task of a
+A DataFrame starts from as many numbers as there are parts, each in a separate partition; the task of a
 partition reads the part with that number.
 """
 

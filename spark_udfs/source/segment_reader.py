@@ -101,8 +101,8 @@ class SegmentReader:
     """Reads the segments of a part.
 
     Attributes:
-        options: of the load.
-        columns: the names of the columns to read, in their order.
+        options: the options of the load.
+        columns: the names of the columns to read, in order.
         schema: the Arrow schema in which Spark takes them.
         where: conditions that rows must meet, on columns of `PUSHED`.
     """
@@ -263,7 +263,7 @@ def _damage_row(error: CaptureError, file_index: int, schema: pa.Schema) -> pa.R
 def _row_about(
     file: str, file_index: int, offset: int, transport: str, about: str, size: int
 ) -> dict[str, Any]:
-    """A row that is no segment."""
+    """A row that is not a segment."""
     return {
         "file": file, "file_index": file_index, "offset": offset, "transport": transport, "flow": 0,
         "seq": 0, "ack": 0, "flags": 0, "payload": about.encode(), "missing": 0, "size": size, "error": about,

@@ -41,8 +41,8 @@ def session_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the sessions of captures as record batches with `SESSION_SCHEMA`.
 
-    A connection that has been silent for `IDLE_NS_MAX` is reported once a later segment shows it, the rest at
-    the end. A truncated or damaged file is read as far as possible, with a `CaptureWarning`.
+    A connection that has been silent for `IDLE_NS_MAX` is reported once a later segment shows it, the others
+    at the end. A truncated or damaged file is read as far as possible, with a `CaptureWarning`.
 
     Args:
         paths: the files of one capture, in order.

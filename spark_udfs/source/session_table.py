@@ -120,8 +120,7 @@ class Session:
 
     Attributes:
         first: its first segment.
-        last_ns: when its last segment was captured.
-        client: the initiator, as far as it is known.
+        last_ns: the time of its last segment. client: the initiator, as far as it is known.
         opening_seen: whether the initiator's SYN is in the capture.
         recognised: whether a packet, or bytes skipped in search of one, was found in it.
         refused: whether a packet refused the session.
@@ -269,7 +268,7 @@ class FlowSessions:
         ports: as for `msmqwire.dissect`.
 
     Attributes:
-        last_ns: when the last segment of the flow was captured.
+        last_ns: the time of the last segment of the flow.
     """
 
     def __init__(self, flow: int, *, ports: Collection[int]) -> None:

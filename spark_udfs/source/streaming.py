@@ -47,7 +47,7 @@ class _TrackedFile:
     size: int = -1
 
     def refresh(self) -> bool:
-        """Read what was appended; return whether the size is unchanged since the last call."""
+        """Read the appended bytes; return whether the size is unchanged since the last call."""
         size = file_size(self.index.path, self.storage_options)
         unchanged, self.size = size == self.size, size
         if not unchanged:
@@ -107,7 +107,8 @@ class MsmqStreamReader(DataSourceStreamReader):
         if not is_splittable(path, self._options.storage_options) and entry["end"]:
             return {"end": entry["end"], "complete": not is_newest}  # a compressed file is read once
         error = file.index.error
-        # The rest of a truncated record is awaited, unless the writer has moved on to another file.
+        # The remaining bytes of a truncated record are awaited, unless the writer has moved on to another
+        # file.
         is_damaged = error is not None and (not error.cut or (unchanged and not is_newest))
         end = file.size if is_damaged or error is None else max(file.index.end, entry["end"])
         return {"end": end, "complete": not is_newest and end == file.size}

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from msmqwire.tables.part_survey import PartSurvey
 
 _AHEAD: Final = 2
-"""Surveys for each task at a time that the driver gets at once, and as many more while it uses them; each may
-keep `part_survey.KEPT_MAX` bytes."""
+"""Surveys for each concurrent task that the driver gets at once, and the same number again while it uses
+them; each may keep `part_survey.KEPT_MAX` bytes.
+"""
 
 
 def surveys_by_tasks(spark: SparkSession) -> MapWindows | None:
     """Return the surveyor of windows in tasks, some ahead of their use.
 
-    None if there are too few processors for that to be of use.
+    None if there are too few processors for any gain.
 
     Args:
         spark: the session. The tasks read the files themselves.

@@ -4,11 +4,11 @@ python tools/generate/codec_code.py            writes them
 python tools/generate/codec_code.py --check    fails if they are not what the declarations say
 
 They are not kept in git: `make generated` makes them, and so does whatever installs the library or builds a
-wheel of it. Nothing besides Python is needed for that.
+wheel of it. That needs only Python.
 
 For each module that declares structures there is one with their readers and one with their writers;
-structures with long code have modules of their own. Structures without a name of their own in a module, as
-the arms of unions, are read and written inside others only.
+structures with long code have separate modules. Structures without a name in a module, such as the arms of
+unions, are read and written only inside other structures.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from tools.generate.packet_checks import Source  # noqa: E402
 TARGET: Final = ROOT / "msmqwire" / "tables" / "compiled" / "generated.py"
 PAGE: Final = ROOT / "docs" / "columns.md"
 PACKETS: Final = (USER_MESSAGE, SESSION_ACK, ESTABLISH_CONNECTION, CONNECTION_PARAMETERS, PING)
-EXTRA: Final = {  # fields that identify packets, and that columns use besides those in their paths
+EXTRA: Final = {  # fields that identify packets, and further fields that columns use beyond their paths
     "BaseHeader.VersionNumber",
     "BaseHeader.Signature",
     "BaseHeader.PacketSize",

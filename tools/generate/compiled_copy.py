@@ -2,9 +2,9 @@
 
     python tools/generate/compiled_copy.py FOLDER
 
-The folder must not be there yet. Then ``cd FOLDER`` and run there what is to be run compiled:
-``python -m pytest tests/service/store/test_torture.py``, ``python benchmarks/engine.py``. Tests that replace
-a function of the engine fail, since compiled code does not look it up.
+The folder must not be there yet. Then ``cd FOLDER`` and run commands on the compiled code there: ``python -m
+pytest tests/service/store/test_torture.py``, ``python benchmarks/engine.py``. Tests that replace a function
+of the engine fail, since compiled code does not look it up.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Generate the captures in examples/: ``python tools/generate/make_examples.py``; ``--check`` only compares.
 
 session.pcap contains the eight frames of [MS-MQQB] chapter 4, from tests/vectors, exchanged between two
-hosts. hostile.pcapng contains what an analyst may encounter: disorder, gaps, malformed packets, known shapes
-of attack, and traffic that is not MSMQ. protected.pcap contains signed and encrypted messages; the keys for
-it are in keys/. netware.pcap contains the life of a print job in a queue of NetWare.
+hosts. hostile.pcapng contains traffic that an analyst may encounter: disorder, gaps, malformed packets, known
+shapes of attack, and traffic that is not MSMQ. protected.pcap contains signed and encrypted messages; the
+keys for it are in keys/. netware.pcap contains the life of a print job in a queue of NetWare.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def attacked() -> list[Frame]:
 
 
 def broken() -> list[Frame]:
-    """Return connections of which a part is missing, and one on an unusual port."""
+    """Return connections with missing parts, and one on an unusual port."""
     late = connection(50002, 3.0)
     late.send(message(7, text("x") * 900, "its start is not captured")[700:])
     late.send(message(8, text("found again"), "resumed"))

@@ -27,11 +27,11 @@ ALPHA, BETA, GAMMA = "127.78.0.1", "127.78.0.2", "127.78.0.3"
 ORDERS, LEDGER = r"private$\orders", r"private$\ledger"
 OUTCOMES = ROOT / "examples" / "outcomes"
 _READ_S = 0.5
-"""Seconds for what the sniffer has not read yet."""
+"""Seconds for frames that the sniffer has not read yet."""
 
 
 def typed(*words: str | Path) -> str:
-    """Run a command; return what it prints."""
+    """Run a command; return its output."""
     command = [sys.executable, "-m", "msmqwire", *map(str, words)]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
@@ -56,13 +56,15 @@ def serving(folder: Path, name: str, address: str, *options: str) -> Iterator[Pa
 
 
 def until(data: Path, queue: str, count: int) -> None:
-    """Wait until a queue has as many messages."""
+    """Wait until a queue has a number of messages."""
     while len(typed("peek", queue, "--data", data, "--count", "10").splitlines()) < count:
         time.sleep(0.1)
 
 
 def dead_letters(folder: Path) -> None:
-    """Send a transactional message to a queue that is not, one that nobody reads, and one to nowhere."""
+    """Send a transactional message to a queue that is not transactional, one that is never read, and one to
+    nowhere.
+    """
     with (
         captured(OUTCOMES / "dead_letters.pcap", (ALPHA, BETA)),
         serving(folder, "beta", BETA, "--queue", ORDERS, "--queue", f"{LEDGER};transactional", "--host",

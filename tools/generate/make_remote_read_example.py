@@ -33,11 +33,11 @@ USER, PASSWORD = r"HOME\anne", "a password of nobody"
 
 
 class _Unwilling(Exception):
-    """What makes the reader give a message back."""
+    """The exception that makes the reader return a message."""
 
 
 def read() -> None:
-    """Do what the capture shows."""
+    """Perform the calls of the capture."""
     with msmqwire.connect(NAME, endpoint_mapper=135) as queue:
         with queue.cursor() as cursor:
             for message in cursor:
@@ -66,7 +66,7 @@ def main() -> int:
                 for number in range(1, 4):
                     put(local, ORDERS, *recoverable(b"%d pieces" % (10 * number), label=f"order {number}"))
             read()
-            time.sleep(0.3)  # for what the sniffer has not read yet
+            time.sleep(0.3)  # for frames that the sniffer has not read yet
     return 0
 
 

@@ -36,7 +36,7 @@ OPEN: Final = {"jobControlFlags": {**FLAGS, "NWCF_ENTRY_OPEN": 1}}
 RECORD: Final = (
     bytes([1, 8, 0, 1, 0, 0, 0, 66, 0, 80]) + b"LETTER".ljust(22, b"\0") + b"ALICE".ljust(13, b"\0")
 )
-"""How a print job is printed: one copy, 66 lines of 80 characters, a form and a banner; zeroes follow."""
+"""The form of a print job: one copy, 66 lines of 80 characters, a form and a banner; zeroes follow."""
 TEXT: Final = {"jobDescription": "Quarterly report", "queueRecord": RECORD.ljust(152, b"\0")}
 DOCUMENT: Final = b"".join(b"%04d  The quick brown fox jumps over the lazy dog.\r\n" % n for n in range(40))
 PART: Final = 1536
@@ -44,12 +44,12 @@ PART: Final = 1536
 
 
 def talks() -> list[NcpTalk]:
-    """Return what is said in four connections, one after the other."""
+    """Return the traffic of four connections, one after the other."""
     return [_supervisor(), _user(), _operator(), _print_server()]
 
 
 def frames() -> list[Frame]:
-    """Return the frames of them all."""
+    """Return the frames of all connections."""
     return merged(*(talk.conversation.frames for talk in talks()))
 
 

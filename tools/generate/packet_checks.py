@@ -40,9 +40,9 @@ class Source:
 
     Args:
         packet: the kind.
-        fields: the paths of the fields whose places are wanted.
-        refusals: the refusals of all packets, to which its own are added: form, path and what else the form
-            needs; see `msmqwire.tables.arrow.refusals`.
+        fields: the paths of the fields to locate.
+        refusals: the refusals of all packets, to which its own are added: form, path and further data of the
+            form; see `msmqwire.tables.arrow.refusals`.
     """
 
     def __init__(self, packet: Packet, fields: Collection[str], refusals: list[tuple[object, ...]]) -> None:
@@ -128,7 +128,9 @@ class Source:
     def refuse_beyond(
         self, end: str, start: str, path: str, refusal: tuple[object, ...], offset: str, *values: str
     ) -> None:
-        """Emit the check that a part is there: a refusal if it goes on behind what encloses it, or is cut."""
+        """Emit the check that a part is complete: a refusal if it extends beyond its enclosing part, or is
+        truncated.
+        """
         if self.limit == self.end:
             if refusal:
                 self.refuse_if(f"{end} > {self.end}", refusal, offset, *values)
@@ -163,7 +165,7 @@ class Source:
         return self.slots[base]
 
     def rebase(self) -> None:
-        """Use a new variable for the position: what follows is optional."""
+        """Use a new variable for the position: the following part is optional."""
         self.move(str(self.here))
 
     def note(self, name: str, place: Position, size: int) -> None:
@@ -212,7 +214,7 @@ class Source:
                 self.run.append((var, part, self.here))
                 self.note_in_run(part.name, part.size)
                 if isinstance(part, UInt) and part.must is not None:
-                    self.flush()  # its refusal comes before those of the fields behind it
+                    self.flush()  # its refusal comes before those of the fields after it
                 if isinstance(part, UInt) and part.size_of:
                     self.region(part, scope)
             case Guid():
@@ -353,7 +355,7 @@ class Source:
         self.refuse_beyond(str(self.here), str(here), self.full(part.name), (), "")
 
     def find_marker(self, part: Align, padded: str) -> None:
-        """Emit the search for a field by its value: behind padding, or at once."""
+        """Emit the search for a field by its value: after padding, or at once."""
         parts, here, stop = self.scopes[-1].header.parts, self.here, self.new("p")
         path, value = self.full(parts[parts.index(part) + 1].name), int.from_bytes(part.marker, "little")
         assert len(part.marker) == 2, "not implemented"

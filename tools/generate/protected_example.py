@@ -1,6 +1,7 @@
 """The capture of signed and encrypted messages in examples/, with keys that protect nothing else.
 
-The private keys are files in examples/keys: those that are missing are made, and everything after them anew.
+The private keys are files in examples/keys: missing ones are made, and everything that depends on them is
+made anew.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ KEY_BITS: Final = {
 
 
 def private_keys(folder: Path) -> dict[str, RSAPrivateKey]:
-    """Return the keys by name; make the files of those that are missing."""
+    """Return the keys by name; make the missing files."""
     folder.mkdir(exist_ok=True)
     keys = {}
     for name, bits in KEYS.items():

@@ -1,7 +1,7 @@
 """The mutants of a module: its syntax tree with one small change each.
 
 A change replaces one node of the tree, so that a mutant is compiled from the tree and no file is touched.
-What no test of behaviour could notice stays as it is: annotations, docstrings, sentences for people,
+Code that no test of behaviour could notice is left unchanged: annotations, docstrings, sentences for people,
 requirement ids, assertions.
 """
 
@@ -19,7 +19,9 @@ from types import CodeType, FunctionType
 REQUIREMENT = re.compile(r"[A-Z]{3,4}-[0-9A-Za-z.]+-[0-9]+")
 """The id of a requirement."""
 SUBTLE, REMOVAL, BLUNT = range(3)
-"""How a change looks to tests: a subtle one is noticed by few; a blunt one by all, or, in a text, by none."""
+"""The visibility of a change: few tests notice a subtle one; all tests notice a blunt one, or none if it is
+in a text.
+"""
 
 _COMPARISONS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
@@ -54,9 +56,9 @@ class Mutant:
     line: int
     first: int
     last: int
-    """The lines of the statement that is changed, of a compound one those of its head."""
+    """The lines of the changed statement; for a compound statement, of its head."""
     called: bool
-    """Whether the change is in the body of a function; what is not, runs when the module is imported."""
+    """Whether the change is in the body of a function; other code runs when the module is imported."""
     subtlety: int
     text: str
     place: Place
@@ -114,7 +116,7 @@ class _Finder:
         self._numbers = {id(node): number for number, node in enumerate(_numbered(tree))}
 
     def in_block(self, parent: ast.AST, called: bool) -> Iterator[Mutant]:
-        """Go through the statements of a block and what is in them."""
+        """Go through the statements of a block and their contents."""
         for field, position, child in _children(parent):
             if isinstance(child, ast.stmt):
                 yield from self._in_statement(parent, field, position, child, called)

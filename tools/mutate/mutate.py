@@ -1,15 +1,15 @@
-"""Checks that the marks of requirements are earned: marked tests must notice when the code does other things.
+"""Checks that the marks of requirements are earned: marked tests must notice changes of the code.
 
     python tools/mutate/mutate.py --rows 300 --seed 1       a random sample of the rows with marked tests
     python tools/mutate/mutate.py --row MQQB-4.1.1-01 ...   these rows
 
-For each row it looks which code the row's tests cover, changes one small thing there (a mutant) and runs
-these tests; the first mutant that they kill ends the matter. Rows whose tests kill none are printed, and make
-the exit status 1. CONTRIBUTING.md says what an answer means.
+For each row it determines the code that the row's tests cover, makes one small change there (a mutant) and
+runs these tests; the first killed mutant is enough. Rows whose tests kill none are printed, and make the exit
+status 1. CONTRIBUTING.md explains the results.
 
-Why a mutator of our own: mutmut 3 changes only what is inside functions, while much of this product is
+The reason for a separate mutator: mutmut 3 changes only code inside functions, while much of this product is
 declarations that run at import, and cosmic-ray writes each mutant into the tree and runs one command for all.
-Neither knows that one test is asked about one row. What it takes here is `ast`, an import hook and `os.fork`.
+Neither knows that one test is asked about one row. This one needs `ast`, an import hook and `os.fork`.
 
 msmqwire/tables/compiled is left alone: what runs is a library that no mutant changes.
 Processes that a test starts run the product unchanged.
@@ -51,23 +51,23 @@ PRODUCT = Project(
     packages=("msmqwire", "spark_udfs"),
     excluded=("msmqwire/tables/compiled",),
     slow=("tests/property", "tests/service", "tests/spark_pipeline"),
-    environment=(("MSMQWIRE_PATIENCE", "10"),),  # what a mutant never does is not waited for
+    environment=(("MSMQWIRE_PATIENCE", "10"),),  # there is no wait for an event that a mutant prevents
 )
 MUTANTS = 10
-"""Mutants that are tried of the code about a row, and twice as many elsewhere."""
+"""Limit of mutants tried in the code about a row; twice as many elsewhere."""
 
 OTHERS = 12
-"""Other tests of a file, about as many, that tell what is common to its tests."""
+"""The approximate number of other tests of a file, which show the code common to its tests."""
 
 
 @dataclass
 class Verdict:
-    """What became of a row."""
+    """The result of a row."""
 
     row: str
     killed: Mutant | None = None
     about: int = 0
-    """How many mutants of code about the row its tests left alive."""
+    """The number of mutants of code about the row that its tests left alive."""
     killed_about: bool = False
     tried: int = 0
     broken: int = 0
@@ -98,10 +98,10 @@ class Check:
             self._files.setdefault(_file(test), set()).add(test)
         self._asked = {test for row in rows for test in tests[row]}
         self._baselines: dict[str, Baseline] = {}
-        """By test."""
+        """The results by test."""
 
     def _baseline(self, test: str) -> Baseline:
-        """Run the tests of a file that are asked about, and some others, to tell what is common to them."""
+        """Run the selected tests of a file, and some others, to determine the code common to them."""
         if test not in self._baselines:
             asked = {each for each in self._asked if _file(each) == _file(test)}
             baseline = watch(self._project, sorted(asked | self._others(_file(test))))
@@ -230,7 +230,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--row", nargs="+", metavar="ID", default=[], help="these rows")
     parser.add_argument("--mutants", type=int, metavar="M", default=MUTANTS, help="the bound for a row")
     parser.add_argument(
-        "--patience", type=float, metavar="S", default=20, help="seconds beyond five times what tests take"
+        "--patience",
+        type=float,
+        metavar="S",
+        default=20,
+        help="seconds beyond five times the duration of the tests",
     )
     parser.add_argument("--root", type=Path, help="another project, with --package")
     parser.add_argument("--package", action="append", help="a folder of its product")
@@ -257,7 +261,7 @@ def run(project: Project, options: argparse.Namespace) -> int:
     rows = list(dict.fromkeys([*options.row, *sample[options.skip : options.skip + options.rows]]))
     check = Check(project, tests, rows, options)
     verdicts = []
-    with suppress(KeyboardInterrupt):  # a report of what has been judged
+    with suppress(KeyboardInterrupt):  # a report of the results so far
         for number, row in enumerate(rows, 1):
             verdict = check.judge(row)
             verdicts.append(verdict)

@@ -1,4 +1,4 @@
-"""What code says of itself: what its names mean, through imports, and which requirements it cites where.
+"""References in code: the meaning of its names, through imports, and the places where it cites requirements.
 
 A comment cites for its line or for the statement below it, a docstring for its function or class, an argument
 for its call.
@@ -22,7 +22,7 @@ ROUTINES = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Name(NamedTuple):
-    """A name as code refers to it, with what follows after a dot."""
+    """A name in a reference, with its attributes after dots."""
 
     name: str
     attribute: str | None
@@ -30,7 +30,7 @@ class Name(NamedTuple):
 
 @dataclass
 class Module:
-    """What the names of a module mean, and which code cites what."""
+    """The meaning of a module's names, and its citations."""
 
     path: Path
     dotted: str
@@ -108,7 +108,7 @@ class Space:
         return self._modules[dotted]
 
     def find(self, module: Module, name: Name) -> Iterator[tuple[Module, ast.stmt, str | None]]:
-        """Yield what a name in a module is bound to, through imports, with the attribute still to look up."""
+        """Yield the bindings of a name in a module, through imports, with the attribute still to look up."""
         seen: set[tuple[str, Name]] = set()
         todo = [(module, name)]
         while todo:
@@ -131,7 +131,7 @@ class Space:
 
 
 def flat(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a block and of what is conditional in it."""
+    """The statements of a block and of its conditional parts."""
     for statement in statements:
         if isinstance(statement, ast.If | ast.Try | ast.With | ast.For):
             for blocks in ("body", "orelse", "finalbody"):
@@ -190,7 +190,7 @@ class _Spans:
     code: list[tuple[int, int]]
     """Lines of statements, calls, entries of tables: the smallest first."""
     documented: list[tuple[int, int, int, int]]
-    """Lines of a docstring and of what it is about."""
+    """Lines of a docstring and of its subject."""
 
 
 def _spans(tree: ast.Module) -> _Spans:

@@ -1,4 +1,4 @@
-"""Plugins of pytest: which tests name which requirements, what they run, and how they fail."""
+"""Plugins of pytest: the requirements of each test, the code it runs, and the form of its failure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ import pytest
 MARKER = "requirement"
 
 _NONSENSE = (TypeError, AttributeError, NameError, ImportError, SyntaxError)
-"""What a program that makes no sense raises, like a LookupError in the product itself; a test that only meets
-one has not noticed what a row is about."""
+"""Exceptions of a nonsensical program, such as a LookupError in the product itself; a test that only meets
+one has not noticed a breach of the row.
+"""
 
 _CALLS_WATCHED = 20
 """Calls of a function in one test whose lines are noted; to follow thousands takes too long."""
 _ALL_CALLS_WATCHED = 200_000
-"""Calls of any function in one test after which it is no longer watched."""
+"""Limit of calls of a function in one test; beyond it the function is no longer watched."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """Where the product and its tests are; folders are relative to the root."""
+    """The folders of the product and its tests, relative to the root."""
 
     root: Path
     packages: tuple[str, ...]

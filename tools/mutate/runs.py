@@ -39,21 +39,21 @@ _OPTIONS = ("-q", "--tb=no", "-p", "no:cacheprovider", "-W", "ignore::pytest.Pyt
 
 @dataclass
 class Watched:
-    """What a test function ran, over those of its parameters that name one requirement."""
+    """The code that a test function ran, over all its parameters of one requirement."""
 
     lines: dict[str, set[int]] = field(default_factory=dict)
-    """By file; lines of functions of the product."""
+    """Lines of functions of the product, by file."""
     seconds: float = 0.0
     outcomes: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """A run of unchanged code: what each test ran, by requirement and test function."""
+    """A run of unchanged code: the code that each test ran, by requirement and test function."""
 
     tests: dict[tuple[str, str], Watched]
     modules: list[str]
-    """What was imported, in this order."""
+    """The imported modules, in order."""
 
 
 class RunError(Exception):
@@ -96,8 +96,8 @@ def watch(project: Project, tests: Sequence[str], row: str | None = None) -> Bas
 class Trial:
     """Runs the tests of a row against mutants.
 
-    A change of what runs at import gets a child that imports everything anew; a change in a function gets a
-    child of a process that has collected the tests already, where the function's code is exchanged.
+    A change of code that runs at import gets a child that imports everything anew; a change in a function
+    gets a child of a process that has collected the tests already, where the function's code is exchanged.
     """
 
     def __init__(self, project: Project, row: str, tests: Sequence[str], limit_s: float) -> None:
@@ -115,7 +115,7 @@ class Trial:
         """Return KILLED, ALIVE or BROKEN.
 
         A mutant is killed by a failure, by the end of the process and by running longer than the limit; it is
-        broken if it can't be imported, or raises what any nonsense raises.
+        broken if it can't be imported, or raises an exception typical of nonsense.
         """
         answer = self._ask(mutant)
         if answer is None:
@@ -214,7 +214,7 @@ def _write(writer: int, answer: object) -> None:
 
 
 class _Lines:
-    """What children say, a line of JSON at a time."""
+    """The messages of children, a line of JSON at a time."""
 
     def __init__(self, reader: int) -> None:
         self._reader = reader
@@ -303,7 +303,7 @@ class _ForkServer:
                     if not mutant.exchange():
                         _write(self._answering, _NOT_IN_PLACE)
                         os._exit(0)
-                    return None  # pytest goes on, and so does what called it
+                    return None  # pytest continues, and so does its caller
                 os.waitpid(child, 0)
                 _write(self._answering, _ENDED)
 

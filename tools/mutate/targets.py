@@ -1,10 +1,11 @@
-"""Which mutants a row is asked about: those of the code that its tests cover, what is about the row first.
+"""The mutants for a row: mutants of the code that its tests cover, code about the row first.
 
-In functions a line is covered if a test ran it. What runs at import (constants, schemas, tables) is covered
-if the test, or a function that it ran, refers to it by name, directly or through other such statements.
+In functions a line is covered if a test ran it. Code that runs at import (constants, schemas, tables) is
+covered if the test, or a function that it ran, refers to it by name, directly or through other such
+statements.
 
-Code is about a row if it cites its id, and then if it cites its section. Of the rest, what few other tests
-cover comes first, in turn with anything that not all of them run.
+Code is about a row if it cites its id, and then if it cites its section. In the other code, lines that few
+other tests cover come first, in turn with any lines that not all of them run.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from tools.mutate.names import ROUTINES, Module, Name, Space, bound, flat, names
 _WORD = re.compile(r"[A-Za-z_]\w{2,}|\b0x[0-9A-Fa-f_]+\b")
 _STEP = 0.15
 _FAR = 0.8
-"""How far away a statement may be. From a packet by its table, header and field to a constant is 4 steps."""
+"""The greatest distance of a statement. From a packet by its table, header and field to a constant is 4
+steps.
+"""
 
 
 class Unit(NamedTuple):
@@ -47,7 +50,7 @@ class Row:
     lines: Mapping[Path, set[int]]
     """Lines of functions that the tests run."""
     others: Sequence[Mapping[Path, set[int]]]
-    """The same of the other tests in the same files."""
+    """The code of the other tests in the same files."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Targets:
     """The mutants of a row in the order in which they are tried."""
 
     about: list[Mutant]
-    """Of code that cites the row or its section."""
+    """The weight of code that cites the row or its section."""
     elsewhere: list[Mutant]
 
 
@@ -93,7 +96,7 @@ class Chooser:
         return Targets([*by_id, *by_section], _alternating(rest, own, chance))
 
     def _covered(self, row: Row) -> list[tuple[Mutant, float]]:
-        """Return the mutants of covered code with their costs: less for what is more about the row."""
+        """Return the mutants of covered code with their costs: less for code closer to the row."""
         shares = {path: _shares(path, lines, row.others) for path, lines in row.lines.items()}
         units: dict[Path, list[tuple[Unit, float]]] = {}
         for unit, cost in self._reached(row, shares).items():
@@ -125,7 +128,7 @@ class Chooser:
         return name in self._packages and not any(path.is_relative_to(each) for each in self._excluded)
 
     def _words(self, row: Row) -> set[str]:
-        """The words of what a row's mark is on: its parameter or its test function."""
+        """The words of the marked item of a row: a parameter or a test function."""
         found: set[str] = set()
         for test in row.tests:
             path = self._root / test.partition("::")[0]
@@ -177,7 +180,7 @@ class Chooser:
 
 
 def _shares(path: Path, lines: Iterable[int], others: Sequence[Mapping[Path, set[int]]]) -> dict[int, float]:
-    """By line, how many of the other tests run it too, from 0 to 1."""
+    """By line, the share of the other tests that run it too, from 0 to 1."""
     counted = Counter(line for each in others for line in each.get(path, ()))
     return {line: counted[line] / max(1, len(others)) for line in lines}
 
@@ -197,7 +200,9 @@ def _ordered(lines: Iterable[list[tuple[float, Mutant]]], chance: random.Random)
 
 
 def _alternating(mutants: list[Mutant], own: set[Mutant], chance: random.Random) -> list[Mutant]:
-    """In turn the best one and any one of a function, but not of what all tests run, as an engine's start."""
+    """In turn the best one and any one of a function, except code that all tests run, such as an engine's
+    start.
+    """
     any_ones = [mutant for mutant in mutants if mutant in own]
     chance.shuffle(any_ones)
     pairs = zip_longest(mutants, any_ones)
@@ -208,7 +213,7 @@ def _alternating(mutants: list[Mutant], own: set[Mutant], chance: random.Random)
 
 
 def _parts(statement: ast.stmt, attribute: str | None) -> Iterator[tuple[ast.stmt, float]]:
-    """The statements that make what is referred to, and how much further away each is."""
+    """The statements that define a reference, and the additional distance of each."""
     if not isinstance(statement, ast.ClassDef):
         yield statement, 0.0
         return
@@ -232,7 +237,7 @@ def _range(node: ast.stmt) -> tuple[int, int]:
 
 
 def _without_body(node: ast.stmt) -> ast.AST:
-    """A statement itself, of a compound one what is in its head."""
+    """A statement itself, or the head of a compound one."""
     if not getattr(node, "body", None):
         return node
     heads = [getattr(node, name) for name in ("test", "iter", "subject") if hasattr(node, name)]

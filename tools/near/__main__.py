@@ -3,9 +3,9 @@
     python -m tools.near FILE [--budget 60] [--list] [pytest's options]
     python -m tools.near --map [TESTS...]
 
-Tests come in the order of how specifically they reach the file, as far as the time goes. What each test file
-runs is noted in build/near while it runs here for the first time, or all at once with --map; without a record
-imports tell.
+Tests come in the order of how specifically they reach the file, as far as the time goes. The code that each
+test file runs is noted in build/near on its first run here, or for all at once with --map; without a record
+imports decide.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("msmqwire", "spark_udfs", "fuzz", "scapy_extension")
 FOLDERS = (*PRODUCT, "examples", "benchmarks", "tools", "packaging", "tests")
 NOT_RECORDED_S = 5.0
-"""What a test file without a record is taken to last."""
+"""The assumed duration of a test file without a record."""
 SHORT_S = 8.0
 """Tests that last less are not worth the start of other processes."""
 SHOWN = 12
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("file", nargs="?", default="", help="a path, or the dotted name of a module")
     parser.add_argument("--budget", type=float, default=60.0, metavar="SECONDS")
     parser.add_argument("--list", action="store_true", help="say which tests, and run none")
-    parser.add_argument("--map", nargs="*", metavar="TESTS", help="note what all these tests run")
+    parser.add_argument("--map", nargs="*", metavar="TESTS", help="note the code that all these tests run")
     options, further = parser.parse_known_args(arguments)
     if options.map is not None:
         tests = options.map or ["tests/unit", "tests/conformance"]
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
 
 
 def choose(found: Sequence[Reached], budget: float, workers: int) -> tuple[list[Reached], list[Reached]]:
-    """Return the tests that there is time for, and those that are left; one at least is chosen."""
+    """Return the tests that fit into the time, and the others; at least one is chosen."""
     chosen: list[Reached] = []
     left, spent = [], 0.0
     for each in found:
@@ -106,7 +106,7 @@ def _file(tree: Tree, asked: str) -> str | None:
 
 
 def _whole(tree: Tree, name: str) -> bool:
-    """Whether a dotted name is one of a module, not of what one may define."""
+    """Whether a dotted name is that of a module, not of a definition in one."""
     file = tree.file(name)
     return file is not None and name.rpartition(".")[2] in (Path(file).stem, Path(file).parent.name)
 

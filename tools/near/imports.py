@@ -1,4 +1,4 @@
-"""Who imports whom among the Python files of a checkout, read without running them."""
+"""The imports among the Python files of a checkout, read without running them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Imports:
     all: list[str] = field(default_factory=list)
     """Dotted names, wherever the import stands."""
     at_import: list[str] = field(default_factory=list)
-    """Of these what runs with the module itself, and what it therefore needs."""
+    """The imports that run with the module itself, which it therefore needs."""
 
 
 class Tree:
@@ -136,7 +136,7 @@ def _imports_of(path: Path, file: str) -> tuple[list[str], list[str]]:
 
 
 def _run_at_import(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements that always run when the module is imported; what is tried may fail."""
+    """Statements that always run when the module is imported; code in a try block may fail."""
     for node in body:
         if isinstance(node, ast.ClassDef | ast.With):
             yield from _run_at_import(node.body)

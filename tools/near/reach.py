@@ -1,4 +1,4 @@
-"""Which tests reach a file, the most specific first: by what earlier runs recorded, else by imports."""
+"""The tests that reach a file, the most specific first: by the records of earlier runs, else by imports."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tools.near.imports import Tree
 from tools.near.records import Record
 
 _STEP = 4
-"""How many times less specific a test is for each import between it and the file."""
+"""The factor by which a test is less specific for each import between it and the file."""
 _TESTS = "tests/"
 _QUICK = ("tests/unit/", "tests/conformance/")
 _SLOW = 8
-"""How many times less a test in another folder is preferred, as long as it has no record."""
+"""The factor by which a test in another folder is less preferred while it has no record."""
 
 
 class Reached(NamedTuple):
@@ -23,10 +23,10 @@ class Reached(NamedTuple):
 
     test: str
     share: float
-    """How much of what the test does is the file asked about: about 1 if nothing else."""
+    """The share of the file in the work of the test: about 1 if there is no other."""
     why: str
     seconds: float | None
-    """How long it took; None without a record."""
+    """Its duration; None without a record."""
 
 
 def reach(tree: Tree, records: Mapping[str, Record], file: str) -> list[Reached]:
@@ -101,7 +101,7 @@ def _imported(tree: Tree, test: str, way: list[str]) -> Reached:
 
 
 def _by_mention(tree: Tree, file: str) -> list[Reached]:
-    """Tests that name a file, as those do that run it or read it."""
+    """Tests that name a file, as tests do that run or read it."""
     found = []
     for name, why in ((file, "names it"), (Path(file).name, "names a file of this name")):
         for test in tree.tests():

@@ -2,8 +2,8 @@
 
     python -m pytest -p tools.near.recording --near-record TESTS...
 
-A function counts that runs while a test or its fixtures do, in this process; one that runs because a module
-is imported does not. Works under pytest-xdist: each worker reports what it ran.
+A function counts if it runs during a test or its fixtures, in this process, but not during the import of a
+module. Works under pytest-xdist: each worker reports its functions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RUNNER = "_pytest/runner.py"
 
 @dataclass
 class Noted:
-    """What the tests of a file ran."""
+    """The functions that the tests of a file ran."""
 
     seconds: float = 0.0
     left: int = 0
@@ -39,7 +39,7 @@ class Noted:
     """By source file, the first lines of the functions that ran."""
 
     def plain(self) -> tuple[float, int, dict[str, list[int]]]:
-        """In values that a worker can send."""
+        """The record in values that a worker can send."""
         return self.seconds, self.left, {file: sorted(numbers) for file, numbers in self.lines.items()}
 
     def record(self, path: Path) -> Record:
@@ -50,7 +50,9 @@ class Noted:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("near")
-    group.addoption("--near-record", action="store_true", help="note what test files without a record run")
+    group.addoption(
+        "--near-record", action="store_true", help="note the functions that test files without a record run"
+    )
     group.addoption("--near-until", type=float, help="pass over tests after this time, in seconds since 1970")
 
 
@@ -59,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Recorder:
-    """What the tests of each file ran, in the main process or a worker of xdist."""
+    """The functions that the tests of each file ran, in the main process or a worker of xdist."""
 
     def __init__(self, config: pytest.Config, root: Path, packages: Iterable[str]) -> None:
         self._config, self._root = config, root
@@ -110,7 +112,7 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """A worker has ended: take what it noted."""
+        """A worker has ended: take its record."""
         for test, (seconds, left, lines) in getattr(node, "workeroutput", {}).get(_OUTPUT, {}).items():
             noted = self._noted.setdefault(test, Noted())
             noted.seconds += seconds

@@ -1,4 +1,4 @@
-"""What test files ran, as earlier runs noted it: build/near/map.json."""
+"""The functions that test files ran in earlier runs: build/near/map.json."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Record:
 
     seconds: float = 0.0
     stamp: list[int] = field(default_factory=list)
-    """Of the test file as it was run: when it was written, and its size."""
+    """The time and the size of the test file when it was run."""
     functions: dict[str, int] = field(default_factory=dict)
-    """By source file, how many of its functions ran."""
+    """The number of functions run, by source file."""
 
     @property
     def total(self) -> int:
-        """How many functions ran in all."""
+        """The total number of functions run."""
         return sum(self.functions.values())
 
 
 def stamp_of(path: Path) -> list[int]:
-    """What changes when a file is written."""
+    """The properties that change when a file is written."""
     stat = path.stat()
     return [stat.st_mtime_ns, stat.st_size]
 
@@ -46,7 +46,7 @@ def load(root: Path) -> dict[str, Record]:
 
 
 def add(root: Path, records: Mapping[str, Record]) -> None:
-    """Keep records beside those of other test files."""
+    """Keep records together with those of other test files."""
     kept = {test: one for test, one in _kept(root).items() if (root / test).is_file()}
     kept |= {test: asdict(record) for test, record in records.items()}
     path = root / MAP

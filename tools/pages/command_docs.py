@@ -1,4 +1,6 @@
-"""The page of all commands with their options: what `--help` prints, made when the documentation is built."""
+"""The page of all commands with their options: the output of `--help`, made when the documentation is
+built.
+"""
 
 from __future__ import annotations
 

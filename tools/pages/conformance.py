@@ -1,8 +1,8 @@
-"""Writes the conformance pages, docs/conformance/*.md: which requirement is proved by which test.
+"""Writes the conformance pages, docs/conformance/*.md: the proof of each requirement by tests.
 
-The requirements are the rows of docs/conformance/*.tsv; tests name those they prove with the marker
-``requirement`` (tests/support/requirements_plugin.py). docs/conformance/not-proved.tsv has the reasons for
-rows without a test. Every row has one or the other.
+The requirements are the rows of docs/conformance/*.tsv; tests name the requirements they prove with the
+marker ``requirement`` (tests/support/requirements_plugin.py). docs/conformance/not-proved.tsv has the reasons
+for rows without a test. Every row has one or the other.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def collect_markers() -> dict[str, list[str]]:
 def problems(
     tables: Mapping[str, Table], tests: Mapping[str, list[str]], reasons: Mapping[str, str]
 ) -> list[str]:
-    """Return what is wrong about tables, markers and reasons, which prevents writing pages."""
+    """Return the faults of tables, markers and reasons, which prevent writing pages."""
     known = {id_ for table in tables.values() for id_ in table}
     return [
         *(f"{', '.join(tests[id_])}: no table has {id_}" for id_ in sorted(tests.keys() - known)),

@@ -1,4 +1,4 @@
-"""Writes `docs/findings.md`: each finding of lint, what it means, why it matters and what to do.
+"""Writes `docs/findings.md`: each finding of lint, with its meaning, its importance and advice.
 
 python tools/pages/finding_docs.py            writes the page
 python tools/pages/finding_docs.py --check    fails if the page is out of date
@@ -90,7 +90,7 @@ def _slug(heading: str) -> str:
 
 
 def texts(check: Check) -> tuple[str, str]:
-    """Return why a finding matters and what to do about it. Raises LookupError if nobody has said so."""
+    """Return the importance of a finding and the advice about it. Raises LookupError if there is none."""
     if check.measured and check.id not in _OWN:
         return MEASURED
     if check.mask or re.match(r"(m_r|R)eserved1? is not 0|Reserved bits|Unused bits", check.title):

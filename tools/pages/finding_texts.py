@@ -1,4 +1,6 @@
-"""Why each finding matters and what to do about it, by patterns of ids: the first that fits an id counts."""
+"""The importance of each finding and advice about it, by patterns of ids: the first that fits an id
+counts.
+"""
 
 from __future__ import annotations
 

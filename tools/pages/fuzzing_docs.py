@@ -1,4 +1,4 @@
-"""Writes the tables in `docs/fuzzing-readers.md`, from what runs of `python -m fuzz.readers` have counted.
+"""Writes the tables in `docs/fuzzing-readers.md`, from the counts of runs of `python -m fuzz.readers`.
 
 python tools/pages/fuzzing_docs.py            writes the tables
 python tools/pages/fuzzing_docs.py --check    fails if they are out of date

@@ -1,4 +1,4 @@
-"""What the tools that generate a page of the documentation, or a part of one, share."""
+"""Shared functions of the tools that generate pages of the documentation, or parts of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write_or_check(page: Callable[[], str], target: Path, tool: str, arguments: 
         page: returns its text.
         target: its file.
         tool: the name of the script that writes it.
-        arguments: of the command line; those of the process by default.
+        arguments: the arguments of the command line; by default those of the process.
     """
     parser = argparse.ArgumentParser(description=f"Writes {target.name}.")
     parser.add_argument(

@@ -23,7 +23,7 @@ _PICTURE: Final = re.compile(r"^!\[[^\]]*\]\(([^)]*(?:report|console)/[^)]+)\)\n
 
 
 def on_files(files: Files, /, *, config: MkDocsConfig) -> Files:
-    """Add what is made of the code: pages of formats, states and commands; a report; pictures."""
+    """Add the content made from the code: pages of formats, states and commands; a report; pictures."""
     report = report_pictures.example_report()
     made: dict[str, str | bytes] = {
         "qm-states.md": _states(),

@@ -46,10 +46,11 @@ BODIES: Final = (b"the first message", b"the second message, which is followed")
 
 @dataclass
 class Way:
-    """What ran for one packet.
+    """The code that ran for one packet.
 
     Attributes:
-        functions: of each file under msmqwire, by their qualified names, in the order of the first calls.
+        functions: the functions of each file under msmqwire, by their qualified names, in the order of the
+            first calls.
         received: the bytes of the packet.
         sent: the bytes that answered it.
     """
@@ -82,7 +83,7 @@ class Way:
 def followed(body: bytes) -> Iterator[Way]:
     """Follow the packet with this body once the thread that runs this has received it."""
     if not inspect.isfunction(SessionConnection.data_received):
-        raise SystemExit("msmqwire is compiled here: nothing of it can be followed")
+        raise SystemExit("msmqwire is compiled here: its functions can't be followed")
     way, thread, original = Way(), threading.get_ident(), SessionConnection.data_received
 
     def data_received(connection: SessionConnection, data: bytes) -> None:

@@ -45,7 +45,7 @@ _DEFAULT_MAX: Final = 40
 
 
 def names(module: ModuleType) -> list[str]:
-    """Return the public names of a module: those of ``__all__``, else what is defined in it."""
+    """Return the public names of a module: the names in ``__all__``, else its definitions."""
     if hasattr(module, "__all__"):
         return sorted(module.__all__)
     return sorted(

@@ -2,7 +2,7 @@
 
     python tools/pages/report_pictures.py FOLDER
 
-Writes an example report and pictures of it into the folder, as the documentation has them. README's picture,
+Writes an example report and pictures of it for the documentation into the folder. README's picture,
 docs/assets/report.png, is the one of a finding.
 """
 

@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A line between two fields, labelled with what ends there."""
+    """A line between two fields, labelled with the part that ends there."""
 
     text: str
 

@@ -61,7 +61,7 @@ MINUS: Final = "\N{MINUS SIGN}"
 def structures() -> dict[str, Header]:
     """Return the public structures and their parts, by key, in the order of the sections.
 
-    They are those in `SCHEMAS` of a fresh process; other modules, such as tests, may declare more.
+    They are the structures in `SCHEMAS` of a fresh process; other modules, such as tests, may declare more.
     """
     collected: dict[str, Header] = {}
 
@@ -115,7 +115,7 @@ def first_copy(header: Header) -> Header:
 
 
 def _look(header: Header) -> tuple[object, ...]:
-    """Return what a page shows of a structure and of those directly inside it."""
+    """Return the content of a page about a structure and the structures directly inside it."""
     arms: list[object] = []
     for part in header.parts:
         for inner in inner_headers(part):
@@ -209,7 +209,7 @@ def condition(part: Maybe) -> str:
 
 
 def size_words(part: Part, header: Header) -> str:
-    """Return the size of a part, or what decides it."""
+    """Return the size of a part, or the value that decides it."""
     match part:
         case UInt() | Flags() | Guid():
             return number_of_bytes(part.size)
@@ -270,7 +270,7 @@ def extent(header: Header) -> str:
 
 
 def size_of_structure(header: Header) -> str:
-    """Return the size of a structure, and what decides it unless it is fixed."""
+    """Return the size of a structure, and the value that decides it unless it is fixed."""
     if fixed_size(header) is not None:
         return f"{extent(header)}, fixed"
     if isinstance(header, Packet):

@@ -1,4 +1,4 @@
-"""Writes `docs/settings.md`: what ``serve --set NAME=VALUE`` can change, from the declarations.
+"""Writes `docs/settings.md`: the values that ``serve --set NAME=VALUE`` can change, from the declarations.
 
 python tools/pages/settings_docs.py            writes the page
 python tools/pages/settings_docs.py --check    fails if the page is out of date

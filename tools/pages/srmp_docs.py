@@ -128,7 +128,7 @@ def _content(element: Element) -> str:
 
 
 def _escaped(words: str) -> str:
-    """Return words as Markdown, but for what stands between double backquotes."""
+    """Return words as Markdown, except for text between double backquotes."""
     parts = re.split("(``.*?``)", words)
     return "".join(re.sub(r"([*_|<>])", r"\\\1", part) if part[:2] != "``" else part for part in parts)
 

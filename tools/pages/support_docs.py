@@ -21,7 +21,7 @@ SUPPORT: Final = ROOT / "tests" / "support"
 TARGET: Final = SUPPORT / "README.md"
 ROOMS: Final = {
     "": "Of all tests",
-    "capture": "Captures: frames, files, and what readers make of them",
+    "capture": "Captures: frames, files, and the results of readers",
     "peers": "Peers: the other end of a connection, written by hand",
     "broken_peers": "A peer with mistakes, and its correct self",
     "qm": "Queue managers: harnesses, servers, stores",

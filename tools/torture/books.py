@@ -1,7 +1,7 @@
-"""The books of a torture run: what each participant knows of each message, and whether it all balances.
+"""The books of a torture run: each participant's knowledge of each message, and the balance of all.
 
-Every participant appends a line of JSON for each event to a book of its own before it continues. The
-times are those of the monotonic clock, which all processes of a computer share.
+Every participant appends a line of JSON for each event to its own book before it continues. The times are
+those of the monotonic clock, which all processes of a computer share.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class Reading:
 
     Attributes:
         by: the receiver.
-        asked: when it requested messages.
-        taken: when it had recorded those received.
+        asked: the time when it requested messages.
+        taken: the time when it had recorded the received ones.
         place: the lookup identifier, which is the position in the queue.
         ending: when it began to end the message; None if it never did, or the message is back for certain.
         ended: when the end was confirmed; None if it never was.
@@ -128,7 +128,7 @@ class Fate:
         way: the servers that it passes through.
         group: its transaction; empty for none.
         local: whether it was sent at the computer of the server.
-        begun, stored, transferred, aborted: when its sender knew of it; None if it never did.
+        begun, stored, transferred, aborted: the time when its sender knew of it; None if it never did.
         unanswered: whether the server was killed before it answered the sender.
     """
 
@@ -196,7 +196,7 @@ class Balance:
         Args:
             entries: entries of all books, sorted by time.
             moved: queues in which messages are moved, so that their positions change.
-            shared: queues with several receivers: what one returns reaches another one late.
+            shared: queues with several receivers: messages returned by one reach another one late.
             by_http: queues whose messages come by HTTP: they are counted once more for themselves.
             drained: whether no message can be in transit any more, so that missing ones are lost.
         """
@@ -259,13 +259,13 @@ class Balance:
                 self._add("damaged", message, f"as {entry['by']} read it")
             fate = self.fates.get(message)
             if fate is None:
-                self._add("unknown", message, f"was read by {entry['by']}, and nobody has sent it")
+                self._add("unknown", message, f"was read by {entry['by']}, and no sender has sent it")
                 continue
             fate.readings.append(reading)
             if fate.queue != entry["queue"]:
                 self._add("unknown", message, f"was sent to {fate.queue} and read in {entry['queue']}")
             if place <= last and fate.queue not in self._shared:
-                self._add("order", message, f"was handed out after {other}, which is behind it in the queue")
+                self._add("order", message, f"was handed out after {other}, which is after it in the queue")
             last, other = place, message
 
     def _on_ending(self, entry: Entry) -> None:
@@ -315,7 +315,7 @@ class Balance:
     def _judge_lost(self, fate: Fate) -> None:
         if fate.kind != EXPRESS:
             if fate.stored is not None:
-                self._add("lost", fate.message, "was stored, and nobody has received it")
+                self._add("lost", fate.message, "was stored, and no receiver has received it")
             return
         if fate.unanswered:
             self.figures["express never answered for"] += 1
@@ -357,10 +357,10 @@ class Balance:
             self._add("twice", fate.message, why)
 
     def _judge_remote(self, fate: Fate) -> None:
-        """Check that remote readers had a message alone, and that doubts are those that kills explain.
+        """Check that remote readers had a message alone, and that kills explain all doubts.
 
         An acknowledgement whose answer was lost leaves a message in doubt: it may be gone or come again.
-        Nothing else may be, except by a kill of the reader before it has written what became of it.
+        No other message may be, except by a kill of the reader before it has written the outcome.
         """
         for reading in fate.readings:
             if not reading.remote:
@@ -383,9 +383,10 @@ class Balance:
                 self._add("doubt", fate.message, f"is in doubt for {reading.by}, and {killed} was not killed")
 
     def _first_kill(self, after: float, *who: str, begun: bool = False) -> float | None:
-        """Return when one of some was killed for the first time after a time, or when that was `begun`.
+        """Return the time of the first kill of one of some processes after a time, or of its beginning if
+        `begun`.
 
-        Between the two it may be dead already, and what it had be with others.
+        Between the two the process may be dead already, and its messages be with other receivers.
         """
         kills = [at for each in who for at in self._killed[each]]
         if begun:
@@ -413,7 +414,7 @@ class Balance:
             for (_, before, first, _), (_, number, second, fate) in pairwise(positions):
                 again = fate.kind == EXPRESS and self._killed_between(fate, first, second)
                 if number < before and not again:
-                    self._add("order", fate.message, f"is in the queue behind number {before}")
+                    self._add("order", fate.message, f"is in the queue after number {before}")
 
     def _judge_groups(self, drained: bool) -> None:
         groups: dict[str, list[Fate]] = defaultdict(list)

@@ -1,7 +1,7 @@
 """Participants of a torture run, each a process: ``python tools/torture/clients.py PLAN``, a JSON object.
 
-Each continues by itself whatever is killed: a sender with its file, a receiver at the control channel that
-asks for messages or has them pushed, a remote reader. SIGTERM ends them in good order.
+Each continues by itself after any kill: a sender with its file, a receiver at the control channel that asks
+for messages or has them pushed, a remote reader. SIGTERM ends them in good order.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def sender_here(participant: Participant, queue: str) -> None:
 
 
 class Receiver:
-    """Receives messages of a queue, and records what it has received, ends and knows to be ended."""
+    """Receives messages of a queue, and records messages received, about to end and confirmed as ended."""
 
     def __init__(self, participant: Participant, queue: str) -> None:
         self._participant, self._queue = participant, queue
@@ -221,7 +221,7 @@ class Receiver:
             time.sleep(rng.choice((0, 0, 0, rng.uniform(0, 0.1))))
             choice = rng.random()
             if choice < 0.02:
-                return False  # leave without ending what was received
+                return False  # leave without ending received messages
             if choice < 0.07:
                 book.write("back", messages=[row[0] for row in _rows(messages)])
                 local.call("end", back=[message["receipt"] for message in messages])

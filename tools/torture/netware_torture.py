@@ -2,11 +2,11 @@
 
 ``python tools/torture/netware_torture.py --kills 100``: users submit jobs over NCP, queue servers take, read
 and finish them, while the server is killed by SIGKILL at random moments and started again. In the end the
-queue drains. No job that was told as submitted may be missing, none that was told as finished may come back,
-none may be with two servers at a time, each has to have its data, and in the queue directory there have to be
-the system files alone.
+queue drains. No job that was acknowledged as submitted may be missing, none that was acknowledged as finished
+may come back, none may be with two servers at a time, each has to have its data, and in the queue directory
+there have to be the system files alone.
 
-The exit status is 0 if that is so, and 1 if not, with everything that is wrong.
+The exit status is 0 if that is so, and 1 if not, with all violations printed.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ def body_of(job: str) -> bytes:
 
 @dataclass
 class Books:
-    """What has been told of each job.
+    """The acknowledgements about each job.
 
     Attributes:
-        begun: jobs whose start was asked for.
-        submitted: those told as submitted.
-        finished: those told as finished.
-        taken: the life of the server in which a job was taken, while it may be in service.
-        wrong: what must not have happened.
-        counts: how often what happened.
+        begun: jobs whose start was requested.
+        submitted: jobs acknowledged as submitted.
+        finished: jobs acknowledged as finished. taken: the life of the server in which a job was taken, while
+            it may be in service.
+        wrong: the violations.
+        counts: the count of each kind of event.
     """
 
     begun: set[str] = field(default_factory=set)
@@ -77,9 +77,9 @@ class Books:
         with self.lock:
             self.counts["taken"] += 1
             if job not in self.begun:
-                self.wrong.append(f"{job}: nobody has submitted it")
+                self.wrong.append(f"{job}: no client has submitted it")
             if job in self.finished:
-                self.wrong.append(f"{job}: it is back, though it was told as finished")
+                self.wrong.append(f"{job}: it is back, though it was acknowledged as finished")
             if self.taken.get(job) == life:
                 self.wrong.append(f"{job}: two servers have it in life {life}")
             if data != body_of(job):
@@ -87,16 +87,16 @@ class Books:
             self.taken[job] = life
 
     def balance(self) -> list[str]:
-        """Return what is wrong once the queue has drained."""
+        """Return the violations once the queue has drained."""
         lost = sorted(self.submitted - self.finishing)
-        return self.wrong + [f"{job}: it is lost, though it was told as submitted" for job in lost]
+        return self.wrong + [f"{job}: it is lost, though it was acknowledged as submitted" for job in lost]
 
 
 class Torture:
     """A run.
 
     Attributes:
-        books: what happened.
+        books: the acknowledgements so far.
     """
 
     def __init__(self, folder: Path, kills: int, seed: int, between: tuple[float, float]) -> None:
@@ -115,7 +115,7 @@ class Torture:
         self._people: dict[str, bytes] = {}
 
     def run(self) -> list[str]:
-        """Torture the server, and return what is wrong."""
+        """Torture the server, and return the violations."""
         with attach(self._data, create=True) as local:
             local.call("object_create", name="USER", type="user")
             local.call("object_create", name="PS", type="print-server")
@@ -166,7 +166,7 @@ class Torture:
             self.books.wrong.append("the queue does not drain")
 
     def _left(self) -> list[str]:
-        """Return what is left on disk that should not be, after a restart."""
+        """Return the files on disk that should not be left after a restart."""
         with attach(self._data) as local:
             directory = local.call("queue_show", queue="Q")["directory"]
         path = self._data / "volumes" / directory.replace(":", "/").replace("\\", "/")

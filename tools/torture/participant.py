@@ -1,4 +1,4 @@
-"""What all participants of a torture run have: a plan, a book, random numbers, and an end."""
+"""The base of all participants of a torture run: a plan, a book, random numbers, and an end."""
 
 from __future__ import annotations
 

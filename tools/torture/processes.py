@@ -22,7 +22,7 @@ class Supervised:
     """A process that is killed and restarted.
 
     Args:
-        name: of the process; names its log.
+        name: the name of the process and of its log.
         logs: folder of the logs.
         command: returns the command of a life, by its number.
         defers_sigterm: whether the process starts with SIGTERM blocked, and unblocks it.

@@ -1,8 +1,7 @@
-"""Receivers of a torture run whom messages are pushed to: they read queues by `Queue.messages`.
+"""Receivers of pushed messages in a torture run: they read queues by `Queue.messages`.
 
 A receiver writes that it is about to end a message before it asks for the next one, and that messages have
-ended only when it has waited for that. What it did not wait for may come again when it or the server is
-killed.
+ended only when it has waited for that. Other messages may come again when it or the server is killed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _POLL_S: Final = 0.05
 
 
 class _GivenBack(Exception):
-    """Leaves the block of messages, of which the present one is to return to its queue."""
+    """Leaves the block of messages; the present one returns to its queue."""
 
 
 async def receive_pushed(participant: Participant) -> None:
@@ -92,7 +91,7 @@ class _Receiver:
                     book.write("taken", queue=self._queue, asked=asked, messages=[taken])
                     await self._end(messages, row)
                     asked = time.monotonic()
-        except _GivenBack:  # whether the server had taken the end of those before is not known
+        except _GivenBack:  # it is not known whether the server had taken the end of earlier ones
             book.write("back", messages=[row[0]])
         else:
             self._ended()

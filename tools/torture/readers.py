@@ -1,8 +1,8 @@
 """Remote readers of a torture run: they read queues by [MS-MQRR], some anonymously and some by NTLM.
 
-A reader writes that it is about to acknowledge a message before it does, and what has become of that
-afterwards: confirmed, refused with the message back in its queue, or unknown because the answer was lost.
-Only in the last case, and if the reader is killed in between, is the message in doubt.
+A reader writes that it is about to acknowledge a message before it does, and the outcome afterwards:
+confirmed, refused with the message back in its queue, or unknown because the answer was lost. Only in the
+last case, and if the reader is killed in between, is the message in doubt.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ MOVED: Final = ("parcels",)
 SHARED: Final = ("orders", "ledger", "far")
 BY_HTTP: Final = QUEUES[GAMMA]
 _WEIGHTS: Final = {ALPHA: 50, BETA: 25, GAMMA: 25}
-"""How often each server is killed."""
+"""The number of kills of each server."""
 _SENDERS, _MOVERS = ("s1", "s2", "h1", "l1", "l2", "l3"), ("m1",)
 _RECEIVERS: Final = ("r1", "r2", "r3", "p1", "p2", "q1", "q2", "q3")
 _LEAST_RPC: Final = {ALPHA: "none", BETA: "privacy"}
@@ -62,8 +62,9 @@ _SETTINGS: Final = {
     "resend_timer_table": "3,6,12",
     "stream_receipt_delay_ms": "100",
 }
-"""Short times, so that what a kill has held up is sent again while the run lasts. But beta forwards each
-repetition, so that messages which wait there must not be repeated faster than they leave."""
+"""Short times, so that messages held up by a kill are sent again during the run. But beta forwards each
+repetition, so messages that wait there must not be repeated faster than they leave.
+"""
 _SLOWER: Final = 3
 """Times that senders pause longer which send by HTTP: one message is under way there at a time."""
 _POLL_S: Final = 0.05
@@ -408,7 +409,7 @@ class Torture:
 
 
 def free_port(address: str) -> int:
-    """Return a TCP port that nobody uses at an address."""
+    """Return an unused TCP port at an address."""
     with socket.create_server((address, 0)) as server:
         return int(server.getsockname()[1])
 
@@ -461,7 +462,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = parsed.data or Path(tempfile.mkdtemp(prefix="torture-"))
     if folder.exists() and any(folder.iterdir()):
         parser.error(f"{folder} is not empty")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and not without ending all others first
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and not before ending all others
     print(f"seed {seed}, folder {folder}", file=sys.stderr, flush=True)
     options = Options(parsed.kills, seed, folder, parsed.seconds_between, parsed.pause, 60 * parsed.minutes)
     balance = Torture(options).run()

@@ -13,7 +13,7 @@ from msmqwire.schema import Record
 
 
 def answer(session: PeerSession, packet: Record, identity: UUID, deadline: float) -> None:
-    """Answer what opens a session that the peer wants. Raises PeerFailure."""
+    """Answer the opening packets of a session that the peer wants. Raises PeerFailure."""
     header = packet.get("EstablishConnectionHeader")
     asked = packet.get("ConnectionParametersHeader")
     if header is not None:

@@ -1,4 +1,4 @@
-"""The messages that were sent, and the acknowledgements that came of them, wherever they came."""
+"""The messages that were sent, and their acknowledgements, over any connection."""
 
 from __future__ import annotations
 
@@ -50,14 +50,13 @@ class Sent:
     """A message sent under one MessageID, with its copies.
 
     Attributes:
-        number: it.
-        note: a description, for people.
+        number: the MessageID. note: a description, for people.
         requirements: the ids that are tested with it.
         wants: the acknowledgements that it asks for, of `PA`, `PR`, `NA`, `NR`.
         admin: the name of the administration queue, if that is at this side.
         copies: the number of times it was sent.
-        known: whether it is known what becomes of it.
-        due: the number of administration acknowledgements of each class that are to come.
+        known: whether its outcome is known. due: the number of administration acknowledgements of each class
+            that are to come.
         allowed: the classes that may come besides.
         finals_due: the number of FinalAcks of each class that are to come.
         journaled: whether a FinalAck is asked for.
@@ -91,13 +90,13 @@ class Book:
     """All messages of a performance.
 
     Attributes:
-        identity: of the queue manager that sends.
+        identity: the identity of the sending queue manager.
         address: its address: acknowledgements to it come to this side.
-        reachable: whether the peer can open a session to this side: else a missing acknowledgement tells
-            nothing.
-        confused: whether something was sent that the peer may take for messages which are not known here.
-        sent: by MessageID.
-        sequences: of the transactional ones.
+        reachable: whether the peer can open a session to this side: otherwise a missing acknowledgement
+            proves nothing.
+        confused: whether bytes were sent that the peer may read as messages unknown here.
+        sent: the messages by MessageID.
+        sequences: the sequences of transactional messages.
     """
 
     identity: UUID
@@ -109,7 +108,7 @@ class Book:
     _seen: set[tuple[UUID, int, int]] = field(default_factory=set)
     _foreign: set[UUID] = field(default_factory=set)
 
-    # -- what is sent ------------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------------
 
     def note(self, packet: Record, expected: Expectation, note: str, requirements: tuple[str, ...]) -> None:
         """Take down a message that is sent."""
@@ -166,10 +165,10 @@ class Book:
         """Return whether the arrival of a message is acknowledged."""
         return number in self.sent and bool(self.sent[number].came[ARRIVED])
 
-    # -- what comes --------------------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------------
 
     def receive(self, packet: Record) -> None:
-        """Take down what the peer sends. Raises PeerFailure if it is not what a right peer sends."""
+        """Record a packet of the peer. Raises PeerFailure if a correct peer would not send it."""
         user, kind = packet.UserHeader, packet.schema.name
         number = packet.MessagePropertiesHeader.MessageClass
         key = user.SourceQueueManager, user.MessageID, number
@@ -273,7 +272,7 @@ class Book:
             text = f"{sent.finals[number]} FinalAcks of class {class_name(number)} come for {sent.name}"
             raise PeerFailure(sent.requirements or ("MQQB-2.2.5-02",), text, "doubled")
 
-    # -- what is missing ---------------------------------------------------------------------------------
+    # -- missing acknowledgements ------------------------------------------------------------------------
 
     def all_arrived(self) -> bool:
         """Return whether no acknowledgement of an arrival is outstanding."""
@@ -285,7 +284,8 @@ class Book:
         """Return the acknowledgement that has not come so far; None if all have.
 
         Args:
-            specific: whether other messages are acknowledged, so that it is for what is tested with this one.
+            specific: whether other messages are acknowledged, so that the failure concerns the requirement
+                tested with this one.
         """
         if not self.reachable:
             return None
@@ -312,7 +312,7 @@ class Book:
 
 
 def _answers(number: int, flag: int) -> bool:
-    """Return whether a class answers what a flag asks for."""
+    """Return whether a class answers the request of a flag."""
     if number == ARRIVED:
         return flag == PA
     if number < _NEGATIVE:

@@ -29,17 +29,17 @@ OPENED: Final = opened()
 
 
 def case(ids: tuple[str, ...], text: str, *steps: Step) -> Case:
-    """Return a case: the requirements that it tests, what a right peer does, and the steps."""
+    """Return a case: the requirements that it tests, the behaviour of a correct peer, and the steps."""
     return Case(NAME, steps, ids, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Draws what cases have: each time other numbers.
+    """Draws the content of cases: new numbers each time.
 
     Attributes:
         target: the peer.
-        source: of chance.
+        source: the source of randomness.
     """
 
     target: Target

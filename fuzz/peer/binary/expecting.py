@@ -18,7 +18,7 @@ class Expectation:
     Attributes:
         closed: ``closed``: the peer ends the connection.
         either: ``either``: the peer ends the connection, or the session goes on.
-        open: ``open``: the session goes on, as with every word but those two.
+        open: ``open``: the session continues, as with every word except those two.
         taken: ``taken``: the messages are put into the queue, unless they are duplicates or out of order.
         uncounted: ``uncounted``: the text lets the peer leave them out of its counts.
         classes: ``class 0x8002``: the class of the administration acknowledgement, if one is asked for.
@@ -37,7 +37,7 @@ class Expectation:
 
     @property
     def known(self) -> bool:
-        """Whether it is known what becomes of the messages."""
+        """Whether the outcome of the messages is known."""
         return bool(self.taken or self.classes or self.finals or self.maybe)
 
     @classmethod

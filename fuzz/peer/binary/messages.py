@@ -32,7 +32,9 @@ RECOVERABLE_ACK_TIMEOUT_MS: Final = 500
 WINDOW: Final = 64
 INFINITE: Final = 0xFFFFFFFF
 TIME_TO_BE_RECEIVED_S: Final = 20
-"""The lifetime of a message in its queue, so that a long run does not fill that; nobody receives it."""
+"""The lifetime of a message in its queue, so that a long run does not fill the queue; no program receives
+it.
+"""
 PADDING: Final = b"\x5a" * 512
 PEER: Final = UUID("70656572-2d6f-662d-7468-652d63617365")
 """The queue manager that is tested, in the bytes of steps; its own GUID is put there when they are sent."""

@@ -1,4 +1,4 @@
-"""Performs the steps of a case of the binary protocol, and tells what the peer does wrong."""
+"""Performs the steps of a case of the binary protocol, and reports failures of the peer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class BinaryPlayer:
     Args:
         target: the peer.
         disguise: the identity that performs.
-        recording: takes what passes.
+        recording: records the traffic.
     """
 
     def __init__(self, target: Target, disguise: Disguise, recording: Recording) -> None:
@@ -91,7 +91,7 @@ class BinaryPlayer:
                 self._settle()
             case _:
                 session = self._sessions.get(step.connection)
-                if session is not None:  # else it is what is left of a case that was made shorter
+                if session is not None:  # otherwise it is the remainder of a shortened case
                     self._perform(session, step)
 
     def _perform(self, session: PeerSession, step: Step) -> None:
@@ -142,7 +142,7 @@ class BinaryPlayer:
     def _send(self, session: PeerSession, step: Step) -> None:
         expected = Expectation() if step.expects == "refused" else Expectation.of(step.expects)
         if not session.open or session.channel.closed:
-            expected = Expectation()  # what is left of a case that was made shorter
+            expected = Expectation()  # the remainder of a shortened case
         self._pace(session)
         data = dated(self._disguise.dress(step.data), self._peer)
         data, packets = session.outgoing(data, uncounted=expected.uncounted)
@@ -158,7 +158,7 @@ class BinaryPlayer:
         self._take()
 
     def _pace(self, session: PeerSession) -> None:
-        """Let the peer read what was sent before: only the bytes of one step are to come in one segment."""
+        """Let the peer read the earlier bytes: only the bytes of one step are to come in one segment."""
         if time.monotonic() - session.sent_at < _PACE_S:
             self._until(self._book.all_arrived, _PACE_S)
             time.sleep(max(0.0, session.sent_at + _PAUSE_S - time.monotonic()))
@@ -208,10 +208,10 @@ class BinaryPlayer:
             if not holding and session.received != session.received_acknowledged:
                 session.acknowledge(time.monotonic() + self._target.bound)
 
-    # -- what comes --------------------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------------
 
     def _take(self) -> None:
-        """Read what has come on all connections, and accept new ones."""
+        """Read the received bytes of all connections, and accept new ones."""
         deadline = time.monotonic() + self._target.bound
         if self._listener is not None:
             channel = accepted(self._listener, self._recording, len(self._accepted))
@@ -291,7 +291,7 @@ class BinaryPlayer:
         goal = 0, len(session.saved) + FLAGS
         while session.recoverable_sent < len(session.saved) + FLAGS + 1:
             self._send_plain(session, paced=False)
-        # A peer that loses packets of one segment is told of here as well.
+        # A peer that loses packets of one segment is reported here as well.
         self._await_goal(
             session, goal, ("MQQB-3.1.5.8.7-01", "MQMQ-2.2.19.1-19"), "recoverable messages at once"
         )
@@ -404,7 +404,7 @@ class BinaryPlayer:
         self._until(answered, messages.RECOVERABLE_ACK_TIMEOUT_MS / 1000 + self._target.bound)
         if not self._book.arrived(number):
             self._await_goal(session, goal, (), "what was sent before")
-            # An acknowledgement that finds nobody would be sent again and again.
+            # An acknowledgement without a receiver would be sent again and again.
             self._until(lambda: self._book.arrived(number), _AFTERWARDS_S)
 
     def close(self) -> None:

@@ -13,8 +13,8 @@ class Sequences:
         identifier, number: IncomingTxSequenceID and IncomingTxSequenceNumber.
         accepted: the highest number accepted of each sequence.
         due: whether an OrderAck is to come: each message has one, also one that is refused.
-        uncertain: whether messages were sent of which the text does not say whether they count here.
-        foreign: the sequences in OrderAcks that are not of this queue manager.
+        uncertain: whether messages were sent for which the text does not say whether they count here.
+        foreign: the sequences in OrderAcks that belong to other queue managers.
     """
 
     identifier: int = 0
@@ -42,7 +42,7 @@ class Sequences:
             self.due = False
 
     def doubt(self, identifier: int, number: int) -> None:
-        """A message was sent of which it is not known whether the sequence goes on to it."""
+        """A message was sent, and it is not known whether the sequence advances to it."""
         self.uncertain = True
         self.accepted[identifier] = max(number, self.accepted.get(identifier, 0))
 

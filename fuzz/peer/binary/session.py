@@ -24,7 +24,8 @@ FLAGS: Final = 32
 """Bits of RecoverableMsgAckFlags."""
 OUT_OF_ORDER: Final = "order of packets"
 """The kind of the failure that the peer sends a packet for which it is not the time."""
-# A matter of taste of a peer that neither signs nor encrypts, and what a FinalAck repeats of its message.
+# Fields at the discretion of a peer that neither signs nor encrypts, and fields that a FinalAck repeats from
+# its message.
 _TOLERATED: Final = frozenset(
     f"{section}-{number}"
     for section, numbers in {
@@ -49,7 +50,7 @@ class PeerSession:
         ours: whether this side opened it.
         requested, open: whether the peer has answered EstablishConnection, and ConnectionParameters.
         refused: whether it has refused the session.
-        heard: packets that have come.
+        heard: received packets.
         sent_at, note: the time of the last step, by the monotonic clock, and its description.
         peer: the GUID that it has sent.
         sent, recoverable_sent: messages of ours that count in this session.
@@ -57,8 +58,8 @@ class PeerSession:
             counts.
         acknowledged: the number of them that the peer has acknowledged.
         saved: the numbers of the recoverable ones that it has acknowledged as stored.
-        confused: whether something was sent after which the counts are not known.
-        may_close: whether the peer may end the session, after what was sent.
+        confused: whether bytes were sent after which the counts are not known.
+        may_close: whether the peer may end the session, after the bytes sent.
         holding: whether what comes is not acknowledged.
         received, received_acknowledged: messages of the peer, and those that this side has acknowledged.
         window: the window that the peer has announced; 0 before.
@@ -80,10 +81,10 @@ class PeerSession:
         self._recoverable_received = self._recoverable_acknowledged = 0
         self._asked: dict[str, Record] = {}
 
-    # -- what is sent ------------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------------
 
     def outgoing(self, data: bytes, *, uncounted: bool = False) -> tuple[bytes, list[Record]]:
-        """Count what is to be sent, and make the SessionHeaders in it.
+        """Count the messages to send, and make the SessionHeaders in them.
 
         Args:
             data: the bytes; they need not be packets.
@@ -165,14 +166,14 @@ class PeerSession:
             }
         )
 
-    # -- what comes --------------------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------------
 
     def read(self, deadline: float) -> list[Record]:
         """Return the packets that have come, after acknowledging them. Raises PeerFailure."""
         taken: list[Record] = []
         while data := self.channel.read():
             if self._coming.error is not None:
-                return taken  # told already
+                return taken  # reported already
             for packet in self._coming.feed(data):
                 taken.append(self._take(packet))
             if self._coming.error is not None:
@@ -182,8 +183,8 @@ class PeerSession:
         return taken
 
     def acknowledge(self, deadline: float) -> None:
-        """Acknowledge all that has come, with as many SessionAcks as that takes."""
-        self.may_close = self.may_close or bool(self.uncounted)  # its counts may be others
+        """Acknowledge everything received, with the necessary number of SessionAcks."""
+        self.may_close = self.may_close or bool(self.uncounted)  # its counts may differ
         while True:
             if not self.channel.send(_SESSION_ACK + self._header(Shift()), deadline):
                 return
@@ -203,7 +204,7 @@ class PeerSession:
             if finding.severity in BREACHES and finding.requirement not in _TOLERATED
         ]
         echo = self.may_close and kind in ("EstablishConnection", "ConnectionParameters")
-        if broken and not echo:  # what is wrong in an echo was wrong in what is echoed
+        if broken and not echo:  # a fault in an echo was in the original
             raise _wrong(kind, broken)
         if kind in MESSAGES:
             if not self.open and not self.confused:
@@ -283,7 +284,7 @@ class PeerSession:
             )
 
     def _acknowledgement(self, header: Record, *, alone: bool) -> None:
-        """Judge a SessionHeader of the peer, and take what it acknowledges."""
+        """Check a SessionHeader of the peer, and take its acknowledgements."""
         if not header.WindowSize:
             raise PeerFailure(("MQMQ-2.2.20.4-14",), "the peer sends a WindowSize of 0", "counts")
         if self.confused:

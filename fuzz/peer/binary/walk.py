@@ -1,8 +1,8 @@
 """Walks through sessions of the binary protocol: a Hypothesis state machine whose rules are steps.
 
-Of each valid message it is known what becomes of it, over up to three connections at a time. A breach that
-ends the session is one step among them; mutated packets go over a connection of their own, of which nothing
-is expected but that the peer goes on with the other connections.
+The outcome of each valid message is known, over up to three connections at a time. A breach that ends the
+session is one of the steps; mutated packets go over a separate connection, for which the only expectation is
+that the peer continues with the other connections.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from msmqwire.schema import Record
 
 CONNECTIONS: Final = 3
 MUTATED: Final = 9
-"""The connection for what has been mutated."""
+"""The connection for mutated packets."""
 _LATE: Final = 1_000_000_000
 _PROPERTIES: Final = st.fixed_dictionaries(
     {
@@ -37,7 +37,7 @@ _PROPERTIES: Final = st.fixed_dictionaries(
 )
 _WANTS: Final = st.sampled_from([0, messages.PA, messages.NA, messages.PA | messages.NA])
 _ACK: Final = messages.session_ack().to_bytes()
-# What is not right and ends a session, by the requirement: the field and its value, or what it is shifted by.
+# Faults that end a session, by the requirement: the field and its value, or its shift.
 _BREACHES: Final[tuple[tuple[tuple[str, ...], str, int], ...]] = (
     (("MQQB-3.1.5.1.2-02",), "BaseHeader.Signature", 0),
     (("MQQB-3.1.5.1.2-02",), "BaseHeader.VersionNumber", 1),

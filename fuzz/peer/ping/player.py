@@ -1,4 +1,4 @@
-"""Performs the steps of a case of pings, and tells what the peer does wrong."""
+"""Performs the steps of a case of pings, and reports failures of the peer."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from msmqwire.schema import Record
 
 REFUSES: Final = "MQQB-2.2.7-06"
 REPEAT_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""When an unanswered request is sent again, each counted from the one before; later every second."""
+"""The intervals after which an unanswered request is sent again; later every second."""
 REFUSED_S: Final = 0.2
-"""The time that a port is asked although the system of the peer reports that nobody listens."""
+"""The time for which a port is tried although the system of the peer reports that it is closed."""
 SETTLE_S: Final = 0.01
 """The time to wait for answers that must not come, once the peer has answered later datagrams."""
 READINESS_TRIES: Final = 3
@@ -44,7 +44,7 @@ class PingPlayer:
     Args:
         target: the peer.
         disguise: the identity that performs.
-        recording: takes what passes.
+        recording: records the traffic.
     """
 
     def __init__(self, target: Target, disguise: Disguise, recording: Recording) -> None:
@@ -88,7 +88,7 @@ class PingPlayer:
     def _all(self) -> list[Source]:
         return list(self._sources.values())
 
-    # -- what comes --------------------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------------
 
     def _take(self) -> None:
         for source in self._all:
@@ -130,9 +130,9 @@ class PingPlayer:
     # -- readiness ---------------------------------------------------------------------------------------
 
     def _compare_session(self) -> None:
-        """See that QMGuid and RF of a response say what a session shows."""
+        """Check that QMGuid and RF of a response agree with a session."""
         pong: Record | None = None
-        for attempt in range(READINESS_TRIES):  # what was ready may be so no more
+        for attempt in range(READINESS_TRIES):  # a ready port may not be ready any more
             time.sleep(0.05 * attempt)
             source = self._source(0)
             source.send(request(source.unused_cookie(), QMGuid=self._disguise.identity))
@@ -170,7 +170,7 @@ class PingPlayer:
                 packets = framer.feed(channel.read())
             return ESTABLISH_CONNECTION.parse(packets[0]) if packets else None
         except MalformedPacket:
-            return None  # that is not told here
+            return None  # that is not reported here
         finally:
             channel.close()
 

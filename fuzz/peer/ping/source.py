@@ -32,10 +32,10 @@ class Asked:
 
     Attributes:
         data: the bytes of the last one that has to be answered.
-        ids: the requirements that a peer breaks which does not answer.
+        ids: the requirements that a peer breaks by not answering.
         note: a description, for people.
         wanted: whether an answer has to come. One is enough: a cookie names one request (MQQB-3.1.1.3-18),
-            so a peer may take further ones for copies.
+            so a peer may treat further ones as copies.
         sent: the number of requests sent, with those that were repeated: no more answers may come.
         answers: the number that have come.
         kinds: the values of RC in them.
@@ -72,7 +72,7 @@ class Source:
         sock: its socket, which takes datagrams of the peer only.
         asked: requests by their cookie.
         guids: every QMGuid of a response.
-        refused: whether the system of the peer has said that nobody listens there.
+        refused: whether the system of the peer has reported the port as closed.
         last: the last response.
     """
 
@@ -92,7 +92,7 @@ class Source:
         self.refused = False
         self.last: Record | None = None
 
-    # -- what is sent ------------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------------
 
     def send(self, data: bytes, ids: tuple[str, ...] = (), note: str = "") -> None:
         """Send a datagram.
@@ -130,7 +130,7 @@ class Source:
         except ConnectionRefusedError:
             self.refused = True
         except OSError:
-            return  # there is no room for it at the moment: it is lost like others
+            return  # there is no room for it at the moment: it counts as lost
         self._recording.note("datagram sent", self._number, data)
 
     @property
@@ -149,10 +149,10 @@ class Source:
         """Whether an answer to the last datagram could not be distinguished from one to a later request."""
         return bool(self._ignored) and self._ignored[-1].cookie is None and not self.unanswered
 
-    # -- what comes --------------------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------------
 
     def read(self) -> None:
-        """Take what has come. Raises PeerFailure."""
+        """Take received datagrams. Raises PeerFailure."""
         for _ in range(_READS_MAX):
             try:
                 data = self.sock.recv(_READ_SIZE)
@@ -220,7 +220,7 @@ def _answers(ignored: Ignored) -> PeerFailure:
 
 
 def settled(sources: list[Source], seconds: float) -> None:
-    """Take what comes within a time. Raises PeerFailure."""
+    """Take the datagrams of a period. Raises PeerFailure."""
     deadline = time.monotonic() + seconds
     while (remaining := deadline - time.monotonic()) > 0:
         time.sleep(min(remaining, 0.005))

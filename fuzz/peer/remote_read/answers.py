@@ -17,7 +17,7 @@ from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, S
 from msmqwire.rpc.constants import FaultStatus
 
 OUT_OF_RANGE: Final = frozenset({FaultStatus.NCA_S_OP_RNG_ERROR, 1745})
-"""Faults of a method that the peer has not: that of [C706], and RPC_S_PROCNUM_OUT_OF_RANGE."""
+"""Faults for a method that the peer lacks: that of [C706], and RPC_S_PROCNUM_OUT_OF_RANGE."""
 BUSY: Final = frozenset(
     {
         FaultStatus.NCA_S_SERVER_TOO_BUSY,
@@ -51,7 +51,7 @@ _VOID: Final = frozenset({Opnum.R_OpenQueue, Opnum.R_OpenQueueForMove})
 
 
 class Judge:
-    """Judges answers one after the other, and keeps what they tell.
+    """Checks answers in turn, and keeps their information.
 
     Args:
         target: the peer.

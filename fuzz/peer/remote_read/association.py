@@ -28,7 +28,7 @@ from msmqwire.rpc.pdu import PduFramer
 from msmqwire.rpc.pdus import REQUEST, syntax_of
 
 TRANSPORT: Final = "MQRR-2.1-01"
-"""The requirement that has the interface over DCE/RPC by TCP: what is said of PDUs falls under it."""
+"""The requirement for the interface over DCE/RPC by TCP: rules about PDUs fall under it."""
 
 CALL_ID: Final = slice(12, 16)
 """The offset of the call id in a PDU."""
@@ -53,7 +53,7 @@ class Call:
         opnum: the method.
         arguments: None if the stub is none of that method, or the method is unknown.
         context: the presentation context.
-        at: when it was sent, by the monotonic clock.
+        at: the time it was sent, by the monotonic clock.
         note: a description, for people.
         breaks: the rules that it breaks on purpose.
         overlapped: whether another call was under way at the same time.
@@ -80,7 +80,7 @@ class Answer:
     Attributes:
         call: the call.
         packet: the response or fault.
-        at: when it came, by the monotonic clock.
+        at: the time it came, by the monotonic clock.
     """
 
     call: Call
@@ -101,7 +101,7 @@ class Answer:
 
     @property
     def results(self) -> Any:
-        """The results; None for those of a method that the interface has not."""
+        """The results; None for a method that the interface lacks."""
         return self.packet.value
 
     def __str__(self) -> str:
@@ -118,11 +118,11 @@ class PeerAssociation:
         refused: whether it has refused the association.
         group: the association group, below 0 where the peer tells none; 0 before that.
         multiplexed: whether the peer takes several calls at a time.
-        calls: those without an answer, by call id.
-        answers: those that were not looked at yet.
+        calls: the unanswered calls, by call id.
+        answers: the answers that were not examined yet.
         results: the last bind_ack or alter_context_resp.
-        confused: whether something was sent after which nobody knows where PDUs begin, or what they answer.
-        forgiven: whether something was sent for which the peer may end the connection.
+        confused: whether bytes were sent after which the beginnings of PDUs, or their calls, are unknown.
+        forgiven: whether bytes were sent for which the peer may end the connection.
     """
 
     def __init__(self, number: int, channel: Channel) -> None:
@@ -142,10 +142,10 @@ class PeerAssociation:
         self._fragment_max = FRAGMENT_SIZE
         self._frames = 0
 
-    # -- what is sent ------------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------------
 
     def note_sent(self, data: bytes, note: str, breaks: tuple[str, ...]) -> list[Call]:
-        """Follow what is sent; return the calls that it makes whole. The bytes need not be PDUs."""
+        """Follow sent bytes; return the calls that they complete. The bytes need not be PDUs."""
         made: list[Call] = []
         self.forgiven = self.forgiven or bool(breaks)
         for result in self._read(0, data):
@@ -180,10 +180,10 @@ class PeerAssociation:
                 self.results = None
         return []
 
-    # -- what comes --------------------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------------
 
     def read(self) -> None:
-        """Take what has come. Raises PeerFailure for what is no answer of a right peer."""
+        """Take received bytes. Raises PeerFailure if they are not the answer of a correct peer."""
         while data := self.channel.read():
             self._check_frames(data)
             for result in self._read(1, data):

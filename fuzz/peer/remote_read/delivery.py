@@ -19,13 +19,13 @@ RETRY_S: Final = 10.0
 """The time for which a peer that does not speak the binary protocol is not asked again."""
 
 _absent: dict[tuple[str, int], float] = {}
-"""When that was found out, by the monotonic clock."""
+"""The time of that result, by the monotonic clock."""
 
 
 class Delivery:
     """A session of the binary protocol with the peer, opened when it is first needed.
 
-    Faults of the peer in it are no business of remote read: it only delivers nothing more then.
+    Faults of the peer in it do not concern remote read: it only stops delivering then.
     """
 
     def __init__(self, target: Target, disguise: Disguise, recording: Recording) -> None:

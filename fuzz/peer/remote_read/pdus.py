@@ -1,8 +1,8 @@
 """The PDUs that are sent to a peer, with placeholders for values that only the peer knows.
 
-Call ids are chosen by who writes a case. A handle, a cursor and a move context are known by the id of the
-call that gives it, the lookup identifier of a message by its MessageID, and an association group by the
-connection that has begun it.
+The author of a case chooses call ids. A handle, a cursor and a move context are known by the id of the call
+that gives it, the lookup identifier of a message by its MessageID, and an association group by the connection
+that has begun it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def group(connection: int) -> int:
 
 
 class Known:
-    """The values that the peer has given, and the bytes that stand for them."""
+    """The values that the peer has given, and their placeholder bytes."""
 
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}

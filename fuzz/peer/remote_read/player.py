@@ -1,4 +1,4 @@
-"""Performs the steps of a case of remote read, and tells what the peer does wrong."""
+"""Performs the steps of a case of remote read, and reports failures of the peer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from msmqwire.rpc.pdu import Frame, PduFramer
 SETTLE_S: Final = 0.05
 """The time to wait for an answer that need not come."""
 TURN_S: Final = 60.0
-"""The time that a case waits until those before it have left the queues of the peer alone."""
+"""The time that a case waits for earlier cases to release the queues of the peer."""
 DRAIN_S: Final = 20.0
 """The time spent on receiving messages that another program has left."""
 _PAUSE_S: Final = 0.02
@@ -97,7 +97,7 @@ class RemoteReadPlayer:
         association = self._associations.get(step.connection)
         if association is None:
             self._check_ended(step)
-            return  # what is left of a case that was made shorter
+            return  # the remainder of a shortened case
         match step.action:
             case "bind":
                 self._bind(association, step)
@@ -281,13 +281,13 @@ class RemoteReadPlayer:
         return [answer for answer in taken if answer.call in calls]
 
     def _patient(self, association: PeerAssociation, step: Step, missing: list[Call]) -> bool:
-        """Whether the answers may be missing: the peer may end a connection, or asks somebody else."""
+        """Whether the answers may be missing: the peer may end a connection, or asks another server."""
         if association.channel.closed and association.forgiven:
             return True
         return all(call.opnum == Opnum.R_QMEnlistRemoteTransaction for call in missing)
 
     def _refused(self, association: PeerAssociation, step: Step, calls: list[Call]) -> None:
-        """Wait until the peer refuses what was sent in one of the ways that it has."""
+        """Wait until the peer refuses the bytes in one of the possible ways."""
         taken: list[Answer] = []
         before = association.results
 
@@ -348,10 +348,10 @@ class RemoteReadPlayer:
     def _await(self, association: PeerAssociation, step: Step) -> None:
         self._answered(association, step, list(association.calls.values()))
 
-    # -- what comes --------------------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------------
 
     def _take(self, taken: list[Answer] | None = None) -> None:
-        """Read what has come on all connections, and judge it."""
+        """Read the received bytes of all connections, and check them."""
         for association in [*self._associations.values()]:
             association.read()
             answers, association.answers = association.answers, []
@@ -368,7 +368,7 @@ class RemoteReadPlayer:
         if association.confused or not call.judged:
             return
         if call.opnum in _OPENS and answer.status == HResult.MQ_ERROR_SHARING_VIOLATION:
-            return  # a client that has just gone may have it open: who needs the queue persists
+            return  # a client that has just gone may have it open: a case that needs the queue persists
         self._judge.judge(answer, association.group)
 
     def _until(
@@ -406,7 +406,7 @@ class RemoteReadPlayer:
                 self._turn = turn
 
     def finish(self) -> None:
-        """Take what has come. Raises PeerFailure."""
+        """Take received bytes. Raises PeerFailure."""
         self._take()
 
     def close(self) -> None:

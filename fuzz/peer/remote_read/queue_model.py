@@ -13,9 +13,9 @@ from msmqwire.rpc.handles import ContextHandle
 from msmqwire.schema import Record
 
 SETTLED_S: Final = 1.0
-"""The time after its acknowledgement for which a message may still be on its way into the queue."""
+"""The time after its acknowledgement in which a message may still be on its way into the queue."""
 PATIENT_MS: Final = 1_000
-"""A read that waits so long finds a message that is on its way."""
+"""A read with this wait finds a message that is on its way."""
 
 
 class Where(Enum):
@@ -25,7 +25,7 @@ class Where(Enum):
     LOCKED = auto()
     GONE = auto()
     UNSURE = auto()
-    """In the queue, locked or gone: that depends on what the specification leaves open, or on time."""
+    """In the queue, locked or gone: that depends on choices the specification leaves open, or on time."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,10 +34,9 @@ class QueuedMessage:
 
     Attributes:
         number: its MessageID.
-        packet: as it was sent.
-        where: its place.
-        seen: whether the peer has shown it in the queue.
-        acknowledged: when the peer has acknowledged it, by the monotonic clock; None if it has not.
+        packet: the packet as sent.
+        where: its place. seen: whether the peer has shown it in the queue.
+        acknowledged: the time of the peer's acknowledgement, by the monotonic clock; None if it has not.
         sequence: its pSequenceId, once it was seen.
         purged: whether the queue was purged while it was in it.
         left: the requirement by which it is gone.
@@ -60,7 +59,7 @@ class QueuedMessage:
         return self.acknowledged is not None and time.monotonic() >= self.acknowledged + SETTLED_S
 
     def leave(self, requirement: str) -> None:
-        """The message is gone, as this requirement has it."""
+        """The message is gone, by this requirement."""
         self.where, self.left = Where.GONE, requirement
 
 
@@ -70,14 +69,14 @@ class PeerQueue:
 
     Attributes:
         known: whether all messages in it are known: it was purged.
-        messages: those that were sent to it, in their order.
+        messages: the messages sent to it, in order.
     """
 
     known: bool = False
     messages: list[QueuedMessage] = field(default_factory=list)
 
     def purge(self) -> None:
-        """All messages go; those that are locked once they are given back."""
+        """All messages go; locked ones go once they are returned."""
         self.known = True
         for message in self.messages:
             message.purged = message.purged or message.where is not Where.GONE
@@ -127,8 +126,8 @@ class OpenQueue:
     Attributes:
         handle: the handle.
         group: the association group that it was given to.
-        name: of the queue, in small letters.
-        queue: the queue; None for one that nothing is known of.
+        name: the name of the queue, in lower case.
+        queue: the queue; None for an unknown one.
         access: dwAccess.
         share: dwShareMode.
         pending: by request id, the message of a receive that has not ended.
@@ -167,8 +166,8 @@ class PeerState:
     """The state that the peer should have now.
 
     Attributes:
-        queues: by name in small letters.
-        handles: those that it has given.
+        queues: the queues by name in lower case.
+        handles: the handles that it has given.
         denied: whether it refuses anonymous callers.
     """
 

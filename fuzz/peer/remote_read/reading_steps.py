@@ -1,4 +1,4 @@
-"""The steps of which cases of remote read are made: queues opened, messages sent, read and ended."""
+"""The steps of remote read cases: queues opened, messages sent, read and ended."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def message(target: Target, number: int, body: bytes = b"") -> Step:
 
 
 def filled(target: Target, count: int, source: random.Random) -> tuple[Step, ...]:
-    """Return the steps that put messages into the emptied queue, and see the last of them arrive."""
+    """Return the steps that put messages into the emptied queue, and await the arrival of the last one."""
     sent = [
         message(target, number, source.randbytes(source.randrange(400))) for number in range(1, count + 1)
     ]

@@ -1,4 +1,4 @@
-"""Judges what reads return: which message, whether it is whole, and when: [MS-MQRR] 3.1.4.7."""
+"""Checks the results of reads: the message, its completeness and the time: [MS-MQRR] 3.1.4.7."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _KEPT: Final = ("Label", "MessageClass", "CorrelationID", "BodyType", "Applicati
 
 
 class Reading:
-    """Judges reads of one case, and follows what they do to the messages.
+    """Checks the reads of one case, and follows their effect on the messages.
 
     Args:
         state: the known state of the peer.
@@ -161,7 +161,9 @@ class Reading:
     # -- which message -----------------------------------------------------------------------------------
 
     def _identified(self, answer: Answer, read: ReadMessage, opened: OpenQueue) -> QueuedMessage | None:
-        """Return the message that was sent; None for one of somebody else, after which less is known."""
+        """Return the message that was sent; None for a message of another sender, after which less is
+        known.
+        """
         user = read.whole.UserHeader
         ours = user.SourceQueueManager == self._identity
         marked = read.body[:36].lower() == str(self._identity).encode()
@@ -273,7 +275,7 @@ class Reading:
         if exact and candidates[-1].where is Where.AVAILABLE:
             text = f"a read fails with {answer} though the message {candidates[-1].number} is in the queue"
             raise _failure(_RULES[action], text, answer)
-        # A cursor at the end of the queue has other results, as its state has it: [MS-MQDMPR] 3.2.
+        # A cursor at the end of the queue has other results, by its state: [MS-MQDMPR] 3.2.
         if not arguments.hCursor and status != _H.MQ_ERROR_IO_TIMEOUT:
             text = f"a read of an empty queue ends with {answer}, not with MQ_ERROR_IO_TIMEOUT"
             raise _failure(("MQRR-3.1.4.7-53",), text, answer)

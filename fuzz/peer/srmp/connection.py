@@ -25,11 +25,11 @@ class Waiting:
 
     Attributes:
         data: its bytes.
-        envelope: of its message; None if it has none that can be read.
-        expects: the expected response, the first word of that of the step, and the status.
-        ids: the requirements that a peer breaks if it does otherwise.
+        envelope: the envelope of its message; None without a readable one. expects: the expected response,
+            the first word of that of the step, and the status.
+        ids: the requirements that a peer breaks by acting otherwise.
         note: a description of the request, for people.
-        status: of the response; None before it.
+        status: the status of the response; None before it.
     """
 
     data: bytes
@@ -45,8 +45,8 @@ class Outgoing:
 
     Attributes:
         channel: the connection.
-        waiting: requests without a response, in their order.
-        confused: whether something was sent that is no request: nobody knows how often that is answered.
+        waiting: requests without a response, in order.
+        confused: whether bytes were sent that are not a request: the number of answers is then unknown.
         answered: the number of responses that have come.
     """
 
@@ -63,7 +63,7 @@ class Outgoing:
             try:
                 messages = self._framer.feed(data)
             except MalformedPacket:
-                return  # told already
+                return  # reported already
             for message in messages:
                 self._take(message)
             if self._framer.error is not None:

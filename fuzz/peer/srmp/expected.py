@@ -30,11 +30,11 @@ class Delivery:
 
     Attributes:
         url: the destination of delivery receipts.
-        envelope: of the message that asks.
-        ids: the requirements that a peer breaks if it sends none.
+        envelope: the envelope of the requesting message.
+        ids: the requirements that a peer breaks by sending none.
         sent: the identifiers of the messages, each once unless it may come several times.
-        taken: those that the peer has said to have taken.
-        got: those in the receipts that have come.
+        taken: the messages that the peer has reported as accepted.
+        got: the messages in received receipts.
     """
 
     url: str
@@ -50,10 +50,10 @@ class IncomingStream:
     """The state of a stream at the peer: [MC-MQSRM] 3.1.5.1.6.3.
 
     Attributes:
-        identifier: of the stream.
+        identifier: the identifier of the stream.
         url: the destination of its receipts.
-        number: that of the last message that the peer has to have accepted.
-        most: that of the last one that it may have accepted.
+        number: the number of the last message that the peer must have accepted.
+        most: the number of the last message that it may have accepted.
         acknowledged: the highest that a receipt had.
         over: whether another stream has taken its place.
         accepted: the requirements that a peer breaks if it does not acknowledge a message, by its number.
@@ -87,7 +87,7 @@ class Expected:
     Attributes:
         deliveries: by the URL, in lower case.
         streams: by their identifier.
-        uncertain: messages sent that one peer takes and another does not.
+        uncertain: messages sent that correct peers may or may not accept.
         repeated: whether a message was sent again.
         refused: messages that have to be refused: the bytes, the requirements that a peer breaks if it takes
             them, and a description.
@@ -105,7 +105,7 @@ class Expected:
         self.repeated = False
         self.refused: list[tuple[bytes, tuple[str, ...], str]] = []
 
-    # -- what is sent, and taken -------------------------------------------------------------------------
+    # -- sent and accepted -------------------------------------------------------------------------------
 
     def sent(self, envelope: Envelope, ids: tuple[str, ...]) -> None:
         """Remember a message that goes out."""
@@ -148,7 +148,7 @@ class Expected:
             if current is not None:
                 current.over = True
             known = self.streams.get(identifier)
-            if known is not None:  # one that was before: who knows whether the peer still does
+            if known is not None:  # an earlier one: the peer may or may not still have it
                 known.most = max(known.most, 1)
                 self._current.pop(to, None)
                 return False
@@ -170,7 +170,7 @@ class Expected:
             return True
         return False
 
-    # -- what comes --------------------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------------
 
     @property
     def missing(self) -> PeerFailure | None:

@@ -29,9 +29,9 @@ def test_the_books_find_what_is_wrong() -> None:
     books.take("cut", body_of("cut")[:-1], 2)
     books.take("never", body_of("never"), 2)
     assert books.balance() == [
-        "back: it is back, though it was told as finished",
+        "back: it is back, though it was acknowledged as finished",
         "twice: two servers have it in life 2",
         f"cut: {len(body_of('cut')) - 1} bytes of data, not {len(body_of('cut'))}",
-        "never: nobody has submitted it",
-        "lost: it is lost, though it was told as submitted",
+        "never: no client has submitted it",
+        "lost: it is lost, though it was acknowledged as submitted",
     ]

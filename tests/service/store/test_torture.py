@@ -419,7 +419,7 @@ def test_the_report_tells_the_story_of_what_is_wrong() -> None:
     out = io.StringIO()
     assert report(books.balance(), out) == 1
     lines = out.getvalue().splitlines()
-    at = lines.index(f"lost: {R2} was stored, and nobody has received it")
+    at = lines.index(f"lost: {R2} was stored, and no receiver has received it")
     assert [line.split()[1:3] for line in lines[at + 1 : at + 4]] == [
         ["s1", "begun"],
         ["s1", "stored"],

@@ -148,7 +148,7 @@ def _validated(draw: Draw) -> Iterator[Case]:
 
 
 def _unsent(draw: Draw) -> Iterator[Case]:
-    """A message that was never sent is acknowledged: of that the text says nothing."""
+    """A message that was never sent is acknowledged: the text does not cover that."""
     source, ids = draw.source, ("MQQB-3.1.5.5.1-01",)
     ack = messages.session_ack().to_bytes()
     for what, shift in (

@@ -157,7 +157,7 @@ def _parameters(draw: Draw) -> Iterator[Case]:
 
 
 def _limits(draw: Draw) -> Iterator[Case]:
-    """WindowSize of any value, and timeouts outside their range: of these the text says no more than that."""
+    """WindowSize of any value, and timeouts outside their range: the text does not cover the reaction."""
     ids: tuple[str, ...] = ("MQQB-3.1.5.4.1-02", "MQQB-2.2.2.1-06")
     text = "The WindowSize of the answer is the peer's own, whatever that of the request is."
     steps: list[Step] = []

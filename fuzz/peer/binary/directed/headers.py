@@ -1,9 +1,9 @@
-"""The headers of messages: breaches of [MS-MQMQ] 2.2.19 and 2.2.20 that end a session, and those that are
+"""The headers of messages: breaches of [MS-MQMQ] 2.2.19 and 2.2.20 that end a session, and breaches that are
 ignored.
 
 A breach counts only where the text says that the session ends, or where the structure can't be read at all:
-a size or count that goes beyond what holds it, a constant by which a structure is known. Of a number that is
-merely outside its range a right peer may think otherwise; walks send it, and take either.
+a size or count beyond its container, a constant that identifies a structure. Correct peers may differ about a
+number that is merely outside its range; walks send it, and accept either reaction.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def _absent(draw: Draw) -> Iterator[Case]:
     yield _broken(ids, text, bytes(whole), "BaseHeader.Flags.DH without its header")
 
 
-# -- what is ignored ---------------------------------------------------------------------------------------
+# -- ignored values ---------------------------------------------------------------------------------------
 
 
 def _ignored(draw: Draw) -> Iterator[Case]:

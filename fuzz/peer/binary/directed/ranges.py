@@ -1,4 +1,6 @@
-"""Values outside their range of which the text does not say that the session ends: it ends or goes on."""
+"""Values outside their range for which the text does not demand the end of the session: it ends or
+continues.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,7 @@ def _named(draw: Draw, field: str, name: str) -> Record:
 
 
 def _long_names(draw: Draw) -> Iterator[Case]:
-    """Direct names about as long as what they may be copied to."""
+    """Direct names about as long as buffers that they may be copied to."""
     head = f"TCP:{draw.target.host}\\private$\\"
     for field in _NAMES:
         for size in (127, 128, 255, 256, 257, 1023, 1024, draw.source.randrange(300, 5000), _LONGEST):

@@ -119,7 +119,7 @@ def _refused(draw: Draw) -> Iterator[Case]:
 
 
 def _final(draw: Draw) -> Iterator[Case]:
-    """A message has a FinalAck when it leaves its queue: here as nobody receives it in time."""
+    """A message has a FinalAck when it leaves its queue: here because it is not received in time."""
     text = "A transactional message with JN or JP has a FinalAck when it leaves its queue."
     ids = ("MQQB-3.1.7.2.2-01", "MQQB-2.2.5-02")
     for name in ("JN", "JP"):
