@@ -69,8 +69,8 @@ class Core:
     Attributes:
         context: the model, the time and the settings.
         messages, queues, transactions, dispatch, directory, routing: the events of [MS-MQDMPR].
-        protocols: those that transfer messages to and from other queue managers.
-        binary: that of [MS-MQQB].
+        protocols: the protocols that transfer messages to and from other queue managers.
+        binary: the protocol of [MS-MQQB].
         engines: of the protocols that have joined and that were needed so far, by name.
         outcome: the journals and acknowledgements of messages that are delivered or given up.
         protection: signatures and encryption.

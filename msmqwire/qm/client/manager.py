@@ -144,8 +144,8 @@ class ClientManager:
         self._store: Store = memory_store() if state is None else _store_of(state)
         self._overrides, self._listen = overrides, listen
         self._transports = transports_of({}) if transports is None else transports
-        self._pending: dict[ObjectId, Sent] = {}  # whose outcome is not known yet
-        # Only those that the program still references: nobody else can ask for their acknowledgements.
+        self._pending: dict[ObjectId, Sent] = {}  # messages whose outcome is not known yet
+        # Only messages that the program still references: nothing else can ask for their acknowledgements.
         self._asking: WeakValueDictionary[ObjectId, Sent] = WeakValueDictionary()
         self.failures = Failures()
         self._acknowledged: OpenQueueDescriptor | None = None

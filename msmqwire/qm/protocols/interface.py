@@ -48,7 +48,9 @@ class TransferProtocol(Subscriber, Protocol):
         """Queue Manager Stopped: close all sessions. Nothing is sent afterwards."""
 
     def acknowledge_received(self) -> None:
-        """Acknowledge all that has come so far without waiting for more. An owner does this before `stop`."""
+        """Acknowledge everything received so far without waiting for more. The owner calls this before
+        `stop`.
+        """
 
 
 class JoinedProtocol(TransferProtocol, Protocol):

@@ -64,7 +64,7 @@ class ServerOptions:
         ping: address and UDP port for ping requests; None to answer none.
         queues: names of queues to create if they are missing; ``;transactional`` makes one transactional.
         metrics: address and TCP port for Prometheus; None for none.
-        console: where a browser finds the console, and what it may do there; None for none.
+        console: the address and rights of the console for browsers; None for none.
         rpc: how queues are served to remote readers; None for not at all.
         readings: how signatures and session keys of messages are read.
         quota: limit of all messages in bytes; None to leave it unchanged.
@@ -179,7 +179,7 @@ class Server:
             self.rpc_network = RpcNetwork(driver, options.rpc, options.limits, self.network.open_connections)
             driver.register(self.rpc_network)
         driver.room = DiskRoom(store, options.min_free)
-        # Messages sent at the start name the address for their receipts already.
+        # Messages sent at the start already name the address for their receipts.
         for carrier in self.joined.values():
             await carrier.bind()
         if self.rpc_network is not None:

@@ -261,7 +261,7 @@ class MessageLedger:
     def _check_order(self, tracked: Tracked, number: int) -> None:
         # By the numbers of positions: a waiting reader may take a message before its arrival is recorded.
         if tracked.arrivals:
-            # A stream that begins anew repeats what was accepted: only the history tells.
+            # A stream that begins anew repeats accepted messages: only the history shows it.
             if tracked.fates.begins_anew and self._plan.short_history:
                 return
             raise Violation(Invariant.ONCE, f"{tracked} has come again")

@@ -283,7 +283,7 @@ class Network:
 
     Attributes:
         joined: the networks of protocols that have joined.
-        ending: the connections of whose end a side has not heard yet.
+        ending: connections whose end is not known to both sides yet.
     """
 
     def __init__(

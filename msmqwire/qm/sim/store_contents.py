@@ -214,7 +214,7 @@ class StoreContents:
         in_doubt = tracked.is_transactional and node.name in tracked.transmitted_by and not expires_in_doubt
         gone = now is None and not tracked.options.get("deadletter")
         if expires_in_doubt and gone and tracked.has_expired(node.decided_utc):
-            tracked.expired_at = node.name  # perhaps: it may have been acknowledged in time
+            tracked.expired_at = node.name  # possible: it may have been acknowledged in time
         if is_held or tracked.state is SendState.ABORTED:
             return
         if tracked.has_expired(node.decided_utc) and not in_doubt:

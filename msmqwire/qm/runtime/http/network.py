@@ -71,7 +71,7 @@ class HttpNetwork:
         self._closed = False
 
     async def listen(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
-        """Listen for requests of HTTP, with `context` of HTTPS, that `accept` takes.
+        """Listen for HTTP requests, with `context` for HTTPS, which wait for `accept`.
 
         Returns the port. Raises OSError.
         """
