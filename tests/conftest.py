@@ -13,11 +13,11 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.support.requirements_plugin", "tests.support.short_ids"]
+pytest_plugins = ["tests.support.heap", "tests.support.requirements_plugin", "tests.support.short_ids"]
 
 settings.register_profile(
     "ci",
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     print_blob=True,

@@ -19,6 +19,7 @@ from msmqwire.analysis.report import Limits, write_report
 from msmqwire.capture.attempts import CAUSES
 from tests.support.browser import Opened, browser, open_page
 from tests.support.captures import TcpConversation, pcap_bytes
+from tests.support.nightly import nightly
 from tests.support.paths import EXAMPLES, ROOT
 
 __all__ = ["browser", "open_page"]
@@ -303,7 +304,7 @@ def test_the_policy_stops_what_should_have_slipped_in(
     assert any("Content Security Policy" in problem for problem in opened.problems)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["dark", pytest.param("light", marks=nightly)])
 def test_no_serious_barriers(
     scheme: str, reports: Callable[[str], str], open_page: Callable[..., Opened]
 ) -> None:

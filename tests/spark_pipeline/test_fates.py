@@ -15,6 +15,7 @@ from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.world import World
 from msmqwire.tables.scanning import row_buffer
 from tests.support.capture.fate_captures import Link, capture, message, session_ack
+from tests.support.nightly import nightly
 
 SEEDS = (30, 37)
 """Runs with remote read, messages passed on, connections that break."""
@@ -34,7 +35,7 @@ def collected(table: Any, *order: str) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in table.orderBy(*order).collect()]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [pytest.param(30, marks=nightly), 37])
 def test_the_fates_of_one_process(spark: Any, runs: Path, seed: int) -> None:
     path = runs / f"{seed}.pcap"
     expected = [fate_row(fate) for fate in fates([path])]

@@ -36,6 +36,7 @@ from tests.support.capture.lakes import (
     traffic,
     write_capture,
 )
+from tests.support.nightly import nightly
 from tests.support.paths import ROOT
 from tests.support.patience import limit
 
@@ -243,7 +244,7 @@ spark_udfs.lake(spark, captures, lake, split_size=4000)
 """
 
 
-@pytest.mark.parametrize("when", ["while tasks run", "before the moves"])
+@pytest.mark.parametrize("when", [pytest.param("while tasks run", marks=nightly), "before the moves"])
 def test_a_driver_that_is_killed(
     spark: Any, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:

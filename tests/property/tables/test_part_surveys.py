@@ -39,6 +39,7 @@ from tests.property.tables.test_exact_parts import (
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture import tunnelled_frames as t
+from tests.support.nightly import nightly
 from tests.support.paths import EXAMPLES
 
 CHUNKS = st.sampled_from([64, 300, 2000])
@@ -124,7 +125,7 @@ def test_connections_with_disorder_pauses_and_reused_ports(files: list[bytes], c
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
-@pytest.mark.parametrize("size", [1, 3000, 20_000])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=nightly), 3000, 20_000])
 def test_a_busy_capture(share: float, form: str, size: int) -> None:
     frames = busy_capture(share)
     data = c.pcap_bytes(frames) if form == "pcap" else c.pcapng_bytes(frames, byteorder=">")

@@ -180,7 +180,7 @@ SRMP_MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             SrmpSending, "_number", _renumbered, _NUMBERED
         ),
         "SRMP: previous is not bridged": Mistake(
-            OutgoingStreams, "given_up", _not_bridged, _HANGS | {Invariant.STATES}, first=160
+            OutgoingStreams, "given_up", _not_bridged, _HANGS | {Invariant.STATES}, first=440
         ),
         "SRMP: a failed message is not sent again": Mistake(SrmpSending, "_failed", _not_resent, _LOST),
         "SRMP: a response is enough for a stream message": Mistake(
