@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 LOCK_WAIT_S: Final = 0.2
-"""For another process that holds a lock only briefly."""
+"""Time for another process that holds a lock only briefly."""
 _NAME_KEPT: Final = 40
 """Characters of a name that are in that of its unfinished file: a whole one might become too long."""
 
@@ -42,7 +42,7 @@ def replace_file(path: Path, content: bytes, *, mode: int = 0o666) -> None:
 
     Args:
         path: the file.
-        content: of the new one.
+        content: the content of the new one.
         mode: permissions of the new one, without those that the umask takes away.
 
     Raises:

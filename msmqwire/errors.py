@@ -148,7 +148,7 @@ class CaptureWarning(UserWarning):
     """A part of captures was not read; the rest is in the result.
 
     Attributes:
-        error: where reading a file stopped, and why; None if it is about single frames.
+        error: the place where reading a file stopped, and the reason; None if it is about single frames.
         frames_not_read: why frames were not read, each reason with the number of frames.
     """
 
@@ -258,7 +258,7 @@ class NotDelivered(MsmqError):
     r"""A sent message that did not reach its destination, or was not received there.
 
     Attributes:
-        identifier: of the message, ``guid\number``.
+        identifier: the identifier of the message, ``guid\number``.
         why: the reason.
         message_class: the class of the negative acknowledgement; None if the sending side gave up.
     """
@@ -325,8 +325,8 @@ class RpcFault(MsmqError):
     """A remote call that the server did not answer with results.
 
     Attributes:
-        status: of the fault: an HRESULT of the called method, or a status of RPC.
-        name: of the status, or its number as text.
+        status: the status of the fault: an HRESULT of the called method, or a status of RPC.
+        name: the name of the status, or its number as text.
     """
 
     def __init__(self, status: int, name: str) -> None:

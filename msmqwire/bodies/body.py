@@ -32,7 +32,7 @@ class Problem:
     offset: int | None = None
 
     def __str__(self) -> str:
-        """Its place and its text."""
+        """The place and the text of the problem."""
         offset = "" if self.offset is None else f"byte {self.offset}"
         where = ", ".join(filter(None, (self.path, offset)))
         return f"{where}: {self.error}" if where else self.error

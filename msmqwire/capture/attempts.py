@@ -96,7 +96,7 @@ class _Connection:
         isn: the sequence number of the SYN.
         is_open: whether it has not been established so far.
         attempts: the number of times the SYN was sent.
-        refused, unreachable: of these, how many were answered so.
+        refused, unreachable: the number of these that were answered so.
     """
 
     isn: int

@@ -31,7 +31,7 @@ def open_records(
         on_damage: called for each record over this limit, as for an error. Such a record is skipped if the
             next one can be found after it; the numbers of the records count it. Without this, and if not,
             reading ends there.
-        storage_options: of the store of a URL; see `msmqwire.capture.stores`.
+        storage_options: the options of the store of a URL; see `msmqwire.capture.stores`.
 
     Raises:
         CaptureError: for a file that is cut off or damaged, after every complete record before that; its

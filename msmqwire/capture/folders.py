@@ -23,7 +23,7 @@ class PassedOver(NamedTuple):
 
     Attributes:
         folder: its path or URL.
-        names: of the files.
+        names: the names of the files.
     """
 
     folder: str
@@ -48,7 +48,7 @@ def captures_of(
     Args:
         source: as for `msmqwire.capture.paths.expand`.
         passed_over: called with the other files of the folder, if there are any.
-        storage_options: of the store of a URL.
+        storage_options: the options of the store of a URL.
 
     Raises:
         FileNotFoundError: it names no file.

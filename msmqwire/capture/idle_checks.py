@@ -1,4 +1,4 @@
-"""When to look whether connections are idle, so that looking costs little however many are tracked."""
+"""The times of checks for idle connections, so that they cost little however many are tracked."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def open_file(
         path: the path or URL.
         options: storage options of a URL.
         stop: the offset up to which the file of a URL is read ahead; by default its end.
-        version: of the content that the file of a URL must have; by default the present one.
+        version: the version of the content that the file of a URL must have; by default the present one.
 
     Raises:
         UnsupportedStore: the store of the URL can't be used.

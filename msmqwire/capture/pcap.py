@@ -22,7 +22,7 @@ MAGICS: Final = {
     for magic, variant in _VARIANTS.items()
     for order in "<>"
 }
-"""By the first four bytes of a file: its byte order for struct, and the variant of the format."""
+"""The byte order for struct and the variant of the format, by the first four bytes of a file."""
 
 
 class Layout(NamedTuple):

@@ -56,7 +56,7 @@ class RangedFile(RawIOBase):
         Args:
             name: the URL.
             size: bytes of the file.
-            version: of its content.
+            version: the version of its content.
             fetch: fetches a range.
             stop: the offset beyond which nothing is fetched before it is needed.
         """

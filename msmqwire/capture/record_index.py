@@ -106,8 +106,9 @@ def record_positions(
 
     Args:
         window: the window.
-        next_offset: which records are reported: the first, then always the first at or after the offset that
-            this returns for the one reported before, and in any case the last of the window. None for all.
+        next_offset: a choice of the records to report: the first, then always the first at or after the
+            offset that this returns for the one reported before, and in any case the last of the window. None
+            for all.
         skip: skips records that are not reported.
 
     Raises:

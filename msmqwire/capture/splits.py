@@ -67,7 +67,7 @@ def plan(
         tails: sizes in bytes of last parts of the windows that will be needed: their offsets are stored in
             the windows if the file is read once.
         skip: skips records whose positions are not needed.
-        storage_options: of the store of a URL.
+        storage_options: the options of the store of a URL.
 
     Raises:
         UnsupportedStore: the store of a URL can't be used.

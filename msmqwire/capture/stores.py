@@ -62,7 +62,7 @@ class Store:
 
         Args:
             place: the scheme and authority of its URLs.
-            filesystem: of pyarrow.
+            filesystem: the file system of pyarrow.
             options: those of the file system, for messages without them.
             other: the file system of fsspec that it stands for.
         """
@@ -170,7 +170,7 @@ class Store:
             if details["type"] == "directory":
                 raise IsADirectoryError(21, "a folder", path)
             if details.get("size") is None:
-                raise OSError("its server does not tell its size")
+                raise OSError("its server does not report its size")
             signs = [str(details[key]) for key in _VERSION_KEYS if details.get(key)]
             return (
                 lambda offset, count: other.cat_file(path, start=offset, end=offset + count),
@@ -203,7 +203,7 @@ class _Place(NamedTuple):
     Attributes:
         scheme: in lower case.
         authority: the text between ``//`` and the next ``/``.
-        shown_scheme: as it was written.
+        shown_scheme: the scheme as it was written.
     """
 
     scheme: str

@@ -25,7 +25,7 @@ class Window:
         start: the offset in the file at which the range starts: 0, or that of a record.
         end: the offset in the file after the range.
         tails: known offsets of records near its end, each with the head of a window that starts there.
-        storage_options: of the store of a URL; not shown, as they may be credentials.
+        storage_options: the options of the store of a URL; not shown, as they may be credentials.
         version: that of the content that the file of a URL must have; empty for any.
     """
 

@@ -46,14 +46,14 @@ def headers_format_of(name: str, headers: str | None, headers_format: str | None
     Args:
         name: the format of the value.
         headers: the file of headers.
-        headers_format: whose they are.
+        headers_format: the product of the headers.
         extension: the option that says where the extension goes or comes from; empty if it is not given.
     """
     if headers_format is not None and headers_format not in HEADERS_FORMATS:
         wrong = unknown_name(headers_format, HEADERS_FORMATS, "format of headers")
         raise BadParameter(wrong.why, param_hint="--headers-format")
     if headers_format is not None and name in HEADERS_FORMATS:
-        raise BadParameter(f"--format {name} says it already", param_hint="--headers-format")
+        raise BadParameter(f"--format {name} decides it already", param_hint="--headers-format")
     if headers_format is not None and headers is None:
         raise BadParameter("it goes with --headers", param_hint="--headers-format")
     has_headers = headers_format is not None or name in HEADERS_FORMATS

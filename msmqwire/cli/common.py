@@ -57,8 +57,8 @@ def say(
 
     Args:
         error: a text, an exception, or the object with its ``error`` or ``warning``.
-        err: where to, by default standard error.
-        offset: where a plain text is about.
+        err: the output, by default standard error.
+        offset: the place that a plain text is about.
         see: a hint for people: the place where they find more.
     """
     if isinstance(error, str):

@@ -261,7 +261,7 @@ def _value_format(
         )
     headers_format_of(found, headers, headers_format, "")
     if (found in HEADERS_FORMATS or headers_format is not None) and extension is not None:
-        raise BadParameter(f"{found} makes it of --headers", param_hint="--extension")
+        raise BadParameter(f"{found} makes the extension from --headers", param_hint="--extension")
     return found
 
 

@@ -55,7 +55,7 @@ Legacy = Annotated[bool, Option("--legacy", help="Allow md5, rc2 and rc4, which 
 
 
 class Protection(NamedTuple):
-    """These options."""
+    """The options that protect a message."""
 
     sign: bool
     signature: str | None
@@ -79,11 +79,11 @@ class Protection(NamedTuple):
             raise BadParameter(why, param_hint=f"--{exc.path}") from None
         for name in ("signature", "hash", "cert", "key", "sid"):
             if getattr(self, name) is not None and not self.sign:
-                raise BadParameter("it is nothing without --sign", param_hint=f"--{name}")
+                raise BadParameter("it needs --sign", param_hint=f"--{name}")
         if readings_of(self.readings) != DEFAULT and not self.sign:
-            raise BadParameter("it is nothing without --sign", param_hint="--reading")
+            raise BadParameter("it needs --sign", param_hint="--reading")
         if self.peer_key is not None and self.encrypt is None:
-            raise BadParameter("it is nothing without --encrypt", param_hint="--peer-key")
+            raise BadParameter("it needs --encrypt", param_hint="--peer-key")
         if (self.cert is None) != (self.key is None):
             raise BadParameter("--cert and --key go together")
         if self.sign and self.cert is None and data is None:

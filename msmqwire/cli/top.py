@@ -34,7 +34,7 @@ class Figures:
     Attributes:
         at: seconds of a clock that only goes forward.
         report: the report, as `--json` prints it.
-        rates: by counter, and by queue, how much a second was ``put`` and ``taken`` since the figures before.
+        rates: messages ``put`` and ``taken`` a second since the figures before, by counter and by queue.
     """
 
     at: float

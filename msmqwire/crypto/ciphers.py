@@ -53,7 +53,7 @@ class SessionKey:
     """A symmetric key of messages. Its repr does not show the key.
 
     Attributes:
-        algorithm: of EncryptionAlgorithm.
+        algorithm: a value of EncryptionAlgorithm.
         key: the bytes that a SIMPLEBLOB carries.
         effective_bits: that RC2 makes use of ([RFC2268] 2, T1); for the other ciphers the bits of `key`.
         salt: the bytes of the cipher's key after `key`.
@@ -99,7 +99,7 @@ def new_session_key(
     """Return a new key for messages, [MS-MQQB] 3.1.7.1.5.
 
     Args:
-        algorithm: of EncryptionAlgorithm.
+        algorithm: a value of EncryptionAlgorithm.
         bits: 128, 192 or 256 as the AES algorithm has it, 40 or 128 for RC2 and RC4.
         random: returns a number of random bytes.
         readings: whether a key of 40 bits of the Base provider is salted.

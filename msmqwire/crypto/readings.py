@@ -32,7 +32,7 @@ class Readings(Switches):
         label_null: whether the null that ends Label goes into the hash.
         absent_connector_type_as_null: whether the null GUID stands for a ConnectorType that is not there, or
             nothing.
-        format_name_lists: which lists of a MultiQueueFormatHeader go into the hash of MSMQ 3.0:
+        format_name_lists: the lists of a MultiQueueFormatHeader that go into the hash of MSMQ 3.0:
             ``destination`` alone, or ``all`` three, destinations, administration and response queues.
     """
 

@@ -100,7 +100,7 @@ def from_user_header_queue(
     Args:
         type_value: the value of Flags.DQ, AQ or RQ.
         value: the field, None when the type has none.
-        role: which of the three queues it is.
+        role: the role of the queue, one of three.
         source_qm: UserHeader.SourceQueueManager.
         destination_qm: UserHeader.QueueManagerAddress.
         admin: the administration queue, for a response queue that refers to it.

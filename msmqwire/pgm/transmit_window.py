@@ -49,7 +49,7 @@ class TransmitWindow:
 
     @property
     def next_repair(self) -> tuple[float, int] | None:
-        """When the first repair is due, and its sequence number."""
+        """The time of the first repair, and its sequence number."""
         return self._repairs[0] if self._repairs else None
 
     def append(self, packet: Sent) -> None:

@@ -50,7 +50,7 @@ class MessageState:
     """A queue manager's state of a message, beyond its UserMessage packet.
 
     Attributes:
-        address: of the host that the message came from; None if it is unknown.
+        address: the address of the host that the message came from; None if it is unknown.
         acknowledgement_class: MQMSG_CLASS_* that an application has set for it.
         abort_count: failed attempts in a row to read or move it.
         move_count: the number of times it was moved.

@@ -141,7 +141,7 @@ class ReadMessage:
         whole: the message packet, a RemoteReadMessage, cut as it came.
         data: its bytes.
         state: further facts that the server sent about it.
-        body: as far as it came.
+        body: the body as far as it came.
         body_size: bytes of the whole body. 0 for an SRMP message whose CompoundMessageHeader was cut before
             its size.
         cut: whether not everything came.

@@ -94,7 +94,7 @@ class ClientAssociation:
         """Prepare an association; `bind` begins it.
 
         Args:
-            interface: whose methods are called.
+            interface: the interface of the called methods.
             transfer_syntaxes: those offered; the first of them that the server accepts is used.
             security: the initiator's end of a security context; None for anonymous calls.
             auth_type: its provider.

@@ -88,7 +88,7 @@ class _Open:
     """A structure that is being composed.
 
     Attributes:
-        header, path: which one.
+        header, path: the structure and its path.
         start: its first position.
         depth: the depth of the blocks that it is in.
         values: the Python of its integers and flag words, once they are known.

@@ -24,7 +24,7 @@ class Constants:
     """Names in generated code beside its own variables.
 
     Attributes:
-        expressions: by name the Python expression of a value.
+        expressions: the Python expressions of values, by name.
     """
 
     def __init__(self) -> None:

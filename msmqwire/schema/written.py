@@ -18,7 +18,7 @@ _SOURCES: Final = ("constants", "headers", "names", "ncp", "packets.py", "pgm", 
 """The parts of the library that declare structures, or make code of the declarations."""
 
 Index = Mapping[str, tuple[str, str, str]]
-"""For each structure by its key: the module of its code, the one that declares it, and its name there."""
+"""The module of the code of a structure, the one that declares it, and its name there, by key."""
 
 
 @cache

@@ -24,7 +24,7 @@ class UndeclaredElement(NamedTuple):
     are not those of the peer, and names with a prefix inside a text or attribute are not followed.
 
     Attributes:
-        path: of its parent, such as ``Envelope.Header.path``.
+        path: the path of its parent, such as ``Envelope.Header.path``.
         position: the number of elements of the parent before it.
         xml: the element.
         known: whether the specification has it, as one that is ignored.

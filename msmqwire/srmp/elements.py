@@ -45,7 +45,7 @@ class Element:
         name: the local name, in the specification's spelling.
         meaning: one line of documentation.
         req: the requirements that it implements; the first is the one that says it may or must be there.
-        section: of [MC-MQSRM].
+        section: the section of [MC-MQSRM].
         namespace: that of the enclosing group if empty.
         least, most: the number of times it stands in its group.
         lenient: a requirement for which parsing accepts its absence although the text wants it.

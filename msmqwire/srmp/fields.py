@@ -46,7 +46,7 @@ class Field:
     """One header field.
 
     Attributes:
-        name: as it was written.
+        name: the name as it was written.
         value: without blanks around it; a folded value is joined by single blanks.
         raw: the line or lines without the last CRLF, if they are not ``name: value``. They count only while
             they say the same as `name` and `value`.
@@ -98,7 +98,7 @@ class FieldBlock:
 
     Attributes:
         offsets: the beginning of each field.
-        names: of the fields that `fields` returned, in lower case.
+        names: the names of the fields that `fields` returned, in lower case.
     """
 
     def __init__(self, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Which HTTP messages are SRMP, and the messages that they carry: [MC-MQSRM] 2.1.1, 2.2.2.
+"""Recognition of SRMP among HTTP messages, and the messages that they carry: [MC-MQSRM] 2.1.1, 2.2.2.
 
 A path alone tells nothing: any web server may have ``/msmq/`` among its own. SRMP shows itself by the
 SOAPAction of MSMQ, by an envelope with an element of its namespace, or by a path of queues with the

@@ -34,11 +34,11 @@ def sign(
 
     Args:
         envelope: without Signature.
-        signer: whose key it is.
+        signer: the owner of the key.
         queue_manager: the sender, after which the parts are named, as by `make_request`.
         body: the content of that part; None if there is none.
         extension: likewise.
-        hash_algorithm: of the digests, SHA1 or MD5; the value is always made with SHA1.
+        hash_algorithm: the hash algorithm of the digests, SHA1 or MD5; the value is always made with SHA1.
 
     Raises InvalidValue: for another hash (SRMP-3.1.7.2.4-43), for nothing to sign, as a receiver refuses a
     Signature without Reference (SRMP-3.1.5.1.6.1-06), and for an envelope that can't be built.

@@ -58,7 +58,7 @@ class Verified:
     """The signer that a signature proves: these bytes come from its owner. Nothing of the envelope is proved.
 
     Attributes:
-        signer: whose key has made the signature.
+        signer: the owner of the key that made the signature.
         body: the content of the part that is signed; None if there is none in the message.
         extension: likewise.
     """

@@ -212,7 +212,7 @@ class Expression:
     """A whole expression.
 
     Attributes:
-        text: as it was written.
+        text: the text as it was written.
         root: its outermost node.
     """
 

@@ -86,7 +86,7 @@ class Move(NamedTuple):
     """State of a connection at two places between which its segments need not be seen.
 
     Attributes:
-        key: of the flow with the even number; see `compiled.flow_table`.
+        key: the key of the flow with the even number; see `compiled.flow_table`.
         before, after: the values at both places.
         frames: the frames of the values after, the last one and the last that was ignored, by flow.
         clock: at the first place.

@@ -208,7 +208,7 @@ def plan_windows(
         overlap: bytes of warm-up of the parts that will be made of them.
         fixed: whether windows start at multiples of `split_size`, where they stay when the file grows;
             otherwise all are of similar size.
-        storage_options: of the stores of URLs.
+        storage_options: the options of the stores of URLs.
 
     Raises:
         FileNotFoundError: a file has disappeared.

@@ -234,7 +234,7 @@ class SurveyJoiner:
         Args:
             number: the index of the file.
             file: the windows to read of it.
-            surveys: of adjoining windows, which are that.
+            surveys: the surveys of its windows, which adjoin.
 
         Raises:
             OSError: the file can't be read.

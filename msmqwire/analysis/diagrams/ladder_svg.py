@@ -29,7 +29,7 @@ COLOURS: Final = {
     Group.MALFORMED: "#d4351c",
     Group.GAP: "#c77700",
 }
-"""They can be distinguished on white and on black."""
+"""The colours differ visibly on white and on black."""
 
 
 def to_html(ladder: Ladder) -> str:

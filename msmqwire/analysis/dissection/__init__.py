@@ -71,7 +71,7 @@ def dissect(
             `msmqwire.capture.stores`.
         keys: private keys of receiving queue managers, to decrypt bodies: paths, or contents of files, in
             PEM or DER.
-        certificates: of senders, to verify signatures; likewise.
+        certificates: the certificates of senders, to verify signatures; likewise.
         readings: readings of the specification for signatures and session keys.
         ncp_readings: byte orders of the NCP fields that sources dispute.
 

@@ -25,8 +25,8 @@ class Connection:
     Attributes:
         followed: the conversation as which it was recognised, or None.
         ended: the senders whose directions have ended.
-        pending: by sender, data too short to be recognised or ruled out.
-        ignored: by sender, how many bytes were skipped so far, with their last frame and its time.
+        pending: data too short to be recognised or ruled out, by sender.
+        ignored: the number of bytes skipped so far, with their last frame and its time, by sender.
     """
 
     __slots__ = ("_dissectors", "_first", "_owner", "ended", "followed", "ignored", "pending")

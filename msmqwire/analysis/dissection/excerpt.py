@@ -57,7 +57,7 @@ def find(dissection: Dissection, is_wanted: Callable[[Item], bool]) -> Found:
     """Find the frames of the wanted packets.
 
     Args:
-        dissection: of the captures; their frames become `numbers_across` them.
+        dissection: the dissection of the captures; their frames become `numbers_across` them.
         is_wanted: whether a packet is wanted.
 
     Raises:

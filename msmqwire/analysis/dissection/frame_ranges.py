@@ -1,4 +1,4 @@
-"""Which frames carried which bytes of a stream."""
+"""The frames that carried each range of bytes of a stream."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class HttpConnection(FollowedConversation[_Direction]):
     Args:
         surroundings: the context that all connections share.
         flow: the direction of which a segment has made it HTTP.
-        ignored: by sender how many bytes came before that, the last frame of them and its time.
+        ignored: the number of bytes before that, their last frame and its time, by sender.
 
     Attributes:
         is_settled: whether a request to a queue has been seen.

@@ -51,14 +51,14 @@ class SignatureStatus(StrEnum):
     NONE = "none"
     """There is none, or no SecurityHeader, without which a receiver looks at none: MQQB-3.1.5.8.3-01."""
     VALID = "valid"
-    """It is right by the sender's certificate, which is among those given."""
+    """The signature is right by the sender's certificate, which is among those given."""
     INVALID = "invalid"
-    """It is not right by the certificate that comes with it."""
+    """The signature is not right by the certificate that comes with it."""
     UNKNOWN_SENDER = "unknown_sender"
-    """It is right by the certificate that comes with it, but that is not given; or none comes with it."""
+    """The signature is right by the certificate that comes with it, but that is not given; or none comes."""
     UNSUPPORTED = "unsupported"
-    """It can't be judged: the hash is unknown, the certificate is unreadable or its key not RSA, the body is
-    encrypted for another queue manager or not all there, or it is the XML signature of SRMP."""
+    """The signature can't be judged: the hash is unknown, the certificate is unreadable or its key not RSA,
+    the body is encrypted for another queue manager or not all there, or it is the XML signature of SRMP."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class MsmqConnection(Conversation):
         surroundings: the context that all connections share.
         queue_managers: likewise.
         first: the direction that has delivered first.
-        ignored: by sender the bytes skipped before it was recognised.
+        ignored: the bytes skipped before it was recognised, by sender.
         inside: the sender of the bytes by which it was recognised, which need not begin with a packet.
 
     Attributes:

@@ -83,7 +83,7 @@ class Association:
 
     Attributes:
         began_group: whether the bind asked for a new association group.
-        calls: by call id, those without an answer.
+        calls: the calls without an answer, by call id.
     """
 
     __slots__ = ("_contexts", "_numbers", "_proposals", "_security", "began_group", "calls")
@@ -163,7 +163,7 @@ class Association:
 
 
 class Handles:
-    """Which queue a context handle or a move context stands for, by the server that issued it.
+    """The queues of context handles and move contexts, by the server that issued them.
 
     A client may use it in each connection of an association group, and may have one for each call.
     """

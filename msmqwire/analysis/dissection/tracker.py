@@ -50,7 +50,7 @@ class Tracker:
 
     Attributes:
         reassembler: reassembles the segments of all connections.
-        connections: by stream, the connections that delivered anything and have not ended.
+        connections: the connections that delivered anything and have not ended, by stream.
         tcp_ports: the TCP ports whose traffic is MSMQ.
         ports: those given, also of UDP.
         held: the approximate number of bytes of memory that incomplete packets take, over TCP.

@@ -148,7 +148,7 @@ class Hop:
 
     @property
     def state(self) -> State:
-        """Its progress."""
+        """The state that the message has reached."""
         return State.REFUSED if self._is_refused else self._reached
 
     @property

@@ -191,10 +191,10 @@ class QueueSummary:
     Attributes:
         queue: its format name; None for those whose destination is unknown.
         messages: their number.
-        bytes: of their bodies.
+        bytes: the size of their bodies together.
         states: messages by the text of their state.
         latencies: by the text of the state that was reached.
-        retransmissions: of all of them.
+        retransmissions: their number.
         stuck: the number of stuck messages.
         stuck_messages: the identities of the first of them, at most `STUCK_MAX`.
         reasons: messages by the class that says why they have ended so.

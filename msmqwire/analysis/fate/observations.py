@@ -66,7 +66,7 @@ class Observation(NamedTuple):
         key: the message's identity.
         where: the place of its packet.
         what: its kind.
-        message_class: of an acknowledgement.
+        message_class: the class of an acknowledgement.
         sender_qm: the GUID of the queue manager that sent the packet, or made the acknowledgement; empty if
             unknown.
         receiver_qm: the GUID of the queue manager at the other end of the session; empty if unknown.
@@ -74,7 +74,7 @@ class Observation(NamedTuple):
             way through several queue managers it is seen several times.
         is_certain: of an unacknowledged message: whether an acknowledgement can't have been missed.
         detail: the rest, in words.
-        message: of a message that was sent.
+        message: the attributes of a message that was sent.
     """
 
     key: str
@@ -117,9 +117,9 @@ class AboutNumber(NamedTuple):
     """Something that is said of messages by their number.
 
     Attributes:
-        group: as of `Numbered`.
-        number: of the message.
-        owner: whose sequence it is; empty if that is unknown.
+        group: as in `Numbered`.
+        number: the number of the message.
+        owner: the owner of the sequence; empty if that is unknown.
         where: the place of its packet.
         what: the kind of the event. Acknowledgements of order are about all messages up to the number.
         sender_qm: the queue manager that has said it; empty if unknown.

@@ -67,7 +67,7 @@ class MalformedBytes:
         announced: PacketSize; None if it is truncated.
         size_valid: whether that is one that a packet may have.
         end: the end of the packet, as far as it is credible.
-        seen: by path, offset and value of the fields before the first invalid one.
+        seen: the offset and value of each field before the first invalid one, by path.
         multi_queue_format: the offset of the MultiQueueFormatHeader; None if there is none, or it is unknown.
     """
 

@@ -1,4 +1,4 @@
-"""Which byte order or size a sender of NCP uses where public descriptions disagree, as its values tell.
+"""The byte orders and sizes of a sender of NCP where public descriptions disagree, as its values show.
 
 A job or queue that a server has named, and that a later packet means, a number that can be one in one order
 only, or the size of a structure. None of it is a fault: each finding says that the values of this sender are
@@ -50,7 +50,7 @@ SIZES: Final = {
     "ChangeQueueJobEntry": _check("OLD-STRUCTURE", "The sender changes a job by the old structure"),
     "SetQueueCurrentStatus": _check("SHORT-STATUS", "The sender has a status of one byte"),
 }
-"""By call: the fact that a request or reply of the other size shows."""
+"""The fact that a request or reply of the other size shows, by call."""
 
 _SMALL: Final = 1 << 16
 _LARGE: Final = 1 << 24

@@ -99,7 +99,7 @@ class _Handle:
     Attributes:
         owner: the address of the host that it was issued to.
         access: dwAccess of the call that opened it.
-        receives: by request id, whether the receive that has not ended is transactional.
+        receives: open receives by request id, and whether each is transactional.
         cursors: those that are open.
         crowded: whether there were too many of either.
     """

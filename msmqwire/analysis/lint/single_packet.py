@@ -32,7 +32,7 @@ class Dissected(Protocol):
 
     @property
     def raw(self) -> bytes:
-        """Its bytes."""
+        """The bytes of the packet."""
 
     @property
     def findings(self) -> Sequence[Finding]:

@@ -50,9 +50,9 @@ def write_report(
 
     Args:
         dissection: the captures, not read yet.
-        path: of the file.
-        title: of the page; by default the name of the first capture.
-        version: of msmqwire, which the page names.
+        path: the path of the file.
+        title: the title of the page; by default the name of the first capture.
+        version: the version of msmqwire, which the page names.
         limits: the limits of the page.
 
     Raises:

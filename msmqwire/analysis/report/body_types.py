@@ -15,7 +15,7 @@ from msmqwire.names.printable import cut, safe
 LOOKED_AT: Final = 64 << 10
 """Bytes of a body that are looked at: its type stands at its beginning."""
 FEW_MESSAGES: Final = 20
-"""With fewer messages of a queue no type is unusual."""
+"""The least number of messages of a queue with which a type can be unusual."""
 RARE: Final = 0.05
 """The share of messages of a queue up to which a type is unusual: that of all unusual types together."""
 TYPES_MAX: Final = 50

@@ -31,7 +31,7 @@ class Details:
 
     Attributes:
         rows: the rows of these packets in the table of packets.
-        pieces: of `PIECE` packets each, compressed.
+        pieces: compressed pieces of `PIECE` packets each.
         is_full: whether no more fit.
     """
 

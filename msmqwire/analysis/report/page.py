@@ -46,8 +46,8 @@ def page(
     """Yield the text of the page.
 
     Args:
-        title: of the page.
-        version: of msmqwire.
+        title: the title of the page.
+        version: the version of msmqwire.
         data: the data of the parts of the page.
         tables: tables by name, which the page unpacks.
         pieces: fields and bytes of packets, compressed.

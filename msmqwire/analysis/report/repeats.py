@@ -1,4 +1,4 @@
-"""Which messages were sent again: the same message, the same way."""
+"""Messages that were sent again: the same message, the same way."""
 
 from __future__ import annotations
 

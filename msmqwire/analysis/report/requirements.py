@@ -31,7 +31,7 @@ class Requirements:
     """The findings of captures.
 
     Attributes:
-        found: by severity and id.
+        found: the findings by severity and id.
         left_out: findings of requirements beyond the limit.
     """
 

@@ -129,7 +129,7 @@ class Sessions:
     """The sessions of captures.
 
     Attributes:
-        sessions: by number.
+        sessions: the sessions by number.
         left_out: packets of sessions beyond the limit.
     """
 

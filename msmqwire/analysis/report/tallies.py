@@ -60,9 +60,9 @@ class Tallies:
     """Counts by queue manager, by address and by queue.
 
     Attributes:
-        managers: by GUID.
-        endpoints: by address.
-        queues: by name.
+        managers: the managers by GUID.
+        endpoints: the endpoints by address.
+        queues: the queues by name.
         left_out: the number of times there was no room for one, by its kind.
     """
 

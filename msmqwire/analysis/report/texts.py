@@ -13,7 +13,7 @@ class Texts:
     """Texts by number, in the order in which they came. Number 0 is the empty text.
 
     Attributes:
-        texts: by number.
+        texts: the texts by number.
         left_out: the number of texts that were not kept.
     """
 

@@ -126,7 +126,7 @@ KINDS: Final[Mapping[int, tuple[str, Callable[..., Plain], int]]] = MappingProxy
         VarEnum.VT_DECIMAL: ("16s", _decimal, DICT_COST + 80),
     }
 )
-"""By type: the form of a value for `struct`, its reader, and the memory that the value takes."""
+"""The form of a value for `struct`, its reader, and the memory that the value takes, by type."""
 _NUMBER_FORMS: Final = "bBhHiIqQfd"
 _CHUNK: Final = 4096
 """Elements that are unpacked at once."""

@@ -168,7 +168,7 @@ FIXED: Final[Mapping[int, tuple[struct.Struct, Callable[[Any], str]]]] = Mapping
         0xB4: (struct.Struct("B"), boolean),
     }
 )
-"""By type of a text record whose value has a fixed size: its layout, and its characters."""
+"""The layout and the characters of a text record whose value has a fixed size, by type."""
 
 FAULTS: Final[Mapping[int, Callable[[Any], str | None]]] = MappingProxyType(
     {
@@ -177,12 +177,12 @@ FAULTS: Final[Mapping[int, Callable[[Any], str | None]]] = MappingProxyType(
         0xB4: lambda value: None if value < 2 else f"a Boolean of {value}",
     }
 )
-"""By type of a text record: the check of its value."""
+"""The check of the value of a text record, by type."""
 
 CONSTANTS: Final[Mapping[int, str]] = MappingProxyType(
     {0x80: "0", 0x82: "1", 0x84: "false", 0x86: "true", 0xA8: ""}
 )
-"""By type of a text record without a value: its characters."""
+"""The characters of a text record without a value, by type."""
 
 # NBFX-2.2.3.13.1: a character that XML does not allow has its number; a carriage return, and other spaces in
 # an attribute, would come back from a reader of XML as something else, so they have theirs too.

@@ -816,7 +816,7 @@ _LONG: Final[Mapping[int, Callable[[_Reader, int], tuple[str, int]]]] = MappingP
         0xBC: _Reader.qualified,
     }
 )
-"""By type of a text record whose value has a length: its reader."""
+"""The reader of a text record whose value has a length, by type."""
 
 
 def _opening(data: bytes) -> _Opening:

@@ -77,7 +77,7 @@ NAMES: Final[Mapping[int, str]] = MappingProxyType(
         if not name.endswith("List")
     }
 )
-"""By type: the name of the record in the text, 2.1.1."""
+"""The names of the records in the text, 2.1.1, by type."""
 
 
 @dataclass(frozen=True, slots=True)

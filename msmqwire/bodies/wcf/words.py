@@ -159,6 +159,6 @@ http://schemas.xmlsoap.org/soap/envelope/ actor faultcode faultstring faultactor
 WORDS: Final[Mapping[int, str]] = MappingProxyType(
     {2 * index: word for index, word in enumerate(_STRINGS.split())}
 )
-"""By number: the string."""
+"""The strings by number."""
 NUMBERS: Final[Mapping[str, int]] = MappingProxyType({word: number for number, word in WORDS.items()})
-"""By string: its number."""
+"""The numbers by string."""

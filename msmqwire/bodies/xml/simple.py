@@ -133,4 +133,4 @@ SIMPLE: Final[Mapping[str, Callable[[str], Plain]]] = MappingProxyType(
         "hexBinary": _hex,
     }
 )
-"""By the name of a simple type: the reader of its text, which raises ValueError or ArithmeticError."""
+"""The reader of the text of a simple type, which raises ValueError or ArithmeticError, by name."""

@@ -90,8 +90,8 @@ class Printer:
 
     Attributes:
         flushes: whether each item is to be seen at once.
-        printed: how many items were printed.
-        with_findings: how many of them have findings.
+        printed: the number of items printed.
+        with_findings: the number of these with findings.
     """
 
     def __init__(
@@ -246,7 +246,7 @@ def command(
     packets = wanted(start, end, host, kind, label, queue, findings, where)
     names = column_names(columns)
     if out is not None and (parquet is not None or arrow is not None):
-        raise BadParameter("--parquet and --arrow say where to", param_hint="--output")
+        raise BadParameter("--parquet and --arrow name the output already", param_hint="--output")
     try:
         storage_options = storage_options_of(storage_option)
         sink = None

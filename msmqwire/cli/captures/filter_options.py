@@ -88,7 +88,7 @@ def column_names(text: str | None) -> list[str] | None:
 
 
 class Wanted(NamedTuple):
-    """Which packets are wanted: those that meet all of this.
+    """The chosen packets: those that meet all conditions.
 
     Attributes:
         conditions: on time and kind.
@@ -122,8 +122,8 @@ class Chosen(Generic[T]):
     """Whether an item, or a message, meets all of some tests.
 
     Attributes:
-        asked: how many items there were.
-        count: how many of them do.
+        asked: the number of items.
+        count: the number of these that do.
     """
 
     def __init__(self, tests: Sequence[Callable[[T], bool]]) -> None:

@@ -80,7 +80,7 @@ class LiveInput:
 
         Args:
             dissection: after its last item.
-            err: where to.
+            err: the output.
             shown: the items shown, for the summary.
         """
         stream = self._stream

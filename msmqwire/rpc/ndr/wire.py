@@ -18,7 +18,7 @@ class Syntax:
     """A transfer syntax in one byte order; there is one object for each.
 
     Attributes:
-        identifier: by which a bind names it.
+        identifier: the identifier by which a bind names it.
         word: bytes of a referent id and of a count, which are aligned to them.
         enum: bytes of an enum without v1_enum.
         padded: a structure is padded to a multiple of its alignment, and a union aligned as its widest arm.

@@ -46,7 +46,7 @@ class Found(Protocol):
 
     @property
     def severity(self) -> str:
-        """Its strength."""
+        """The strength of the requirement."""
 
     @property
     def path(self) -> str:
@@ -54,7 +54,7 @@ class Found(Protocol):
 
     @property
     def offset(self) -> int:
-        """Its first byte."""
+        """The first byte of the field."""
 
     @property
     def message(self) -> str:

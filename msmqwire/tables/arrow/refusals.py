@@ -156,8 +156,8 @@ CHOOSING: Final = frozenset(
 )
 """Numbers of which more than the places of values in the text depends on these."""
 LEFT_MAX: Final = {number: 0xFFFF if number in range(len(REFUSALS)) else 0xFFFF_FFFF for number in CHOOSING}
-"""For each of these a limit beyond which the text does not depend on the first two values: more bytes than
-all fields together have."""
+"""The limit beyond which the text of each does not depend on the first two values: more bytes than all fields
+together have."""
 TIMES: Final = np.zeros(max(IN_WORDS) + 1, np.int64)
 """For each number the factor by which the first value may give the second one, of which a refusal has the low
 32 bits; 0 for none."""

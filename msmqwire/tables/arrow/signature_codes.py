@@ -48,9 +48,9 @@ class SignatureCodes:
 
         Args:
             block: the rows.
-            signed: which have a signature of their own.
-            secured: which rows are wanted, all of messages with a SecurityHeader.
-            codes: of the rows.
+            signed: the rows with a signature of their own.
+            secured: the rows wanted, all of messages with a SecurityHeader.
+            codes: the codes of the rows.
         """
         extents = np.empty((len(block.rows), 2), np.int64)
         if not certificates.codes_of(block, signed, secured, _BOUNDS, self._judged, codes, extents):

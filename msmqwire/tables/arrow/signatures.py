@@ -26,7 +26,7 @@ def forged(block: RowBlock, rows: Sequence[int], encrypted: Any, examiner: Exami
         block: the rows.
         rows: those of messages with a SecurityHeader, a signature and a certificate with a key, of which no
             key given decrypts the body.
-        encrypted: which rows have an encrypted body.
+        encrypted: the rows with an encrypted body.
         examiner: has the certificates given.
 
     Returns:

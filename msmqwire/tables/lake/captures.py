@@ -37,7 +37,7 @@ def examine_all(
     Args:
         paths: absolute paths and URLs.
         known: the lake's entries, by path.
-        storage_options: of the stores of URLs.
+        storage_options: the options of the stores of URLs.
 
     Raises:
         OSError: one can't be read.
@@ -58,7 +58,7 @@ def examine(
     Args:
         path: its absolute path, or its URL.
         known: the lake's entry for it.
-        storage_options: of the store of a URL.
+        storage_options: the options of the store of a URL.
 
     Raises:
         OSError: it can't be read.

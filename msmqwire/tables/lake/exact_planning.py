@@ -35,10 +35,10 @@ def plan_exact_run(
 
     Args:
         files: absolute paths and URLs, each once, in their order; among them all that the lake has.
-        manifest: of the lake.
+        manifest: the manifest of the lake.
         split_size: bytes of a part, about.
         ports, ncp_readings: as for `msmqwire.dissect`.
-        storage_options: of the stores of URLs.
+        storage_options: the options of the stores of URLs.
         map_windows: as for `exact_parts`.
         progress: as for `plan_exact_parts`.
 

@@ -64,7 +64,7 @@ class LakeFolder:
 
     Attributes:
         path: the folder.
-        manifest: of the lake; None before the first commit.
+        manifest: the manifest of the lake; None before the first commit.
     """
 
     def __init__(self, path: Path) -> None:

@@ -99,8 +99,8 @@ class CaptureEntry:
     Attributes:
         path: its absolute path, or its URL.
         size, mtime_ns, inode: of its status; of a URL only the size.
-        digest: of samples of its bytes; see `msmqwire.tables.lake.captures`.
-        version: of the content of a URL.
+        digest: the digest of samples of its bytes; see `msmqwire.tables.lake.captures`.
+        version: the version of the content of a URL.
     """
 
     path: str
@@ -133,7 +133,7 @@ class Manifest:
     Attributes:
         settings: the settings for reading captures into it: JSON values by name.
         commit: the number of the last commit; 0 for a new lake.
-        captures: by path, in the order in which they came.
+        captures: the captures by path, in the order in which they came.
         parts: all parts.
         pending: the rest of the last commit; None once it is complete.
     """

@@ -129,7 +129,7 @@ class _Ordered:
         rows, times: the rows of one partition after those of another.
         numbers: the partition of each.
         places: the start and the end of each partition that is left.
-        bytes: of the rows, with those that are not left.
+        bytes: the size of the rows, with those that are not left.
     """
 
     rows: pa.RecordBatch

@@ -57,7 +57,7 @@ class PartFiles:
     """The result of writing a part.
 
     Attributes:
-        files: as the manifest will name them.
+        files: the files, as the manifest will name them.
         staged: the place of each of them until then, below the lake.
         damages: the captures that could not be read to their ends.
         not_read: the number of frames that were not read though packets may be in them, by reason.
@@ -76,7 +76,7 @@ class PartWriter:
     Attributes:
         lake: the folder of the lake.
         run: the folder of the staged files, below that of the lake.
-        reader: of the packets.
+        reader: the reader of the packets.
         columns: names of `COLUMNS`.
         where: conditions that all rows meet.
         by: the second key of partitions; None for none.

@@ -54,7 +54,7 @@ def plan_run(
 
     Args:
         files: absolute paths and URLs, each once, in their order.
-        manifest: of the lake.
+        manifest: the manifest of the lake.
         split_size: bytes of a part, about.
         overlap: bytes that are read before a part to learn the state of connections.
         search, storage_options: as for `plan_windows`.
@@ -109,7 +109,7 @@ class _Run:
 
     Attributes:
         files: the captures, in their order.
-        captures: as they are now.
+        captures: the captures as they are now.
         changes: their changes.
         split_size, overlap, search, storage_options: as for `plan_run`.
         distrusted: captures whose windows would differ now from those that the lake has.

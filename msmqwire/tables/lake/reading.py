@@ -30,7 +30,7 @@ class LakeContents:
 
     Attributes:
         folder: the folder, as an absolute path.
-        schema: of its rows: the columns, then the keys of partitions.
+        schema: the schema of its rows: the columns, then the keys of partitions.
         keys: the names of these keys.
         files: each file, by its absolute path.
     """

@@ -38,13 +38,13 @@ class StagedFile:
     """A Parquet file that is being written.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         entry: its entry in the manifest as long as it is empty.
-        schema: of its rows.
+        schema: the schema of its rows.
         uncompressed: columns that are not compressed.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         entry: its future entry in the manifest.
     """
 
@@ -114,7 +114,7 @@ class PartitionWriter:
         open_file: begins a file of the partition, with the columns that are not to be compressed in it.
 
     Attributes:
-        pending_bytes: of the rows that wait in memory.
+        pending_bytes: the size of the rows that wait in memory.
     """
 
     def __init__(self, open_file: Callable[[Collection[str]], StagedFile]) -> None:

@@ -45,7 +45,7 @@ class LakeCommit:
     """The result of a run.
 
     Attributes:
-        number: of the commit; that of the last one if there was nothing to do.
+        number: the number of the commit; that of the last one if there was nothing to do.
         captures_read: captures of which something was read.
         captures_unchanged: those of which the lake had everything.
         rows: rows written.

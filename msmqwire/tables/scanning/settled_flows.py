@@ -85,7 +85,7 @@ _FIELDS: Final = [
 _PROGRESS_MAX: Final = 1 << 30
 """Bytes between two places: after more of them an old acknowledgement may seem to be ahead."""
 _IS_FOREIGN: Final = np.isin(np.arange(1 << 16), [*protocol_ports("stream_ports"), *RPC_PORTS])
-"""For each port whether it is of a protocol that the scan leaves to Python."""
+"""Whether a port is of a protocol that the scan leaves to Python, by port."""
 _SEQ_MASK: Final = 0xFFFF_FFFF
 
 

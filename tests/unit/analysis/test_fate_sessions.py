@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.analysis.fate import State
+from msmqwire.analysis import fate as fate_room
+from msmqwire.analysis.fate import EventKind, State
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture.fate_captures import (
@@ -31,6 +32,10 @@ from tests.support.capture.fate_captures import (
 
 MILLISECOND = 1_000_000
 ELSEWHERE = bytes(range(16))
+
+
+def test_the_former_name_of_kinds_of_events_is_kept() -> None:
+    assert fate_room.What is EventKind
 
 
 def test_a_message_and_its_session_acknowledgement() -> None:

@@ -240,7 +240,7 @@ def test_a_terminal_gets_no_bytes(tmp_path: Path) -> None:
         (("--format", "json", "--headers-format", "rebus"), "1", 2, "--headers-format",
          "it goes with --headers"),
         (("--format", "rebus", "--headers-format", "rebus", "--headers", "h"), "1", 2, "--headers-format",
-         "--format rebus says it already"),
+         "--format rebus decides it already"),
         (("--format", "json", "--json", "-o", "x"), "1", 2, "--json", "it prints all in one object: "),
     ],
 )  # fmt: skip
