@@ -64,7 +64,8 @@ INTERPRETED = frozenset(
     {
         # Their fields are read by name and annotation, which compiled classes do not keep.
         "msmqwire/qm/model/settings.py",
-        # The base of enumerations that other modules make, which a compiled one can't be.
+        # Bases of enumerations that other modules make, which compiled ones can't be.
+        "msmqwire/qm/model/timer_kind.py",
         "msmqwire/service/store/table.py",
         # mypyc 2.4 makes C of the first that no compiler takes, and can't have a frozen generic dataclass.
         "msmqwire/qm/model/enumerations.py",

@@ -309,7 +309,7 @@ class Core:
         """
         if message.identifier.uniquifier:
             raise InvalidValue("the message has been sent: make another one", path="UserHeader.MessageID")
-        # Only SRMP messages have them: DMPR-3.1.1.12-74.
+        # Only messages by HTTP have them: DMPR-3.1.1.12-74.
         message.soap_envelope, message.soap_compound_message = "", b""
         if message.destination is None and not descriptor.multiple:
             message.destination = descriptor.format_name

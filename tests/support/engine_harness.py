@@ -31,7 +31,7 @@ from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.model.timer_kind import TimerKind
 from msmqwire.qm.protocols import registry
 from msmqwire.qm.protocols.binary.engine import BinaryEngine
 from msmqwire.qm.protocols.binary.states import SessionState
@@ -213,7 +213,7 @@ class EngineHarness:
         """Let time pass, with each timer expiring when due; return the effects."""
         return self.run() + self.set_clock(self.now + milliseconds) + self.run()
 
-    def time_left(self, timer: Timer, key: object = None) -> int | None:
+    def time_left(self, timer: TimerKind, key: object = None) -> int | None:
         """Milliseconds until a timer expires, or None if it is not running."""
         armed = self.core.context.timers._armed.get((timer, key))  # type: ignore[arg-type]
         return None if armed is None else armed.due - self.core.context.now

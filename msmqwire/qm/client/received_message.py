@@ -46,7 +46,7 @@ class ReceivedMessage(_Recorded):
         sent: when it was sent, by the clock of the sender, in UTC; None if that is unknown.
         arrived: when it was put into its present queue, in UTC.
         time_to_reach_queue, time_to_be_received: limits in seconds after `sent`; None for no limit.
-        source: the identifier of the queue manager that sent it; None if an SRMP message has none.
+        source: the identifier of the queue manager that sent it; None if a message by HTTP has none.
         sender: the claimed sender: a SID as ``S-1-...``, a GUID, else hex; None for nobody. It is proved only
             if `authenticated` is true.
         acknowledge: the acknowledgements that its sender asks for: ``pos_arrival``, ``pos_receive``,

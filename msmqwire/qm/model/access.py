@@ -388,7 +388,7 @@ def default_security(
     is_domain_user: Callable[[bytes], bool] = lambda sid: False,
     local_owner: bool = True,
     machine_sid: bytes | None = None,
-    reachable_by_srmp: bool = False,
+    anonymous_may_send: bool = False,
 ) -> bytes:
     """Create Default Queue Security Descriptor, self-relative: [MS-MQDMPR] 3.1.7.1.3.1.
 
@@ -404,7 +404,7 @@ def default_security(
         is_domain_user: whether a SID is that of a domain user.
         local_owner: `Settings.local_owner` in workgroup mode, False in directory-integrated mode.
         machine_sid: objectSid of the computer in the directory; None in workgroup mode or if that fails.
-        reachable_by_srmp: whether messages can be sent to the queue by [MC-MQSRM].
+        anonymous_may_send: whether anonymous senders may send to the queue, as those of [MC-MQSRM] do.
 
     Raises MalformedPacket, and InvalidValue for entries with rights that a queue does not have.
     """
@@ -416,18 +416,20 @@ def default_security(
     dacl, control = parts.dacl, _GROUP_DEFAULTED
     if dacl is None:  # -05
         control |= _DACL_DEFAULTED
-        dacl = _default_dacl(owner, not is_user or _is_guest(owner), machine_sid, reachable_by_srmp)
+        dacl = _default_dacl(owner, not is_user or _is_guest(owner), machine_sid, anonymous_may_send)
     # The steps do not name the place of OwnerSid; S-1-5-7 has a meaning only as the owner.
     return build_descriptor(DescriptorParts(owner, None, parts.sacl, dacl, control))  # -11
 
 
 @lru_cache(maxsize=256)  # the queues of a computer have few owners
-def _default_dacl(owner: bytes, open_to_all: bool, machine_sid: bytes | None, srmp: bool) -> bytes:
+def _default_dacl(
+    owner: bytes, open_to_all: bool, machine_sid: bytes | None, anonymous_may_send: bool
+) -> bytes:
     if open_to_all:  # -06
         world, owners = int(_FULL_ACCESS), 0
     else:  # -07
         world, owners = int(_READ_ATTRIBUTES), int(_FULL_ACCESS)
-    anonymous = int(MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE) if srmp else 0  # -09
+    anonymous = int(MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE) if anonymous_may_send else 0  # -09
     entries = [(world | anonymous, EVERYONE), (anonymous, ANONYMOUS)]  # -10
     if machine_sid:
         entries.append((int(_READ_ATTRIBUTES), machine_sid))  # -08

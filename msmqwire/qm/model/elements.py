@@ -260,7 +260,7 @@ class IncomingTransactionalTransferInfo:
 
     @property
     def is_stream(self) -> bool:
-        """Whether the sequence is a stream of SRMP."""
+        """Whether the sequence is a stream of [MC-MQSRM]."""
         return self.stream_owner is not None
 
     @property

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable
-from enum import Enum
 from typing import Final
+
+from msmqwire.qm.model.timer_kind import TimerKind
 
 Expired = Callable[[], None]
 _HEAP_MIN: Final = 64
 
 
-class Timer(Enum):
-    """The timers of [MS-MQDMPR], [MS-MQQB], [MC-MQSRM], [MS-MQRR] and [MS-MQBR], 3.1.2 of each."""
-
-    __hash__ = object.__hash__  # Enum's is slow, and timers are keys
+class Timer(TimerKind):
+    """The timers of [MS-MQDMPR], [MS-MQQB], [MS-MQRR] and [MS-MQBR], 3.1.2 of each."""
 
     DIRECTORY_SITES_UPDATE = "Directory Sites Update Timer"
     DIRECTORY_SITE_GATES_UPDATE = "Directory Site Gates Update Timer"
@@ -29,10 +28,6 @@ class Timer(Enum):
     TRANSACTIONAL_ACK_WAIT = "Transactional Ack Wait Timer"
     ORDER_ACK_SEND = "Order Ack Send Timer"
     MESSAGE_ID_HISTORY_CLEANUP = "MessageIDHistory Cleanup Timer"
-    RETRANSMISSION = "Retransmission Timer"
-    STREAM_RECEIPT_WAIT = "Stream Receipt Wait Timer"
-    STREAM_RECEIPT_COALESCING = "Stream Receipt Coalescing Timer"
-    SRMP_SESSION_CLEANUP = "Session Cleanup Timer of SRMP"
     RPC_CALL_TIMEOUT = "RPC Call Timeout Timer"
     PENDING_REQUEST_CLEANUP = "Pending Request Cleanup Timer"
     QUEUE_MANAGER_QUERY = "QueueManager Query Timer"
@@ -53,7 +48,7 @@ def _nothing() -> None:
 class _ArmedTimer:
     __slots__ = ("due", "expired", "name", "queued", "since")
 
-    def __init__(self, name: tuple[Timer, Hashable], since: int, due: int, expired: Expired) -> None:
+    def __init__(self, name: tuple[TimerKind, Hashable], since: int, due: int, expired: Expired) -> None:
         self.name, self.since, self.due, self.expired = name, since, due, expired
         self.queued = due  # the time of its entry in the heap; `due` may be later
 
@@ -69,11 +64,11 @@ class Timers:
 
     def __init__(self) -> None:
         self.now = 0
-        self._armed: dict[tuple[Timer, Hashable], _ArmedTimer] = {}
+        self._armed: dict[tuple[TimerKind, Hashable], _ArmedTimer] = {}
         self._heap: list[tuple[int, int, _ArmedTimer]] = []
         self._count = 0
 
-    def start(self, timer: Timer, key: Hashable, delay: int, expired: Expired) -> None:
+    def start(self, timer: TimerKind, key: Hashable, delay: int, expired: Expired) -> None:
         """Start or restart a timer: `expired` is called once after `delay` milliseconds."""
         name, due = (timer, key), self.now + max(delay, 0)
         armed = self._armed.get(name)
@@ -85,18 +80,18 @@ class Timers:
         else:
             armed.since, armed.due, armed.expired = self.now, due, expired
 
-    def stop(self, timer: Timer, key: Hashable) -> None:
+    def stop(self, timer: TimerKind, key: Hashable) -> None:
         """Stop a timer, if it runs."""
         armed = self._armed.pop((timer, key), None)
         if armed is not None:
             armed.expired = _nothing  # otherwise its owner would live as long as the entry in the heap
         self._drop_stale()
 
-    def active(self, timer: Timer, key: Hashable) -> bool:
+    def active(self, timer: TimerKind, key: Hashable) -> bool:
         """Whether a timer runs."""
         return (timer, key) in self._armed
 
-    def elapsed(self, timer: Timer, key: Hashable) -> float:
+    def elapsed(self, timer: TimerKind, key: Hashable) -> float:
         """Return the elapsed fraction of a timer's time, 0 to 1; 0 if it does not run."""
         armed = self._armed.get((timer, key))
         if armed is None:

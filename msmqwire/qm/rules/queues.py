@@ -98,7 +98,7 @@ class Queues:
         return access.default_security(
             owner,
             local_owner=settings.local_owner and not self._context.queue_manager.directory_integrated,
-            reachable_by_srmp=settings.strangers_may_send,
+            anonymous_may_send=settings.strangers_may_send,
         )
 
     def create(

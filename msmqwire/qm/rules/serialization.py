@@ -7,7 +7,7 @@ that changes another attribute of such a message must set its packet to None; `M
 
 A message serialized without its packet loses: reserved bits and fields, the content of padding and of bytes
 after the body, the bytes after the last header (PacketSize does not count them then), the longer forms of
-queue names where a shorter one is equivalent, the SRMP headers, a ProviderInfo that names the system's own
+queue names where a shorter one is equivalent, the headers of HTTP, a ProviderInfo that names the system's own
 provider, SecurityHeader.Flags.AU, AS, AI and DE where they do not follow from the rest, headers without
 content, labels beyond a null, and Flags.PR and DM of transactional messages.
 """

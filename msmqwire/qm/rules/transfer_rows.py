@@ -17,7 +17,6 @@ from msmqwire.qm.model.tables import Table
 _OUTGOING: Final = Struct("<IIIB")  # TimeStamp, Ordinal, TxSequenceNumber, whether FinalAck is awaited
 _SEQUENCE: Final = Struct("<III")  # TimeStamp, Ordinal, OutgoingTxSequenceNumber
 STREAM_IDENTIFIER: Final = Struct("<II")  # TimeStamp, Ordinal
-_QUEUE: Final = Struct("<I")
 _INCOMING: Final = Struct(
     "<IIIIQI"
 )  # TimeStamp, Ordinal, number, rejections, last access, queue; then origin
@@ -71,22 +70,6 @@ def read_sequence(row: bytes) -> tuple[TxSequenceId, int]:
     """Decode a row of `Table.SEQUENCE`: the sequence, and the number of its next message."""
     time_stamp, ordinal, number = _SEQUENCE.unpack(row)
     return TxSequenceId(time_stamp, ordinal), number
-
-
-def put_former_stream(context: Context, stream: TxSequenceId, queue: int) -> None:
-    """Store that messages of a queue had other numbers in a stream: receipts may have the old ones."""
-    context.changes.put(Table.FORMER_STREAM, STREAM_IDENTIFIER.pack(*stream), _QUEUE.pack(queue))
-
-
-def delete_former_stream(context: Context, stream: TxSequenceId) -> None:
-    """Delete the row of a former stream all of whose messages have ended."""
-    context.changes.delete(Table.FORMER_STREAM, STREAM_IDENTIFIER.pack(*stream))
-
-
-def read_former_stream(key: bytes, row: bytes) -> tuple[TxSequenceId, int]:
-    """Decode a row of `Table.FORMER_STREAM`: the stream, and the number of the queue."""
-    (queue,) = _QUEUE.unpack(row)
-    return TxSequenceId(*STREAM_IDENTIFIER.unpack(key)), queue
 
 
 def put_incoming(context: Context, info: IncomingTransactionalTransferInfo) -> None:

@@ -59,7 +59,7 @@ def message_json(message: Message, body_max: int | None = None) -> dict[str, Any
     """Return a message as one JSON object.
 
     Bytes are base64, times ISO 8601 in UTC, durations seconds, names of queues format names; missing values
-    are null, as is the source of an SRMP message that does not name it. With `body_max`, ``body`` has that
+    are null, as is the source of a message by HTTP that does not name it. With `body_max`, ``body`` has that
     many bytes at most, and ``body_size`` counts all of them.
     """
     correlation = message.correlation_identifier
@@ -146,7 +146,7 @@ def _source(message: Message) -> str | None:
 
 
 def names_source(message: Message) -> bool:
-    """Return whether a message names the queue manager that sent it: an SRMP message need not."""
+    """Return whether a message names the queue manager that sent it: a message by HTTP need not."""
     return not message.soap_envelope or message.source_machine_identifier != NULL_GUID
 
 

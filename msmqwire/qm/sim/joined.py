@@ -12,7 +12,7 @@ from msmqwire.service.carrier import Performers
 
 if TYPE_CHECKING:
     from msmqwire.qm.core import Core
-    from msmqwire.qm.model.timers import Timer
+    from msmqwire.qm.model.timer_kind import TimerKind
     from msmqwire.qm.sim.capture import Capture
     from msmqwire.qm.sim.environment import Environment
     from msmqwire.qm.sim.host import Host
@@ -86,7 +86,7 @@ class SimulatedProtocol(Protocol):
     def pending(self, core: Core, ledger: MessageLedger, *, drained: bool) -> str | None:
         """Describe a message of a node that waits for something to happen; None if none does."""
 
-    def idle_timer(self, core: Core) -> Timer | None:
+    def idle_timer(self, core: Core) -> TimerKind | None:
         """Return a timer that runs though there is nothing for it to do."""
 
     def remainder(self, core: Core) -> str | None:

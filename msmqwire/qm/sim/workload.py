@@ -47,8 +47,8 @@ _ALL_QUEUES: Final = (*QUEUES, ADMIN)
 _STRAY_NUMBER: Final = 9
 _WAIT_MS: Final = 4_000
 """The longest wait of a read for a message."""
-_SECURITY: Final = access.default_security(None, reachable_by_srmp=True)
-"""The longest wait of a read for a message from any queue."""
+_SECURITY: Final = access.default_security(None, anonymous_may_send=True)
+"""The security descriptor of all queues."""
 
 
 class Workload:

@@ -45,7 +45,7 @@ def in_a_domain(
         is_domain_user=of_the_domain,
         local_owner=False,
         machine_sid=machine,
-        reachable_by_srmp=srmp,
+        anonymous_may_send=srmp,
     )
 
 
@@ -152,7 +152,7 @@ def test_a_local_owner_may_do_everything_and_others_look(owner: bytes) -> None:
 
 
 def test_strangers_may_send_what_comes_by_http() -> None:
-    descriptor = default_security(LOCAL, reachable_by_srmp=True)
+    descriptor = default_security(LOCAL, anonymous_may_send=True)
     for stranger in (BOB, EVERYONE, ANONYMOUS):
         assert access_allowed(descriptor, Token.of(stranger), WRITE)
         assert not access_allowed(descriptor, Token.of(stranger), 1)

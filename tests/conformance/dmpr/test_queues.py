@@ -81,7 +81,7 @@ def test_new_queues_have_the_default_descriptor(harness: EngineHarness) -> None:
     owner = access.sid_bytes("S-1-5-21-1-2-3-1001")
     queue = Queue(NULL_GUID)
     harness.core.queues.set_defaults(queue, owner)
-    assert queue.security == access.default_security(owner, reachable_by_srmp=True)
+    assert queue.security == access.default_security(owner, anonymous_may_send=True)
     assert queue.security
 
 

@@ -12,10 +12,10 @@ from msmqwire.qm.model.enumerations import (
     ConnectionStatus,
     OutgoingQueueState,
 )
-from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.effects import HttpRequest
 from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
+from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from tests.support.engine_harness import PEER_ADDRESS
 from tests.support.srmp.srmp_harness import THERE, SrmpHarness
 from tests.support.srmp.srmp_requests import SrmpPeer
@@ -57,7 +57,7 @@ def test_the_first_message_connects():
     harness.send()
     assert queue.state is Q.CONNECTED
     assert [entry.status for entry in queue.connection_history] == [ConnectionStatus.IN_PROCESS]
-    assert harness.time_left(Timer.SRMP_SESSION_CLEANUP, queue.number) == 300_000
+    assert harness.time_left(SrmpTimer.SESSION_CLEANUP, queue.number) == 300_000
     assert harness.effects_of(Resolve) == []  # the transport finds the host
     harness.answer()
     assert [entry.status for entry in queue.connection_history] == [
@@ -121,9 +121,9 @@ def test_the_retransmission_timer_reconnects_and_sends_all():
     assert [sent.body for sent in harness.take()] == [b"1", b"2"]
     assert harness.outgoing().state is Q.CONNECTED
     number = harness.outgoing().number
-    assert harness.time_left(Timer.RETRANSMISSION, number) == RETRY_MS
+    assert harness.time_left(SrmpTimer.RETRANSMISSION, number) == RETRY_MS
     harness.advance(RETRY_MS)
-    assert harness.time_left(Timer.RETRANSMISSION, number) is None  # nothing is there to be sent
+    assert harness.time_left(SrmpTimer.RETRANSMISSION, number) is None  # nothing is there to be sent
 
 
 def test_a_queue_of_expired_messages_sends_a_new_one_at_once():
@@ -167,7 +167,7 @@ def test_a_paused_queue_sends_nothing_until_it_is_resumed(answer):
     harness.core.queues.pause(queue)
     harness.take()
     assert queue.state is Q.ON_HOLD
-    for timer in (Timer.STREAM_RECEIPT_WAIT, Timer.RETRANSMISSION, Timer.SRMP_SESSION_CLEANUP):
+    for timer in (SrmpTimer.STREAM_RECEIPT_WAIT, SrmpTimer.RETRANSMISSION, SrmpTimer.SESSION_CLEANUP):
         assert harness.time_left(timer, queue.number) is None
     if answer is not None:
         harness.answer(answer)
@@ -192,7 +192,7 @@ def test_receipts_for_a_paused_queue_start_none_of_its_timers():
     harness.core.queues.pause(queue)
     SrmpPeer(harness).stream_receipt(identifier, 1)
     assert harness.where() == {"outgoing": [b"2"]}
-    assert harness.time_left(Timer.STREAM_RECEIPT_WAIT, queue.number) is None
+    assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, queue.number) is None
     SrmpPeer(harness).stream_receipt(identifier, 2)
     assert harness.where() == {}
 
@@ -207,7 +207,7 @@ def test_a_message_sent_before_a_pause_is_resent_later():
     harness.core.queues.pause(queue)
     harness.core.queues.resume(queue)
     harness.answer(OK)
-    assert harness.time_left(Timer.STREAM_RECEIPT_WAIT, queue.number) == 30_000
+    assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, queue.number) == 30_000
     harness.advance(30_000)
     assert harness.take_one().body == b"m"
 

@@ -322,7 +322,7 @@ def test_a_refusal_by_one_group_queue_affects_no_other(which, how):
     if how == "full":
         queue.quota = 0
     elif how == "closed":
-        queue.security = access.default_security(None, reachable_by_srmp=False)
+        queue.security = access.default_security(None, anonymous_may_send=False)
     else:
         queue.privacy_level = QueuePrivacy.BODY
     hear(harness, SrmpPeer(harness).message(b"m", to=f"MSMQ:{GROUP}"))

@@ -8,7 +8,7 @@ from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from tests.support.engine_harness import PEER_ID, START_UTC, THIRD_ID
 from tests.support.qm.queue_contents import bodies
 from tests.support.srmp.srmp_harness import SrmpHarness
@@ -257,14 +257,17 @@ def test_a_stream_receipt_waits_for_half_a_second_of_silence():
         harness.advance(DELAY_MS - 1)
         peer.send_in_stream(number)
     info = info_of(queue)
-    assert (info.acknowledged, harness.time_left(Timer.STREAM_RECEIPT_COALESCING, info.key)) == (0, DELAY_MS)
+    assert (info.acknowledged, harness.time_left(SrmpTimer.STREAM_RECEIPT_COALESCING, info.key)) == (
+        0,
+        DELAY_MS,
+    )
     harness.advance(DELAY_MS - 1)
     assert harness.take() == []
     harness.advance(1)
     sent = harness.take_one()
     assert (sent.url, sent["path/to"]) == (RECEIPTS, RECEIPTS)
     assert (sent["streamReceipt/streamId"], sent["streamReceipt/lastOrdinal"]) == (peer.stream_id(), "3")
-    assert (info.acknowledged, harness.time_left(Timer.STREAM_RECEIPT_COALESCING, info.key)) == (3, None)
+    assert (info.acknowledged, harness.time_left(SrmpTimer.STREAM_RECEIPT_COALESCING, info.key)) == (3, None)
     peer.send_in_stream(4)
     harness.advance(DELAY_MS)
     assert receipts(harness) == [(peer.stream_id(), 4)]

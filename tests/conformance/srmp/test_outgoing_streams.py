@@ -7,9 +7,9 @@ import pytest
 from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.message import NO_SEQUENCE, TxSequenceId
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
+from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from tests.support.engine_harness import OWN_ID, START_UTC, THIRD_ID
 from tests.support.srmp.srmp_harness import THERE, SentRequest, SrmpHarness
 from tests.support.srmp.srmp_requests import HERE, SrmpPeer
@@ -152,7 +152,7 @@ def test_a_stream_ends_with_its_last_receipt_and_the_next_begins(wanted):
         assert harness.rows(Table.SEQUENCE)
         peer.final_receipt(ID, 1)
     assert harness.rows_of_streams() == {}
-    assert harness.time_left(Timer.STREAM_RECEIPT_WAIT, harness.outgoing().number) is None
+    assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, harness.outgoing().number) is None
     harness.send(b"3", transactional=True)
     assert streams(harness.take())[2:] == [(NEXT_ID, 1, None, RECEIPTS)]
 
@@ -265,7 +265,7 @@ def test_stream_messages_without_a_receipt_are_resent_unchanged():
     intervals = [30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600, 21600]
     for this, following in zip(intervals, [*intervals[1:], 21600], strict=True):
         assert (info.eod_resend_interval, info.eod_resend_time) == (this, harness.utc + this)
-        assert harness.time_left(Timer.STREAM_RECEIPT_WAIT, number) == this * 1000
+        assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, number) == this * 1000
         harness.advance(this * 1000 - 1)
         assert harness.take() == []
         harness.advance(1)
@@ -281,9 +281,15 @@ def test_a_receipt_of_new_messages_resets_the_resend_interval():
     harness.advance(90_000)
     assert info.eod_resend_interval == 300
     peer.stream_receipt(ID, 0)  # nothing new
-    assert (info.eod_resend_interval, harness.time_left(Timer.STREAM_RECEIPT_WAIT, number)) == (300, 300_000)
+    assert (info.eod_resend_interval, harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, number)) == (
+        300,
+        300_000,
+    )
     peer.stream_receipt(ID, 2)
-    assert (info.eod_resend_interval, harness.time_left(Timer.STREAM_RECEIPT_WAIT, number)) == (30, 30_000)
+    assert (info.eod_resend_interval, harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, number)) == (
+        30,
+        30_000,
+    )
     harness.take()
     harness.advance(30_000)
     assert harness.take_one().stream == (ID, 3, 2, None)

@@ -368,7 +368,7 @@ def test_nobody_writes_to_the_order_queue():
 )  # fmt: skip
 def test_a_queue_with_restricted_writing_refuses_messages():
     harness, peer, queue = receiver()
-    opened, closed = queue.security, access.default_security(None, reachable_by_srmp=False)
+    opened, closed = queue.security, access.default_security(None, anonymous_may_send=False)
     for security, status in ((closed, BAD_REQUEST), (b"\1", BAD_REQUEST), (opened, OK)):
         queue.security = security
         assert peer.send(number=1, services=DELIVERY) == status
@@ -386,7 +386,7 @@ def test_a_public_queue_takes_messages_if_the_directory_is_read():
     assert (bodies(queue), harness.take()) == ([], [])
     harness.core.directory.read_by_identifier = read
     assert peer.send(to=to, number=1) == OK
-    queue.security = access.default_security(None, reachable_by_srmp=False)  # which the directory gives
+    queue.security = access.default_security(None, anonymous_may_send=False)  # which the directory gives
     assert peer.send(to=to, number=2) == BAD_REQUEST
     assert bodies(queue) == [b"m"]
 

@@ -7,9 +7,9 @@ import pytest
 from msmqwire.qm.model.enumerations import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
+from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from tests.support.engine_harness import OWN_ID, PEER_ID, START_UTC
 from tests.support.qm.queue_contents import bodies, messages
 from tests.support.srmp.srmp_harness import THERE, SrmpHarness
@@ -49,7 +49,7 @@ def test_a_restart_resends_durable_messages_and_no_express_ones(guarantee, state
     assert [sent.data for sent in again] == first or state == "prepared"
     assert [sent.body for sent in again] == [b"m"]
     assert harness.message_states() == [S.WAIT_FOR_RESPONSE]
-    assert harness.time_left(Timer.RETRANSMISSION, harness.outgoing().number) == 20_000
+    assert harness.time_left(SrmpTimer.RETRANSMISSION, harness.outgoing().number) == 20_000
     harness.answer()
     assert harness.where() == {}
     assert harness.rows(Table.MESSAGE) == {}

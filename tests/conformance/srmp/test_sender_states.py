@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.qm.model.enumerations import ConnectionStatus, DeliveryGuarantee, OutgoingQueueState
-from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.states import MESSAGES, SrmpMessageEvent, SrmpMessageState
+from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
 from tests.support.srmp.srmp_harness import THERE, SrmpHarness
 from tests.support.srmp.srmp_requests import SrmpPeer
@@ -131,7 +131,7 @@ def test_a_message_without_an_answer_or_with_5xx_is_resent_as_is(kind):
         give()
         assert outgoing.state is S.WAIT_FOR_RETRANSMISSION
         assert harness.where() == {"outgoing": [b"m"]}
-        left = harness.time_left(Timer.RETRANSMISSION, harness.outgoing().number)
+        left = harness.time_left(SrmpTimer.RETRANSMISSION, harness.outgoing().number)
         assert 0 < left <= RETRY_MS
         harness.advance(left - 1)
         assert harness.take() == []
@@ -166,7 +166,7 @@ def test_a_message_that_is_refused_is_not_sent_again(kind, wanted):
     harness.answer(400)
     assert outgoing.state is S.DONE
     assert harness.where() == ({dead(kind): [b"m"]} if wanted else {})
-    assert harness.time_left(Timer.SRMP_SESSION_CLEANUP, harness.outgoing().number) == 300_000
+    assert harness.time_left(SrmpTimer.SESSION_CLEANUP, harness.outgoing().number) == 300_000
     harness.advance(600_000)
     assert len(harness.sent) == 1
 
@@ -183,7 +183,7 @@ def test_a_message_that_is_accepted_is_deleted_or_journaled(kind, wanted):
     harness.answer(200)
     assert outgoing.state is S.DONE
     assert harness.where() == ({"journal": [b"m"]} if wanted else {})
-    assert harness.time_left(Timer.SRMP_SESSION_CLEANUP, harness.outgoing().number) == 300_000
+    assert harness.time_left(SrmpTimer.SESSION_CLEANUP, harness.outgoing().number) == 300_000
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2.5-04")
@@ -193,7 +193,7 @@ def test_each_response_starts_the_session_cleanup_timer_anew():
     harness.advance(299_999)
     harness.send()
     number = harness.outgoing().number
-    assert harness.time_left(Timer.SRMP_SESSION_CLEANUP, number) == 300_000
+    assert harness.time_left(SrmpTimer.SESSION_CLEANUP, number) == 300_000
     assert harness.outgoing().state is OutgoingQueueState.CONNECTED
 
 
@@ -243,10 +243,10 @@ def test_a_failure_stops_its_queue_until_the_timer_fires():
     harness.send(b"1", b"2", transactional=True)
     harness.answer(200)
     number = harness.outgoing().number
-    assert harness.time_left(Timer.STREAM_RECEIPT_WAIT, number) == 30_000
+    assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, number) == 30_000
     harness.send(b"3")
     harness.answer(500)
-    assert harness.time_left(Timer.STREAM_RECEIPT_WAIT, number) is None
+    assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, number) is None
     assert harness.outgoing().state is OutgoingQueueState.INACTIVE
     assert len(harness.core.dispatch) == 0
     assert harness.outgoing().connection_history[-1].status is ConnectionStatus.SOCKET_CONNECT_FAILURE
@@ -257,7 +257,7 @@ def test_a_failure_stops_its_queue_until_the_timer_fires():
     harness.answers = lambda _: 200
     harness.advance(1)
     assert [sent.body for sent in harness.take()] == [b"2", b"3", b"4"]
-    assert harness.time_left(Timer.STREAM_RECEIPT_WAIT, number) == 30_000
+    assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, number) == 30_000
     assert harness.outgoing().connection_history[-1].status is ConnectionStatus.ESTABLISHED
 
 

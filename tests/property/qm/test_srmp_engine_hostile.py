@@ -12,9 +12,9 @@ from msmqwire.errors import MalformedPacket
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
+from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.srmp.http_framer import parse_http
 from tests.support.engine_harness import OWN_ID, PEER_ID, START_UTC, THIRD_ID
@@ -258,4 +258,4 @@ def test_hostile_requests(steps, own):
     books_agree(harness)
     harness.restart()
     books_agree(harness)
-    assert harness.time_left(Timer.STREAM_RECEIPT_COALESCING, None) is None
+    assert harness.time_left(SrmpTimer.STREAM_RECEIPT_COALESCING, None) is None

@@ -17,7 +17,7 @@ from msmqwire.qm.runtime.queue_access import (
 )
 
 ANNE, BOB, ANYBODY = r"HOME\anne", r"HOME\bob", ""
-DEFAULT = default_security(None, reachable_by_srmp=True)
+DEFAULT = default_security(None, anonymous_may_send=True)
 ANNES_SID = "S-1-5-21-" + "-".join(
     str(int.from_bytes(user_sid(ANNE)[at : at + 4], "little")) for at in range(12, 28, 4)
 )

@@ -343,7 +343,7 @@ class BinaryEngine(TransferProtocol):
             return
         if queue.queue_type is QueueType.SYSTEM or position.silent:
             return
-        if not position.message.soap_envelope:  # SRMP acknowledges its own messages
+        if not position.message.soap_envelope:  # HTTP acknowledges its own messages
             self.order_acks.removed(position.message, reason)
 
     def queue_paused(self, queue: OutgoingQueue) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, sequence_key
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.deserializing import stream_of
+from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.incoming_sequences import FORMER_STREAMS_BYTES_MAX, IncomingSequences
 from msmqwire.qm.rules.transfer_rows import STREAM_IDENTIFIER
@@ -99,7 +99,7 @@ class IncomingStreams:
         if info.unacknowledged_since is None:
             info.unacknowledged_since = now
         if now - info.unacknowledged_since >= self._context.settings.stream_receipt_delay_max_ms:
-            self._context.timers.stop(Timer.STREAM_RECEIPT_COALESCING, info.key)
+            self._context.timers.stop(SrmpTimer.STREAM_RECEIPT_COALESCING, info.key)
             self._acknowledge(info)
         else:
             self._start(info)
@@ -108,7 +108,7 @@ class IncomingStreams:
         """Send the receipts that are due now."""
         for info in list(self._sequences.infos.values()):
             if info.is_stream and self._is_due(info):
-                self._context.timers.stop(Timer.STREAM_RECEIPT_COALESCING, info.key)
+                self._context.timers.stop(SrmpTimer.STREAM_RECEIPT_COALESCING, info.key)
                 self._acknowledge(info)
 
     def send_receipts_to(self, message: Message) -> str:
@@ -125,12 +125,12 @@ class IncomingStreams:
         return "" if info is None else info.send_receipts_to
 
     def _is_due(self, info: IncomingTransactionalTransferInfo) -> bool:
-        return self._context.timers.active(Timer.STREAM_RECEIPT_COALESCING, info.key)
+        return self._context.timers.active(SrmpTimer.STREAM_RECEIPT_COALESCING, info.key)
 
     def _start(self, info: IncomingTransactionalTransferInfo) -> None:
         delay = self._context.settings.stream_receipt_delay_ms
         self._context.timers.start(
-            Timer.STREAM_RECEIPT_COALESCING, info.key, delay, lambda: self._acknowledge(info)
+            SrmpTimer.STREAM_RECEIPT_COALESCING, info.key, delay, lambda: self._acknowledge(info)
         )
 
     def _acknowledge(self, info: IncomingTransactionalTransferInfo) -> None:

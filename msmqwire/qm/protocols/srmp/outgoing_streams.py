@@ -9,8 +9,9 @@ from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import SequenceInfo
 from msmqwire.qm.model.message import NO_SEQUENCE, TxSequenceId
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.protocols.srmp import former_stream_rows
 from msmqwire.qm.protocols.srmp.states import SrmpMessageEvent, SrmpMessageState
+from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, SrmpTransfer
 from msmqwire.qm.rules import transfer_rows
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
@@ -108,14 +109,14 @@ class OutgoingStreams:
         """Stream Element Removed: [MC-MQSRM] 3.1.7.6. The next message begins a new stream."""
         if transfer.unacknowledged:
             return
-        self._context.timers.stop(Timer.STREAM_RECEIPT_WAIT, transfer.queue.number)
+        self._context.timers.stop(SrmpTimer.STREAM_RECEIPT_WAIT, transfer.queue.number)
         if transfer.stream_id == NO_SEQUENCE or transfer.awaiting_final:
             return
         used_up = not self.can_number(transfer)
         self._end(transfer)
         for stream in transfer.former:
             del self._former[stream]
-            transfer_rows.delete_former_stream(self._context, stream)
+            former_stream_rows.delete_former_stream(self._context, stream)
         transfer.former.clear()
         if used_up:
             self._send_waiting(transfer)
@@ -130,16 +131,18 @@ class OutgoingStreams:
     def await_receipt(self, transfer: SrmpTransfer) -> None:
         """Start the Stream Receipt Wait Timer unless it runs: SRMP-3.1.7.2.3-20, SRMP-3.1.7.4-01."""
         context, key = self._context, transfer.queue.number
-        if transfer.is_held or context.timers.active(Timer.STREAM_RECEIPT_WAIT, key):
+        if transfer.is_held or context.timers.active(SrmpTimer.STREAM_RECEIPT_WAIT, key):
             return
         interval = self._interval(transfer)
         transfer.resend_at = context.utc + interval
-        context.timers.start(Timer.STREAM_RECEIPT_WAIT, key, interval * 1000, lambda: self._resend(transfer))
+        context.timers.start(
+            SrmpTimer.STREAM_RECEIPT_WAIT, key, interval * 1000, lambda: self._resend(transfer)
+        )
         self.report(transfer)
 
     def stop_waiting(self, transfer: SrmpTransfer) -> None:
         """Stop the Stream Receipt Wait Timer: sending does not succeed for now."""
-        self._context.timers.stop(Timer.STREAM_RECEIPT_WAIT, transfer.queue.number)
+        self._context.timers.stop(SrmpTimer.STREAM_RECEIPT_WAIT, transfer.queue.number)
 
     def _interval(self, transfer: SrmpTransfer) -> int:
         return self._context.settings.resend_timer_table[transfer.resend_index]
@@ -309,7 +312,7 @@ class OutgoingStreams:
         if left:
             self._former[transfer.stream_id] = transfer
             transfer.former.add(transfer.stream_id)
-            transfer_rows.put_former_stream(self._context, transfer.stream_id, transfer.queue.number)
+            former_stream_rows.put_former_stream(self._context, transfer.stream_id, transfer.queue.number)
             self._end(transfer)
             self.stop_waiting(transfer)
         for outgoing in left:

@@ -6,6 +6,7 @@ from msmqwire.qm.model.elements import OutgoingQueue, QueueManager
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.tables import Table
+from msmqwire.qm.protocols.srmp import former_stream_rows
 from msmqwire.qm.protocols.srmp.queue_names import is_http
 from msmqwire.qm.protocols.srmp.sending import SrmpSending
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
@@ -27,7 +28,7 @@ def restore_transfers(stored: Stored, manager: QueueManager, sending: SrmpSendin
     former: dict[int, list[TxSequenceId]] = {}
     for key, row in stored.rows(Table.FORMER_STREAM):
         assert isinstance(key, bytes)
-        stream, number = transfer_rows.read_former_stream(key, row)
+        stream, number = former_stream_rows.read_former_stream(key, row)
         former.setdefault(number, []).append(stream)
     for queue in served:
         transfer = sending.transfer_of(queue)

@@ -15,7 +15,6 @@ from msmqwire.qm.model.enumerations import ConnectionStatus, OutgoingQueueState
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.refusals import MALFORMED
-from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.effects import HttpRequest
 from msmqwire.qm.protocols.srmp.local_urls import LocalUrls
@@ -23,6 +22,7 @@ from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.queue_names import write_http
 from msmqwire.qm.protocols.srmp.requests import build_request, forward_request
 from msmqwire.qm.protocols.srmp.states import SrmpMessageEvent, SrmpMessageState
+from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, SrmpTransfer
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.dispatch import Dispatch
@@ -350,13 +350,13 @@ class SrmpSending:
         Its time doubles with each failure unless a local application sends there.
         """
         settings, key = self._context.settings, transfer.queue.number
-        if self._context.timers.active(Timer.RETRANSMISSION, key):
+        if self._context.timers.active(SrmpTimer.RETRANSMISSION, key):
             return
         delay = settings.retransmission_timeout_ms
         if transfer.queue.asked_by and transfer.failures:
             longest = max(settings.session_retry_connect_max_ms, delay)
             delay = min(delay << min(transfer.failures - 1, _DOUBLINGS_MAX), longest)
-        self._context.timers.start(Timer.RETRANSMISSION, key, delay, lambda: self._retransmit(transfer))
+        self._context.timers.start(SrmpTimer.RETRANSMISSION, key, delay, lambda: self._retransmit(transfer))
 
     def _retransmit(self, transfer: SrmpTransfer) -> None:
         """Retransmission Timer Event: [MC-MQSRM] 3.1.6.1.
@@ -394,7 +394,7 @@ class SrmpSending:
         """Start the Session Cleanup Timer: SRMP-3.1.7.2.5-04, SRMP-3.1.7.9-06."""
         queue = transfer.queue
         self._context.timers.start(
-            Timer.SRMP_SESSION_CLEANUP, queue.number, self._context.settings.session_cleanup_ms,
+            SrmpTimer.SESSION_CLEANUP, queue.number, self._context.settings.session_cleanup_ms,
             lambda: self._clean_up(queue),
         )  # fmt: skip
 
@@ -418,4 +418,4 @@ def _is_established(queue: OutgoingQueue) -> bool:
     return bool(history) and history[-1].status is ConnectionStatus.ESTABLISHED
 
 
-_QUEUE_TIMERS: Final = (Timer.RETRANSMISSION, Timer.STREAM_RECEIPT_WAIT, Timer.SRMP_SESSION_CLEANUP)
+_QUEUE_TIMERS: Final = (SrmpTimer.RETRANSMISSION, SrmpTimer.STREAM_RECEIPT_WAIT, SrmpTimer.SESSION_CLEANUP)

@@ -7,9 +7,10 @@ from typing import Final
 
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.message import NO_SEQUENCE, TIME_TO_REACH_QUEUE
-from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.model.timer_kind import TimerKind
 from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
+from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, SrmpTransfer
 from msmqwire.qm.sim.fates import Fates
 from msmqwire.qm.sim.joined import Surroundings
@@ -60,7 +61,7 @@ class SimulatedSrmp:
                 return waits
         return None
 
-    def idle_timer(self, core: Core) -> Timer | None:
+    def idle_timer(self, core: Core) -> TimerKind | None:
         """Return a timer that runs though there is nothing for it to do."""
         return _idle_timer(core)
 
@@ -89,15 +90,15 @@ def _waits_for(outgoing: OutgoingMessage, ledger: MessageLedger, *, drained: boo
     return f"{tracked or 'a message'} to {outgoing.transfer.url}: {outgoing.state.value}"
 
 
-def _idle_timer(core: Core) -> Timer | None:
+def _idle_timer(core: Core) -> TimerKind | None:
     """Return a timer of SRMP that runs though there is nothing for it to do."""
     timers = core.context.timers
     for number, transfer in srmp_of(core).transfers.items():
-        for timer in (Timer.RETRANSMISSION, Timer.STREAM_RECEIPT_WAIT):
+        for timer in (SrmpTimer.RETRANSMISSION, SrmpTimer.STREAM_RECEIPT_WAIT):
             if timers.active(timer, number) and not transfer.messages:
                 return timer
     keys = core.incoming_sequences.infos
-    coalescing = Timer.STREAM_RECEIPT_COALESCING
+    coalescing = SrmpTimer.STREAM_RECEIPT_COALESCING
     return coalescing if any(timers.active(coalescing, key) for key in keys) else None
 
 
@@ -115,11 +116,11 @@ def _check_stream(node: str, core: Core, transfer: SrmpTransfer) -> None:
     queue, timers = transfer.queue, core.context.timers
     if transfer.is_held or not core.queue_manager.connection_active:
         return
-    if transfer.blocked and transfer.messages and not timers.active(Timer.RETRANSMISSION, queue.number):
+    if transfer.blocked and transfer.messages and not timers.active(SrmpTimer.RETRANSMISSION, queue.number):
         raise Violation(Invariant.HANGS, f"{node} will never send to {transfer.url} again")
     waits = any(
         outgoing.state is SrmpMessageState.WAIT_FOR_STREAM_RECEIPT for outgoing in transfer.unacknowledged
     )
     idle = transfer.under_way is None and not transfer.blocked
-    if waits and idle and not timers.active(Timer.STREAM_RECEIPT_WAIT, queue.number):
+    if waits and idle and not timers.active(SrmpTimer.STREAM_RECEIPT_WAIT, queue.number):
         raise Violation(Invariant.HANGS, f"{node} awaits a stream receipt for ever from {transfer.url}")
