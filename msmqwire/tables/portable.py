@@ -32,6 +32,7 @@ def portable_batches(
     """
     decoded = list(dict.fromkeys([*columns, *where.columns]))
     schema = arrow_schema(tuple(columns))
+    dissection.warns = False  # as with compiled code: who reads the batches reports the frames not read
     items = (item for item in dissection if where.lets_through(item))
     for batch in batches(items, decoded, batch_rows=batch_rows, body_limit=body_limit):
         slow_reading.add(batch.num_rows)

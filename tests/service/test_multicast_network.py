@@ -17,6 +17,7 @@ from msmqwire.qm.runtime.multicast import PgmMode, PgmOptions
 from msmqwire.qm.runtime.multicast import sockets as multicast_sockets
 from msmqwire.qm.runtime.multicast.network import MulticastNetwork
 from tests.support.own_addresses import own_group
+from tests.support.patience import happens
 from tests.support.pgm.lossy_multicast import ASKS_SOON, Lossy, lossy_socket
 
 LOOPBACK = IPv4Address("127.0.0.1")
@@ -64,14 +65,6 @@ async def network(options: PgmOptions, *groups) -> AsyncIterator[Seen]:
         await seen.network.close()
 
 
-async def until(condition, seconds=120.0):
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    while not condition():
-        assert loop.time() < end, "it does not happen"
-        await asyncio.sleep(0.01)
-
-
 @pytest.fixture(autouse=True)
 def no_trouble_in_the_loop(monkeypatch):
     """No callback may raise: what asyncio would only log is an error here."""
@@ -101,8 +94,8 @@ def test_two_servers_of_one_computer_over_a_network_that_loses(monkeypatch):
             for number in range(100):
                 for who, of_one in ((one, apdus[0]), (two, apdus[1])):
                     who.network.send(number, *ADDRESS, of_one[number])
-                await until(lambda number=number: min(len(one.sent), len(two.sent)) >= number - 8)
-            await until(lambda: len(one.received) == len(two.received) == 200)
+                await happens(lambda number=number: min(len(one.sent), len(two.sent)) >= number - 8)
+            await happens(lambda: len(one.received) == len(two.received) == 200)
             for seen in (one, two):
                 assert seen.sent == list(range(100))
                 assert seen.failed == []
@@ -136,7 +129,7 @@ def test_naks_of_two_servers_of_one_computer_find_their_source(monkeypatch):
             for number in range(12):
                 for seen in (first, second):
                     seen.network.send(number, *ADDRESS, bytes([number]) * 3000)
-            await until(lambda: len(who.received) == 24)
+            await happens(lambda: len(who.received) == 24)
             ports = [
                 interface.sender.socket.getsockname()[1]
                 for seen in (first, second, who)
@@ -156,11 +149,11 @@ def test_only_what_is_listened_to_and_nothing_is_open_before():
             one.network.send(1, GROUP, 8003, b"another port")
             one.network.send(2, own_group(6), PORT, b"another group")
             one.network.send(3, *ADDRESS, b"for two")
-            await until(lambda: len(two.received) == 1)
+            await happens(lambda: len(two.received) == 1)
             two.network.set_groups(frozenset({(GROUP, 8002)}))
             one.network.send(4, *ADDRESS, b"too late")
             one.network.send(5, GROUP, 8002, b"still heard")
-            await until(lambda: len(two.received) == 2)
+            await happens(lambda: len(two.received) == 2)
             two.network.set_groups(frozenset())
             assert two.network._groups == two.network._interfaces == {}
             assert [message[0] for message in two.received] == [b"for two", b"still heard"]
@@ -173,7 +166,7 @@ def test_a_server_hears_itself():
     async def run():
         async with network(udp(free_port()), ADDRESS) as one:
             one.network.send(1, *ADDRESS, b"to all")
-            await until(lambda: one.received == [(b"to all", "127.0.0.1", GROUP, PORT)])
+            await happens(lambda: one.received == [(b"to all", "127.0.0.1", GROUP, PORT)])
 
     asyncio.run(run())
 
@@ -186,7 +179,7 @@ def test_more_groups_than_one_socket_may_join():
         async with network(udp(port), *groups) as one, network(udp(port)) as two:
             for number, group in enumerate(groups):
                 two.network.send(number, *group, b"%d" % number)
-            await until(lambda: len(one.received) == 40)
+            await happens(lambda: len(one.received) == 40)
             assert {(message[0], message[2]) for message in one.received} == {
                 (b"%d" % number, group[0]) for number, group in enumerate(groups)
             }
@@ -203,12 +196,12 @@ def test_the_end_tells_receivers_and_sends_what_waits():
                 two.network.send(1, *ADDRESS, bytes(60_000))
                 assert two.sent == []
             assert (two.sent, two.failed) == ([1], [])
-            await until(lambda: len(one.received) == 1)
+            await happens(lambda: len(one.received) == 1)
             listening = one.network._groups[IPv4Address(GROUP)].listening[PORT]
-            await until(lambda: listening._sources == {})
+            await happens(lambda: listening._sources == {})
             assert listening.receiver.sources == 1, "known, so that late packets do not begin it again"
             two.network.send(2, *ADDRESS, b"late")
-            await until(lambda: two.failed == [(2, "multicast has ended")])
+            await happens(lambda: two.failed == [(2, "multicast has ended")])
 
     asyncio.run(run())
 
@@ -233,8 +226,8 @@ def test_a_quiet_session_ends_and_another_one_begins(monkeypatch):
         async with network(udp(port), ADDRESS) as one, network(udp(port)) as two:
             for number in range(2):
                 two.network.send(number, *ADDRESS, b"%d" % number)
-                await until(lambda: two.network._groups[IPv4Address(GROUP)].sending[PORT].closing)
-            await until(lambda: [message[0] for message in one.received] == [b"0", b"1"])
+                await happens(lambda: two.network._groups[IPv4Address(GROUP)].sending[PORT].closing)
+            await happens(lambda: [message[0] for message in one.received] == [b"0", b"1"])
             first, second = two.network._sessions.values()
             two.network._sending_ended(second, None)
             assert two.network._groups, "the first one repairs as long as it can"
@@ -257,7 +250,7 @@ def test_what_can_not_be_sent(options, why, caplog):
             for number in range(3):
                 one.network.send(number, *ADDRESS, b"x")
                 assert one.failed == [], "never before the call returns"
-                await until(lambda: one.failed)
+                await happens(lambda: one.failed)
                 ((request, reason),) = one.failed
                 assert request == number
                 assert why in reason
@@ -276,7 +269,7 @@ def test_too_many_groups_to_send_to(monkeypatch):
         async with network(udp(free_port())) as one:
             for number in range(3):
                 one.network.send(number, f"234.9.6.{number}", PORT, b"x")
-            await until(lambda: len(one.sent) + len(one.failed) == 3)
+            await happens(lambda: len(one.sent) + len(one.failed) == 3)
             assert (one.sent, one.failed) == ([0, 1], [(2, "too many multicast groups are sent to")])
             assert len(one.network._groups) == 2
 
@@ -290,7 +283,7 @@ def test_what_is_too_long_is_refused_for_good():
             one.network.send(1, *ADDRESS, bytes(65_537))
             assert one.refused == [], "never before the call returns"
             one.network.send(2, *ADDRESS, bytes(65_536))
-            await until(lambda: len(one.received) == 1)
+            await happens(lambda: len(one.received) == 1)
             assert (one.sent, one.failed, one.refused) == ([2], [], [1])
 
     asyncio.run(run())
@@ -308,11 +301,11 @@ def test_without_the_right_to_raw_sockets(monkeypatch):
     async def run():
         async with network(PgmOptions(PgmMode.RAW, interface=LOOPBACK), ADDRESS) as raw:
             raw.network.send(1, *ADDRESS, b"raw")
-            await until(lambda: raw.failed == [(1, f"group {GROUP}: Operation not permitted")])
+            await happens(lambda: raw.failed == [(1, f"group {GROUP}: Operation not permitted")])
         port = free_port()
         async with network(PgmOptions(PgmMode.AUTO, port, port, LOOPBACK), ADDRESS) as one:
             one.network.send(2, *ADDRESS, b"udp")
-            await until(lambda: [message[0] for message in one.received] == [b"udp"])
+            await happens(lambda: [message[0] for message in one.received] == [b"udp"])
 
     asyncio.run(run())
 
@@ -334,13 +327,13 @@ def test_a_network_that_goes_away_and_comes_back(monkeypatch, caplog):
             two.network.send(1, *ADDRESS, bytes(20_000))
             two.network.send(2, *ADDRESS, bytes(20_000))
             down.append(True)
-            await until(lambda: [request for request, _ in two.failed] == [1, 2])
+            await happens(lambda: [request for request, _ in two.failed] == [1, 2])
             assert two.failed[0][1] == f"group {GROUP}: Network is down"
             two.network.send(3, *ADDRESS, b"still down")
-            await until(lambda: len(two.failed) == 3)
+            await happens(lambda: len(two.failed) == 3)
             down.clear()
             two.network.send(4, *ADDRESS, b"again")
-            await until(lambda: b"again" in [message[0] for message in one.received])
+            await happens(lambda: b"again" in [message[0] for message in one.received])
             assert two.sent == [4]
         troubles = [record.message for record in caplog.records if record.levelname == "ERROR"]
         assert 1 <= len(troubles) <= 2, "once for each server"
@@ -376,7 +369,7 @@ def test_hostile_datagrams():
         port, chance = free_port(), random.Random(3)
         async with network(udp(port), ADDRESS) as one, network(udp(port)) as two:
             two.network.send(1, *ADDRESS, b"before")
-            await until(lambda: len(one.received) == 1)
+            await happens(lambda: len(one.received) == 1)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as attacker:
                 attacker.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, LOOPBACK.packed)
                 for number in range(1500):
@@ -386,7 +379,7 @@ def test_hostile_datagrams():
                         await asyncio.sleep(0)
             receiver = one.network._groups[IPv4Address(GROUP)].listening[PORT].receiver
             two.network.send(2, *ADDRESS, b"after")
-            await until(lambda: [message[0] for message in one.received].count(b"after") == 1)
+            await happens(lambda: [message[0] for message in one.received].count(b"after") == 1)
             assert receiver.sources <= 64
             assert receiver.buffered <= 16 << 20
             assert receiver.refused > 100
@@ -401,7 +394,7 @@ def test_a_flood_of_forged_naks_is_answered_at_a_rate():
         async with network(udp(port, rate=rate)) as one:
             sent = []
             one.network.send(1, *ADDRESS, bytes(50_000))
-            await until(lambda: one.sent == [1])
+            await happens(lambda: one.sent == [1])
             ((own, sending),) = one.network._sessions.items()
             multicast = one.network._groups[IPv4Address(GROUP)].sender.multicast
             sender = one.network._groups[IPv4Address(GROUP)].sender

@@ -210,12 +210,13 @@ from msmqwire.tables.lake.folder import LakeFolder
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from spark_udfs import lakes
+from tests.support.patience import limit
 
 config, when, marks, lake, *captures = sys.argv[1:]
 write = lakes._write
 
 def wait_for(mark):
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + limit(100)
     while not Path(marks, mark).exists() and time.monotonic() < deadline:
         time.sleep(0.05)
 

@@ -23,9 +23,11 @@ from spark_udfs.source.streaming import CaptureGone, MsmqStreamReader
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.paths import ROOT
+from tests.support.patience import limit
+from tests.support.running import until
 
 NAMES = ("kind", "src_port", "label", "size", "body")
-SECONDS = 120
+SECONDS = limit(120)
 
 
 def capture(sessions: int = 3, messages: int = 30) -> list[c.Frame]:
@@ -195,14 +197,12 @@ def test_a_driver_that_is_killed_and_started_again(tmp_path: Path) -> None:
             before = len(list(commits.glob("[0-9]*")))
             with (source / f"{number}.cap").open("ab", buffering=0) as file:
                 file.write(data[: len(data) // 3])
-                deadline = time.monotonic() + SECONDS
-                while len(list(commits.glob("[0-9]*"))) == before and time.monotonic() < deadline:
-                    time.sleep(0.05)
+                until(lambda: len(list(commits.glob("[0-9]*"))) > before, "a batch is committed")  # noqa: B023
                 at, stop = len(data) // 3, time.monotonic() + rng.uniform(0, 2)
                 while at < len(data):
                     file.write(data[at : (at := at + rng.randrange(1, 6_000))])
-                    time.sleep(0.02)
-            time.sleep(max(0, stop - time.monotonic()))
+                    time.sleep(0.02)  # the file grows while batches are made of it
+            time.sleep(max(0, stop - time.monotonic()))  # the moment of the kill, at random
         finally:
             os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()

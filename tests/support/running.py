@@ -29,13 +29,11 @@ from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import Server, ServerOptions
 from msmqwire.service.control.client import Local
 from tests.support.paths import ROOT
-from tests.support.patience import limit
+from tests.support.patience import PATIENCE_S
 
 T = TypeVar("T")
 P = ParamSpec("P")
 ADDRESS = "127.0.0.31"
-PATIENCE_S = limit(float(os.environ.get("MSMQWIRE_PATIENCE", "120")))
-"""Seconds that a test waits for something to happen; generous for a loaded machine."""
 LOOP = "MSMQWIRE_LOOP"
 """The environment variable that names the event loop: ``asyncio`` or ``uvloop``."""
 ORDERS = r"private$\orders"

@@ -51,7 +51,7 @@ PRODUCT = Project(
     packages=("msmqwire", "spark_udfs"),
     excluded=("msmqwire/tables/compiled",),
     slow=("tests/property", "tests/service", "tests/spark_pipeline"),
-    environment=(("MSMQWIRE_PATIENCE", "10"),),  # there is no wait for an event that a mutant prevents
+    environment=(("MSMQWIRE_TEST_PATIENCE", "0.2"),),  # no long wait for an event that a mutant prevents
 )
 MUTANTS = 10
 """Limit of mutants tried in the code about a row; twice as many elsewhere."""

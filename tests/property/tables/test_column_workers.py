@@ -27,6 +27,7 @@ from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture.protected_captures import ALICE, QM_KEY
 from tests.support.paths import EXAMPLES
+from tests.support.running import until
 
 NAMES = [column.name for column in COLUMNS]
 SIZES = st.sampled_from([{}, {"CHUNK": 256, "ARENA": 64, "ROWS": 3}, {"CHUNK": 2000, "ROWS": 1}])
@@ -137,9 +138,8 @@ def test_the_scan_waits_for_the_caller() -> None:
         dissection = msmqwire.dissect(streams([capture(300)]), lint=False)
         batches = record_batches(dissection, columns=NAMES, workers=2)
         first = next(batches)
-        while len(scanned) < turns:
-            time.sleep(0.01)
-        time.sleep(0.2)
+        until(lambda: len(scanned) >= turns, "the turns that are read ahead")
+        time.sleep(0.2)  # in which no more are scanned
         assert len(scanned) == turns
         assert max(scanned) <= column_workers.BLOCKS_OF_TURN
         rows = first.num_rows + sum(batch.num_rows for batch in batches)

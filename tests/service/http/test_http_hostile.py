@@ -10,7 +10,8 @@ import tracemalloc
 import pytest
 
 from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX
-from tests.support.srmp.http_service import HEAD, Peer, Service, ask, peer, post, service, status_of, until
+from tests.support.patience import happens
+from tests.support.srmp.http_service import HEAD, Peer, Service, ask, peer, post, service, status_of
 
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 SMUGGLED = b"POST /msmq/smuggled HTTP/1.1\r\nHost: alpha\r\nContent-Length: 0\r\n\r\n"
@@ -161,7 +162,7 @@ def test_connections_are_limited_in_all_and_from_one_address() -> None:
             assert await others[2].ended() == b""
             assert server.http.traffic.refused == 2
             await mine[0].close()
-            await until(lambda: len(server.connections) < 6, "the end of a connection")
+            await happens(lambda: len(server.connections) < 6, "the end of a connection")
             await server.serves()
             for connection in (*mine, *others):
                 await connection.close()
@@ -180,7 +181,7 @@ def test_incomplete_requests_are_bounded_over_all_connections() -> None:
             greedy = [await Peer.connect(server.port) for _ in range(12)]
             for connection in greedy:
                 await connection.send(HEAD + b"Content-Length: %d\r\n\r\n" % most + bytes(most - 1))
-            await until(lambda: server.http.traffic.turned_away >= 8, "ended connections")
+            await happens(lambda: server.http.traffic.turned_away >= 8, "ended connections")
             peak = tracemalloc.get_traced_memory()[1] - before
             tracemalloc.stop()
             assert peak < 4 * limit
@@ -199,7 +200,7 @@ def test_requests_that_wait_for_their_answer_are_limited() -> None:
             waiting = [await Peer.connect(server.port) for _ in range(3)]
             for connection in waiting:
                 await connection.send(post())
-            await until(lambda: len(server.engine.waiting) == 3, "requests")
+            await happens(lambda: len(server.engine.waiting) == 3, "requests")
             status, answer = await ask(server.port, post())
             assert status == 503
             assert b"\r\nRetry-After: 5\r\n" in answer
@@ -219,7 +220,7 @@ def test_requests_behind_one_that_waits_take_no_memory() -> None:
             server.engine.status = None
             async with peer(server.port) as flood:
                 await flood.send(post())
-                await until(lambda: server.engine.waiting, "a request")
+                await happens(lambda: server.engine.waiting, "a request")
                 sending = asyncio.ensure_future(flood.send(post(bytes(90_000)) * 200))
                 await asyncio.sleep(0.2)
                 (connection,) = server.connections
@@ -254,7 +255,7 @@ def test_who_does_not_read_the_answers_is_ended() -> None:
                 assert end is not None
                 end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, 4096)
             sending = asyncio.ensure_future(deaf.send(post() * 20_000))
-            await until(lambda: not server.connections, "the end of the connection")
+            await happens(lambda: not server.connections, "the end of the connection")
             assert len(server.entities) < 20_000
             sending.cancel()
             await server.serves()

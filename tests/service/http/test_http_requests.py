@@ -19,8 +19,9 @@ from msmqwire.srmp.http_framer import parse_http
 from msmqwire.srmp.http_message import Chunking, HttpMessage, RequestLine
 from tests.support.certificates import Certificates
 from tests.support.paths import ROOT
+from tests.support.patience import happens
 from tests.support.running import LOOP
-from tests.support.srmp.http_service import HEAD, OK, Peer, ask, peer, post, service, status_of, until
+from tests.support.srmp.http_service import HEAD, OK, Peer, ask, peer, post, service, status_of
 
 asyncio_only = pytest.mark.skipif(
     os.environ.get(LOOP) == "uvloop", reason="start_tls of uvloop 0.23 does not end for accepted connections"
@@ -122,7 +123,7 @@ def test_who_has_sent_all_may_still_read_the_answers() -> None:
             await half.send(post() * 3)
             half.writer.write_eof()
             for _ in range(3):
-                await until(lambda: server.engine.waiting, "a request")
+                await happens(lambda: server.engine.waiting, "a request")
                 server.driver.call(server.engine.answer, 200)
             assert (await half.ended()).count(b" 200 OK") == 3
 
@@ -147,7 +148,7 @@ def test_an_answer_and_a_stop_wait_for_the_engine() -> None:
             server.engine.status = None
             async with peer(server.port) as kept, peer(server.port) as idle:
                 await kept.send(post())
-                await until(lambda: server.engine.waiting, "a request")
+                await happens(lambda: server.engine.waiting, "a request")
                 server.http.stop_listening()
                 stopping = asyncio.ensure_future(server.http.finish())
                 await asyncio.sleep(0.05)
@@ -171,10 +172,10 @@ def test_the_answer_to_one_who_has_gone_is_dropped() -> None:
             server.engine.status = None
             async with peer(server.port) as gone:
                 await gone.send(post())
-                await until(lambda: server.engine.waiting, "a request")
+                await happens(lambda: server.engine.waiting, "a request")
                 raw = gone.writer.get_extra_info("socket")
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset it
-            await until(lambda: not server.connections, "the end of the connection")
+            await happens(lambda: not server.connections, "the end of the connection")
             server.engine.status = 200
             await server.serves()  # which answers both
 

@@ -19,6 +19,7 @@ from msmqwire.qm.runtime import resolver
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.resolver import Resolver
+from tests.support.patience import happens
 from tests.support.peers.raw_peer import PATIENCE_S, PEER, Listener
 from tests.support.qm.peer_server import recoverable, send, server_options, serves
 from tests.support.running import InThread, served, until
@@ -121,23 +122,18 @@ class Asking:
                 name, lambda found, name=name: self.answers.append((name, found)), local=local
             )
 
-    async def until(self, condition: Any) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not condition():
-                await asyncio.sleep(0.005)
-
 
 def test_names_of_strangers_are_resolved_at_most_so_many_at_once(names: Names) -> None:
     async def run() -> None:
         asking = Asking()
         asking.ask(*(f"h{number}" for number in range(10)))
-        await asking.until(lambda: names.busy == 2)
+        await happens(lambda: names.busy == 2)
         names.known |= {f"h{number}": ["192.0.2.1"] for number in range(2, 10)}
         asking.ask(HONEST, local=True)
-        await asking.until(lambda: asking.answers == [(HONEST, [PEER])])
+        await happens(lambda: asking.answers == [(HONEST, [PEER])])
         assert sum(names.asked.values()) == 3
         names.released.set()
-        await asking.until(lambda: len(asking.answers) == 11)
+        await happens(lambda: len(asking.answers) == 11)
         assert Counter(len(found) for _, found in asking.answers) == {0: 2, 1: 9}
 
     asyncio.run(run())
@@ -148,10 +144,10 @@ def test_the_same_name_is_resolved_once(names: Names) -> None:
         asking = Asking()
         asking.ask("h", "H", "h")
         asking.ask("h", local=True)
-        await asking.until(lambda: names.busy == 1)
+        await happens(lambda: names.busy == 1)
         names.known["h"] = ["192.0.2.1"]
         names.released.set()
-        await asking.until(lambda: len(asking.answers) == 4)
+        await happens(lambda: len(asking.answers) == 4)
         assert asking.answers[-1] == ("h", ["192.0.2.1"])
         assert names.asked == {"h": 1}
 
@@ -162,10 +158,10 @@ def test_a_local_name_is_looked_up_before_names_of_peers(names: Names) -> None:
     async def run() -> None:
         asking = Asking()
         asking.ask("a", "b", HONEST)
-        await asking.until(lambda: names.busy == 2)
+        await happens(lambda: names.busy == 2)
         assert names.asked[HONEST] == 0
         asking.ask(HONEST, local=True)
-        await asking.until(lambda: asking.answers == [(HONEST, [PEER])] * 2)
+        await happens(lambda: asking.answers == [(HONEST, [PEER])] * 2)
         assert names.asked[HONEST] == 1
 
     asyncio.run(run())
@@ -179,19 +175,19 @@ def test_a_failed_name_of_a_peer_is_not_looked_up_again_soon(
         names.known["gone"] = []
         for count in range(1, 4):
             asking.ask("gone")
-            await asking.until(lambda due=count: len(asking.answers) == due)
+            await happens(lambda due=count: len(asking.answers) == due)
         assert names.asked["gone"] == 1
         names.known["gone"] = ["192.0.2.1"]
         asking.ask("gone", local=True)
-        await asking.until(lambda: asking.answers[-1] == ("gone", ["192.0.2.1"]))
+        await happens(lambda: asking.answers[-1] == ("gone", ["192.0.2.1"]))
         asking.ask("gone")
-        await asking.until(lambda: len(asking.answers) == 5)
+        await happens(lambda: len(asking.answers) == 5)
         assert (asking.answers[-1][1], names.asked["gone"]) == (["192.0.2.1"], 3), "it is there again"
         monkeypatch.setattr(resolver, "FAILED_S", 0.0)
         names.known["gone"] = []
         for count in (6, 7):
             asking.ask("gone")
-            await asking.until(lambda due=count: len(asking.answers) == due)
+            await happens(lambda due=count: len(asking.answers) == due)
         assert names.asked["gone"] == 5, "it is forgotten after a time"
 
     asyncio.run(run())
@@ -206,14 +202,14 @@ def test_what_is_remembered_and_what_waits_is_bounded(names: Names, monkeypatch:
         names.known |= {f"gone{number}": [] for number in range(5)}
         for number in range(5):
             asking.ask(f"gone{number}")
-            await asking.until(lambda due=number + 1: len(asking.answers) == due)
+            await happens(lambda due=number + 1: len(asking.answers) == due)
         assert len(asking.resolver._failed) == 3
         asking.answers.clear()
         asking.ask(*(f"h{number}" for number in range(20)))
-        await asking.until(lambda: len(asking.answers) == 20 - 2 - 5)
+        await happens(lambda: len(asking.answers) == 20 - 2 - 5)
         assert {name for name, _ in asking.answers} == {f"h{number}" for number in range(7, 20)}
         asking.ask(HONEST, local=True)
-        await asking.until(lambda: asking.answers[-1] == (HONEST, [PEER]))
+        await happens(lambda: asking.answers[-1] == (HONEST, [PEER]))
 
     asyncio.run(run())
 
@@ -222,13 +218,13 @@ def test_unreturned_resolver_threads_are_limited_and_reused(names: Names) -> Non
     async def run() -> None:
         asking = Asking(resolve_s=0.05)
         asking.ask(*(f"h{number}" for number in range(30)))
-        await asking.until(lambda: len(asking.answers) == 4)
+        await happens(lambda: len(asking.answers) == 4)
         await asyncio.sleep(0.2)
         assert (names.busy, len(asking.answers)) == (4, 4), "two places, and as many lost threads besides"
         asking.ask(HONEST, local=True)
-        await asking.until(lambda: asking.answers[-1] == (HONEST, [PEER]))
+        await happens(lambda: asking.answers[-1] == (HONEST, [PEER]))
         names.released.set()
-        await asking.until(lambda: len(asking.answers) == 31)
+        await happens(lambda: len(asking.answers) == 31)
         assert sum(names.asked.values()) == 31
 
     asyncio.run(run())
@@ -240,7 +236,7 @@ def test_a_name_has_a_bounded_number_of_addresses(names: Names) -> None:
     async def run() -> None:
         asking = Asking()
         asking.ask("many")
-        await asking.until(lambda: asking.answers)
+        await happens(lambda: asking.answers)
         assert asking.answers[0][1] == names.known["many"][: resolver.ADDRESSES_MAX]
 
     asyncio.run(run())

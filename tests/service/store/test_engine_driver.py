@@ -16,7 +16,8 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.service import clock as clock_module
 from msmqwire.service import driver as module
-from tests.support.qm.driver_harness import TO_ELSEWHERE, DriverHarness, run, until
+from tests.support.patience import happens
+from tests.support.qm.driver_harness import TO_ELSEWHERE, DriverHarness, run
 from tests.support.running import ORDERS
 
 # -- one commit for a turn ------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ def test_a_reader_is_told_after_the_commit() -> None:
         harness.store.failure = StoreRefused("full", file="x")
         harness.driver.call(harness.core.queues.end_flow_control)
         harness.send()
-        await until(lambda: harness.store.refused >= 3)
+        await happens(lambda: harness.store.refused >= 3)
         assert not reading.done()
         harness.store.failure = None
         read = await reading
@@ -110,13 +111,13 @@ def test_while_the_store_refuses_nothing_is_told_or_taken(monkeypatch: pytest.Mo
         assert harness.send() == [EnqueueStatus.OK]
         harness.send(TO_ELSEWHERE)
         durable = asyncio.ensure_future(harness.driver.durable())
-        await until(lambda: harness.store.refused >= 2)
+        await happens(lambda: harness.store.refused >= 2)
         assert harness.driver.refused
         assert harness.core.queue_manager.throttled
         assert harness.send(count=3) == [EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED] * 3
         later = asyncio.ensure_future(harness.driver.durable())
         before = harness.store.refused
-        await until(lambda: harness.store.refused >= before + 3)
+        await happens(lambda: harness.store.refused >= before + 3)
         assert harness.store.events == []
         assert not durable.done()
         assert not later.done()
@@ -146,9 +147,9 @@ def test_timers_expire_while_the_disk_refuses(monkeypatch: pytest.MonkeyPatch) -
         harness.driver.call(timers.start, Timer.PING_RESPONSE, None, 20, lambda: expired.append("before"))
         harness.store.failure = StoreRefused("the disk is full", file="x")
         harness.send()
-        await until(lambda: harness.store.refused)
+        await happens(lambda: harness.store.refused)
         harness.driver.call(timers.start, Timer.SESSION_ACK_SEND, 1, 20, lambda: expired.append("meanwhile"))
-        await until(lambda: sorted(expired) == ["before", "meanwhile"])
+        await happens(lambda: sorted(expired) == ["before", "meanwhile"])
         assert harness.store.refused == 1
 
     run(work)
@@ -163,7 +164,7 @@ def test_a_store_that_refuses_twice(monkeypatch: pytest.MonkeyPatch) -> None:
             harness.send()
             durable = asyncio.ensure_future(harness.driver.durable())
             before = harness.store.refused
-            await until(lambda before=before: harness.store.refused > before)
+            await happens(lambda before=before: harness.store.refused > before)
             harness.store.failure = None
             await durable
             await harness.driver.durable()
@@ -280,7 +281,7 @@ def test_a_waiter_gets_an_error_if_the_driver_is_abandoned() -> None:
         harness.store.failure = StoreRefused("the disk is full", file="x")
         harness.send()
         durable = asyncio.ensure_future(harness.driver.durable())
-        await until(lambda: harness.store.refused)
+        await happens(lambda: harness.store.refused)
         harness.driver.abandon()
         with pytest.raises(Unreachable, match="before it was durable"):
             await durable

@@ -24,7 +24,8 @@ from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store import open_store
 from msmqwire.service.store.memory import MemoryStore
 from tests.support import handmade as h
-from tests.support.qm.driver_harness import TO_ELSEWHERE, DriverHarness, run, until
+from tests.support.patience import happens
+from tests.support.qm.driver_harness import TO_ELSEWHERE, DriverHarness, run
 from tests.support.running import (
     ADDRESS,
     LEDGER,
@@ -138,7 +139,7 @@ def test_a_reader_that_fails_ends_it() -> None:
         await asyncio.sleep(0)
         harness.driver.on_read(1, fail)
         harness.send()
-        await until(harness.driver.broken.done)
+        await happens(harness.driver.broken.done)
         assert harness.store.messages() == 0  # it was received, and that is on disk
         await has_ended(harness)
         reading.cancel()
@@ -150,7 +151,7 @@ def test_a_timer_that_fails_ends_it() -> None:
     async def work(harness: DriverHarness) -> None:
         timers = harness.core.context.timers
         harness.driver.call(timers.start, Timer.PING_RESPONSE, None, 20, fail)
-        await until(harness.driver.broken.done)
+        await happens(harness.driver.broken.done)
         await has_ended(harness)
 
     run(work)

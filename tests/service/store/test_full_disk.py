@@ -23,9 +23,10 @@ from msmqwire.service.disk import DiskRoom
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.sqlite import PAGE_SIZE, SqliteStore
 from tests.support.paths import ROOT
+from tests.support.patience import happens
 from tests.support.peers.raw_peer import Message, Session
 from tests.support.qm import failing_store, peer_server
-from tests.support.qm.driver_harness import DriverHarness, run, until
+from tests.support.qm.driver_harness import DriverHarness, run
 from tests.support.running import (
     ORDERS,
     PATIENCE_S,
@@ -163,9 +164,9 @@ def test_others_who_fill_the_disk_are_noticed_without_a_commit(
         harness.driver.room = DiskRoom(store, LEAST)
         harness.driver.start()
         free[0] = 0
-        await until(lambda: not harness.driver.accepts)
+        await happens(lambda: not harness.driver.accepts)
         free[0] = 100 * MIB
-        await until(lambda: harness.driver.accepts)
+        await happens(lambda: harness.driver.accepts)
 
     run(work)
 

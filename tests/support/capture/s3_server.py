@@ -103,7 +103,7 @@ class _Faulty:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         server, method = self._server, environ["REQUEST_METHOD"]
         ranges = environ.get("HTTP_RANGE", "")
-        time.sleep(server.latency)
+        time.sleep(server.latency)  # of a network
         with self._lock:
             is_meant = method in server.methods and (method != "GET" or ranges)
             fault = server.faults.pop(0) if is_meant and server.faults else "ok"

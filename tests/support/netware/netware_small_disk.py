@@ -67,7 +67,7 @@ def accepted(driven: DrivenFolder) -> bool:
     while time.monotonic() < until:
         if driven.do(lambda s: s.files.has_room):
             return True
-        driven.await_(asyncio.sleep(LOOK_S))
+        driven.await_(asyncio.sleep(LOOK_S))  # the timer of the driver runs in this loop alone
     return False
 
 

@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support import handmade as h
-from tests.support.patience import limit
+from tests.support.patience import PATIENCE_S
 from tests.support.qm.received_packets import RECOVERABLE, ReceivedPacket, SessionHeader, packet_size
 from tests.support.qm.session_counts import SessionCounts
 
 PEER = "127.0.0.72"
 """Default address from which the peer connects, and on which it listens."""
-PATIENCE_S = limit(120.0)
 GUID = uuid.UUID("5f9a1f6e-31c5-4f0c-9d1d-0a7b8f2c6d01").bytes_le
 OTHER = uuid.UUID("c0ffee00-31c5-4f0c-9d1d-0a7b8f2c6d02").bytes_le
 QUEUE = r"OS:alpha\private$\orders"

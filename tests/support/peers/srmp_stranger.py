@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import UUID
 
+from tests.support.patience import limit
+
 SOAP = "{http://schemas.xmlsoap.org/soap/envelope/}"
 PATH = "{http://schemas.xmlsoap.org/rp/}"
 SRMP = "{http://schemas.xmlsoap.org/srmp/}"
@@ -411,7 +413,7 @@ class Stranger:
     def tick(self) -> None:
         """Acknowledge what is due."""
         while not self.over:
-            time.sleep(0.01)
+            time.sleep(0.01)  # its own timer: acknowledgements are due some time after the messages
             with self.lock:
                 for stream in self.streams.values():
                     if stream.number > stream.acknowledged and time.monotonic() >= stream.due:
@@ -424,7 +426,7 @@ class Stranger:
             to, envelope = item
             host, slash, path = to.partition("://")[2].partition("/")
             with suppress(OSError, http.client.HTTPException):
-                connection = http.client.HTTPConnection(host, timeout=2)
+                connection = http.client.HTTPConnection(host, timeout=limit(2))
                 fields = {
                     "Content-Type": "text/xml",
                     "SOAPAction": '"MSMQMessage"',

@@ -102,8 +102,3 @@ def run(work: Callable[[DriverHarness], Coroutine[Any, Any, None]]) -> None:
 
     asyncio.run(start())
     assert errors == []
-
-
-async def until(condition: Callable[[], object]) -> None:
-    while not condition():
-        await asyncio.sleep(0.005)

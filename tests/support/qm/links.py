@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import permutations
@@ -27,9 +26,9 @@ from msmqwire.qm.store import memory_store
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.virtual.clock import VirtualClock
 from msmqwire.service.virtual.process_loop import ProcessLoop
+from tests.support.patience import happens
 
 NAMES: Final = ("alpha", "beta", "gamma")
-PATIENCE_S: Final = 120.0
 PATIENCE_MS: Final = 600_000
 """Milliseconds of patience in virtual time."""
 FENCE: Final = 1_000_000
@@ -309,13 +308,7 @@ class TcpLinks(Links):
             station.network._overrides = AddressOverrides(hosts=hosts, ping_port=port)
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        async def wait() -> None:
-            end = time.monotonic() + PATIENCE_S
-            while not condition():
-                assert time.monotonic() < end, f"in vain: {what}"
-                await asyncio.sleep(0.002)
-
-        self.loop.run_until_complete(wait())
+        self.loop.run_until_complete(happens(condition, what))
 
     def settle(self) -> None:
         """Send bytes both ways between all stations: what was in transit arrives before them."""

@@ -126,7 +126,7 @@ def main(command: str, path: str) -> None:
         case "hold":
             with open_store(path):
                 print("ready", flush=True)
-                time.sleep(600)
+                time.sleep(600)  # until it is killed
         case "open":
             try:
                 open_store(path).close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import memory_store
 from msmqwire.srmp.http_message import HttpMessage
-from tests.support.patience import limit
+from tests.support.patience import happens, limit
 
 PATIENCE_S = limit(5.0)
 HEAD = b"POST /msmq/private$/q HTTP/1.1\r\nHost: alpha\r\n"
@@ -101,7 +101,7 @@ class Service:
     async def send(self, number: int, url: str, message: HttpMessage) -> Any:
         """Send a request; return its status and address, or the reason of its failure."""
         self.http.request(HttpRequest(number, url, message))
-        await until(lambda: number in self.engine.results, "the result of a request")
+        await happens(lambda: number in self.engine.results, "the result of a request")
         return self.engine.results[number]
 
     async def serves(self) -> None:
@@ -140,16 +140,6 @@ async def service(
     finally:
         driver.abandon()
         await driver.close_carriers()
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    """Wait until a condition holds; a failure names `what`."""
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not condition():
-                await asyncio.sleep(0.005)
-    except TimeoutError:
-        raise AssertionError(f"in vain: {what}") from None
 
 
 class Peer:

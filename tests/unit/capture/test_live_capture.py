@@ -20,11 +20,13 @@ import msmqwire
 from tests.support.captures import TcpConversation, pcap_bytes
 from tests.support.handmade import session_ack
 from tests.support.paths import EXAMPLES, ROOT
+from tests.support.patience import limit
+from tests.support.running import until
 
 SESSION = ROOT / "examples/session.pcap"
-SECONDS = 60
+SECONDS = limit(60)
 """How long anything may take, on a machine that is busy with other things."""
-SLOW_SECONDS = 5
+SLOW_SECONDS = limit(5)
 """How long a packet may take that waits for wall time alone: 250 ms, and what a busy machine adds."""
 
 PLAYED = """#!{python}
@@ -41,9 +43,9 @@ signal.signal(signal.SIGINT, stop)
 """
 WAITS = """
 say("Capturing on 'eth7'")
-out(data[:24]); time.sleep(0.05); out(data[24:{size}])
+out(data[:24]); time.sleep(0.05); out(data[24:{size}])  # the header comes some time before the packets
 while not stopped:
-    time.sleep(0.01)
+    time.sleep(0.01)  # until the signal
 say("Packets received/dropped on interface 'eth7': 20/3 (pcap:0/dumpcap:0/flushed:3/ps_ifdrop:0) (87.0%)")
 """
 
@@ -199,9 +201,7 @@ def test_rows_for_a_file_are_counted_once(tmp_path: Path) -> None:
     with running("--interface", "eth7", "--arrow", str(out), *every, env=environment) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == b"eth7: capturing, by dumpcap\n"
-        deadline = time.monotonic() + SECONDS
-        while not out.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(out.exists, "the file of the rows is there")
         process.send_signal(signal.SIGINT)
         status, _, err = ended(process)
     assert (status, len(err)) == (0, 1)
@@ -303,11 +303,14 @@ def test_standard_input_gives_rows_at_once_until_a_signal() -> None:
 
 
 def test_a_second_signal_ends_a_tool_that_does_not_stop(tmp_path: Path) -> None:
-    script = WAITS.format(size="").replace("while not stopped", "while True")
+    asked = tmp_path / "asked"
+    script = WAITS.format(size="").replace(
+        "while not stopped:", f"while True:\n    if stopped: open({str(asked)!r}, 'w').close()"
+    )
     with running("--interface", "eth7", env=play(tmp_path, script)) as process:
         lines(process, 3)
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
+        until(asked.exists, "the tool is asked to end")
         assert process.poll() is None  # the tool does not end
         process.send_signal(signal.SIGTERM)
         status, _, err = ended(process)

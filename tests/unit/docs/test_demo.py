@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.doc_sessions import Step, differences, run
+from tests.support.own_addresses import own_loopback
 from tests.support.paths import ROOT
 from tests.support.patience import limit
 
@@ -26,6 +27,9 @@ def _demonstrate(folder: Path, *, columns: int | None = None) -> str:
     checkout = folder / "checkout"
     checkout.mkdir()
     shutil.copytree(ROOT / "examples", checkout / "examples")
+    own = own_loopback(7)  # the port is fixed: another run of the tests may use it at this moment
+    script = checkout / "examples/demo.sh"
+    script.write_text(script.read_text().replace("127.0.0.1", own))
     leader, follower = pty.openpty() if columns else os.pipe()
     environment = {**os.environ, "PYTHON": sys.executable, "TERM": "xterm", "NO_COLOR": "1"}
     if columns:
@@ -38,7 +42,8 @@ def _demonstrate(folder: Path, *, columns: int | None = None) -> str:
         assert process.wait(limit(120)) == 0, shown.decode()
     os.close(leader)
     assert sorted(path.name for path in checkout.iterdir()) == ["build", "examples"]
-    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n").split("\n")
+    text = shown.decode().replace(own, "127.0.0.1")
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r\n", "\n").split("\n")
     return "\n".join(line.rpartition("\r")[2] for line in lines)  # a progress bar leaves nothing
 
 

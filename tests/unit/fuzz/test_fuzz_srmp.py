@@ -256,7 +256,7 @@ class NoHttp(Stranger):
 
 class Slow(Stranger):
     def take(self, message: Message) -> None:
-        time.sleep(1.5)
+        time.sleep(1.5)  # twice the bound of the test
 
 
 @pytest.mark.parametrize(

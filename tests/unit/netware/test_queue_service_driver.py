@@ -41,6 +41,7 @@ from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.memory import MemoryStore
 from tests.support.netware.netware_folder import ADMIN, NOON, QUEUE_ID, DrivenFolder
 from tests.support.paths import ROOT
+from tests.support.patience import happens
 from tests.support.running import PATIENCE_S, environment
 
 FULL = StoreRefused("the disk is full", file="store")
@@ -64,7 +65,7 @@ class FickleStore(MemoryStore):
         self.commits = 0
 
     def commit(self, changes: Changes) -> None:
-        assert self.open.wait(30)
+        assert self.open.wait(PATIENCE_S)
         if self.failure is not None:
             raise self.failure
         self.commits += 1
@@ -106,17 +107,29 @@ def test_operations_that_wait_share_a_transaction(driven: DrivenFolder, store: F
     assert store.commits == before + 1
 
 
+def waiting(driven: DrivenFolder) -> int:
+    """How many callers wait until what they have done is durable."""
+    driver = driven.driver._driver
+    batches = [driver._pending, *driver._ready, *filter(None, [driver._on_disk])]
+    return sum(len(batch.waiting) for batch in batches)
+
+
+def has_room(driven: DrivenFolder) -> bool:
+    """Whether the service has seen room on the disk; to be called in the loop of the driver."""
+    return driven.driver._driver.guest.service.files.has_room
+
+
 def test_nothing_is_answered_before_it_is_durable(driven: DrivenFolder, store: FickleStore) -> None:
     async def story() -> None:
         store.open.clear()
         first = asyncio.ensure_future(driven.driver.run(creating("ONE")))
-        await asyncio.sleep(0.02)  # its batch is being performed
+        await happens(lambda: driven.driver._driver.under_way, "its batch is being performed")
         later = [
             asyncio.ensure_future(driven.driver.run(operation))
             for operation in (creating("TWO"), named("ONE"), creating("ONE"))
         ]
         cancelled = asyncio.ensure_future(driven.driver.run(creating("THREE")))
-        await asyncio.sleep(0.02)
+        await happens(lambda: waiting(driven) == 5, "all are performed, and wait for the disk")
         assert not any(task.done() for task in (first, *later))
         cancelled.cancel()
         store.open.set()
@@ -201,9 +214,9 @@ def test_a_batch_that_waits_for_one_that_fails_fails(driven: DrivenFolder, store
     async def story() -> list[Any]:
         store.open.clear()
         tasks = [asyncio.ensure_future(driven.driver.run(creating("ONE")))]
-        await asyncio.sleep(0.02)
+        await happens(lambda: driven.driver._driver.under_way, "its batch is being performed")
         tasks.append(asyncio.ensure_future(driven.driver.run(creating("TWO"))))
-        await asyncio.sleep(0.02)
+        await happens(lambda: waiting(driven) == 2, "the second one waits as well")
         store.failure = FULL
         store.open.set()
         return await asyncio.gather(*tasks, return_exceptions=True)
@@ -235,8 +248,10 @@ def test_system_files_that_can_not_be_written_follow_later(
     driven: DrivenFolder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patched:
+        refused = list[Path]()
 
         def refuse(path: Path, data: bytes) -> None:
+            refused.append(path)
             raise OSError(errno.ENOSPC, "no space")
 
         patched.setattr(disk, "replace_hidden", refuse)
@@ -245,8 +260,9 @@ def test_system_files_that_can_not_be_written_follow_later(
             assert driven.job(b"data") == 1  # its row and its data are durable
         assert caplog.text.count("tried again later") == 1
         assert driven.system_file() == []
-        driven.await_(asyncio.sleep(0.05))
-    driven.await_(asyncio.sleep(0.05))  # nothing has happened but time
+        before = len(refused)
+        driven.await_(happens(lambda: len(refused) > before + 1, "it is tried again, and once more"))
+    driven.await_(happens(driven.system_file, "the file is written, though nothing was called"))
     driven.check_shown()
 
 
@@ -417,7 +433,7 @@ def test_below_the_mark_no_file_is_created_or_grows(tmp_path: Path, monkeypatch:
         first, second = driven.job(b"data"), driven.open_job(alice)
         driven.write(alice, second, b"data")
         free[0] = 1 << 20
-        driven.await_(asyncio.sleep(0.1))
+        driven.await_(happens(lambda: not has_room(driven), "the disk is looked at"))
         for refused in (
             lambda: driven.open_job(alice),
             lambda: driven.write(alice, second, b"more", 1),
@@ -431,7 +447,7 @@ def test_below_the_mark_no_file_is_created_or_grows(tmp_path: Path, monkeypatch:
         assert driven.read(server, driven.take_job(server)) == b"data"
         driven.do(lambda s: s.servicing.finish(server, QUEUE_ID, first))
         free[0] = 100 << 20
-        driven.await_(asyncio.sleep(0.1))
+        driven.await_(happens(lambda: has_room(driven), "the disk is looked at again"))
         assert driven.job(b"more") == 3
 
 

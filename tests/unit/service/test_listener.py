@@ -14,9 +14,10 @@ import pytest
 from msmqwire.service.connection import PeerConnection
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.listener import Listener, ListenerLimits
+from tests.support.patience import happens, limit
 
 LOOPBACK = "127.0.0.1"
-SOON_S = 5.0
+SOON_S = limit(30)
 
 
 @dataclass
@@ -240,13 +241,14 @@ def test_a_close_stops_all_and_waits_for_their_ends() -> None:
         home = Home(close_s=SOON_S)
         connections = several(home, 3)
         closing = asyncio.ensure_future(home.listener.close())
-        await asyncio.sleep(0.01)
+        await happens(lambda: all(connection.ended for connection in connections), "all are stopped")
         assert [connection.ended for connection in connections] == [["stopped"]] * 3
         for connection in connections:
             assert not closing.done()
             connection.gone.set_result(None)
-            await asyncio.sleep(0.01)
-        assert closing.done()
+            for _ in range(10):  # turns of the loop: more than the end of a connection takes
+                await asyncio.sleep(0)
+        await asyncio.wait_for(closing, SOON_S)
 
     asyncio.run(run())
 
@@ -312,9 +314,7 @@ async def listening(close_s: float, sends: bytes = b"", unwanted: int = 1 << 20)
 
 async def admitted(listener: Listener[Echo]) -> Echo:
     """The connection of a listener, once it has one."""
-    async with asyncio.timeout(SOON_S):
-        while not len(listener):
-            await asyncio.sleep(0.001)
+    await happens(lambda: len(listener), "a connection is admitted")
     return next(iter(listener))
 
 
@@ -383,7 +383,7 @@ def test_a_peer_that_sends_on_after_the_end_is_ended_at_once() -> None:
         connection = await admitted(listener)
         closing = asyncio.ensure_future(listener.close())
         writer.write(bytes(1000))
-        await asyncio.sleep(0.1)
+        await happens(lambda: connection._unwanted == 1000, "all that is let pass has come")
         assert not connection.gone.done()
         writer.write(b"1")
         async with asyncio.timeout(SOON_S):

@@ -28,7 +28,7 @@ def run_and_kill(action: str, path: Path, seconds: float) -> list[str]:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
-        time.sleep(seconds)
+        time.sleep(seconds)  # the moment of the kill, at random
         process.kill()
         lines = [first, *process.stdout]
     assert process.returncode in (-signal.SIGKILL, 0)

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ from msmqwire.tables.lake.sorted_files import StagedFile
 from tests.support.capture.lakes import Growth, all_files, grown, listed_rows, named_rows
 from tests.support.paths import ROOT
 from tests.support.patience import limit
+from tests.support.running import until
 
 SPLIT = 4000
 STEPS = ("open", "fsync", "mkdir", "rename", "replace", "rmdir", "unlink")
@@ -188,7 +188,7 @@ from msmqwire.tables.lake.part_writer import PartWriter
 
 def write(self, part):
     open(f"{sys.argv[2]}-{os.getpid()}", "w").close()
-    time.sleep(600)
+    time.sleep(600)  # busy, until the interrupt
 
 PartWriter.write = write
 
@@ -210,11 +210,11 @@ def test_an_interrupt_ends_busy_workers_at_once(growth, tmp_path):
         start_new_session=True,
     ) as process:  # fmt: skip
         try:
-            deadline = time.monotonic() + 300
-            while len(list(tmp_path.glob("busy-*"))) < 2:
-                assert time.monotonic() < deadline
-                assert process.poll() is None
-                time.sleep(0.05)
+            until(
+                lambda: process.poll() is not None or len(list(tmp_path.glob("busy-*"))) == 2,
+                "two workers are busy",
+            )
+            assert process.poll() is None
             os.killpg(process.pid, signal.SIGINT)
             _, errors = process.communicate(timeout=limit(120))
         finally:
