@@ -35,7 +35,8 @@ from tests.support.running import (
 
 IP, DUMPCAP = shutil.which("ip"), shutil.which("dumpcap")
 ADDRESSES = {"alpha": "10.83.0.1", "beta": "10.83.0.2"}
-GROUP = "234.9.8.4:8001"
+GROUP_ADDRESS = "234.9.8.4"
+GROUP = f"{GROUP_ADDRESS}:8001"
 UDP_PORT = 3055
 PGM_OVER_UDP = ("-d", f"udp.port=={UDP_PORT},pgm", "-o", "pgm.check_checksum:TRUE")
 
@@ -114,7 +115,7 @@ def captured(namespace: str, path: Path) -> Iterator[None]:
     try:
         until(lambda: path.exists() and path.stat().st_size > 0, "the capture begins")
         yield
-        time.sleep(0.3)  # what dumpcap has not read yet
+        time.sleep(limit(0.3))  # dumpcap reads what has come up to its next look, and then the signal
         capture.send_signal(signal.SIGINT)
         capture.communicate(timeout=PATIENCE_S)
     finally:
@@ -130,7 +131,8 @@ def test_messages_pass_between_namespaces(tmp_path: Path, namespaces: dict[str, 
     with captured(namespaces["beta"], capture), serving(namespaces, tmp_path, "--pgm", mode):
         for data in (alpha, beta):  # both receive, and alpha what it sends itself
             called("queue", "create", ORDERS, "--data", data, "--multicast", GROUP)
-        time.sleep(0.2)  # the group is joined once the change is durable
+        for namespace in namespaces.values():  # the group is joined once the change is durable
+            until(lambda n=namespace: GROUP_ADDRESS in run("-n", n, "maddress").stdout, "the group is joined")
         with attach(alpha) as local:
             local.call("send", to=f"MULTICAST={GROUP}", messages=[message(body) for body in sent])
         for data in (alpha, beta):
@@ -145,7 +147,7 @@ def test_messages_pass_between_namespaces(tmp_path: Path, namespaces: dict[str, 
     assert {tuple(row.split("\t")[6:]) for row in rows} == {("", "")}, "tshark has nothing to complain of"
     assert {row[0] for row in packets} == {"113" if mode == "raw" else "17"}
     assert {row[2] for row in packets} == {"1"}, "all checksums are right"
-    group = GROUP.partition(":")[0]
+    group = GROUP_ADDRESS
     to_group = {int(kind, 16) for _, kind, _, _, to, ttl in packets if (to, ttl) == (group, "16")}
     assert to_group == {0x00, 0x04, 0x05, 0x0A}, "SPM, ODATA, RDATA and NCF"
     naks = {(source, to, ttl) for _, kind, _, source, to, ttl in packets if int(kind, 16) == 0x08}

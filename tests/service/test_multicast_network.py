@@ -409,7 +409,7 @@ def test_a_flood_of_forged_naks_is_answered_at_a_rate():
                 while loop.time() < began + 1.0:
                     for _ in range(20):
                         attacker.sendto(nak, ("127.0.0.1", port))
-                    await asyncio.sleep(0.002)
+                    await asyncio.sleep(0.002)  # the pace of the flood
             took = loop.time() - began
             kinds = [parse_pgm(data).Type for data in sent]
             assert PgmType.NCF in kinds

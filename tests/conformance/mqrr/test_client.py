@@ -23,6 +23,7 @@ from msmqwire.qm.client.remote_reading import READS_MAX, RemoteReading
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
+from tests.support.patience import happens
 from tests.support.rpc.remote_read_server import (
     ARRIVED,
     INTERFACE,
@@ -362,9 +363,7 @@ def test_reads_that_wait_are_cancelled() -> None:
 
 async def waiting(queue: RemoteQueue, count: int) -> None:
     """Wait until so many reads wait."""
-    async with asyncio.timeout(60):
-        while len(queue.waiting) != count:
-            await asyncio.sleep(0.01)
+    await happens(lambda: len(queue.waiting) == count, f"{count} reads wait")
 
 
 def test_many_receives_wait_on_one_connection() -> None:

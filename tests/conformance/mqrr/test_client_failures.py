@@ -24,6 +24,7 @@ from msmqwire.remote_read.constants import Action, Opnum
 from msmqwire.rpc.constants import FaultStatus
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
 from tests.support.codec_checks import proving, requirement
+from tests.support.patience import happens
 from tests.support.rpc.remote_read_server import NAME, RemoteQueue, message, remote_queue, server_of
 from tests.support.rpc.rpc_server import map_endpoints, rpc_server
 
@@ -280,8 +281,7 @@ def test_only_rpc_has_timers(queue: RemoteQueue) -> None:
         await reading.move(4 << 56 | 2, SUBQUEUE, None)
         await reading.purge()
         waits = asyncio.create_task(reading.start(4, take))
-        while not queue.waiting:
-            await asyncio.sleep(0.001)
+        await happens(lambda: queue.waiting, "the read waits")
         await reading.cancel(4)
         with suppress(QueueError):
             await waits

@@ -72,7 +72,7 @@ def test_what_was_sent_is_not_kept_in_memory(alpha: Process) -> None:
                     if number % 100 == 99:  # or tables have room for all at once, and keep it
                         await last.transferred()
                 del last
-                await asyncio.sleep(1)  # the last acknowledgements may be still to come
+                await asyncio.sleep(limit(1))  # the last acknowledgements may be still to come
                 gc.collect()
                 return tracemalloc.get_traced_memory()[0]
 

@@ -266,7 +266,8 @@ def test_cancelled_while_it_waits_at_the_end(tmp_path: Path) -> None:
 
         task = asyncio.ensure_future(body())
         await leaving.wait()
-        await asyncio.sleep(0.05)
+        for _ in range(20):  # turns of the loop, after which it waits for the peer
+            await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -19,7 +19,8 @@ from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.qm.store import memory_store
 from msmqwire.service.listening_sockets import ListeningSockets
 from msmqwire.service.store.changes import Changes
-from tests.support.running import PATIENCE_S, command, listed, message, options, served, until
+from tests.support.patience import happens
+from tests.support.running import command, listed, message, options, served, until
 
 FAR = r"DIRECT=TCP:127.0.0.91\PRIVATE$\far"
 
@@ -123,7 +124,7 @@ def test_what_is_restored_is_durable_only_once_the_disk_takes_it(monkeypatch: py
         driver = EngineDriver(open_core(store, "alpha"), store)
         driver.start()
         durable = asyncio.ensure_future(driver.durable())
-        await asyncio.sleep(0.01)
+        await happens(lambda: driver.refused, "the disk refuses")
         assert (driver.refused, driver.commits, durable.done()) == (True, 0, False)
         refuses.clear()
         await durable
@@ -165,9 +166,7 @@ def test_an_unforeseen_end_of_accepting_is_told() -> None:
         port = await listening.bind("127.0.0.1", 0, broken)
         listening.accept()
         with socket.create_connection(("127.0.0.1", port)):
-            async with asyncio.timeout(PATIENCE_S):
-                while not told:
-                    await asyncio.sleep(0.01)
+            await happens(lambda: told, "the fault is reported")
         listening.close()
         await listening.wait_closed()
         return told

@@ -13,7 +13,7 @@ import pytest
 import msmqwire
 from msmqwire.errors import InvalidName, InvalidValue, ReadTimeout, StoreMissing
 from msmqwire.qm.client import Queue, ReceivedMessage
-from tests.support.qm.queues import POISON, orders, refused, rest
+from tests.support.qm.queues import POISON, orders, reads_wait, refused, rest
 from tests.support.running import LEDGER, ORDERS
 from tests.support.sending import run
 
@@ -138,7 +138,7 @@ def test_concurrent_receives_get_one_message_each(folder: Path) -> None:
     async def scenario() -> None:
         async with orders(folder) as queue:
             waiting = [asyncio.create_task(queue.receive(60)) for _ in expected]
-            await asyncio.sleep(0.05)
+            await reads_wait(queue, len(expected))
             for body in expected:
                 await queue.send(body, recoverable=True)
             messages = await asyncio.gather(*waiting)
@@ -215,7 +215,7 @@ def test_a_cursor_waits_for_the_next_message(folder: Path) -> None:
         async with orders(folder, b"1") as queue, queue.cursor() as cursor:
             await cursor.peek(0)
             waiting = asyncio.create_task(cursor.peek_next(60))
-            await asyncio.sleep(0.05)
+            await reads_wait(queue, 1)
             assert await refused(cursor.peek(0)) == "MQ_ERROR_ILLEGAL_CURSOR_ACTION"  # one read at a time
             await queue.send(b"2", recoverable=True)
             assert (await waiting).body == b"2"
@@ -282,7 +282,7 @@ def test_a_queue_that_is_not_there_or_is_deleted(folder: Path) -> None:
                 assert await refused(work) == "MQ_ERROR_QUEUE_NOT_FOUND"
             queue = manager.queue(ORDERS)
             waiting = asyncio.create_task(queue.receive())
-            await asyncio.sleep(0.05)
+            await reads_wait(queue, 1)
             await manager._requests.call("delete", queue=ORDERS)
             assert await refused(waiting) == "MQ_ERROR_QUEUE_DELETED"
 

@@ -23,8 +23,9 @@ from msmqwire.qm.runtime import in_store_requests, served_requests
 from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.in_store_requests import InStoreRequests
 from msmqwire.service.folder import ControlAddress
-from tests.support.qm.queues import orders, refused, rest
-from tests.support.running import LEDGER, ORDERS, InThread, Process, options, served
+from tests.support.patience import happens
+from tests.support.qm.queues import orders, reads_wait, refused, rest, under_way
+from tests.support.running import LEDGER, ORDERS, InThread, Process, options, served, until
 from tests.support.sending import run
 
 pytestmark = pytest.mark.uvloop
@@ -42,7 +43,7 @@ def test_a_receive_that_was_cancelled_takes_no_message(folder: Path) -> None:
         async with orders(folder) as queue, queue.cursor() as cursor:
             for waiting in (queue.receive(), queue.peek(60), cursor.receive(), cursor.peek(), one_of(queue)):
                 task = asyncio.create_task(waiting)
-                await asyncio.sleep(0.05)
+                await reads_wait(queue, 1)
                 await cancelled(task)
             with pytest.raises(TimeoutError) as caught:
                 async with asyncio.timeout(0.05):
@@ -90,12 +91,12 @@ def test_a_cancellation_at_any_moment_loses_nothing(folder: Path, name: str) -> 
             for body in expected:
                 task = asyncio.create_task(take(queue))
                 for _ in range(chance.randrange(3)):
-                    await asyncio.sleep(chance.choice((0, 0.001)))
+                    await asyncio.sleep(chance.choice((0, 0.001)))  # so that it is anywhere in its work
                 sending = asyncio.create_task(
                     queue.send(body, recoverable=True, transactional=name == LEDGER)
                 )
                 for _ in range(chance.randrange(6)):
-                    await asyncio.sleep(chance.choice((0, 0, 0.0005)))
+                    await asyncio.sleep(chance.choice((0, 0, 0.0005)))  # and so is the sending
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
@@ -120,7 +121,7 @@ def test_a_cancellation_waits_for_an_end_once(times: int) -> None:
         async def caller() -> None:
             try:
                 story.append(await finish(work()))
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.2)  # a cancellation that comes later comes here
                 story.append("not cancelled")
             except asyncio.CancelledError:
                 story.append("cancelled")
@@ -143,12 +144,12 @@ def test_a_cancellation_waits_for_an_end_once(times: int) -> None:
 def test_a_time_limit_that_is_over_by_then_cancels_nothing_later() -> None:
     async def scenario() -> str:
         async def work() -> str:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # longer than the limit below
             return "result"
 
         async with asyncio.timeout(0.01):
             result = await finish(work())
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # in which nothing is cancelled
         return result
 
     assert run(scenario()) == "result"
@@ -161,7 +162,7 @@ def test_reads_that_wait_are_told_that_the_folder_is_left(folder: Path) -> None:
     async def scenario() -> None:
         async with orders(folder) as queue:
             waiting = [asyncio.create_task(work) for work in (queue.receive(), queue.peek(), one_of(queue))]
-            await asyncio.sleep(0.05)
+            await reads_wait(queue, 3)
         for task in waiting:
             assert await refused(task) == "MQ_ERROR_OPERATION_CANCELLED"
         with pytest.raises(msmqwire.InvalidValue, match="it was left"):
@@ -176,7 +177,7 @@ def test_closing_a_queue_cancels_its_reads_and_returns_messages(folder: Path) ->
             block = queue.receiving()
             assert (await block.__aenter__()).body == b"1"
             waiting = [asyncio.create_task(work) for work in (queue.receive(), queue.peek(), one_of(queue))]
-            await asyncio.sleep(0.05)
+            await reads_wait(queue, 3)
             await queue.close()
             for task in waiting:
                 assert await refused(task) == "MQ_ERROR_OPERATION_CANCELLED"
@@ -246,7 +247,7 @@ def test_reads_that_wait_are_told_that_the_server_stops(alpha: Process) -> None:
     async def scenario() -> None:
         async with orders(alpha.data) as queue:
             waiting = [asyncio.create_task(work) for work in (queue.receive(), queue.peek(), one_of(queue))]
-            await asyncio.sleep(0.1)
+            await reads_wait(queue, 3)
             await asyncio.to_thread(alpha.stop)
             for task in waiting:
                 assert await refused(task) == "MQ_ERROR_OPERATION_CANCELLED"
@@ -278,7 +279,7 @@ def test_a_fault_inside_ends_what_waits(data: Path) -> None:
         async with msmqwire.attach(data, create=True) as manager:
             queue = await manager.create_queue(ORDERS)
             waiting = asyncio.create_task(queue.receive())
-            await asyncio.sleep(0.05)
+            await reads_wait(queue, 1)
             requests = manager._requests._connection
             assert isinstance(requests, InStoreRequests)
             requests._driver.fail(ZeroDivisionError())
@@ -318,14 +319,12 @@ def test_reads_over_the_limit_are_refused_until_one_is_cancelled(
     async def scenario() -> None:
         async with orders(server.data) as queue:
             waiting = [asyncio.create_task(queue.receive()) for _ in range(20)]
-            await asyncio.sleep(0.05)
+            await happens(lambda: len(under_way(queue._sending._requests)) == 20, "all reads are begun")
             assert await refused(queue.peek(0)) == "MQ_ERROR_INSUFFICIENT_RESOURCES"
             for task in waiting:
                 await cancelled(task)
             await queue.send(b"1", recoverable=True)
-            async with asyncio.timeout(60):
-                while not await has_room(queue):  # until the server has cancelled the first one
-                    await asyncio.sleep(0.01)
+            await happens(lambda: has_room(queue), "the server has cancelled the first one")
             assert await rest(queue) == [b"1"]
 
     run(scenario())
@@ -343,7 +342,12 @@ async def has_room(queue: Queue) -> bool:
 def test_an_interrupted_program_without_asyncio_takes_no_message(folder: Path) -> None:
     with msmqwire.attach(folder) as manager:
         queue = manager.queue(ORDERS)
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+        def interrupt() -> None:
+            until(lambda: under_way(queue._queue._sending._requests), "the read waits")
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt).start()
         with pytest.raises(KeyboardInterrupt):
             queue.receive(60)
         queue.send(b"1", recoverable=True)

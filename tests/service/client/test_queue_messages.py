@@ -17,7 +17,8 @@ from msmqwire.errors import EngineFailed, InvalidValue, QueueError, ReadTimeout,
 from msmqwire.qm.client import Queue
 from msmqwire.qm.client.pushed_messages import PushedMessages
 from msmqwire.qm.runtime.in_store_requests import InStoreRequests
-from tests.support.qm.queues import orders, refused, rest
+from tests.support.patience import happens
+from tests.support.qm.queues import orders, refused, rest, subscriptions_wait
 from tests.support.running import (
     LEDGER,
     ORDERS,
@@ -128,12 +129,14 @@ def test_a_processed_message_is_reported_soon_under_load(server: InThread) -> No
 
     async def scenario() -> None:
         async with orders(server.data, *numbered(40)) as queue, queue.messages(30) as messages:
-            await asyncio.sleep(0.2)
+            await happens(lambda: len(messages._pushed.records) == 30, "the window is full")
             await anext(messages)
             await anext(messages)
-            async with asyncio.timeout(60):
-                while len(await asyncio.to_thread(peeked, server.data, ORDERS)) > 9:  # one more was pushed
-                    await asyncio.sleep(0.02)
+
+            async def one_more_is_pushed() -> bool:
+                return len(await asyncio.to_thread(peeked, server.data, ORDERS)) <= 9
+
+            await happens(one_more_is_pushed, "one more is pushed")
 
     run(scenario())
 
@@ -149,7 +152,7 @@ def test_what_is_awaited_is_deleted_durably_inside_the_block(alpha: Process) -> 
                     await anext(messages)
                     await messages.durable()
                     alpha.kill()
-                    await asyncio.sleep(0.2)
+                    await happens(lambda: messages._pushed.error, "the loss is known")
                     with pytest.raises(Unreachable):
                         await messages.durable()
                     with pytest.raises(Unreachable):
@@ -191,15 +194,13 @@ def test_a_cancelled_task_gives_back_what_it_has(folder: Path) -> None:
             async for message in messages:
                 got.append(message.body)
                 if len(got) == 2:
-                    await asyncio.sleep(3600)
+                    await asyncio.sleep(3600)  # until it is cancelled
 
     async def scenario() -> None:
         async with orders(folder, *numbered(5)) as queue:
             got: list[bytes] = []
             task = asyncio.create_task(receive(queue, got))
-            async with asyncio.timeout(60):
-                while len(got) < 2:
-                    await asyncio.sleep(0.01)
+            await happens(lambda: len(got) == 2, "two are taken")
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -212,7 +213,7 @@ def test_a_cancelled_task_has_ended_its_earlier_messages(folder: Path) -> None:
     async def scenario() -> None:
         async with orders(folder, b"1") as queue:
             task = asyncio.create_task(_all(queue))
-            await asyncio.sleep(0.2)
+            await subscriptions_wait(queue, 1)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -316,7 +317,7 @@ def test_leaving_the_manager_ends_the_iteration(folder: Path) -> None:
             messages = await block.__aenter__()
             await anext(messages)
             waiting = asyncio.create_task(anext(messages))  # type: ignore[arg-type]
-            await asyncio.sleep(0.05)
+            await subscriptions_wait(queue, 1)
         with pytest.raises(QueueError) as caught:
             await waiting
         assert caught.value.name == "MQ_ERROR_OPERATION_CANCELLED"
@@ -334,7 +335,7 @@ def test_a_server_that_stops_ends_the_iteration(server: InThread) -> None:
                 async with queue.messages() as messages:
                     await anext(messages)
                     server.run(server.server.stop())
-                    await asyncio.sleep(0.2)
+                    await happens(lambda: messages._pushed.error, "the end is known")
                     with pytest.raises(QueueError):
                         await anext(messages)  # what was pushed is back in the queue
 
@@ -377,7 +378,7 @@ async def main():
                     await messages.durable()
                 print(message.body.decode(), flush=True)
                 if message.body == b"7":
-                    await asyncio.sleep(3600)
+                    await asyncio.sleep(3600)  # until it is killed
 
 asyncio.run(main())
 """

@@ -31,8 +31,10 @@ from msmqwire.qm.client import Queue
 from msmqwire.qm.runtime.data_folder import STORE
 from msmqwire.qm.runtime.folder import default_name
 from msmqwire.qm.runtime.local import attach
+from msmqwire.qm.runtime.requests import LastingRequests
 from msmqwire.qm.store import open_store
-from tests.support.patience import limit
+from tests.support.patience import happens, limit
+from tests.support.qm.queues import reads_wait, subscriptions_wait, under_way
 from tests.support.running import (
     LEDGER,
     ORDERS,
@@ -69,12 +71,12 @@ def end(server: Process, how: str) -> None:
 
 
 @asynccontextmanager
-async def frozen(server: Process) -> AsyncIterator[None]:
-    """Let a server do nothing more from now on, and kill it at the end of the block."""
+async def frozen(server: Process, requests: LastingRequests, count: int) -> AsyncIterator[None]:
+    """Let a server do nothing more, and kill it at the end of the block once `count` requests are made."""
     os.kill(server.process.pid, signal.SIGSTOP)
     try:
         yield
-        await asyncio.sleep(0.2)  # what the program asks is on its way
+        await happens(lambda: len(under_way(requests)) == count, "what the program asks is on its way")
     finally:
         server.kill()
 
@@ -175,18 +177,23 @@ def test_a_program_busy_during_the_restart_does_not_notice_it(alpha: Process) ->
 
 @pytest.mark.uvloop
 def test_what_may_have_been_done_is_said_to_be_unknown(alpha: Process) -> None:
+    blocks = list[str]()
+
     async def receive_in_block(queue: Queue, frozen: asyncio.Event) -> None:
         async with queue.receiving(0):
+            blocks.append("receive")
             await frozen.wait()
 
     async def commit(queue: Queue, frozen: asyncio.Event) -> None:
         async with queue.transaction() as transaction:
             transaction.send(b"x")
+            blocks.append("commit")
             await frozen.wait()
 
     async def done_and_durable(queue: Queue, frozen: asyncio.Event) -> None:
         async with queue.messages(1) as messages:
             await anext(messages)
+            blocks.append("done")
             await frozen.wait()
             await messages.durable()
 
@@ -202,9 +209,9 @@ def test_what_may_have_been_done_is_said_to_be_unknown(alpha: Process) -> None:
                 raises(TransactionAborted, commit(ledger, stopped)),  # its messages go before the commit
             ]
             tasks = [asyncio.create_task(work) for work in later]
-            await asyncio.sleep(0.3)
+            await happens(lambda: len(blocks) == len(later), "all are in their blocks")
             first = (await queue.peek(0)).lookup_identifier
-            async with frozen(alpha):
+            async with frozen(alpha, manager._requests, 11):
                 stopped.set()
                 changing = [
                     queue.send(b"5", recoverable=True),
@@ -230,16 +237,18 @@ def test_a_commit_may_be_unknown(alpha: Process) -> None:
 
     async def scenario() -> None:
         async with msmqwire.attach(alpha.data) as manager:
-            ledger = manager.queue(LEDGER)
+            ledger, stopped = manager.queue(LEDGER), asyncio.Event()
             await ledger.send(b"1", transactional=True)
 
             async def take() -> None:
                 async with ledger.transaction() as transaction:
                     await ledger.receive(0, transaction=transaction)
                     os.kill(alpha.process.pid, signal.SIGSTOP)
+                    stopped.set()
 
             task = asyncio.create_task(raises(OutcomeUnknown, take()))
-            await asyncio.sleep(0.5)
+            await stopped.wait()
+            await happens(lambda: under_way(manager._requests), "the commit is asked for")
             alpha.kill()
             await task
 
@@ -338,7 +347,8 @@ def test_waiting_reads_fail_at_the_end_and_the_next_ones_work(
             queue = manager.queue(ORDERS)
             waiting = [queue.receive(), queue.peek(60), all_pushed(queue), anext(aiter(queue))]
             tasks = [asyncio.create_task(raises(kind, work)) for work in waiting]
-            await asyncio.sleep(0.3)
+            await subscriptions_wait(queue, 1)
+            await reads_wait(queue, 3)
             await asyncio.to_thread(end, alpha, how)
             for task in tasks:
                 error = await task
@@ -347,7 +357,7 @@ def test_waiting_reads_fail_at_the_end_and_the_next_ones_work(
                     assert error.name == "MQ_ERROR_OPERATION_CANCELLED"
             with process(alpha.data):
                 taken = asyncio.create_task(queue.receive())
-                await asyncio.sleep(0.1)
+                await happens(lambda: under_way(manager._requests), "the read is begun")
                 await queue.send(b"1")
                 assert (await taken).body == b"1"
                 await queue.send(b"2")
@@ -375,14 +385,14 @@ def test_a_read_cancelled_before_reconnection_is_never_sent(alpha: Process) -> N
             queue = manager.queue(ORDERS)
             alpha.kill()
             with process(alpha.data):
-                await asyncio.sleep(0.1)  # the loss is known
+                await happens(lambda: manager._requests._connection.lost, "the loss is known")
                 reads = [asyncio.create_task(queue.receive()) for _ in range(5)]
                 await asyncio.sleep(0)
                 for task in reads:
                     task.cancel()
                 await asyncio.gather(*reads, return_exceptions=True)
                 await queue.send(b"1", recoverable=True)
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.3)  # in which no read takes it
                 assert (await queue.receive(0)).body == b"1"
 
     run(scenario())
@@ -397,7 +407,7 @@ def test_a_command_waits_on_over_a_restart(alpha: Process, how: str, command: st
     waiting = begun(command, ORDERS, "--data", alpha.data, "--timeout", "60")
     until(lambda: listed(alpha.data)[ORDERS]["open"] == 1, "it waits")
     end(alpha, how)
-    time.sleep(0.5)
+    time.sleep(0.5)  # the outage, in which it asks again and again
     with process(alpha.data):
         until(lambda: listed(alpha.data)[ORDERS]["open"] == 1, "it waits again")
         sent(alpha.data, b"after")
@@ -410,7 +420,7 @@ def test_a_command_waits_as_long_as_it_was_to_over_a_restart(alpha: Process) -> 
     waiting = begun("receive", ORDERS, "--data", alpha.data, "--timeout", "30")
     until(lambda: listed(alpha.data)[ORDERS]["open"] == 1, "it waits")
     alpha.kill()
-    time.sleep(1)
+    time.sleep(1)  # the outage
     with process(alpha.data):
         assert ended(waiting) == Run(0, "", "")
         assert 30 <= time.monotonic() - began < 60
@@ -456,7 +466,7 @@ def test_a_waiting_command_lets_a_server_start(data: Path, command: str) -> None
         local.call("create", queue=ORDERS)
         name = local.call("status")["name"]
     waiting = begun(command, ORDERS, "--data", data, "--timeout", "60")
-    time.sleep(2)
+    time.sleep(limit(2))  # it looks into the folder, and waits for a change there
     assert waiting.poll() is None
     with process(data, name=name):
         until(lambda: listed(data)[ORDERS]["open"] == 1, "it waits at the server")
@@ -467,7 +477,7 @@ def test_a_waiting_command_lets_a_server_start(data: Path, command: str) -> None
 def test_waiting_commands_leave_an_unserved_folder_usable(data: Path) -> None:
     called("queue", "create", ORDERS, "--data", data)
     waiting = [begun("receive", ORDERS, "--data", data, "--timeout", "60") for _ in range(3)]
-    time.sleep(1)
+    time.sleep(limit(1))  # they look into the folder, and wait for a change there
     taken = []
     for number in range(3):
         sent(data, b"%d" % number)
@@ -480,7 +490,7 @@ def test_waiting_commands_leave_an_unserved_folder_usable(data: Path) -> None:
 def test_a_killed_waiting_command_leaves_the_folder_usable(data: Path) -> None:
     called("queue", "create", ORDERS, "--data", data)
     waiting = begun("receive", ORDERS, "--data", data, "--timeout", "60")
-    time.sleep(1)
+    time.sleep(limit(1))  # it looks into the folder, and waits for a change there
     waiting.kill()
     ended(waiting)
     with process(data, name=default_name()):

@@ -47,10 +47,10 @@ async def send(queue: Queue, books: Books, stop: asyncio.Event, *, transactional
             books.sent_in_doubt.add(body)
         except Unreachable:
             books.outages += 1
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(PAUSE_S)  # and of its next attempt
             continue
         number += 1
-        await asyncio.sleep(PAUSE_S)
+        await asyncio.sleep(PAUSE_S)  # the pace of a program
 
 
 async def receive(queue: Queue, books: Books, stop: asyncio.Event, chance: random.Random) -> None:
@@ -79,7 +79,7 @@ async def receive(queue: Queue, books: Books, stop: asyncio.Event, chance: rando
             continue
         except (TransactionAborted, Unreachable, QueueError):
             books.outages += 1
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(PAUSE_S)  # and of its next attempt
             continue
         books.received[body] += 1
 
@@ -100,11 +100,11 @@ def test_books_of_attached_programs_balance_over_server_kills(data: Path) -> Non
                 for seed, name in enumerate((ORDERS, ORDERS, LEDGER, LEDGER))
             ]
             for _ in range(KILLS):
-                await asyncio.sleep(chance.uniform(0.2, 1.5))
+                await asyncio.sleep(chance.uniform(0.2, 1.5))  # the moment of the kill, at random
                 await asyncio.to_thread(servers[-1].close)  # by SIGKILL
-                await asyncio.sleep(chance.uniform(0, 0.5))
+                await asyncio.sleep(chance.uniform(0, 0.5))  # the outage
                 servers.append(await asyncio.to_thread(Process, data))
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # the programs go on after the last outage
             stop.set()
             await asyncio.gather(*programs)
 

@@ -21,6 +21,7 @@ from msmqwire.qm.store import LAYOUT
 from msmqwire.service import driver as driver_module
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.memory import MemoryStore
+from tests.support.patience import happens
 from tests.support.running import ORDERS, PATIENCE_S, recoverable
 from tests.support.running import message as express
 
@@ -161,14 +162,10 @@ def test_the_end_of_a_message_is_committed_by_itself_before_long() -> None:
         await bench.subscribe(2)
         bench.done(1)
         assert bench.store.messages == 2
-        async with asyncio.timeout(PATIENCE_S):
-            while bench.store.messages == 2:
-                await asyncio.sleep(0.001)
+        await happens(lambda: bench.store.messages < 2, "the first end is committed")
         assert bench.store.messages == 1
         bench.done(2)  # and again
-        async with asyncio.timeout(PATIENCE_S):
-            while bench.store.messages:
-                await asyncio.sleep(0.001)
+        await happens(lambda: bench.store.messages == 0, "the second end is committed")
 
     run(scenario)
 

@@ -204,7 +204,7 @@ def test_nothing_is_pushed_to_who_does_not_read(
         for number in range(count):
             send(other, b"%06d" % number * (size // 6))
         lines.write({"id": 1, "op": "subscribe", "subscription": 7, "queue": ORDERS, "window": count})
-        time.sleep(0.2)
+        time.sleep(0.2)  # in which all could be pushed
         left = len(peeked(server.data, ORDERS))
         assert left > count // 2, "most are not taken out of the queue"
     until(lambda: len(peeked(server.data, ORDERS)) == count, "all are back when it has not read for long")
@@ -219,7 +219,7 @@ def test_who_reads_slowly_is_pushed_all_in_order(lines: Lines, server: InThread)
     subscribe(lines, 10)
     for number in range(count):
         if number % 10 == 0:
-            time.sleep(0.05)
+            time.sleep(0.05)  # the reader is slow
         (frame,) = lines.pushed(1)
         assert frame.body == b"%06d" % number * (size // 6)
         done(lines, frame)

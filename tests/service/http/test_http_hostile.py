@@ -132,7 +132,7 @@ def test_slow_peers_have_a_limited_time() -> None:
                     if server.port and slow.reader.at_eof():
                         return
                     await slow.send(bytes([byte]))
-                    await asyncio.sleep(0.02)
+                    await asyncio.sleep(0.02)  # the pace of who never comes to an end
 
             await body.send(HEAD + b"Content-Length: 1000\r\n\r\n")
             await chunks.send(CHUNKED)
@@ -222,8 +222,9 @@ def test_requests_behind_one_that_waits_take_no_memory() -> None:
                 await flood.send(post())
                 await happens(lambda: server.engine.waiting, "a request")
                 sending = asyncio.ensure_future(flood.send(post(bytes(90_000)) * 200))
-                await asyncio.sleep(0.2)
                 (connection,) = server.connections
+                transport = connection._transport
+                await happens(lambda: not transport.is_reading(), "no more is read")
                 assert connection.held < 1_000_000
                 sending.cancel()
                 assert server.entities == [b"hello"]

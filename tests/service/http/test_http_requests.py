@@ -107,7 +107,7 @@ def test_one_connection_takes_requests_split_or_pipelined() -> None:
         async with service() as server, peer(server.port) as kept:
             for byte in b"".join(requests[:3]):
                 await kept.send(bytes([byte]))
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0.001)  # each byte comes alone
             await kept.send(b"".join(requests[3:]))
             assert [status_of(await kept.head()) for _ in requests] == [200] * 7
             assert server.entities == [b"%d" % number * number for number in range(1, 8)]
@@ -151,7 +151,7 @@ def test_an_answer_and_a_stop_wait_for_the_engine() -> None:
                 await happens(lambda: server.engine.waiting, "a request")
                 server.http.stop_listening()
                 stopping = asyncio.ensure_future(server.http.finish())
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.05)  # it waits for the answer
                 assert not stopping.done()
                 await idle.send(post())
                 assert status_of(await idle.head()) == 503

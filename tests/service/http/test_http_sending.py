@@ -83,7 +83,7 @@ def repeats(start: bytes, more: bytes, pause_s: float = 0.0) -> Script:
         while True:
             writer.write(more)
             await writer.drain()
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(pause_s)  # the pace of the peer
 
     return script
 

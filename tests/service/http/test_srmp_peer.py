@@ -123,7 +123,7 @@ def test_a_stream_is_sent_until_the_peer_acknowledges_it(server, peer):
     queue = next(name for name in listed(server.data) if name.endswith("stream"))
     until(lambda: not listed(server.data)[queue]["messages"], "the stream to end")
     seen = len(peer.received)
-    time.sleep(1.5)
+    time.sleep(1.5)  # in which nothing is sent again
     assert len(peer.received) == seen
 
 

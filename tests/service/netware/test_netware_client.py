@@ -23,6 +23,7 @@ from msmqwire.ncp.constants import QueueStatus
 from msmqwire.netware.client import FileServer, Queue, file_server, servicing
 from msmqwire.netware.client.connection import open_connection
 from tests.support.netware.netware_peer import HALTED, NetwarePeer
+from tests.support.patience import happens
 from tests.support.sending import run
 
 LASER, MATRIX = 0x015D0300, 0x025D0300
@@ -297,11 +298,10 @@ def test_a_connection_is_kept_alive_while_a_job_is_processed(monkeypatch: pytest
 
     async def scenario(server: FileServer, queue: Queue) -> None:
         async with queue.service() as job:
-            while peer.calls().count((23, 125)) < 3:
-                await asyncio.sleep(0.001)
+            await happens(lambda: peer.calls().count((23, 125)) >= 3, "three calls keep it alive")
             assert not job.lost.done()
         count = peer.calls().count((23, 125))
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # in which four calls were due
         assert peer.calls().count((23, 125)) == count
 
     clients(lambda server, queue: queue.submit(b""), peer)
@@ -332,8 +332,7 @@ async def cancelled_at(peer: NetwarePeer, call: tuple[int, ...], work: Awaitable
     """Cancel work while the server takes its time to answer a call, and let it answer then."""
     gate = peer.gates[call] = asyncio.Event()
     task = asyncio.ensure_future(work)
-    while call not in peer.calls():
-        await asyncio.sleep(0.001)
+    await happens(lambda: call in peer.calls(), f"the call {call}")
     task.cancel()
     await asyncio.sleep(0)
     gate.set()

@@ -30,6 +30,7 @@ from tests.support.netware.netware_station import (
     six_bytes,
 )
 from tests.support.own_addresses import has_ipv6
+from tests.support.patience import limit
 from tests.support.running import until
 
 AUTO_START = 0x08
@@ -203,7 +204,7 @@ def test_who_does_not_attach_in_time_is_ended(sent: bytes) -> None:
 
 
 def test_the_times_of_a_request_and_of_idling() -> None:
-    with in_memory(limits=NcpLimits(partial_s=0.4, idle_s=1.0)) as served:
+    with in_memory(limits=NcpLimits(partial_s=limit(0.4), idle_s=limit(1.0))) as served:
         with served.connect() as slow:
             begun = time.monotonic()
             slow.send(unit(slow.packet(REQUEST, function=LOGOUT))[:-1])
@@ -211,7 +212,7 @@ def test_the_times_of_a_request_and_of_idling() -> None:
             assert time.monotonic() - begun > 0.3
         with served.connect() as idle:
             for _ in range(4):
-                time.sleep(0.3)
+                time.sleep(limit(0.3))  # four times, longer than idle_s together
                 assert idle.exchange(idle.packet(REQUEST, function=LOGOUT))[6:] == b"\0\0"
             assert idle.has_ended()
     assert served.listener.traffic.accepted == 2
@@ -285,7 +286,8 @@ def test_a_disk_that_refuses(served: InMemory, monkeypatch: pytest.MonkeyPatch) 
     served.driver.refuses = True
     client.close()
     until(lambda: served.do(lambda: served.listener.traffic.requests) == 6, "the read is answered")
-    time.sleep(0.1)
+    refusals = served.driver.refusals
+    until(lambda: served.driver.refusals > refusals + 1, "the end is tried, and tried again")
     assert jobs(served) == [1, 2]
     served.driver.refuses = False
     until(lambda: jobs(served) == [], "the end of the connection is tried again")
@@ -350,12 +352,12 @@ def test_requests_of_one_address_do_not_keep_others_waiting(
     def received(session: NcpSession, packet: bytes, room: int) -> object:
         if packet[:2] == b"\x12\x12":
             served_calls.append("stranger")
-            time.sleep(0.001)
+            time.sleep(0.001)  # its share of the processor
         return answers(session, packet, room)
 
     def scan(*_: object, **__: object) -> None:
         served_calls.append("stranger")
-        time.sleep(0.01)
+        time.sleep(0.01)  # a search that takes long
         raise NcpRefused("nothing", CompletionCode.NO_SUCH_OBJECT)
 
     monkeypatch.setattr(NcpSession, "received", received)

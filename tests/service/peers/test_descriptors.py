@@ -89,7 +89,7 @@ def test_two_hundred_connections_leave_descriptors_for_all_else(data: Path) -> N
         for _ in range(3):
             with attack(server, 200) as peers:
                 until(lambda peers=peers: sum(map(is_ended, peers)) >= 200 - 24, "most are refused")
-                time.sleep(0.2)
+                time.sleep(0.2)  # in which the rest is not refused
                 assert sum(not is_ended(peer) for peer in peers) > 0, "some are accepted"
                 with ExitStack() as stack:
                     users = [stack.enter_context(attach(data)) for _ in range(5)]
@@ -120,9 +120,9 @@ def test_no_descriptor_at_all_is_a_pause(data: Path) -> None:
         before = processor_seconds(pid)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, DESCRIPTORS))
         with attack(server, 200) as peers:
-            time.sleep(2.5)
-            kinds = lines_are_few(server, began)
-            assert kinds["no connection can be accepted; retried"] >= 2
+            time.sleep(2.5)  # the time of which the processor's is measured
+            tried_again = "no connection can be accepted; retried"
+            until(lambda: lines_are_few(server, began)[tried_again] >= 2, "it is tried again, twice")
             assert processor_seconds(pid) - before < 1.5, "it waits"
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
             until(lambda: sum(map(is_ended, peers)) >= 200 - 24, "most are refused")

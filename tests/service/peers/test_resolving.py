@@ -219,7 +219,7 @@ def test_unreturned_resolver_threads_are_limited_and_reused(names: Names) -> Non
         asking = Asking(resolve_s=0.05)
         asking.ask(*(f"h{number}" for number in range(30)))
         await happens(lambda: len(asking.answers) == 4)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # in which no other name is asked for
         assert (names.busy, len(asking.answers)) == (4, 4), "two places, and as many lost threads besides"
         asking.ask(HONEST, local=True)
         await happens(lambda: asking.answers[-1] == (HONEST, [PEER]))

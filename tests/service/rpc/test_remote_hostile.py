@@ -36,6 +36,7 @@ from msmqwire.rpc.constants import AuthLevel, FaultStatus, PduType, SyntaxId
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
 from msmqwire.rpc.events import Called
 from msmqwire.rpc.ndr import NDR64
+from tests.support.patience import PATIENCE_S, happens
 from tests.support.rpc.remote_read_server import (
     BREAK,
     NAME,
@@ -153,8 +154,7 @@ def test_ends_that_fail_are_no_hindrance(
                 await cursor.peek(0)
             await orders.purge()
             waiting = asyncio.create_task(orders.receive())
-            while not queue.waiting:
-                await asyncio.sleep(0.01)
+            await happens(lambda: queue.waiting, "the read waits")
             waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -170,8 +170,7 @@ def test_waiting_reads_end_with_the_connection(queue: RemoteQueue) -> None:
         async with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
             await orders.purge()
             reads = [asyncio.create_task(orders.receive()) for _ in range(20)]
-            while len(queue.waiting) < len(reads):
-                await asyncio.sleep(0.01)
+            await happens(lambda: len(queue.waiting) == len(reads), "all reads wait")
             queue.twists[Opnum.R_PurgeQueue] = lambda honest, arguments: BREAK
             with pytest.raises(Unreachable):
                 await orders.purge()
@@ -185,8 +184,7 @@ def test_a_server_that_takes_one_call_at_a_time() -> None:
     async def scenario(queue: RemoteQueue) -> None:
         async with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
             waiting = asyncio.create_task(orders.receive())
-            while not queue.waiting:
-                await asyncio.sleep(0.01)
+            await happens(lambda: queue.waiting, "the read waits")
             waiting.cancel()  # a request to cancel it would wait for its end
             with pytest.raises(asyncio.CancelledError):
                 await waiting
@@ -271,7 +269,7 @@ def trickles(connection: socket.socket) -> None:
     connection.sendall(bytes.fromhex("05000c03 10000000 ff3f0000 01000000"))
     while True:
         connection.sendall(b"\0")
-        time.sleep(0.02)
+        time.sleep(0.02)  # often enough that no read of a byte takes long
 
 
 @pytest.mark.parametrize("behave, reason", [
@@ -303,13 +301,20 @@ def test_a_queue_that_is_closed_while_it_is_connected() -> None:
     async def scenario(port: int) -> None:
         async with msmqwire.connect(NAME, rpc_port=port) as orders:
             waiting = asyncio.create_task(orders.receive())
-            await asyncio.sleep(0.1)
+            assert await asyncio.to_thread(asked.wait, PATIENCE_S)
             await orders.close()
             with pytest.raises(QueueError) as caught:
                 await waiting
             assert caught.value.name == "MQ_ERROR_OPERATION_CANCELLED"
 
-    with peer(until_closed) as port:
+    asked = threading.Event()
+
+    def says_nothing(connection: socket.socket) -> None:
+        connection.recv(1)
+        asked.set()
+        until_closed(connection)
+
+    with peer(says_nothing) as port:
         asyncio.run(scenario(port))
 
 

@@ -22,6 +22,7 @@ from msmqwire.remote_read.constants import Access, Action, Opnum
 from msmqwire.rpc.constants import AuthLevel, FaultStatus, PduType, PfcFlags
 from msmqwire.rpc.pdu import build_pdu, make_pdu
 from msmqwire.service.watched_connection import QUIET_S
+from tests.support.patience import limit
 from tests.support.peers.raw_reader import RawReader
 from tests.support.rpc.remote_read_harness import FOREVER, OK, Fault
 from tests.support.running import (
@@ -39,7 +40,7 @@ from tests.support.running import (
 )
 
 QUEUE = rf"DIRECT=OS:alpha\{ORDERS}"
-SHORT_S = 0.4
+SHORT_S = limit(0.4)
 BIG = 700_000
 
 
@@ -144,7 +145,7 @@ def test_silent_clients_are_dropped_unless_they_hold_a_queue(data: Path) -> None
         for reader in (silent, half, idle, fragment, trickle):
             assert reader.is_ended()
         assert SHORT_S <= time.monotonic() - begun < 10 * SHORT_S
-        time.sleep(SHORT_S)
+        time.sleep(SHORT_S)  # the limit of who has nothing open
         assert keeper.close(handle)[0] == OK
         send(server, b"1")
         assert waiter.result(waiting) == b"1"
@@ -268,7 +269,7 @@ def test_a_nonreading_client_is_dropped_without_loss(
         for _ in range(6):
             for _ in range(32):
                 slow.receive()
-            time.sleep(SHORT_S / 2)
+            time.sleep(SHORT_S / 2)  # slowly, but within the limit
         assert [slow.result(call) for call in calls] == [body] * 40
         assert slow.end(handle, 0) == OK
         slow.disconnect()
@@ -341,13 +342,13 @@ def test_one_connection_does_not_fill_the_log(data: Path, caplog: pytest.LogCapt
 
 def test_a_stop_does_not_wait_for_idle_clients(data: Path) -> None:
     """They do not even look at what comes."""
-    with serving(data, close_s=20) as server:
+    with serving(data, close_s=limit(20)) as server:
         reader, mapper = RawReader(port(server)), RawReader(mapper_port(server), bind=False)
         reader.open(QUEUE)
         until(lambda: connections(server) == 1, "it is there")
-        time.sleep(QUIET_S)
+        time.sleep(QUIET_S)  # from when on a connection counts as idle
         began = time.monotonic()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < limit(5)
     for client in (reader, mapper):
         assert bytes([PduType.SHUTDOWN]) == client.socket.recv(16)[2:3]
 

@@ -229,7 +229,7 @@ def test_the_core_is_never_told_an_earlier_time(monkeypatch: pytest.MonkeyPatch)
             harness.send()
             await harness.driver.durable()
             assert times[-1][1] == int(clock[0])
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.002)  # the monotonic clock goes on
         milliseconds = [now for now, _ in times]
         assert milliseconds == sorted(milliseconds)
         assert milliseconds[-1] > milliseconds[0]
@@ -251,7 +251,7 @@ def test_stopping_makes_all_durable_and_ends_the_sessions() -> None:
         events = list(harness.store.events)
         harness.send()
         harness.driver.call(harness.core.binary.disconnected, connection)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # in which nothing is stored
         assert harness.store.events == events
         with pytest.raises(MsmqError):
             await harness.driver.durable()
@@ -286,7 +286,7 @@ def test_a_waiter_gets_an_error_if_the_driver_is_abandoned() -> None:
         with pytest.raises(Unreachable, match="before it was durable"):
             await durable
         before = harness.store.refused
-        await asyncio.sleep(2 * module.RETRY_S)
+        await asyncio.sleep(2 * module.RETRY_S)  # in which it would be tried again
         assert harness.store.refused == before
 
     run(work)

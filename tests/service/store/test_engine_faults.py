@@ -63,7 +63,7 @@ async def has_ended(harness: DriverHarness) -> None:
     with pytest.raises(EngineFailed, match="nobody expected this"):
         harness.driver.call(queues.listed, harness.core)
     harness.driver.notify(harness.core.stop)
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0.02)  # in which nothing is stored or sent
     assert harness.store.events == before
 
 

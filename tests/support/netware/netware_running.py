@@ -30,19 +30,21 @@ class MemoryDriver:
     Attributes:
         held: operations wait while it is not set.
         refuses: whether operations fail as on a full disk, with nothing changed.
+        refusals: how many have failed so.
     """
 
     def __init__(self, server: MemoryServer) -> None:
         self.server = server
         self.held = asyncio.Event()
         self.held.set()
-        self.refuses = False
+        self.refuses, self.refusals = False, 0
         self._turn = asyncio.Lock()
 
     async def run(self, operation: Callable[[QueueService], T]) -> T:
         async with self._turn:
             await self.held.wait()
             if self.refuses:
+                self.refusals += 1
                 raise self._full()
             result = operation(self.server.service)
             self.server.settle()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,6 +11,9 @@ import pytest
 import msmqwire
 from msmqwire.errors import QueueError
 from msmqwire.qm.client import Queue
+from msmqwire.qm.runtime.in_store_requests import InStoreRequests
+from msmqwire.qm.runtime.requests import LastingRequests
+from tests.support.patience import happens
 from tests.support.running import LEDGER, ORDERS
 
 POISON = rf"{ORDERS};poison"
@@ -30,6 +33,29 @@ async def rest(queue: Queue) -> list[bytes]:
     """The bodies that are in a queue, which they stay in."""
     async with queue.cursor() as cursor:
         return [message.body async for message in cursor]
+
+
+async def reads_wait(queue: Queue, count: int) -> None:
+    """Wait until `count` reads, all of its program, have come to the queue manager and wait."""
+    requests = queue._sending._requests
+    await happens(lambda: len(under_way(requests)) == count, f"{count} reads are begun")
+    await requests.call("status")  # the requests of a connection are begun in their order
+
+
+def under_way(requests: LastingRequests) -> Collection[object]:
+    """The requests of a program that have no answer."""
+    connection = requests._connection
+    return connection._calls if isinstance(connection, InStoreRequests) else connection._pending
+
+
+async def subscriptions_wait(queue: Queue, count: int) -> None:
+    """Wait until `count` subscriptions of its program wait for a message, and have no other."""
+    requests = queue._sending._requests
+    pushed = requests._connection._subscribed._pushed
+    await happens(
+        lambda: sum(one._waiting is not None and not one.records for one in pushed.values()) == count,
+        f"{count} subscriptions wait",
+    )
 
 
 async def refused(work: Awaitable[object]) -> str:
