@@ -13,7 +13,17 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.patience import limit
+
 pytest_plugins = ["tests.support.heap", "tests.support.requirements_plugin", "tests.support.short_ids"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Scale the limit of each test, before pytest-timeout reads it; workers of pytest-xdist are given it."""
+    if not hasattr(config, "workerinput"):
+        config.option.timeout = limit(float(config.option.timeout or config.getini("timeout")))
+
 
 settings.register_profile(
     "ci",

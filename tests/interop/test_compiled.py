@@ -37,7 +37,7 @@ pytestmark = [
         reason="a C compiler and the headers of Python",
     ),
     pytest.mark.xdist_group("compiled"),  # the wheel is built once
-    pytest.mark.timeout(3600),  # mypyc and the C compiler beside other tests
+    pytest.mark.timeout(limit(3600)),  # mypyc and the C compiler beside other tests
 ]
 SEEDS = """
 import hashlib, io, sys

@@ -25,8 +25,9 @@ from tests.support.capture import unread_frames as u
 from tests.support.installed import installed
 from tests.support.own_addresses import own_loopback
 from tests.support.paths import ROOT
+from tests.support.patience import limit
 
-SECONDS = 60
+SECONDS = limit(60)
 PING = next(iter(msmqwire.dissect(ROOT / "examples/session.pcap"))).raw
 
 

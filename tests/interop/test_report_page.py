@@ -21,6 +21,7 @@ from tests.support.browser import Opened, browser, open_page
 from tests.support.captures import TcpConversation, pcap_bytes
 from tests.support.nightly import nightly
 from tests.support.paths import EXAMPLES, ROOT
+from tests.support.patience import limit
 
 __all__ = ["browser", "open_page"]
 
@@ -45,7 +46,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 
 def ready(opened: Opened) -> Any:
     """The page, once it is put together."""
-    opened.page.wait_for_selector("html[data-ready]", timeout=120_000)
+    opened.page.wait_for_selector("html[data-ready]", timeout=limit(120) * 1000)
     return opened.page
 
 
@@ -56,7 +57,7 @@ def go(page: Any, part: str) -> None:
 
 def shown(page: Any) -> int:
     """How many packets pass the filters, once that was worked out anew."""
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(limit(0.4) * 1000)  # what is typed is applied a little later
     return int(re.match(r"[\d,]+", page.inner_text("#packets .filter-count"))[0].replace(",", ""))  # type: ignore[index]
 
 
@@ -297,8 +298,9 @@ def test_the_policy_stops_what_should_have_slipped_in(
     blocked: list[tuple[str, str]] = []
     page.on("requestfailed", lambda request: blocked.append((request.url, request.failure)))
     markup = '<img src="https://example.com/x" onerror="alert(1)">'
-    page.evaluate("markup => document.body.insertAdjacentHTML('beforeend', markup)", markup)
-    page.wait_for_timeout(300)
+    with page.expect_event("requestfailed"):
+        page.evaluate("markup => document.body.insertAdjacentHTML('beforeend', markup)", markup)
+    page.wait_for_timeout(300)  # in which a dialog would open
     assert opened.dialogs == []
     assert blocked == [("https://example.com/x", "csp")]
     assert any("Content Security Policy" in problem for problem in opened.problems)

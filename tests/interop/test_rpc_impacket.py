@@ -10,6 +10,7 @@ from msmqwire.qm.runtime.rpc.security import acceptors
 from msmqwire.rpc.constants import NDR20, NDR64, AuthLevel, FaultStatus
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
 from msmqwire.rpc.events import Bound, Called
+from tests.support.patience import limit
 from tests.support.rpc.rpc_server import (
     BIG,
     ECHO,
@@ -36,7 +37,7 @@ UNKNOWN = "12345678-1234-abcd-ef00-0123456789ab"
 
 def client(port, level=AuthLevel.NONE, user="alice", password=PASSWORD, nt_hash=""):
     rpc = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:127.0.0.1[{port}]")
-    rpc.set_connect_timeout(10)
+    rpc.set_connect_timeout(limit(10))
     if level > AuthLevel.NONE:
         rpc.set_credentials(user, password, "LAB", "", nt_hash)
     dce = rpc.get_dce_rpc()

@@ -328,7 +328,7 @@ WANTING_AN_ANSWER = [ESTABLISH, PARAMETERS, MESSAGE / MSMQSessionHeader(UserMsgS
 
 @pytest.mark.parametrize("request_", WANTING_AN_ANSWER)
 def test_sr1_over_a_stream(peer: StreamSocket, request_: ScapyPacket) -> None:
-    answer = peer.sr1(request_, timeout=5, verbose=False)
+    answer = peer.sr1(request_, timeout=limit(5), verbose=False)
     assert answer is not None
     header = answer.payload.payload
     if isinstance(header, MSMQSessionHeader):

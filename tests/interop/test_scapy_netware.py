@@ -302,6 +302,6 @@ def server() -> Iterator[StreamSocket]:
 def test_sr1_over_a_stream(server: StreamSocket) -> None:
     request = NcpTcpRequest() / LIST.copy()
     request.QueueID = 5
-    answer = server.sr1(request, timeout=5, verbose=False)
+    answer = server.sr1(request, timeout=limit(5), verbose=False)
     assert answer is not None
     assert answer[NcpGetQueueJobList_Reply].JobNumbers[0].JobNumber == 7

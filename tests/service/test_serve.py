@@ -18,6 +18,7 @@ from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.named_values import with_named_values
 from msmqwire.qm.runtime.server import SETTINGS, ServerOptions
+from tests.support.patience import limit
 from tests.support.running import (
     ADDRESS,
     LEDGER,
@@ -58,7 +59,7 @@ def mode(path: Path) -> int:
 
 def test_it_says_that_it_is_ready_and_where(alpha: Process) -> None:
     assert (alpha.name, alpha.address, alpha.reported_data) == ("alpha", ADDRESS, str(alpha.data))
-    socket.create_connection((ADDRESS, alpha.port), 20).close()
+    socket.create_connection((ADDRESS, alpha.port), limit(20)).close()
     assert alpha.ping_port > 0
 
 
@@ -104,7 +105,7 @@ def test_its_log_is_lines_of_json_on_standard_error(alpha: Process) -> None:
 
 def test_log_levels_give_more_or_fewer_lines(data: Path) -> None:
     with process(data, "--log", "debug") as server:
-        socket.create_connection((ADDRESS, server.port), 20).close()
+        socket.create_connection((ADDRESS, server.port), limit(20)).close()
         server.stop()
         assert "accepted" in server.events()
     with process(data, "--log", "warning") as server:

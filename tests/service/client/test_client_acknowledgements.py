@@ -17,6 +17,7 @@ from msmqwire.qm.client import Sent
 from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS
+from tests.support.patience import limit
 from tests.support.running import InThread, options, served
 from tests.support.sending import LEDGER, ORDERS, arrived, connect, messages, receive_one, run
 
@@ -235,7 +236,7 @@ def test_those_who_wait_are_told_when_it_is_left(server: InThread) -> None:
                 await waiting
         await sent.transferred()  # this is known
         with pytest.raises(Unreachable, match="the connection was left"):
-            await sent.received(timeout=60)
+            await sent.received(timeout=limit(60))
 
     run(send())
 

@@ -197,7 +197,7 @@ def test_a_peer_that_says_nothing() -> None:
     def serve(peer: socket.socket) -> None:
         connection, _ = peer.accept()
         with connection:
-            done_waiting.wait(30)
+            done_waiting.wait(limit(30))
 
     with listening(socket.SOCK_STREAM, serve) as port:
         done = command("ping", ADDRESS, "--no-ping", "--port", str(port), "-W", "0.3")

@@ -107,7 +107,7 @@ def test_who_is_connected_and_what_was_done_is_told(figures: tuple[InThread, Fig
 
 def test_connections_and_bytes_are_counted(figures: tuple[InThread, Figures]) -> None:
     server, metrics = figures
-    with socket.create_connection((server.address, server.port), 60) as peer:
+    with socket.create_connection((server.address, server.port), limit(60)) as peer:
         until(lambda: metrics.value("msmqwire_connections") == 1, "the connection is accepted")
         assert metrics.value("msmqwire_accepted_total") == 1
         peer.sendall(b"x" * 16)
@@ -144,7 +144,7 @@ def test_it_is_at_the_loopback_unless_an_address_is_given() -> None:
 
 def raw(metrics: Figures, request: bytes) -> bytes:
     """Send bytes; return all of the answer."""
-    with socket.create_connection((ADDRESS, metrics.port), 60) as client:
+    with socket.create_connection((ADDRESS, metrics.port), limit(60)) as client:
         client.sendall(request)
         answer = b""
         try:
@@ -186,11 +186,11 @@ def test_who_says_nothing_or_does_not_read_is_given_up(
 ) -> None:
     server, metrics = figures
     monkeypatch.setattr(page_server, "REQUEST_S", 0.1)
-    with socket.create_connection((ADDRESS, metrics.port), 60) as silent:
+    with socket.create_connection((ADDRESS, metrics.port), limit(60)) as silent:
         silent.sendall(b"GET /metr")
         assert silent.recv(1) == b""
     monkeypatch.setattr(server.server._metrics._server, "_page", lambda: bytes(50 << 20))
-    with socket.create_connection((ADDRESS, metrics.port), 60) as unread:
+    with socket.create_connection((ADDRESS, metrics.port), limit(60)) as unread:
         unread.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
         until(lambda: not server.server._metrics._server._connections, "it is given up")
 
@@ -198,7 +198,7 @@ def test_who_says_nothing_or_does_not_read_is_given_up(
 def test_there_are_few_at_once(figures: tuple[InThread, Figures], monkeypatch: pytest.MonkeyPatch) -> None:
     _, metrics = figures
     monkeypatch.setattr(page_server, "CONNECTIONS_MAX", 3)
-    clients = [socket.create_connection((ADDRESS, metrics.port), 60) for _ in range(4)]
+    clients = [socket.create_connection((ADDRESS, metrics.port), limit(60)) for _ in range(4)]
     try:
         with suppress(ConnectionResetError):
             assert clients[3].recv(1) == b""
@@ -214,7 +214,7 @@ def test_a_stop_does_not_wait_for_who_does_not_read(data: Path) -> None:
     with served(options(data, metrics=(ADDRESS, 0))) as server:
         port = server.do(lambda running: running._metrics.port)
         server.server._metrics._server._page = lambda: bytes(50 << 20)  # type: ignore[union-attr]
-        client = socket.create_connection((ADDRESS, port), 60)
+        client = socket.create_connection((ADDRESS, port), limit(60))
         client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
         until(lambda: server.server._metrics._server._connections, "it is served")  # type: ignore[union-attr]
     client.close()

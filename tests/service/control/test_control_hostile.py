@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msmqwire.qm.runtime import held_messages, session_reads, session_transactions
 from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.service.control import server as control
+from tests.support.patience import limit
 from tests.support.qm.control_lines import Lines
 from tests.support.running import (
     LEDGER,
@@ -522,5 +523,5 @@ def test_over_tcp_it_listens_at_the_loopback_alone(over_tcp: InThread) -> None:
     address = DataFolder(over_tcp.data).control()
     assert address is not None
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.2", address.port), 20)
+        socket.create_connection(("127.0.0.2", address.port), limit(20))
     until(lambda: peeked(over_tcp.data, ORDERS) == [], "commands can be run")

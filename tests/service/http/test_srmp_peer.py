@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.support.patience import limit
 from tests.support.peers.srmp_peer import MSMQ, PATH, SRMP, SrmpPeer, date, srmp_peer
 from tests.support.running import attach, bodies, listed, message, peeked, process, recoverable, until
 
@@ -155,7 +156,7 @@ def test_hostile_xml_is_refused_and_the_next_message_taken(server, peer, q, enve
     begin = time.monotonic()
     assert peer.post(envelope) == 400
     assert peer.post(peer.envelope(q), b"good") == 200
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < limit(10)
     assert peeked(server.data, Q) == [b"good"]
 
 
@@ -163,7 +164,7 @@ def test_quadratic_text_costs_no_more_than_its_size(server, peer, q):
     label = "&amp;" * 200_000
     begin = time.monotonic()
     assert peer.post(peer.envelope(q, action=f"MSMQ:{label}"), b"x") in (200, 400)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < limit(10)
 
 
 def test_forged_receipts_change_nothing(server, peer):

@@ -52,7 +52,9 @@ def attack(server: Process, count: int) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
         yield [
             stack.enter_context(
-                socket.create_connection((server.address, server.port), 60, source_address=(ATTACKER, 0))
+                socket.create_connection(
+                    (server.address, server.port), PATIENCE_S, source_address=(ATTACKER, 0)
+                )
             )
             for _ in range(count)
         ]

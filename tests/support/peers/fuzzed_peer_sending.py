@@ -12,6 +12,7 @@ from uuid import UUID
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, packet_length, parse
 from msmqwire.schema import Record
+from tests.support.patience import limit
 
 WINDOW: Final = 64
 
@@ -34,7 +35,10 @@ class Outgoing:
             self.wake.notify()
 
     def _serve(self, host: str) -> None:
-        with contextlib.suppress(OSError, MalformedPacket), socket.create_connection((host, 1801), 2) as sock:
+        with (
+            contextlib.suppress(OSError, MalformedPacket),
+            socket.create_connection((host, 1801), limit(2)) as sock,
+        ):
             self._serve_open(sock)
         self.ended = True
 

@@ -582,7 +582,7 @@ def on_a_terminal(*arguments: str | Path, streams: str = "oe", **env: str) -> tu
     shown, piped = b"", b""
     while True:
         ready = [leader] + ([process.stdout] if process.stdout else [])
-        for source in select.select(ready, [], [], 60)[0]:
+        for source in select.select(ready, [], [], limit(60))[0]:
             if source is leader:
                 try:
                     chunk = os.read(leader, 1 << 16)

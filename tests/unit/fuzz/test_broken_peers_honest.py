@@ -314,6 +314,6 @@ def test_the_process_prints_its_address_and_dies_of_its_mistake() -> None:
         assert ready["mistake"] == "closes_server_on_reset"
         host, _, port = ready["listen"].rpartition(":")
         Session.opened((host, int(port))).reset()
-        assert peer.wait(30) == 134
+        assert peer.wait(limit(30)) == 134
         assert peer.stderr is not None
         assert b"nobody catches it" in peer.stderr.read()

@@ -34,6 +34,7 @@ from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.rpc.pdu import PduFramer
 from msmqwire.schema.codec import Codec
 from msmqwire.srmp.multipart import Multipart
+from msmqwire.tables.compiled import engine
 from msmqwire.tables.scanning import row_buffer
 from tests.support.installed import library
 from tests.support.paths import ROOT
@@ -166,6 +167,8 @@ PLANTED = [
 def test_a_broken_reader_is_caught(
     name: str, owner: Any, attribute: str, breaks: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if owner is row_buffer and engine.chosen().name == engine.PORTABLE:
+        pytest.skip("without compiled code there is one reader of columns, which is compared with itself")
     monkeypatch.setattr(owner, attribute, breaks(getattr(owner, attribute)))
     with pytest.raises(AssertionError):
         replay(TARGETS[name])

@@ -35,6 +35,7 @@ from tests.support.capture.lakes import (
     write_capture,
 )
 from tests.support.installed import library
+from tests.support.patience import limit
 
 SMALL = 4000
 """Bytes of a part, so that a capture has several."""
@@ -252,7 +253,7 @@ def test_a_lake_that_grew_is_the_same_as_one_made_at_once(tmp_path, seed):
 
 def test_captures_in_stores_are_asked_for_together(monkeypatch):
     """A store answers after some time, so that a thousand captures must not wait for each other."""
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=limit(20))
 
     def whole_file(path: str, options: object) -> Window:
         both.wait()
