@@ -18,6 +18,7 @@ from msmqwire.tables import COLUMNS, arrow_schema, read_capture
 from msmqwire.tables.arrow.rows import batches
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.capture.damaged_talks import conversation, damaged, edits
 from tests.support.capture.netware_captures import reply_unit, request_unit
 from tools.generate.netware_example import talks
 
@@ -36,49 +37,11 @@ def said_in(number: int) -> list[tuple[bool, bytes]]:
     ]
 
 
-def conversation(said: list[tuple[bool, bytes]], port: int, mss: int) -> c.TcpConversation:
-    talk = c.TcpConversation((c.CLIENT, 50_001), (c.SERVER, port), mss=mss).handshake()
-    for by_client, data in said:
-        talk.send(data, by_client=by_client, acknowledged=mss > 1)
-    return talk
-
-
 def dissected(frames: list[c.Frame], **options: object) -> list[Item]:
     return list(dissect(io.BytesIO(c.pcap_bytes(frames)), ports=[GIVEN_PORT], **options))
 
 
-changes = st.lists(
-    st.tuples(
-        st.integers(0, 40),
-        st.integers(0, 120),
-        st.one_of(st.binary(max_size=3), st.sampled_from(UNITS)),
-        st.sampled_from(["patch", "insert", "cut", "drop", "twice"]),
-    ),
-    max_size=4,
-)
-
-
-def damaged(units: list[tuple[bool, bytes]], edits: list, head: bytes) -> list[tuple[bool, bytes]]:
-    """The units with some of them changed, and bytes before the first."""
-    said = list(units)
-    for chosen, place, patch, how in edits:
-        number = chosen % len(said)
-        by_client, data = said[number]
-        at = place % max(1, len(data))
-        if how == "patch":
-            data = data[:at] + patch + data[at + len(patch) :]
-        elif how == "insert":
-            data = data[:at] + patch + data[at:]
-        elif how == "cut":
-            data = data[:at]
-        elif how == "drop":
-            data = b""
-        else:
-            data += data
-        said[number] = by_client, data
-    if head:
-        said.insert(0, (True, head))
-    return [(by_client, data) for by_client, data in said if data]
+changes = edits(40, 120, UNITS)
 
 
 said_things = st.builds(

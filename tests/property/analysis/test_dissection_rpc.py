@@ -19,6 +19,7 @@ from msmqwire.tables.arrow.rows import batches
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture import rpc_captures as r
+from tests.support.capture.damaged_talks import conversation, damaged, edits
 
 NAMES = [column.name for column in COLUMNS]
 PORTS = (2103, 4444, 18_010)
@@ -40,55 +41,17 @@ def talks() -> list[list[tuple[bool, bytes]]]:
     return found
 
 
-def conversation(said: list[tuple[bool, bytes]], port: int, mss: int) -> c.TcpConversation:
-    talk = c.TcpConversation((c.CLIENT, 50_001), (c.SERVER, port), mss=mss).handshake()
-    for by_client, data in said:
-        talk.send(data, by_client=by_client, acknowledged=mss > 1)
-    return talk
-
-
 def dissected(frames: list[c.Frame], **options: object) -> list[Item]:
     return list(dissect(io.BytesIO(c.pcap_bytes(frames)), ports=[18_010], **options))
 
 
-changes = st.lists(
-    st.tuples(
-        st.integers(0, 30),
-        st.integers(0, 200),
-        st.one_of(st.binary(max_size=3), st.sampled_from([b"\xff\xff\xff\xff", b"\5\0\0\3\x10\0\0\0"])),
-        st.sampled_from(["patch", "insert", "cut", "drop", "twice"]),
-    ),
-    max_size=4,
-)
+changes = edits(30, 200, [b"\xff\xff\xff\xff", b"\5\0\0\3\x10\0\0\0"])
 said_things = st.builds(
     lambda which, edits, head: damaged(talks()[which], edits, head),
     st.integers(0, 1), changes, st.sampled_from([b"", b"\5", b"\5\0\x0b", b"abc", b"\x10"]),
 )  # fmt: skip
 ports = st.sampled_from(PORTS)
 segment_sizes = st.sampled_from([7, 300, 1460])
-
-
-def damaged(pdus: list[tuple[bool, bytes]], edits: list, head: bytes) -> list[tuple[bool, bytes]]:
-    """The PDUs with some of them changed, and bytes before the first."""
-    said = list(pdus)
-    for chosen, place, patch, how in edits:
-        number = chosen % len(said)
-        by_client, data = said[number]
-        at = place % max(1, len(data))
-        if how == "patch":
-            data = data[:at] + patch + data[at + len(patch) :]
-        elif how == "insert":
-            data = data[:at] + patch + data[at:]
-        elif how == "cut":
-            data = data[:at]
-        elif how == "drop":
-            data = b""
-        else:
-            data += data
-        said[number] = by_client, data
-    if head:
-        said.insert(0, (True, head))
-    return [(by_client, data) for by_client, data in said if data]
 
 
 @settings(max_examples=40)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +20,6 @@ from msmqwire.service import driver as driver_module
 from msmqwire.service.disk import DiskRoom
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.sqlite import PAGE_SIZE, SqliteStore
-from tests.support.paths import ROOT
 from tests.support.patience import happens
 from tests.support.peers.raw_peer import Message, Session
 from tests.support.qm import failing_store, peer_server
@@ -42,6 +39,7 @@ from tests.support.running import (
     served,
 )
 from tests.support.running import until as wait_until
+from tests.support.small_disks import report_of
 
 MIB = 1 << 20
 LEAST = 8 * MIB
@@ -282,20 +280,8 @@ def test_a_stop_ends_where_the_system_takes_no_more_bytes(data: Path) -> None:
 # -- a real disk ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
 def test_a_small_disk_is_filled_and_drained(tmp_path: Path) -> None:
-    flags = "-m" if os.getuid() == 0 else "-rm"
-    probe = subprocess.run(
-        ["unshare", flags, "mount", "-t", "tmpfs", "none", tmp_path], capture_output=True, check=False
-    )
-    if probe.returncode:
-        pytest.skip("this machine lets nobody mount")
-    run = subprocess.run(
-        ["unshare", flags, sys.executable, "-m", "tests.support.qm.small_disk", tmp_path],
-        cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    report = json.loads(run.stdout)
+    report = report_of("tests.support.qm.small_disk", tmp_path)
     assert report.pop("first stored") > 60
     assert report.pop("second stored") > 60  # the room inside the store is used again
     assert report == {

@@ -19,6 +19,7 @@ from msmqwire.netware.runtime.ncp_listener import NcpListener
 from tests.support.netware.netware_station import CREATE, REQUEST, MemoryServer, be16, be32, named, text
 from tests.support.own_addresses import own_loopback
 from tests.support.running import PATIENCE_S
+from tests.support.socket_ends import has_ended
 
 T = TypeVar("T")
 LOOPBACK = own_loopback(1)
@@ -197,12 +198,7 @@ class RawNcp:
 
     def has_ended(self) -> bool:
         """Wait for the server to end the connection, whatever it still says."""
-        try:
-            while self.socket.recv(1 << 16):
-                pass
-        except ConnectionError:
-            pass
-        return True
+        return has_ended(self.socket)
 
     def close(self) -> None:
         self.socket.close()

@@ -13,6 +13,7 @@ from msmqwire.rpc.events import Answered, Bound, ClientEvent, Faulted
 from msmqwire.rpc.ndr import SYNTAXES
 from tests.support.rpc.remote_read_harness import Client, Fault
 from tests.support.running import ADDRESS, PATIENCE_S
+from tests.support.socket_ends import has_ended
 
 
 class RawReader(Client):
@@ -55,12 +56,7 @@ class RawReader(Client):
 
     def is_ended(self) -> bool:
         """Wait for the end of the connection, whatever comes before."""
-        try:
-            while self.socket.recv(1 << 16):
-                pass
-        except ConnectionError:
-            pass
-        return True
+        return has_ended(self.socket)
 
     def disconnect(self) -> None:
         """Close the connection."""

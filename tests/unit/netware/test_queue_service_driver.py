@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import logging
 import os
 import random
-import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,9 +36,9 @@ from msmqwire.service import disk as room_module
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.memory import MemoryStore
 from tests.support.netware.netware_folder import ADMIN, NOON, QUEUE_ID, DrivenFolder
-from tests.support.paths import ROOT
 from tests.support.patience import happens
-from tests.support.running import PATIENCE_S, environment
+from tests.support.running import PATIENCE_S
+from tests.support.small_disks import report_of
 
 FULL = StoreRefused("the disk is full", file="store")
 SYSTEM_FILES = ["Q$5D03.SRV", "Q$5D03.SYS"]
@@ -397,20 +393,8 @@ def test_a_directory_that_can_not_be_removed_is_removed_later(
 # -- the room on the disk -----------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
 def test_a_small_disk_is_filled_and_drained(tmp_path: Path) -> None:
-    flags = "-m" if os.getuid() == 0 else "-rm"
-    probe = subprocess.run(
-        ["unshare", flags, "mount", "-t", "tmpfs", "none", tmp_path], capture_output=True, check=False
-    )
-    if probe.returncode:
-        pytest.skip("this machine lets nobody mount")
-    run = subprocess.run(
-        ["unshare", flags, sys.executable, "-m", "tests.support.netware.netware_small_disk", tmp_path],
-        cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    report = json.loads(run.stdout)
+    report = report_of("tests.support.netware.netware_small_disk", tmp_path)
     assert report.pop("first submitted") > 30
     assert report.pop("second submitted") > 30
     assert report == {
