@@ -108,7 +108,7 @@ def wait_for_workers(status: str, processes: list[subprocess.Popen[bytes]], fold
                     return
         except (OSError, ValueError):
             pass  # it does not listen yet, or answers with a page until its JSON is there
-        time.sleep(0.2)
+        time.sleep(0.2)  # between two looks
     logs = "\n".join(path.read_text(errors="replace")[-2000:] for path in sorted(folder.glob("*.log")))
     raise RuntimeError(f"the cluster did not start:\n{logs}")
 

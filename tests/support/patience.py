@@ -57,4 +57,4 @@ async def happens(condition: Callable[[], object], what: str = "what the test wa
         if await result if inspect.isawaitable(result) else result:
             return
         assert time.monotonic() < end, f"in vain: {what}"
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(0.002)  # between two looks

@@ -51,7 +51,7 @@ def until(condition: Callable[[], T], what: str) -> T:
     end = time.monotonic() + PATIENCE_S
     while not (result := condition()):
         assert time.monotonic() < end, f"in vain: {what}"
-        time.sleep(0.02)
+        time.sleep(0.02)  # between two looks
     return result
 
 

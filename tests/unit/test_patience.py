@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support import patience
 from tests.support.paths import ROOT
+
+LIMITED = (
+    "run", "check_output", "check_call", "communicate", "wait", "join", "result", "urlopen",
+    "create_connection", "HTTPConnection", "HTTPSConnection", "Barrier", "sr1", "wait_for_selector",
+)  # fmt: skip
+"""Functions whose argument ``timeout`` is a limit of the test, not a time of the product."""
+IN_VIRTUAL_TIME = ("tests/unit/service/test_watched_connection.py",)
 
 
 def scale(**environment: str) -> float:
@@ -39,16 +48,57 @@ def test_a_slower_machine_has_longer_limits(
     assert patience.measured_scale() == pytest.approx(expected)
 
 
-def test_limits_of_processes_scale() -> None:
-    """`timeout=60` of a process that a test runs would be the same on every machine."""
-    fixed = []
-    for path in (ROOT / "tests").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "subprocess.run":
-                fixed += [
-                    f"{path.relative_to(ROOT)}:{node.lineno}"
-                    for word in node.keywords
-                    if word.arg == "timeout" and isinstance(word.value, ast.Constant)
-                ]
+def calls(having: str) -> Iterator[tuple[str, ast.Call, str]]:
+    """All calls in the tests with this text: where they are, and the first line of each."""
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        text = path.read_text()
+        if having not in text:
+            continue
+        lines = text.splitlines()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node, lines[node.lineno - 1]
+
+
+def is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+def test_limits_scale() -> None:
+    """`timeout=60` of a process, a socket or a request would be the same on every machine."""
+    fixed = [
+        f"{place}: {ast.unparse(call)}"
+        for place, call, _ in calls("timeout=")
+        if isinstance(call.func, ast.Attribute) and call.func.attr in LIMITED
+        for word in call.keywords
+        if word.arg == "timeout" and is_number(word.value)
+    ]
     assert fixed == [], "say limit(60) of tests/support/patience.py"
     assert Path(patience.__file__).is_file()
+
+
+def test_each_sleep_says_why() -> None:
+    """What is waited for is an event; a time is slept where it is the point, and a comment says why."""
+    found = [
+        (f"{place}: {ast.unparse(call)}", line)
+        for place, call, line in calls("sleep(")
+        if ast.unparse(call.func) in ("time.sleep", "asyncio.sleep")
+        and ast.unparse(call.args[0]) != "0"  # a turn of the loop
+        and not place.startswith(IN_VIRTUAL_TIME)
+    ]
+    assert len(found) > 30
+    assert [call for call, line in found if "  # " not in line] == [], "wait by `until` or `happens`"
+
+
+def test_what_is_waited_for_in_vain_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+
+    async def third_look() -> bool:
+        looks.append(1)
+        return len(looks) == 3
+
+    asyncio.run(patience.happens(third_look, "the third look"))
+    asyncio.run(patience.happens(lambda: len(looks) == 3, "the same"))
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.01)
+    with pytest.raises(AssertionError, match="in vain: the fourth look"):
+        asyncio.run(patience.happens(lambda: len(looks) == 4, "the fourth look"))

@@ -118,7 +118,7 @@ class _Faulty:
             body = _ERROR.format(code).encode()
             start_response(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
         else:
-            time.sleep(0.5 * (fault == "slow"))
+            time.sleep(0.5 * (fault == "slow"))  # which the client has to bear
             body = b"".join(self._app(environ, start_response))
             body = body[: len(body) // 2] if fault == "short" else body
         server.requests.append(Request(method, environ["PATH_INFO"].lstrip("/"), ranges, len(body)))

@@ -13,14 +13,16 @@ from typing import Any
 
 from msmqwire.qm.runtime.multicast import parse_pgm_options
 from msmqwire.qm.runtime.multicast.network import MulticastNetwork
+from tests.support.patience import happens
 
 GROUP = ("234.9.8.3", 8001)
-PHASES: dict[str, tuple[str, ...]] = {
-    "no route": (),
-    "up": ("link set wire up", "address add 10.84.0.1/24 dev wire", "route add 224.0.0.0/4 dev wire"),
-    "down": ("link set wire down",),
-    "up again": ("link set wire up", "route replace 224.0.0.0/4 dev wire"),
+PHASES: dict[str, tuple[int, tuple[str, ...]]] = {
+    "no route": (1, ()),
+    "up": (2, ("link set wire up", "address add 10.84.0.1/24 dev wire", "route add 224.0.0.0/4 dev wire")),
+    "down": (1, ("link set wire down",)),
+    "up again": (2, ("link set wire up", "route replace 224.0.0.0/4 dev wire")),
 }
+"""How many reports there are of each, and the commands that bring it about."""
 
 
 async def run(mode: str) -> dict[str, Any]:
@@ -36,13 +38,14 @@ async def run(mode: str) -> dict[str, Any]:
         refused=lambda number: seen[phase].append(["refused", number]),
     )
     network.begin()
-    for number, (phase, commands) in enumerate(PHASES.items()):
+    for number, (phase, (count, commands)) in enumerate(PHASES.items()):
         seen[phase] = []
         for command in commands:
             subprocess.run(["ip", *command.split()], check=True)
         network.set_groups(frozenset({GROUP}))  # joins what could not be joined
         network.send(number, *GROUP, phase.encode())
-        await asyncio.sleep(0.3)
+        await happens(lambda: len(seen[phase]) >= count, f"{count} reports of the phase {phase!r}")  # noqa: B023
+        await asyncio.sleep(0.1)  # in which no other comes
     await network.close()
     assert raised == []
     return seen

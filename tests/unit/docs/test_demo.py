@@ -19,7 +19,7 @@ from tests.support.patience import limit
 
 LINES_MAX = 60
 
-pytestmark = pytest.mark.xdist_group("the port of the demonstration")
+pytestmark = pytest.mark.xdist_group("demonstration")  # run once for most of them
 
 
 def _demonstrate(folder: Path, *, columns: int | None = None) -> str:
