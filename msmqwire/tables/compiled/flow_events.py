@@ -15,7 +15,6 @@ from msmqwire.tables.compiled.decorators import exported, jit
 from msmqwire.tables.compiled.delivery import begin_packets, deliver, is_ncp_port
 from msmqwire.tables.compiled.failed_checks import any_failed
 from msmqwire.tables.compiled.finding import held_by
-from msmqwire.tables.compiled.flow_lists import free_connection
 from msmqwire.tables.compiled.flow_table import (
     DELIVERED,
     DOUBTFUL_SIZE,
@@ -51,17 +50,6 @@ from msmqwire.tables.compiled.flow_table import (
 from msmqwire.tables.compiled.memory import copy
 from msmqwire.tables.compiled.network import PORTS
 from msmqwire.tables.compiled.packet import begins_packet, packet_length
-from msmqwire.tables.compiled.reassembly import (
-    DATA,
-    E_FRAME,
-    E_KIND,
-    E_NS,
-    E_NUMBER,
-    E_REASON,
-    E_SIZE,
-    END,
-    GAP,
-)
 from msmqwire.tables.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.tables.compiled.skipped_run import show_run, skip
 from msmqwire.tables.compiled.state import (
@@ -79,6 +67,18 @@ from msmqwire.tables.compiled.state import (
     ROWS,
 )
 from msmqwire.tables.compiled.stop_codes import ARENA_FULL, CONTINUE, FOREIGN_EVENT, HELD_FULL
+from msmqwire.tables.compiled.tcp.flow_lists import free_connection
+from msmqwire.tables.compiled.tcp.reassembly import (
+    DATA,
+    E_FRAME,
+    E_KIND,
+    E_NS,
+    E_NUMBER,
+    E_REASON,
+    E_SIZE,
+    END,
+    GAP,
+)
 
 _LET_GO, _HELD_TOO_MUCH = int(Why.LET_GO), int(Why.HELD_TOO_MUCH)
 

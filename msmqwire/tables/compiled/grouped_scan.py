@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from msmqwire.tables.compiled.arrays import Bools, Bytes, Int64Rows, Int64s
 from msmqwire.tables.compiled.decorators import exported, jit
-from msmqwire.tables.compiled.flow_lists import free_connection
 from msmqwire.tables.compiled.flow_table import (
     ACKED,
     EMPTY,
@@ -28,10 +27,8 @@ from msmqwire.tables.compiled.flow_table import (
     TCP_STATE,
 )
 from msmqwire.tables.compiled.network import HEADER_FIELDS, START, STOP, TCP, UDP
-from msmqwire.tables.compiled.reassembly import distance
 from msmqwire.tables.compiled.scan import take_ping
 from msmqwire.tables.compiled.scan_arrays import FlowArrays, ScanArrays
-from msmqwire.tables.compiled.segments import take_segment
 from msmqwire.tables.compiled.state import (
     CONNECTIONS,
     DEADLINE,
@@ -56,6 +53,9 @@ from msmqwire.tables.compiled.state import (
     SWEEP_AT,
 )
 from msmqwire.tables.compiled.stop_codes import GENERIC_RECORD, MORE_INPUT, RUN_BEGINS, RUN_ENDS
+from msmqwire.tables.compiled.tcp.flow_lists import free_connection
+from msmqwire.tables.compiled.tcp.reassembly import distance
+from msmqwire.tables.compiled.tcp.segments import take_segment
 
 SEGMENT_KIND, SEGMENT_FRAME, SEGMENT_NS, SEGMENT_FLOW, SEGMENT_CHUNK, SEGMENT_IS_DIVIDED = range(
     HEADER_FIELDS, HEADER_FIELDS + 6

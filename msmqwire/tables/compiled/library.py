@@ -19,6 +19,8 @@ from enum import Enum
 from hashlib import sha256
 from importlib import import_module
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -49,8 +51,8 @@ class Refused(Exception):
 def modules() -> list[ModuleType]:
     """Return all modules that may have compiled functions, imported."""
     package = import_module(_PACKAGE)
-    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    return [import_module(f"{_PACKAGE}.{name}") for name in names]
+    found = pkgutil.walk_packages(package.__path__, f"{_PACKAGE}.")
+    return [import_module(name) for name in sorted(module.name for module in found)]
 
 
 def stamp() -> str:
@@ -60,14 +62,9 @@ def stamp() -> str:
     from other modules: that these change otherwise does not matter.
     """
     digest = sha256()
-    sources = [
-        source
-        for source in files(_PACKAGE).iterdir()
-        if source.name.endswith(".py") and source.name.removesuffix(".py") not in _NOT_STAMPED
-    ]
-    for source in sorted(sources, key=lambda source: source.name):
+    for name, source in sorted(_sources(files(_PACKAGE)), key=itemgetter(0)):
         content = source.read_bytes().replace(b"\r\n", b"\n")  # as checked out on any system
-        digest.update(f"{source.name} {sha256(content).hexdigest()}\n".encode())
+        digest.update(f"{name} {sha256(content).hexdigest()}\n".encode())
     for module in modules():
         if module.__name__.rpartition(".")[2] in _NOT_STAMPED:
             continue
@@ -75,6 +72,15 @@ def stamp() -> str:
             for constant, text in _constants(name, value):
                 digest.update(f"{module.__name__} {constant} {text}\n".encode())
     return digest.hexdigest()
+
+
+def _sources(folder: Traversable, inside: str = "") -> Iterator[tuple[str, Traversable]]:
+    """Yield the sources in a folder of the package that are stamped, with their paths in it."""
+    for source in folder.iterdir():
+        if source.is_dir():
+            yield from _sources(source, f"{inside}{source.name}/")
+        elif source.name.endswith(".py") and source.name.removesuffix(".py") not in _NOT_STAMPED:
+            yield f"{inside}{source.name}", source
 
 
 def _constants(name: str, value: Any) -> Iterator[tuple[str, str]]:

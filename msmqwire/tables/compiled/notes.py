@@ -12,7 +12,6 @@ from msmqwire.capture.tcp import SWEEP_NS
 from msmqwire.tables.compiled.decorators import inlined, jit
 from msmqwire.tables.compiled.flow_table import STREAM, find
 from msmqwire.tables.compiled.network import FLAGS, START, STOP
-from msmqwire.tables.compiled.reassembly import next_multiple
 from msmqwire.tables.compiled.scan_arrays import FlowArrays
 from msmqwire.tables.compiled.state import (
     DEADLINE,
@@ -26,6 +25,7 @@ from msmqwire.tables.compiled.state import (
     SKIPPED,
     SWEEP_AT,
 )
+from msmqwire.tables.compiled.tcp.reassembly import next_multiple
 
 N_START, N_END, N_FLOW, N_STREAM, N_NOW, N_KIND = range(6)
 NOTE_FIELDS: Final = 6

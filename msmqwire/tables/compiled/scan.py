@@ -44,7 +44,6 @@ from msmqwire.tables.compiled.packet import PING_KIND
 from msmqwire.tables.compiled.records import next_record
 from msmqwire.tables.compiled.row_writing import write_row
 from msmqwire.tables.compiled.scan_arrays import FlowArrays, ScanArrays
-from msmqwire.tables.compiled.segments import take_segment
 from msmqwire.tables.compiled.state import (
     ARENA,
     BY_OFFSET,
@@ -83,6 +82,7 @@ from msmqwire.tables.compiled.stop_codes import (
     NOTES_FULL,
     ROWS_FULL,
 )
+from msmqwire.tables.compiled.tcp.segments import take_segment
 from msmqwire.tables.compiled.tunnelled import TunnelArrays
 
 PINGS, OTHER_DATAGRAMS = 1, 2

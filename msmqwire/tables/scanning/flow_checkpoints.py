@@ -15,7 +15,6 @@ from msmqwire.capture.connection_checkpoint import (
 from msmqwire.capture.direction import Counters, Direction
 from msmqwire.capture.events import Flow
 from msmqwire.tables.compiled import state as entry
-from msmqwire.tables.compiled.flow_lists import add_connection
 from msmqwire.tables.compiled.flow_table import (
     ACKED,
     FAR_FROM,
@@ -46,6 +45,7 @@ from msmqwire.tables.compiled.flow_table import (
     TCP_STATE,
 )
 from msmqwire.tables.compiled.network import HEADER_FIELDS
+from msmqwire.tables.compiled.tcp.flow_lists import add_connection
 from msmqwire.tables.scanning.flow_events import FlowTable
 from msmqwire.tables.scanning.flow_keys import ends_of, key_of
 from msmqwire.tables.scanning.settled_flows import are_between_packets

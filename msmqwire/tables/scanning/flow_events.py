@@ -21,7 +21,6 @@ from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.framing import begins_packet
 from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.tables.compiled import flow_events as compiled
-from msmqwire.tables.compiled import reassembly
 from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.compiled.decorators import repeated
 from msmqwire.tables.compiled.flow_table import (
@@ -58,7 +57,10 @@ from msmqwire.tables.compiled.flow_table import (
     UNRECOGNISED,
 )
 from msmqwire.tables.compiled.packet import GAP_REASONS
-from msmqwire.tables.compiled.reassembly import (
+from msmqwire.tables.compiled.scan_arrays import ScanArrays
+from msmqwire.tables.compiled.stop_codes import CONTINUE, StopCode
+from msmqwire.tables.compiled.tcp import reassembly
+from msmqwire.tables.compiled.tcp.reassembly import (
     DATA,
     E_KIND,
     E_NUMBER,
@@ -67,9 +69,7 @@ from msmqwire.tables.compiled.reassembly import (
     FORGOTTEN,
     GAP,
 )
-from msmqwire.tables.compiled.scan_arrays import ScanArrays
-from msmqwire.tables.compiled.segments import EVENTS_PER_CONNECTION, EVENTS_PER_SEGMENT, EVENTS_SPARE
-from msmqwire.tables.compiled.stop_codes import CONTINUE, StopCode
+from msmqwire.tables.compiled.tcp.segments import EVENTS_PER_CONNECTION, EVENTS_PER_SEGMENT, EVENTS_SPARE
 from msmqwire.tables.scanning.encapsulations import Encapsulations
 from msmqwire.tables.scanning.flow_arrays import new_flow_arrays, with_more_events, with_more_flows
 from msmqwire.tables.scanning.flow_keys import ends_of

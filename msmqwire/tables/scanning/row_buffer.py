@@ -26,8 +26,8 @@ from msmqwire.tables.compiled.network import ACK, FLAGS, HEADER_FIELDS, MISSING,
 from msmqwire.tables.compiled.packet import KINDS, PGM_PACKET, PING_KIND, session_packet
 from msmqwire.tables.compiled.scan import OTHER_DATAGRAMS, PINGS
 from msmqwire.tables.compiled.scan_arrays import RowBlock, ScanArrays
-from msmqwire.tables.compiled.segments import take_segment
 from msmqwire.tables.compiled.stop_codes import CONTINUE, StopCode
+from msmqwire.tables.compiled.tcp.segments import take_segment
 from msmqwire.tables.scanning.encapsulations import Encapsulations
 from msmqwire.tables.scanning.flow_events import FlowTable
 from msmqwire.tables.scanning.flow_keys import key_of

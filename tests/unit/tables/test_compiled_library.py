@@ -184,7 +184,7 @@ def test_the_stamp_covers_compiled_sources_and_constants(tmp_path: Path) -> None
     assert stamp() == here
     change("capture/segment_buffer.py", "from __future__", "# a note\nfrom __future__")
     assert stamp() == here, "a source of another part, which gives the same constants"
-    change("tables/compiled/reassembly.py", "from __future__", "# a note\nfrom __future__")
+    change("tables/compiled/tcp/reassembly.py", "from __future__", "# a note\nfrom __future__")
     compiled = stamp()
     assert compiled != here
     change("headers/acknowledgements.py", 'ACK_LABEL: Final = "QM', 'ACK_LABEL: Final = "XM')

@@ -29,8 +29,6 @@ from msmqwire.capture.tcp import (
     TIME_MAX,
 )
 from msmqwire.tables.compiled.decorators import exported, inlined, jit
-from msmqwire.tables.compiled.eviction import choose_evicted
-from msmqwire.tables.compiled.flow_lists import add_connection, drop_connection, wait, wait_no_more
 from msmqwire.tables.compiled.flow_table import (
     ACKED,
     CHECK_NS,
@@ -76,13 +74,6 @@ from msmqwire.tables.compiled.network import ACK, FLAGS, MISSING, SEQ, START, ST
 from msmqwire.tables.compiled.packet import GAP_REASONS
 from msmqwire.tables.compiled.pending import store_segment
 from msmqwire.tables.compiled.scan_arrays import FlowArrays, ScanArrays
-from msmqwire.tables.compiled.segment_list import (
-    buffer_segment,
-    end_of,
-    may_be_probe,
-    queue_segment,
-    take_first,
-)
 from msmqwire.tables.compiled.state import (
     BUFFERED,
     CONNECTIONS,
@@ -105,6 +96,15 @@ from msmqwire.tables.compiled.state import (
     START_SEGMENTS,
     STRAY_RESETS,
     SWEEP_AT,
+)
+from msmqwire.tables.compiled.tcp.eviction import choose_evicted
+from msmqwire.tables.compiled.tcp.flow_lists import add_connection, drop_connection, wait, wait_no_more
+from msmqwire.tables.compiled.tcp.segment_list import (
+    buffer_segment,
+    end_of,
+    may_be_probe,
+    queue_segment,
+    take_first,
 )
 
 DATA, GAP, END, FORGOTTEN = range(4)

@@ -33,13 +33,6 @@ from msmqwire.tables.compiled.flow_table import (
     find,
 )
 from msmqwire.tables.compiled.network import ACK, FLAGS, MISSING, SEQ, START, STOP
-from msmqwire.tables.compiled.reassembly import (
-    clock_of,
-    receive_next,
-    receive_segment,
-    set_clock,
-    sweep,
-)
 from msmqwire.tables.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.tables.compiled.state import (
     BUFFERED_SEGMENTS,
@@ -67,6 +60,13 @@ from msmqwire.tables.compiled.stop_codes import (
     FOREIGN_EVENT,
     HELD_FULL,
     PENDING_FULL,
+)
+from msmqwire.tables.compiled.tcp.reassembly import (
+    clock_of,
+    receive_next,
+    receive_segment,
+    set_clock,
+    sweep,
 )
 
 _CONTROL: Final = FIN | SYN | RST | ACK_FLAG
