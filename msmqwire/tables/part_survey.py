@@ -50,7 +50,7 @@ from msmqwire.tables.compiled.notes import (
     OMISSION_FIELDS,
 )
 from msmqwire.tables.compiled.stop_codes import StopCode
-from msmqwire.tables.compiled.tcp.reassembly import E_NUMBER
+from msmqwire.tables.compiled.tcp.events import E_NUMBER
 from msmqwire.tables.decoder import NO_OMISSIONS
 from msmqwire.tables.filters import Filter
 from msmqwire.tables.resumable_decoder import ResumableDecoder

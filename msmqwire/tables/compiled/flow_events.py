@@ -67,8 +67,7 @@ from msmqwire.tables.compiled.state import (
     ROWS,
 )
 from msmqwire.tables.compiled.stop_codes import ARENA_FULL, CONTINUE, FOREIGN_EVENT, HELD_FULL
-from msmqwire.tables.compiled.tcp.flow_lists import free_connection
-from msmqwire.tables.compiled.tcp.reassembly import (
+from msmqwire.tables.compiled.tcp.events import (
     DATA,
     E_FRAME,
     E_KIND,
@@ -79,6 +78,7 @@ from msmqwire.tables.compiled.tcp.reassembly import (
     END,
     GAP,
 )
+from msmqwire.tables.compiled.tcp.flow_lists import free_connection
 
 _LET_GO, _HELD_TOO_MUCH = int(Why.LET_GO), int(Why.HELD_TOO_MUCH)
 

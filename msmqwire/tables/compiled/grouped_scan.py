@@ -53,8 +53,8 @@ from msmqwire.tables.compiled.state import (
     SWEEP_AT,
 )
 from msmqwire.tables.compiled.stop_codes import GENERIC_RECORD, MORE_INPUT, RUN_BEGINS, RUN_ENDS
+from msmqwire.tables.compiled.tcp.direction import distance
 from msmqwire.tables.compiled.tcp.flow_lists import free_connection
-from msmqwire.tables.compiled.tcp.reassembly import distance
 from msmqwire.tables.compiled.tcp.segments import take_segment
 
 SEGMENT_KIND, SEGMENT_FRAME, SEGMENT_NS, SEGMENT_FLOW, SEGMENT_CHUNK, SEGMENT_IS_DIVIDED = range(

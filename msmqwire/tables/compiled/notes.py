@@ -25,7 +25,7 @@ from msmqwire.tables.compiled.state import (
     SKIPPED,
     SWEEP_AT,
 )
-from msmqwire.tables.compiled.tcp.reassembly import next_multiple
+from msmqwire.tables.compiled.tcp.clock import next_multiple
 
 N_START, N_END, N_FLOW, N_STREAM, N_NOW, N_KIND = range(6)
 NOTE_FIELDS: Final = 6

@@ -11,7 +11,7 @@ from msmqwire.tables.compiled import flow_table
 from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.compiled.flow_table import MODE
 from msmqwire.tables.compiled.scan_arrays import FlowArrays
-from msmqwire.tables.compiled.tcp.reassembly import EVENT_FIELDS
+from msmqwire.tables.compiled.tcp.events import EVENT_FIELDS
 
 _INITIAL_FLOWS: Final = 1 << 10
 """Flows for which there is space at first."""

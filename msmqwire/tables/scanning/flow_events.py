@@ -60,15 +60,7 @@ from msmqwire.tables.compiled.packet import GAP_REASONS
 from msmqwire.tables.compiled.scan_arrays import ScanArrays
 from msmqwire.tables.compiled.stop_codes import CONTINUE, StopCode
 from msmqwire.tables.compiled.tcp import reassembly
-from msmqwire.tables.compiled.tcp.reassembly import (
-    DATA,
-    E_KIND,
-    E_NUMBER,
-    END,
-    END_REASONS,
-    FORGOTTEN,
-    GAP,
-)
+from msmqwire.tables.compiled.tcp.events import DATA, E_KIND, E_NUMBER, END, END_REASONS, FORGOTTEN, GAP
 from msmqwire.tables.compiled.tcp.segments import EVENTS_PER_CONNECTION, EVENTS_PER_SEGMENT, EVENTS_SPARE
 from msmqwire.tables.scanning.encapsulations import Encapsulations
 from msmqwire.tables.scanning.flow_arrays import new_flow_arrays, with_more_events, with_more_flows

@@ -61,13 +61,8 @@ from msmqwire.tables.compiled.stop_codes import (
     HELD_FULL,
     PENDING_FULL,
 )
-from msmqwire.tables.compiled.tcp.reassembly import (
-    clock_of,
-    receive_next,
-    receive_segment,
-    set_clock,
-    sweep,
-)
+from msmqwire.tables.compiled.tcp.clock import clock_of, set_clock
+from msmqwire.tables.compiled.tcp.reassembly import receive_next, receive_segment, sweep
 
 _CONTROL: Final = FIN | SYN | RST | ACK_FLAG
 EVENTS_PER_SEGMENT, EVENTS_PER_CONNECTION, EVENTS_SPARE = 3, 5, 64
