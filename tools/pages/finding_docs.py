@@ -18,7 +18,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from msmqwire.analysis.lint import Check, checks  # noqa: E402
-from tools.pages.finding_texts import MEASURED, RESERVED, TEXTS  # noqa: E402
+from tools.pages.findings.texts import MEASURED, RESERVED, TEXTS  # noqa: E402
 
 TARGET: Final = ROOT / "docs" / "findings.md"
 TABLES: Final = ROOT / "docs" / "conformance"
@@ -98,7 +98,7 @@ def texts(check: Check) -> tuple[str, str]:
     for pattern, why, advice in TEXTS:
         if re.fullmatch(pattern, check.id):
             return why, advice
-    raise LookupError(f"tools/pages/finding_texts.py has nothing about {check.id}")
+    raise LookupError(f"tools/pages/findings has nothing about {check.id}")
 
 
 _OWN: Final = frozenset({"MQMQ-2.2.19.1-19", "MQMQ-2.2.19.1-11"})

@@ -8,7 +8,7 @@ import pytest
 
 from msmqwire.analysis.lint import Check, checks
 from tools.pages.finding_docs import anchor, page, texts
-from tools.pages.finding_texts import TEXTS
+from tools.pages.findings.texts import TEXTS
 
 
 def test_every_rule_has_an_entry() -> None:
