@@ -13,6 +13,8 @@ import pytest
 from msmqwire.bodies.limits import DEFAULT, Budget
 from msmqwire.bodies.wcf import nbfx
 from msmqwire.bodies.wcf.infoset import End, Start, events
+from msmqwire.bodies.wcf.problems import Problems
+from msmqwire.bodies.wcf.session import Session
 from msmqwire.bodies.wcf.words import WORDS
 from msmqwire.bodies.wcf.writing import write_document
 from tests.support.paths import VECTORS
@@ -54,9 +56,9 @@ def structure_of_peer(data, dictionary):
 
 @pytest.mark.parametrize("data", list(vectors()))
 def test_elements_are_those_of_the_other_reader(data):
-    session = nbfx.Session()
+    session = Session()
     session.words = Agreed({1: ""})
-    problems = nbfx.Problems()
+    problems = Problems()
     budget = Budget(DEFAULT, len(data))
     xml = nbfx.read_document(data, session, budget, problems, dictionary=Agreed(), fragment=True)
     assert ["outside", *structure_of_peer(data, Agreed()), "end"] == [

@@ -14,7 +14,9 @@ from xml.parsers import expat
 from msmqwire.bodies.limits import NAMES_BASE, Budget, LimitExceeded
 from msmqwire.bodies.wcf.fault import Fault
 from msmqwire.bodies.wcf.infoset import IllFormed, events
-from msmqwire.bodies.wcf.nbfx import Problems, Session, read_document
+from msmqwire.bodies.wcf.nbfx import read_document
+from msmqwire.bodies.wcf.problems import Problems
+from msmqwire.bodies.wcf.session import Session
 
 TEXT, MTOM, BINARY, BINARY_SESSION = "text", "mtom", "nbfs", "nbfse"
 _GZIP_BITS, _DEFLATE_BITS = 31, -15

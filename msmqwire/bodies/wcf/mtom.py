@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from msmqwire.bodies.limits import Budget
 from msmqwire.bodies.wcf.envelopes import read_text
 from msmqwire.bodies.wcf.fault import Fault
-from msmqwire.bodies.wcf.nbfx import Problems
+from msmqwire.bodies.wcf.problems import Problems
 
 _HEADERS_MAX: Final = 0x2000
 """Bytes of the headers of a part."""

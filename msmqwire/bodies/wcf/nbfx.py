@@ -7,50 +7,37 @@ problems too, and reading goes on. `records` has the records themselves.
 
 from __future__ import annotations
 
-import binascii
 import contextlib
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
-from msmqwire.bodies.body import Problem
 from msmqwire.bodies.limits import DEFAULT, Budget, LimitExceeded
 from msmqwire.bodies.wcf.characters import (
-    CONSTANTS,
     FAULTS,
     FIXED,
     TO_ESCAPE,
-    as_name,
     escape,
     escape_attribute,
 )
-from msmqwire.bodies.wcf.fault import Fault, announced, read_size
-from msmqwire.bodies.wcf.names import ATTRIBUTES_MAX, XML_NAMESPACE, XMLNS, XMLNS_NAMESPACE
-from msmqwire.bodies.wcf.words import WORDS
+from msmqwire.bodies.wcf.fault import Fault, read_size
+from msmqwire.bodies.wcf.names import ATTRIBUTES_MAX, LETTERS, XML_NAMESPACE, XMLNS, XMLNS_NAMESPACE
+from msmqwire.bodies.wcf.problems import Problems
+from msmqwire.bodies.wcf.session import Session
+from msmqwire.bodies.wcf.values import PARTS_MAX, STATIC, Values, known_names
 from msmqwire.names.printable import counted
 
 END_ELEMENT, COMMENT, ARRAY = 1, 2, 3
-LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
 ARRAY_ATTRIBUTES_MAX: Final = 100
 """Attributes of the element of an array, which stand again with each value."""
-NAME_MAX: Final = 16_384
-"""Bytes of a name."""
-PROBLEMS_MAX: Final = 32
 
-_NAMES_MAX: Final = 2048
-_NAME_LENGTH_MAX: Final = 64
-_PARTS_MAX: Final = 1024
 _COUNT_MAX: Final = 512
 _LONG_TEXT: Final = 0x1_0000
-_WORD_LENGTH: Final = 256
-"""Characters above which a string of the session is counted before it is used."""
 _DECLARATION_COST: Final = 250
 """Bytes of memory that a declaration of a prefix takes in the scope."""
-_WORD_COST: Final = 300
 _PATH_MAX: Final = 256
 
 
@@ -67,167 +54,11 @@ _OPENING_SIZE: Final = 17
 _openings: dict[bytes, _Opening] = {}
 """The beginnings that WCF gives to nearly all envelopes, up to the characters of the action: see below."""
 
-_names: dict[bytes | str | None, str] = {}
-"""Names that were read before, checked; bounded. None is never among them."""
-
 # By type of an element: its prefix of one letter or none, and how its name begins.
 _PREFIXES: Final = ["" if kind < 0x44 else LETTERS[(kind - 0x44) % 26] for kind in range(0x78)]
 _LEADS: Final = [f"{prefix}:" if prefix else "" for prefix in _PREFIXES]
 _LETTERED: Final = frozenset({0x42, *range(0x44, 0x5E)})
 """Elements whose name is a number, with a prefix of one letter or none."""
-_STATIC: Final = dict(WORDS)
-_FIXED: Final = dict(FIXED)
-_CONSTANTS: Final = dict(CONSTANTS)
-
-
-class Session:
-    """Strings that a session has defined: [MC-NBFSE] 2.1.
-
-    Attributes:
-        words: them, by odd number.
-        new: the number of the next one.
-    """
-
-    __slots__ = ("_known", "new", "words")
-
-    def __init__(self) -> None:
-        self.words: dict[int, str] = {}
-        self._known: set[str] = set()
-        self.new = 1
-
-    def read(self, data: bytes, budget: Budget, problems: Problems) -> int:
-        """Read the table of strings before a document; return where that begins. Raises Fault."""
-        words, number = self.words, self.new
-        size, at = read_size(data, 0)
-        end = at + size
-        if end > len(data):
-            raise Fault(
-                announced(size, len(data) - at),
-                0,
-                "StringTable.Size",
-            )
-        known = self._known
-        budget.spend(size)
-        while at < end:
-            start = at
-            length = data[at]
-            at += 1
-            if length > 0x7F:
-                length, at = read_size(data, start)
-            stop = at + length
-            if stop > end:
-                raise Fault("a string ends after its table", start, "StringTable.Strings")
-            try:
-                word = data[at:stop].decode()
-            except UnicodeDecodeError as exc:
-                problems.add("the string is not UTF-8", at + exc.start, "StringTable.Strings")
-                word = data[at:stop].decode("utf-8", "replace")
-            if word in known:
-                problems.add("a string that the session has already", start, "StringTable.Strings")
-            known.add(word)
-            words[number] = word
-            number += 2
-            at = stop
-            if not number & 0x1FE:
-                budget.spend(_WORD_COST << 8)
-        self.new = number
-        return end
-
-
-class Problems:
-    """Faults of a body, the first ones of many.
-
-    Attributes:
-        base: the offset in the body of the bytes that are read now; None when they are none of its bytes.
-    """
-
-    __slots__ = ("base", "found", "more")
-
-    def __init__(self) -> None:
-        self.found: list[Problem] = []
-        self.base: int | None = 0
-        self.more = 0
-
-    def add(self, error: str, offset: int | None, path: str = "") -> None:
-        """Add a fault at a byte of those that are read now."""
-        if len(self.found) >= PROBLEMS_MAX:
-            self.more += 1
-            return
-        if offset is not None:
-            offset = None if self.base is None else self.base + offset
-        self.found.append(Problem(error, path, offset))
-
-    def all(self) -> tuple[Problem, ...]:
-        """Return the faults; the last one says how many are not reported."""
-        if not self.more:
-            return tuple(self.found)
-        return (*self.found, Problem(f"{self.more} more problems of this kind are not reported"))
-
-
-class Output:
-    """Characters of a document; their memory is counted as they come.
-
-    Attributes:
-        parts: the latest of them.
-        ahead: characters among them that are counted already.
-    """
-
-    __slots__ = ("_budget", "_chunks", "_total", "_wide", "ahead", "parts")
-
-    def __init__(self, budget: Budget) -> None:
-        self.parts: list[str] = []
-        self.ahead = 0
-        self._budget = budget
-        self._chunks: list[str] = []
-        self._total, self._wide = 0, 1
-
-    def count(self, characters: int) -> None:
-        """Count characters before they are made. Raises LimitExceeded."""
-        self.ahead += characters
-        self._budget.text(characters)
-
-    def flush(self) -> None:
-        """Count the pieces and put them together. Raises LimitExceeded."""
-        parts = self.parts
-        if not parts:
-            return
-        chunk = "".join(parts)
-        parts.clear()
-        size = len(chunk)
-        index = len(self._chunks)
-        self._chunks.append(chunk)
-        if chunk.isascii():
-            if self._wide == 1 and not self.ahead:
-                # The usual message.
-                self._total += size
-                self._budget.text(size)
-                self._budget.spend(size // 8)
-                return
-        else:
-            wide = 4 if _WIDE.search(chunk) else 2 if _NOT_LATIN.search(chunk) else 1
-            if wide > self._wide:
-                # One such character makes all that came before as wide as itself.
-                try:
-                    self._budget.spend((wide - self._wide) * self._total)
-                except LimitExceeded:
-                    self._chunks[index] = chunk.encode("ascii", "replace").decode("ascii")
-                    raise
-                self._wide = wide
-        self._total += size
-        # All is there twice while it is put together: an eighth is for everything else.
-        self._budget.spend((self._wide - 1) * size + size // 8)
-        if size > self.ahead:
-            self._budget.text(size - self.ahead)
-        self.ahead = max(0, self.ahead - size)
-
-    def text(self) -> str:
-        """Return all of them."""
-        self._chunks += self.parts
-        return "".join(self._chunks)
-
-
-_WIDE: Final = re.compile("[\U00010000-\U0010ffff]")
-_NOT_LATIN: Final = re.compile("[\u0100-\U0010ffff]")
 
 
 def read_document(
@@ -236,7 +67,7 @@ def read_document(
     budget: Budget,
     problems: Problems,
     *,
-    dictionary: Mapping[int, str] = _STATIC,
+    dictionary: Mapping[int, str] = STATIC,
     fragment: bool = False,
 ) -> str:
     """Return a document as XML.
@@ -253,19 +84,8 @@ def read_document(
     return reader.read(fragment)
 
 
-class _Reader:
-    __slots__ = (
-        "_opening",
-        "_scope",
-        "_stack",
-        "at",
-        "budget",
-        "data",
-        "dictionary",
-        "out",
-        "problems",
-        "words",
-    )
+class _Reader(Values):
+    __slots__ = ("_opening", "_scope", "_stack")
 
     def __init__(
         self,
@@ -273,12 +93,9 @@ class _Reader:
         words: dict[int, str],
         budget: Budget,
         problems: Problems,
-        dictionary: Mapping[int, str] = _STATIC,
+        dictionary: Mapping[int, str] = STATIC,
     ) -> None:
-        self.data, self.words, self.budget, self.problems = data, words, budget, problems
-        self.dictionary = dictionary
-        self.out = Output(budget)
-        self.at = 0
+        super().__init__(data, words, budget, problems, dictionary)
         # Elements that are open: the end tag, and the namespaces that their prefixes had before.
         self._stack: list[tuple[str, dict[str, str | None] | None]] = []
         self._opening: str | None = None
@@ -290,11 +107,6 @@ class _Reader:
         names = [end[2:-1][:_PATH_MAX] for end, _ in self._stack]
         path = ".".join(names)
         return path if len(path) <= _PATH_MAX else "…" + path[1 - _PATH_MAX :]
-
-    def problem(self, error: str, offset: int) -> None:
-        """Tell of a fault after which reading goes on."""
-        full = len(self.problems.found) >= PROBLEMS_MAX
-        self.problems.add(error, offset, "" if full else self.path())
 
     def read(self, fragment: bool) -> str:
         """Read the records; return those that could be read."""
@@ -315,10 +127,10 @@ class _Reader:
     def _read(self, fragment: bool) -> None:
         data, out, stack, scope = self.data, self.out, self._stack, self._scope
         parts = out.parts
-        words, static, names = self.words, self.dictionary, _names
+        words, static, names = self.words, self.dictionary, known_names
         end, depth = len(data), self.budget.depth
         at = roots = count = 0
-        opening = _openings.get(data[:_OPENING_SIZE]) if static is _STATIC else None
+        opening = _openings.get(data[:_OPENING_SIZE]) if static is STATIC else None
         if opening is not None and depth > len(opening.stack) and not 3 < data[_OPENING_SIZE] < 0x40:
             at, roots = _OPENING_SIZE, 1
             parts.append(opening.text)
@@ -508,7 +320,7 @@ class _Reader:
             count += 1
             if count > ATTRIBUTES_MAX or (not within and count > ARRAY_ATTRIBUTES_MAX):
                 raise Fault(f"more than {count - 1} attributes of one element", first)
-            if within and len(self.out.parts) > _PARTS_MAX:
+            if within and len(self.out.parts) > PARTS_MAX:
                 self.out.flush()
         put(">")
         self._opening = None
@@ -566,7 +378,7 @@ class _Reader:
             raise Fault(f"{counted(count, 'value', 'are')} announced and {left} left", begin)
         self.budget.records(count)
         out.count(count * (len(before) + len(after)))
-        step = layout.size * (_PARTS_MAX // 4)
+        step = layout.size * (PARTS_MAX // 4)
         parts = out.parts
         for start in range(at, end, step):
             for (value,) in layout.iter_unpack(data[start : min(end, start + step)]):
@@ -575,94 +387,6 @@ class _Reader:
                     self.problem(why, start)
             out.flush()
         return end
-
-    def string(self, at: int) -> tuple[str, int]:
-        """Read a text with its length, a String of 2.1.3."""
-        data = self.data
-        size = data[at]
-        if size > 0x7F:
-            size, at = read_size(data, at)
-        else:
-            at += 1
-        end = at + size
-        if end > len(data):
-            raise Fault("a text ends after the bytes", at)
-        try:
-            return data[at:end].decode(), end
-        except UnicodeDecodeError as exc:
-            return self.replaced(data[at:end], at + exc.start), end
-
-    def replaced(self, raw: bytes, at: int) -> str:
-        self.problem("the text is not UTF-8", at)
-        return raw.decode("utf-8", "replace")
-
-    def name(self, at: int) -> tuple[str, int]:
-        """Read a name; an invalid one is reported, and written as a valid one."""
-        data = self.data
-        size = data[at]
-        start = at
-        if size > 0x7F:
-            size, at = read_size(data, at)
-        else:
-            at += 1
-        end = at + size
-        if end > len(data):
-            raise Fault("a name ends after the bytes", start)
-        if size > NAME_MAX:
-            raise Fault(f"a name of {counted(size, 'byte')}", start)
-        raw = data[at:end]
-        known = _names.get(raw)
-        if known is not None:
-            return known, end
-        try:
-            text = raw.decode()
-        except UnicodeDecodeError as exc:
-            return as_name(self.replaced(raw, at + exc.start)), end
-        return self.checked(text, raw, start), end
-
-    def checked(self, text: str, key: bytes | str, at: int) -> str:
-        """Return a name as it stands in XML."""
-        if not text:
-            raise Fault("a name of no characters", at)
-        name = as_name(text)
-        if name != text or name == XMLNS:
-            self.problem(f"{text[:40]!r} can't be a name", at)
-        elif len(key) <= _NAME_LENGTH_MAX:
-            if len(_names) >= _NAMES_MAX:
-                _names.clear()
-            _names[key] = name
-        return name
-
-    def word_name(self, at: int) -> tuple[str, int]:
-        """Read the number of a name."""
-        word, end = self.word(at)
-        known = _names.get(word)
-        if known is not None:
-            return known, end
-        if len(word) > _WORD_LENGTH:
-            if len(word) > NAME_MAX:
-                raise Fault(f"a name of {counted(len(word), 'character')}", at)
-            self.out.count(len(word))  # it stands in the end of the element too
-        return self.checked(word, word, at), end
-
-    def word(self, at: int) -> tuple[str, int]:
-        """Read the number of a string, a DictionaryString of 2.1.4."""
-        start = at
-        number = self.data[at]
-        at += 1
-        if number > 0x7F:
-            number, at = read_size(self.data, start)
-        if not number & 1:
-            word = self.dictionary.get(number)
-            if word is None:
-                raise Fault(f"{number} is no string of the static dictionary", start)
-            return word, at
-        word = self.words.get(number)
-        if word is None:
-            raise Fault(f"{number} is no string of the session", start)
-        if len(word) > _WORD_LENGTH:
-            self.out.count(len(word))
-        return word, at
 
     def long(self, text: str) -> None:
         """Put a long text down in pieces, each of which is counted."""
@@ -688,67 +412,6 @@ class _Reader:
             text = _NOT_COMMENT.sub("\ufffd", text).replace("-", "\u2010")
         return f"<!--{text}-->"
 
-    def value(self, kind: int, at: int) -> tuple[str, int]:
-        """Read a text record, without the end of its element; return its characters."""
-        fixed = _FIXED.get(kind)
-        if fixed is not None:
-            layout, characters = fixed
-            (value,) = layout.unpack_from(self.data, at + 1)
-            fault = FAULTS.get(kind)
-            if fault is not None and (why := fault(value)) is not None:
-                self.problem(why, at + 1)
-            return characters(value), at + 1 + layout.size
-        constant = _CONSTANTS.get(kind)
-        if constant is not None:
-            return constant, at + 1
-        if kind == 0xAA:
-            return self.word(at + 1)
-        read = _LONG.get(kind)
-        if read is None:
-            raise Fault(f"a record of the reserved type 0x{self.data[at]:02X}", at)
-        return read(self, at)
-
-    def counted(self, layout: struct.Struct, at: int) -> tuple[bytes, int, int]:
-        """Read bytes with a length of a layout; return them and where they begin and end."""
-        (size,) = layout.unpack_from(self.data, at + 1)
-        start = at + 1 + layout.size
-        if not 0 <= size <= len(self.data) - start:
-            left = len(self.data) - start
-            raise Fault(announced(size, left), at + 1)
-        return self.data[start : start + size], start, start + size
-
-    def listed(self, at: int) -> tuple[str, int]:
-        """Read a list of text records, which are separated by spaces."""
-        data = self.data
-        at += 1
-        texts: list[str] = []
-        whole: list[str] = []
-        size = 0
-        while (kind := data[at]) != 0xA6:
-            if kind < 0x80 or kind & 1 or kind == 0xA4:
-                raise Fault(f"a record of the type 0x{kind:02X} in a list", at)
-            text, at = self.value(kind, at)
-            texts.append(text)
-            size += len(text) + 1
-            if len(texts) >= _PARTS_MAX:
-                self.budget.records(len(texts))
-                self.out.count(size)
-                whole.append(" ".join(texts))
-                texts.clear()
-                size = 0
-        self.budget.records(len(texts))
-        if texts:
-            whole.append(" ".join(texts))
-        return " ".join(whole), at + 1
-
-    def qualified(self, at: int) -> tuple[str, int]:
-        """Read a name with the prefix of one letter."""
-        letter = self.data[at + 1]
-        if letter >= len(LETTERS):
-            raise Fault(f"{letter} is the prefix of no name", at + 1)
-        name, end = self.word(at + 2)
-        return f"{LETTERS[letter]}:{name}", end
-
 
 _NOT_COMMENT: Final = re.compile("[\x00-\x08\x0b\x0c\x0d\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _RESERVED: Final = frozenset({XML_NAMESPACE, XMLNS_NAMESPACE})
@@ -763,60 +426,6 @@ def _leave(scope: dict[str, str], undo: dict[str, str | None]) -> None:
             scope.pop(prefix, None)
         else:
             scope[prefix] = before
-
-
-def _characters(layout: struct.Struct) -> Callable[[_Reader, int], tuple[str, int]]:
-    def read(reader: _Reader, at: int) -> tuple[str, int]:
-        raw, start, end = reader.counted(layout, at)
-        try:
-            return raw.decode(), end
-        except UnicodeDecodeError as exc:
-            return reader.replaced(raw, start + exc.start), end
-
-    return read
-
-
-def _base64(layout: struct.Struct) -> Callable[[_Reader, int], tuple[str, int]]:
-    def read(reader: _Reader, at: int) -> tuple[str, int]:
-        raw, _, end = reader.counted(layout, at)
-        return binascii.b2a_base64(raw, newline=False).decode("ascii"), end
-
-    return read
-
-
-def _unicode(layout: struct.Struct) -> Callable[[_Reader, int], tuple[str, int]]:
-    def read(reader: _Reader, at: int) -> tuple[str, int]:
-        raw, start, end = reader.counted(layout, at)
-        if len(raw) % 2:
-            reader.problem("UTF-16 of an odd number of bytes", start)
-            raw = raw[:-1]
-        text = raw.decode("utf-16-le", "surrogatepass")
-        if not text.isascii() and (lone := _SURROGATE.search(text)):
-            reader.problem("half of a pair of surrogates", start + 2 * lone.start())
-        return text, end
-
-    return read
-
-
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_UINT8, _UINT16, _INT32 = struct.Struct("B"), struct.Struct("<H"), struct.Struct("<i")
-
-_LONG: Final[Mapping[int, Callable[[_Reader, int], tuple[str, int]]]] = MappingProxyType(
-    {
-        0x98: _characters(_UINT8),
-        0x9A: _characters(_UINT16),
-        0x9C: _characters(_INT32),
-        0x9E: _base64(_UINT8),
-        0xA0: _base64(_UINT16),
-        0xA2: _base64(_INT32),
-        0xA4: _Reader.listed,
-        0xB6: _unicode(_UINT8),
-        0xB8: _unicode(_UINT16),
-        0xBA: _unicode(_INT32),
-        0xBC: _Reader.qualified,
-    }
-)
-"""The reader of a text record whose value has a length, by type."""
 
 
 def _opening(data: bytes) -> _Opening:

@@ -24,7 +24,8 @@ from msmqwire.bodies.wcf.framing import (
     read_record,
     sized,
 )
-from msmqwire.bodies.wcf.nbfx import Problems, Session
+from msmqwire.bodies.wcf.problems import Problems
+from msmqwire.bodies.wcf.session import Session
 from msmqwire.errors import MalformedBody
 from msmqwire.names.printable import counted
 

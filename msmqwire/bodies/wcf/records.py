@@ -14,7 +14,8 @@ from typing import Any, Final, TypeAlias
 
 from msmqwire.bodies.wcf.characters import CONSTANTS, FIXED
 from msmqwire.bodies.wcf.fault import Fault, announced, build_size, read_size
-from msmqwire.bodies.wcf.nbfx import ARRAY, ARRAYS, COMMENT, END_ELEMENT, LETTERS
+from msmqwire.bodies.wcf.names import LETTERS
+from msmqwire.bodies.wcf.nbfx import ARRAY, ARRAYS, COMMENT, END_ELEMENT
 
 Field: TypeAlias = "str | int | float | bytes | tuple[Any, ...]"
 

@@ -26,8 +26,8 @@ from msmqwire.bodies.wcf.framing import (
 )
 from msmqwire.bodies.wcf.framing import Record as Frame
 from msmqwire.bodies.wcf.infoset import Comment, End, IllFormed, Start, Text, events
-from msmqwire.bodies.wcf.names import XMLNS
-from msmqwire.bodies.wcf.nbfx import COMMENT, END_ELEMENT, LETTERS
+from msmqwire.bodies.wcf.names import LETTERS, XMLNS
+from msmqwire.bodies.wcf.nbfx import COMMENT, END_ELEMENT
 from msmqwire.bodies.wcf.records import Record, build
 from msmqwire.bodies.wcf.words import NUMBERS
 from msmqwire.errors import InvalidValue

@@ -17,6 +17,7 @@ from msmqwire.bodies.limits import DEFAULT, Budget
 from msmqwire.bodies.wcf import characters, nbfx, records
 from msmqwire.bodies.wcf.fault import build_size
 from msmqwire.bodies.wcf.infoset import End, Start, Text, events
+from msmqwire.bodies.wcf.problems import Problems
 from msmqwire.bodies.wcf.words import WORDS
 from msmqwire.bodies.wcf.writing import write_document
 from msmqwire.errors import MalformedBody
@@ -154,7 +155,7 @@ def trees(draw, depth=3):
 @given(trees())
 @settings(deadline=None, max_examples=150)
 def test_records_that_are_in_order_are_read_without_a_problem(data):
-    problems = nbfx.Problems()
+    problems = Problems()
     xml = nbfx.read_document(data, None, Budget(DEFAULT, len(data)), problems)
     assert problems.all() == ()
     found = list(records.records(data))

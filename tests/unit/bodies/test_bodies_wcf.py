@@ -16,6 +16,8 @@ from msmqwire.bodies import Limits, decode, wcf
 from msmqwire.bodies.limits import DEFAULT, Budget
 from msmqwire.bodies.wcf import characters, framing, nbfx, records
 from msmqwire.bodies.wcf.fault import Fault, build_size, read_size
+from msmqwire.bodies.wcf.problems import PROBLEMS_MAX, Problems
+from msmqwire.bodies.wcf.session import Session
 from msmqwire.bodies.wcf.words import NUMBERS, WORDS
 from msmqwire.bodies.wcf.writing import SessionWriter, text_record, write_document
 from msmqwire.errors import InvalidValue, MalformedBody
@@ -42,8 +44,8 @@ class Agreed(dict):
 
 def characters_of(data, *, problems=None, limits=DEFAULT, agreed=False, words=None):
     """Return a document as XML, without problems unless they are asked for."""
-    found = nbfx.Problems()
-    session = nbfx.Session()
+    found = Problems()
+    session = Session()
     session.words = words or {}
     kwargs = {}
     if agreed:
@@ -787,7 +789,7 @@ def test_limits():
 
 def test_many_problems_are_counted():
     content = read(b"\x00\x01\x00\x01\x04\x02\x01u\x03\x07\x40\x01r" + b"\x5e\x01a\x01" * 50 + b"\x01")
-    assert len(content.problems) == nbfx.PROBLEMS_MAX + 1
+    assert len(content.problems) == PROBLEMS_MAX + 1
     assert content.problems[-1].error == "18 more problems of this kind are not reported"
 
 
