@@ -14,7 +14,8 @@ from msmqwire.bodies.body import Plain
 from msmqwire.bodies.limits import LIST_COST, Budget, LimitExceeded
 from msmqwire.bodies.nrbf.graph import assemble
 from msmqwire.bodies.nrbf.layouts import TABLES
-from msmqwire.bodies.nrbf.reading import HEADER, Stream, read_stream
+from msmqwire.bodies.nrbf.reading import HEADER, read_stream
+from msmqwire.bodies.nrbf.stream import Stream
 from msmqwire.bodies.nrbf.tables import NoTables, Table, as_plain
 
 _OBJECT_COST: Final = 92

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from msmqwire.bodies import plain
 from msmqwire.bodies.limits import DEFAULT, Budget
-from msmqwire.bodies.nrbf.reading import HEADER, Stream, read_stream
+from msmqwire.bodies.nrbf.reading import HEADER, read_stream
+from msmqwire.bodies.nrbf.stream import Stream
 
 _YSOSERIAL: Final = "ysoserial.net, gadget "
 _FORSHAW: Final = "J. Forshaw, Are You My Type?, Black Hat USA 2012"

@@ -10,7 +10,8 @@ from typing import Any, Final
 from msmqwire.bodies import plain
 from msmqwire.bodies.body import Plain
 from msmqwire.bodies.limits import DICT_COST, Budget, LimitExceeded
-from msmqwire.bodies.nrbf.reading import REFERENCE_COST, Stream
+from msmqwire.bodies.nrbf.reading import REFERENCE_COST
+from msmqwire.bodies.nrbf.stream import Stream
 
 _FEW: Final = 16
 """Members of an object that are passed over again, which takes less memory than to keep an iterator."""

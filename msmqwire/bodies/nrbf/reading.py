@@ -6,86 +6,40 @@ may be referred to before it is there, and the chain of references may be of any
 
 from __future__ import annotations
 
-import math
 import struct
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from itertools import repeat
 from typing import Any, Final
 
 from msmqwire.bodies import plain
-from msmqwire.bodies.body import Plain, Problem
+from msmqwire.bodies.body import Plain
 from msmqwire.bodies.limits import ITEM_COST, Budget, LimitExceeded
 from msmqwire.bodies.nrbf import layouts
+from msmqwire.bodies.nrbf.arrays import VARIABLE_COST, Arrays
 from msmqwire.bodies.nrbf.cursor import ENDS, Fault, length, prefix, primitive, string
 from msmqwire.bodies.nrbf.layouts import Layout
-from msmqwire.bodies.nrbf.methods import Method, read_call, read_return
-from msmqwire.bodies.nrbf.primitives import DECIMAL_DIGITS, FIXED, Fixed, Junk, is_decimal
-from msmqwire.bodies.nrbf.records import NAMES, ArrayType, Binary, Primitive, Record
+from msmqwire.bodies.nrbf.methods import read_call, read_return
+from msmqwire.bodies.nrbf.primitives import DECIMAL_DIGITS, Junk, is_decimal
+from msmqwire.bodies.nrbf.records import NAMES, Record
+from msmqwire.bodies.nrbf.stream import Stream
 
 HEADER: Final = struct.Struct("<biiii")
 """A SerializationHeaderRecord, 2.6.1."""
-PROBLEMS_MAX: Final = 64
-RANK_MAX: Final = 32
-"""Dimensions that an array of .NET may have."""
 REFERENCE_COST: Final = 48
 """Bytes of memory of a reference."""
 _ARRAY_COST: Final = 240
 _STRING_COST: Final = 136
 """Bytes of an array and a text and their places by their ids, without their contents."""
-_VARIABLE_COST: Final = 300
-"""Bytes of a value of any primitive type, at most."""
 _LEAF_COST: Final = 64
 """Bytes of an entry in the leaves."""
 _LIBRARY_COST: Final = 120
-_CHARACTER_COST: Final = 80
-_DISTINCT_COST: Final = 120
 _FLUSH: Final = 1 << 16
 """Bytes of memory that are counted together."""
 _TEXTS: Final = 1 << 20
 """Characters that are counted together."""
-_CHUNK: Final = 4096
-_PATH_MAX: Final = 200
 _int32: Final = struct.Struct("<i").unpack_from
 _two_int32: Final = struct.Struct("<ii").unpack_from
 _start_of_string: Final = struct.Struct("<iB").unpack_from
-
-
-@dataclass(slots=True)
-class Stream:
-    """The result of reading a stream.
-
-    Attributes:
-        root: the id of the root.
-        objects: texts, objects and arrays by id; in place of those within them are the four bytes of ids.
-        leaves: the ids of objects and arrays that have no objects in them.
-        tables: the ids of objects with the members of a DataSet or DataTable.
-        classes: the classes, by the id of their first object: as described, an object without values, and
-            the characters of the names in it.
-        types: the names of classes that types of arrays name.
-        libraries: the names of libraries by id.
-        method: the call or the return of a method, if it is one.
-        problems: faults, in their order.
-        end: the offset after the last byte read.
-    """
-
-    root: int
-    objects: dict[int, Any] = field(default_factory=dict)
-    leaves: set[int] = field(default_factory=set)
-    tables: list[int] = field(default_factory=list)
-    classes: dict[int, tuple[Layout, dict[str, Any], int]] = field(default_factory=dict)
-    types: list[str] = field(default_factory=list)
-    libraries: dict[int, str] = field(default_factory=dict)
-    method: Method | None = None
-    problems: list[Problem] = field(default_factory=list)
-    end: int = 0
-
-    def problem(self, why: str, path: str, offset: int | None = None) -> None:
-        """Add a problem, of many not all."""
-        if len(self.problems) < PROBLEMS_MAX:
-            self.problems.append(Problem(why, path[:_PATH_MAX], offset))
-        elif len(self.problems) == PROBLEMS_MAX:
-            self.problems.append(Problem("there are more problems, which are not listed"))
 
 
 def read_stream(body: bytes, budget: Budget) -> Stream:
@@ -95,11 +49,11 @@ def read_stream(body: bytes, budget: Budget) -> Stream:
     try:
         reader.read()
     except Fault as exc:
-        if not reader.is_cut:
+        if not reader.arrays.is_cut:
             stream.problem(exc.why, exc.path, exc.offset)
         reader.drop_what_was_not_read()
     except (IndexError, struct.error):
-        if not reader.is_cut:
+        if not reader.arrays.is_cut:
             stream.problem(ENDS, reader.path(), len(body))
         reader.drop_what_was_not_read()
     except LimitExceeded as exc:
@@ -115,8 +69,7 @@ class _Reader:
     def __init__(self, body: bytes, stream: Stream, budget: Budget) -> None:
         self._body, self._stream, self._budget = body, stream, budget
         self.at = HEADER.size
-        # Whether an array of primitive values could not be read to its end: nothing is read after it.
-        self.is_cut = False
+        self.arrays = Arrays(body, stream, budget)
         # The containers around the innermost: see `read`.
         self._open: list[tuple[Any, tuple[Any, ...] | None, int, int, bool]] = []
         self._current: tuple[Any, tuple[Any, ...] | None, int] = (None, None, -1)
@@ -191,7 +144,7 @@ class _Reader:
                             at += step[1].size
                         else:
                             _, number, name = step
-                            memory += _VARIABLE_COST
+                            memory += VARIABLE_COST
                             end = at + 1 + body[at]
                             if number == 5 and end - at < DECIMAL_DIGITS and end <= size:
                                 text = str(body[at + 1 : end], "latin-1")
@@ -304,7 +257,7 @@ class _Reader:
                     continue
                 elif record == 7 or 15 <= record <= 17:  # arrays
                     self.at = start
-                    number, made, items, count, at = self._array(record, at + 1)
+                    number, made, items, count, at = self.arrays.read(record, at + 1)
                     memory += _ARRAY_COST
                     fresh = number not in objects
                     if fresh:
@@ -329,7 +282,7 @@ class _Reader:
                         continue
                 elif record == 8:  # MemberPrimitiveTyped
                     value, at, wrong = primitive(body, at + 2, body[at + 1], "MemberPrimitiveTyped.Value")
-                    memory += _VARIABLE_COST
+                    memory += VARIABLE_COST
                     if wrong:
                         stream.problem(wrong, "MemberPrimitiveTyped.Value", start + 2)
                     if memory > _FLUSH:
@@ -394,17 +347,14 @@ class _Reader:
         libraries = self._stream.libraries
         for number in layout.libraries:
             if number not in libraries:
-                self._no_library(number, "ClassTypeInfo.LibraryId", at)
+                self._stream.no_library(number, "ClassTypeInfo.LibraryId", at)
         if layout.library == layouts.NO_LIBRARY:
             return layout.template("")
         if layout.library not in libraries:
-            self._no_library(layout.library, "LibraryId", at - 4)
+            self._stream.no_library(layout.library, "LibraryId", at - 4)
         library = libraries.get(layout.library, "")
         self._budget.spend(len(layout.name) + len(library))  # before the whole name is made of them
         return layout.template(library)
-
-    def _no_library(self, number: int, path: str, at: int) -> None:
-        self._stream.problem(f"no library has the id {number}", path, at)
 
     def _twice(self, number: int, at: int) -> None:
         self._stream.problem(f"the id {number} is that of two objects", "ObjectId", at)
@@ -440,142 +390,6 @@ class _Reader:
                 raise Fault(f"{count} nulls are more than the members there are", "NullCount", self.at)
             at_step += 1
         return at_step
-
-    def _array(self, record: int, at: int) -> tuple[int, Any, list[Plain] | None, int, int]:
-        """Read the start of an array, and primitive items; `at` is that of the ObjectId.
-
-        Returns:
-            The id, the array, the list of its items, or None if it is complete, the number of items that
-            follow, and the offset after.
-        """
-        body = self._body
-        number = _int32(body, at)[0]
-        if number <= 0:
-            self._stream.problem("the id is not positive", NAMES[record] + ".ObjectId", at)
-        if record == Record.BINARY_ARRAY:
-            return number, *self._binary_array(at + 4)
-        count, at = length(body, at + 4, NAMES[record] + ".ArrayInfo.Length")
-        if record == Record.ARRAY_SINGLE_PRIMITIVE:
-            kind = body[at]
-            if kind not in FIXED and kind not in (Primitive.CHAR, Primitive.DECIMAL):
-                raise Fault(f"{kind} is no primitive type of items", NAMES[record] + ".PrimitiveTypeEnum", at)
-            items, at = self._primitives(count, kind, at + 1)
-            return number, plain.raw(items) if kind == Primitive.BYTE else items, None, 0, at
-        made: list[Plain] = []
-        return number, made, made, count, at
-
-    def _binary_array(self, at: int) -> tuple[Any, list[Plain] | None, int, int]:
-        body = self._body
-        kind = body[at]
-        if kind > ArrayType.RECTANGULAR_OFFSET:
-            raise Fault(f"{kind} is no type of an array", "BinaryArray.BinaryArrayTypeEnum", at)
-        rank, at = length(body, at + 1, "BinaryArray.Rank")
-        if not 0 < rank <= RANK_MAX:
-            raise Fault(f"{rank} dimensions, an array has 1 to {RANK_MAX}", "BinaryArray.Rank", at - 4)
-        lengths = []
-        for _ in range(rank):
-            count, at = length(body, at, "BinaryArray.Lengths")
-            lengths.append(count)
-        lower = [0] * rank
-        if kind >= ArrayType.SINGLE_OFFSET:
-            lower = list(struct.unpack_from(f"<{rank}i", body, at))
-            at += 4 * rank
-        binary = body[at]
-        libraries: list[int] = []
-        primitive_type, end = layouts.additional(body, at + 1, binary, at, self._stream.types, libraries)
-        for number in libraries:
-            if number not in self._stream.libraries:
-                self._no_library(number, "ClassTypeInfo.LibraryId", end - 4)
-        count = math.prod(lengths)
-        whole = rank == 1 and lower == [0]
-        items: Any = []
-        if binary == Binary.PRIMITIVE:
-            items, end = self._primitives(count, primitive_type, end)
-            if primitive_type == Primitive.BYTE:
-                items = plain.raw(items) if whole else list(items)
-        made = items if whole else {plain.LENGTHS: lengths, plain.LOWER: lower, plain.ITEMS: items}
-        return made, None if binary == Binary.PRIMITIVE else items, count, end
-
-    def _primitives(self, count: int, kind: int, at: int) -> tuple[Any, int]:
-        """Read the items of an array of primitive values; bytes come as they are.
-
-        The part before a fault, a limit or the end of the body is kept; the offset then is that end.
-        """
-        body, budget = self._body, self._budget
-        fixed = FIXED.get(kind)
-        size = struct.calcsize(fixed.code) if fixed is not None else 1
-        fits = min(count, (len(body) - at) // size)
-        if fits < count:
-            self._stream.problem(f"{count} items do not fit into the body", "Length", at)
-            self.is_cut = True
-        items: list[Plain] = []
-        found: Any = b"" if kind == Primitive.BYTE else items
-        try:
-            if kind == Primitive.BYTE:
-                budget.spend(2 * fits)
-                found = body[at : at + fits]
-                at += fits
-            else:
-                budget.items(fits)
-                if fixed is None:
-                    at = self._varying(items, fits, kind, at)
-                else:
-                    at = self._fixed(items, fits, fixed, size, at)
-        except Fault as exc:
-            if not self.is_cut:
-                self._stream.problem(exc.why, exc.path, exc.offset)
-            self.is_cut = True
-        except LimitExceeded as exc:
-            self._stream.problem(exc.why, f"[{len(items)}]", at)
-            self.is_cut = True
-        return found, len(body) if self.is_cut else at
-
-    def _fixed(self, items: list[Plain], count: int, fixed: Fixed, size: int, at: int) -> int:
-        body, budget = self._body, self._budget
-        distinct: dict[Any, Any] | None = {} if size <= 2 else None
-        for begin in range(0, count, _CHUNK):
-            number = min(_CHUNK, count - begin)
-            values = struct.unpack_from(f"<{number}{fixed.code}", body, at)
-            at += number * size
-            if fixed.convert is not None:
-                budget.spend(fixed.cost * number)
-                self._converted(items, values, fixed.convert, at - number * size, size)
-            elif distinct is not None:  # of values of two bytes only one of a kind is kept
-                before = len(distinct)
-                items.extend(map(distinct.setdefault, values, values))
-                budget.spend(_DISTINCT_COST * (len(distinct) - before))
-            else:
-                budget.spend(fixed.cost * number)
-                items.extend(values)
-        return at
-
-    def _converted(
-        self, items: list[Plain], values: tuple[Any, ...], convert: Callable[..., Plain], at: int, size: int
-    ) -> None:
-        for number, value in enumerate(values):
-            try:
-                items.append(convert(value))
-            except Junk as exc:
-                items.append(exc.value)
-                self._stream.problem(exc.why, f"[{len(items) - 1}]", at + number * size)
-
-    def _varying(self, items: list[Plain], count: int, kind: int, at: int) -> int:
-        """Read characters or decimals; a character beyond 16 bits counts twice, as in .NET."""
-        body, budget = self._body, self._budget
-        left = count
-        while left > 0:
-            value, end, wrong = primitive(body, at, kind, f"[{len(items)}]")
-            left -= 1
-            if kind == Primitive.CHAR:
-                left -= end - at == 4
-                budget.spend(0 if end - at == 1 else _CHARACTER_COST)
-            else:
-                budget.spend(_VARIABLE_COST)
-            if wrong:
-                self._stream.problem(wrong, f"[{len(items)}]", at)
-            items.append(value)
-            at = end
-        return at
 
     def _method(self, record: int, at: int) -> int:
         """Read a method call or return; return the offset after."""
