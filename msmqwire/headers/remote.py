@@ -1,12 +1,13 @@
 """The headers that follow a remotely read message: [MS-MQRR] 2.2.5.1 and 2.2.5.2 to 2.2.5.5."""
 
 from ipaddress import IPv4Address, IPv6Address
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.constants import AddressType
 from msmqwire.errors import InvalidValue
 from msmqwire.schema import TO_NULL, Fill, Header, bit, flags, raw, reserved, text, uint
+from msmqwire.schema.layout import layout
 
 SUBQUEUE_NAME_SIZE: Final = 64
 
@@ -159,3 +160,9 @@ def source_address(address: IPv4Address | IPv6Address) -> UUID:
         }
     )
     return UUID(bytes_le=data)
+
+
+def size_after_extension(packet: Any) -> int:
+    """Return the bytes of the headers after the ExtensionHeader, which it counts: MQRR-2.2.5.2-02."""
+    headers = (packet.SubqueueHeader, packet.DeadLetterHeader, packet.ExtendedAddressHeader)
+    return sum(field.size for header in headers if header is not None for field in layout(header))

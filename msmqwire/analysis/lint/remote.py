@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msmqwire.analysis.lint.registry import REMOTE, Problem, exactly, rule, value
 from msmqwire.constants import is_legal_class
-from msmqwire.headers.remote import SOURCE_ADDRESS
+from msmqwire.headers.remote import SOURCE_ADDRESS, size_after_extension
 from msmqwire.names.header_names import DIRECT
 from msmqwire.names.printable import counted
 from msmqwire.schema import OddPadding
@@ -81,8 +81,7 @@ for _id, _name, _size in (
     REMOTE,
 )
 def _remaining(packet: Any) -> Problem:
-    headers = (packet.SubqueueHeader, packet.DeadLetterHeader, packet.ExtendedAddressHeader)
-    size = sum(field.size for header in headers if header is not None for field in layout(header))
+    size = size_after_extension(packet)
     announced = packet.ExtensionHeader.RemainingHeadersSize
     return f"{announced}, but {counted(size, 'byte', 'follow')}" if announced != size else None
 

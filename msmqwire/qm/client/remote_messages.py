@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msmqwire.errors import InvalidName, InvalidValue, MalformedPacket, UnsupportedAlgorithm
+from msmqwire.headers.remote import size_after_extension
 from msmqwire.names.printable import agreed, counted
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.remote_lookup import PRIORITY_SHIFT, SEQUENCE_ID
@@ -42,8 +43,7 @@ def _check_extension(packet: Record) -> None:
     header = packet.ExtensionHeader
     if header is None:
         return
-    after = (packet.SubqueueHeader, packet.DeadLetterHeader, packet.ExtendedAddressHeader)
-    size = sum(len(each.schema.build(each)) for each in after if each is not None)
+    size = size_after_extension(packet)
     if header.RemainingHeadersSize != size:
         why = f"{counted(header.RemainingHeadersSize, 'byte', 'are')} announced, {agreed(size, 'are')} there"
         path = "ExtensionHeader.RemainingHeadersSize"
