@@ -41,8 +41,8 @@ from msmqwire.schema.nodes import (
     UInt,
     View,
     inner_headers,
-    references,
 )
+from msmqwire.schema.references import references
 from msmqwire.schema.sizes import least_size
 
 

@@ -11,7 +11,7 @@ References are paths of names, resolved from the innermost structure outwards: `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -473,32 +473,3 @@ def follow(value: Any, path: str) -> Any:
     for name in path.split("."):
         value = None if value is None else value[name]
     return value
-
-
-def references(part: Part) -> Iterator[str]:
-    """Yield the paths that a part refers to."""
-    match part:
-        case Raw(length=Ref() as ref) | OemText(length=Ref() as ref) | Sub(within=Ref() as ref):
-            yield from _paths(ref)
-        case Text():
-            for length in (part.length, part.otherwise):
-                if isinstance(length, Ref):
-                    yield from _paths(length)
-        case Maybe():
-            if isinstance(part.when, str):
-                yield part.when
-            yield from references(part.node)
-        case Choice():
-            yield part.by
-            if part.within:
-                yield from _paths(part.within)
-        case Repeat():
-            yield part.count
-        case _:
-            pass
-
-
-def _paths(ref: Ref) -> Iterator[str]:
-    yield ref.path
-    if ref.over:
-        yield ref.over

@@ -19,9 +19,9 @@ from msmqwire.schema.nodes import (
     UInt,
     View,
     inner_headers,
-    references,
 )
 from msmqwire.schema.record import FlagsValue, Record
+from msmqwire.schema.references import references
 from msmqwire.schema.texts import encode_text
 
 

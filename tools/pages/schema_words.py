@@ -40,7 +40,8 @@ from msmqwire.schema import (
     fixed_size,
     least_size,
 )
-from msmqwire.schema.nodes import inner_headers, references
+from msmqwire.schema.nodes import inner_headers
+from msmqwire.schema.references import references
 
 DECLARING: Final = (
     "msmqwire.headers",

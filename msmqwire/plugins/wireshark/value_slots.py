@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from msmqwire.schema import Bits, Flags, Header, UInt
-from msmqwire.schema.nodes import Choice, Maybe, Raw, Repeat, Sub, Text, View, inner_headers, references
+from msmqwire.schema.nodes import Choice, Maybe, Raw, Repeat, Sub, Text, View, inner_headers
+from msmqwire.schema.references import references
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from msmqwire.qm.client.connecting import connect
     from msmqwire.qm.client.connection import Connection
     from msmqwire.qm.client.pushed_messages import Messages
-    from msmqwire.qm.client.queue import Cursor, Queue, Transactional
+    from msmqwire.qm.client.queue import Cursor, Queue
     from msmqwire.qm.client.received_message import ReceivedMessage
     from msmqwire.qm.client.sent import Acknowledgement, Outcome, Sent
     from msmqwire.qm.client.synchronous_queue import SyncQueue
+    from msmqwire.qm.client.transactional import Transactional
     from msmqwire.qm.runtime.message_signers import load_signer
     from msmqwire.qm.security.signing import Signer
 
@@ -53,7 +54,6 @@ _PARTS: Final = {
     "client.queue": (
         "Cursor",
         "Queue",
-        "Transactional",
     ),
     "client.received_message": ("ReceivedMessage",),
     "client.sent": (
@@ -62,6 +62,7 @@ _PARTS: Final = {
         "Sent",
     ),
     "client.synchronous_queue": ("SyncQueue",),
+    "client.transactional": ("Transactional",),
     "runtime.message_signers": ("load_signer",),
     "security.signing": ("Signer",),
 }

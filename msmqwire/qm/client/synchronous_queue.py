@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from msmqwire.errors import InvalidValue, ReadTimeout
 from msmqwire.qm.client.pushed_messages import Messages
-from msmqwire.qm.client.queue import Cursor, Queue, Transactional
+from msmqwire.qm.client.queue import Cursor, Queue
 from msmqwire.qm.client.reading import Seek
 from msmqwire.qm.client.received_message import ReceivedMessage
 from msmqwire.qm.client.sent import Sent
 from msmqwire.qm.client.synchronous import SyncSent
+from msmqwire.qm.client.transactional import Transactional
 from msmqwire.service.loop_thread import SyncConnection
 
 if TYPE_CHECKING:

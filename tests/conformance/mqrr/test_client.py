@@ -16,10 +16,10 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, MalformedPacket, QueueError, ReadTimeout
 from msmqwire.names import DirectName, parse_format_name
 from msmqwire.qm.client import Queue, ReceivedMessage, remote_reading
-from msmqwire.qm.client.queue import Transactional
 from msmqwire.qm.client.reading import Read
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.client.remote_reading import READS_MAX, RemoteReading
+from msmqwire.qm.client.transactional import Transactional
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper

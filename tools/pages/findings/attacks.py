@@ -1,4 +1,4 @@
-"""Attacks on readers: why each finding matters and what to do about it."""
+"""Attacks on readers: the importance of each finding and advice about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies and properties of messages: why each finding matters and what to do about it."""
+"""Bodies and properties of messages: the importance of each finding and advice about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datagrams of PGM: why each finding matters and what to do about it."""
+"""Datagrams of PGM: the importance of each finding and advice about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of NetWare and its print queues: why each finding matters and what to do about it."""
+"""Calls of NetWare and its print queues: the importance of each finding and advice about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers of packets: why each finding matters and what to do about it."""
+"""Headers of packets: the importance of each finding and advice about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remote read: why each finding matters and what to do about it."""
+"""Remote read: the importance of each finding and advice about it."""
 
 from __future__ import annotations
 

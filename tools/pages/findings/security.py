@@ -1,4 +1,4 @@
-"""Signatures, encryption and senders: why each finding matters and what to do about it."""
+"""Signatures, encryption and senders: the importance of each finding and advice about it."""
 
 from __future__ import annotations
 

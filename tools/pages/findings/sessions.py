@@ -1,4 +1,4 @@
-"""Sessions, and the identity of queue managers: why each finding matters and what to do about it."""
+"""Sessions, and the identity of queue managers: the importance of each finding and advice about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SRMP, messages over HTTP and multicast: why each finding matters and what to do about it."""
+"""SRMP, messages over HTTP and multicast: the importance of each finding and advice about it."""
 
 from __future__ import annotations
 

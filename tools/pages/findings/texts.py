@@ -1,6 +1,4 @@
-"""The importance of each finding and advice about it, by patterns of ids: the first that fits an id
-counts.
-"""
+"""The importance of each finding and advice about it, by patterns of ids: the first that fits counts."""
 
 from __future__ import annotations
 
