@@ -26,7 +26,7 @@ import msmqwire  # noqa: E402
 from tests.support.capture import attacks  # noqa: E402
 
 COUNTS: Final = {"huge_records": 2, "signatures": 65_536, "tiny_segments_overlapped": 10_000}
-"""The smallest sizes where they are not those below: bytes of a stream, or parts of a file."""
+"""The smallest sizes where they differ from the ones below: bytes of a stream, or parts of a file."""
 STREAM: Final = 262_144
 CAPTURE: Final = 2_500
 FILE: Final = 100_000

@@ -4,8 +4,8 @@
 
 Prints for each format how many bodies a second one core decodes (processor time, best of several rounds),
 the time of a peer that does some of the same where there is one, and the ratio to it. The peer only parses;
-`decode` also chooses the reader and makes plain data of it. `Body.text` is made when it is asked for, which
-the column behind shows; the last one is how many are encoded.
+`decode` also chooses the reader and makes plain data of it. `Body.text` is made on demand, which the next
+column shows; the last column is the number of bodies encoded.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from msmqwire.bodies import decode, encode
 VECTORS = Path(__file__).resolve().parents[1] / "tests" / "vectors" / "bodies"
 ROUNDS = 5
 SECONDS = 0.2
-"""How long one round takes at least."""
+"""The shortest duration of a round."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A body, and what a peer does with it."""
+    """A body, and the work of a peer on it."""
 
     name: str
     body: bytes
@@ -98,7 +98,7 @@ def _indented(body: bytes) -> bytes:
 
 
 def json_bodies() -> Iterator[Case]:
-    """JSON alone, and with what frameworks put around it."""
+    """JSON alone, and with the wrapping of frameworks."""
     body = encode(ORDER, "json")[0]
     yield Case("json", body, 0, b"", "json.loads", lambda: json.loads(body), lambda: encode(ORDER, "json"))
     packed = gzip.compress(body)

@@ -1,4 +1,4 @@
-"""Benchmark of message security in captures: what a signed or encrypted message costs, and a hostile one.
+"""Benchmark of message security in captures: the cost of a signed or encrypted message, and of a hostile one.
 
     python benchmarks/captured_security.py
 
@@ -49,7 +49,7 @@ def best(run: Callable[[], object], rounds: int = ROUNDS) -> float:
 
 
 def forged(bits: int, exponent: int, rng: random.Random) -> Record:
-    """A message with a certificate of any key, for which nobody has a private one, and a signature for it."""
+    """A message with a certificate of a key without a known private key, and a signature for it."""
     modulus = rng.getrandbits(bits) | 1 << (bits - 1) | 1
     key = rsa.RSAPublicNumbers(exponent, modulus).public_key()
     builder = x509.CertificateBuilder(x509.Name([]), x509.Name([]), key, 1)
@@ -68,7 +68,7 @@ SIGNER: Final = rsa.generate_private_key(65537, 1024)
 
 
 def figures() -> Iterator[tuple[str, float, int]]:
-    """Yield what is measured, seconds a packet, and the bytes of the packet."""
+    """Yield the name of a measurement, seconds a packet, and the bytes of the packet."""
     examiner = Examiner.from_files(QM_KEY, ALICE)
 
     def examine(packet: Record, before: Callable[[], object] = lambda: None) -> float:

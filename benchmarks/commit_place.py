@@ -1,4 +1,4 @@
-"""Where a driver commits: in its turn, while the event loop stands still, or in a thread.
+"""The place of a driver's commits: in its turn, while the event loop stands still, or in a thread.
 
     python benchmarks/commit_place.py [--seconds S] [--rounds N]
 

@@ -1,11 +1,11 @@
-"""Where the server's time goes, function by function of the compiled modules: needs ``perf`` of Linux.
+"""The server's time by function of the compiled modules: needs ``perf`` of Linux.
 
     python tools/generate/compiled_copy.py COPY && cd COPY
     python benchmarks/compiled_profile.py [KIND] [--window N] [--senders N] [--seconds S] [--functions N]
 
 cProfile does not see compiled functions. Each sample of ``perf`` is charged to the innermost function of ours
-on its stack (self), and to all of them (with callees); what no compiled function has called is the event
-loop, and the modules that stay interpreted. KIND is express, recoverable or transactional.
+on its stack (self), and to all of them (with callees); the remainder is the event loop, and the modules that
+stay interpreted. KIND is express, recoverable or transactional.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from benchmarks.qm import rate, together
 from benchmarks.support.qm_daemons import Msmqwire
 
 _PREFIX: Final = "CPyDef_"
-"""What mypyc puts before the names of functions."""
+"""The prefixes of mypyc before the names of functions."""
 _HERTZ: Final = 997
 _STACK_BYTES: Final = 16_384
 
 
 def stacks(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Yield the functions of each sample, innermost first, from what ``perf script -F ip,sym`` prints."""
+    """Yield the functions of each sample, innermost first, from the output of ``perf script -F ip,sym``."""
     stack: list[str] = []
     for line in lines:
         _, _, function = line.strip().partition(" ")

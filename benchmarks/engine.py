@@ -58,7 +58,7 @@ class Manager:
     """
 
     def __init__(self, name: str, address: str, store: Store, rng: random.Random, **options: Any) -> None:
-        """Start it; the options are those of `Core`."""
+        """Start it; the options are as for `Core`."""
         self.name, self.address, self.store = name, address, store
         self.core = Core(
             store,
@@ -169,7 +169,7 @@ class ManagerPair:
 
 
 def transfer(pair: ManagerPair, kind: str, count: int) -> float:
-    """Transfer so many messages from one application to the other; return the seconds that it takes."""
+    """Transfer a number of messages from one application to the other; return the seconds it takes."""
     transactional = kind == "transactional"
     guarantee = DeliveryGuarantee.EXPRESS if kind == "express" else DeliveryGuarantee.RECOVERABLE
     sending = pair.open(pair.sender, kind, QueueAccessType.SEND_ACCESS)
@@ -224,7 +224,7 @@ def rates(count: int, folder: Path) -> None:
 
 
 def long_queues() -> None:
-    """Measure what one message costs in a queue that holds many."""
+    """Measure the cost of one message in a queue that holds many."""
     print(f"{'messages queued':>16}{'us a message put in and taken out':>36}")
     pair = ManagerPair(lambda name: memory_store())
     pair.create_queue("long", transactional=False)

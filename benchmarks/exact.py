@@ -1,4 +1,4 @@
-"""What exact rows of parts cost, and several threads bring.
+"""The cost of exact rows of parts, and the gain of several threads.
 
     python benchmarks/exact.py [MEGABYTES]
 

@@ -1,4 +1,4 @@
-"""What a newcomer pays first: the size of an installation, and the first run of each command on it.
+"""The first costs for a newcomer: the size of an installation, and the first run of each command on it.
 
     python benchmarks/first_minute.py [--wheel WHEEL] [--runs N] [--megabytes N]
 
@@ -36,7 +36,7 @@ QUEUE: Final = r"DIRECT=TCP:127.0.0.1\private$\orders"
 PORT: Final = "1"
 INSTALLERS: Final = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
 UNAVAILABLE: Final = 69
-"""The status of a command to a port where nobody listens."""
+"""The status of a command to a closed port."""
 CLOSED: Final = {
     "send": ("send", QUEUE, "--body", "x", "--port", PORT, "--timeout", "0"),
     "receive --remote": ("receive", QUEUE, "--remote", "--rpc-port", PORT),
@@ -45,7 +45,7 @@ CLOSED: Final = {
 READ: Final = f"import msmqwire; msmqwire.read_capture({CAPTURE!r})"
 FIRST_BATCH: Final = "import sys, msmqwire; next(msmqwire.read_capture(sys.argv[1], batch_rows=65_536))"
 FRAMES_PER_MB: Final = 1_295
-"""Of captures as `benchmarks.support.captures` writes them."""
+"""Sizes of captures that `benchmarks.support.captures` writes."""
 
 
 def install(folder: Path, requirement: str) -> tuple[Path, float, float]:
@@ -127,7 +127,7 @@ def main() -> None:
             command = [program, "dissect", "--parquet", target, CAPTURE]
             print(f"  --parquet          {processor_time(command, environment):.2f} s", flush=True)
             if name == "columns":
-                continue  # read packet by packet: its first batch is as long as the others
+                continue  # read packet by packet: its first batch takes as long as the others
             seconds = processor_time([python, "-c", FIRST_BATCH, large], environment)
             print(f"  first batch        {seconds:.2f} s, of {large.stat().st_size / 1e6:.0f} MB", flush=True)
 

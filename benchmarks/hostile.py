@@ -2,15 +2,14 @@
 
     python benchmarks/hostile.py [--frames N] [--flows N] [--runs N] [NAME...]
 
-Writes a capture of each kind of `hostile_captures` (200,000 frames by default, and floods of so many flows as
-`--flows` says) and reads its usual columns in a process of its own on one core (those of contents, which are
-decoded in Python, are measured by `benchmarks/bodies.py`). A name chooses the kinds that begin with it;
-clean traffic is always measured, first and last, and the better of the two is the measure: that of mixed
-sessions, and for segments out of order, repeated or lost the same in segments as small. Times are of the
-processor, also in nanoseconds for a byte of the capture before it is packed. Beside them: the share of frames
-that went to the generic reader, the rows, and the peak of memory.
-At the end the aims are compared with the results, and it is told which limits were reached. Linux only: it
-uses one core and reads /proc.
+Writes a capture of each kind of `hostile_captures` (200,000 frames by default, and floods of `--flows` flows)
+and reads its usual columns in a process of its own on one core (those of contents, which are decoded in
+Python, are measured by `benchmarks/bodies.py`). A name chooses the kinds that begin with it; clean traffic is
+always measured, first and last, and the better of the two is the measure: that of mixed sessions, and for
+segments out of order, repeated or lost the same in segments as small. Times are of the processor, also in
+nanoseconds for a byte of the capture before it is packed. Beside them: the share of frames that went to the
+generic reader, the rows, and the peak of memory. At the end the aims are compared with the results, and it is
+told which limits were reached. Linux only: it uses one core and reads /proc.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ SMALL: Final = 5000
 BATCH_ROWS: Final = 8192
 """Rows of a batch: so few that its memory is used again, as in a long capture, and not grown in each run."""
 _REASONS: Final = {"incomplete packets": "too much is held", "gaps": "not in the capture: limit"}
-"""What is given up at a limit, by what the error of its row contains."""
+"""The data given up at a limit, by words in the error of its row."""
 
 
 def read(path: Path, *, reasons: bool = False) -> dict[str, int]:
-    """Read a capture to the end; return what was counted, with `reasons` what was given up as well."""
+    """Read a capture to the end; return the counts, with `reasons` also of the data given up."""
     import pyarrow.compute as pc
 
     from msmqwire.analysis.dissection import dissect
@@ -87,7 +86,7 @@ def read_in_child(first: Path, path: Path, runs: int) -> None:
 
 
 def measured(case: Case, folder: Path, frames: int, runs: int) -> dict[str, Any]:
-    """Write a capture, read it in a process of its own, and return what that printed."""
+    """Write a capture, read it in a separate process, and return the output."""
     first, path = folder / "first.part", folder / "capture.part"
     case.write(first, min(SMALL, frames))
     size = case.write(path, frames).bytes

@@ -2,8 +2,8 @@
 
     python benchmarks/http_bare.py FILE
 
-It answers once the body is durable. What comes in one turn of the loop is committed together, as our server
-does it, with the settings of our store: a log, synced at each commit. Prints its port.
+It answers once the body is durable. Requests of one turn of the loop are committed together, as in our
+server, with the settings of our store: a log, synced at each commit. Prints its port.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Bare(Daemon):
 
 
 def measure(side: MsmqwireHttp | Bare, senders: int, seconds: float) -> tuple[Sample, float]:
-    """Return what the senders did, and the seconds of processor time of the server."""
+    """Return the results of the senders, and the seconds of processor time of the server."""
     before, used = side.queued(), side.processor_s()
     sample = together("send", side.client, senders, side.where, "recoverable", WINDOW, seconds)
     used = side.processor_s() - used
@@ -95,7 +95,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="measurements of which the best counts")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements; the best one counts")
     parser.add_argument("--senders", type=int, default=8, help="processes that send")
     parser.add_argument("--profile", default="", metavar="FILE", help="of our server, instead of figures")
     given = parser.parse_args()

@@ -5,8 +5,8 @@
 Copies of the project (``python tools/generate/compiled_copy.py COPY``) are measured one after the other, and
 compared with the first; without any, this one is. Rates of two processes on a machine with other work differ
 by a fifth from run to run; the instructions of one process differ by less than a hundredth, so that two
-versions can be told apart. They say nothing of waiting for the disk or for a processor, which `qm.py`
-measures. The lines are those of `qm.py`; senders are this copy's, and the same for all.
+versions can be told apart. They don't show waits for the disk or for a processor, which `qm.py` measures. The
+lines are the same as in `qm.py`; all copies have this copy's senders.
 """
 
 from __future__ import annotations

@@ -41,20 +41,20 @@ SPARK: Final = "lake by Spark, local[1]"
 DISK_FACTOR: Final = 1.5
 """Bytes on disk for a byte of capture: itself and a lake."""
 TINY_FRAMES: Final = 1000
-"""Of the capture that takes what is fixed."""
+"""The frames of the capture for the fixed costs."""
 
 Reader = Callable[[str, Path], int]
 """Reads a capture, may write below a folder, and returns the rows."""
 
 
 class Run(NamedTuple):
-    """What a reader took for a capture.
+    """The cost of a capture for a reader.
 
     Attributes:
         cpu: CPU seconds of all processes.
-        here: those of this process.
-        elapsed: seconds.
-        rows: that were read.
+        here: CPU seconds of this process.
+        elapsed: elapsed seconds.
+        rows: the number of rows read.
     """
 
     cpu: float
@@ -136,8 +136,7 @@ def measured(reader: Reader, path: Path, folder: Path, *, with_others: bool = Fa
 
     Args:
         reader: reads it.
-        path: of the capture.
-        folder: below which the reader may write.
+        path: the path of the capture. folder: below which the reader may write.
         with_others: whether the processes that this one has started take part.
     """
     out = folder / "out"
@@ -184,7 +183,7 @@ def compare(readers: dict[str, Reader], path: Path, tiny: Path, folder: Path, ru
 
 
 def compare_sizes(readers: dict[str, Reader], sizes: Sequence[float], folder: Path) -> None:
-    """Measure readers over captures of so many GB; print their CPU seconds for a GB.
+    """Measure readers over captures of these sizes in GB; print their CPU seconds for a GB.
 
     Raises:
         OSError: there is too little room on the disk for a capture and a lake of it.

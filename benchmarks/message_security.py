@@ -49,7 +49,7 @@ PADDING: Final = bytes(3)
 
 
 def message() -> Record:
-    """A message with what an application mostly sets, and places for signature, certificate and key."""
+    """A message with the usual properties, and places for signature, certificate and key."""
     return USER_MESSAGE.make(
         {
             "UserHeader": {
@@ -119,7 +119,7 @@ class Bench:
         self.wrapped, self.body = self.blob[:11:-1], self.secret.MessagePropertiesHeader.MessageBody
 
     def rows(self) -> Iterator[tuple[str, Callable[[], Any], Callable[[Record], None], bool]]:
-        """Return what is done, the bare calls, ours, and whether ours is given the encrypted packet."""
+        """Return the name of the work, the bare calls, ours, and whether ours gets the encrypted packet."""
         session, blob, body = self.session.key, self.blob, self.body
 
         def sign_packet(packet: Record) -> None:

@@ -1,4 +1,4 @@
-r"""What a NetWare queue service performs, and what others can cost it.
+r"""The performance of a NetWare queue service, and the cost of hostile clients.
 
     python benchmarks/netware.py [--seconds S] [--rounds N] [--objects N]
 
@@ -7,9 +7,9 @@ clients of raw bytes, one and 16 at once; then entries of a job are read. A bare
 (`netware_bare.py`) does the same with the same durability in turn. The better round of each is printed, with
 the ratio.
 
-Then strangers at one address send the worst that we know, as fast as it is taken, to a server with a bindery
-of many objects; the measure is what an honest client at another address gets meanwhile: reads of the status
-of a queue a second, their median and longest time, and the resident memory of the server.
+Then hostile clients at one address send the worst known requests, as fast as possible, to a server with a
+bindery of many objects; the measure is the service of an honest client at another address meanwhile: reads of
+the status of a queue a second, their median and longest time, and the resident memory of the server.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def port_of(line: str) -> int:
 
 
 async def fill(port: int, objects: int) -> None:
-    """Make the users, the queue and the queue server, and as many more objects."""
+    """Make the users, the queue and the queue server, and a number of further objects."""
     one = await Ncp.open(port, "SUPERVISOR")
     for name, type_ in (("ALICE", 1), ("PS1", 7)):
         await one.call(50, b"\0\x31" + named(type_, name))
@@ -243,11 +243,11 @@ async def compare(ports: tuple[int, int], seconds: float, rounds: int) -> None:
             worker.close()
 
 
-# -- strangers ----------------------------------------------------------------------------------------------
+# -- hostile clients ----------------------------------------------------------------------------------------
 
 
 def floods(queue: bytes) -> dict[str, tuple[str, Callable[[Ncp], bytes]]]:
-    """What strangers send: who they are, and a request, by its name."""
+    """The requests of hostile clients by name, each with the login."""
     return {
         "scans of the bindery that find nothing": (
             "",
@@ -262,7 +262,7 @@ def floods(queue: bytes) -> dict[str, tuple[str, Callable[[Ncp], bytes]]]:
 
 
 async def flood(port: int, name: str, queue: bytes) -> None:
-    """Send as much as is taken, without reading before it is sent, until this process is ended."""
+    """Send as fast as possible, without reading before everything is sent, until this process is ended."""
     login, request = floods(queue)[name]
     strangers = []
     for _ in range(_STRANGERS):
@@ -284,10 +284,10 @@ async def flood(port: int, name: str, queue: bytes) -> None:
 
 
 async def besieged(server: subprocess.Popen[str], port: int, seconds: float) -> None:
-    """Print what an honest client gets while strangers send the worst."""
+    """Print the service of an honest client during the worst requests of hostile ones."""
     honest = await Ncp.open(port, "ALICE", source=_OTHER_ADDRESS)
     queue = (await honest.call(53, named(3, "LASER")))[:4]
-    title = f"{_STRANGERS} connections of strangers"
+    title = f"{_STRANGERS} connections of hostile clients"
     print(f"\n{title:42}{'others/s':>9}{'median ms':>11}{'worst ms':>10}{'MiB':>6}")
     print_line("none", await waiting(honest, queue, seconds), server)
     for name in floods(queue):
@@ -334,7 +334,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--objects", type=int, default=9_900, help="in the bindery that strangers scan")
+    parser.add_argument("--objects", type=int, default=9_900, help="in the bindery that hostile clients scan")
     for hidden in ("--flood", "--queue", "--port"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -2,9 +2,9 @@
 
     python benchmarks/netware_bare.py FILE
 
-A request is a byte with the operation, four with a number and four with the length of the body behind them;
-a reply is the number of a job and a body, in the same form. What changes something is answered once it is
-durable, with the settings of our store: a log, synced at each commit. Prints its port.
+A request is a byte with the operation, four with a number and four with the length of the following body; a
+reply is the number of a job and a body, in the same form. A change is answered once it is durable, with the
+settings of our store: a log, synced at each commit. Prints its port.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What lakes of 1 TB and 100 TB of captures take, from figures measured here or given.
+"""The cost of lakes of 1 TB and 100 TB of captures, from figures measured here or given.
 
     python benchmarks/plan.py [--gigabytes GB] [--seconds S] [--exact-pass S] [--walk S] ...
 
 Writes a generated capture (`benchmarks/support/captures.py`; 1.25 GB by default) into a lake, all columns
-with their bodies, in one process, and measures what is not given: CPU seconds for a GB, those of the passes
-that find the parts, Parquet bytes for a byte of capture, memory, bytes of the manifest for a part, and
-seconds of planning for a capture. Prints core hours, hours on 16, 64 and 512 cores, sizes, files and parts.
-Assumed are that time grows with the bytes, that storage keeps up, and that captures have 1 GB each. Linux
-only.
+with their bodies, in one process, and measures the figures that are not given: CPU seconds for a GB, those of
+the passes that find the parts, Parquet bytes for a byte of capture, memory, bytes of the manifest for a part,
+and seconds of planning for a capture. Prints core hours, hours on 16, 64 and 512 cores, sizes, files and
+parts. Assumed are that time grows with the bytes, that storage keeps up, and that captures have 1 GB each.
+Linux only.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ TERABYTES: Final = (1, 100)
 TINY_CAPTURES: Final = 500
 RUNS: Final = 2
 STORE_SECONDS: Final = 0.9
-"""What reading a GB from a store takes beyond reading a file, by `benchmarks/stores.py`."""
+"""The additional cost of reading a GB from a store instead of a file, by `benchmarks/stores.py`."""
 
 
 @dataclass
 class Figures:
-    """What was measured.
+    """The measured figures.
 
     Attributes:
         seconds: CPU seconds of writing a GB of capture into a lake.
         walk: CPU seconds for a GB of the pass over headers of records, by the driver, with ``splits=walked``.
         exact_pass: CPU seconds for a GB of the pass over all captures, by the driver, with ``splits=exact``
             and fewer than four workers.
-        exact_survey: those of tasks for it with more workers, in parts of 512 MiB.
-        exact_join: those of the driver then.
+        exact_survey: CPU seconds of tasks for it with more workers, in parts of 512 MiB.
+        exact_join: CPU seconds of the driver then.
         store: CPU seconds for a GB that reading from a store takes beyond those of a local file.
         output: bytes of Parquet files for a byte of capture.
         memory: MiB of a task at its peak.
@@ -133,7 +133,7 @@ def _cheapest(work: Callable[[], Any]) -> float:
 
 
 def table(figures: Figures, terabytes: float) -> list[tuple[str, str]]:
-    """Return what a lake of so many TB takes: names and values."""
+    """Return the cost of a lake of a size in TB: names and values."""
     gigabytes, captures = terabytes * 1000, math.ceil(terabytes * 1e12 / CAPTURE_BYTES)
     parts = math.ceil(CAPTURE_BYTES / PART_BYTES) * captures
     lines = []
@@ -160,7 +160,7 @@ def table(figures: Figures, terabytes: float) -> list[tuple[str, str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="What lakes of 1 TB and 100 TB take.")
+    parser = argparse.ArgumentParser(description="The cost of lakes of 1 TB and 100 TB.")
     parser.add_argument("--gigabytes", type=float, default=1.25, help="of the capture that is measured")
     for figure in fields(Figures):
         parser.add_argument(f"--{figure.name.replace('_', '-')}", type=float, help="not measured, but this")

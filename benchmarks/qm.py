@@ -45,7 +45,7 @@ THEIRS: Final = Rabbit.side
 _PROCESS_S: Final = 300.0
 
 Measured = dict[tuple[str, str], Sample]
-"""By line and side."""
+"""The results by line and side."""
 Costs = dict[tuple[str, str], float]
 """Microseconds of the server's processor for each message, by line and side."""
 
@@ -71,11 +71,11 @@ AIMS: Final = (
         for (ours, kind, *_), (theirs, *_) in zip(SENDING[4:8], SENDING[:4], strict=True)
     ),
 )
-"""What is compared, the rate to be reached as a multiple of RabbitMQ's, our line, and its line."""
+"""The name of a comparison, the aim as a multiple of RabbitMQ's rate, our line, and its line."""
 
 
 def together(work: str, client: str, processes: int, *arguments: Any) -> Sample:
-    """What so many processes do at once, as one sample."""
+    """The results of several processes at once, as one sample."""
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(processes), context.SimpleQueue()
     members = [
@@ -170,7 +170,7 @@ def has(client: str, kind: object) -> bool:
 
 
 def compare_loops(measured: Measured, costs: Costs) -> None:
-    """Print what our server gains by the event loop of uvloop."""
+    """Print the gain of our server from the event loop of uvloop."""
     print(f"\n{'our server on both event loops':42}{'µs of its processor for each message':>40}{'rate':>10}")
     print(f"{'':42}{'asyncio':>20}{'uvloop':>20}{'times':>10}")
     for line in [line for line, *_ in (*SENDING, *RECEIVING)]:
@@ -181,7 +181,7 @@ def compare_loops(measured: Measured, costs: Costs) -> None:
 
 
 def judge(measured: Measured) -> None:
-    """Print the aims, each with what it compares."""
+    """Print the aims, each with its comparison."""
     print(f"\n{'against RabbitMQ':62}{'aim':>5}{'is':>7}")
     for what, times, ours, theirs in AIMS:
         a, b = measured.get((ours, OURS)), measured.get((theirs, THEIRS))
@@ -197,10 +197,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
-    parser.add_argument("--rounds", type=int, default=2, help="measurements of which the best counts")
+    parser.add_argument("--rounds", type=int, default=2, help="measurements; the best one counts")
     parser.add_argument("--only", default=",".join(kind.side for kind in BY_DEFAULT), help="sides")
     parser.add_argument("--lines", default="", help="only lines that contain this")
-    parser.add_argument("--queued", type=int, default=0, help="also measure with so many messages queued")
+    parser.add_argument(
+        "--queued", type=int, default=0, help="also measure with this number of messages queued"
+    )
     parser.add_argument("--folder", help="where the temporary folder is made, which says which disk is used")
     given = parser.parse_args()
     lacking = missing()

@@ -74,7 +74,7 @@ class Readable(Msmqwire):
 
 
 class BareRpc(Daemon):
-    """``benchmarks/rpc_bare.py``, whose answers have the sizes of those of a server."""
+    """``benchmarks/rpc_bare.py``, whose answers have the sizes of a server's."""
 
     side = client = "bare"
     says_ready = True
@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--count", type=int, default=1500, help="messages of each measurement")
-    parser.add_argument("--rounds", type=int, default=2, help="measurements of which the best counts")
+    parser.add_argument("--rounds", type=int, default=2, help="measurements; the best one counts")
     parser.add_argument("--auth", default=",".join(AUTHS), help="levels")
     parser.add_argument("--lines", default="", help="only lines that contain this")
     parser.add_argument("--profile", default="", metavar="FILE", help="of our server")

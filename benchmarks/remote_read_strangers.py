@@ -1,4 +1,5 @@
-r"""What others can cost a server of remote read: receives that wait, and the worst that a stranger can send.
+r"""The cost of clients for a server of remote read: waiting receives, and the worst requests of an
+unauthenticated client.
 
     python benchmarks/remote_read_strangers.py [--waiting N] [--seconds S] [--lines TEXT]
 
@@ -58,7 +59,7 @@ _FRAGMENT: Final = 5792
 
 
 async def wait_many(server: Readable, auth: str, count: int) -> None:
-    """Hold so many receives, measure, then let a message come for each."""
+    """Hold a number of receives, measure, then send a message for each."""
     before = server.resident()
     clients: list[RpcClient] = []
     answers: list[asyncio.Future[Any]] = []
@@ -88,11 +89,13 @@ async def wait_many(server: Readable, auth: str, count: int) -> None:
         client.end(Unreachable("left"))
 
 
-# -- what a stranger sends ----------------------------------------------------------------------------------
+# -- requests of hostile clients ----------------------------------------------------------------------------
 
 
 class Attack(NamedTuple):
-    """What is sent to each connection: `begin`, then `frames` again and again; without them to a new one."""
+    """The bytes sent on each connection: `begin`, then `frames` repeatedly; without frames on a new one each
+    time.
+    """
 
     begin: bytes
     frames: list[bytes]
@@ -119,7 +122,7 @@ def _request(call: int, opnum: int, stub: bytes, flags: int = int(WHOLE)) -> byt
 
 
 def _fragments(call: int, opnum: int, stub: bytes, size: int) -> list[bytes]:
-    """Return the fragments of a request, each with so many bytes of its stub."""
+    """Return the fragments of a request, each with this number of bytes of its stub."""
     pieces = [stub[at : at + size] for at in range(0, len(stub), size)]
     last = len(pieces) - 1
     return [
@@ -182,7 +185,9 @@ def attacks() -> Iterator[tuple[str, Attack]]:
 
 
 def attack(server: Readable, what: Attack, seconds: float) -> tuple[float, int, int, int, int]:
-    """Return seconds of processor time of the server, connections, those it has reset, frames and bytes."""
+    """Return seconds of processor time of the server, connections, connections that it has reset, frames and
+    bytes.
+    """
     used, until = server.processor_s(), time.perf_counter() + seconds
     connections = ended = frames = size = 0
     blob = b"".join(what.frames)
@@ -214,7 +219,7 @@ def _drain(stream: socket.socket) -> None:
 
 
 def attack_all(servers: dict[str, Readable], seconds: float, lines: str) -> None:
-    """Print what each attack costs each server."""
+    """Print the cost of each attack for each server."""
     print(f"{'':44}{'':10}{'connections':>12}{'reset':>6}{'frames':>9}{'MB':>7}{'s':>6}", end="")
     print(f"{'µs a connection':>17}{'a frame':>9}{'a byte':>8}{'MiB more':>9}")
     for name, what in attacks():

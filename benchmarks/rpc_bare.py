@@ -1,8 +1,8 @@
-"""The least that answers remote calls: our RPC listener, whose methods answer so many bytes at once.
+"""The least that answers remote calls: our RPC listener, whose methods answer a number of bytes at once.
 
     python benchmarks/rpc_bare.py USERS OPNUM=BYTES ...
 
-USERS is a file of users as ``serve --rpc-users`` has it; anybody else may call, too. Prints its port.
+USERS is a file of users as for ``serve --rpc-users``; any other client may call, too. Prints its port.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Message security between two queue managers: messages a second, and what reception alone takes.
+"""Message security between two queue managers: messages a second, and the cost of reception alone.
 
     python benchmarks/secured_engines.py [MESSAGES] [--rounds N] [--profile KIND]
 
@@ -230,7 +230,7 @@ class Reception:
 
 
 def reception(keys: Keys, rounds: int) -> None:
-    """Print what reception takes."""
+    """Print the cost of reception."""
     print(f"\n{'reception, µs a message':27}{'whole':>8}{'security':>10}{'bare':>8}{'ratio':>7}")
     receiver = Reception(keys)
     packets = {kind: receiver.packet(kind) for kind in KINDS}

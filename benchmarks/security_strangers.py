@@ -1,4 +1,4 @@
-"""The worst that strangers can send to a queue manager with message security, and who is served meanwhile.
+"""The worst messages of unknown senders to a queue manager with message security, and its service meanwhile.
 
     python benchmarks/security_strangers.py [--seconds S] [--origins N] [--lines TEXT]
 
@@ -50,14 +50,14 @@ MD2, RC2 = 0x8001, 0x6602
 MD2_HEAD: Final = bytes.fromhex("3020300c06082a864886f70d020205000410")
 HONEST_MS, RETRY_MS, BACK_MS = 50, 100, 10
 MS_PER_BYTE: Final = 8e-6
-"""Of a network of 1 Gbit/s."""
+"""The bytes a second of a network of 1 Gbit/s."""
 EXCHANGE: Final = "exchange"
 Fields = dict[str, Any]
 
 
 @cache
 def vast_certificate(bits: int, exponent: int) -> bytes:
-    """Return a certificate for a modulus of which nobody knows the factors."""
+    """Return a certificate for a modulus with unknown factors."""
     modulus = int.from_bytes(os.urandom(bits // 8)) | 1 << bits - 1 | 1
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mallory")])
     builder = (
@@ -83,7 +83,7 @@ def unknown_senders() -> Iterator[Fields]:
 
 
 def wrong_signatures(bits: int, exponent: int) -> Callable[[], Iterator[Fields]]:
-    """Numbers that are no signatures, with a certificate of this size."""
+    """Numbers that are not signatures, with a certificate of this size."""
 
     def make() -> Iterator[Fields]:
         fields, shown = _sealed(), vast_certificate(bits, exponent)
@@ -107,12 +107,12 @@ def slow_hashes() -> Iterator[Fields]:
 
 
 def large_bodies() -> Iterator[Fields]:
-    """Right signatures with SHA-512, of somebody unknown."""
+    """Valid signatures with SHA-512, of an unknown sender."""
     yield from repeat(_sealed(signer="mallory", body=bytes(LARGE)))
 
 
 def wrong_keys() -> Iterator[Fields]:
-    """Session keys that nobody has encrypted."""
+    """Session keys that were never encrypted."""
     good = Sealed(recipient=rsa_key(EXCHANGE, 2048).public_key(), kind=0)
     head = good.wrapped()[:12]
     for _ in count():
@@ -171,7 +171,7 @@ ATTACKS: Final[dict[str, Callable[[], Iterator[Fields]]]] = {
 
 @dataclass
 class Client:
-    """Somebody who sends."""
+    """A sender."""
 
     address: str
     messages: Iterator[Fields]
@@ -185,8 +185,8 @@ class Run:
     """One attack. Times are milliseconds.
 
     Attributes:
-        now: processor time of the queue manager, and time in which nobody sends.
-        used: processor time that the attack took; security: of it for signatures and decryption.
+        now: processor time of the queue manager, and time without a sender. used: processor time that the
+            attack took; security: of it for signatures and decryption.
         taken: its messages.
         waits: of honest messages that were served.
     """
@@ -238,7 +238,7 @@ def honest_messages() -> Iterator[Fields]:
 
 
 def run(attack: Callable[[], Iterator[Fields]], origins: int, seconds: float) -> Run:
-    """Let so many origins attack."""
+    """Run an attack from a number of origins."""
     keys = {provider: (rsa_key(EXCHANGE, 2048),) for provider in CryptographicProvider}
     harness = secured(
         security=configuration(exchange_keys=keys), queue={"authentication": True}, send_insecure_nacks=False

@@ -36,13 +36,13 @@ from benchmarks.support.readers import measured
 ROOT: Final = Path(__file__).resolve().parents[1]
 SIZES: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 BYTES_PER_FRAME: Final = 776
-"""Of the generated captures, about; the reports use their real sizes."""
+"""Approximate sizes of the generated captures; the reports use the real sizes."""
 SMALL: Final = 1000
 """Frames of the capture for first runs."""
 MASTERS: Final = ((1, True), (1, False), (2, True))
 """Cores, and whether Arrow's checks are on."""
 LEAST_GB: Final = 0.5
-"""Of the largest capture: below it, fixed times hide the rates."""
+"""The least share of the largest capture: below it, fixed times hide the rates."""
 RATE_AIM: Final = 0.8
 FLAT_AIM: Final = 0.1
 
@@ -80,7 +80,7 @@ class Line(NamedTuple):
 
 
 def spark_measured(cores: int, arrow_checks: bool, small: Path, paths: list[Path]) -> dict[str, Any]:
-    """Return the result of `spark_queries` on so many cores."""
+    """Return the result of `spark_queries` on a number of cores."""
     checks = "checked" if arrow_checks else "unchecked"
     command = [sys.executable, spark_queries.__file__, str(cores), checks, str(small), *map(str, paths)]
     # Spark starts its workers itself: they must be this Python, and import the package.
@@ -109,7 +109,7 @@ def decoder_lines(small: Path, captures: list[tuple[Path, CaptureSummary]]) -> t
 def spark_lines(
     cores: int, arrow_checks: bool, small: Path, captures: list[tuple[Path, CaptureSummary]], rows: list[int]
 ) -> list[Line]:
-    """Measure Spark on so many cores; print where its rows differ from those of the decoder."""
+    """Measure Spark on a number of cores; print where its rows differ from the decoder's."""
     result = spark_measured(cores, arrow_checks, small, [path for path, _ in captures])
     memory, master = result["memory"], f"local[{cores}]{'' if arrow_checks else ' unchecked'}"
     print(
@@ -154,7 +154,7 @@ def show(lines: list[Line]) -> None:
     for reader in sorted({line.reader for line in lines} - {"decoder alone"}):
         for query in QUERIES:
             judged = [line for line in lines if (line.reader, line.query) == (reader, query) and line.busy]
-            if not judged:  # too small a capture for so many tasks
+            if not judged:  # the capture is too small for this number of tasks
                 continue
             share = judged[-1].rate / alone[query, judged[-1].gigabytes]
             times = [line.per_gigabyte for line in judged]

@@ -64,7 +64,7 @@ def fastest(query: Callable[[str], int], path: str, runs: int = 1) -> Run:
 
 
 def measure(cores: int, arrow_checks: bool, small: str, paths: list[str]) -> dict[str, Any]:
-    """Start Spark, run the queries and return what the module prints."""
+    """Start Spark, run the queries and return the output of the module."""
     memory = MemoryWatch()
     memory.start()
     start = time.perf_counter()

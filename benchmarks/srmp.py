@@ -4,8 +4,8 @@
 
 The plain side is `benchmarks/support/srmp_plain.py`: lxml and `email`, without any check. Ours checks, limits
 and keeps everything, and its bytes come back. Both take turns in one process and must give the same values;
-the best of 100 short rounds counts, in processor time. Then the worst requests that a stranger can send, in
-sizes that double: the nanoseconds for a byte do not grow if the cost is linear.
+the best of 100 short rounds counts, in processor time. Then the worst requests of a hostile client, in sizes
+that double: the nanoseconds for a byte do not grow if the cost is linear.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def write(message: Message) -> bytes:
 
 
 def same(ours: Any, theirs: Any) -> bool:
-    """Whether the plain reader has all values of ours, who may have more: attributes, and what is there."""
+    """Whether the plain reader has all values of ours, which may have more: attributes, and the presence of
+    elements.
+    """
     if isinstance(ours, Mapping):
         others = {name[:1].lower() + name[1:]: value for name, value in theirs.items()}
         return all(same(value, others[name[:1].lower() + name[1:]]) for name, value in ours.items())
@@ -138,7 +140,7 @@ def summary(what: str, plain_us: float, ours_us: float, count: int) -> None:
 
 
 def hostile() -> dict[str, Callable[[float], bytes]]:
-    """The worst envelopes within the limits, by how much of them they use."""
+    """The worst envelopes within the limits, by their share of the limits."""
     data = parse_message(example("4.1")).envelope_bytes or b""
 
     def inside(text: bytes) -> bytes:

@@ -2,8 +2,8 @@
 
     python benchmarks/startup.py [RUNS]
 
-Each run is a process of its own, with its bytecode cached. The aim is 150 ms for what tells of the program
-alone, and 300 ms for `dissect` of a small capture.
+Each run is a process of its own, with its bytecode cached. The aim is 150 ms for commands about the program
+itself, and 300 ms for `dissect` of a small capture.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     print(f"{'':<32}{'ms':>6}{'aim':>6}")
     for name, (arguments, aim) in CASES.items():
-        run(arguments)  # compiles what is not yet
+        run(arguments)  # compiles modules without bytecode
         best = min(run(arguments) for _ in range(runs))
         verdict = "" if aim is None else f"{aim:>6} {'reached' if best <= aim else 'missed'}"
         print(f"{name:<32}{best:>6.0f}{verdict}")

@@ -2,13 +2,13 @@
 
     python benchmarks/store.py [FOLDER] [SECONDS]
 
-The file is the baseline: it makes as many bytes durable with one write and one sync, and can neither find nor
-delete any of them. Commits are those of a queue 10,000 messages deep: each message that arrives puts three
-rows (position and state of 40 bytes, packet of 1,300 bytes, history), and the oldest leaves, which deletes
-three. FOLDER (default: the working folder) selects the disk; SECONDS (default 2) is how long each line takes
-for each of the two. Store and baseline alternate at every commit, so that other load affects both alike.
-Prints the rates of both, and the ratio to the baseline. Then the reads of a restart: a million rows of 40
-bytes in order, and single packets.
+The file is the baseline: it makes the same number of bytes durable with one write and one sync, and can
+neither find nor delete any of them. Commits are those of a queue 10,000 messages deep: each message that
+arrives puts three rows (position and state of 40 bytes, packet of 1,300 bytes, history), and the oldest
+leaves, which deletes three. FOLDER (default: the working folder) selects the disk; SECONDS (default 2) is the
+duration of each line for each of the two. Store and baseline alternate at every commit, so that other load
+affects both alike. Prints the rates of both, and the ratio to the baseline. Then the reads of a restart: a
+million rows of 40 bytes in order, and single packets.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ def row_commit(store: SqliteStore) -> Commit:
 
 
 def queue_commit(store: SqliteStore, messages: int, numbers: Iterator[int]) -> Commit:
-    """Return a function that commits the arrival of so many messages, and that as many leave."""
+    """Return a function that commits the arrival of a number of messages, and the departure of the same
+    number.
+    """
 
     def commit() -> None:
         changes = Changes()

@@ -4,9 +4,8 @@
 
 The store is a model: every request waits for the latency (20 ms by default), then as long as its bytes take
 at the rate of one connection (80 MB/s by default); requests at the same time do not slow each other down. Its
-bytes are those of a local file, so that nothing but waiting is added. Each way reads all columns of a capture
-of mixed sessions (400,000 frames by default; see `captures`); they take turns, and the best run of each
-counts.
+bytes come from a local file, so that only the waits are added. Each way reads all columns of a capture of
+mixed sessions (400,000 frames by default; see `captures`); they take turns, and the best run of each counts.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class OpenStructure:
         return self.header.record(**fields)
 
     def descend(self, path: str) -> tuple[OpenStructure, list[str]]:
-        """Follow a path into inner structures; return the innermost, and the rest of the path."""
+        """Follow a path into inner structures; return the innermost, and the remaining path."""
         structure, names = self, path.split(".")
         while len(names) > 1 and names[0] in structure.inner:
             structure, names = structure.inner[names[0]], names[1:]
@@ -59,8 +59,7 @@ class _Target(NamedTuple):
 
     Attributes:
         owner: the structure that has the field.
-        name: of the field.
-        bits: the referred bits of a flag word; None for an integer.
+        name: the name of the field. bits: the referred bits of a flag word; None for an integer.
     """
 
     owner: OpenStructure

@@ -2,8 +2,8 @@
 
 No layout is repeated here: the parts of a schema are drawn in the order of the wire, and the fields that
 decide a part (a size, a count, bits for its presence or form) are set by the part that was drawn. So `values`
-returns what a parser can produce: complete records whose sizes agree, with reserved bits, padding and texts
-that hold anything. `partial` leaves parts of them out, `misfits` and `mutated` make them wrong.
+returns the possible results of a parser: complete records whose sizes agree, with reserved bits, padding and
+texts that hold anything. `partial` leaves parts of them out, `misfits` and `mutated` make them wrong.
 """
 
 from fuzz.drawing import values

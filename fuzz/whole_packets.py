@@ -39,7 +39,7 @@ SELF_CONTAINED: Final[Mapping[str, Header]] = {
 }
 """The schemas that can be read by themselves, by key."""
 NCP_STRUCTURES: Final = tuple(key for key in SELF_CONTAINED if key.startswith(("Ncp", "NW")))
-"""The keys of those among them that are NetWare's."""
+"""The keys of NetWare's structures among them."""
 
 _BASE: Final = {"BaseHeader.VersionNumber": VERSION, "BaseHeader.Signature": SIGNATURE}
 _MESSAGE: Final = {**_BASE, "BaseHeader.Flags.IN": 0}
@@ -84,7 +84,7 @@ def packet(schema: Packet) -> st.SearchStrategy[Record]:
 
 
 def partial_packet(schema: Packet) -> st.SearchStrategy[Any]:
-    """The same with parts missing that can be completed; no JSON data."""
+    """The same with missing parts that can be completed; no JSON data."""
     return partial(schema, _RECOGNISED[schema], json=False)
 
 

@@ -1,4 +1,4 @@
-"""Strategies for what does not fit: records with a wrong number, and mutated bytes."""
+"""Strategies for values that do not fit: records with a wrong number, and mutated bytes."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class CaptureSummary(NamedTuple):
 
     Attributes:
         frames: records of the file.
-        packets: MSMQ packets and pings, including lost and malformed ones and those that the end cuts off.
+        packets: MSMQ packets and pings, including lost, malformed and truncated ones.
         bytes: size of the file in bytes.
     """
 

@@ -1,8 +1,8 @@
 """Captures of hostile traffic, each of one kind, beside clean ones of the same sessions, for `hostile`.
 
-The clean capture has the mixed sessions of `captures` without any disturbance. Those with malformed packets,
-disorder, holes or fragments are the same sessions with only that changed; floods and garbage are made by
-themselves. A seed determines each.
+The clean capture has the mixed sessions of `captures` without any disturbance. Captures with malformed
+packets, disorder, holes or fragments are the same sessions with only that changed; floods and garbage are
+made by themselves. A seed determines each.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ from benchmarks.support.messages import KIB
 THIRD: Final = 1 / 3
 TENTH: Final = 1 / 10
 _OTHER_PORT: Final = 5999
-"""A port on which a connection has to be recognised by what it carries."""
+"""A port on which a connection has to be recognised by its bytes."""
 
 Write = Callable[[Path, int], CaptureSummary]
 
@@ -90,8 +90,8 @@ class Case(NamedTuple):
     """A kind of traffic.
 
     Attributes:
-        group: what the aim is for.
-        title: what is done to the traffic.
+        group: the group of the aim.
+        title: the change of the traffic.
         aim: the least share of the rate of its reference.
         write: writes a capture of a number of frames.
         reference: the clean traffic that it is compared with, by name.
@@ -182,7 +182,7 @@ class OneByte(Segmented):
 
 
 class _Small(Segmented):
-    """Segments of which there are several to a packet, so that they can be out of order."""
+    """Several segments for each packet, so that they can be out of order."""
 
     mss = 200
 
@@ -379,7 +379,7 @@ def _flood_cases() -> dict[str, Case]:
         ("port-scan", "floods", "connections that are refused", port_scan),
         ("reset-flows", "floods", "flows of a packet that end with a reset", reset_flows),
         ("cut-flows", "floods", "flows that end inside a packet", cut_flows),
-        ("bare-ACKs", "floods", "flows of which a single ACK is seen", bare_acks),
+        ("bare-ACKs", "floods", "flows with only a single ACK", bare_acks),
         ("SYNs-again", "floods", "SYNs on the same ports again and again", syns_again),
         ("POST-flows", "floods", "flows with the head of an HTTP request", post_flows),
         ("far-segments", "disorder", "segments further away than any window", far_segments),
@@ -387,7 +387,7 @@ def _flood_cases() -> dict[str, Case]:
         ("held", "limits", "flows with the beginning of a packet",
          partial(held, HEADER.ljust(MSS, b"\0"))),
         ("beyond-gaps", "limits", "flows with segments beyond a gap", beyond_gaps),
-        ("lone-fragments", "limits", "fragments of which the rest is missing", lone_fragments),
+        ("lone-fragments", "limits", "fragments without the rest", lone_fragments),
     ]  # fmt: skip
     return {name: Case(group, title, TENTH, partial(_written, runs)) for name, group, title, runs in floods}
 

@@ -1,6 +1,6 @@
-"""Floods of connections, streams of garbage and what is never complete, for `hostile_captures`.
+"""Floods of connections, streams of garbage and incomplete packets, for `hostile_captures`.
 
-Each is a generator of runs of frames, which goes on for ever.
+Each is a generator of runs of frames without end.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def short_flows() -> Runs:
 
 
 def midstream_flows() -> Runs:
-    """Yield connections of which only three segments are seen, a packet in each."""
+    """Yield connections with only three segments, a packet in each."""
     packet = message(64).data
     for number in range(1 << 30):
         there, _ = endpoints(number, MSMQ)
@@ -105,7 +105,7 @@ def repeated(data: bytes, port: int, *, streams: int = 64) -> Runs:
 
 
 def held(beginning: bytes) -> Runs:
-    """Yield connections each with the beginning of a packet of 4 MiB, of which more never comes."""
+    """Yield connections, each with the beginning of a packet of 4 MiB that is never completed."""
     for number in range(1 << 30):
         there, back = endpoints(number, MSMQ)
         yield [
@@ -160,7 +160,7 @@ def cut_flows() -> Runs:
 
 
 def bare_acks() -> Runs:
-    """Yield connections of which a single ACK is seen."""
+    """Yield connections with only a single ACK."""
     for number in range(1 << 30):
         there, _ = endpoints(number, MSMQ)
         yield [there.frame(ACK, 1001, 2001)]

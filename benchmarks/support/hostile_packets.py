@@ -30,7 +30,7 @@ UNDISTURBED: Final = 1e-12
 
 
 class AlteredSessions(Sessions):
-    """Sessions of which a share of the messages is replaced by others, one after the other."""
+    """Sessions with a share of the messages replaced by other ones in turn."""
 
     def __init__(self, others: list[bytes], share: float) -> None:
         super().__init__(SEED, UNDISTURBED)
@@ -117,7 +117,7 @@ def _full_messages() -> list[bytes]:
 def refusals() -> dict[tuple[str, str], bytes]:
     """Return a malformed packet for each path and reason that a change of four bytes can bring about.
 
-    Without those that end the synchronisation: signature, version and PacketSize stay.
+    Changes that end the synchronisation are left out: signature, version and PacketSize stay.
     """
     found: dict[tuple[str, str], bytes] = {}
     for packet in _full_messages():
@@ -151,4 +151,4 @@ LOST: Final[dict[str, tuple[str, Callable[[bytes], bytes]]]] = {
     "early": ("ends early", lambda packet: _sized(packet, max(16, _size(packet) - 100))),
     "cover": ("covers later packets", lambda packet: _sized(packet, _size(packet) + 700)),
 }
-"""What is done to a packet after which the next is not where it should be, by name: in words, and how."""
+"""Changes of a packet that displace the next one, by name: in words, and as a function."""

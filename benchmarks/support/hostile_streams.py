@@ -1,6 +1,6 @@
 """Streams that are hard to put in order, or to find packets in, and captures of next to nothing.
 
-For `hostile_captures`. Each stream is a generator of runs of frames, which goes on for ever.
+For `hostile_captures`. Each stream is a generator of runs of frames without end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def _opened(port: int, connections: int = _CONNECTIONS) -> tuple[list[Link], lis
 
 
 def _segment(there: Direction, at: int, content: bytes, size: int) -> bytes:
-    """Return the frame with so many bytes of a stream from an offset on; it repeats this content."""
+    """Return the frame with a number of bytes of a stream from an offset on; the stream repeats this
+    content.
+    """
     first = at % len(content)
     data = content[first : first + size]
     while len(data) < size:
@@ -47,7 +49,7 @@ def _segment(there: Direction, at: int, content: bytes, size: int) -> bytes:
 
 
 def with_holes(size: int, every: int, *, acknowledged: bool) -> Runs:
-    """Yield segments of messages of which every so manieth is missing, and perhaps acknowledgements."""
+    """Yield segments of messages with every n-th one missing, and perhaps acknowledgements."""
     links, frames = _opened(MSMQ)
     yield frames
     content, number = message(KIB).data, 0
@@ -62,7 +64,7 @@ def with_holes(size: int, every: int, *, acknowledged: bool) -> Runs:
 
 
 def reversed_windows(size: int, window: int, connections: int = _CONNECTIONS) -> Runs:
-    """Yield segments of messages backwards, so many at a time."""
+    """Yield segments of messages backwards, a number at a time."""
     links, frames = _opened(MSMQ, connections)
     yield frames
     content, start = message(KIB).data, 0
@@ -74,7 +76,7 @@ def reversed_windows(size: int, window: int, connections: int = _CONNECTIONS) ->
 
 
 def overlaps(size: int, step: int, *, window: int = 1) -> Runs:
-    """Yield segments of messages each of which begins so many bytes behind the start of the one before.
+    """Yield segments of messages, each of which begins a number of bytes after the start of the one before.
 
     Those of a window come backwards.
     """
@@ -96,12 +98,12 @@ def _base_header(size: int, version: int = 0x10) -> bytes:
 
 
 def false_sizes(largest: int) -> Callable[[random.Random], bytes]:
-    """Return what makes headers, each with a size up to the largest, and eight bytes more."""
+    """Return a function that makes headers, each with a size up to the largest, and eight bytes more."""
     return lambda chance: _base_header(chance.randrange(16, largest)) + bytes(8)
 
 
 def false_versions(chance: random.Random) -> bytes:
-    """Return a header of a version that is none."""
+    """Return a header of an invalid version."""
     return _base_header(chance.randrange(16, 3000), chance.randrange(256))
 
 
@@ -111,13 +113,13 @@ def bare_headers(chance: random.Random) -> bytes:
 
 
 def large_claims() -> Callable[[random.Random], bytes]:
-    """Return what makes headers of 4 MiB, each before the beginning of a message."""
+    """Return a function that makes headers of 4 MiB, each before the beginning of a message."""
     data = HEADER + message(64).data[16:76]
     return lambda _: data
 
 
 def packets_among_claims() -> Callable[[random.Random], bytes]:
-    """Return what makes the same, each before a whole message."""
+    """Return a function that makes the same, each before a whole message."""
     packet = message(64).data
     data = HEADER + packet[16:76] + packet
     return lambda _: data
@@ -175,7 +177,7 @@ def _answered(port: int, request: bytes, answer: bytes) -> Runs:
 
 
 def rpc_fragments(size: int = 64) -> Runs:
-    """Yield requests of DCE/RPC that have no end, in fragments with so many bytes of stubs each."""
+    """Yield endless requests of DCE/RPC, in fragments with a number of stub bytes each."""
     links, frames = _opened(_RPC_PORT, 64)
     yield frames
     head = struct.pack("<BBBBIHHIIHH", 5, 0, 0, 0, 0x10, 24 + size, 0, 1, size, 0, 7)
@@ -191,7 +193,7 @@ def ncp_fragments() -> Runs:
 
 
 def _repeated(links: list[Link], unit: bytes, parts: int = 1) -> Iterator[list[bytes]]:
-    """Yield the same bytes again and again on each connection, each time in so many segments."""
+    """Yield the same bytes repeatedly on each connection, each time in a number of segments."""
     seq, step = 1001, -(-len(unit) // parts)
     while True:
         for there, _ in links:

@@ -39,7 +39,9 @@ def _stat_fields(texts: dict[str, str]) -> list[str]:
 
 
 def cpu_seconds() -> dict[str, float]:
-    """Return the CPU seconds so far, by kind, of descendants and of those that they have waited for."""
+    """Return the CPU seconds so far, by kind, of descendants and of the processes that they have waited
+    for.
+    """
     seconds = dict.fromkeys(KINDS, 0.0)
     for kind, texts in descendants(()):
         seconds[kind] += sum(map(int, _stat_fields(texts)[11:15])) / os.sysconf("SC_CLK_TCK")

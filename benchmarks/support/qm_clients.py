@@ -19,7 +19,7 @@ from benchmarks.support.qm_daemons import ADDRESS, EXPRESS, QUEUE, TRANSACTIONAL
 
 BODY: Final = random.Random(1801).randbytes(1024)
 WINDOW: Final = 64
-"""Unacknowledged messages of a sender that does not await each: as many as a session allows."""
+"""Unacknowledged messages of a sender that does not await each: the limit of a session."""
 BATCH: Final = 100
 """Messages received at once where not one by one."""
 PROFILE: Final = os.environ.get("QM_BENCHMARK_PROFILE", "")
@@ -30,7 +30,8 @@ class Sample(NamedTuple):
     """The result of a process.
 
     Attributes:
-        begin, end: by the clock of the machine: the first send, and when the last is known to be there.
+        begin, end: by the clock of the machine: the time of the first send, and of the last confirmed
+            delivery.
         count: messages.
         latencies: seconds of each one that was awaited.
         processor_s: seconds of processor time; 0 if not measured.
@@ -54,7 +55,7 @@ def clock() -> float:
 
 @contextmanager
 def _profiled() -> Iterator[None]:
-    """Write the profile of what is done in the block, if it is asked for."""
+    """Write the profile of the block, if requested."""
     if not PROFILE:
         yield
         return
@@ -69,7 +70,7 @@ def _profiled() -> Iterator[None]:
 
 
 def msmqwire_sends(where: Where, kind: str, window: int, seconds: float, start: Start) -> Sample:
-    """Send by `msmqwire.connect`, in as many tasks, each awaiting the transfer of its message."""
+    """Send by `msmqwire.connect`, in a number of tasks, each awaiting the transfer of its message."""
     queue = {"transactional": TRANSACTIONAL, "express": EXPRESS}.get(kind, QUEUE)
     name = f"DIRECT=TCP:{ADDRESS}\\private$\\{queue}"
     return asyncio.run(_msmqwire_sends(name, where, kind, window, seconds, start))
@@ -175,7 +176,7 @@ def rabbit_sends(where: Where, kind: str, window: int, seconds: float, start: St
 
 
 def _rabbit_sends_many(where: Where, window: int, seconds: float, start: Start) -> Sample:
-    """Persistent messages, with so many that have no confirm yet."""
+    """Persistent messages, with a number that have no confirm yet."""
     import pika
 
     latencies: list[float] = []
@@ -220,7 +221,7 @@ def _rabbit_sends_many(where: Where, window: int, seconds: float, start: Start) 
 
 
 def _rabbit_commits(where: Where, window: int, seconds: float, start: Start) -> Sample:
-    """Persistent messages, with so many channels that each await the commit of a transaction of one."""
+    """Persistent messages, with a number of channels that each await the commit of a transaction of one."""
     import pika
 
     latencies: list[float] = []
@@ -334,7 +335,7 @@ async def _msmqwire_receives(where: Where, batch: int, seconds: float, start: St
 def rabbit_receives(where: Where, batch: int, seconds: float, start: Start) -> Sample:
     """By pika: basic_consume with a prefetch, and one ack for half of it; one by one with a prefetch of 1.
 
-    That is quicker than basic_get, and as many messages are under way as with a window of ours.
+    That is faster than basic_get, and has the same number of messages under way as a window of ours.
     """
     import pika
 

@@ -25,10 +25,10 @@ _START_S: Final = 120.0
 _PORTS: Final = ("tcp", "http", "rpc")
 """The words of our ``ready`` line that have a port."""
 _RABBIT_SCRIPTS: Final = ("/usr/lib/rabbitmq/bin/rabbitmq-server",)
-"""What Debian's ``/usr/sbin/rabbitmq-server`` calls after it has set folders of its own."""
+"""The script that Debian's ``/usr/sbin/rabbitmq-server`` calls after it has set its own folders."""
 
 Where = dict[str, Any]
-"""How a client reaches a server: port, folder."""
+"""The place of a server for clients: port, folder."""
 
 
 class Daemon:
@@ -37,9 +37,8 @@ class Daemon:
     Attributes:
         side: its name in tables.
         client: the side whose clients are used.
-        says_ready: whether it says on standard output when it can be used.
-        where: what clients need.
-        started_s: seconds from its start until it could be used.
+        says_ready: whether it reports on standard output when it can be used.
+        where: its place for clients. started_s: seconds from its start until it could be used.
     """
 
     side = ""
@@ -122,7 +121,7 @@ class Daemon:
         return line
 
     def purge(self) -> None:
-        """Delete what is in the queue for express messages."""
+        """Delete the messages in the queue for express messages."""
         raise NotImplementedError
 
     def resident(self) -> int:
@@ -273,7 +272,7 @@ def rabbit_parameters(where: Where) -> Any:
 
 
 def missing() -> dict[str, str]:
-    """Return the sides that can't be measured, and what has to be installed for them."""
+    """Return the sides that can't be measured, and the missing packages."""
     lacking_by_side = {}
     if importlib.util.find_spec("uvloop") is None:
         lacking_by_side[MsmqwireUvloop.side] = "the Python package uvloop"

@@ -1,4 +1,4 @@
-"""The readers that `decode` and `spark` compare, each run in a process of its own.
+"""The readers that `decode` and `spark` compare, each run in a separate process.
 
     python benchmarks/support/readers.py READER CAPTURE [--first SMALL] [--runs N] [--columns a,b,c]
     [--batch-rows N]
@@ -37,7 +37,7 @@ Scan = Callable[[Any], tuple[int, int, int]]
 
 
 class Request(NamedTuple):
-    """What to read; all but the path is for readers that make columns."""
+    """The input; all but the path is for readers that make columns."""
 
     path: str
     columns: list[str] | None = None

@@ -37,7 +37,7 @@ BODY_MAX: Final = 1 << 22
 PROFILE: Final = os.environ.get("REMOTE_READ_PROFILE", "")
 """A file for the profile of a client of ours."""
 _MARK: Final = random.Random(12).randbytes(4)
-"""Stands in the stubs where the number of the receive is."""
+"""The placeholder in the stubs for the number of the receive."""
 
 
 def opening(syntax: Syntax) -> bytes:
@@ -103,7 +103,7 @@ def _who(auth: str) -> tuple[str | None, str | None]:
 
 
 def by_msmqwire(where: Where, auth: str, outstanding: int, count: int, start: Start) -> Sample:
-    """`msmqwire.connect`: so many tasks, each receiving one message after the other."""
+    """`msmqwire.connect`: a number of tasks, each receiving one message after the other."""
     return asyncio.run(_by_msmqwire(where, auth, outstanding, count, start))
 
 
@@ -141,7 +141,7 @@ async def _by_stubs(where: Where, auth: str, outstanding: int, count: int, start
 
 
 async def _measured(one: Callable[[], Any], outstanding: int, count: int, start: Start) -> Sample:
-    """Take one message, then `count` in all in so many tasks."""
+    """Take one message, then `count` in all in a number of tasks."""
     latencies: list[float] = []
     left = count
 

@@ -68,7 +68,7 @@ LEAVES: Final[dict[str, Callable[[str], Any]]] = {
 
 
 def read(data: bytes) -> dict[str, Any]:
-    """Return the values of a request: those of its envelope by name, ``body`` and ``extension``."""
+    """Return the values of a request: the envelope's by name, ``body`` and ``extension``."""
     head, _, entity = data.partition(b"\r\n\r\n")
     _, _, block = head.partition(b"\r\n")
     headers = HEADERS.parsebytes(block)
@@ -113,7 +113,7 @@ def read_group(group: Any) -> dict[str, Any]:
 
 
 def write(message: Message, queue_manager: UUID, boundary: int) -> bytes:
-    """Return the request for a message that stands in no stream."""
+    """Return the request for a message outside a stream."""
     envelope = write_envelope(message)
     uri = message.destination.text.removeprefix("DIRECT=") if message.destination else ""
     parts = [part(envelope, {"Content-Type": "text/xml; charset=UTF-8"})]

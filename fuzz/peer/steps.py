@@ -1,4 +1,4 @@
-"""The steps of a session with a peer, and the cases that are made of them: plain data, kept in seed files."""
+"""The steps of a session with a peer, and cases of them: plain data, kept in seed files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Step:
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form of a seed file; what is empty is left out."""
+        """Return the JSON form of a seed file; empty values are left out."""
         given: dict[str, Any] = {"action": self.action}
         if self.data:
             given["data"] = self.data.hex()
@@ -77,9 +77,8 @@ class Case:
 
     Attributes:
         protocol: the name of the protocol.
-        steps: in their order.
-        requirements: the ids of the requirements that it tests.
-        text: the behaviour of a right peer, in one sentence; empty for a walk.
+        steps: the steps in order. requirements: the ids of the requirements that it tests.
+        text: the behaviour of a correct peer, in one sentence; empty for a walk.
     """
 
     protocol: str
@@ -113,8 +112,8 @@ class Disguise:
     """The identity that performs a case: puts its GUID and address into the bytes of its steps.
 
     Attributes:
-        identity: of the queue manager that sends.
-        address: its IPv4 address, as long as `ADDRESS` when that is to be replaced.
+        identity: the identity of the sending queue manager. address: its IPv4 address, as long as `ADDRESS`
+            when that is to be replaced.
     """
 
     identity: UUID

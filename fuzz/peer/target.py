@@ -21,7 +21,7 @@ MSMQ_PORT: Final = 1801
 PROTOCOLS: Final = ("binary", "srmp", "remote-read", "ping")
 PACKETS_A_SECOND: Final = 5_000
 PACKETS_MAX: Final = 10_000_000
-"""No run sends more, whatever its time."""
+"""The limit of any run, whatever its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ class RunOptions:
     """Settings of the test of a peer.
 
     Attributes:
-        protocols: which, of `PROTOCOLS`.
+        protocols: some of `PROTOCOLS`.
         time: seconds.
         seed: the same seed draws the same inputs.
-        out: the folder for what is found.
+        out: the folder for findings.
         restart: a shell command that brings the peer back after its end.
         pid: the process whose resident memory is watched.
         failures_max: the number of failures after which the run ends.
@@ -99,11 +99,11 @@ def target_of(
     consent: str | None = None,
     **more: Any,
 ) -> Target:
-    """Return the target that ``HOST:PORT`` names.
+    """Return the target of ``HOST:PORT``.
 
     Args:
         peer: the host, and the port of the first protocol.
-        protocols: those that are to be tested.
+        protocols: the protocols to test.
         ports: those of further protocols, if they are not the usual ones.
         consent: the host once more, if it is another computer.
         more: other attributes of the target.

@@ -20,9 +20,9 @@ class Upkeep:
     """Keeps a peer up.
 
     Attributes:
-        stage: the stage that it is on.
-        protocol: in which it is asked.
-        restart: the shell command that brings it back; None if somebody else does.
+        stage: its stage.
+        protocol: the protocol in which it is probed.
+        restart: the shell command that brings it back; None if it is restarted otherwise.
         restarts: the number of restarts.
     """
 

@@ -19,15 +19,15 @@ STEPS: Final = 25
 def walk(
     stage: Stage, protocol: str, number: int, walks: int, end: float, judge: Callable[[Outcome], bool]
 ) -> None:
-    """Do some walks, until `judge` says of one that the peer has failed.
+    """Do some walks, until `judge` reports a failure of the peer.
 
     Args:
         stage: the stage to perform on.
         protocol: its name.
         number: the same number draws the same walk.
         walks: their number.
-        end: when no more steps are done, by the monotonic clock.
-        judge: takes what came of each, and tells whether to stop.
+        end: the time after which no more steps are done, by the monotonic clock.
+        judge: takes the result of each, and returns whether to stop.
     """
     current: Performance | None = None
     over = False

@@ -1,4 +1,4 @@
-"""``python -m fuzz.readers``: fuzzes the readers of msmqwire, and tells what was found."""
+"""``python -m fuzz.readers``: fuzzes the readers of msmqwire, and prints the findings."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--tally", type=Path, metavar="FILE", help="add executions and coverage to this table"
     )
-    parser.add_argument("--keep", action="store_true", help="make the kept corpora of those in DIR; run none")
+    parser.add_argument(
+        "--keep", action="store_true", help="make the kept corpora from the corpora in DIR; run no target"
+    )
     parser.add_argument(
         "--lines", type=Path, metavar="FILE", help="write the lines that they reach; run none"
     )

@@ -52,7 +52,7 @@ def typed(data: bytes) -> None:
 
 
 def _is_read(body: bytes, body_type: int, extension: bytes = b"") -> None:
-    """Decode a message, and check that all that is reported of it can be written and stands in it."""
+    """Decode a message, and check that all reported values can be written and are within it."""
     try:
         found = decode(body, body_type=body_type, extension=extension)
     except MalformedBody as exc:
@@ -69,7 +69,7 @@ def _is_read(body: bytes, body_type: int, extension: bytes = b"") -> None:
     for problem in found.problems:
         room = len(extension) if problem.path.startswith("extension") else len(body)
         assert problem.error
-        # An offset in what was unpacked, of gzip or base64, is that of the unpacked bytes.
+        # An offset in unpacked gzip or base64 counts unpacked bytes.
         assert found.format != "text" or problem.offset is None or 0 <= problem.offset <= room
     whole_text(body, found)
 

@@ -112,7 +112,7 @@ def records(data: bytes) -> None:
 
 RAW: Final = LINKS.index(links.RAW_IP[0])
 CUT: Final = 0x80
-"""The bit in the number of a link that says that the frame was longer on the wire than what is there."""
+"""The bit in the number of a link that marks a frame as longer on the wire than captured."""
 
 
 def _frames() -> Iterator[bytes]:

@@ -1,7 +1,8 @@
-"""One target under atheris, in a process of its own: ``python -m fuzz.readers.child TARGET OPTION...``.
+"""One target under atheris, in a separate process: ``python -m fuzz.readers.child TARGET OPTION...``.
 
-The options are libFuzzer's. Only msmqwire is instrumented, with the code that it compiles of schemas and
-declarations. Not what is of columns: it may be a library, and the generic reader has the branches that count.
+The options are libFuzzer's. Only msmqwire is instrumented, with the code that it compiles from schemas and
+declarations. The code of columns is not: it may be a library, and the generic reader has the relevant
+branches.
 """
 
 from __future__ import annotations

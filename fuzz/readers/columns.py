@@ -1,4 +1,4 @@
-"""Targets for the compiled decoder: each row as the generic reader has it, over arrays with guards.
+"""Targets for the compiled decoder: each row compared with the generic reader's, over arrays with guards.
 
 With MSMQWIRE_ENGINE=interpreted every index is checked besides; the runner sets it for these targets.
 """

@@ -52,7 +52,7 @@ REQUESTS: tuple[dict[str, Any], ...] = (
 
 
 class Pipe:
-    """A transport that keeps what is written to it."""
+    """A transport that keeps all bytes written to it."""
 
     def __init__(self) -> None:
         self.written = bytearray()

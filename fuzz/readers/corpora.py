@@ -1,7 +1,7 @@
-"""Corpora of fuzzing: small sets of inputs, and the inputs of faults that were mended, as hexadecimal text.
+"""Corpora of fuzzing: small sets of inputs, and the inputs of fixed faults, as hexadecimal text.
 
-A corpus is a file with an input a line, shortest first; a regression is a file of its own, named after what
-was wrong. Both are replayed by the tests.
+A corpus is a file with an input a line, shortest first; a regression is a separate file, named after the
+fault. Both are replayed by the tests.
 """
 
 from __future__ import annotations

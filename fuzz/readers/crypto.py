@@ -1,4 +1,4 @@
-"""Targets for what messages and the directory hold of cryptography: keys, session keys, certificates."""
+"""Targets for the cryptographic data of messages and the directory: keys, session keys, certificates."""
 
 from __future__ import annotations
 

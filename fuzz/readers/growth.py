@@ -25,7 +25,7 @@ SECONDS_MIN: Final = 0.5
 INPUTS: Final = 12
 """Kept inputs of a target that are looked at."""
 PARTS: Final = 6
-"""Parts of an input that are repeated, besides all of it."""
+"""Limit of parts of an input that are repeated, besides the whole."""
 
 
 class Growth(NamedTuple):
@@ -43,13 +43,13 @@ class Growth(NamedTuple):
 
 
 def repeated(data: bytes, start: int, end: int, size: int) -> bytes:
-    """Return an input of at least a size in which a part of it stands often enough."""
+    """Return an input of at least a size by repetition of a part."""
     missing = max(0, size - len(data))
     return data[:end] + data[start:end] * (missing // max(1, end - start) + 1) + data[end:]
 
 
 def growths(check: Check, data: bytes) -> Iterator[Growth]:
-    """Yield how the time grows as parts of an input are repeated, whatever the check finds wrong then."""
+    """Yield the growth of the time as parts of an input are repeated, whatever the check finds then."""
     step = max(1, len(data) // PARTS)
     for start, end in [(0, len(data)), *((at, at + step) for at in range(0, len(data), step))]:
         longer = _seconds(check, repeated(data, start, end, TIMES * SIZE))

@@ -1,8 +1,8 @@
-"""Arrays between pages that nobody may touch, for compiled code that checks no bounds itself.
+"""Arrays between inaccessible pages, for compiled code that checks no bounds itself.
 
-An array ends where a page without access begins, so that a read or write past it ends the process; before
-it stand canaries, and another such page. Uninitialised memory has a chosen pattern: results that depend on
-it differ from pattern to pattern.
+An array ends where a page without access begins, so that a read or write past it ends the process; before it
+are canaries, and another such page. Uninitialised memory has a chosen pattern: results that depend on it
+differ from pattern to pattern.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 PAGE: Final = mmap.PAGESIZE
 CANARY: Final = 0xC5
 FILLED_MAX: Final = 1 << 16
-"""Bytes at either end of an array that get the pattern: those of the largest would take too long."""
+"""Bytes at either end of an array that get the pattern: the whole of the largest would take too long."""
 _ROOM: Final = "msmqwire.tables."
 _COMPILED: Final = "msmqwire.tables.compiled."
 _PROT_NONE: Final = 0

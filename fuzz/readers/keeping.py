@@ -1,4 +1,4 @@
-"""The corpora that are kept, from those that runs have found, and the lines that they reach."""
+"""The kept corpora, from the corpora of runs, and the lines that they reach."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def reached(targets: Sequence[Target]) -> dict[str, tuple[int, int]]:
 
 
 def write_reached(path: Path, parts: dict[str, tuple[int, int]]) -> None:
-    """Write what `reached` returns, tab-separated."""
+    """Write the result of `reached`, tab-separated."""
     lines = [f"{part}\t{found}\t{there}\n" for part, (found, there) in parts.items()]
     path.write_text("".join(["part\treached\tlines\n", *lines]))
 

@@ -25,9 +25,9 @@ class Target:
 
     Attributes:
         name: ``module.function``, with hyphens for underscores.
-        check: raises what it should not for bytes that its reader gets wrong.
-        seeds: gives inputs to begin with.
-        words: gives bytes that its format knows, the dictionary.
+        check: raises an unexpected exception for bytes that its reader gets wrong.
+        seeds: returns initial inputs.
+        words: returns bytes of its format, the dictionary.
         size_max: bytes of the longest input that is tried.
     """
 

@@ -28,7 +28,7 @@ CALLS_MAX = 3
 
 
 class Transparent:
-    """A security context that lets through what has the right token and signature, in clear."""
+    """A security context that accepts the right token and signature, in clear."""
 
     def __init__(self) -> None:
         self.complete = False

@@ -47,10 +47,10 @@ class Result:
 
     Attributes:
         executions: the number of inputs tried.
-        seconds: for how long.
+        seconds: the duration.
         edges, features: libFuzzer's coverage: branches, and these with counters and compared values.
         inputs: of the corpus that was found.
-        findings: those that are wrong when they are tried again.
+        findings: the findings that fail again when repeated.
     """
 
     target: str
@@ -70,7 +70,7 @@ def run(target: Target, folder: Path, *, seconds: float = 0, runs: int = 0) -> R
     """Fuzz one target for a number of seconds or runs.
 
     The folder keeps its corpus, for the next time, and the inputs of findings. A process that ends without an
-    input of a finding is one too: then already what it begins with is wrong.
+    input of a finding is a finding too: one of its initial inputs is wrong.
     """
     inputs, artifacts = folder / "corpora" / target.name, folder / "findings" / target.name
     _write_inputs(inputs, target)

@@ -72,7 +72,7 @@ def shrunk(check: Check, data: bytes, *, until: Callable[[], bool]) -> bytes:
             else:
                 at += size
         size //= 2
-        if not size and len(data) < length:  # what could not be left out before perhaps can now
+        if not size and len(data) < length:  # a part that was needed before may not be needed now
             size, length = max(1, len(data) // 2), len(data)
     for at in range(len(data)):
         candidate = data[:at] + b"\0" + data[at + 1 :]
@@ -86,7 +86,7 @@ def main() -> None:
     name, file = sys.argv[1:]
     path, check = Path(file), load(name).check
     data = path.read_bytes()
-    for seed in load(name).seeds():  # what is compiled on first use takes its time now
+    for seed in load(name).seeds():  # code compiled on first use takes its time now
         check(seed)
         break
     what_is_wrong(check, data)

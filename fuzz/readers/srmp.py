@@ -1,4 +1,4 @@
-"""Targets for SRMP: envelopes, HTTP messages and streams of them, MIME parts, what came over PGM."""
+"""Targets for SRMP: envelopes, HTTP messages and streams of them, MIME parts, messages of PGM."""
 
 from __future__ import annotations
 

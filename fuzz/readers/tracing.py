@@ -1,4 +1,4 @@
-"""Which lines of msmqwire an input reaches, and the fewest inputs that reach what all of them do.
+"""The lines of msmqwire that an input reaches, and the fewest inputs that reach the lines of all.
 
 Measured without atheris, by the interpreter's own tracing.
 """
@@ -62,7 +62,9 @@ def fewest(check: Callable[[bytes], None], inputs: Iterable[bytes], limit: int) 
 
 
 def lines_of(path: Path) -> set[int]:
-    """Return the lines of the functions in a module that can be reached: not those that importing runs."""
+    """Return the lines of the functions in a module that can be reached: without lines that importing
+    runs.
+    """
     module = compile(path.read_text(encoding="utf-8"), str(path), "exec")
     return {line for code in _functions(module) for _, _, line in code.co_lines() if line} - {
         code.co_firstlineno for code in _functions(module)

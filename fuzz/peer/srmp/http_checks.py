@@ -1,7 +1,7 @@
 """HTTP around the messages: segments, pipelining, connections, halves, and faults.
 
 A server that finds fault with the HTTP of a request may answer with any status, or end the connection: SRMP
-says nothing of it. But it must not stop answering other requests.
+does not cover this. But it must not stop answering other requests.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def request(target: Target, source: random.Random, size: int = 20) -> bytes:
 
 
 def plain(target: Target, source: random.Random, size: int = 20) -> bytes:
-    """Return a message that asks for nothing: nobody knows whether it is taken."""
+    """Return a message that asks for nothing: its outcome is unknown."""
     return post(target, envelope(target, number_of(source)), source.randbytes(size))
 
 

@@ -52,7 +52,7 @@ def checks(target: Target, source: random.Random) -> Iterator[Case]:
 
 
 def _changes(source: random.Random) -> list[tuple[str, str, str, str]]:
-    """Return requirement, what is wrong, and the change of a right envelope that makes it so."""
+    """Return requirement, fault, and the change of a correct envelope that makes the fault."""
     number = str(source.randrange(1 << 64, 1 << 80))
     body, to = "<se:Body></se:Body>", "<to>http://"
     changes = [
@@ -176,7 +176,7 @@ def _envelopes(target: Target, source: random.Random) -> Iterator[Step]:
 
 
 def _missing() -> list[tuple[str, str, str]]:
-    """Return requirement, what is missing, and the name of the element."""
+    """Return requirement, missing part, and the name of the element."""
     elements = [
         ("SRMP-2.2.4-04", "path"),
         ("SRMP-2.2.4.1-01", "action"),

@@ -1,7 +1,7 @@
-"""The requests that are sent to a peer, built as Windows builds them; some are made wrong then.
+"""The requests that are sent to a peer, built as Windows builds them; some are then made wrong.
 
-Dates and the port of receipts stand in them as placeholders, for which each performance puts its own: a seed
-file is replayed at another time, from another port.
+Dates and the port of receipts are placeholders, which each performance fills: a seed file is replayed at
+another time, from another port.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.request import make_request, request_address
 
 SENT: Final = datetime(2001, 1, 1, 0, 0, 1, tzinfo=UTC)
-"""Stands for now."""
+"""The placeholder for now."""
 REACHED: Final = datetime(2001, 1, 1, 0, 0, 2, tzinfo=UTC)
-"""Stands for a time until which every message has reached its queue."""
+"""The placeholder for a time by which every message has reached its queue."""
 RECEIVED: Final = datetime(2001, 1, 1, 0, 0, 3, tzinfo=UTC)
-"""Stands for a time until which messages are kept: soon, so that the queues of the peer do not grow."""
+"""The placeholder for the time until which messages are kept: soon, so that the queues of the peer do not
+grow.
+"""
 PAST: Final = datetime(2001, 1, 1, 0, 0, 4, tzinfo=UTC)
-"""Stands for an hour ago."""
+"""The placeholder for an hour ago."""
 NEVER: Final = datetime(2038, 1, 19, 3, 14, 7, tzinfo=UTC)
 PORT: Final = "10080"
-"""Stands for the port where receipts are taken."""
+"""The placeholder for the port for receipts."""
 OTHER: Final = UUID("6f746865-7266-a66f-b57a-7a65726e6f6f")
-"""Stands for another queue manager than the one that sends, which nobody has heard of either."""
+"""The placeholder for another queue manager than the sender, equally unknown."""
 KEPT_S: Final = 30
 _HOUR: Final = 3600
 _BOUNDARY: Final = 77077
@@ -51,8 +53,8 @@ def dressed(data: bytes, port: int, identity: UUID, *, loopback: bool) -> bytes:
     Args:
         data: the bytes.
         port: the port for receipts.
-        identity: of the queue manager that sends.
-        loopback: whether the clock of the peer is that of this side.
+        identity: the identity of the sending queue manager.
+        loopback: whether the peer shares the clock of this side.
     """
     now = int(time.time())
     times = {SENT: now, REACHED: now + 24 * _HOUR, RECEIVED: now + KEPT_S, PAST: now - _HOUR}
@@ -124,9 +126,9 @@ def stream(
     """Return the elements of a message of a stream: [MC-MQSRM] 2.2.5.3.
 
     Args:
-        number: of the stream.
-        current: of the message in it.
-        start: the destination of stream receipts, in the first message.
+        number: the number of the stream.
+        current: the number of the message in it. start: the destination of stream receipts, in the first
+            message.
         previous: the number of the message before; None to leave it out.
     """
     group: dict[str, Any] = {"streamId": StreamIdentifier(IDENTITY, number), "current": current}
@@ -148,9 +150,9 @@ def wants_receipt(target: Target, number: int) -> dict[str, Any]:
 def post(
     target: Target, text: bytes, body: bytes | None = None, extension: bytes | None = None, *, to: str = ""
 ) -> bytes:
-    """Return the HTTP request of an envelope, whatever that is: [MC-MQSRM] 2.1.1.
+    """Return the HTTP request of an envelope of any content: [MC-MQSRM] 2.1.1.
 
-    `to` is the URL whose path and host are those of the request; that of the usual queue if it is empty.
+    `to` is the URL with the path and host of the request; the usual queue's if it is empty.
     """
     path, host = request_address(to or url(target))
     message = make_request(

@@ -1,4 +1,4 @@
-"""Performs the steps of a case of SRMP, and tells what the peer does wrong."""
+"""Performs the steps of a case of SRMP, and reports failures of the peer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SrmpPlayer:
     Args:
         target: the peer.
         disguise: the identity that performs.
-        recording: takes what passes.
+        recording: records the traffic.
     """
 
     def __init__(self, target: Target, disguise: Disguise, recording: Recording) -> None:
@@ -123,7 +123,7 @@ class SrmpPlayer:
         return dressed(who.dress(data), port, who.identity, loopback=self._target.loopback)
 
     def _connected(self, number: int, *, fresh: bool = False) -> Outgoing:
-        """Return an open connection, on which nobody waits for the rest of a request. Raises PeerFailure."""
+        """Return an open connection without an incomplete request. Raises PeerFailure."""
         if self._rests.pop(number, None) is not None:
             self._end(number, "close")
         outgoing = self._outgoing.get(number)
@@ -178,7 +178,7 @@ class SrmpPlayer:
     # -- requests ----------------------------------------------------------------------------------------
 
     def _requests(self, data: bytes, step: Step) -> list[Waiting]:
-        """Return the requests that these bytes are; what can't be read is one."""
+        """Return the requests in these bytes; unreadable bytes count as one."""
         expects, _, ids = step.expects.partition(" ")
         words = ids.split()
         if expects == "status":
@@ -256,7 +256,7 @@ class SrmpPlayer:
 
     def _again(self, number: int, waiting: Waiting) -> None:
         """Send a request once more, on a new connection: [MC-MQSRM] 3.1.7.2.5."""
-        if self._open:  # others wait on this connection
+        if self._open:  # other requests wait on this connection
             number = next(at for at in range(CONNECTIONS_MAX, 1 << 16) if at not in self._outgoing)
         outgoing = self._connected(number, fresh=True)
         waiting.status = None
@@ -283,10 +283,10 @@ class SrmpPlayer:
         elif waiting.expects == "refused" and status < 300:
             raise PeerFailure(ids or (HTTP,), f"the peer answers {note} with {status}", "status")
 
-    # -- what comes --------------------------------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------------------
 
     def _take(self) -> None:
-        """Read what has come on all connections, and accept new ones."""
+        """Read the received bytes of all connections, and accept new ones."""
         deadline = time.monotonic() + self._bound
         if self._listener is not None:
             channel = accepted(self._listener, self._recording, len(self._incoming))

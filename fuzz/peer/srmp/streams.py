@@ -40,9 +40,8 @@ def message(
 
     Args:
         target: the peer.
-        number: of the message as such.
-        current, previous: its numbers in the stream.
-        requirement: which a peer breaks that does otherwise.
+        number: the number of the message. current, previous: its numbers in the stream.
+        requirement: the requirement that a peer breaks by acting otherwise.
         begins: whether it has a start element; by default the first one has.
         ordinal: which stream.
         more: elements that are put over the usual ones.

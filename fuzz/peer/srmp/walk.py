@@ -20,7 +20,7 @@ LABELS = st.characters(min_codepoint=33, max_codepoint=126) | st.characters(
     min_codepoint=0xA1, max_codepoint=0x2FF
 )
 _AT = 9
-"""A connection of its own, for what is no request."""
+"""A separate connection, for bytes that are not a request."""
 
 
 @st.composite

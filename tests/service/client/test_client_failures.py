@@ -222,10 +222,10 @@ def test_a_file_that_is_in_use_is_refused(tmp_path: Path, server: InThread) -> N
 
 def test_a_file_of_something_else_is_left_alone(tmp_path: Path, server: InThread) -> None:
     text = tmp_path / "text"
-    text.write_text("not a store " * 100)
+    text.write_text("no store " * 100)
     with pytest.raises(StoreForeign):
         connect(server, state=text).__enter__()
-    assert text.read_text() == "not a store " * 100
+    assert text.read_text() == "no store " * 100
     with pytest.raises((StoreRefused, StoreDamaged)):
         connect(server, state=tmp_path / "no folder" / "state").__enter__()
 
