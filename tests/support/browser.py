@@ -1,4 +1,4 @@
-"""Pages in Debian's chromium, and what happens in them: requests, messages of the console, dialogs.
+"""Pages in Debian's chromium, and their events: requests, messages of the console, dialogs.
 
 Test modules import the fixtures that they use: ``from tests.support.browser import browser, open_page``. A
 test that wants them is skipped without chromium and Playwright, except in CI.
@@ -51,7 +51,7 @@ class Opened:
         assert strangers == []
 
     def serious_barriers(self) -> list[str]:
-        """Return what axe finds serious on the page as it is shown now: rule, help and places."""
+        """Return the serious findings of axe on the page as it is now: rule, help and places."""
         from axe_playwright_python.sync_playwright import Axe
 
         violations: list[dict[str, Any]] = Axe().run(self.page).response["violations"]

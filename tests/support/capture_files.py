@@ -18,7 +18,7 @@ STEP_NS = 1_000_000
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame as it is on the wire, with its time in ns since the epoch, and what TCP segment it carries."""
+    """A frame as on the wire, with its time in ns since the epoch, and its TCP segment."""
 
     time_ns: int
     data: bytes

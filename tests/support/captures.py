@@ -1,7 +1,7 @@
 """A writer of capture files, for tests: from byte streams to frames, from frames to files.
 
-It shares nothing with the reader under test, and knows nothing of what the bytes mean. Layers are
-functions from bytes to bytes, put into each other: ``ethernet(ipv4(udp(b"...")))``.
+It shares no code with the reader under test, and does not interpret the bytes. Layers are functions from
+bytes to bytes, put into each other: ``ethernet(ipv4(udp(b"...")))``.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class Segment:
 
 
 class TcpConversation:
-    """Two peers that talk; every call appends the frames it brings about to ``frames``.
+    """Two peers that talk; every call appends its frames to ``frames``.
 
     ``client`` and ``server`` are (address, port), of either version. The streams that were sent are in
     ``sent``: {True: by the client, False: by the server}.
@@ -343,8 +343,8 @@ def disorder(
     sends it again within ``reach`` positions, ``resegment`` cuts its payload into several segments,
     ``overlap`` lets a copy follow that joins it with the next segment of its direction, with other
     boundaries, ``drop`` loses it (only segments with data). ``keep_control`` leaves SYN, FIN and RST in
-    order. Without ``behind_acks`` nothing is moved behind the frame that acknowledges it: a capture may
-    show that, but some readers take it for loss. The times are spread evenly.
+    order. Without ``behind_acks`` no frame is moved after the one that acknowledges it: a capture may show
+    that, but some readers mistake it for loss. The times are spread evenly.
     """
     times, order = [], list[tuple[float, Frame]]()
     source = list(frames)

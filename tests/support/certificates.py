@@ -15,7 +15,7 @@ PKCS8 = serialization.PrivateFormat.PKCS8
 
 
 class Certificates:
-    """An authority and what it issues, in files of a folder.
+    """An authority and its certificates, in files of a folder.
 
     Attributes:
         authority: the file with its certificate.

@@ -88,7 +88,7 @@ def assert_bits(
 ) -> None:
     """The bits of `mask`, in the word of `size` bytes at `offset`, are exactly the named bits `path`.
 
-    `value` is what those bits hold, all ones by default.
+    `value` is the value of those bits, all ones by default.
     """
     word = int.from_bytes(base[offset : offset + size], "little")
     assert word & mask == 0, "the base has some of the bits set already"

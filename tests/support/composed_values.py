@@ -40,7 +40,7 @@ def _value(part: Any, value: Any) -> Any:
 
 @st.composite
 def spoilt(draw: st.DrawFn, schema: Header, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Values of which one is another; what is given as bytes stays."""
+    """Values with one of them changed; bytes are kept as given."""
     parts = given_parts(schema)
     places = [at for at, part in enumerate(parts) if not _is_bytes(part)]
     if not places:

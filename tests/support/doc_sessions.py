@@ -1,9 +1,9 @@
 """Sessions of commands in pages of the documentation: typed into a shell, their output compared.
 
 In a block ``console`` a line that begins with ``$ `` is a command, up to the next line that does not begin
-with ``> ``; what follows is what it prints, on both streams. ``...`` stands for anything within a line, and
-alone in a line for any lines. A block ``python title="NAME"`` is a file that is there when the commands
-after it run. A command ends with status 0, unless the next one is ``echo $?``.
+with ``> ``; the following lines are its output, on both streams. ``...`` matches anything within a line, and
+alone in a line for any lines. A block ``python title="NAME"`` is a file that is there when the commands after
+it run. A command ends with status 0, unless the next one is ``echo $?``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _MARK: Final = "--- step ended with"
 
 @dataclass(frozen=True)
 class Step:
-    """A command with what it prints, or a file.
+    """A command with its output, or a file.
 
     Attributes:
-        command: as it is typed, or the command that writes the file.
-        output: what the page says that it prints, with ``...``.
+        command: the command as typed, or the command that writes the file.
+        output: the output on the page, with ``...``.
     """
 
     command: str
@@ -59,10 +59,10 @@ def run(steps: list[Step], folder: Path, *, loopback: str = "127.0.0.") -> list[
     """Type the steps into one shell; return the status and the output of each.
 
     Args:
-        steps: those of a page.
-        folder: where they are typed; ``examples`` is there.
-        loopback: the beginning of addresses that stands for ``127.0.0.``, so that sessions that listen at
-            well-known ports can run at the same time.
+        steps: the steps of a page.
+        folder: the working folder; ``examples`` is there.
+        loopback: the prefix of addresses in place of ``127.0.0.``, so that sessions that listen at well-known
+            ports can run at the same time.
     """
     programs = folder / "bin"
     programs.mkdir()
@@ -95,7 +95,7 @@ def run(steps: list[Step], folder: Path, *, loopback: str = "127.0.0.") -> list[
 
 
 def differences(steps: list[Step], results: list[tuple[int, str]]) -> list[str]:
-    """Return what the steps did that the page does not say."""
+    """Return the differences between the results of the steps and the page."""
     found = [f"{len(results)} of {len(steps)} steps ended"] if len(results) != len(steps) else []
     following = [step.command for step in steps[1:]] + [""]
     for step, after, (status, printed) in zip(steps, following, results, strict=False):

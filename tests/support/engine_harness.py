@@ -90,10 +90,10 @@ class EngineHarness:
         """Start a queue manager over a store.
 
         Args:
-            store: that of an earlier queue manager; empty by default.
+            store: the store of an earlier queue manager; empty by default.
             now: milliseconds of the clock.
             utc: seconds since 1970 at that time.
-            loop: that of other harnesses, whose clock it shares; one of its own by default.
+            loop: the loop of other harnesses, whose clock it shares; a separate one by default.
             hosts: see `EngineHarness`.
             names: see `EngineHarness`.
             settings: the administrator's settings.
@@ -169,9 +169,9 @@ class EngineHarness:
         self.run()
 
     def run(self) -> list[Effect]:
-        """End this turn, and those that its effects lead to; return the effects.
+        """End this turn and the turns of its effects; return the effects.
 
-        While an effect is carried out this only asks for another turn. Raises what goes wrong in the core.
+        While an effect is carried out this only asks for another turn. Raises the exceptions of the core.
         """
         self.driver.notify(lambda: None)  # it may not know that the core has been called
         return [] if self.loop.is_running() else self.set_clock(self.now)

@@ -1,7 +1,7 @@
 """The structures of the packets written by hand from the specifications, with `struct` alone.
 
-A second opinion for tests: it shares nothing with the library, fills in nothing but sizes, and follows the
-text of [MS-MQMQ], [MS-MQQB] and [MS-MQRR]. Whatever a test wants to be wrong, it passes in.
+A second opinion for tests: it shares no code with the library, fills in only sizes, and follows the text of
+[MS-MQMQ], [MS-MQQB] and [MS-MQRR]. A test passes in all wrong values.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def wide(text: str) -> bytes:
 
 
 def padding(size: int, fill: bytes = b"\0", to: int = 4) -> bytes:
-    """What leads from `size` to the next boundary."""
+    """The padding from `size` to the next boundary."""
     return fill * (-size % to)
 
 
@@ -305,7 +305,7 @@ def user_message(
 ) -> bytes:
     """[MS-MQMQ] 2.2.20: the bits follow from the headers passed, PacketSize from all but the last.
 
-    `trailing` are bytes behind the last header that PacketSize counts.
+    `trailing` are bytes after the last header that PacketSize counts.
     """
     flags |= (DH if debug else 0) | (BASE_SH if session else 0)
     told = (TH if transaction else 0) | (SH if security else 0) | (MQ if multi_queue else 0)
@@ -507,7 +507,7 @@ def remote_read_message(
     address: bytes | None = None,
     flags: int = 0,
 ) -> bytes:
-    """[MS-MQRR] 2.2.5: a message with the four headers behind it; SQ and EA are always set."""
+    """[MS-MQRR] 2.2.5: a message followed by the four headers; SQ and EA are always set."""
     subqueue = subqueue_header() if subqueue is None else subqueue
     address = extended_address_header() if address is None else address
     behind = subqueue + dead_letter + address
@@ -517,7 +517,7 @@ def remote_read_message(
 
 
 def source_address(*, length: int, kind: int, scope: int = 0, address: bytes) -> bytes:
-    """What overlays QueueManagerAddress: [MS-MQRR] 2.2.5.1."""
+    """The fields that overlay QueueManagerAddress: [MS-MQRR] 2.2.5.1."""
     return struct.pack("<HHL8s", length, kind, scope, address)
 
 

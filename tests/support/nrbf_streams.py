@@ -18,7 +18,7 @@ _CODES = {
 }  # fmt: skip
 
 Member = tuple[str, Binary] | tuple[str, Binary, Primitive | str] | tuple[str, Binary, str, int]
-"""A name, its type, and what the type needs more: a primitive type, or a class, and the id of its library."""
+"""A name, its type, and further data of the type: a primitive type, or a class, and the id of its library."""
 
 
 def int32(*values: int) -> bytes:

@@ -41,7 +41,7 @@ class OpenSSL:
         return str(path)
 
     def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """Return what a command with these arguments prints; fail if it fails."""
+        """Return the output of a command with these arguments; fail if it fails."""
         run = self.try_to_run(*arguments, stdin=stdin)
         assert run.returncode == 0, run.stderr.decode()
         return run.stdout

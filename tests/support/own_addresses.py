@@ -14,7 +14,7 @@ def own_loopback(number: int) -> str:
 
 
 def own_group(number: int) -> str:
-    """Return a multicast address. All who listen to it hear what comes to the second port of PGM in UDP."""
+    """Return a multicast address. All its listeners receive datagrams to the second port of PGM in UDP."""
     return f"234.{1 + _PROCESS // 250 % 250}.{_PROCESS % 250}.{number}"
 
 

@@ -1,4 +1,4 @@
-"""Where the project, its sample captures and the vectors of the tests are."""
+"""The folders of the project, its sample captures and the vectors of the tests."""
 
 from __future__ import annotations
 

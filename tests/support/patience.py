@@ -1,8 +1,8 @@
 """Limits of waiting, in seconds: longer on a slow or loaded machine, and by MSMQWIRE_TEST_PATIENCE.
 
-A test waits for an event and has a limit only so that what hangs fails with a name. On a machine that was
-three times slower than usual when the tests began, each limit is three times as long; the variable multiplies
-all of them once more.
+A test waits for an event and has a limit only so that a hang fails with a name. On a machine that was three
+times slower than usual when the tests began, each limit is three times as long; the variable multiplies all
+of them once more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def measured_scale() -> float:
 
 
 def limit(seconds: float) -> float:
-    """Return how long to wait for what takes less than this on a quiet machine."""
+    """Return the wait for an event that takes less than this on a quiet machine."""
     return seconds * SCALE
 
 

@@ -1,7 +1,7 @@
-"""A pytest plugin for the marker ``requirement(*ids)``: which requirements a test proves.
+"""A pytest plugin for the marker ``requirement(*ids)``: the requirements that a test proves.
 
-An id that no table in docs/conformance has is a collection error. After a run a line says how many of the
-named requirements passed; ``--requirements-json=FILE`` writes it all down:
+An id that no table in docs/conformance has is a collection error. After a run a line shows the number of
+named requirements that passed; ``--requirements-json=FILE`` writes it all down:
 
     {"tests": {id: [test, ...]}, "outcomes": {id: "passed" | "failed" | "skipped"}}
 
@@ -96,7 +96,9 @@ class Requirements:
         return {id_: sorted(nodes) for id_, nodes in sorted(tests.items())}
 
     def results(self) -> dict[str, str]:
-        """How the tests of each id ended: failed if one did, passed if at least one did, else skipped."""
+        """The results of the tests of each id: failed if one did, passed if at least one did, else
+        skipped.
+        """
         ends: dict[str, set[str]] = {}
         for node, ids in self.ids.items():
             for id_ in ids:

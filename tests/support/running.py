@@ -47,7 +47,7 @@ READY = re.compile(
 
 
 def until(condition: Callable[[], T], what: str) -> T:
-    """Wait until a condition returns something true, and return that; a failure names `what`."""
+    """Wait until a condition returns a true value, and return it; a failure names `what`."""
     end = time.monotonic() + PATIENCE_S
     while not (result := condition()):
         assert time.monotonic() < end, f"in vain: {what}"
@@ -122,7 +122,7 @@ def called(*arguments: str | Path, data: bytes = b"") -> Run:
 
 
 def in_process(*arguments: str | Path, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run ``msmqwire`` in this process; what it printed stays bytes."""
+    """Run ``msmqwire`` in this process; its output stays bytes."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     command = ["msmqwire", *map(str, arguments)]
     given = io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
@@ -180,7 +180,7 @@ class Process:
     def __init__(
         self, data: Path, *options: str, address: str = ADDRESS, name: str = "alpha", descriptors: int = 0
     ) -> None:
-        """Start it; `descriptors` is its limit of file descriptors, 0 for that of this process."""
+        """Start it; `descriptors` is its limit of file descriptors, 0 for the limit of this process."""
         self.data = data
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process
         required = ["serve", "--data", str(data), "--name", name]

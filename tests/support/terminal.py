@@ -1,4 +1,4 @@
-"""Commands on a terminal: what they print there, and what is typed."""
+"""Commands on a terminal: their output there, and their input."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OnTerminal:
         os.write(self._outer, text.encode())
 
     def shown(self, text: str = "") -> str:
-        """Wait until `text` is shown, or for the end; return what was shown until now, without styles."""
+        """Wait until `text` is shown, or for the end; return the output so far, without styles."""
         while not text or text not in self._plain():
             try:
                 chunk = os.read(self._outer, 1 << 16)

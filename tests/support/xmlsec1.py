@@ -1,6 +1,6 @@
 """xmlsec1 with the namespace of SRMP. Without it, modules that import this one are skipped.
 
-It knows the namespace of 2000/09 only, which is in what is signed: SignedInfo declares it. So not the
+It knows the namespace of 2000/09 only, which is in the signed bytes: SignedInfo declares it. So not the
 message is mapped to the other namespace, but xmlsec1: in a copy of its library the names are those that
 [MC-MQSRM] 2.2.7 has, with ``dsa`` for the kind of key at hand.
 """
@@ -41,7 +41,7 @@ def mapped_library(folder: Path, kind: str) -> Path:
     assert "libxmlsec1.so.1" in dict(names)
     for name, path in names:
         data = Path(path).read_bytes()
-        for algorithm in _ALGORITHMS.values():  # the other one gets a name that nobody uses
+        for algorithm in _ALGORITHMS.values():  # the other one gets an unused name
             new = b"dsa" if algorithm == _ALGORITHMS[kind] else b"-"
             end = b"xmldsig#" + algorithm + b"\0"
             data = data.replace(end, (b"xmldsig#" + new).ljust(len(end), b"\0"))

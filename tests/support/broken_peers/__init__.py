@@ -1,4 +1,4 @@
-"""Peers as strangers write them: from the specifications, with nothing of the library, and with mistakes.
+"""Peers written from the specifications alone, without the library, and with mistakes.
 
 ``python -m tests.support.broken_peers`` runs one; without ``--mistake`` it makes none. `mistakes` has the
 table, and each mistake is one `makes("...")` at the place where the specification is not followed.

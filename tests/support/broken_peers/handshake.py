@@ -20,7 +20,9 @@ _ACK = range(20_000, 120_001)
 
 
 class State(Enum):
-    """SessionState: [MS-MQQB] 3.1.1.3.1. CLOSING is not of the specification: who is late to close has it."""
+    """SessionState: [MS-MQQB] 3.1.1.3.1. CLOSING is not in the specification: a peer that is late to close
+    has it.
+    """
 
     WAITING_EC_MSG = auto()
     WAITING_CP_MSG = auto()

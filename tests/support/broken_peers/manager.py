@@ -1,4 +1,4 @@
-"""The queue manager behind the sessions: queues, sequences and acknowledgements, [MS-MQQB] 3.1.5.8, 3.1.7."""
+"""The queue manager of the sessions: queues, sequences and acknowledgements, [MS-MQQB] 3.1.5.8, 3.1.7."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ORDER_QUEUE, ORDER_LABEL = 4, "QM Ordering Ack"
 
 
 class Loop(Protocol):
-    """What the peer needs of an event loop."""
+    """The functions of an event loop that the peer needs."""
 
     def time(self) -> float: ...
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> Timer: ...
@@ -59,7 +59,7 @@ class Loop(Protocol):
 
 @dataclass
 class Queue:
-    """A queue; of its messages only the last bodies are kept, and of those the beginning.
+    """A queue; only the beginnings of its last bodies are kept.
 
     Attributes:
         quota: bytes that it takes.
@@ -123,7 +123,7 @@ class Manager:
     # -- sessions -----------------------------------------------------------------------------------------
 
     def receive(self, session: Session, data: bytes) -> None:
-        """Give a session what its connection has received, unless another one keeps the peer busy."""
+        """Pass the received bytes of a connection to its session, unless another one keeps the peer busy."""
         if self._blocker not in (None, session):
             self._blocked.append((session, data))
             return
@@ -144,7 +144,7 @@ class Manager:
         session.close("connection lost")
 
     def opened(self, session: Session) -> None:
-        """A session is open: send what waits for it."""
+        """A session is open: send the messages that wait for it."""
         self.routes.opened(session)
 
     def closed(self, session: Session) -> None:

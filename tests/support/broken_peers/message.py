@@ -37,7 +37,7 @@ _DIRECT = re.compile(r"(?i)(OS|TCP|SPX|IPX):[^\\\0]+\\(private\$\\|system\$;)?[^
 
 
 class Position(NamedTuple):
-    """Where a message stands in a transactional sequence; `sequence` is TimeStamp << 32 | Ordinal."""
+    """The place of a message in a transactional sequence; `sequence` is TimeStamp << 32 | Ordinal."""
 
     sequence: int
     number: int
@@ -47,7 +47,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class Message:
-    """What the peer needs of a UserMessage; `packet` leaves out the SessionHeader."""
+    """The parts of a UserMessage that the peer needs; `packet` leaves out the SessionHeader."""
 
     base_flags: int
     time_to_reach_queue: int
@@ -80,7 +80,7 @@ class Message:
 
 
 def read_message(data: bytes, makes: Makes) -> Message:
-    """Read a packet. Raises Malformed, and what a peer with a mistake ends with."""
+    """Read a packet. Raises Malformed, and the exception that ends a peer with a mistake."""
     flags = BASE.unpack_from(data)[2]
     session_header = None
     if flags & BASE_SH and not makes("session_header_in_size"):
@@ -236,7 +236,7 @@ def _srmp(reader: Reader, makes: Makes) -> None:
     if makes("trusts_data_length"):
         if 2 * length > reader.left + _PAGE:
             raise Crash("DataLength leads to memory that is not there")
-        reader.take(min(2 * length, reader.left))  # what lies behind the packet is read as well
+        reader.take(min(2 * length, reader.left))  # bytes after the packet are read as well
     else:
         whole = 2 * length <= reader.left and reader.data[: reader.offset + 2 * length].endswith(b"\0\0")
         in_bytes = length % 2 == 0 and reader.data[: reader.offset + length].endswith(b"\0\0")

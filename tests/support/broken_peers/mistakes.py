@@ -1,4 +1,4 @@
-"""The mistakes: for each its requirements, by the ids of docs/conformance, and what the peer does wrong."""
+"""The mistakes: for each its requirements, by the ids of docs/conformance, and the fault of the peer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where messages of the peer's own go: over the session that they are about, or to the host they name."""
+"""The way of the peer's own messages: over the session that they are about, or to the host they name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Place:
 
 
 class Routes:
-    """Finds the session for each message; what has none waits until one is opened.
+    """Finds the session for each message; a message without one waits until one is opened.
 
     Attributes:
         connect: called with the address of a host to connect to; it may do nothing.
@@ -51,10 +51,10 @@ class Routes:
         self.connect: Callable[[str], None] = lambda _: None
 
     def send(self, to: Name, outgoing: Outgoing, session: Session) -> bool:
-        """Send a message on account of one that came over a session. Returns False if there is no room."""
+        """Send a message because of one that came over a session. Returns False if there is no room."""
         place = self._place(to)
         if place is None or place == self._manager.guid:
-            return True  # Open Queue fails, or a queue here that nobody has made: discarded
+            return True  # Open Queue fails, or a queue here that does not exist: discarded
         candidates = [session, *reversed(self._manager.sessions)]
         for candidate in candidates:
             if candidate.state is State.OPEN and place in (candidate.remote_guid, candidate.address):
@@ -94,7 +94,7 @@ class Routes:
             self._try(place)
 
     def _try(self, place: str) -> None:
-        """Connect to a host: only to one of this computer, and not for ever."""
+        """Connect to a host: only to one of this computer, and not forever."""
         waiting = self._places.get(place)
         if waiting is None or waiting.tries >= RETRIES or not ipaddress.ip_address(place).is_loopback:
             return
@@ -103,14 +103,14 @@ class Routes:
         self._manager.loop.call_later(RETRY_S, self._try, place)
 
     def opened(self, session: Session) -> None:
-        """Send over a new session what waits for its other side."""
+        """Send the messages that wait for the peer of a new session."""
         for place in (session.remote_guid, session.address):
             waiting = self._places.pop(place, None)
             for outgoing in waiting.messages if waiting else ():
                 session.put(outgoing)
 
     def closed(self, session: Session) -> None:
-        """Keep what a session has not brought over, for the next one with the same queue manager."""
+        """Keep the undelivered messages of a session, for the next one with the same queue manager."""
         left = [outgoing for _, _, outgoing in session.unacknowledged] + list(session.waiting)
         session.unacknowledged.clear()
         session.waiting.clear()

@@ -109,10 +109,10 @@ class Server:
     """A peer that listens.
 
     Args:
-        manager: whose sockets these are; made for the running loop.
+        manager: the owner of the sockets; made for the running loop.
         crashed: ends the process.
-        hung: keeps the process from doing anything.
-        hosts: where an address is to be connected to instead.
+        hung: blocks the process.
+        hosts: replacements of addresses to connect to.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Server:
         manager.routes.connect = self._connect
 
     def guarded(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call what a mistake may end."""
+        """Call a function that a mistake may end."""
         try:
             return function(*args)
         except (Crash, ConnectionResetError) as exc:

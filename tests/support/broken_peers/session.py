@@ -53,9 +53,9 @@ class Session:
     """The peer's end of a connection.
 
     Args:
-        manager: whose session it is.
+        manager: the owner of the session.
         transport: the connection.
-        address: of the other side.
+        address: the address of the other side.
         initiator: whether this side has connected.
     """
 
@@ -325,7 +325,7 @@ class Session:
         self.send_waiting()
 
     def send_waiting(self) -> None:
-        """Send what the window allows."""
+        """Send the messages that the window allows."""
         window = max(1, min(self.window, self.received_window))
         while self.state is State.OPEN and self.waiting and len(self.unacknowledged) < window:
             outgoing = self.waiting.popleft()

@@ -248,7 +248,7 @@ def _date(later: int = 0) -> str:
 
 
 def _delivery_receipt(services: Element | None) -> str:
-    """Where a delivery receipt goes; empty if none is asked for. Raises Malformed."""
+    """The destination of a delivery receipt; empty if none is asked for. Raises Malformed."""
     places = []
     for name in ("deliveryReceiptRequest", "commitmentReceiptRequest"):
         request = None if services is None else services.find(f"{SRMP}}}{name}")

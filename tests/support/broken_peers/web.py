@@ -38,7 +38,7 @@ class Requests:
         self.closed = False
 
     def receive(self, data: bytes) -> bytes:
-        """Take bytes; return those of the responses. Raises Crash and Hang."""
+        """Take bytes; return the bytes of the responses. Raises Crash and Hang."""
         self._buffer += data
         answer = b""
         try:
@@ -119,7 +119,7 @@ class Requests:
                 raise Refused("size of a chunk")
             size, at = int(text, 16), end + 2
             if not size:
-                end = self._buffer.find(b"\r\n\r\n", at - 2)  # behind trailers, which nobody needs
+                end = self._buffer.find(b"\r\n\r\n", at - 2)  # after trailers, which are ignored
                 return (entity, end + 4) if end >= 0 else None
             if len(self._buffer) < at + size + 2:
                 return None

@@ -36,11 +36,11 @@ class Malformed(Exception):
 
 
 class Crash(Exception):
-    """What would kill a peer that is written without care."""
+    """A fault that would kill a carelessly written peer."""
 
 
 class Hang(Exception):
-    """What would keep the only thread of a peer busy for ever."""
+    """A fault that would keep the only thread of a peer busy forever."""
 
 
 class SessionHeader(NamedTuple):
@@ -65,7 +65,7 @@ def read_session_header(data: bytes) -> SessionHeader:
 
 
 class Reader:
-    """Takes fields from the front of a packet, and nothing from behind its end."""
+    """Takes fields from the front of a packet, and none after its end."""
 
     def __init__(self, data: bytes, offset: int = 0) -> None:
         self.data, self.offset = data, offset
@@ -118,7 +118,7 @@ def base(size: int, flags: int) -> bytes:
 
 
 def internal(kind: int, content: bytes, *, flags: int = IN, refused: bool = False) -> bytes:
-    """An internal packet: PT, and what follows the InternalHeader."""
+    """An internal packet: PT, and the bytes after the InternalHeader."""
     return base(20 + len(content), flags) + struct.pack("<HH", 0, kind | refused << 4) + content
 
 

@@ -18,7 +18,7 @@ from tests.support.capture_files import START_NS
 LARGEST: Final = 0x0040_0000
 SECOND: Final = 1_000_000_000
 SYN, ACK = 0x02, 0x10
-_MARK: Final = 0x5A5A5A5A  # stands for a size until it is known
+_MARK: Final = 0x5A5A5A5A  # the placeholder for a size until it is known
 
 
 # --- streams -----------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def shortened(size: int) -> bytes:
 
 
 def swallowed(size: int) -> bytes:
-    """Messages that count the stream up to its last bytes behind their headers, each before a good packet."""
+    """Messages that count the stream up to its last bytes after their headers, each before a good packet."""
     message, good = h.user_message(), h.session_ack()
     blocks = [
         _with_size(message, min(size - 64 - at, LARGEST)) + good
@@ -235,7 +235,7 @@ def tiny_fragments(count: int) -> bytes:
 
 
 def repeated_fragments(count: int) -> bytes:
-    """The same fragment again and again."""
+    """The same fragment repeatedly."""
     return pcap([fragment(bytes(8), ident=1, offset=8) for _ in range(count)])
 
 

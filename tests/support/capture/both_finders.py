@@ -59,7 +59,7 @@ class Work:
 
 
 class Entries(np.ndarray[Any, Any]):
-    """Buffered segments, which count how often one of them is looked at."""
+    """Buffered segments, which count the accesses to each."""
 
     count = 0
 
@@ -107,7 +107,7 @@ class Compiled:
         self._take_rows()
 
     def _make_room(self, stop_code: int) -> None:
-        """Double what is full."""
+        """Double a full list."""
         state, _, _, segments, bytes_, *_ = self._arrays
         if stop_code == StopCode.PENDING_FULL:
             self._arrays = self._arrays._replace(

@@ -1,4 +1,4 @@
-"""A capture with much at once: for tests that divide captures, and join what they made of them."""
+"""A capture with much at once: for tests that divide captures, and join the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captures of sessions with messages by hand, and what `msmqwire.analysis.fate` makes of them."""
+"""Captures of sessions with messages by hand, and the results of `msmqwire.analysis.fate`."""
 
 from __future__ import annotations
 
@@ -128,5 +128,5 @@ def fate_in(*links: c.TcpConversation) -> MessageFate:
 
 
 def told(fate: MessageFate) -> list[str]:
-    """What the capture shows of a message."""
+    """The traces of a message in the capture."""
     return [event.what.value for event in fate.events]

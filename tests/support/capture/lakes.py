@@ -1,4 +1,4 @@
-"""Captures for lakes, and what different readers find in one."""
+"""Captures for lakes, and the views of different readers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def traffic(
     queues: Sequence[str] = (r"OS:alpha\private$\orders",),
     disordered: bool = False,
 ) -> list[c.Frame]:
-    """The frames of a connection with so many messages."""
+    """The frames of a connection with a number of messages."""
     talk = c.TcpConversation((c.CLIENT, port), start_ns=start_ns)
     talk.handshake().send(h.establish_connection()).send(h.establish_connection(), by_client=False)
     for number in range(first, first + count):
@@ -49,7 +49,7 @@ def traffic(
 
 
 def write_capture(path: Path, frames: Iterable[c.Frame], *, pcapng: bool = False) -> Path:
-    """Write frames as a capture, in place of what is there."""
+    """Write frames as a capture, in place of any file there."""
     path.write_bytes((c.pcapng_bytes if pcapng else c.pcap_bytes)(list(frames)))
     return path
 
@@ -71,7 +71,7 @@ def expected_rows(paths: Iterable[Path], **options: Any) -> Counter[str]:
 
 
 def listed_rows(lake: Path) -> Counter[str]:
-    """The rows that a reader finds who lists the Parquet files of the folder."""
+    """The rows for a reader that lists the Parquet files of the folder."""
     tables = [pq.ParquetFile(path).read() for path in sorted(lake.glob("**/*.parquet"))]
     return rows_of(pa.concat_tables(tables)) if tables else Counter()
 
@@ -86,7 +86,7 @@ def all_files(lake: Path) -> set[str]:
 
 
 class Growth(NamedTuple):
-    """A lake, and captures of which one has grown and one is new since.
+    """A lake, and captures, one of which has grown and one of which is new since.
 
     Attributes:
         lake: its folder.

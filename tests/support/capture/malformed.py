@@ -73,7 +73,7 @@ PADDED: Final = [
 
 
 def resized(packet: bytes, size: int) -> bytes:
-    """A packet that ends, as its PacketSize says, after so many bytes."""
+    """A packet that ends after a number of bytes, as its PacketSize says."""
     tail = packet[-16:] if packet[2] & 0x18 == 0x10 else b""
     body = packet[: len(packet) - len(tail)]
     return body[:8] + size.to_bytes(4, "little") + body[12:].ljust(size - 12, b"\0")[: size - 12] + tail

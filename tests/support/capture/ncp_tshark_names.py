@@ -1,4 +1,4 @@
-"""What tshark calls the fields of NCP, its own ``ncp.`` left out."""
+"""The names of NCP fields in tshark, without its ``ncp.``."""
 
 from __future__ import annotations
 
@@ -87,4 +87,4 @@ BITS = {
     "job_control_flags": {bit: f"job_control_{name}" for bit, name in _FLAGS.items()},
     "job_control_flags_word": {bit: f"job_control1_{name}" for bit, name in _FLAGS.items()},
 }
-"""By its name of a word those of its bits."""
+"""The names of the bits by the name of their word."""

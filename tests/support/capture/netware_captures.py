@@ -1,4 +1,4 @@
-"""Captures of NCP over TCP: clients and queue servers that talk to a file server, and the frames of it."""
+"""Captures of NCP over TCP: clients and queue servers that talk to a file server, and their frames."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def attached_reply(request: NcpRequest, connection: int) -> NcpReply:
 
 
 def request_unit(request: NcpRequest, **fields: Any) -> bytes:
-    """A request behind its preamble; `fields` are others of the preamble."""
+    """A request after its preamble; `fields` are other fields of the preamble."""
     return build_unit(NCP_TCP_REQUEST, request.to_bytes(), ReplyBufferSize=REPLY_BUFFER, **fields)
 
 
 def reply_unit(reply: NcpReply, **fields: Any) -> bytes:
-    """A reply behind its preamble."""
+    """A reply after its preamble."""
     return build_unit(NCP_TCP_REPLY, reply.to_bytes(), **fields)
 
 
@@ -61,7 +61,7 @@ class NcpTalk:
 
     Attributes:
         conversation: the frames.
-        pairs: what was said, a request and its reply each.
+        pairs: the traffic, a request and its reply each.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class NcpTalk:
         *,
         completion: int = 0,
     ) -> Self:
-        """A call and what it returns."""
+        """A call and its results."""
         request = self.request(name, fields)
         return self.exchange(request, make_reply(request, answer, completion=completion))
 

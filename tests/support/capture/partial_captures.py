@@ -1,4 +1,4 @@
-"""Captures of which a part is missing: one direction, the beginning, the end."""
+"""Captures with a missing part: one direction, the beginning, the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def written(records: Iterable[Record]) -> bytes:
 
 
 def one_direction(capture: bytes, *, of_first: bool) -> bytes:
-    """What the peers that speak first in their conversations have sent, or what the others have."""
+    """The bytes sent by the peers that speak first in their conversations, or by the other peers."""
     decoder, first = IpDecoder(), set[tuple[str, int, str, int]]()
     kept = []
     for record in records_of(capture):
@@ -42,7 +42,7 @@ def one_direction(capture: bytes, *, of_first: bool) -> bytes:
 
 
 def simulated(seed: int) -> bytes:
-    """What a run of the simulator has sent."""
+    """The bytes sent in a run of the simulator."""
     file = io.BytesIO()
     assert World(make_plan(seed), capture=file).run().violation is None
     return file.getvalue()

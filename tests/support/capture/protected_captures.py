@@ -1,4 +1,4 @@
-"""The messages of examples/protected.pcap with what is known of each, and captures of such messages."""
+"""The messages of examples/protected.pcap with the known facts, and captures of such messages."""
 
 from __future__ import annotations
 

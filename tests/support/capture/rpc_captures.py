@@ -1,4 +1,4 @@
-"""Captures of remote read: a client and a server of RemoteRead that talk, and the frames of it."""
+"""Captures of remote read: a client and a server of RemoteRead, and their frames."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Talk:
         return self.conversation.frames
 
     def exchange(self) -> None:
-        """Carry what either side has to say."""
+        """Carry the bytes of either side."""
         while True:
             to_server, to_client = self.client.data_to_send(), self.server.data_to_send()
             if not to_server and not to_client:

@@ -1,4 +1,4 @@
-"""A server of S3 on the loopback (moto's) that can fail, wait, and tell what was asked of it."""
+"""A server of S3 on the loopback (moto's) that can fail, wait, and report its requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class S3Server:
     Attributes:
         endpoint: its URL.
         latency: seconds before each answer.
-        faults: what happens to the next ranged GETs, one each: ``error`` (status 500), ``denied`` (403),
+        faults: the faults of the next ranged GETs, one each: ``error`` (status 500), ``denied`` (403),
             ``reset`` of the connection, ``short`` (a body that ends too early), ``slow`` (an answer after
             half a second), or ``ok``.
         requests: all requests, in the order of their answers.
@@ -94,7 +94,7 @@ class S3Server:
 
 
 class _Faulty:
-    """The application, with what a test injects."""
+    """The application, with the faults of a test."""
 
     def __init__(self, app: Any, server: S3Server) -> None:
         self._app, self._server = app, server

@@ -1,4 +1,4 @@
-"""What tshark makes of a capture file. Without tshark, modules that import this one are skipped."""
+"""The output of tshark for a capture file. Without tshark, modules that import this one are skipped."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ MACS: Final = bytes.fromhex("02000000000a02000000000b")
 MACS_LIKE_IP: Final = bytes.fromhex("45000000000a02000000000b")
 """The first byte is that of an IPv4 packet."""
 MACS_LIKE_WORD: Final = bytes.fromhex("0000000000aa02000000000b")
-"""The first bytes are those of a control word."""
+"""The first bytes are a control word."""
 SNAP: Final = b"\xaa\xaa\x03\0\0\0"
 
 
@@ -173,7 +173,7 @@ FORMS: Final[dict[str, tuple[int, Form]]] = {
         1, lambda p: typed(0x8847, labels(3) + erspan_2(typed(0x8864, pppoe(gre(ethertype(p), p))))),
     ),
 }  # fmt: skip
-"""The link type, and what makes a frame of it of a packet of IP."""
+"""The link type, and the function that makes its frame from an IP packet."""
 
 _OUTSIDE: Final = OUTER, OUTER_DST
 _OUTSIDE_6: Final = OUTER_6, OUTER_6_DST
@@ -226,7 +226,7 @@ TUNNELS: Final[dict[str, tuple[str | None, str | None, str | None, int | None]]]
     "eight": ("mpls=9 ipip ipip ipip ipip ipip ipip", *_OUTSIDE, 9),
     "pppoe, mpls, erspan, gre": ("mpls=3 erspan=100 pppoe=7 gre", *_OUTSIDE, 7),
 }  # fmt: skip
-"""What rows say of the tunnels of a packet of IPv4 in each form."""
+"""The tunnels in rows for a packet of IPv4 in each form."""
 
 
 def in_ip(packet: bytes) -> bytes:
@@ -244,7 +244,7 @@ WITHIN: Final[tuple[Form, ...]] = (
     lambda whole: frame(over_4(frame(vxlan(whole, 4))[14:], 4)),
     lambda whole: whole,
 )
-"""What makes an Ethernet frame of one, with it in a tunnel; the last one leaves it as it is."""
+"""The functions that put an Ethernet frame into a tunnel; the last one returns it unchanged."""
 
 
 def within(frames: Sequence[c.Frame], makes: Sequence[Form]) -> list[c.Frame]:

@@ -33,7 +33,7 @@ def ipx(socket: int) -> bytes:
 
 
 def nested(depth: int, packet: bytes = INNER) -> bytes:
-    """A packet in so many tunnels of IP in IP."""
+    """A packet in a number of tunnels of IP in IP."""
     return packet if not depth else c.ipv4(nested(depth - 1, packet), protocol=4)
 
 

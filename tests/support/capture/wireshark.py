@@ -1,4 +1,4 @@
-"""What the generated dissector makes of captures in tshark, beside what `dissect --json` says of them."""
+"""The results of the generated dissector in tshark, compared with `dissect --json`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GENERATED = (
     "msmq.packet", "msmq.malformed", "msmq.skipped", "msmq.finding.", "msmq.link.", "msmq.srmp.",
     "msmq.body.", "msmq.headers.",
 )  # fmt: skip
-"""The beginnings of the names of fields that are not those of a structure."""
+"""The prefixes of field names outside structures."""
 
 Leaf = tuple[str, str, str]
 """A field: its filter, its value as PDML shows it, its bytes in hex."""

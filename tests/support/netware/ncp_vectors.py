@@ -37,8 +37,8 @@ class CallVector(NamedTuple):
 
     Attributes:
         number: the subfunction, or the function if it has none.
-        length: the length word of a request, as descriptions of the call print it.
-        data: what follows the headers.
+        length: the length word of a request in descriptions of the call.
+        data: the bytes after the headers.
         fields: the values in the data; those of a structure are its bytes.
     """
 
@@ -67,7 +67,7 @@ def calls() -> Iterator[CallVector]:
 
 
 def other_calls() -> Iterator[CallVector]:
-    """Those of the bindery and file calls; replies without data are left out for most."""
+    """The vectors of the bindery and file calls; replies without data are left out for most."""
     return _table("other-calls.tsv")
 
 
@@ -86,7 +86,7 @@ def _table(name: str) -> Iterator[CallVector]:
 
 
 def request_of(number: int, data: str) -> bytes:
-    """A request with other data than those of the vectors."""
+    """A request with other data than in the vectors."""
     content = bytes.fromhex(data)
     return CallVector(number, "", "request", len(content) + 1, content, {}).packet
 

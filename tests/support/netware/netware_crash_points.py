@@ -2,8 +2,9 @@
 
     python -m tests.support.netware.netware_crash_points FOLDER FIRST STEP
 
-See `tests.support.qm.crash_points`. What is judged is the life of jobs: none that was told as submitted is
-lost, none that was told as finished comes back, positions are 1 to n, no file is there that no row has.
+See `tests.support.qm.crash_points`. The life of jobs is checked: none that was acknowledged as submitted is
+lost, none that was acknowledged as finished comes back, positions are 1 to n, no file is there that no row
+has.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _RESTART: Final = JobControlFlags.NWCF_SERVICE_RESTART
 
 
 async def live(data: Path, told: Callable[[str], None]) -> None:
-    """The life of two queues; `told` is called with what has been answered."""
+    """The life of two queues; `told` is called with each answer."""
     folder = NetwareFolder(data)
     with folder.open_store(create=True) as store:
         driver = ServiceDriver(store, folder.open_volumes())
@@ -91,7 +92,7 @@ async def live(data: Path, told: Callable[[str], None]) -> None:
 
 
 def wrong(data: Path, told: set[str]) -> str:
-    """What is not as it was answered; empty if all is well."""
+    """The differences from the answers; empty if all is well."""
     folder = NetwareFolder(data)
     with folder.open_store(create=True) as store:
         return asyncio.run(_wrong(store, folder.open_volumes(), data, told))

@@ -1,8 +1,8 @@
-"""A file server with queues as a stranger would write it: by `struct` and asyncio, without the library.
+"""A file server with queues, written independently: by `struct` and asyncio, without the library.
 
 The bytes are those of the public descriptions of NCP. Where these disagree it takes what the library's server
-does not: a job number is 16 bits, most significant first, with two zero bytes behind them; ServerID and the
-like are what they are. It is in memory, knows who owns a job and who operates queues, and no other rights.
+does not: a job number is 16 bits, most significant first, followed by two zero bytes; ServerID and the like
+are unchanged. It is in memory, knows who owns a job and who operates queues, and no other rights.
 
 ``requests`` has every packet that has come. ``answers`` replaces the answer to a call: by function, or 23 and
 subfunction, a completion code, data, or a function of the request's data that returns one of them. ``spoil``
@@ -94,7 +94,7 @@ class NetwarePeer:
         self.gates: dict[tuple[int, ...], asyncio.Event] = {}
         self.address = ""
         self.busy = 0
-        """How often each request is first answered by "still working on it"."""
+        """The number of times each request is first answered by "still working on it"."""
         self.buffer = 0
         """Bytes of the largest reply that the client takes, from its last request."""
         self.connections = 0
@@ -128,7 +128,7 @@ class NetwarePeer:
 
     @contextmanager
     def in_thread(self) -> Iterator[str]:
-        """Serve in the block, in a thread: for tests of what runs a loop of its own."""
+        """Serve in the block, in a thread: for tests of code that runs its own loop."""
         loop = asyncio.new_event_loop()
         block = self.listening()
         thread = threading.Thread(target=loop.run_forever)

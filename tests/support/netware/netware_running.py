@@ -128,7 +128,7 @@ def in_memory(
 
 
 def unit(packet: bytes, room: int = 0x10000, *, signature: bytes = b"") -> bytes:
-    """A request as it is on the stream, behind a packet signature if one is given."""
+    """A request on the stream, after a packet signature if one is given."""
     size = 16 + len(signature) + len(packet) | (bool(signature) << 31)
     return b"DmdT" + be32(size, 1, room) + signature + packet
 

@@ -1,8 +1,8 @@
-"""A queue service on a small disk that is filled and drained; run in a mount namespace of its own.
+"""A queue service on a small disk that is filled and drained; run in a separate mount namespace.
 
     unshare -m python -m tests.support.netware.netware_small_disk FOLDER    (as root; else `unshare -rm`)
 
-mounts a file system of 8 MiB on FOLDER and prints what happens there, as one JSON object.
+mounts a file system of 8 MiB on FOLDER and prints the events there as one JSON object.
 """
 
 from __future__ import annotations

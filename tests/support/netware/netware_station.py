@@ -41,7 +41,7 @@ def le32(*values: int) -> bytes:
 
 
 def text(value: str) -> bytes:
-    """Text behind a byte with its length."""
+    """Text after a byte with its length."""
     return bytes((len(value),)) + value.encode()
 
 
@@ -124,7 +124,7 @@ class MemoryServer:
         file[offset : offset + len(data)] = data
 
     def settle(self) -> None:
-        """Do to the files in memory what the last call wants of those on disk."""
+        """Apply the file changes of the last call to the files in memory."""
         for change in self.service.take():
             match change:
                 case DeleteJobFile(queue_id, number, _):

@@ -17,7 +17,7 @@ class DistinctValues:
         self._count = count()
 
     def fields(self, header: Header) -> dict[str, Any]:
-        """Return the fields of a structure; what building computes is left out, and lists have two items."""
+        """Return the fields of a structure; computed fields are left out, and lists have two items."""
         fields: dict[str, Any] = {}
         computed = {part.count for part in header.parts if isinstance(part, Repeat)}
         computed |= {

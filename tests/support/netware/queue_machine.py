@@ -42,7 +42,7 @@ PEOPLE: Final = (ObjectType.NWOT_USER, ObjectType.NWOT_GROUP)
 STATIONS: Final = (
     "ALICE", "ALICE", "BOB", "CAROL", "OPER", "PS1", "PS1", "PS2", "ADMIN", "MALLORY", "SUPERVISOR", None,
 )  # fmt: skip
-"""Who is logged in at the connections 1, 2, ..."""
+"""The objects logged in at the connections 1, 2, ..."""
 WITH_TRUSTEES: Final = "SYS:HOME"
 LATER: Final = bytes((26, 3, 2, 0, 0, 0))
 STOCK: Final = (
@@ -62,7 +62,7 @@ flags = st.sampled_from((0, 0, 0, 0, 0, 0, 0x08, 0x10, 0x18, 0x40, 0x80, 0xC0)).
 
 
 def fields(job: Job) -> dict[str, Any]:
-    """Return what an oracle says of a job."""
+    """Return the oracle's answer about a job."""
     told = {name: getattr(job, name) for name in JOB_FIELDS}
     server = (
         job.servicing_server_id_number, job.servicing_server_station, job.servicing_server_task_number,
@@ -135,7 +135,7 @@ class QueueServiceScene(RuleBasedStateMachine):
         self.changed |= bool(changes)
 
     def log_in(self, station: int) -> None:
-        """Open a connection, and log in who works there."""
+        """Open a connection, and log in its object."""
         caller, connection = Caller(station), Connection(station)
         self.callers[station], self.oracle.connections[station] = caller, connection
         name = STATIONS[station - 1]
@@ -270,7 +270,7 @@ class QueueServiceScene(RuleBasedStateMachine):
     def order(self, queue_id: int) -> list[int]:
         return [job["job_number"] for job in self.oracle.queues[queue_id].jobs]
 
-    # what always holds
+    # invariants
 
     @invariant()
     def the_service_is_as_the_oracle_says(self) -> None:
@@ -288,7 +288,7 @@ class QueueServiceScene(RuleBasedStateMachine):
         self.compare(rebuilt, self.oracle.restarted())
 
     def compare(self, service: QueueService, oracle: Oracle) -> None:
-        """Compare all queues with their jobs, and what files take."""
+        """Compare all queues with their jobs, and the sizes of files."""
         for queue_id, told in oracle.queues.items():
             queue = service.queue_table[queue_id]
             assert queue.row.status == told.status

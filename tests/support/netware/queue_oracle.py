@@ -1,8 +1,7 @@
-"""What the chapter on queue services says about each call, written down a second time, without the rules.
+"""A second implementation of each call of the chapter on queue services, without the rules.
 
-It is slow and keeps everything in plain dictionaries. A call either raises `No` with the codes of all the
-reasons for which it is refused, of which a service may give any one, or changes the oracle and returns what
-the caller is told.
+It is slow and keeps everything in plain dictionaries. A call either raises `No` with the codes of all reasons
+for the refusal, of which a service may return any one, or changes the oracle and returns the reply.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ class Oracle(OracleState):
         more.add(to_id)
 
     def delete_object(self, connection: Connection, object_id: int) -> None:
-        """NWDeleteObject: jobs and connections of the object stay, but it is nobody any more."""
+        """NWDeleteObject: jobs and connections of the object stay, but it has no rights any more."""
         with reasons() as codes:
             if not self.is_supervisor(connection):
                 codes.add(NO_DELETE_OBJECT)
@@ -248,7 +247,7 @@ class Oracle(OracleState):
     def _creator(self, connection: Connection, queue_id: int, number: int) -> Entry:
         """The open job whose file this connection alone has: QMS-submit-11.
 
-        It has to be somebody to the queue all the same (QMS-bindery-03): an object that was deleted is not.
+        It still needs a role at the queue (QMS-bindery-03): a deleted object has none.
         """
         self._queue(queue_id)
         job: Entry | None = None
@@ -359,7 +358,7 @@ class Oracle(OracleState):
         job["size"] = size
 
     def read(self, connection: Connection, handle: int, offset: int, count: int) -> int:
-        """Read bytes of a job's file: how many there are."""
+        """Read bytes of a job's file: the number available."""
         job, _ = self._handle(connection, handle)
         return max(0, min(count, int(job["size"]) - offset))
 

@@ -1,4 +1,4 @@
-"""What an oracle of the queue service knows: who somebody is, queues and jobs, and how jobs end."""
+"""The state of an oracle of the queue service: identities, queues and jobs, and the ends of jobs."""
 
 from __future__ import annotations
 
@@ -95,10 +95,10 @@ class OracleState:
         self.queues: dict[int, OracleQueue] = {}
         self.connections: dict[int, Connection] = {}
 
-    # who somebody is
+    # identities
 
     def counts_as(self, object_id: int | None) -> set[int]:
-        """An object, its groups and those that it is security equivalent to: one step."""
+        """An object, its groups and its security equivalents: one step."""
         if object_id is None or object_id not in self.objects:
             return set()
         everyone = set() if self.everyone is None else {self.everyone}
@@ -199,7 +199,7 @@ class OracleState:
         connection.object_id, connection.assumed, connection.handles = None, None, {}
 
     def restarted(self) -> Self:
-        """What it is after the file server has been down; it shares the bindery with this one."""
+        """The state after the file server has been down; it shares the bindery with this one."""
         after = copy.copy(self)
         after.connections = {at: replace(connection) for at, connection in self.connections.items()}
         after.queues = {

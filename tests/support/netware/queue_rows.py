@@ -14,7 +14,7 @@ from msmqwire.netware.model.queue import QueueRow
 
 
 class QueueRows:
-    """Tables in memory. A change of what there is not is an error."""
+    """Tables in memory. A change of a missing row is an error."""
 
     def __init__(self) -> None:
         self.objects: dict[int, BinderyObject] = {}
@@ -36,7 +36,7 @@ class QueueRows:
         self.sizes[access.file] = max(self.sizes[access.file], access.offset + access.count)
 
     def contents(self) -> Contents:
-        """Return what a service is restored from."""
+        """Return the contents that a service is restored from."""
         return Contents(
             objects=[*self.objects.values()],
             next_object_id=self.next_object_id,

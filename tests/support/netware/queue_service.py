@@ -1,7 +1,7 @@
 """A queue service with a store of plain dictionaries, for tests of its rules.
 
-Each call's changes are performed as a runtime does it, and `check` compares what is stored with what the
-service has in memory.
+Each call's changes are performed as in a runtime, and `check` compares the stored state with the service's
+state in memory.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Store:
             self._delete(change)
 
     def contents(self) -> Contents:
-        """What a service is restored from."""
+        """The contents that a service is restored from."""
         return Contents(
             objects=list(self.objects.values()),
             next_object_id=self.next_object_id,
@@ -185,7 +185,7 @@ class Store:
 
 
 class QueueServiceHarness:
-    """A file server with one print queue, "PRINTQ", in whose sets nobody is.
+    """A file server with one print queue, "PRINTQ", with empty sets.
 
     Attributes:
         now: the clock of the file server.
@@ -216,7 +216,7 @@ class QueueServiceHarness:
         return self.perform()
 
     def check(self) -> None:
-        """Check that the store has what memory has, and that the queues are in order."""
+        """Check that the store agrees with memory, and that the queues are in order."""
         self.perform()
         service, store = self.service, self.store
         assert {found.id: found for found in service.objects} == store.objects
@@ -237,7 +237,7 @@ class QueueServiceHarness:
 
     @contextmanager
     def refused(self, code: CompletionCode) -> Iterator[None]:
-        """Check that what is done is refused with this code and changes nothing."""
+        """Check that the block is refused with this code and changes nothing."""
         self.perform()
         before = frozen(self.service)
         with pytest.raises(NcpRefused) as caught:

@@ -1,4 +1,6 @@
-"""A hand-written peer that takes the messages of a sender and says of them what a test wants, on a thread."""
+"""A hand-written peer that takes the messages of a sender and acknowledges them as a test wants, on a
+thread.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tests.support.peers.raw_peer import GUID, Listener, ReceivedPacket, Session
 ARRIVED = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
 NOT_THERE = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
 Script = Callable[[Session], None]
-"""What the peer does with a session that is open; it ends the session when it returns."""
+"""The work of the peer on an open session; the session ends when it returns."""
 
 
 def acknowledgement(
@@ -45,7 +47,7 @@ def tell(session: Session, *packets: bytes) -> None:
 
 
 def message_of(session: Session) -> ReceivedPacket:
-    """Take the next message, skipping what acknowledges the session."""
+    """Take the next message, skipping session acknowledgements."""
     while (packet := session.take()).kind != "UserMessage":
         assert packet.kind == "SessionAck", packet
     return packet

@@ -31,7 +31,7 @@ class _Timer:
 
 
 class Clock:
-    """Stands for the event loop of a peer."""
+    """The event loop of a peer, simulated."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -87,7 +87,7 @@ class Client(SessionCounts):
     """The other side of one session; it counts what it sends and receives, and acknowledges when told to.
 
     Attributes:
-        output: bytes received that nobody has taken yet.
+        output: bytes received and not taken yet.
         closed: whether the peer has ended the connection.
     """
 
@@ -103,7 +103,7 @@ class Client(SessionCounts):
     # the peer's side of the connection
 
     def write(self, data: bytes) -> None:
-        """Take what the peer sends."""
+        """Take the packets of the peer."""
         self.output += data
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A peer that is no more than a few rules, and a protocol in which it is tested without a network."""
+"""A peer made of a few rules, and a protocol in which it is tested without a network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FakePeer:
     Attributes:
         heard: all data, since it was started.
         down: whether it has ended.
-        starts: how often it was started.
+        starts: the number of its starts.
         rule: takes the peer after each send; returns a failure for the fuzzer to see, or None.
     """
 

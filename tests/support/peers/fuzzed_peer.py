@@ -1,6 +1,6 @@
-"""A small queue manager for tests of the fuzzer: right by itself, and wrong in one way at a time.
+"""A small queue manager for tests of the fuzzer: correct by itself, and wrong in one way at a time.
 
-It accepts sessions, puts messages into queues that nobody reads, and sends every kind of acknowledgement; it
+It accepts sessions, puts messages into queues without readers, and sends every kind of acknowledgement; it
 stores nothing. `WRONG` names the mistakes that it can be made to make.
 """
 
@@ -46,8 +46,7 @@ class FuzzedPeer:
     """The queue manager.
 
     Args:
-        address: where it listens.
-        wrong: its mistake; empty for none.
+        address: the address it listens on. wrong: its mistake; empty for none.
     """
 
     def __init__(self, address: str, wrong: str = "") -> None:

@@ -1,4 +1,4 @@
-"""How the small queue manager for tests of the fuzzer sends: over sessions that it opens."""
+"""The sending side of the small queue manager for tests of the fuzzer: sessions that it opens."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class HandwrittenPeer(SessionCounts):
     """The other end of one connection.
 
     Attributes:
-        identifier: that of the queue manager it plays.
+        identifier: the identifier of the queue manager it plays.
         answers: whether it answers the packets that establish a session automatically.
         packets: the packets received that the test has not taken yet.
         all_packets: all packets received.
@@ -68,7 +68,7 @@ class HandwrittenPeer(SessionCounts):
     # -- receiving
 
     def hear(self, data: bytes) -> None:
-        """Receive what the queue manager sends."""
+        """Receive the packets of the queue manager."""
         for packet in cut(data):
             self.packets.append(packet)
             self.all_packets.append(packet)

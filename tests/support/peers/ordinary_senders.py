@@ -1,8 +1,8 @@
-"""Captures of what ordinary programs send, put together field by field from public descriptions of each.
+"""Captures of the traffic of ordinary programs, assembled field by field from public descriptions of each.
 
-Nothing of the library is used: headers are written by `struct` from the figures of [MS-MQMQ] 2.2.18 to 2.2.20
-and [MS-MQQB] 2.2, in the order of the frames of [MS-MQQB] 4.1; what a program puts into a message is from its
-own documentation or source, named in ``tests/vectors/README.md``.
+No code of the library is used: headers are written by `struct` from the figures of [MS-MQMQ] 2.2.18 to 2.2.20
+and [MS-MQQB] 2.2, in the order of the frames of [MS-MQQB] 4.1; the content of a program's messages is from
+its own documentation or source, named in ``tests/vectors/README.md``.
 
 ``python -m tests.support.peers.ordinary_senders`` writes the files anew.
 """
@@ -50,7 +50,7 @@ def direct(name: str) -> bytes:
 
 @dataclass
 class Message:
-    """What a program sends.
+    """A message of a program.
 
     `ack` are acknowledgements asked for, `transaction` the number in the sequence, `tail` bytes at the end.
     """
@@ -119,7 +119,7 @@ def parameters() -> bytes:
 
 
 def session_ack(received: int, recoverable: int = 0, first: int = 1, sent: tuple[int, int] = (0, 0)) -> bytes:
-    """SessionAck of so many messages, of them so many recoverable ones from the number `first`."""
+    """SessionAck of a number of messages, and of a number of recoverable ones from `first` on."""
     bits = (1 << recoverable) - 1
     header = struct.pack("<HHIHHHH", received, first if recoverable else 0, bits, *sent, 64, 0)
     return base(36, flags=0x1B, reserved=0xCD) + struct.pack("<HH", 0, 1) + header
@@ -146,7 +146,7 @@ def ping(cookie: int, manager: UUID) -> bytes:
 
 @dataclass
 class Session:
-    """A ping, the opening of a session, messages and what answers them, in the order of [MS-MQQB] 4.1."""
+    """A ping, the opening of a session, messages and their answers, in the order of [MS-MQQB] 4.1."""
 
     talk: TcpConversation = field(
         default_factory=lambda: TcpConversation(
@@ -163,7 +163,7 @@ class Session:
         self.talk.send(parameters()).send(parameters(), by_client=False)
 
     def send(self, *messages: Message, first: int = 2_286) -> None:
-        """Send messages; the receiver acknowledges them, and those of transactions in their order."""
+        """Send messages; the receiver acknowledges them, and transactional ones in order."""
         recoverable = 0
         for number, message in enumerate(messages, 1):
             self.talk.send(message.to_bytes(first + number, SENT + number))

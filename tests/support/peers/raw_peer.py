@@ -1,4 +1,4 @@
-r"""A queue manager written by hand: sockets, bytes and `struct`, and nothing of the library.
+r"""A queue manager written by hand: sockets, bytes and `struct`, without the library.
 
 It follows [MS-MQQB] and [MS-MQMQ] and keeps its own counts, an independent check of those of a server.
 `Session` is one of its connections, in either role; `Listener` accepts connections. A test sends deliberate
@@ -178,7 +178,7 @@ class Session(SessionCounts):
         self.socket.close()
 
     def finish(self) -> None:
-        """Stop sending, and discard what comes until the other side ends the connection as well."""
+        """Stop sending, and discard further bytes until the other side ends the connection as well."""
         try:
             self.socket.shutdown(socket.SHUT_WR)
             while self.socket.recv(1 << 16):
@@ -210,7 +210,7 @@ class Session(SessionCounts):
             self.count_sent(recoverable=message.saved)
 
     def acknowledge(self, **wrong: int) -> None:
-        """Acknowledge all messages received, with as many SessionAcks as that takes."""
+        """Acknowledge all messages received, with the necessary number of SessionAcks."""
         self.send(*self.session_acks(**wrong))
 
     # -- receiving
@@ -253,7 +253,7 @@ class Session(SessionCounts):
         assert max(self.saved, default=0) <= self.recoverable_sent
 
     def until_acknowledged(self) -> list[ReceivedPacket]:
-        """Take packets until all messages sent are acknowledged; return those other than SessionAcks."""
+        """Take packets until all messages sent are acknowledged; return all but SessionAcks."""
         others = []
         while self.acked < self.sent or len(self.saved) < self.recoverable_sent:
             packet = self.take()
@@ -268,7 +268,9 @@ class Session(SessionCounts):
         return packet
 
     def fence(self) -> list[ReceivedPacket]:
-        """Send a message and take packets until it is acknowledged; return what the server sent before."""
+        """Send a message and take packets until it is acknowledged; return the packets that the server sent
+        before.
+        """
         self.push(Message(b"fence", queue=direct(r"OS:alpha\private$\fence")))
         return self.until_acknowledged()
 

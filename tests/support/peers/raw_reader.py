@@ -20,9 +20,9 @@ class RawReader(Client):
     """A client of a server; a fault raises `Fault`. Calls may be answered in any order.
 
     Attributes:
-        socket: of the connection.
-        association: of the client.
-        events: what it has told.
+        socket: the socket of the connection.
+        association: the client's association.
+        events: its events.
     """
 
     def __init__(self, port: int, *, source: str = "127.0.0.1", group: int = 0, bind: bool = True) -> None:
@@ -40,11 +40,11 @@ class RawReader(Client):
                 self.receive()
 
     def flush(self) -> None:
-        """Send what the association has to send."""
+        """Send the bytes of the association."""
         self.socket.sendall(self.association.data_to_send())
 
     def receive(self) -> None:
-        """Take what comes next. Raises ConnectionError if the connection has ended."""
+        """Take the next bytes. Raises ConnectionError if the connection has ended."""
         data = self.socket.recv(1 << 16)
         if not data:
             raise ConnectionError("the server has ended the connection")

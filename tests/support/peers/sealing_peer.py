@@ -75,7 +75,7 @@ def public_blob(key: RSAPrivateKey) -> bytes:
 
 @dataclass(frozen=True)
 class SealedMessage(Message):
-    """A message to a private queue of the server that is told by `address`, signed and encrypted.
+    """A message to a private queue of the server at `address`, signed and encrypted.
 
     An administration queue is a private one of the peer.
     """

@@ -54,7 +54,7 @@ def multipart(envelope: bytes, body: bytes | None, guid: UUID) -> tuple[str, byt
 
 @dataclass
 class Received:
-    """A request that came to the peer: its path, header fields and entity, and what is in that."""
+    """A request that came to the peer: its path, header fields, entity and the content of that."""
 
     path: str
     fields: dict[str, str]
@@ -91,11 +91,11 @@ class Received:
 
 
 class SrmpPeer:
-    """Sends requests, and collects those that come.
+    """Sends requests, and collects incoming ones.
 
     Attributes:
-        guid: of its queue manager.
-        received: what has come, in order.
+        guid: the GUID of its queue manager.
+        received: incoming requests, in order.
         statuses: the status for each of the next requests; 200 when there are no more.
     """
 
@@ -156,7 +156,7 @@ class SrmpPeer:
             connection.close()
 
     def stream(self, number: int, current: int, previous: int | None = None, start: str = "") -> str:
-        """A stream element; `start` is where receipts go."""
+        """A stream element; `start` is the destination of receipts."""
         begins = f"<start><sendReceiptsTo>{start}</sendReceiptsTo></start>" if start else ""
         before = "" if previous is None else f"<previous>{previous}</previous>"
         return (
@@ -170,11 +170,11 @@ class SrmpPeer:
         return base64.b64encode(self.guid.bytes_le + number.to_bytes(4, "little")).decode()
 
     def of(self, element: str) -> list[Received]:
-        """What has come with this element in its header."""
+        """The requests with this element in the header."""
         return [received for received in self.received if received.text(element) is not None]
 
     def wait(self, count: int, until: Callable[[Callable[[], bool], str], object]) -> list[Received]:
-        """Wait until so many requests have come."""
+        """Wait until a number of requests have come."""
         until(lambda: len(self.received) >= count, f"{count} requests, not {len(self.received)}")
         return self.received
 

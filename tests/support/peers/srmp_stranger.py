@@ -62,7 +62,7 @@ class Stream:
 
 @dataclass
 class Message:
-    """What a request says."""
+    """The content of a request."""
 
     root: ET.Element
     body: bytes | None = None
@@ -205,7 +205,7 @@ class Stranger:
             raise
         return 200
 
-    # -- what is in a request
+    # -- content of a request
 
     def message(self, kind: str, entity: bytes) -> Message:
         body = None
@@ -246,7 +246,7 @@ class Stranger:
             raise Refused(400)
 
     def checked(self, root: ET.Element) -> ET.Element:
-        """Refuse what does not conform to chapter 2."""
+        """Refuse requests that do not conform to chapter 2."""
         if root.tag != f"{SOAP}Envelope" or [child.tag for child in root][:2] != [
             f"{SOAP}Header",
             f"{SOAP}Body",
@@ -332,7 +332,7 @@ class Stranger:
         if start is not None and len(start.findall(f"{SRMP}sendReceiptsTo")) != 1:
             raise Refused(400)
 
-    # -- what is done with a message
+    # -- handling of a message
 
     def take(self, message: Message) -> None:
         place = message.text(f"{PATH}path", f"{PATH}to").lower().partition("/msmq/")[2]
@@ -411,7 +411,7 @@ class Stranger:
         self.receipts.put((to, envelope.encode()))
 
     def tick(self) -> None:
-        """Acknowledge what is due."""
+        """Send due acknowledgements."""
         while not self.over:
             time.sleep(0.01)  # its own timer: acknowledgements are due some time after the messages
             with self.lock:

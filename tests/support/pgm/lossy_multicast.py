@@ -1,4 +1,4 @@
-"""``msmqwire`` with multicast sockets that lose 20 % of what they get, and that ask again soon.
+"""``msmqwire`` with multicast sockets that lose 20 % of the datagrams, and repeat requests soon.
 
 Run as ``python -m tests.support.pgm.lossy_multicast``.
 """
@@ -19,7 +19,7 @@ LOSS = 0.2
 class Lossy(socket.socket):
     """A socket that loses datagrams, but not the first ones.
 
-    What was sent before a receiver first hears of a source is not for it, so it would not be asked for.
+    Datagrams before a receiver first hears of a source are not for it, so it would not request them.
     """
 
     chance = random.Random(7)
@@ -35,7 +35,7 @@ class Lossy(socket.socket):
 
 
 def lossy_socket(kind: int, protocol: int) -> socket.socket:
-    """What `msmqwire.qm.runtime.multicast.sockets.new_socket` makes, but for the losses."""
+    """The result of `msmqwire.qm.runtime.multicast.sockets.new_socket`, with losses."""
     made = Lossy(socket.AF_INET, kind, protocol)
     made.setblocking(False)
     made.spared = 10
@@ -44,7 +44,7 @@ def lossy_socket(kind: int, protocol: int) -> socket.socket:
 
 ASKS_SOON = {"NAK_RDATA_IVL": 0.3, "NAK_RPT_IVL": 0.2, "NAK_NCF_RETRIES": 300, "NAK_DATA_RETRIES": 300}
 """Constants of `msmqwire.pgm.receive_window`: a packet that is lost six times in a row takes twelve seconds
-otherwise. There are so many attempts that a loaded machine does not use them up."""
+otherwise. There are enough attempts for a loaded machine."""
 
 
 if __name__ == "__main__":

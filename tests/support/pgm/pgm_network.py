@@ -25,7 +25,7 @@ def receiver(draw=lambda: 0.5) -> Receiver:
 
 @dataclass
 class Seen:
-    """What a receiver told its application, in order."""
+    """The notices of a receiver to its application, in order."""
 
     events: list = field(default_factory=list)
 

@@ -22,8 +22,8 @@ class Answer:
     """An answer.
 
     Attributes:
-        status: of HTTP.
-        headers: its header fields; those of one name are joined.
+        status: the HTTP status.
+        headers: its header fields; fields of one name are joined.
         body: its bytes.
     """
 
@@ -39,11 +39,11 @@ class Answer:
 
 @dataclass
 class Browser:
-    """What a browser has: a cookie and the token against forged requests.
+    """The state of a browser: a cookie and the token against forged requests.
 
     Attributes:
-        address, port: of the console.
-        headers: sent with each request; None leaves one out that would be sent.
+        address, port: address and port of the console. headers: sent with each request; None leaves one out
+            that would be sent.
     """
 
     address: str

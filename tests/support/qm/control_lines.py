@@ -20,7 +20,7 @@ class Frame:
 
     Attributes:
         subscription, receipt: 0 for none.
-        record: all that is said of it.
+        record: its record.
     """
 
     subscription: int
@@ -29,7 +29,7 @@ class Frame:
 
     @property
     def body(self) -> bytes:
-        """Its body, whose length is at 96, behind the fixed part of 128 bytes."""
+        """Its body, whose length is at 96, after the fixed part of 128 bytes."""
         (size,) = struct.unpack_from("<I", self.record, 96)
         return self.record[128 : 128 + size]
 
@@ -83,7 +83,7 @@ class Lines:
         self.frames.append(Frame(subscription, receipt, self._file.read(length)))
 
     def pushed(self, count: int) -> list[Frame]:
-        """Read so many messages that are pushed or follow an answer; return and forget them."""
+        """Read a number of messages that are pushed or follow an answer; return and forget them."""
         while len(self.frames) < count:
             assert self._file.peek(1)[:1] == b"\0", self._file.readline()
             self._read_frame()

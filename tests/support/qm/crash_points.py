@@ -2,10 +2,10 @@
 
     python -m tests.support.qm.crash_points FOLDER FIRST STEP
 
-A write is a statement of the store, or what the system is asked to do with a file of the folder. The queue
-manager is killed at the write FIRST, then again from the start at FIRST + STEP, and so on until it ends by
-itself; after each a new one starts over what is left, and its queues are compared with what was answered
-before. Prints one JSON object: the number of writes, and the kills after which something was wrong.
+A write is a statement of the store, or a system call on a file of the folder. The queue manager is killed at
+the write FIRST, then again from the start at FIRST + STEP, and so on until it ends by itself; after each a
+new one starts over the remaining files, and its queues are compared with the earlier answers. Prints one JSON
+object: the number of writes, and the kills followed by a fault.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tests.support.running import LEDGER, ORDERS, bodies, message, options, reco
 
 OTHER = r"private$\other"
 Life = Callable[[Path, Callable[[str], None]], Coroutine[Any, Any, None]]
-"""What is done in a folder, and told as it is answered."""
+"""The work in a folder, reported as it is answered."""
 Judge = Callable[[Path, set[str]], str]
-"""What is wrong in the folder after what was told; empty if nothing is."""
+"""The faults in the folder after these answers; empty if there are none."""
 _EVENTS = {
     "open",
     "os.rename",
@@ -80,7 +80,7 @@ class Killer:
 
 
 async def live(data: Path, told: Callable[[str], None]) -> None:
-    """The life of a queue manager; `told` is called with what has been answered."""
+    """The life of a queue manager; `told` is called with each answer."""
     server = Server(options(data, ORDERS, f"{LEDGER};transactional", ping=None, min_free=1 << 20))
     await server.start()
     told("started")
@@ -106,7 +106,7 @@ async def live(data: Path, told: Callable[[str], None]) -> None:
 
 
 def wrong(data: Path, told: set[str]) -> str:
-    """What is not as it was answered; empty if all is well."""
+    """The differences from the answers; empty if all is well."""
     with attach(data, create=True) as local:
 
         def found(queue: str) -> list[bytes]:
@@ -133,7 +133,7 @@ def wrong(data: Path, told: set[str]) -> str:
 
 
 def forked(work: Callable[[int], None]) -> tuple[int, str]:
-    """Run `work`, which is given a descriptor, in another process; return its status and what it wrote."""
+    """Run `work`, which is given a descriptor, in another process; return its status and output."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -167,7 +167,7 @@ def judged(wrong: Judge, data: Path, told: set[str], pipe: int) -> None:
 
 
 def main(folder: Path, first: int, step: int, live: Life = live, wrong: Judge = wrong) -> dict[str, object]:
-    """Kill a life at each point in turn, and judge what is left; return the report."""
+    """Kill a life at each point in turn, and check the remaining files; return the report."""
     problems: dict[int, str] = {}
     kills, at, status = 0, first, -signal.SIGKILL
     while status == -signal.SIGKILL:

@@ -1,4 +1,4 @@
-"""A driver of a core over a store and a network that record: what is committed, and when it is sent."""
+"""A driver of a core over a store and a network that record commits and sends."""
 
 from __future__ import annotations
 

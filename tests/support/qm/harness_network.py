@@ -1,4 +1,4 @@
-"""Queue managers in a simulated network: what one harness sends, another receives."""
+"""Queue managers in a simulated network: one harness sends, another receives."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ class HarnessNetwork:
     Attributes:
         delay: milliseconds that packets take.
         loop: the event loop.
-        harnesses: by computer name.
-        log: the packets sent, in order.
+        harnesses: the harnesses by computer name. log: the packets sent, in order.
         loses: decides from the names of sender and receiver whether a packet is lost.
     """
 
@@ -145,11 +144,11 @@ class HarnessNetwork:
                 harness.run()
 
     def exchanged(self) -> list[tuple[str, str]]:
-        """Who sent what kind of packet, in order."""
+        """The senders and kinds of packets, in order."""
         return [(carried.sender, carried.kind) for carried in self.log]
 
     def between(self, sender: str, receiver: str, *kinds: str) -> list[ReceivedPacket]:
-        """The packets from one queue manager to another: all, or those of some kinds."""
+        """The packets from one queue manager to another: all, or only some kinds."""
         return [
             carried.packet
             for carried in self.log

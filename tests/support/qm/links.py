@@ -1,4 +1,4 @@
-"""Stations that record what a network reports to them: over a simulated network and over real sockets."""
+"""Stations that record the reports of a network: over a simulated network and over real sockets."""
 
 from __future__ import annotations
 
@@ -123,9 +123,9 @@ class Station(Protocol):
     """One computer.
 
     Attributes:
-        name, address: of the computer.
-        engine: what was reported to it.
-        ping_port: to which requests for pings go.
+        name, address: name and address of the computer.
+        engine: the reports to it.
+        ping_port: the port for ping requests.
     """
 
     name: str
@@ -348,7 +348,7 @@ class TcpLinks(Links):
 
 
 class Deaf:
-    """A listener that ignores what it hears: these stations do not send packets."""
+    """A listener that ignores all packets: these stations do not send packets."""
 
     def __init__(self, *args: object) -> None:
         pass

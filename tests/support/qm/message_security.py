@@ -60,7 +60,7 @@ def certificate(name: str, start: int = START_UTC - DAY, end: int = START_UTC + 
 
 
 def sign(key: rsa.RSAPrivateKey, data: bytes, algorithm: int = SHA512) -> bytes:
-    """A signature as CryptoAPI has it, least significant byte first."""
+    """A signature in the form of CryptoAPI, least significant byte first."""
     return key.sign(data, PKCS1v15(), _HASHES[algorithm])[::-1]
 
 
@@ -75,7 +75,7 @@ class Sealed:
         sid: SecurityID; with `kind`, ST.
         recipient: the public key to encrypt for; None to leave the body in clear.
         session_key: the key that the body is encrypted with.
-        others: further fields of the message, as `HandwrittenPeer.message` takes them.
+        others: further fields of the message, for `HandwrittenPeer.message`.
     """
 
     body: bytes = b"secret body"
@@ -181,7 +181,7 @@ def encrypted(algorithm: int, key: bytes, body: bytes) -> bytes:
 
 
 def decrypted(algorithm: int, key: bytes, body: bytes) -> bytes:
-    """What `encrypted` has encrypted."""
+    """The content encrypted by `encrypted`."""
     if algorithm == RC4:
         return _rc4(key, body)
     unpadder, decryptor = padding.PKCS7(128).unpadder(), Cipher(AES(key), CBC(bytes(16))).decryptor()

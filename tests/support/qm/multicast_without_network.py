@@ -1,6 +1,6 @@
-"""Multicast in a network namespace of its own whose only interface is there or not: run there as a module.
+"""Multicast in a separate network namespace whose only interface comes and goes: run there as a module.
 
-Prints a JSON object: what was received, sent and failed, in each phase.
+Prints a JSON object: messages received, sent and failed, in each phase.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def run(mode: str) -> dict[str, Any]:
         seen[phase] = []
         for command in commands:
             subprocess.run(["ip", *command.split()], check=True)
-        network.set_groups(frozenset({GROUP}))  # joins what could not be joined
+        network.set_groups(frozenset({GROUP}))  # joins the groups that could not be joined
         network.send(number, *GROUP, phase.encode())
         await happens(lambda: len(seen[phase]) >= count, f"{count} reports of the phase {phase!r}")  # noqa: B023
         await asyncio.sleep(0.1)  # in which no other comes

@@ -58,7 +58,7 @@ class ReceivedPacket(bytes):
     fields: dict[str, Any]
 
     def __new__(cls, data: bytes | bytearray) -> Self:
-        """Take a packet apart; asserts what holds for all packets."""
+        """Parse a packet; asserts the invariants of all packets."""
         packet = super().__new__(cls, data)
         packet.fields = packet._read_fields()
         return packet

@@ -27,7 +27,7 @@ class RecordingCarrier:
     """The carrier of TCP that records effects and the end of each turn.
 
     Attributes:
-        events: what happened, in order: "flush", and of each effect what `record` returns.
+        events: the events in order: "flush", and for each effect the result of `record`.
         fails_at: called instead of recording: at a kind of effect, or at "flush".
     """
 

@@ -1,4 +1,4 @@
-"""A queue manager with keys and users, and what becomes of messages signed and encrypted by hand."""
+"""A queue manager with keys and users, and the outcome of messages signed and encrypted by hand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def random_bytes(size: int) -> bytes:
 
 
 def configuration(**fields: Any) -> SecurityConfiguration:
-    """Own keys for the three providers: those named base, enhanced and aes."""
+    """Own keys for the three providers, named base, enhanced and aes."""
     keys = {provider: (rsa_key(provider.name.lower()),) for provider in CryptographicProvider}
     return SecurityConfiguration(**{"random_bytes": random_bytes, "exchange_keys": keys} | fields)
 
@@ -72,7 +72,7 @@ def recorder(harness: EngineHarness) -> DirectoryRecorder:
 
 
 def verdict(harness: EngineHarness, sealed: Sealed, peer: HandwrittenPeer | None = None) -> str:
-    """What becomes of a message: TAKEN, or the class of the acknowledgement of its refusal."""
+    """The outcome of a message: TAKEN, or the class of the acknowledgement of its refusal."""
     queue, admin = harness.find_queue(), harness.find_queue("adm")
     before, acknowledged = len(queue.positions), len(message_classes(admin))
     sealed.acks, sealed.admin = NA, direct("adm")

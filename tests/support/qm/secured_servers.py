@@ -29,7 +29,7 @@ class Pair:
     Attributes:
         here, there: the servers.
         to: the format name of the queue ``orders`` there.
-        host: the option that tells where `there` is.
+        host: the option with the address of `there`.
         peer_key: a file with the public keys of `there`.
         cert, key: files with a certificate that is registered there for `SID`, and its key.
     """
@@ -60,7 +60,7 @@ class Pair:
 
     @property
     def hosts(self) -> dict[str, tuple[str, int | None]]:
-        """Where `there` is, as `msmqwire.connect` takes it."""
+        """The address of `there`, for `msmqwire.connect`."""
         return {self.to.removeprefix("PRIVATE=").partition("\\")[0]: (self.there.address, self.there.port)}
 
     @property
@@ -83,7 +83,7 @@ def done(*arguments: str | Path) -> dict[str, Any]:
 
 
 def protection(message: dict[str, Any]) -> tuple[bytes, bool, str | None, str | None]:
-    """The body, and what JSON tells about the protection of a message."""
+    """The body, and the protection of a message in JSON."""
     body = b64decode(message["body"])
     return body, message["authenticated"], message["signature"], message["encrypted"]
 
@@ -106,7 +106,7 @@ def certificate_of(data: Path, folder: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def secured_pair(folder: Path, **settings: Any) -> Iterator[Pair]:
-    """Run two servers; `settings` are of the one that receives."""
+    """Run two servers; `settings` are the receiver's."""
     here, there, peer_key = folder / "here", folder / "there", folder / "there.pub"
     called("key", "create", "--data", there, *BITS)
     peer_key.write_text(called("key", "show", "--public", "--data", there).out)

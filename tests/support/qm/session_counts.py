@@ -43,12 +43,14 @@ class SessionCounts:
         return (self.recoverable_received - self.recoverable_acked) % SEQUENCE_NUMBERS
 
     def header(self, **fields: int) -> bytes:
-        """A SessionHeader with these counts; it acknowledges nothing unless told to."""
+        """A SessionHeader with these counts; by default it acknowledges nothing."""
         counts = {"sent": self.sent, "recoverable_sent": self.recoverable_sent, "window": self.window}
         return h.session_header(**(counts | fields))
 
     def acknowledging_header(self, **fields: int) -> bytes:
-        """A SessionHeader that acknowledges what has come, recoverable messages as far as it has room."""
+        """A SessionHeader that acknowledges everything received, recoverable messages as far as it has
+        room.
+        """
         count = min(self.unacknowledged, FLAGS)
         acknowledged = {
             "ack": self.received,

@@ -1,8 +1,8 @@
-"""A server on a small disk that is filled and drained; run in a mount namespace of its own.
+"""A server on a small disk that is filled and drained; run in a separate mount namespace.
 
     unshare -m python -m tests.support.qm.small_disk FOLDER    (as root; else `unshare -rm`)
 
-mounts a file system of 16 MiB on FOLDER and prints what happens there, as one JSON object.
+mounts a file system of 16 MiB on FOLDER and prints the events there as one JSON object.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BODY = 100_000
 
 
 def fill(server: Process) -> list[bytes]:
-    """Send until nothing more is taken; return what was."""
+    """Send until no more messages are accepted; return the accepted ones."""
     stored: list[bytes] = []
     with attach(server.data) as local:
         while True:

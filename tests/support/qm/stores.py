@@ -70,7 +70,7 @@ def everything(store: Store) -> Rows:
 
 
 def _marked(db: sqlite3.Connection) -> None:
-    """Mark each message in a statement of its own, as a migration does that reads what it rewrites."""
+    """Mark each message in a separate statement, as a migration does that reads the rows it rewrites."""
     for (key,) in db.execute("SELECT key FROM message ORDER BY key DESC").fetchall():
         db.execute("UPDATE message SET content = CAST(content || x'6d' AS BLOB) WHERE key = ?", (key,))
 

@@ -1,4 +1,4 @@
-"""A Kerberos realm of its own on the loopback, by MIT Kerberos: for tests that ask for real tickets."""
+"""A separate Kerberos realm on the loopback, by MIT Kerberos: for tests that ask for real tickets."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 
 def values(declaration: Declaration) -> st.SearchStrategy[Any]:
-    """Well-formed values of a stub or structure: counts are those of their arrays."""
+    """Well-formed values of a stub or structure: counts agree with their arrays."""
     return _members(declaration).map(lambda members: declaration.value(**members))
 
 

@@ -1,4 +1,4 @@
-"""A queue manager that others read by [MS-MQRR], over an in-memory store, with a clock set by the test.
+"""A queue manager with remote readers by [MS-MQRR], over an in-memory store, with a clock set by the test.
 
 Its clients make the stub of each request and read that of each answer, alternately in NDR and NDR64.
 """
@@ -59,11 +59,11 @@ class Fault(Exception):
 
 
 class RemoteReadHarness(EngineHarness):
-    """A queue manager named ``here`` that others read.
+    """A queue manager named ``here`` with remote readers.
 
     Attributes:
         answers: the results of calls by their numbers, or the status of a fault.
-        enlistments: the requests to enlist in a transaction, in their order.
+        enlistments: the requests to enlist in a transaction, in order.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -140,7 +140,7 @@ class RemoteReadHarness(EngineHarness):
 
 
 class Client:
-    """A client of remote read; methods return the status, or what the test is about, and raise `Fault`."""
+    """A client of remote read; methods return the status, or the subject of the test, and raise `Fault`."""
 
     def __init__(self, harness: RemoteReadHarness, association: int, caller: Caller) -> None:
         self.harness, self.association, self.caller = harness, association, caller
@@ -236,7 +236,7 @@ class Client:
         return self.begin(Opnum.R_StartTransactionalReceive, **parameters, pTransactionId=unit)
 
     def read(self, handle: ContextHandle, action: int = Action.MQ_ACTION_RECEIVE, **options: Any) -> Any:
-        """Read what is there: its body, or the status of the failure."""
+        """Read the available message: its body, or the status of the failure."""
         return self.result(self.start(handle, action, **options))
 
     def result(self, call: int) -> Any:

@@ -32,7 +32,7 @@ NAME = r"DIRECT=TCP:127.0.0.1\private$\orders"
 SENT, ARRIVED = 1_600_000_000, 1_600_000_007
 SOURCE = UUID(int=0xA1)
 BREAK, SILENCE = object(), object()
-"""What a test may have for an answer: the connection breaks instead, or nothing comes."""
+"""Substitutes of an answer: the connection breaks, or no answer comes."""
 
 Twist = Callable[[Callable[[], Any], Any], Any]
 """Answers a call, with what answers it honestly and its arguments: with results, the status of a fault, the
@@ -81,13 +81,12 @@ class RemoteQueue:
     """The queue.
 
     Attributes:
-        messages: those in it, in their order.
-        twists: other answers, by the method.
+        messages: the messages in it, in order. twists: other answers, by the method.
         calls: the methods that were called, with their arguments.
         rights: the accesses that callers get.
         opened: the names that were opened, by handle.
-        callers: who has called, and at which level.
-        cursors: at which message each of them is.
+        callers: the callers, with their levels.
+        cursors: the message at each cursor.
         owners: the handles with which the cursors were created.
         breaches: calls that a client must not make.
         by_order: whether neighbours are found for lookup identifiers that no message has.
@@ -114,12 +113,12 @@ class RemoteQueue:
 
     @property
     def bodies(self) -> list[bytes]:
-        """What is in the queue, once connections that are gone have given back what they had."""
+        """The messages in the queue, once ended connections have returned theirs."""
         self._run_down()
         return [message.body for message in self.messages]
 
     def has_all_back(self) -> bool:
-        """Whether connections that are gone have given back what they had."""
+        """Whether ended connections have returned their messages."""
         self._run_down()
         return not self.locked
 
@@ -160,7 +159,7 @@ class RemoteQueue:
             association.answer(call, build_response(opnum, answer, syntax))
 
     def _breaches(self, opnum: Opnum, arguments: Any) -> Iterator[str]:
-        """Yield what a client must not do, of handles, cursors and numbers of requests."""
+        """Yield the breaches of a client about handles, cursors and numbers of requests."""
         names = [name for name in ("phContext", "pphContext", "phContextFrom") if hasattr(arguments, name)]
         if not names:
             return

@@ -19,7 +19,7 @@ PORT = 2103
 
 
 def login(auth_type: AuthType, level: AuthLevel, **account: str) -> SecurityContext:
-    """The client's side of a login, where what it takes is installed."""
+    """The client's side of a login, if its library is installed."""
     library("spnego")
     from msmqwire.qm.runtime.rpc.security import initiator
 
@@ -36,7 +36,7 @@ def accept(auth_type: int, level: AuthLevel) -> SecurityContext | None:
 
 
 class Pair:
-    """Both ends, what they told, and every PDU between them: (by the client, bytes)."""
+    """Both ends, their events, and every PDU between them: (by the client, bytes)."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Pair:
         self.pdus += [(by_client, frame.data) for frame in PduFramer().feed(data)]
 
     def to_server(self, data: bytes) -> list[ServerEvent]:
-        """What the server makes of bytes, its answer carried to nobody."""
+        """The server's reaction to bytes; its answer is discarded."""
         return self.server.received(data)
 
 

@@ -29,7 +29,7 @@ level; answers as many bytes as the arguments say."""
 
 @dataclass
 class Recorded:
-    """A connection: what was sent on it, in order, and the events."""
+    """A connection: the bytes sent on it, in order, and the events."""
 
     data: list[tuple[bool, bytes]] = field(default_factory=list)
     events: list[ServerEvent] = field(default_factory=list)
@@ -128,7 +128,7 @@ def rpc_server(
 
 
 def map_endpoints(mapper: EndpointMapper) -> Callable[[ServerAssociation, ServerEvent], None]:
-    """What a server does that is an endpoint mapper."""
+    """The behaviour of a server that is an endpoint mapper."""
 
     def perform(association: ServerAssociation, event: ServerEvent) -> None:
         if isinstance(event, Called):

@@ -37,7 +37,7 @@ class Recorder:
     """In place of the engine.
 
     Attributes:
-        requested_ones: what has come in, with the addresses of the peers.
+        requested_ones: incoming requests, with the addresses of the peers.
         reached_ones: numbers of requests that had a connection.
         results: the status, or the reason, of each request that was sent, by its number.
         status: the answer to requests; None to wait.
@@ -79,8 +79,8 @@ class Service:
     Attributes:
         engine: the recorder.
         http: the transport.
-        port: where it listens.
-        faults: what the event loop was told of.
+        port: the port it listens on.
+        faults: the faults reported to the event loop.
     """
 
     def __init__(self, http: HttpNetwork, driver: EngineDriver, engine: Recorder, port: int) -> None:
@@ -143,7 +143,7 @@ async def service(
 
 
 class Peer:
-    """A connection of a client that sends what a test wants."""
+    """A connection of a client that sends the bytes of a test."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -167,7 +167,7 @@ class Peer:
             await self.writer.drain()
 
     async def head(self) -> bytes:
-        """Return the next head of an answer; what is there if the connection ends before."""
+        """Return the next head of an answer; the bytes received if the connection ends before."""
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await self.reader.readuntil(b"\r\n\r\n")
@@ -177,7 +177,7 @@ class Peer:
             return b""
 
     async def ended(self) -> bytes:
-        """Return what comes up to the end of the connection."""
+        """Return the bytes up to the end of the connection."""
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await self.reader.read()

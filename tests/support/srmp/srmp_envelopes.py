@@ -1,4 +1,4 @@
-"""Envelopes of SRMP: those of [MC-MQSRM] chapter 4, small ones to change, one with all elements."""
+"""Envelopes of SRMP: the ones of [MC-MQSRM] chapter 4, small ones to change, one with all elements."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def changed(data: bytes, old: str, new: str) -> bytes:
 
 
 def everything() -> dict[str, object]:
-    """A header with all elements. It is no sensible message."""
+    """A header with all elements. It is not a sensible message."""
     return {
         "path": {
             "action": "MSMQ:a <&> label",

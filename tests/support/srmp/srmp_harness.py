@@ -1,8 +1,7 @@
 """A queue manager that speaks SRMP, over an in-memory store, with a clock set by the test.
 
-What it sends is read here with nothing of the engine: lines are cut at CRLF, parts by their Content-Length,
-envelopes by the XML parser of Python. What it receives are bytes that
-`tests.support.srmp.srmp_requests` writes.
+Its output is read here without the engine: lines are cut at CRLF, parts by their Content-Length, envelopes by
+the XML parser of Python. Its input are bytes that `tests.support.srmp.srmp_requests` writes.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ class SentRequest:
     """A request that the queue manager has sent.
 
     Attributes:
-        number: by which it is answered.
-        url: where it went; of a multicast message the address and port.
+        number: its number, for the answer.
+        url: its destination; for a multicast message the address and port.
         data: its bytes.
         line: its first line.
         fields: its header fields, by name in lower case.
         envelope: the bytes of the envelope.
-        body: those of the body; None for none.
+        body: the bytes of the body; None for none.
     """
 
     def __init__(self, number: int, url: str, data: bytes) -> None:
@@ -70,7 +69,7 @@ class SentRequest:
 
     @property
     def stream(self) -> tuple[str, int, int | None, str | None]:
-        """streamId, current, previous and where receipts go."""
+        """streamId, current, previous and the destination of receipts."""
         previous = int(self["stream/previous"]) if "stream/previous" in self else None
         start = self["stream/start/sendReceiptsTo"] if "stream/start" in self else None
         return self["stream/streamId"], int(self["stream/current"]), previous, start
@@ -181,7 +180,7 @@ class SrmpHarness(EngineHarness):
         self.run()
         return self.responses[number]
 
-    # -- what it has
+    # -- its state
 
     def outgoing(self, name: str = THERE) -> OutgoingQueue:
         """Return the outgoing queue to a destination, opening it if necessary."""

@@ -40,7 +40,7 @@ def with_envelope(name: str, envelope: bytes) -> bytes:
 
 
 def changed(name: str, *changes: tuple[str, str]) -> bytes:
-    """A message with texts of its envelope replaced, each of which stands there once."""
+    """A message with texts of its envelope replaced, each of which occurs once."""
     envelope = parse_message(MESSAGES[name]).envelope_bytes or b""
     for old, new in changes:
         assert envelope.count(old.encode()) == 1, old

@@ -1,4 +1,4 @@
-"""Two queue managers that exchange SRMP messages over a network that can lose what they send."""
+"""Two queue managers that exchange SRMP messages over a network that can lose messages."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class SrmpPair:
 
     Attributes:
         harnesses: by name.
-        carried: who sent what, in order.
-        fate: decides what becomes of a request: ``delivered``; ``lost`` before it arrives; ``unanswered``,
-            when it is its response that is lost; ``late``, when it arrives after its sender has given it up.
-        late: what arrives with `deliver_late`: the receiver, the sender's address and the bytes.
+        carried: the senders and messages, in order.
+        fate: decides the fate of a request: ``delivered``; ``lost`` before it arrives; ``unanswered``, when
+            it is its response that is lost; ``late``, when it arrives after its sender has given it up.
+        late: the requests that arrive with `deliver_late`: the receiver, the sender's address and the bytes.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -67,7 +67,7 @@ class SrmpPair:
             harness.answer(status, sent)
 
     def deliver_late(self) -> None:
-        """Let late requests arrive; nobody waits for the responses."""
+        """Let late requests arrive; the responses are not awaited."""
         late, self.late = self.late, []
         for receiver, address, data in late:
             self.harnesses[receiver].post(data, address)
@@ -91,12 +91,12 @@ class SrmpPair:
         self.run()
 
     def exchanged(self) -> list[tuple[str, str]]:
-        """Who sent what kind of message, in order."""
+        """The senders and kinds of messages, in order."""
         return [(name, kind_of(sent)) for name, sent in self.carried]
 
 
 def kind_of(sent: SentRequest) -> str:
-    """What a request is, by the elements that it has."""
+    """The kind of a request, by its elements."""
     kinds = ("deliveryReceipt", "streamReceipt", "commitmentReceipt")
     has = [kind for kind in kinds if kind in sent]
     return "+".join(has) or "message"

@@ -13,9 +13,9 @@ NEVER = "20380119T031407"
 HERE = "http://here/msmq/private$/orders"
 ORDER_QUEUE = "http://here/msmq/private$/order_queue$"
 RECEIPTS = "http://there/msmq/private$/order_queue$"
-"""Where the peer wants its stream receipts."""
+"""The destination of the peer's stream receipts."""
 ADMIN = "http://there/msmq/private$/admin"
-"""Where it wants its other receipts."""
+"""The destination of its other receipts."""
 DAY = 86_400
 ORDINAL = 0x6553F10000000001
 """The ordinal of its first stream: the second at which harnesses start, and 1."""
@@ -69,12 +69,12 @@ def http_request(
 
 
 class SrmpPeer:
-    """A queue manager that sends to a harness what a test says.
+    """A queue manager that sends the messages of a test to a harness.
 
     Attributes:
         harness: the receiver.
-        identifier: of this queue manager.
-        ordinal: of its present stream.
+        identifier: the identifier of this queue manager.
+        ordinal: the ordinal of its present stream.
     """
 
     def __init__(self, harness: SrmpHarness, identifier: UUID = PEER_ID, address: str = PEER_ADDRESS) -> None:
@@ -110,7 +110,7 @@ class SrmpPeer:
             reach_queue, be_received: seconds after that, None for no limit.
             services: the content of that element.
             msmq: elements after Priority; None for no Msmq element.
-            change: what is replaced in the envelope, and by what.
+            change: replacements in the envelope.
         """
         number = next(self._numbers) if number is None else number
         sent = self.harness.utc if sent is None else sent
@@ -151,7 +151,9 @@ class SrmpPeer:
         start: str | None = None,
         ordinal: int | None = None,
     ) -> str:
-        """The stream element; `start` is where receipts go, by default only from the first message on."""
+        """The stream element; `start` is the destination of receipts, by default only from the first message
+        on.
+        """
         if start is None and current == 1:
             start = RECEIPTS
         begins = f"<start><sendReceiptsTo>{start}</sendReceiptsTo></start>" if start else ""

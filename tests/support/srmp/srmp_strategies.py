@@ -31,7 +31,7 @@ from msmqwire.srmp.elements import (
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.schema import HEADER
 
-# Those that mean something in XML, and white space that is none there.
+# Characters with a meaning in XML, and white space that is not white space in XML.
 CHARACTERS = st.sampled_from("<&>\"'\r\n\t \u0085\u00a0\u2028") | st.characters(
     codec="utf-8", exclude_characters="\ufffe\uffff"
 ).filter(lambda character: character >= " " or character in "\t\r\n")
@@ -93,7 +93,7 @@ def values_of(element: Element) -> st.SearchStrategy[Any]:
 
 @st.composite
 def contents(draw: st.DrawFn, group: Group) -> Content:
-    """What a group can hold."""
+    """The possible contents of a group."""
     values: dict[str, Any] = {name: draw(TEXT) for name in group.attributes}
     for child in group.children:
         if not isinstance(child, Ignored | Blank) and (child.least or draw(st.booleans())):
@@ -103,7 +103,7 @@ def contents(draw: st.DrawFn, group: Group) -> Content:
 
 @st.composite
 def envelopes(draw: st.DrawFn) -> Envelope:
-    """Envelopes that can be built: those of `contents` that also keep the rules between groups."""
+    """Envelopes that can be built: `contents` that also keep the rules between groups."""
     header = draw(contents(HEADER))
     if header.Msmq is None:
         header = header.replace(stream=None)
