@@ -15,7 +15,8 @@ from queue import SimpleQueue
 from threading import Lock, Semaphore
 from typing import Any, Final, NamedTuple
 
-from msmqwire.tables.arrow.batch import BATCH_BYTES_MAX, BatchMaker, Extra
+from msmqwire.tables.arrow.batch import BatchMaker, Extra
+from msmqwire.tables.arrow.rows import BATCH_BYTES_MAX
 from msmqwire.tables.compiled.scan_arrays import RowBlock
 from msmqwire.tables.compiled.state import R_LENGTH
 

@@ -13,8 +13,8 @@ from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examine
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse
 from msmqwire.schema import Record
-from msmqwire.tables.arrow.batch import BATCH_BYTES_MAX, BatchMaker, Extra
-from msmqwire.tables.arrow.rows import PacketCells
+from msmqwire.tables.arrow.batch import BatchMaker, Extra
+from msmqwire.tables.arrow.rows import BATCH_BYTES_MAX, PacketCells
 from msmqwire.tables.columns import Column, arrow_schema
 from msmqwire.tables.compiled.generated import SLOTS
 from msmqwire.tables.compiled.packet import BAD, session_packet

@@ -26,7 +26,7 @@ from msmqwire.tables.arrow.buffers import Bitmaps, BufferPool, SharedTexts
 from msmqwire.tables.arrow.contents import SOURCES, content_arrays
 from msmqwire.tables.arrow.errors import ERRORS, ErrorCells
 from msmqwire.tables.arrow.fixed_width import FixedWidthColumns
-from msmqwire.tables.arrow.rows import OF_PAIR, PacketCells
+from msmqwire.tables.arrow.rows import BATCH_BYTES_MAX, OF_PAIR, PacketCells
 from msmqwire.tables.arrow.signature_codes import STATUSES, SignatureCodes
 from msmqwire.tables.arrow.signatures import forged
 from msmqwire.tables.arrow.tunnel_columns import TunnelColumns, TunnelTexts
@@ -62,8 +62,6 @@ from msmqwire.tables.compiled.state import (
 )
 from msmqwire.tables.filters import Filter
 
-BATCH_BYTES_MAX: Final = 32 << 20
-"""Bytes of texts and bodies in a batch, about: with large bodies a batch has fewer rows than requested."""
 ADDRESSES_MAX: Final = 1 << 16
 """Addresses whose text is cached; a full cache is cleared."""
 

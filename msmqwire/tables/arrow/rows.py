@@ -31,6 +31,8 @@ from msmqwire.tables.columns import (
 Getter = Callable[[Any], Any]
 """Returns the value of a column; None where there is none."""
 
+BATCH_BYTES_MAX: Final = 32 << 20
+"""Bytes of texts and bodies in a batch, about: with large bodies a batch has fewer rows than requested."""
 OF_PAIR: Final = tuple(column for column in COLUMNS if column.group == PAIR_GROUP)
 """The columns that an item has under their names, and its packet does not have."""
 _OF_ITEM: Final[dict[str, Getter]] = {
@@ -172,24 +174,28 @@ _FAMILIES: Final[dict[type, Callable[[Any], Mapping[str, Getter]]]] = {
 def batches(
     items: Iterable[Item], columns: Sequence[Column], *, batch_rows: int, body_limit: int | None = None
 ) -> Iterator[Any]:
-    """Yield record batches of at most `batch_rows` rows."""
+    """Yield record batches of at most `batch_rows` rows, and of about `BATCH_BYTES_MAX` bytes."""
     schema = arrow_schema(tuple(columns))
     of_item = [(name, _OF_ITEM[name]) for name in schema.names if name in _OF_ITEM]
     readers: dict[Examiner, PacketCells] = {}
     cells: dict[str, dict[int, Any]] = {name: {} for name in schema.names}
-    rows = 0
+    rows = size = 0
     for item in items:
         for name, getter in of_item:
-            cells[name][rows] = getter(item)
+            cell = cells[name][rows] = getter(item)
+            if isinstance(cell, (str, bytes)):
+                size += len(cell)
         if item.packet is not None:
             if (of_packet := readers.get(item.examiner)) is None:
                 of_packet = readers[item.examiner] = PacketCells(columns, body_limit, item.examiner)
             for name, value in of_packet.of(item.packet):
                 cells[name][rows] = value
+                if isinstance(value, (str, bytes)):
+                    size += len(value)
         rows += 1
-        if rows >= batch_rows:
+        if rows >= batch_rows or size > BATCH_BYTES_MAX:
             yield _batch(cells, schema, rows)
-            cells, rows = {name: {} for name in schema.names}, 0
+            cells, rows, size = {name: {} for name in schema.names}, 0, 0
     if rows:
         yield _batch(cells, schema, rows)
 
