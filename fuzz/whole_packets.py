@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-import msmqwire.pgm.layouts  # noqa: F401 - declares schemas
 from fuzz.drawing import values
 from fuzz.leaves import TEXT, Fixed
 from fuzz.partial_values import partial

@@ -14,7 +14,7 @@ Inputs: TypeAlias = Callable[[], Iterable[bytes]]
 SIZE_MAX: Final = 2048
 """Bytes of an input, unless a target needs more to reach all that its reader does."""
 
-_BEFORE: Final = ("packets", "names", "bodies", "crypto", "pgm", "ndr", "rpc")
+_BEFORE: Final = ("packets", "names", "bodies", "crypto")
 _AFTER: Final = ("captures", "control", "columns")
 """The modules with targets, besides those of protocols that register theirs."""
 
@@ -58,7 +58,7 @@ def modules() -> tuple[str, ...]:
     """Return the modules with targets, in their order."""
     from msmqwire.analysis.protocols import protocols  # not earlier: a target's own code is instrumented
 
-    return (*_BEFORE, *(module for protocol in protocols() for module in protocol.fuzz), *_AFTER)
+    return (*_BEFORE, *(module for protocol in protocols() for module in protocol.plugins.fuzz), *_AFTER)
 
 
 def load(name: str) -> Target:

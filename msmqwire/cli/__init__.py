@@ -12,13 +12,13 @@ from typing import Any, NoReturn
 import click
 
 from msmqwire import __version__
-from msmqwire.cli.commands import LazyGroup
+from msmqwire.cli.commands import RootGroup
 from msmqwire.cli.common import EX_IOERR, EX_SOFTWARE, EX_USAGE, say
 
 _VERBOSE = "msmqwire.verbose"
 
 
-class _Root(LazyGroup):
+class _Root(RootGroup):
     """The whole command line: its wrong usage is reported as all other errors are."""
 
     def main(

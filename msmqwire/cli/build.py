@@ -10,6 +10,7 @@ from click.exceptions import Exit
 
 from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, read_input, say
 from msmqwire.cli.options import Argument, Option
+from msmqwire.cli.protocols import protocols
 from msmqwire.errors import LocatedError
 from msmqwire.names.json_words import why_not_json
 from msmqwire.packets import build
@@ -34,14 +35,11 @@ def run(text: bytes, out: BinaryIO, err: TextIO, *, hex_text: bool = False) -> i
 
 
 def _build(packet: Any) -> bytes:
-    if isinstance(packet, dict) and packet.get("packet") == "SrmpMessage":
-        from msmqwire.srmp.message_json import from_json
-
-        return from_json(packet).to_bytes()
-    if isinstance(packet, dict) and str(packet.get("packet")).endswith((" request", " reply")):
-        from msmqwire.ncp import packet_json
-
-        return packet_json.from_json(packet).to_bytes()
+    name = str(packet.get("packet")) if isinstance(packet, dict) else ""
+    for protocol in protocols():
+        joined = protocol.format
+        if joined is not None and joined.build is not None and joined.is_built(name):
+            return joined.build(packet)
     return build(packet)
 
 

@@ -6,11 +6,14 @@ import gc
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import click
 
 from msmqwire.cli.options import Command, Group, command
+
+if TYPE_CHECKING:
+    from msmqwire.cli.protocols.protocol import CommandGroup
 
 _PLACES: Final = {
     "dissect": ("captures.dissect", "command"),
@@ -35,23 +38,18 @@ _PLACES: Final = {
     "fuzz": ("fuzz", "command"),
     "key": ("key", "app"),
     "cert": ("cert", "app"),
-    "netware": ("netware.app", "app"),
 }
 """The module of each command, and its name there: a function, or a group."""
 _SUMMARIES: Final = {
-    "dissect": (
-        "Dissect captures: name, decode and judge every MSMQ packet in them, also over HTTP, PGM and RPC."
-    ),
-    "lint": "Judge packets and SRMP messages; in captures, also calls of remote read and of NCP.",
+    "dissect": ("Dissect captures: name, decode and judge every MSMQ packet in them{over}."),
+    "lint": "Judge {judged}{calls}.",
     "fate": "Trace each message in captures: the state it reached, and the reason if it is stuck.",
     "report": "Write a report of captures: one page for the browser that works without a network.",
     "pcap": (
         "Write the frames that carry MSMQ packets to a capture: all of them, or those that the options "
         "choose."
     ),
-    "parse": (
-        "Parse one packet and print it as one JSON object; of RPC each PDU as an object, of NCP each unit."
-    ),
+    "parse": ("Parse one packet and print it as one JSON object{parsed}."),
     "build": "Build the bytes of a packet from the JSON object that parse prints.",
     "body": "Decode bodies of messages, and encode values as bodies.",
     "lake": "Decode captures into a lake: Parquet files by date, to which later runs add new packets.",
@@ -75,19 +73,17 @@ _SUMMARIES: Final = {
     ),
     "key": "Administer the keys of a queue manager.",
     "cert": "Administer the certificates of users.",
-    "netware": (
-        "Run, administer and use NetWare's queue services: a server with its bindery and queues, and a "
-        "client."
-    ),
 }
-"""The first sentence of the help of each command: a list of commands imports none of them."""
+"""The first sentence of the help of each command: a list of commands imports none of them.
+
+Marks as ``{over}`` stand for protocols: see `msmqwire.cli.protocols.texts`.
+"""
 _SECTIONS: Final = {
     "dissect": "Captures and packets",
     "lake": "Tables and other tools",
     "send": "Queues and messages",
     "ping": "Testing a peer",
     "key": "Keys and certificates",
-    "netware": "NetWare",
 }
 """The titles in the list of commands, by the first command below each."""
 
@@ -107,6 +103,30 @@ class LazyCommands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+
+class RootCommands(LazyCommands):
+    """The commands of the program: its own, then those of protocols that have joined."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._places:
+            return super().__getitem__(name)
+        return _command(name, *_joined()[name].place)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from super().__iter__()
+        yield from _joined()
+
+    def __len__(self) -> int:
+        return super().__len__() + len(_joined())
+
+
+@cache
+def _joined() -> Mapping[str, CommandGroup]:
+    from msmqwire.cli.protocols import protocols  # not for a command of the program, and its version
+
+    groups = (protocol.commands for protocol in protocols())
+    return {group.name: group for group in groups if group is not None}
 
 
 @cache
@@ -149,3 +169,20 @@ class LazyGroup(Group):
             title = self.titles.get(name, title)
             found.setdefault(title, []).append((name, self.summaries[name]))
         yield from found.items()
+
+
+class RootGroup(LazyGroup):
+    """The commands of the program, and of protocols that have joined."""
+
+    def __init__(self, name: str, help: str, **attributes: Any) -> None:
+        super().__init__(name, help, **attributes)
+        self.commands = RootCommands(self.places)
+
+    def sections(self, ctx: click.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Yield the list of commands, without importing them."""
+        from msmqwire.cli.protocols.texts import filled
+
+        for title, rows in super().sections(ctx):
+            yield title, [(name, filled(summary)) for name, summary in rows]
+        for group in _joined().values():
+            yield group.title, [(group.name, group.summary)]

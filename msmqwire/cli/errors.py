@@ -9,6 +9,7 @@ from typing import Any, Final
 from click import BadParameter, get_current_context
 from click.exceptions import Exit
 
+from msmqwire import errors
 from msmqwire.cli.common import (
     EX_DATAERR,
     EX_IOERR,
@@ -19,6 +20,8 @@ from msmqwire.cli.common import (
     NoInput,
     say,
 )
+from msmqwire.cli.protocols import protocols
+from msmqwire.cli.protocols.protocol import Refusals
 from msmqwire.constants import HResult
 from msmqwire.errors import (
     AuthenticationFailed,
@@ -32,7 +35,6 @@ from msmqwire.errors import (
     LakeMissing,
     LocatedError,
     MsmqError,
-    NcpRefused,
     NotDelivered,
     QueueError,
     RpcFault,
@@ -63,10 +65,8 @@ def status_of(exc: MsmqError) -> int:
     if isinstance(exc, QueueError):
         missing = exc.hresult == HResult.MQ_ERROR_QUEUE_NOT_FOUND
         return EX_NOINPUT if missing else EX_UNAVAILABLE
-    if isinstance(exc, NcpRefused):
-        from msmqwire.cli.netware.refusals import is_missing
-
-        return EX_NOINPUT if is_missing(exc) else EX_UNAVAILABLE
+    if (refusals := _refusals_of(exc)) is not None:
+        return EX_NOINPUT if refusals.is_missing(exc) else EX_UNAVAILABLE
     if isinstance(exc, InvalidArgument | InvalidName | MissingExtra | UnsupportedStore):
         return EX_USAGE
     return EX_DATAERR
@@ -105,8 +105,12 @@ def run_reporting_errors(run: Callable[[], Any]) -> None:
 
 
 def _shown(exc: MsmqError) -> dict[str, object] | str:
-    if isinstance(exc, NcpRefused):
-        from msmqwire.cli.netware.refusals import shown
-
-        return shown(exc)
+    if (refusals := _refusals_of(exc)) is not None:
+        return refusals.shown(exc)
     return exc.to_json() if isinstance(exc, LocatedError | QueueError) else str(exc)
+
+
+def _refusals_of(exc: MsmqError) -> Refusals | None:
+    """Return what a protocol that has joined says of the refusals of its peers, if an error is one."""
+    found = (protocol.refusals for protocol in protocols() if protocol.refusals is not None)
+    return next((one for one in found if isinstance(exc, getattr(errors, one.error))), None)

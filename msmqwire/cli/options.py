@@ -6,10 +6,10 @@ import inspect
 import math
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum, StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 import click
@@ -32,6 +32,7 @@ class _Declared:
         metavar: its value in the help; by default one of its type: PATH, N, SECONDS, TEXT.
         min, max: the least and the greatest number.
         complete: the values that a shell offers.
+        choices: returns the only values of a text.
     """
 
     def __init__(
@@ -42,13 +43,14 @@ class _Declared:
         min: float | None = None,
         max: float | None = None,
         complete: Callable[[], Iterable[str]] | None = None,
+        choices: Callable[[], Iterable[str]] | None = None,
     ) -> None:
         self.names, self.help, self.metavar = names, help, metavar
-        self.min, self.max, self.complete = min, max, complete
+        self.min, self.max, self.complete, self.choices = min, max, complete, choices
 
     def attributes(self) -> dict[str, Any]:
         """Return its attributes for click, besides its names and type."""
-        attributes = {"help": self.help, "metavar": self.metavar}
+        attributes = {"help": _filled(self.help), "metavar": self.metavar}
         if self.complete is None:
             return attributes
         words = self.complete
@@ -65,6 +67,26 @@ class Option(_Declared):
 
 class Argument(_Declared):
     """An argument of a command."""
+
+
+class MoreOptions:
+    """The annotation of ``**options``: options that protocols add to a command.
+
+    Args:
+        declared: returns their annotations by name; without a value they are None.
+    """
+
+    def __init__(self, declared: Callable[[], Mapping[str, Any]]) -> None:
+        self.declared = declared
+
+
+def _filled(text: str) -> str:
+    """Return a text of help with words in place of its marks, as ``{over}``."""
+    if "{" not in text:
+        return text
+    from msmqwire.cli.protocols.texts import filled
+
+    return filled(text)
 
 
 # -- types ------------------------------------------------------------------------------------------------
@@ -131,6 +153,11 @@ class _Parsed(click.ParamType):  # type: ignore[type-arg]
         if self.name == "PATH":
             return [CompletionItem(incomplete, type="file")]
         return [CompletionItem(word) for word in self.name.split("|") if word.startswith(incomplete)]
+
+
+def _choices(words: Iterable[str]) -> type[StrEnum]:
+    members = {word.upper(): word for word in words}
+    return cast(type[StrEnum], StrEnum("Choices", members))
 
 
 def _guid(value: Any) -> UUID:
@@ -278,8 +305,16 @@ class Group(Helpful, click.Group):
 def command(name: str, function: Callable[..., Any]) -> Command:
     """Return a function as a command: its docstring is the help."""
     hints = get_type_hints(function, include_extras=True)
-    parameters = [_parameter(one, hints[one.name]) for one in inspect.signature(function).parameters.values()]
-    return Command(name, callback=function, params=parameters, help=inspect.getdoc(function))
+    parameters = []
+    for one in inspect.signature(function).parameters.values():
+        if one.kind is inspect.Parameter.VAR_KEYWORD:
+            _, more = get_args(hints[one.name])
+            for own, hint in more.declared().items():
+                added = inspect.Parameter(own, inspect.Parameter.KEYWORD_ONLY, default=None)
+                parameters.append(_parameter(added, hint))
+        else:
+            parameters.append(_parameter(one, hints[one.name]))
+    return Command(name, callback=function, params=parameters, help=_filled(inspect.getdoc(function) or ""))
 
 
 def summary(command: click.Command) -> str:
@@ -294,6 +329,9 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
     attributes = declared.attributes()
     missing = parameter.default is inspect.Parameter.empty
     default: Any = None if missing else parameter.default
+    if declared.choices is not None:
+        kind = _choices(declared.choices())
+        default = None if default is None else kind(default)
     several = get_origin(kind) is list
     if several:
         (kind,) = get_args(kind)

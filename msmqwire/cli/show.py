@@ -6,21 +6,19 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from msmqwire.analysis.dissection.item import PGM_KIND
 from msmqwire.bodies import Body
+from msmqwire.cli.protocols import protocols
 from msmqwire.names.printable import counted, cut, safe
 from msmqwire.schema import Record
 from msmqwire.schema.field_text import field_text
 from msmqwire.schema.layout import layout
-from msmqwire.srmp.message_json import PACKET as SRMP_KIND
 
 STYLES: Final = {
     "Malformed": "bold red",
     "Skipped": "yellow",
     "UserMessage": "bold",
-    SRMP_KIND: "bold",
     "Ping": "dim",
-    PGM_KIND: "dim",
+    **{kind: style for protocol in protocols() for kind, style in protocol.styles.items()},
 }
 _WIDTH: Final = 16  # bytes of a row of a hex dump
 _ROWS: Final = 8  # rows shown of one field

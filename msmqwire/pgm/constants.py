@@ -2,6 +2,9 @@
 
 from typing import Final
 
+UDP_PORTS: Final = (3055, 3056)
+"""Ports on which PGM is encapsulated: of packets for the group, and of those for one host."""
+
 TXW_MAX_RTE: Final = 70_000.0  # bytes a second; SRMP-2.1.3.1-01
 TXW_SECS: Final = 300.0  # SRMP-2.1.3.1-02
 TXW_ADV_SHARE: Final = 0.15  # TXW_ADV_SECS and TXW_ADV_IVL, of TXW_SECS; SRMP-2.1.3.1-03, -04

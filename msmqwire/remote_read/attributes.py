@@ -6,23 +6,26 @@ An answer has the attributes of its call, where that is known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from operator import attrgetter
 from typing import Any, Final
 
 from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.rpc.handles import ContextHandle
-from msmqwire.schema.record import first_of
+from msmqwire.schema.record import class_of, first_of
 
 
-def attributes(value: type, arguments: type) -> Mapping[str, Callable[[RpcPacket], Any]]:
-    """Return the attributes of packets, by name, each with the function that finds it.
+def attributes(packet: RpcPacket) -> Mapping[str, Callable[[RpcPacket], Any]]:
+    """Return the attributes of packets like this one, by name, each with the function that finds it.
 
-    The function returns None if a packet does not tell.
-
-    Args:
-        value: the class of `RpcPacket.value`.
-        arguments: that of `RpcPacket.arguments`.
+    The function returns None if a packet does not tell. All packets that are alike share one object.
     """
+    return _attributes(class_of(packet.value), class_of(packet.arguments))
+
+
+@cache
+def _attributes(value: type, arguments: type) -> Mapping[str, Callable[[RpcPacket], Any]]:
+    """Return those of packets whose `value` and `arguments` have these classes."""
     found: dict[str, Callable[[RpcPacket], Any]] = {"read_queue": lambda packet: packet.queue or None}
     for name, (convert, *parameters) in _PARAMETERS.items():
         places = [f"value.{parameter}" for parameter in parameters if hasattr(value, parameter)]

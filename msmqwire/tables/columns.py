@@ -1,10 +1,9 @@
 """The columns of a decoded capture.
 
 Each column names the field that it shows by its path in a packet, so that its offset, width and mask follow
-from the schema; `msmqwire.remote_read.attributes` has the columns of calls of remote read besides messages.
-Protocols that join register their columns: `msmqwire.analysis.protocols`. Values that a kind of packet does
-not have are null. Unsigned integers are in the next larger signed type, because Spark and many databases have
-no unsigned ones.
+from the schema. Protocols that join register their columns: `msmqwire.analysis.protocols`. Values that a kind
+of packet does not have are null. Unsigned integers are in the next larger signed type, because Spark and many
+databases have no unsigned ones.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.analysis.protocols import around_calls, protocols
-from msmqwire.analysis.protocols.protocol import CaptureProtocol
+from msmqwire.analysis.protocols import protocols
 from msmqwire.constants import class_name
 from msmqwire.errors import InvalidArgument
 from msmqwire.headers.queue_names import admin_queue, destination, response_queue, text
@@ -76,13 +74,10 @@ def _of_generic_reader(group: str, *columns: tuple[str, Any, str]) -> tuple[Colu
     return tuple(Column(name, group, kind, meaning) for name, kind, meaning in columns)
 
 
-_BEFORE_CALLS, _AFTER_CALLS = around_calls()
-
-
-def _of_protocols(joined: Iterable[CaptureProtocol]) -> Iterator[Column]:
+def _of_protocols() -> Iterator[Column]:
     """Yield the columns that protocols have registered."""
-    for protocol in joined:
-        for group, columns in protocol.columns.items():
+    for protocol in protocols():
+        for group, columns in protocol.columns.groups.items():
             for name, kind, meaning in columns:
                 yield Column(name, group, _TYPES[kind], meaning)
 
@@ -94,8 +89,7 @@ PAIR_GROUP: Final = "pair"
 CONTENT_GROUP: Final = "content"
 """The columns of the contents of a body: made of other columns, and on request only."""
 GENERIC_GROUPS: Final = (
-    *(group for protocol in protocols() for group in protocol.columns),
-    "call",
+    *(group for protocol in protocols() for group in protocol.columns.groups),
     PAIR_GROUP,
 )
 """The columns that only packets of the generic reader have."""
@@ -262,17 +256,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("ping_refused", BOOL, "Flags.RF", "A session would be refused."),
         ("qm_guid", TEXT, "QMGuid", "Queue manager that made the packet.", str),
     ),
-    *_of_protocols(_BEFORE_CALLS),
-    *_of_generic_reader(
-        "call",
-        ("queue_handle", TEXT, "Handle of the queue in a call of remote read, of its answer too; hex."),
-        ("read_queue", TEXT, "Format name of that queue, as it was opened."),
-        ("request_id", INT64, "Number of the receive, by the client."),
-        ("receive_action", INT64, "The action of a receive; 0x80000000 and some more only peek."),
-        ("receive_ack", INT32, "The end of a receive: 2 the message is taken, 1 it is given back."),
-        ("call_status", INT64, "HRESULT of an answer."),
-    ),
-    *_of_protocols(_AFTER_CALLS),
+    *_of_protocols(),
     *_of_generic_reader(
         PAIR_GROUP,
         ("exchange", INT64, "Number of a request in its connection, from 0, and of the answer to it."),

@@ -7,7 +7,6 @@ specifications.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from msmqwire.analysis.dissection import kinds
 from msmqwire.analysis.dissection.message_security import SignatureStatus
 from msmqwire.analysis.protocols import protocols
+from msmqwire.analysis.protocols.protocol import NameSet, TextForm
 from msmqwire.bodies import FORMATS
 from msmqwire.capture.ip import Transport
 from msmqwire.constants import MessageClass, class_name
@@ -34,7 +34,6 @@ EQUALITIES: Final = ("==", "!=", "in")
 PATH: Final = "where"
 _PORT_MAX: Final = 0xFFFF
 _CLASS_MAX: Final = 0xFFFF
-_HANDLE_DIGITS: Final = 40
 _PRIORITY_MAX: Final = 7
 
 
@@ -118,10 +117,11 @@ class _Texts:
         return InvalidArgument(f"no {self.what} has {min(others)!r} in it, as {shown!r:.80} has", path=PATH)
 
 
-def _handle(text: str) -> str:
-    if len(text) != _HANDLE_DIGITS or not set(text) <= set(string.hexdigits):
-        raise ValueError("no handle")
-    return text.lower()
+def _registered(values: NameSet | TextForm) -> _Names | _Texts:
+    """Return the values that a protocol has registered for a column."""
+    if isinstance(values, TextForm):
+        return _Texts(*values)
+    return _Names(values.what, values.names, unnamed=values.unnamed)
 
 
 @cache
@@ -131,7 +131,6 @@ def _all_classes() -> frozenset[str]:
 
 _ADDRESSES: Final = _Texts("address", partial(captured_address, path=PATH), "0123456789abcdef.:", "10.0.0.1")
 _GUIDS: Final = _Texts("GUID", lambda text: str(UUID(text)), "0123456789abcdef-", str(UUID(int=1)))
-_HANDLES: Final = _Texts("handle of 40 hex digits", _handle, "0123456789abcdef", "0" * 40)
 _CLASSES: Final = _Names("message class", tuple(sorted(map(class_name, MessageClass))), unnamed=_all_classes)
 
 POSSIBLE: Final[dict[str, _Names | _Texts]] = {
@@ -141,11 +140,10 @@ POSSIBLE: Final[dict[str, _Names | _Texts]] = {
     "signature_status": _Names("status of a signature", tuple(SignatureStatus)),
     "body_format": _Names("format of a body", FORMATS, see="docs/bodies.md lists all"),
     **{
-        column: _Names(names.what, names.names, unnamed=names.unnamed)
+        column: _registered(values)
         for protocol in protocols()
-        for column, names in protocol.values.items()
+        for column, values in protocol.columns.values.items()
     },
-    "queue_handle": _HANDLES,
     **dict.fromkeys(("src", "dst", "tunnel_src", "tunnel_dst"), _ADDRESSES),
     **dict.fromkeys(
         ("source_qm", "destination_qm", "connector_type", "client_guid", "server_guid", "qm_guid"), _GUIDS

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from msmqwire.analysis.dissection.pgm_items import PGM_PORTS
-from msmqwire.analysis.protocols import ports as protocol_ports
+from msmqwire.analysis.protocols import datagram_ports
 from msmqwire.capture.not_read import NotRead, listed
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.ping import PING_PORT, PING_SIGNATURE, PING_SIZE
@@ -122,7 +121,7 @@ def _may_be_msmq(ports: Collection[int]) -> Column:
     is_signed = F.substring("payload", 3, 2) == F.lit(PING_SIGNATURE.to_bytes(2, "little"))
     is_ping = F.col("src_port").isin(ping_ports) | F.col("dst_port").isin(ping_ports)
     is_ping |= (F.length("payload") == PING_SIZE) & is_signed
-    others = (*PGM_PORTS, *protocol_ports("datagram_ports"))
+    others = datagram_ports()
     is_other = F.col("src_port").isin(*others) | F.col("dst_port").isin(*others)
     return F.col("transport").isin("tcp", "pgm") | ((F.col("transport") == "udp") & (is_ping | is_other))
 

@@ -72,6 +72,7 @@ SIDEWAYS = {
     ("analysis/lint", "analysis/protocols"),
     ("analysis/fate", "analysis/dissection"),
     ("analysis/fate", "analysis/lint"),
+    ("analysis/fate", "analysis/protocols"),
     ("analysis/fate", "tables"),
     ("analysis/report", "analysis/dissection"),
     ("analysis/report", "analysis/fate"),

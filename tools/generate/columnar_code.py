@@ -144,7 +144,7 @@ _ELSEWHERE: Final = {
     "call": "[remote read](#srmp-pgm-and-remote-read)",
     CONTENT_GROUP: "[bodies](bodies.md)",
     PAIR_GROUP: "requests and answers",
-    **dict.fromkeys(PROTOCOL.columns, "[NCP](netware-captures.md#columns)"),
+    **dict.fromkeys(PROTOCOL.columns.groups, "[NCP](netware-captures.md#columns)"),
 }
 
 

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from msmqwire.analysis.dissection import Item
-from msmqwire.analysis.dissection.item import PGM_KIND, Packet, is_packet
+from msmqwire.analysis.dissection.item import Packet, is_packet
 from msmqwire.analysis.dissection.summaries import packet_summary, summary
 from msmqwire.analysis.protocols import protocol_of
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names.printable import format_endpoint
-from msmqwire.pgm import PgmPacket
-from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 from msmqwire.schema.display import Table, Tabular, line
 from msmqwire.schema.showing import completed
@@ -83,17 +81,11 @@ def _row_of_item(item: Item) -> tuple[str, ...]:
 
 
 def _row_of_packet(packet: Packet) -> tuple[str, ...]:
-    match packet:
-        case Record():
-            return _row_of_record(packet)
-        case PgmPacket():
-            return PGM_KIND, "", packet_summary(packet)
-        case RpcPacket():
-            return packet.kind, "", packet_summary(packet)
-        case _:
-            protocol = protocol_of(packet)
-            assert protocol is not None
-            return protocol.kind_of(packet), "", packet_summary(packet)
+    if isinstance(packet, Record):
+        return _row_of_record(packet)
+    protocol = protocol_of(packet)
+    assert protocol is not None
+    return protocol.packets.kind_of(packet), "", packet_summary(packet)
 
 
 def _row_of_record(record: Record) -> tuple[str, ...]:

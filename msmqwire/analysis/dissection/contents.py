@@ -9,8 +9,6 @@ from msmqwire.analysis.protocols import protocol_of
 from msmqwire.analysis.protocols.protocol import JoinedPacket
 from msmqwire.bodies import Body, Problem, inspect_body
 from msmqwire.names.printable import counted
-from msmqwire.pgm import PgmPacket
-from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:
@@ -50,23 +48,19 @@ def cut_short(length: int, size: int) -> Problem:
     return Problem(f"only the first {length:,} of {counted(size, 'byte', 'are')} there", offset=length)
 
 
-def message_body(
-    packet: Record | PgmPacket | RpcPacket | JoinedPacket | None, examiner: Examiner
-) -> MessageBody | None:
+def message_body(packet: Record | JoinedPacket | None, examiner: Examiner) -> MessageBody | None:
     """Return the body of the message in a packet.
 
     None if there is none, if it is that of an acknowledgement of [MS-MQQB], or encrypted for another queue
     manager.
     """
-    if (protocol := protocol_of(packet)) is not None:
-        found = None if protocol.body is None else protocol.body(packet)
-        return None if found is None else MessageBody(found.body, len(found.body), *found[1:])
     message, size, may_be_clear = packet, None, False
-    if isinstance(packet, RpcPacket):
-        if packet.message is None:
-            return None
-        # Its queue manager has decrypted the bodies encrypted for it.
-        message, size, may_be_clear = packet.message.whole, packet.message.body_size, True
+    if (protocol := protocol_of(packet)) is not None:
+        if (enclosed := protocol.packets.message_in(packet)) is None:
+            found = None if protocol.packets.body is None else protocol.packets.body(packet)
+            return None if found is None else MessageBody(found.body, len(found.body), *found[1:])
+        # The queue manager that returned it has decrypted the bodies encrypted for it.
+        message, size, may_be_clear = enclosed.whole, enclosed.body_size, True
     if not isinstance(message, Record) or message.get("OrderAckBody") or message.get("FinalAckBody"):
         return None
     properties, security = message.get("MessagePropertiesHeader"), message.get("SecurityHeader")

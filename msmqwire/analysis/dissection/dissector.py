@@ -28,9 +28,8 @@ from msmqwire.capture.tunnels import encapsulation_of
 from msmqwire.errors import MalformedPacket
 
 _BY_THE_CAPTURE: Final = (
-    "ATTACK-RPC-FRAGMENT",
     "ATTACK-TRUNCATED",
-    *(id for protocol in protocols() for id in protocol.of_cut),
+    *(id for protocol in protocols() for id in protocol.judging.of_cut),
 )
 
 

@@ -32,7 +32,6 @@ from msmqwire.headers.base import (
     SIGNATURE_END,
 )
 from msmqwire.packets import headers_end, packet_length, parse, well_formed
-from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 
 SKIP_SHOWN: Final = 0x1_0000
@@ -65,7 +64,7 @@ class ScanResult(NamedTuple):
 
     data: bytes
     size: int
-    packet: Record | RpcPacket | JoinedPacket | None
+    packet: Record | JoinedPacket | None
     error: MalformedPacket | None
     reason: str
     frames: tuple[int, ...]

@@ -28,7 +28,7 @@ from msmqwire.srmp.message import SrmpMessage
 from msmqwire.srmp.message_json import PACKET
 from msmqwire.srmp.recognition import begins_srmp, is_srmp, read_srmp
 
-(HTTP_PORT,) = PROTOCOL.stream_ports
+(HTTP_PORT,) = PROTOCOL.traffic.stream_ports
 METHOD: Final = b"POST "
 """The bytes that make a segment the first to follow: at its beginning, or anywhere if the port is
 HTTP_PORT.

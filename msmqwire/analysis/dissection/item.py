@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from msmqwire.analysis.dissection.contents import decoded, message_body
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examined, Examiner, SignatureStatus
@@ -16,13 +16,9 @@ from msmqwire.bodies import Body
 from msmqwire.capture.ip import Transport
 from msmqwire.capture.tunnels import PLAIN, Encapsulation
 from msmqwire.errors import MalformedPacket
-from msmqwire.pgm import PgmPacket
-from msmqwire.pgm.packet_json import fields_to_json
-from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record, to_json
 
-Packet: TypeAlias = Record | PgmPacket | RpcPacket | JoinedPacket
-PGM_KIND: Final = "PgmPacket"
+Packet: TypeAlias = Record | JoinedPacket
 
 LocateFrames = Callable[[tuple[int, ...]], tuple[str, tuple[int, ...]]]
 """Maps frame numbers to the file of the last frame, and each to its number in its file."""
@@ -41,8 +37,8 @@ class Item:
         transport: ``tcp``, ``udp``, or ``pgm`` for IP protocol 113.
         stream: the number of the TCP connection; None without TCP.
         src, src_port, dst, dst_port: address and port of the sender and the receiver.
-        packet: the packet, the HTTP message of SRMP, the PDU or call of RPC, or that of a
-            protocol that has joined; None when it is malformed or skipped.
+        packet: the packet, of MSMQ or of a protocol that has joined, as the HTTP message of SRMP, and the PDU
+            or call of RPC; None when it is malformed or skipped.
         kind: the packet's name, ``Malformed`` or ``Skipped``.
         size: its length in bytes on the wire.
         findings: its departures from the specifications.
@@ -178,10 +174,7 @@ class Item:
         if self.request_frame is not None:
             result["request_frame"] = self.request_frame
         if self.packet is not None:
-            result["fields"] = _fields_to_json(self.packet)
-            result |= _enclosed(self.packet)
-        if isinstance(self.packet, RpcPacket):
-            result |= _around_a_call(self.packet)
+            result |= _packet_to_json(self.packet)
         if (examined := self._examined) is not None:
             result["signature_status"] = examined.signature_status
             result["decrypted"] = examined.decrypted
@@ -198,15 +191,15 @@ class Item:
         return result
 
 
-def _around_a_call(packet: RpcPacket) -> dict[str, Any]:
-    """Return the facts about a call beside its bytes, and the message in an answer."""
-    result: dict[str, Any] = {}
-    if packet.queue:
-        result["queue"] = packet.queue
-    if packet.security is not None:
-        result["security"] = packet.security.to_json()
-    if packet.message is not None:
-        message = packet.message
+def _packet_to_json(packet: Packet) -> dict[str, Any]:
+    """Return the fields of a packet, and what a protocol says beside them; then the message in it."""
+    if isinstance(packet, Record):
+        return {"fields": to_json(packet), **_enclosed(packet)}
+    protocol = protocol_of(packet)
+    assert protocol is not None
+    result = protocol.packets.to_json(packet)
+    message = protocol.packets.message_in(packet)
+    if message is not None:
         result["message"] = {
             **message.whole.to_json(),
             "body_size": message.body_size,
@@ -216,30 +209,16 @@ def _around_a_call(packet: RpcPacket) -> dict[str, Any]:
     return result
 
 
-def _enclosed(packet: object) -> dict[str, Any]:
+def _enclosed(packet: Record) -> dict[str, Any]:
     """Return the content of a packet by the names of registered protocols that it encloses."""
-    found = ((one.name, one.enclosed(packet)) for one in protocols() if one.enclosed is not None)
+    readers = ((one.name, one.traffic.in_messages) for one in protocols())
+    found = ((name, read(packet)) for name, read in readers if read is not None)
     return {name: inner for name, inner in found if inner is not None}
 
 
 def is_packet(thing: object) -> TypeGuard[Packet]:
     """Return whether something is a packet, of any protocol."""
-    return isinstance(thing, Record | PgmPacket | RpcPacket) or protocol_of(thing) is not None
-
-
-def _fields_to_json(packet: Packet) -> dict[str, Any]:
-    match packet:
-        case Record():
-            fields: dict[str, Any] = to_json(packet)
-        case PgmPacket():
-            fields = fields_to_json(packet)
-        case RpcPacket():
-            fields = packet.to_json()
-        case _:
-            protocol = protocol_of(packet)
-            assert protocol is not None
-            fields = protocol.to_json(packet)
-    return fields
+    return isinstance(thing, Record) or protocol_of(thing) is not None
 
 
 def format_time(time_ns: int) -> str:

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msmqwire.analysis.dissection.item import PGM_KIND
-from msmqwire.analysis.protocols import around_calls
+from msmqwire.analysis.protocols import protocols
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.nearest import unknown_name
-from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
 
-_BEFORE_CALLS, _AFTER_CALLS = around_calls()
 KINDS: Final = (
     "EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck", "FinalAck",
-    "Ping", *(kind for protocol in _BEFORE_CALLS for kind in protocol.kinds), PGM_KIND, *RPC_KINDS,
-    *(kind for protocol in _AFTER_CALLS for kind in protocol.kinds), "Malformed", "Skipped",
+    "Ping", *(kind for protocol in protocols() for kind in protocol.packets.kinds), "Malformed", "Skipped",
 )  # fmt: skip
 """All values of `Item.kind`."""
 SEE: Final = "docs/columns.md#values lists all"

@@ -20,8 +20,6 @@ from msmqwire.constants import PROVIDER_OF_LEVEL
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import DecryptionFailed, InvalidValue, LocatedError
 from msmqwire.names.printable import counted
-from msmqwire.pgm import PgmPacket
-from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:  # imported where a message is protected: it takes long
@@ -138,16 +136,15 @@ class Examiner:
         """Whether there are keys or certificates."""
         return bool(self._keys or self._certificates)
 
-    def examine(self, packet: Record | PgmPacket | RpcPacket | JoinedPacket | None) -> Examined | None:
+    def examine(self, packet: Record | JoinedPacket | None) -> Examined | None:
         """Return the security of a message; None for a packet that is none."""
-        if (protocol := protocol_of(packet)) is not None:
-            status = None if protocol.signature_status is None else protocol.signature_status(packet)
-            return None if status is None else Examined(SignatureStatus(status))
         cut = False
-        if isinstance(packet, RpcPacket):
-            if packet.message is None:
-                return None
-            packet, cut = packet.message.whole, packet.message.cut
+        if (protocol := protocol_of(packet)) is not None:
+            if (enclosed := protocol.packets.message_in(packet)) is None:
+                judge = protocol.packets.signature_status
+                status = None if judge is None else judge(packet)
+                return None if status is None else Examined(SignatureStatus(status))
+            packet, cut = enclosed.whole, enclosed.cut
         if not isinstance(packet, Record) or packet.get("UserHeader") is None:
             return None
         if packet.SecurityHeader is None:

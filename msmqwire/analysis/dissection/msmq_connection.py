@@ -9,10 +9,10 @@ from msmqwire.analysis.dissection.dissector import Conversation, Dissector, Open
 from msmqwire.analysis.dissection.finder import PacketFinder, ScanResult
 from msmqwire.analysis.dissection.followed_direction import UNKNOWN, Ignored
 from msmqwire.analysis.dissection.message_security import SignatureStatus
-from msmqwire.analysis.dissection.rpc_connection import on_rpc_port
 from msmqwire.analysis.lint import Finding, SessionLint, lint_malformed, lint_packet, lint_wrong_signature
 from msmqwire.analysis.lint.queue_managers import TWO_ADDRESSES, Place, QueueManagers, two_addresses
 from msmqwire.analysis.lint.registry import FieldOffsets
+from msmqwire.analysis.protocols import protocols
 from msmqwire.capture import Data, End, Flow, Gap
 from msmqwire.capture.events import Endpoint
 from msmqwire.capture.record import time_or_none
@@ -22,6 +22,10 @@ from msmqwire.headers.base import PREFIX_SIZE
 from msmqwire.schema import Record
 
 MSMQ_PORT: Final = 1801
+_ENCLOSING_PORTS: Final = frozenset(
+    port for protocol in protocols() if protocol.packets.message for port in protocol.traffic.stream_ports
+)
+"""The ports of protocols whose packets have messages of MSMQ in them."""
 
 
 class MsmqSessions(Dissector):
@@ -40,9 +44,10 @@ class MsmqSessions(Dissector):
         data, segment = opening.data, opening.segment
         if begins_packet(data[:PREFIX_SIZE]):
             return True if len(data) >= PREFIX_SIZE or self.claims(opening.flow) else None
-        # Of an answer of RemoteRead, a segment inside it may have the header of a message.
+        # A segment inside a packet that encloses messages may have the header of one.
         may_begin_inside = len(data) == len(segment) and not opening.is_claimed
-        return may_begin_inside and has_header(segment) and not on_rpc_port(opening.flow)
+        ports = opening.flow.src_port, opening.flow.dst_port
+        return may_begin_inside and has_header(segment) and _ENCLOSING_PORTS.isdisjoint(ports)
 
     def follow(self, flow: Flow, first: Flow, ignored: dict[Endpoint, Ignored]) -> MsmqConnection:
         inside = None if self.claims(flow) else flow.sender

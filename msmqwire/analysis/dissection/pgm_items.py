@@ -7,10 +7,11 @@ from pkgutil import resolve_name
 from typing import Final
 
 from msmqwire.analysis.dissection.dissector import DatagramDissector, Surroundings
-from msmqwire.analysis.dissection.item import PGM_KIND, Item
+from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.dissection.pgm_sessions import Apdu, Lost, Origin, PgmSessions
-from msmqwire.analysis.lint import lint_pgm
+from msmqwire.analysis.lint.pgm import lint_pgm
 from msmqwire.analysis.protocols import protocols
+from msmqwire.analysis.protocols.pgm import KIND
 from msmqwire.capture import Datagram
 from msmqwire.capture.ip import Transport
 from msmqwire.capture.record import time_or_none
@@ -18,10 +19,10 @@ from msmqwire.capture.tunnels import encapsulation_of
 from msmqwire.errors import MalformedPacket
 from msmqwire.names.printable import counted
 from msmqwire.pgm import Opaque, checksum_is_right, read_pgm
+from msmqwire.pgm.constants import UDP_PORTS
 from msmqwire.pgm.layouts import TSDU_LENGTH
 
-PGM_PORTS: Final = frozenset({3055, 3056})
-"""UDP ports on which PGM is encapsulated: of packets for the group, and of those for one host."""
+_PORTS: Final = frozenset(UDP_PORTS)
 
 
 def is_pgm(datagram: Datagram) -> bool:
@@ -32,7 +33,7 @@ def is_pgm(datagram: Datagram) -> bool:
     """
     if datagram.transport == "pgm":
         return True
-    if datagram.transport != "udp" or PGM_PORTS.isdisjoint((datagram.src_port, datagram.dst_port)):
+    if datagram.transport != "udp" or _PORTS.isdisjoint((datagram.src_port, datagram.dst_port)):
         return False
     try:
         packet, fault = read_pgm(datagram.payload)
@@ -70,7 +71,7 @@ class PgmItems(DatagramDissector):
         except MalformedPacket as exc:
             packet, error = None, exc.detached()
         found = lint_pgm(packet, fault, payload) if self._around.lint and packet is not None else []
-        yield self._item(datagram, packet, "Malformed" if packet is None else PGM_KIND, found, error)
+        yield self._item(datagram, packet, "Malformed" if packet is None else KIND, found, error)
         has_data = packet is not None and (fault is None or fault.path == TSDU_LENGTH)
         if packet is not None and has_data and checksum_is_right(payload):
             for result in self._sessions.feed(datagram, packet):
@@ -90,7 +91,8 @@ class PgmItems(DatagramDissector):
                 None, "Skipped", 0, [], None, b"", reason, encapsulation=encapsulation_of(result.frame),
             )  # fmt: skip
             return
-        readers = (resolve_name(protocol.apdu) for protocol in protocols() if protocol.apdu)
+        places = (protocol.traffic.in_payloads for protocol in protocols())
+        readers = (resolve_name(place) for place in places if place)
         read = next(filter(None, (reader(result.data, lint=self._around.lint) for reader in readers)), None)
         if read is None:
             return  # another protocol; its packets have items

@@ -7,24 +7,17 @@ of columns looks for the protocols of this program only; the items of other prot
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
 from typing import Any
 
 from msmqwire.analysis.dissection.dissector import DatagramDissector, Dissector
 from msmqwire.analysis.dissection.msmq_connection import MsmqSessions
-from msmqwire.analysis.dissection.pgm_items import PgmItems
 from msmqwire.analysis.dissection.ping_datagrams import PingDatagrams
-from msmqwire.analysis.dissection.rpc_connection import RemoteRead
-from msmqwire.analysis.protocols import around_calls, protocols, registered
+from msmqwire.analysis.protocols import protocols
 
-_BEFORE_CALLS, _AFTER_CALLS = around_calls()
-STREAMS: list[type[Dissector]] = [
-    *registered("streams", _BEFORE_CALLS),
-    RemoteRead,
-    *registered("streams", _AFTER_CALLS),
-    MsmqSessions,
-]
+STREAMS: list[type[Dissector]] = []
 """The dissectors of TCP."""
-DATAGRAMS: list[type[DatagramDissector]] = [PgmItems, *registered("datagrams", protocols()), PingDatagrams]
+DATAGRAMS: list[type[DatagramDissector]] = []
 """The dissectors of UDP and PGM."""
 
 
@@ -40,3 +33,11 @@ def unregister(dissector: type[Dissector] | type[DatagramDissector]) -> None:
 
 def _beside(dissector: type[Dissector] | type[DatagramDissector]) -> list[Any]:
     return DATAGRAMS if issubclass(dissector, DatagramDissector) else STREAMS
+
+
+for _protocol in protocols():
+    for _place in _protocol.traffic.dissectors:
+        _dissector = resolve_name(_place)
+        _beside(_dissector).append(_dissector)
+STREAMS.append(MsmqSessions)
+DATAGRAMS.append(PingDatagrams)

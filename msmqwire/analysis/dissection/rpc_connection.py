@@ -12,7 +12,10 @@ from msmqwire.analysis.dissection.followed_conversation import FollowedConversat
 from msmqwire.analysis.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
 from msmqwire.analysis.dissection.rpc_calls import Association, Call, Handles, in_packet
 from msmqwire.analysis.dissection.rpc_finder import RpcFinder, RpcRange, begins_bind, begins_pdu
-from msmqwire.analysis.lint import Finding, RemoteReadLint, lint_malformed_rpc, lint_rpc
+from msmqwire.analysis.lint import Finding
+from msmqwire.analysis.lint.remote_read_calls import lint_malformed_rpc, lint_rpc
+from msmqwire.analysis.lint.remote_read_session import RemoteReadLint
+from msmqwire.analysis.protocols.remote_read import PROTOCOL
 from msmqwire.capture import Flow
 from msmqwire.capture.events import Endpoint
 from msmqwire.errors import MalformedPacket
@@ -24,8 +27,7 @@ from msmqwire.rpc.fragments import wrong_fragment
 from msmqwire.rpc.pdu import Pdu
 from msmqwire.rpc.pdus import SEC_TRAILER_SIZE
 
-RPC_PORTS: Final = frozenset({2103, 2105, 2107})
-"""TCP ports on which queue managers serve RPC: [MS-MQRR] 3.1.4.1, and those of older interfaces."""
+RPC_PORTS: Final = frozenset(PROTOCOL.traffic.stream_ports)
 STUB_MAX: Final = 8 << 20
 """Bytes of the longest stub that is put together: twice the largest message, and more."""
 FRAGMENTED_MAX: Final = 64
@@ -82,16 +84,11 @@ class RemoteRead(Dissector):
 
     def recognises(self, opening: Opening) -> bool | None:
         flow = opening.flow
-        is_port = on_rpc_port(flow) or self._around.on_msmq_port(flow)
+        is_port = flow.src_port in RPC_PORTS or flow.dst_port in RPC_PORTS or self._around.on_msmq_port(flow)
         return begins_pdu(opening.data) if is_port else begins_bind(opening.data)
 
     def follow(self, flow: Flow, first: Flow, ignored: dict[Endpoint, Ignored]) -> RpcConnection:
         return RpcConnection(self._around, self, ignored)
-
-
-def on_rpc_port(flow: Flow) -> bool:
-    """Whether a connection is on a port of the RPC of queue managers."""
-    return flow.src_port in RPC_PORTS or flow.dst_port in RPC_PORTS
 
 
 class RpcConnection(FollowedConversation[_Direction]):

@@ -12,6 +12,7 @@ from typing import Any
 
 from msmqwire.analysis.dissection import Source
 from msmqwire.analysis.fate.connections import Connections
+from msmqwire.analysis.fate.followers import followers
 from msmqwire.analysis.fate.messages import HELD_MAX, Messages
 from msmqwire.analysis.fate.model import (
     EVENTS_MAX,
@@ -27,7 +28,7 @@ from msmqwire.analysis.fate.model import (
 )
 from msmqwire.analysis.fate.numbers import Numbers
 from msmqwire.analysis.fate.observations import Observation, Sighting
-from msmqwire.analysis.fate.rows import BODY_LIMIT, COLUMNS, KINDS, rows
+from msmqwire.analysis.fate.rows import BODY_LIMIT, COLUMNS, OWN_KINDS, rows
 from msmqwire.analysis.fate.summaries import summary
 from msmqwire.tables import read_capture
 
@@ -52,6 +53,8 @@ __all__ = [
     "summary",
 ]
 
+KINDS = (*OWN_KINDS, *followers())
+"""The kinds of packets that are needed."""
 BATCH_ROWS = 16_384
 """Rows of captures that are taken at a time."""
 

@@ -8,10 +8,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from msmqwire.headers.acknowledgements import ACK_BODY_SIZE
-from msmqwire.remote_read.constants import Opnum
-from msmqwire.remote_read.procedures import PROCEDURES
-from msmqwire.remote_read.rpc_packet import call_kind
-from msmqwire.rpc.constants import PduType
+from msmqwire.tables.columns import BY_NAME
 
 
 class Row(NamedTuple):
@@ -98,23 +95,16 @@ def session_header(row: Row) -> SessionHeader | None:
     return SessionHeader(*whole) if len(whole) == len(fields) else None
 
 
-COLUMNS: Final = Row._fields
-"""The columns that are needed."""
+COLUMNS: Final = tuple(name for name in Row._fields if name in BY_NAME)
+"""The columns that are needed: those of `Row`, as far as their protocols have joined."""
 BODY_LIMIT: Final = ACK_BODY_SIZE
 """Bytes of bodies that are needed: those of order and final acknowledgements."""
 
-_CALLS: Final = (
-    Opnum.R_StartReceive,
-    Opnum.R_EndReceive,
-    Opnum.R_StartTransactionalReceive,
-    Opnum.R_EndTransactionalReceive,
-)
-KINDS: Final = (
+OWN_KINDS: Final = (
     "EstablishConnection", "ConnectionParameters", "SessionAck", "UserMessage", "OrderAck", "FinalAck",
-    "SrmpMessage", "Malformed", "Skipped",
-    *(call_kind(PROCEDURES[call], kind) for call in _CALLS for kind in (PduType.REQUEST, PduType.RESPONSE)),
+    "Malformed", "Skipped",
 )  # fmt: skip
-"""The kinds of packets that are needed."""
+"""The kinds of packets that are needed, besides those of protocols that have joined."""
 
 
 _SHARED: Final = frozenset(
@@ -137,7 +127,10 @@ _SHARED: Final = frozenset(
 def rows(batch: Any) -> Iterator[Row]:
     """Yield the rows of a record batch that has these columns."""
     cells = []
-    for name in COLUMNS:
+    for name in Row._fields:
+        if name not in BY_NAME:
+            cells.append([None] * batch.num_rows)
+            continue
         column = batch.column(name)
         if pa.types.is_timestamp(column.type):
             column = column.cast(pa.int64())

@@ -20,12 +20,9 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.analysis.lint.attacks import lint_malformed
 from msmqwire.analysis.lint.finding import BREACHES, SEVERITIES, Finding, Severity
 from msmqwire.analysis.lint.packet import checks, lint_packet
-from msmqwire.analysis.lint.pgm import lint_pgm
 from msmqwire.analysis.lint.pings import PingLint
 from msmqwire.analysis.lint.queue_managers import QueueManagers
 from msmqwire.analysis.lint.registry import Check
-from msmqwire.analysis.lint.remote_read_calls import lint_malformed_rpc, lint_rpc
-from msmqwire.analysis.lint.remote_read_session import RemoteReadLint
 from msmqwire.analysis.lint.security import lint_wrong_signature
 from msmqwire.analysis.lint.session import SessionLint
 from msmqwire.analysis.lint.single_packet import lint
@@ -34,6 +31,10 @@ from msmqwire.analysis.protocols import protocols
 if TYPE_CHECKING:  # of protocols that join: see `_join`
     from msmqwire.analysis.lint.ncp_attacks import lint_malformed_ncp as lint_malformed_ncp
     from msmqwire.analysis.lint.ncp_session import NcpLint as NcpLint
+    from msmqwire.analysis.lint.pgm import lint_pgm as lint_pgm
+    from msmqwire.analysis.lint.remote_read_calls import lint_malformed_rpc as lint_malformed_rpc
+    from msmqwire.analysis.lint.remote_read_calls import lint_rpc as lint_rpc
+    from msmqwire.analysis.lint.remote_read_session import RemoteReadLint as RemoteReadLint
     from msmqwire.analysis.lint.srmp import lint_srmp as lint_srmp
     from msmqwire.analysis.lint.srmp_attacks import lint_malformed_srmp as lint_malformed_srmp
 
@@ -44,16 +45,12 @@ __all__ = [
     "Finding",
     "PingLint",
     "QueueManagers",
-    "RemoteReadLint",
     "SessionLint",
     "Severity",
     "checks",
     "lint",
     "lint_malformed",
-    "lint_malformed_rpc",
     "lint_packet",
-    "lint_pgm",
-    "lint_rpc",
     "lint_wrong_signature",
 ]
 
@@ -73,7 +70,8 @@ class _Callable(ModuleType):
 def _join() -> None:
     """Register the checks of protocols, and export their names: they were imported from here before."""
     for protocol in protocols():
-        for name, place in protocol.lint_names.items():
+        for place in protocol.judging.exports:
+            name = place.partition(":")[2]
             globals()[name] = resolve_name(place)
             __all__.append(name)
 

@@ -11,7 +11,7 @@ from msmqwire.analysis.lint.finding import Finding
 from msmqwire.analysis.lint.registry import Check, listed
 from msmqwire.errors import MalformedPacket
 from msmqwire.names.printable import counted
-from msmqwire.pgm import PgmPacket, checksum_is_right
+from msmqwire.pgm import PgmPacket, build_pgm, checksum_is_right, read_pgm
 from msmqwire.pgm.layouts import CHECKSUM_OFFSET, TSDU_LENGTH_OFFSET
 from msmqwire.pgm.layouts import TSDU_LENGTH as LENGTH
 
@@ -47,3 +47,9 @@ def lint_pgm(packet: PgmPacket, fault: MalformedPacket | None, data: bytes) -> l
     elif fault is not None:
         found.append(OPTIONS.at(fault.path, fault.offset or 0, fault.why))
     return found
+
+
+def lint_built_pgm(packet: PgmPacket) -> list[Finding]:
+    """Return the findings about a packet of PGM as it would be built."""
+    built = build_pgm(packet)
+    return lint_pgm(*read_pgm(built), built)

@@ -10,16 +10,14 @@ from msmqwire import packets
 from msmqwire.analysis.lint.attacks import lint_malformed
 from msmqwire.analysis.lint.finding import Finding
 from msmqwire.analysis.lint.packet import lint_packet
-from msmqwire.analysis.lint.pgm import lint_pgm
-from msmqwire.analysis.lint.remote_read_calls import lint_rpc
 from msmqwire.analysis.protocols import protocol_of, protocols
 from msmqwire.errors import MalformedPacket
-from msmqwire.pgm import PgmPacket, build_pgm, read_pgm
-from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:
     from msmqwire.ncp.ncp_packet import NcpPacket
+    from msmqwire.pgm import PgmPacket
+    from msmqwire.remote_read.rpc_packet import RpcPacket
     from msmqwire.srmp.message import SrmpMessage
 
 
@@ -60,15 +58,10 @@ def lint(
     """
     if isinstance(packet, Record):
         return lint_packet(packet)
-    if isinstance(packet, RpcPacket):
-        return lint_rpc(packet)
     if (judge := _judge_of(packet)) is not None:
         return judge(packet)
     if isinstance(packet, bytes | bytearray | memoryview):
         return _lint_bytes(bytes(packet), protocol)
-    if isinstance(packet, PgmPacket):
-        built = build_pgm(packet)
-        return lint_pgm(*read_pgm(built), built)
     if not hasattr(packet, "findings"):
         raise TypeError(f"lint judges packets, bytes and items, not {type(packet).__name__}")
     item: Any = packet
@@ -77,8 +70,8 @@ def lint(
 
 def _lint_bytes(data: bytes, protocol: str) -> list[Finding]:
     for joined in protocols():
-        if joined.name == protocol and joined.lint_bytes:
-            found: list[Finding] = resolve_name(joined.lint_bytes)(data)
+        if joined.name == protocol and joined.judging.judge_bytes:
+            found: list[Finding] = resolve_name(joined.judging.judge_bytes)(data)
             return found
     of_msmq = cast(packets.Protocol, protocol)
     try:
@@ -92,8 +85,6 @@ def _lint_dissected(item: Dissected) -> list[Finding]:
     packet = item.packet
     if isinstance(packet, Record):
         return lint_packet(packet, item.raw)
-    if isinstance(packet, RpcPacket | PgmPacket):
-        return lint(packet)
     judge = _judge_of(packet)
     return [] if judge is None else judge(packet)
 
@@ -101,4 +92,4 @@ def _lint_dissected(item: Dissected) -> list[Finding]:
 def _judge_of(packet: object) -> Callable[[Any], list[Finding]] | None:
     """Return the judge of a packet of a protocol that has joined; None for other packets."""
     protocol = protocol_of(packet)
-    return None if protocol is None else resolve_name(protocol.lint)
+    return None if protocol is None else resolve_name(protocol.judging.judge)

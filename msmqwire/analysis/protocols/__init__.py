@@ -7,18 +7,15 @@ analysis, and do not register.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules, resolve_name
-from typing import Any, Final, Literal
+from pkgutil import iter_modules
+from typing import Final
 
 from msmqwire.analysis.protocols.protocol import CaptureProtocol
 
 _OWN: Final = frozenset({"protocol", "readings"})
 """The modules here that are no protocols."""
-_CALLS: Final = 20
-"""The order of remote read."""
 
 
 @cache
@@ -31,7 +28,7 @@ def protocols() -> tuple[CaptureProtocol, ...]:
 
 @cache
 def _by_packet() -> dict[type, CaptureProtocol]:
-    return {protocol.packet: protocol for protocol in protocols()}
+    return {protocol.packets.type: protocol for protocol in protocols()}
 
 
 def protocol_of(packet: object) -> CaptureProtocol | None:
@@ -39,19 +36,11 @@ def protocol_of(packet: object) -> CaptureProtocol | None:
     return _by_packet().get(type(packet))
 
 
-def around_calls() -> tuple[tuple[CaptureProtocol, ...], tuple[CaptureProtocol, ...]]:
-    """Return the protocols before and after remote read, which does not register, in lists of all."""
-    before = tuple(protocol for protocol in protocols() if protocol.order < _CALLS)
-    return before, protocols()[len(before) :]
+def stream_ports() -> tuple[int, ...]:
+    """Return the ports of TCP of all protocols."""
+    return tuple(port for protocol in protocols() for port in protocol.traffic.stream_ports)
 
 
-def registered(field: str, among: Iterable[CaptureProtocol]) -> Iterator[Any]:
-    """Yield the objects that protocols name as ``module:name`` in a field, imported."""
-    for protocol in among:
-        for entry in getattr(protocol, field):
-            yield resolve_name(entry)
-
-
-def ports(field: Literal["stream_ports", "datagram_ports"]) -> tuple[int, ...]:
-    """Return the ports of all protocols."""
-    return tuple(port for protocol in protocols() for port in getattr(protocol, field))
+def datagram_ports() -> tuple[int, ...]:
+    """Return the ports of UDP of all protocols."""
+    return tuple(port for protocol in protocols() for port in protocol.traffic.datagram_ports)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from operator import attrgetter, methodcaller
-from typing import Final
+from typing import Any, Final
 
-from msmqwire.analysis.protocols.protocol import CaptureProtocol, NameSet, PacketFacts, ProtocolColumn
+from msmqwire.analysis.protocols.protocol import (
+    CaptureProtocol,
+    Columns,
+    Judging,
+    NameSet,
+    PacketFacts,
+    Packets,
+    Plugins,
+    ProtocolColumn,
+    Traffic,
+)
 from msmqwire.names.printable import safe
 from msmqwire.ncp.attributes import attribute, attributes
 from msmqwire.ncp.constants import CompletionCode
@@ -81,6 +90,10 @@ def _summary(packet: NcpPacket, exchange: int | None) -> str:
     return safe(" ".join(parts))
 
 
+def _to_json(packet: NcpPacket) -> dict[str, Any]:
+    return {"fields": packet.to_json()}
+
+
 def _facts(packet: NcpPacket, _transport: str) -> PacketFacts:
     group = "answer" if packet.kind.endswith(" reply") else "call"
     if packet.kind.startswith(_CONNECTIONS):
@@ -94,31 +107,39 @@ def _facts(packet: NcpPacket, _transport: str) -> PacketFacts:
 PROTOCOL: Final = CaptureProtocol(
     name="ncp",
     order=40,
-    packet=NcpPacket,
-    kinds=KINDS,
-    stream_ports=(NCP_PORT,),
-    datagram_ports=(NCP_PORT,),
-    streams=("msmqwire.analysis.dissection.ncp_connection:NcpOverTcp",),
-    datagrams=("msmqwire.analysis.dissection.ncp_datagrams:NcpDatagrams",),
-    lint="msmqwire.analysis.lint.ncp:lint_ncp",
-    lint_names={
-        "NcpLint": "msmqwire.analysis.lint.ncp_session:NcpLint",
-        "lint_malformed_ncp": "msmqwire.analysis.lint.ncp_attacks:lint_malformed_ncp",
-    },
-    columns=_COLUMNS,
-    attributes=attributes,
-    values={
-        "call": NameSet("call of NCP", tuple(CALLS_BY_NAME)),
-        "completion": NameSet(
-            "completion of NCP", tuple(CompletionCode.__members__), unnamed=lambda: _HEX_BYTES
+    packets=Packets(
+        type=NcpPacket,
+        kinds=KINDS,
+        to_json=_to_json,
+        summary=_summary,
+        facts=_facts,
+        placed_fields="msmqwire.analysis.dissection.ncp_fields:placed_fields",
+    ),
+    traffic=Traffic(
+        stream_ports=(NCP_PORT,),
+        datagram_ports=(NCP_PORT,),
+        dissectors=(
+            "msmqwire.analysis.dissection.ncp_connection:NcpOverTcp",
+            "msmqwire.analysis.dissection.ncp_datagrams:NcpDatagrams",
         ),
-    },
-    summary=_summary,
-    placed_fields="msmqwire.analysis.dissection.ncp_fields:placed_fields",
-    facts=_facts,
-    kind_of=attrgetter("kind"),
-    to_json=methodcaller("to_json"),
-    scapy="msmqwire.plugins.scapy.netware",
-    fuzz=("netware",),
-    readings=Readings,
+        readings=Readings,
+    ),
+    judging=Judging(
+        judge="msmqwire.analysis.lint.ncp:lint_ncp",
+        exports=(
+            "msmqwire.analysis.lint.ncp_session:NcpLint",
+            "msmqwire.analysis.lint.ncp_attacks:lint_malformed_ncp",
+        ),
+    ),
+    columns=Columns(
+        groups=_COLUMNS,
+        attributes=attributes,
+        values={
+            "call": NameSet("call of NCP", tuple(CALLS_BY_NAME)),
+            "completion": NameSet(
+                "completion of NCP", tuple(CompletionCode.__members__), unnamed=lambda: _HEX_BYTES
+            ),
+        },
+    ),
+    plugins=Plugins(scapy="msmqwire.plugins.scapy.netware", fuzz=("netware",)),
 )

@@ -1,10 +1,15 @@
-"""The registration by which a protocol joins the analysis of captures: see `CaptureProtocol`."""
+"""The registration by which a protocol joins the analysis of captures: see `CaptureProtocol`.
+
+It has a part for each consumer, which sees that part alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from msmqwire.schema import Record
 
 Getter: TypeAlias = Callable[[Any], Any]
 """Returns the value of a column; None where there is none."""
@@ -40,6 +45,22 @@ class NameSet(NamedTuple):
     unnamed: Callable[[], Collection[str]] = frozenset
 
 
+class TextForm(NamedTuple):
+    """The form that all values of a column have.
+
+    Attributes:
+        what: their kind.
+        form: returns the text in the form that a column has; raises ValueError if it has none.
+        alphabet: the characters of such texts.
+        example: one of them.
+    """
+
+    what: str
+    form: Callable[[str], str]
+    alphabet: str
+    example: str
+
+
 class PacketBody(NamedTuple):
     """The body of the message in a packet.
 
@@ -52,6 +73,26 @@ class PacketBody(NamedTuple):
     body: bytes
     body_type: int
     extension: bytes
+
+
+class EnclosedMessage(Protocol):
+    """A message of MSMQ inside of a packet."""
+
+    @property
+    def whole(self) -> Record:
+        """The packet of the message."""
+
+    @property
+    def body_size(self) -> int:
+        """The bytes of its body."""
+
+    @property
+    def time_to_reach_queue(self) -> int:
+        """Its time to reach the queue, seconds."""
+
+    @property
+    def cut(self) -> bool:
+        """Whether a part of it was left out."""
 
 
 class PacketFacts(NamedTuple):
@@ -88,6 +129,147 @@ class ProtocolReadings(Protocol):
         """Return the readings with these values. Raises InvalidArgument."""
 
 
+def _no_attributes(_packet: Any) -> Mapping[str, Getter]:
+    return _NO_ATTRIBUTES
+
+
+_NO_ATTRIBUTES: Final[Mapping[str, Getter]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packets:
+    """The packets of a protocol, for all that shows or counts packets.
+
+    Attributes:
+        type: their class.
+        kinds: the names that they have; of several, each packet has its own as `kind`.
+        to_json: returns the part of a packet in the JSON object of its item: ``fields``, and others.
+        summary: returns a packet in one line, with the number of its exchange.
+        facts: returns the facts that a report shows of a packet, by its transport.
+        placed_fields: the function that yields the fields of a packet with its bytes, and their places.
+        body: returns the body of the message in a packet; None if there is none.
+        signature_status: returns the status of the signature of a message, as known without keys; None
+            without one.
+        message: the attribute of a packet that has the message of MSMQ in it, as remote read returns one;
+            empty if no packet has.
+    """
+
+    type: type
+    kinds: tuple[str, ...]
+    to_json: Callable[[Any], dict[str, Any]]
+    summary: Callable[[Any, int | None], str]
+    facts: Callable[[Any, str], PacketFacts]
+    placed_fields: str
+    body: Callable[[Any], PacketBody | None] | None = None
+    signature_status: Callable[[Any], str | None] | None = None
+    message: str = ""
+
+    def kind_of(self, packet: Any) -> str:
+        """Return the name of a packet."""
+        name: str = self.kinds[0] if len(self.kinds) == 1 else packet.kind
+        return name
+
+    def message_in(self, packet: Any) -> EnclosedMessage | None:
+        """Return the message of MSMQ in a packet; None if there is none."""
+        return getattr(packet, self.message) if self.message else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """The place of a protocol in captures, for dissection and for the scan of columns.
+
+    Attributes:
+        stream_ports: those of TCP on which it is looked for.
+        datagram_ports: those of UDP.
+        dissectors: its `Dissector` and `DatagramDissector` classes.
+        in_messages: returns the content of this protocol that a packet of MSMQ encloses, as an object; None
+            if nothing.
+        in_payloads: the function that reads a message that a transport protocol as PGM carries, and judges it
+            if asked to; it returns None for other protocols.
+        readings: the class of its readings; None if no field is read in several ways.
+        reduce: the function that pickles objects of its state that pickle has no name for: `state_pickle`.
+    """
+
+    stream_ports: tuple[int, ...] = ()
+    datagram_ports: tuple[int, ...] = ()
+    dissectors: tuple[str, ...]
+    in_messages: Callable[[Any], dict[str, Any] | None] | None = None
+    in_payloads: str = ""
+    readings: type[ProtocolReadings] | None = None
+    reduce: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging:
+    """The checks of a protocol, for lint.
+
+    Attributes:
+        judge: the function that judges one packet.
+        judge_bytes: the function that judges bytes, which may be malformed, for `msmqwire.lint`; empty if
+            there is none.
+        exports: its exports in `msmqwire.analysis.lint`. Their modules register its checks.
+        of_cut: the ids of findings that bytes may have because a capture has left out some.
+    """
+
+    judge: str
+    judge_bytes: str = ""
+    exports: tuple[str, ...] = ()
+    of_cut: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """The columns of a protocol, for tables and filters.
+
+    Attributes:
+        groups: its columns by group.
+        attributes: returns the getters of the columns that a packet can have: one object for all that are
+            alike, which stays.
+        values: the values that its columns can have, by column.
+        queue: the column with the queue that a packet is about; empty if filters by queue do not take it.
+    """
+
+    groups: Mapping[str, tuple[ProtocolColumn, ...]] = field(default_factory=dict)
+    attributes: Callable[[Any], Mapping[str, Getter]] = _no_attributes
+    values: Mapping[str, NameSet | TextForm] = field(default_factory=dict)
+    queue: str = ""
+
+    def value(self, column: str, packet: Any) -> Any:
+        """Return the value of a column; None if the packet does not have it."""
+        getter = self.attributes(packet).get(column)
+        return None if getter is None else getter(packet)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LuaPart:
+    """The part of a protocol in the script for Wireshark.
+
+    Attributes:
+        declarations: the file in ``plugins/wireshark/lua`` that declares its fields.
+        functions: the file with its functions and dissectors.
+        in_message: the line that shows its content of a message.
+    """
+
+    declarations: str
+    functions: str
+    in_message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plugins:
+    """The parts of a protocol in other programs.
+
+    Attributes:
+        scapy: the module with its layers, which has the functions `bind` and `stream_layer`.
+        lua: its part of the script for Wireshark; None if the script does not have it.
+        fuzz: the modules of `fuzz.readers` with its targets.
+    """
+
+    scapy: str
+    lua: LuaPart | None = None
+    fuzz: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class CaptureProtocol:
     """A protocol as the analysis of captures knows it.
@@ -98,60 +280,19 @@ class CaptureProtocol:
     Attributes:
         name: that of its module in `msmqwire.analysis.protocols`.
         order: its place among the protocols: the lower is asked first, and listed first.
-        packet: the class of its packets.
-        kinds: the names that its packets have.
-        stream_ports: those of TCP on which its traffic is looked for.
-        datagram_ports: those of UDP.
-        streams: its `Dissector` classes.
-        datagrams: its `DatagramDissector` classes.
-        lint: the function that judges one packet.
-        lint_names: its exports in `msmqwire.analysis.lint`, by name. Their modules register its checks.
-        columns: its columns by group.
-        attributes: returns the getters of the columns that a packet can have.
-        values: the names that its columns can have, by column.
-        summary: returns a packet in one line, with the number of its exchange.
-        placed_fields: the function that yields the fields of a packet with its bytes, and their places.
-        facts: returns the facts that a report shows of a packet, by its transport.
-        kind_of: returns the name of a packet.
-        to_json: returns the fields of a packet.
-        body: returns the body of the message in a packet; None if there is none.
-        signature_status: returns the status of the signature of a message, as known without keys; None
-            without one.
-        enclosed: returns the content of this protocol that a packet of MSMQ encloses, as an object; None if
-            nothing.
-        apdu: the function that reads a message that PGM carries, and judges it if asked to; None for other
-            protocols.
-        lint_bytes: the function that judges bytes, which may be malformed; for `msmqwire.lint`.
-        of_cut: the ids of findings that bytes may have because a capture has left out some.
-        scapy: the module with its layers, which has the functions `bind` and `stream_layer`.
-        fuzz: the modules of `fuzz.readers` with its targets.
-        readings: the class of its readings; None if no field is read in several ways.
+        packets: its packets.
+        traffic: its place in captures.
+        judging: its checks.
+        columns: its columns.
+        follower: the `Follower` class for the fates of its messages; empty if it carries none.
+        plugins: its parts in other programs.
     """
 
     name: str
     order: int
-    packet: type
-    kinds: tuple[str, ...]
-    stream_ports: tuple[int, ...] = ()
-    datagram_ports: tuple[int, ...] = ()
-    streams: tuple[str, ...] = ()
-    datagrams: tuple[str, ...] = ()
-    lint: str
-    lint_names: Mapping[str, str] = field(default_factory=dict)
-    columns: Mapping[str, tuple[ProtocolColumn, ...]]
-    attributes: Callable[[Any], Mapping[str, Getter]]
-    values: Mapping[str, NameSet] = field(default_factory=dict)
-    summary: Callable[[Any, int | None], str]
-    placed_fields: str
-    facts: Callable[[Any, str], PacketFacts]
-    kind_of: Callable[[Any], str]
-    to_json: Callable[[Any], dict[str, Any]]
-    body: Callable[[Any], PacketBody | None] | None = None
-    signature_status: Callable[[Any], str | None] | None = None
-    enclosed: Callable[[Any], dict[str, Any] | None] | None = None
-    apdu: str = ""
-    lint_bytes: str = ""
-    of_cut: tuple[str, ...] = ()
-    scapy: str
-    fuzz: tuple[str, ...] = ()
-    readings: type[ProtocolReadings] | None = None
+    packets: Packets
+    traffic: Traffic
+    judging: Judging
+    columns: Columns = field(default_factory=Columns)
+    follower: str = ""
+    plugins: Plugins

@@ -28,7 +28,7 @@ else:
             """Return the readings."""
             return cls()
 
-    NcpReadings = next((one.readings for one in protocols() if one.readings is not None), _NoReadings)
+    NcpReadings = next(filter(None, (one.traffic.readings for one in protocols())), _NoReadings)
     PROPOSED = NcpReadings.of({})
 
 __all__ = ["PROPOSED", "NcpReadings"]

@@ -6,10 +6,16 @@ from typing import Any, Final
 
 from msmqwire.analysis.protocols.protocol import (
     CaptureProtocol,
+    Columns,
+    Judging,
+    LuaPart,
     NameSet,
     PacketBody,
     PacketFacts,
+    Packets,
+    Plugins,
     ProtocolColumn,
+    Traffic,
 )
 from msmqwire.constants import class_name
 from msmqwire.names.printable import counted, safe
@@ -55,8 +61,7 @@ def _summary(message: SrmpMessage, exchange: int | None) -> str:
 
 
 def _to_json(message: SrmpMessage) -> dict[str, Any]:
-    fields: dict[str, Any] = message_json.to_json(message)["fields"]
-    return fields
+    return {"fields": message_json.to_json(message)["fields"]}
 
 
 def _body(message: SrmpMessage) -> PacketBody | None:
@@ -89,33 +94,45 @@ def _facts(message: SrmpMessage, transport: str) -> PacketFacts:
 PROTOCOL: Final = CaptureProtocol(
     name="srmp",
     order=10,
-    packet=SrmpMessage,
-    kinds=(message_json.PACKET,),
-    stream_ports=(_HTTP_PORT,),
-    streams=("msmqwire.analysis.dissection.http_connection:SrmpOverHttp",),
-    lint="msmqwire.analysis.lint.srmp:lint_srmp",
-    lint_names={
-        "lint_srmp": "msmqwire.analysis.lint.srmp:lint_srmp",
-        "lint_malformed_srmp": "msmqwire.analysis.lint.srmp_attacks:lint_malformed_srmp",
-    },
-    columns={"receipt": _COLUMNS},
-    attributes=attributes,
-    values={
-        "receipt": NameSet(
-            "receipt", tuple(kind.value for kind in EnvelopeKind if kind is not EnvelopeKind.USER_MESSAGE)
-        )
-    },
-    summary=_summary,
-    placed_fields="msmqwire.analysis.dissection.srmp_fields:placed_fields",
-    facts=_facts,
-    kind_of=lambda _: message_json.PACKET,
-    to_json=_to_json,
-    body=_body,
-    signature_status=_signature_status,
-    enclosed=compound_to_json,
-    apdu="msmqwire.analysis.dissection.srmp_apdus:read_apdu",
-    lint_bytes="msmqwire.analysis.lint.srmp_attacks:lint_srmp_bytes",
-    of_cut=("SRMP-3.1.5.1.2-01",),
-    scapy="msmqwire.plugins.scapy.srmp",
-    fuzz=("srmp",),
+    packets=Packets(
+        type=SrmpMessage,
+        kinds=(message_json.PACKET,),
+        to_json=_to_json,
+        summary=_summary,
+        facts=_facts,
+        placed_fields="msmqwire.analysis.dissection.srmp_fields:placed_fields",
+        body=_body,
+        signature_status=_signature_status,
+    ),
+    traffic=Traffic(
+        stream_ports=(_HTTP_PORT,),
+        dissectors=("msmqwire.analysis.dissection.http_connection:SrmpOverHttp",),
+        in_messages=compound_to_json,
+        in_payloads="msmqwire.analysis.dissection.srmp_apdus:read_apdu",
+    ),
+    judging=Judging(
+        judge="msmqwire.analysis.lint.srmp:lint_srmp",
+        judge_bytes="msmqwire.analysis.lint.srmp_attacks:lint_srmp_bytes",
+        exports=(
+            "msmqwire.analysis.lint.srmp:lint_srmp",
+            "msmqwire.analysis.lint.srmp_attacks:lint_malformed_srmp",
+        ),
+        of_cut=("SRMP-3.1.5.1.2-01",),
+    ),
+    columns=Columns(
+        groups={"receipt": _COLUMNS},
+        attributes=attributes,
+        queue="destination",
+        values={
+            "receipt": NameSet(
+                "receipt", tuple(kind.value for kind in EnvelopeKind if kind is not EnvelopeKind.USER_MESSAGE)
+            )
+        },
+    ),
+    follower="msmqwire.analysis.fate.srmp:SrmpFollower",
+    plugins=Plugins(
+        scapy="msmqwire.plugins.scapy.srmp",
+        lua=LuaPart(declarations="srmp_fields", functions="srmp", in_message="show_srmp(pinfo, item)"),
+        fuzz=("srmp",),
+    ),
 )

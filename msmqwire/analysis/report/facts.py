@@ -7,13 +7,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from msmqwire.analysis.dissection.item import Item
-from msmqwire.analysis.dissection.summaries import queue_text, summary
+from msmqwire.analysis.dissection.summaries import summary
 from msmqwire.analysis.protocols import protocol_of
+from msmqwire.headers.message_summary import queue_text
 from msmqwire.headers.queue_names import text
 from msmqwire.names.printable import safe
-from msmqwire.pgm import PgmPacket
-from msmqwire.remote_read.rpc_packet import RpcPacket
-from msmqwire.rpc.constants import PduType
 from msmqwire.schema import Record
 
 
@@ -35,8 +33,6 @@ class Protocol(StrEnum):
 
     MSMQ = "MSMQ session"
     PING = "MSMQ ping"
-    MULTICAST = "SRMP over PGM"
-    REMOTE_READ = "Remote read (RPC)"
     UNREAD = "Not read"
 
 
@@ -50,11 +46,6 @@ _OF_KIND: Final = {
     "FinalAck": Group.ACKNOWLEDGEMENT,
     "Malformed": Group.MALFORMED,
     "Skipped": Group.GAP,
-}
-_CALL_TYPES: Final = {
-    PduType.REQUEST: Group.CALL,
-    PduType.RESPONSE: Group.ANSWER,
-    PduType.FAULT: Group.ANSWER,
 }
 
 
@@ -89,17 +80,13 @@ def facts_of(item: Item) -> Facts:
     match packet:
         case None:
             return Facts(_OF_KIND[item.kind], Protocol.UNREAD, about)
-        case PgmPacket():
-            return Facts(Group.OTHER, Protocol.MULTICAST, about)
-        case RpcPacket():
-            return _rpc(packet, about)
         case Record():
             if item.kind == "Ping":
                 return Facts(Group.OTHER, Protocol.PING, about)
             return _session(item.kind, packet, about)
     protocol = protocol_of(packet)
     assert protocol is not None
-    found = protocol.facts(packet, item.transport)
+    found = protocol.packets.facts(packet, item.transport)
     return Facts(
         Group(found.group), found.protocol, about, found.queue, found.label, found.body_size, found.identity,
         found.is_again,
@@ -127,12 +114,3 @@ def _session(kind: str, packet: Record, about: str) -> Facts:
 
 def _label(value: Any) -> str:
     return safe(text(value) or "")
-
-
-def _rpc(packet: RpcPacket, about: str) -> Facts:
-    group = _CALL_TYPES.get(PduType(packet.ptype), Group.HANDSHAKE)
-    queue = safe(packet.queue)
-    if packet.message is None:
-        return Facts(group, Protocol.REMOTE_READ, about, queue)
-    label = _label(packet.message.whole.MessagePropertiesHeader.Label)
-    return Facts(group, Protocol.REMOTE_READ, about, queue, label, packet.message.body_size)

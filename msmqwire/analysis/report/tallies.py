@@ -81,8 +81,7 @@ class Tallies:
         if isinstance(packet, Record):
             self._add_managers(item, packet, by_initiator=by_initiator)
         elif (protocol := protocol_of(packet)) is not None and facts.group is Group.MESSAGE:
-            source_qm = protocol.attributes(packet).get("source_qm")
-            source = self._manager((source_qm and source_qm(packet)) or NIL)
+            source = self._manager(protocol.columns.value("source_qm", packet) or NIL)
             if source is not None:
                 source.sent += 1
 

@@ -220,9 +220,9 @@ def command(
     cert: Cert = None,
     reading: CaptureReading = None,
 ) -> None:
-    """Dissect captures: name, decode and judge every MSMQ packet in them, also over HTTP, PGM and RPC.
+    """Dissect captures: name, decode and judge every MSMQ packet in them{over}.
 
-    The queue services of NetWare are dissected, too: requests and replies of NCP over TCP and UDP.
+    {also}
 
     With --interface packets are shown as they are captured, with --follow as a capture grows, until Ctrl-C
     or SIGTERM.

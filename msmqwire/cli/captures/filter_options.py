@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Port = Annotated[
     list[int] | None,
-    Option("--port", min=1, max=65535, metavar="PORT", help="An additional port of MSMQ or NCP."),
+    Option("--port", min=1, max=65535, metavar="PORT", help="An additional port of {port}."),
 ]
 From = Annotated[
     str | None, Option("--from", metavar="TIME", help="Only packets from this time on (ISO 8601 or seconds).")
@@ -35,7 +35,7 @@ Kind = Annotated[
     Option(
         "--kind",
         metavar="KIND",
-        help="Only packets of this kind, such as UserMessage or SrmpMessage.",
+        help="Only packets of this kind, such as {kinds}.",
         complete=lambda: list(KINDS),
     ),
 ]

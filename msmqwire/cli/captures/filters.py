@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.analysis.dissection import Item
 from msmqwire.analysis.dissection.kinds import kind_named
-from msmqwire.analysis.dissection.summaries import queue_text
 from msmqwire.analysis.dissection.times import parse_time
 from msmqwire.analysis.lint import checks
 from msmqwire.analysis.lint.finding import SEVERITIES
+from msmqwire.analysis.protocols import protocol_of
 from msmqwire.errors import InvalidArgument
+from msmqwire.headers.message_summary import queue_text
 from msmqwire.names.addresses import captured_address
 from msmqwire.names.grammar import PORT_MAX
 from msmqwire.names.nearest import unknown_name
-from msmqwire.remote_read.rpc_packet import RpcPacket
 from msmqwire.schema import Record
-from msmqwire.srmp.attributes import attribute
-from msmqwire.srmp.message import SrmpMessage
 
 if TYPE_CHECKING:
     from msmqwire.tables.expression import Expression
@@ -126,24 +124,17 @@ def _endpoint(text: str) -> tuple[str, int | None]:
     return captured_address(address, "endpoint") if address else "", int(digits) if colon else None
 
 
-def message_packet(item: Item) -> Record | None:
-    """Return the packet of an item, of an answer of remote read the message packet in it."""
-    if isinstance(item.packet, RpcPacket):
-        return None if item.packet.message is None else item.packet.message.whole
-    return item.packet if isinstance(item.packet, Record) else None
-
-
 def by_label(pattern: str) -> Filter:
     """Return a filter for messages whose label matches a pattern with ``*`` and ``?``, in any case."""
 
     def test(item: Item) -> bool:
         label = None
-        packet = message_packet(item)
-        if isinstance(item.packet, SrmpMessage):
-            label = attribute("label", item.packet)
-        elif packet is not None:
-            properties = packet.get("MessagePropertiesHeader")
+        message = _message(item)
+        if message is not None:
+            properties = message.get("MessagePropertiesHeader")
             label = properties.Label if properties is not None else None
+        elif (protocol := protocol_of(item.packet)) is not None:
+            label = protocol.columns.value("label", item.packet)
         return isinstance(label, str) and fnmatch.fnmatchcase(label.lower(), pattern.lower())
 
     return test
@@ -152,22 +143,32 @@ def by_label(pattern: str) -> Filter:
 def by_queue(pattern: str) -> Filter:
     """Return a filter for messages whose destination matches a pattern or contains it, in any case.
 
-    A call of remote read without a message passes by the queue that it is about.
+    A packet of another protocol without a message passes by the queue that it is about.
     """
     pattern = pattern.lower()
 
     def test(item: Item) -> bool:
-        if isinstance(item.packet, SrmpMessage):
-            name = (attribute("destination", item.packet) or "").lower()
-        elif isinstance(item.packet, RpcPacket) and item.packet.message is None:
-            name = item.packet.queue.lower()
-        elif (packet := message_packet(item)) is not None and packet.get("UserHeader") is not None:
-            name = queue_text(packet).lower()
+        message = _message(item)
+        if message is not None:
+            if message.get("UserHeader") is None:
+                return False
+            name = queue_text(message).lower()
+        elif (protocol := protocol_of(item.packet)) is not None and protocol.columns.queue:
+            name = (protocol.columns.value(protocol.columns.queue, item.packet) or "").lower()
         else:
             return False
         return fnmatch.fnmatchcase(name, pattern) or (bool(pattern) and pattern in name)
 
     return test
+
+
+def _message(item: Item) -> Record | None:
+    """Return the packet of MSMQ in an item: its own, or the message inside of it."""
+    if isinstance(item.packet, Record):
+        return item.packet
+    protocol = protocol_of(item.packet)
+    enclosed = None if protocol is None else protocol.packets.message_in(item.packet)
+    return None if enclosed is None else enclosed.whole
 
 
 def by_findings(names: list[str]) -> Filter:

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Final, TextIO
+from typing import Annotated, Any, Final, TextIO, cast
 
 from click import BadParameter
 from click.exceptions import Exit
@@ -15,10 +15,9 @@ from msmqwire.analysis.dissection import Item
 from msmqwire.analysis.lint import (
     BREACHES,
     Finding,
+    lint,
     lint_malformed,
-    lint_malformed_srmp,
     lint_packet,
-    lint_srmp,
 )
 from msmqwire.capture import is_capture
 from msmqwire.capture.paths import expand, local_path, open_file
@@ -40,11 +39,10 @@ from msmqwire.cli.captures.filter_options import Port
 from msmqwire.cli.captures.readings import CaptureReading
 from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, say, standard_input
 from msmqwire.cli.options import Argument, Option
-from msmqwire.cli.parse import AnyKind, Kind, is_srmp, protocol_of
+from msmqwire.cli.parse import AUTO, OWN, format_of, formats, protocol_of
 from msmqwire.errors import LocatedError, MalformedPacket, UnsupportedStore
 from msmqwire.names.printable import counted, safe
 from msmqwire.packets import parse
-from msmqwire.srmp.message import parse_message
 
 
 def run_packet(
@@ -52,7 +50,7 @@ def run_packet(
     out: TextIO,
     err: TextIO,
     *,
-    kind: AnyKind = AnyKind.AUTO,
+    kind: str = AUTO,
     as_json: bool = False,
     check: bool = False,
 ) -> int:
@@ -69,16 +67,18 @@ def run_packet(
     return status
 
 
-def _findings(data: bytes, kind: AnyKind) -> list[Finding]:
-    if is_srmp(data, kind):
-        return lint_srmp(parse_message(data))
-    return lint_packet(parse(data, protocol=protocol_of(data, Kind(kind.value))), data)
+def _findings(data: bytes, kind: str) -> list[Finding]:
+    joined = format_of(data, kind)
+    if joined is not None and joined.packet is not None:
+        return lint(cast(Any, joined.packet(data)))
+    return lint_packet(parse(data, protocol=protocol_of(data, kind)), data)
 
 
-def _findings_of_malformed(data: bytes, error: MalformedPacket, kind: AnyKind) -> list[Finding]:
-    if is_srmp(data, kind):
-        return lint_malformed_srmp(data, error)
-    return lint_malformed(data, error, protocol=protocol_of(data, Kind(kind.value)))
+def _findings_of_malformed(data: bytes, error: MalformedPacket, kind: str) -> list[Finding]:
+    joined = format_of(data, kind)
+    if joined is not None and joined.packet is not None:
+        return lint(data, protocol=cast(Any, joined.name))
+    return lint_malformed(data, error, protocol=protocol_of(data, kind))
 
 
 def run_capture(items: Iterable[Item], out: TextIO, *, as_json: bool = False) -> Counter[str]:
@@ -146,14 +146,18 @@ def _print_wrapped(before: str, finding: Finding, console: Any) -> None:
         )
 
 
+def _kinds() -> tuple[str, ...]:
+    return (*OWN, *(one.name for one in formats() if one.packet is not None))
+
+
 def command(
     files: Annotated[
         list[str],
-        Argument(help="Captures, or files with one packet or SRMP message each; - is standard input."),
+        Argument(help="Captures, or files with one {judged each} each; - is standard input."),
     ],
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
     hex_text: Annotated[bool, Option("--hex", help="The files are packets in hex text.")] = False,
-    protocol: Annotated[AnyKind, Option(help="Content of files that are not captures.")] = AnyKind.AUTO,
+    protocol: Annotated[str, Option(help="Content of files that are not captures.", choices=_kinds)] = AUTO,
     port: Port = None,
     check: Annotated[
         bool,
@@ -165,7 +169,7 @@ def command(
     cert: Cert = None,
     reading: CaptureReading = None,
 ) -> None:
-    """Judge packets and SRMP messages; in captures, also calls of remote read and of NCP.
+    """Judge {judged}{calls}.
 
     Findings are departures from the specifications, each with its requirement id.
 

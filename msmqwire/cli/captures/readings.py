@@ -1,4 +1,4 @@
-"""The options for questions that specifications leave open: signatures, session keys, byte orders of NCP."""
+"""The options for questions that specifications leave open: signatures, session keys, fields of protocols."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ CaptureReading = Annotated[
     Option(
         "--reading",
         metavar="NAME=VALUE",
-        help="Reading of the specification where it is open: of signatures and keys, and of NCP fields "
-        "whose byte order is disputed (job_number=big).",
+        help="Reading of the specification where it is open: of signatures and keys{readings}.",
     ),
 ]
 

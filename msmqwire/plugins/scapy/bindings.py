@@ -10,28 +10,20 @@ from importlib import import_module
 from typing import Any, Final
 
 from scapy.config import conf
-from scapy.layers.dcerpc import DceRpc5
-from scapy.layers.http import HTTP
-from scapy.layers.inet import IP, TCP, UDP
-from scapy.layers.inet6 import IPv6
+from scapy.layers.inet import TCP, UDP
 from scapy.packet import Packet as ScapyPacket
 from scapy.packet import bind_bottom_up, bind_layers
 from scapy.sessions import streamcls
 
 from msmqwire.analysis.protocols import protocols
-from msmqwire.errors import MalformedPacket
 from msmqwire.ping import PING_PORT, is_ping
 from msmqwire.plugins.scapy.binary import MSMQBaseHeader, shows_signature
 from msmqwire.plugins.scapy.guessing import guess
 from msmqwire.plugins.scapy.headers import MSMQPing
-from msmqwire.plugins.scapy.pgm import PGM, PGM_PROTOCOL, PGMData
-from msmqwire.plugins.scapy.remote_read import register
-from msmqwire.rpc.pdu import parse_header
-from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, RPC_VERSION
 
 MSMQ_PORT: Final = 1801  # MQQB-2.1-01
 
-_JOINED: Final = [import_module(protocol.scapy) for protocol in protocols()]
+_JOINED: Final = [import_module(protocol.plugins.scapy) for protocol in protocols()]
 """The modules with the layers of the protocols that have joined."""
 
 
@@ -41,14 +33,10 @@ def bind() -> None:
     bind_layers(TCP, MSMQBaseHeader, dport=MSMQ_PORT)
     bind_bottom_up(UDP, MSMQPing, sport=PING_PORT)
     bind_layers(UDP, MSMQPing, dport=PING_PORT)
-    bind_layers(IP, PGM, proto=PGM_PROTOCOL)
-    bind_layers(IPv6, PGM, nh=PGM_PROTOCOL)
     guess(TCP, _tcp_payload)
     guess(UDP, lambda payload: MSMQPing if is_ping(payload) else None)
-    register()
     for module in _JOINED:
         module.bind()
-    guess(PGMData, lambda payload: HTTP if payload.startswith(b"POST ") else None)
 
 
 class _Unseen(conf.raw_layer):
@@ -77,14 +65,4 @@ def _tcp_payload(payload: bytes) -> type[ScapyPacket] | None:
         layer: type[ScapyPacket] | None = module.stream_layer(payload)
         if layer is not None:
             return layer
-    return DceRpc5 if _begins_pdu(payload) else None
-
-
-def _begins_pdu(payload: bytes) -> bool:
-    if payload[:1] != RPC_VERSION.to_bytes() or len(payload) < COMMON_HEADER_SIZE:
-        return False
-    try:
-        parse_header(payload)
-    except MalformedPacket:
-        return False
-    return True
+    return None

@@ -26,7 +26,11 @@ from scapy.fields import (
     StrField,
     StrFixedLenField,
 )
+from scapy.layers.http import HTTP
+from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
 from scapy.packet import Packet as ScapyPacket
+from scapy.packet import bind_layers
 from scapy.volatile import RandBin, RandNum
 
 from msmqwire.errors import MalformedPacket
@@ -43,6 +47,7 @@ from msmqwire.pgm.layouts import (
 from msmqwire.pgm.options import build_options, complete_options
 from msmqwire.pgm.packets import NLAS, build_body, build_nla, build_pgm, read_pgm
 from msmqwire.pgm.values import BODIES, Nla, Opaque, PgmPacket
+from msmqwire.plugins.scapy.guessing import guess
 from msmqwire.schema import UInt
 
 PGM_PROTOCOL: Final = 113
@@ -321,3 +326,15 @@ class PGM(ScapyPacket):
         kind = self.getfieldval("Type")
         shown = kind if kind is None else next((k.name for k in PgmType if k == kind), hex(kind))
         return f"PGM {shown} {self.SourcePort} > {self.DestinationPort}"
+
+
+def stream_layer(_data: bytes) -> type[ScapyPacket] | None:
+    """Return None: PGM is over IP and UDP alone."""
+    return None
+
+
+def bind() -> None:
+    """Bind the layers to their protocol of IP, and HTTP to what PGM carries."""
+    bind_layers(IP, PGM, proto=PGM_PROTOCOL)
+    bind_layers(IPv6, PGM, nh=PGM_PROTOCOL)
+    guess(PGMData, lambda payload: HTTP if payload.startswith(b"POST ") else None)

@@ -26,6 +26,7 @@ from scapy.fields import (
 )
 from scapy.layers.dcerpc import (
     DCE_RPC_INTERFACES,
+    DceRpc5,
     DceRpc5Request,
     DceRpcOp,
     NDRPacket,
@@ -35,6 +36,7 @@ from scapy.layers.inet import TCP
 from scapy.packet import Packet as ScapyPacket
 from scapy.packet import bind_top_down
 
+from msmqwire.errors import MalformedPacket
 from msmqwire.plugins.scapy.binary import MSMQBaseHeader, is_whole_prefix
 from msmqwire.plugins.scapy.fields import BodyField, TextField
 from msmqwire.remote_read.constants import Opnum
@@ -66,6 +68,8 @@ from msmqwire.rpc.ndr import (
     build_stub,
     parse_stub,
 )
+from msmqwire.rpc.pdu import parse_header
+from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, RPC_VERSION
 from msmqwire.schema import NULL_GUID
 
 STUBS: Final[dict[str, type[ScapyPacket]]] = {}
@@ -311,6 +315,23 @@ def _shown(node: Type, value: Any) -> Any:
 
 def _stub(name: str, stub: Stub) -> type[ScapyPacket]:
     return STUBS[name] if name in STUBS else _make(name, _Stub, stub)
+
+
+def stream_layer(data: bytes) -> type[ScapyPacket] | None:
+    """Return the layer of a stream that begins with these bytes; None if it is not DCE/RPC."""
+    if data[:1] != RPC_VERSION.to_bytes() or len(data) < COMMON_HEADER_SIZE:
+        return None
+    try:
+        parse_header(data)
+    except MalformedPacket:
+        return None
+    layer: type[ScapyPacket] = DceRpc5
+    return layer
+
+
+def bind() -> None:
+    """Register the interface."""
+    register()
 
 
 def register() -> None:

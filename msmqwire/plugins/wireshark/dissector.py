@@ -1,7 +1,8 @@
 """Assembles the dissector: the generated fields and readers, and the parts in ``lua/`` around them.
 
-In those parts ``@NAME@`` is a constant of the specification, ``@V:path@`` the value of a field kept during
-the reading of a packet (``N``, ``O`` and ``X`` as in `kept`), and ``@S:path@`` the reader of a structure.
+In those parts ``@NAME@`` is a constant of the specification or a text that protocols have registered,
+``@V:path@`` the value of a field kept during the reading of a packet (``N``, ``O`` and ``X`` as in `kept`),
+and ``@S:path@`` the reader of a structure.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Final
 
+from msmqwire.analysis.protocols import protocols
 from msmqwire.headers import EXTENSION_HEADER, FINAL_ACK_BODY, ORDER_ACK_BODY, base, internal
 from msmqwire.headers import acknowledgements as acks
 from msmqwire.headers.session import SESSION_HEADER_SIZE
@@ -47,7 +49,9 @@ _PLACES: Final = (
     Place(PING, PING.name),
 )
 """The structures read besides the packets of a session."""
-_PARTS: Final = ("prelude", "packets", "findings", "links", "statistics", "srmp", "body", "stream", "ping")
+_BEFORE: Final = ("prelude", "packets", "findings", "links", "statistics")
+_AFTER: Final = ("body", "stream", "ping")
+"""The parts around those of protocols that register theirs."""
 _USED: Final = re.compile(r"@([VNOX]):([\w.\[\]]+)@")
 _MARK: Final = re.compile(r"@(?:([VNOXS]):([\w.\[\]]+)|([A-Z_]+))@")
 
@@ -59,21 +63,25 @@ def bytes_of(data: bytes) -> str:
 
 def dissector() -> str:
     """Return the script: a dissector for Wireshark 4.0 and later."""
-    parts = {name: files(__package__).joinpath("lua", f"{name}.lua").read_text("utf-8") for name in _PARTS}
+    joined = [part for protocol in protocols() if (part := protocol.plugins.lua) is not None]
+    parts = [_read(name) for name in (*_BEFORE, *(part.functions for part in joined), *_AFTER)]
     kept = ValueSlots()
     for header in (USER_MESSAGE, *_INTERNAL.values()):
         kept.references(Place(header, ""))
     for place in _PLACES:
         kept.references(place)
-    for text in parts.values():
+    for text in parts:
         for _, path in _USED.findall(text):
             kept.keep(_field(path))
     findings = Findings(kept)
     fields = Fields()
     readers = Readers(fields, kept)
     functions = {place.path: readers.of(place) for place in _PLACES}
-    constants = _constants(readers, kept)
-    prelude, *rest = (_filled(text, kept, functions, constants) for text in parts.values())
+    constants = _constants(readers, kept) | {
+        "DECLARATIONS": "".join(_read(part.declarations) for part in joined),
+        "IN_MESSAGES": "".join(f"    {part.in_message}\n" for part in joined),
+    }
+    prelude, *rest = (_filled(text, kept, functions, constants) for text in parts)
     declared = [*findings.declarations(), *fields.declarations(), "do", "  local all = all_fields"]
     declared += ["  for _, field in ipairs(F) do all[#all + 1] = field end"]
     declared += ["  for _, field in pairs(extra) do all[#all + 1] = field end"]
@@ -82,6 +90,10 @@ def dissector() -> str:
     generated += [f"S[{number}] = {source}" for number, source in enumerate(readers.sources, 1)]
     packets, *rest = rest
     return "\n".join([_HEAD, prelude, *declared, "", *generated, "", packets, *findings.functions, "", *rest])
+
+
+def _read(name: str) -> str:
+    return files(__package__).joinpath("lua", f"{name}.lua").read_text("utf-8")
 
 
 _HEAD: Final = """\

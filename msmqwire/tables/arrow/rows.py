@@ -13,9 +13,8 @@ from msmqwire.analysis.dissection import Item
 from msmqwire.analysis.dissection.contents import decoded, message_body
 from msmqwire.analysis.dissection.item import Packet
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner
-from msmqwire.analysis.protocols import protocols
-from msmqwire.remote_read.attributes import attributes as call_attributes
-from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.analysis.protocols import protocol_of
+from msmqwire.analysis.protocols.protocol import CaptureProtocol
 from msmqwire.schema.record import class_of, first_of, paths_in
 from msmqwire.tables.arrow.contents import cell_of
 from msmqwire.tables.columns import (
@@ -137,8 +136,12 @@ def _attributes(packet: Packet | None) -> Mapping[str, Getter]:
     """Return the readers of columns that packets like this one can have, by name: one object for all of
     them.
     """
-    find = _FAMILIES.get(type(packet))
-    return _of_record(class_of(packet), "") if find is None else find(packet)
+    protocol = protocol_of(packet)
+    if protocol is None:
+        return _of_record(class_of(packet), "")
+    own = protocol.columns.attributes(packet)
+    message = protocol.packets.message_in(packet)
+    return own if message is None else _with_message(protocol, own, class_of(message.whole))
 
 
 @cache
@@ -148,27 +151,21 @@ def _of_record(kind: type, at: str) -> Mapping[str, Getter]:
     return {column.name: first_of(paths, column.convert) for column, paths in found if paths}
 
 
-def _of_packet_of_rpc(packet: RpcPacket) -> Mapping[str, Getter]:
-    whole = None if packet.message is None else packet.message.whole
-    return _of_call(class_of(packet.value), class_of(packet.arguments), class_of(whole))
+def _with_message(protocol: CaptureProtocol, own: Mapping[str, Getter], whole: type) -> Mapping[str, Getter]:
+    """Return the readers of columns of packets with these of their own, and with a message of a class."""
+    key = id(own), whole
+    found = _WITH_MESSAGE.get(key)
+    if found is None:
+        at = protocol.packets.message
+        # In the packet of the message TimeToReachQueue may be when it expires, and the body may be cut.
+        of_message = {name: attrgetter(f"{at}.{name}") for name in ("time_to_reach_queue", "body_size")}
+        found = {**own, **_of_record(whole, f"{at}.whole."), **of_message}
+        _WITH_MESSAGE[key] = found
+    return found
 
 
-@cache
-def _of_call(value: type, arguments: type, whole: type) -> Mapping[str, Getter]:
-    """Return the readers of columns of calls and answers with values of these classes, and a message in an
-    answer.
-    """
-    of_message = dict(_of_record(whole, "message.whole."))
-    if of_message:
-        # In the message packet TimeToReachQueue is when it expires, and the body may be cut.
-        of_message |= {name: attrgetter(f"message.{name}") for name in ("time_to_reach_queue", "body_size")}
-    return {**call_attributes(value, arguments), **of_message}
-
-
-_FAMILIES: Final[dict[type, Callable[[Any], Mapping[str, Getter]]]] = {
-    RpcPacket: _of_packet_of_rpc,
-    **{protocol.packet: protocol.attributes for protocol in protocols()},
-}
+_WITH_MESSAGE: Final[dict[tuple[int, type], Mapping[str, Getter]]] = {}
+"""By identity of the readers of a protocol, which stay, and by the class of the message."""
 
 
 def batches(

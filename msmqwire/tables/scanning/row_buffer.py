@@ -9,8 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from msmqwire.analysis.dissection import Item, Tracker
-from msmqwire.analysis.dissection.pgm_items import PGM_PORTS
-from msmqwire.analysis.protocols import ports as protocol_ports
+from msmqwire.analysis.protocols import datagram_ports
 from msmqwire.capture import Datagram
 from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.tunnels import frame_in_tunnel
@@ -75,7 +74,7 @@ class RowBuffer:
         self.tcp_ports[_in_range(tracker.tcp_ports)] = True
         self._udp_ports = np.zeros(1 << 16, np.uint8)
         self._udp_ports[_in_range({PING_PORT, *tracker.ports})] = PINGS
-        self._udp_ports[_in_range({*PGM_PORTS, *protocol_ports("datagram_ports")})] = OTHER_DATAGRAMS
+        self._udp_ports[_in_range(set(datagram_ports()))] = OTHER_DATAGRAMS
 
     def scan_arrays(self) -> ScanArrays:
         """Return the arrays for the scan, as they are until one of them is enlarged."""

@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from msmqwire.analysis.dissection.rpc_connection import RPC_PORTS
-from msmqwire.analysis.protocols import ports as protocol_ports
+from msmqwire.analysis.protocols import stream_ports
 from msmqwire.capture.events import distance
 from msmqwire.tables.compiled.failed_checks import END_SHIFT
 from msmqwire.tables.compiled.flow_table import (
@@ -84,7 +83,7 @@ _FIELDS: Final = [
 ]  # fmt: skip
 _PROGRESS_MAX: Final = 1 << 30
 """Bytes between two places: after more of them an old acknowledgement may seem to be ahead."""
-_IS_FOREIGN: Final = np.isin(np.arange(1 << 16), [*protocol_ports("stream_ports"), *RPC_PORTS])
+_IS_FOREIGN: Final = np.isin(np.arange(1 << 16), stream_ports())
 """Whether a port is of a protocol that the scan leaves to Python, by port."""
 _SEQ_MASK: Final = 0xFFFF_FFFF
 

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from fuzz.whole_packets import packet_bytes
 from msmqwire.analysis.dissection import Item
-from msmqwire.cli.parse import Kind, protocol_of
+from msmqwire.cli.parse import AUTO, protocol_of
 from msmqwire.errors import MalformedPacket
 from msmqwire.packets import Protocol, parse
 from msmqwire.tables import PACKET_COLUMNS, Column, arrow_schema, read_packets
@@ -64,7 +64,7 @@ def arrays(draw: st.DrawFn) -> Any:
 def one_by_one(raw: Any, named: list[str | None], columns: tuple[Column, ...]) -> list[Any]:
     """The rows by the generic reader."""
     rows = [
-        None if data is None else row_of(data, name or protocol_of(data, Kind.AUTO), columns)
+        None if data is None else row_of(data, name or protocol_of(data, AUTO), columns)
         for data, name in zip(raw.to_pylist(), named, strict=True)
     ]
     return cast(list[Any], pa.array(rows, pa.struct(list(arrow_schema(columns)))).to_pylist())

@@ -13,7 +13,7 @@ from msmqwire.analysis.dissection import Item, dissect, tracker
 from msmqwire.analysis.dissection.rpc_calls import CALLS_MAX
 from msmqwire.analysis.dissection.rpc_connection import FRAGMENTED_MAX
 from msmqwire.analysis.dissection.rpc_finder import RpcFinder
-from msmqwire.cli.parse import run_rpc
+from msmqwire.cli.parse import run
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_request
 from msmqwire.rpc.constants import AuthLevel, AuthType, PduType
@@ -349,11 +349,11 @@ def test_alter_context_adds_remote_read_to_another_interface():
 def test_parse_reads_pdus_from_bytes():
     data = b"".join(said for by_client, said in r.session().pdus if by_client)
     out, err = io.StringIO(), io.StringIO()
-    assert run_rpc(data, out, err) == 0
+    assert run(data, out, err, kind="rpc") == 0
     objects = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [item["packet"] for item in objects] == ["bind", *["request"] * 10]
     assert b"".join(build_pdu(pdu_from_json(item)) for item in objects) == data
-    assert run_rpc(data[:-1], io.StringIO(), err) == 65
+    assert run(data[:-1], io.StringIO(), err, kind="rpc") == 65
     at = len(data) - objects[-1]["size"]
     assert json.loads(err.getvalue())["offset"] == at + 8
 

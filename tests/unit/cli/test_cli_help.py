@@ -86,16 +86,15 @@ def test_the_commands_are_in_groups() -> None:
     parts = dict(re.findall(r"^(\S[^\n]*):\n((?:  .*\n)+)", text, re.M))
     words = {title: re.findall(r"^  (\w+)", part, re.M) for title, part in parts.items()}
     del words["Options"]
-    assert {title: names[0] for title, names in words.items()} == {
-        title: name for name, title in app.titles.items()
-    }
-    assert [name for names in words.values() for name in names] == list(app.places)
+    firsts = {title: name for name, title in app.titles.items()} | {"NetWare": "netware"}
+    assert {title: names[0] for title, names in words.items()} == firsts
+    assert [name for names in words.values() for name in names] == list(app.commands)
 
 
 def test_help_on_a_terminal_has_all_that_is_in_the_plain_one() -> None:
     shown = on_a_terminal("--help")
     assert all(title in shown for title in app.titles.values())
-    assert all(re.search(rf"│ {name} ", shown) for name in app.places)
+    assert all(re.search(rf"│ {name} ", shown) for name in app.commands)
     of_a_command = on_a_terminal("fate", "-h")
     for words in ("CAPTURES", "--stuck", "PATTERN", *EXAMPLES["fate"]):
         assert words in of_a_command

@@ -50,7 +50,7 @@ def forms() -> dict[str, bytes]:
 def test_json_gives_back_the_bytes(name):
     data = forms()[name]
     out, err, built = io.StringIO(), io.StringIO(), io.BytesIO()
-    assert parse.run(data, out, err, kind=parse.AnyKind.SRMP) == 0
+    assert parse.run(data, out, err, kind="srmp") == 0
     assert out.getvalue().count("\n") == 1
     packet = json.loads(out.getvalue())
     assert (set(packet), packet["packet"], packet["size"]) == (
@@ -77,7 +77,7 @@ def test_the_commands_in_a_pipe():
 
 def test_the_command_tells_where_a_message_is_wrong():
     out, err = io.StringIO(), io.StringIO()
-    assert parse.run(VECTORS["4.5"][:-1], out, err, kind=parse.AnyKind.SRMP) == 65
+    assert parse.run(VECTORS["4.5"][:-1], out, err, kind="srmp") == 65
     assert out.getvalue() == ""
     assert json.loads(err.getvalue())["offset"] == len(VECTORS["4.5"]) - 1
 

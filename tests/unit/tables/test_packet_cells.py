@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -83,9 +84,9 @@ def test_an_ncp_packet_has_columns_of_its_data_or_request() -> None:
 
 def test_a_call_can_have_what_is_among_its_parameters() -> None:
     opened, received = of_kind("R_OpenQueue request").packet, of_kind("R_StartReceive response").packet
-    assert [*call_attributes(type(opened.value), type(None))] == ["read_queue", "destination"]
-    with_arguments = call_attributes(type(received.value), type(received.arguments))
-    assert [*with_arguments] == [
+    assert [*call_attributes(opened)] == ["read_queue", "destination"]
+    assert [*call_attributes(received)] == [
         "read_queue", "queue_handle", "request_id", "receive_action", "call_status",
     ]  # fmt: skip
-    assert [*call_attributes(type(None), type(None))] == ["read_queue"]
+    assert call_attributes(received) is call_attributes(replace(received, queue=""))
+    assert [*call_attributes(replace(opened, value=None))] == ["read_queue"]

@@ -152,8 +152,7 @@ local function show_packet(at, stop, size, root, tree, pinfo)
   count_packet(name, pinfo)
   judge(name, at, stop, root, item)
   if item and name == "UserMessage" then
-    show_srmp(pinfo, item)
-    show_body(item)
+@IN_MESSAGES@    show_body(item)
   end
   return stop, name
 end

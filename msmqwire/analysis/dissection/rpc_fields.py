@@ -1,0 +1,52 @@
+"""The fields of a packet of DCE/RPC, each with the bytes that it stands in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msmqwire.names.printable import counted, cut, safe
+from msmqwire.remote_read.rpc_packet import RpcPacket, section_offset
+from msmqwire.rpc.constants import PduType
+from msmqwire.rpc.ndr import to_json as ndr_to_json
+from msmqwire.schema.display import PlacedField
+from msmqwire.schema.showing import TEXT_MAX
+from msmqwire.schema.showing import placed_fields as _of_record
+
+
+def placed_fields(packet: RpcPacket, _raw: bytes) -> Iterator[PlacedField]:
+    """Yield the fields of the first PDU, and of its stub the parameters and the message in it."""
+    pdu = packet.pdu
+    end = 0
+    for field in _of_record(pdu.record):
+        end = field.offset + field.size
+        if not (field.path.endswith("stub_data") and packet.places):
+            yield field
+    yield from _parameters(packet)
+    if packet.message is not None and len(packet.parts) == 1:
+        sections = packet.value.ppPacketSections
+        start = section_offset(packet.stub, sections)
+        stop = start + len(sections[0].pSectionBuffer or b"")
+        yield from _of_record(packet.message.whole, packet.offset(start), packet.offset(stop))
+    if pdu.sec_trailer is not None and packet.fragments == 1:
+        if pdu.auth_padding:
+            yield PlacedField(
+                "auth_padding", end, len(pdu.auth_padding), counted(len(pdu.auth_padding), "byte")
+            )
+        yield from _of_record(pdu.sec_trailer, end + len(pdu.auth_padding))
+
+
+def _parameters(packet: RpcPacket) -> Iterator[PlacedField]:
+    if packet.procedure is None or packet.value is None:
+        return
+    is_request = packet.ptype == PduType.REQUEST
+    values: Any = ndr_to_json(
+        packet.procedure.request if is_request else packet.procedure.response, packet.value
+    )
+    places = sorted(packet.places.items(), key=lambda place: place[1])
+    ends = [offset for _, offset in places[1:]] + [len(packet.stub)]
+    for (name, offset), stop in zip(places, ends, strict=True):
+        first = packet.offset(offset)
+        size = packet.offset(max(offset, stop - 1)) + 1 - first  # a parameter may go on in the next fragment
+        if size > 0 and stop > offset:
+            yield PlacedField(name, first, size, cut(safe(str(values.get(name, ""))), TEXT_MAX))
