@@ -25,13 +25,13 @@ START: Final = "<!-- tally: written by python tools/pages/fuzzing_docs.py -->\n"
 END: Final = "<!-- end of tally -->\n"
 EDGES: Final = (
     "Edges and features are libFuzzer's: branches of the instrumented code, and these with how often they",
-    "were taken and what was compared.",
+    "were taken and the results that were compared.",
     "",
 )
 REACHED: Final = (
     "",
     "Lines of functions that the kept corpora reach, in the parts of `msmqwire` that read. The rest is",
-    "mostly what builds, and what only other parts call:",
+    "mostly builders, and code that only other parts call:",
     "",
 )
 
