@@ -34,6 +34,7 @@ COMPILED = (
     "msmqwire/qm/runtime/control_frames.py",
     "msmqwire/qm/runtime/engine_driver.py",
     "msmqwire/qm/runtime/held_messages.py",
+    "msmqwire/qm/runtime/joined.py",
     "msmqwire/qm/runtime/message_json.py",
     "msmqwire/qm/runtime/message_record.py",
     "msmqwire/qm/runtime/pushed.py",

@@ -140,6 +140,14 @@ ROOMS: dict[str, dict[str, set[str]]] = {
 }
 FREE = {"tables"}  # whose modules outside of rooms may import all of them
 
+# The folders of the protocols that join the queue manager: it finds them by their registration, and imports
+# none. Multicast carries messages of SRMP.
+JOINED = {
+    "srmp": ("qm.protocols.srmp", "qm.runtime.http", "qm.sim.srmp"),
+    "multicast": ("qm.protocols.multicast", "qm.runtime.multicast"),
+}
+JOINED_SIDEWAYS = {("multicast", "srmp")}
+
 # The rooms of service, in the manner of spark_udfs: the driver knows no socket, a listener knows no driver,
 # and the store and virtual time know nothing else.
 SERVICE_FLOORS = (
@@ -316,6 +324,24 @@ def room_offences(source: str, path: Path) -> list[str]:
     return violations
 
 
+def joined_of(module: str) -> str:
+    """The protocol of those that join the queue manager that a dotted module name belongs to; "" for none."""
+    for protocol, folders in JOINED.items():
+        if any(f"{module}.".startswith(f"msmqwire.{folder}.") for folder in folders):
+            return protocol
+    return ""
+
+
+def joined_offences(source: str, path: Path) -> list[str]:
+    """What the module of the queue manager at this path, relative to the root, must not import."""
+    own = joined_of(".".join(path.with_suffix("").parts))
+    return [
+        f"{path}:{line}: {own or 'the queue manager'} imports {name}"
+        for line, name in imports(source, path)
+        if (used := joined_of(name)) not in ("", own) and (own, used) not in JOINED_SIDEWAYS
+    ]
+
+
 def all_offences(path: Path) -> list[str]:
     """All that a module of ours must not import."""
     source = (ROOT / path).read_text(encoding="utf-8")
@@ -324,6 +350,8 @@ def all_offences(path: Path) -> list[str]:
         found += spark_offences(source, path)
     elif path.parts[:2] == ("msmqwire", "service") and path.name != "__init__.py":
         found += service_offences(source, path)
+    elif path.parts[:2] == ("msmqwire", "qm"):
+        found += joined_offences(source, path)
     return found + (room_offences(source, path) if path.parts[0] == "msmqwire" else [])
 
 
@@ -331,6 +359,21 @@ def test_imports_go_down() -> None:
     parts = {part_of(".".join(path.with_suffix("").parts)) for path in MODULES if path not in EXEMPT}
     assert parts <= FLOOR.keys(), "give each part a floor in FLOORS"
     assert [offence for path in MODULES for offence in all_offences(path)] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "allowed"),
+    [
+        ("core.py", "from msmqwire.qm.protocols.srmp.engine import SrmpEngine", False),
+        ("core.py", "from msmqwire.qm.protocols import registry", True),
+        ("client/manager.py", "def f():\n    from msmqwire.qm.runtime.http import network", False),
+        ("runtime/http/network.py", "from msmqwire.qm.protocols.srmp.effects import HttpRequest", True),
+        ("runtime/multicast/transport.py", "from msmqwire.qm.protocols.srmp.on_demand import srmp_of", True),
+        ("protocols/srmp/sending.py", "from msmqwire.qm.runtime.multicast import PgmOptions", False),
+    ],
+)
+def test_the_rule_of_joined_protocols_itself(path: str, source: str, allowed: bool) -> None:
+    assert (joined_offences(source, Path("msmqwire", "qm", path)) == []) is allowed
 
 
 def test_each_module_is_used() -> None:
