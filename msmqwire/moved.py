@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from warnings import warn
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:
+    Loader = object  # that module imports tempfile and all that compresses: a fifth of the start of a command
 
 _BYTES_OF_NCP: Final = (
     "attributes", "bindery_calls", "calls", "constants", "file_calls", "framing", "headers", "job_structures",
@@ -64,6 +68,9 @@ class _Loader(Loader):
 
     def __init__(self, present: str) -> None:
         self._present = present
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Let the import make the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         former = module.__name__

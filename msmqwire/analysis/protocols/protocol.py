@@ -6,7 +6,6 @@ It has a part for each consumer, which sees that part alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from msmqwire.schema import Record
@@ -136,8 +135,7 @@ def _no_attributes(_packet: Any) -> Mapping[str, Getter]:
 _NO_ATTRIBUTES: Final[Mapping[str, Getter]] = {}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Packets:
+class Packets(NamedTuple):
     """The packets of a protocol, for all that shows or counts packets.
 
     Attributes:
@@ -174,14 +172,13 @@ class Packets:
         return getattr(packet, self.message) if self.message else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Traffic:
+class Traffic(NamedTuple):
     """The place of a protocol in captures, for dissection and for the scan of columns.
 
     Attributes:
-        stream_ports: those of TCP on which it is looked for.
-        datagram_ports: those of UDP.
         dissectors: its `Dissector` and `DatagramDissector` classes.
+        stream_ports: the ports of TCP on which it is looked for.
+        datagram_ports: those of UDP.
         in_messages: returns the content of this protocol that a packet of MSMQ encloses, as an object; None
             if nothing.
         in_payloads: the function that reads a message that a transport protocol as PGM carries, and judges it
@@ -190,17 +187,16 @@ class Traffic:
         reduce: the function that pickles objects of its state that pickle has no name for: `state_pickle`.
     """
 
+    dissectors: tuple[str, ...]
     stream_ports: tuple[int, ...] = ()
     datagram_ports: tuple[int, ...] = ()
-    dissectors: tuple[str, ...]
     in_messages: Callable[[Any], dict[str, Any] | None] | None = None
     in_payloads: str = ""
     readings: type[ProtocolReadings] | None = None
     reduce: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judging:
+class Judging(NamedTuple):
     """The checks of a protocol, for lint.
 
     Attributes:
@@ -217,8 +213,7 @@ class Judging:
     of_cut: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Columns:
+class Columns(NamedTuple):
     """The columns of a protocol, for tables and filters.
 
     Attributes:
@@ -229,9 +224,9 @@ class Columns:
         queue: the column with the queue that a packet is about; empty if filters by queue do not take it.
     """
 
-    groups: Mapping[str, tuple[ProtocolColumn, ...]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[ProtocolColumn, ...]] = {}
     attributes: Callable[[Any], Mapping[str, Getter]] = _no_attributes
-    values: Mapping[str, NameSet | TextForm] = field(default_factory=dict)
+    values: Mapping[str, NameSet | TextForm] = {}
     queue: str = ""
 
     def value(self, column: str, packet: Any) -> Any:
@@ -240,8 +235,7 @@ class Columns:
         return None if getter is None else getter(packet)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LuaPart:
+class LuaPart(NamedTuple):
     """The part of a protocol in the script for Wireshark.
 
     Attributes:
@@ -255,8 +249,7 @@ class LuaPart:
     in_message: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plugins:
+class Plugins(NamedTuple):
     """The parts of a protocol in other programs.
 
     Attributes:
@@ -270,8 +263,7 @@ class Plugins:
     fuzz: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class CaptureProtocol:
+class CaptureProtocol(NamedTuple):
     """A protocol as the analysis of captures knows it.
 
     Parts that need more than the bytes of the protocol, as dissectors and lint, are named as ``module:name``
@@ -283,9 +275,9 @@ class CaptureProtocol:
         packets: its packets.
         traffic: its place in captures.
         judging: its checks.
+        plugins: its parts in other programs.
         columns: its columns.
         follower: the `Follower` class for the fates of its messages; empty if it carries none.
-        plugins: its parts in other programs.
     """
 
     name: str
@@ -293,6 +285,6 @@ class CaptureProtocol:
     packets: Packets
     traffic: Traffic
     judging: Judging
-    columns: Columns = field(default_factory=Columns)
-    follower: str = ""
     plugins: Plugins
+    columns: Columns = Columns()
+    follower: str = ""
