@@ -78,8 +78,8 @@ class Marks:
 
 
 def rows_of(item: pytest.Item) -> set[str]:
-    """The requirements that a test names."""
-    return {row for mark in item.iter_markers(MARKER) for row in mark.args}
+    """The requirements that a test names, without the letters of clauses (MQQB-3.1.5.6-06/a)."""
+    return {row.partition("/")[0] for mark in item.iter_markers(MARKER) for row in mark.args}
 
 
 def function_of(item: pytest.Item) -> str:

@@ -1,8 +1,12 @@
 """Writes the conformance pages, docs/conformance/*.md: the proof of each requirement by tests.
 
 The requirements are the rows of docs/conformance/*.tsv; tests name the requirements they prove with the
-marker ``requirement`` (tests/support/requirements_plugin.py). docs/conformance/not-proved.tsv has the reasons
-for rows without a test. Every row has one or the other.
+marker ``requirement`` (tests/support/requirements_plugin.py). Two more tables are about the rows:
+
+- states.tsv, for each row that is not wholly proved: left out, deviates, proved by setting or by part;
+- clauses.tsv, the clauses of rows whose tests name them one by one, as ``MQQB-3.1.5.6-06/a``.
+
+Every row has a test or a line of states.tsv.
 """
 
 from __future__ import annotations
@@ -16,11 +20,22 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "conformance"
-NOT_PROVED = "not-proved.tsv"
+STATES, CLAUSES = "states.tsv", "clauses.tsv"
+LEFT_OUT, DEVIATES, BY_SETTING, BY_PART = "left out", "deviates", "by setting", "by part"
+MEANING = {
+    BY_SETTING: "It holds, and is proved, only with a setting that is not the default.",
+    BY_PART: "One clause has no test; the tests prove the others.",
+    DEVIATES: "The product does otherwise; tests, where there are any, prove what it does.",
+    LEFT_OUT: "No test proves it.",
+}
+"""The states of rows that are not wholly proved."""
+_NAMED_BY = {BY_SETTING: "a setting", BY_PART: "a clause"}
+"""What the column `of` names in these states; it is empty in the others."""
 COLUMNS = ["id", "section", "kind", "role", "strength", "title", "requirement", "values"]
 TITLES = {
     "DMPR": "[MS-MQDMPR] Common Data Model and Processing Rules",
@@ -67,6 +82,24 @@ class Requirement:
 Table = dict[str, Requirement]
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """Why a row is not wholly proved.
+
+    Attributes:
+        of: the setting with its value, or the clause without a test; else empty.
+    """
+
+    name: str
+    of: str
+    reason: str
+
+
+def row_of(mark: str) -> str:
+    """The id of the row that a mark names, with the letter of a clause (MQQB-3.1.5.6-06/a) or without."""
+    return mark.partition("/")[0]
+
+
 def _rows(path: Path, columns: list[str]) -> Iterator[list[str]]:
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -84,7 +117,7 @@ def read_tables(folder: Path = FOLDER) -> dict[str, Table]:
     """Return the requirement tables by file name, each by id in file order."""
     tables: dict[str, Table] = {}
     for path in sorted(folder.glob("*.tsv")):
-        if path.name == NOT_PROVED:
+        if path.name in (STATES, CLAUSES):
             continue
         table = tables[path.stem] = {}
         for row in _rows(path, COLUMNS):
@@ -97,17 +130,40 @@ def read_tables(folder: Path = FOLDER) -> dict[str, Table]:
     return tables
 
 
-def read_not_proved(folder: Path = FOLDER) -> dict[str, str]:
-    """Return the reasons for requirements without a test, by id."""
-    path = folder / NOT_PROVED
-    reasons: dict[str, str] = {}
-    for id_, reason in _rows(path, ["id", "reason"]) if path.exists() else ():
-        if id_ in reasons or not reason.strip():
-            raise ConformanceError(
-                f"{NOT_PROVED}: {id_} " + ("is there twice" if id_ in reasons else "has no reason")
-            )
-        reasons[id_] = reason
-    return reasons
+def read_states(folder: Path = FOLDER) -> dict[str, State]:
+    """Return the states of the rows that are not wholly proved, by id."""
+    path = folder / STATES
+    states: dict[str, State] = {}
+    for id_, name, of, reason in _rows(path, ["id", "state", "of", "reason"]) if path.exists() else ():
+        if id_ in states:
+            raise ConformanceError(f"{STATES}: {id_} is there twice")
+        if name not in MEANING:
+            raise ConformanceError(f"{STATES}: {id_}: {name!r} is none of {', '.join(MEANING)}")
+        if not reason.strip():
+            raise ConformanceError(f"{STATES}: {id_} has no reason")
+        if bool(of.strip()) != (name in _NAMED_BY):
+            wanted = f"names {_NAMED_BY[name]}" if name in _NAMED_BY else "leaves the column `of` empty"
+            raise ConformanceError(f"{STATES}: {id_}: {name!r} {wanted}")
+        states[id_] = State(name, of, reason)
+    return states
+
+
+def read_clauses(folder: Path = FOLDER) -> dict[str, str]:
+    """Return the clauses that tests name one by one, by id and letter: MQQB-3.1.5.6-06/a."""
+    path = folder / CLAUSES
+    clauses: dict[str, str] = {}
+    for mark, text in _rows(path, ["id", "clause"]) if path.exists() else ():
+        if not re.fullmatch(r"[^/]+/[a-z]", mark) or not text.strip() or mark in clauses:
+            raise ConformanceError(f"{CLAUSES}: {mark} must be an id with a letter, once, with its words")
+        clauses[mark] = text
+    return clauses
+
+
+def known_marks(folder: Path = FOLDER) -> set[str]:
+    """Return what a test may name: each row, and instead of a row with clauses those."""
+    clauses = read_clauses(folder)
+    rows = {id_ for table in read_tables(folder).values() for id_ in table}
+    return (rows - {row_of(mark) for mark in clauses}) | clauses.keys()
 
 
 def collect_markers() -> dict[str, list[str]]:
@@ -127,46 +183,86 @@ def collect_markers() -> dict[str, list[str]]:
 
 
 def problems(
-    tables: Mapping[str, Table], tests: Mapping[str, list[str]], reasons: Mapping[str, str]
+    tables: Mapping[str, Table],
+    tests: Mapping[str, list[str]],
+    states: Mapping[str, State],
+    clauses: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Return the faults of tables, markers and reasons, which prevent writing pages."""
+    """Return the faults of tables, marks, states and clauses, which prevent writing pages."""
+    clauses = clauses or {}
     known = {id_ for table in tables.values() for id_ in table}
+    divided = {row_of(mark) for mark in clauses}
+    named = tests_by_row(tests)
     return [
-        *(f"{', '.join(tests[id_])}: no table has {id_}" for id_ in sorted(tests.keys() - known)),
-        *(f"{NOT_PROVED}: no table has {id_}" for id_ in sorted(reasons.keys() - known)),
         *(
-            f"{NOT_PROVED}: {id_} is proved, by {', '.join(tests[id_])}"
-            for id_ in sorted(reasons.keys() & tests.keys())
+            f"{', '.join(tests[mark])}: no table has {mark}"
+            for mark in sorted(tests)
+            if row_of(mark) not in known
         ),
         *(
-            f"{spec}.tsv: {id_} has neither a test nor a reason in {NOT_PROVED}"
+            f"{', '.join(tests[mark])}: {CLAUSES} has no clause {mark}"
+            for mark in sorted(tests)
+            if "/" in mark and mark not in clauses and row_of(mark) in known
+        ),
+        *(
+            f"{', '.join(tests[id_])}: {id_} has clauses; name those that the test proves"
+            for id_ in sorted(divided & tests.keys())
+        ),
+        *(f"{CLAUSES}: no table has {id_}" for id_ in sorted(divided - known)),
+        *(f"{CLAUSES}: no test names {mark}" for mark in sorted(clauses.keys() - tests.keys())),
+        *(f"{STATES}: no table has {id_}" for id_ in sorted(states.keys() - known)),
+        *(
+            f"{STATES}: {id_} is left out, and proved by {', '.join(named[id_])}"
+            for id_ in sorted(states.keys() & named.keys())
+            if states[id_].name == LEFT_OUT
+        ),
+        *(
+            f"{STATES}: {id_} is proved {state.name}, by no test"
+            for id_, state in sorted(states.items())
+            if state.name in _NAMED_BY and id_ not in named
+        ),
+        *(
+            f"{spec}.tsv: {id_} has neither a test nor a line in {STATES}"
             for spec, table in tables.items()
             for id_ in table
-            if id_ not in tests and id_ not in reasons
+            if id_ not in named and id_ not in states
         ),
     ]
 
 
+def tests_by_row(tests: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return the tests of each row, those of all its clauses together, from the tests by mark."""
+    rows: dict[str, set[str]] = {}
+    for mark, found in tests.items():
+        rows.setdefault(row_of(mark), set()).update(found)
+    return {id_: sorted(found) for id_, found in rows.items()}
+
+
 @dataclass(slots=True)
 class Count:
-    """A line of a coverage table."""
+    """A line of a coverage table; only wholly proved rows make up the share."""
 
     all: int = 0
     proved: int = 0
-    left_out: int = 0
+    others: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MEANING, 0))
 
     def row(self, *names: str) -> str:
         share = f"{100 * self.proved // self.all} %" if self.all else "-"
-        return _row(*names, str(self.all), str(self.proved), str(self.left_out), share)
+        return _row(*names, str(self.all), str(self.proved), *map(str, self.others.values()), share)
 
 
 @dataclass(frozen=True)
 class Pages:
-    """The pages as text, from the tables, the tests by id and the reasons by id."""
+    """The pages as text, from the tables, the tests by mark, the states by id and the clauses by mark."""
 
     tables: Mapping[str, Table]
     tests: Mapping[str, list[str]]
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    states: Mapping[str, State] = field(default_factory=dict)
+    clauses: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def _named(self) -> set[str]:
+        return {row_of(mark) for mark in self.tests}
 
     def render(self) -> dict[str, str]:
         """Return all pages by file name."""
@@ -178,9 +274,12 @@ class Pages:
             NOTE,
             "# Conformance\n\n",
             "Every testable requirement of the specifications has an id and a row in a table. A requirement "
-            "counts as proved when a test names its id; `make test` runs those tests.\n\n",
+            "counts as proved when tests name its id and they prove all of it; `make test` runs those tests. "
+            f"The others are in [{STATES}]({STATES}), with the reason:\n\n",
+            *(f"- *{name}*: {meaning}\n" for name, meaning in MEANING.items()),
+            "\nThe share is that of the wholly proved rows.\n\n",
             EARNED,
-            _head("specification", "table", *_COUNTS, right=4),
+            _head("specification", "table", *_COUNTS, right=len(_COUNTS)),
             *(
                 self._count(table.values()).row(
                     f"[{_text(_title(spec))}]({spec}.md)", f"[{spec}.tsv]({spec}.tsv)"
@@ -195,50 +294,76 @@ class Pages:
             parts += self._counted("chapter", rows, lambda row: row.chapter)
         return "".join(parts)
 
+    def summary(self) -> str:
+        """The counts of all rows in one line."""
+        count = self._count(row for table in self.tables.values() for row in table.values())
+        others = ", ".join(f"{number} {name}" for name, number in count.others.items())
+        return f"{count.proved} of {count.all} requirements are wholly proved by tests; {others}"
+
     def specification(self, spec: str) -> str:
         rows = list(self.tables[spec].values())
-        proved = [row for row in rows if row.id in self.tests]
-        without = [row for row in rows if row.id not in self.tests and row.id not in self.reasons]
-        left_out = [row for row in rows if row.id in self.reasons]
+        count = self._count(rows)
+        proved = [row for row in rows if self._is_proved(row)]
+        without = [row for row in rows if not self._is_proved(row) and row.id not in self.states]
+        others = ", ".join(f"{number} {name}" for name, number in count.others.items())
         parts = [
             NOTE,
             f"# {_text(_title(spec))}\n\n",
-            f"{len(rows)} requirements ([{spec}.tsv]({spec}.tsv)): {len(proved)} proved, "
-            f"{len(left_out)} left out with a reason, {len(without)} without a test.\n",
+            f"{count.all} requirements ([{spec}.tsv]({spec}.tsv)): {count.proved} wholly proved, {others}.\n",
         ]
         if proved:
             parts += ["\n## Proved\n"]
         for chapter in dict.fromkeys(row.chapter for row in proved):
             group = [row for row in proved if row.chapter == chapter]
             parts += [f"\n### {_chapter(chapter)}\n\n", _head("id", "requirement", "tests")]
-            parts += [
-                _row(row.id, _text(row.title), "<br>".join(map(_test, self.tests[row.id]))) for row in group
-            ]
-        if left_out:
-            parts += ["\n## Left out\n\n", _head("id", "requirement", "reason")]
-            parts += [_row(row.id, _text(row.title), _text(self.reasons[row.id])) for row in left_out]
+            parts += [_row(row.id, _text(row.title), self._proof(row)) for row in group]
+        for name, meaning in MEANING.items():
+            if group := [row for row in rows if (state := self.states.get(row.id)) and state.name == name]:
+                parts += [f"\n## {name.capitalize()}\n\n{meaning}\n\n", *self._section(name, group)]
         if without:
             parts += ["\n## Without a test\n\n", _head("id", "strength", "kind", "requirement")]
             parts += [_row(row.id, row.strength, row.kind, _text(row.title)) for row in without]
         return "".join(parts)
 
+    def _section(self, name: str, rows: Iterable[Requirement]) -> Iterator[str]:
+        of = [_NAMED_BY[name].split()[-1]] if name in _NAMED_BY else []
+        yield _head("id", "requirement", *of, "reason", *([] if name == LEFT_OUT else ["tests"]))
+        for row in rows:
+            state = self.states[row.id]
+            cells = [row.id, _text(row.title), *([_text(state.of)] if of else []), _text(state.reason)]
+            yield _row(*cells, *([] if name == LEFT_OUT else [self._proof(row)]))
+
+    def _proof(self, row: Requirement) -> str:
+        """The tests of a row, after the words of their clause where it has clauses."""
+        marks = [mark for mark in self.clauses if row_of(mark) == row.id]
+        if not marks:
+            return "<br>".join(map(_test, self.tests.get(row.id, ())))
+        return "<br>".join(
+            "<br>".join([f"*{_text(self.clauses[mark])}*:", *map(_test, self.tests.get(mark, ()))])
+            for mark in marks
+        )
+
+    def _is_proved(self, row: Requirement) -> bool:
+        return row.id not in self.states and row.id in self._named
+
     def _count(self, rows: Iterable[Requirement]) -> Count:
         count = Count()
         for row in rows:
             count.all += 1
-            count.proved += row.id in self.tests
-            count.left_out += row.id in self.reasons
+            count.proved += self._is_proved(row)
+            if state := self.states.get(row.id):
+                count.others[state.name] += 1
         return count
 
     def _counted(
         self, name: str, rows: list[Requirement], key: Callable[[Requirement], str]
     ) -> Iterator[str]:
-        yield "\n" + _head(name, *_COUNTS, right=4)
+        yield "\n" + _head(name, *_COUNTS, right=len(_COUNTS))
         for value in dict.fromkeys(key(row) for row in rows):
             yield self._count(row for row in rows if key(row) == value).row(_text(value))
 
 
-_COUNTS = ("requirements", "proved", "left out", "share")
+_COUNTS = ("requirements", "proved", *MEANING, "share")
 
 
 def _title(spec: str) -> str:
@@ -268,20 +393,20 @@ def _test(node: str) -> str:
 
 def main() -> int:
     try:
-        tables, reasons, tests = read_tables(), read_not_proved(), collect_markers()
-        if contradictions := problems(tables, tests, reasons):
+        tables, states, clauses, tests = read_tables(), read_states(), read_clauses(), collect_markers()
+        if contradictions := problems(tables, tests, states, clauses):
             raise ConformanceError("\n".join(contradictions))
     except ConformanceError as exc:
         print(exc, file=sys.stderr)
         return 1
-    pages = Pages(tables, tests, reasons).render()
+    all_pages = Pages(tables, tests, states, clauses)
+    pages = all_pages.render()
     for path in FOLDER.glob("*.md"):
         if path.name not in pages:
             path.unlink()
     for name, text in pages.items():
         (FOLDER / name).write_text(text, encoding="utf-8", newline="\n")
-    named = sum(len(table.keys() & tests.keys()) for table in tables.values())
-    print(f"{named} of {sum(map(len, tables.values()))} requirements are proved by a test")
+    print(all_pages.summary())
     return 0
 
 

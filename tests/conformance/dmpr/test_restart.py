@@ -62,7 +62,7 @@ PERSISTENT_ATTRIBUTES: list[tuple[str, str, Any]] = [
 
 
 ONLY_STORED = ("23", "24", "28")
-"""Rows that say more than that a value survives: not-proved.tsv."""
+"""Rows that say more than that a value survives: states.tsv."""
 
 
 def parameters(cases: list[tuple[str, str, Any]], *also: str) -> list[Any]:

@@ -11,15 +11,24 @@ import pytest
 
 from tests.support.paths import ROOT
 from tools.pages.conformance import (
+    BY_PART,
+    BY_SETTING,
     COLUMNS,
+    DEVIATES,
+    FOLDER,
+    LEFT_OUT,
     ConformanceError,
     Pages,
     Requirement,
+    State,
+    known_marks,
     problems,
-    read_not_proved,
+    read_clauses,
+    read_states,
     read_tables,
 )
 
+SPECIFIED = ROOT.parent / "shared" / "spec" / "requirements"
 KNOWN, OTHER, THIRD = "MQQB-4.1.1-01", "MQQB-4.1.2-01", "MQQB-4.1.2-02"
 XDIST = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
 
@@ -97,31 +106,84 @@ def a_table(*ids: str) -> dict[str, dict[str, Requirement]]:
     return {"X": {id_: Requirement(id_, "2.1", "rule", "any", "MUST", "A <b>|title") for id_ in ids}}
 
 
-def test_pages_tell_proved_left_out_and_missing() -> None:
-    pages = Pages(a_table("X-1", "X-2", "X-3"), {"X-1": ["t.py::test_a"]}, {"X-2": "needs a domain"}).render()
-    assert "| 2.1 | 3 | 1 | 1 | 33 % |" in pages["index.md"]
-    proved, rest = pages["X.md"].split("## Left out")
-    left_out, without = rest.split("## Without a test")
-    assert "| X-1 | A \\<b\\>\\|title | `t.py::test_a` |" in proved
-    assert "| X-2 | A \\<b\\>\\|title | needs a domain |" in left_out
-    assert "| X-3 | MUST | rule | A \\<b\\>\\|title |" in without
+TESTS = {id_: [f"t.py::test_{id_[-1]}"] for id_ in ("X-1", "X-2", "X-3", "X-4")}
+STATES = {
+    "X-2": State(BY_SETTING, "relay = all", "closed by default"),
+    "X-3": State(BY_PART, "its second half", "no clock"),
+    "X-4": State(DEVIATES, "", "a peer's way"),
+    "X-5": State(LEFT_OUT, "", "needs a domain"),
+}
 
 
-def test_reasons_must_fit_tables_and_tests() -> None:
-    tables, tests = a_table("X-1", "X-2"), {"X-1": ["t.py::test_a"]}
-    assert problems(tables, tests, {"X-2": "why"}) == []
-    assert problems(tables, tests, {"X-1": "why", "X-9": "why"}) == [
-        "not-proved.tsv: no table has X-9",
-        "not-proved.tsv: X-1 is proved, by t.py::test_a",
-        "X.tsv: X-2 has neither a test nor a reason in not-proved.tsv",
+def test_pages_show_each_state_in_a_section() -> None:
+    tables = a_table("X-1", "X-2", "X-3", "X-4", "X-5", "X-6")
+    page = Pages(tables, TESTS, STATES).render()["X.md"]
+    sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
+    title = "A \\<b\\>\\|title"
+    rows = {
+        "Proved": f"| X-1 | {title} | `t.py::test_1` |",
+        "By setting": f"| X-2 | {title} | relay = all | closed by default | `t.py::test_2` |",
+        "By part": f"| X-3 | {title} | its second half | no clock | `t.py::test_3` |",
+        "Deviates": f"| X-4 | {title} | a peer's way | `t.py::test_4` |",
+        "Left out": f"| X-5 | {title} | needs a domain |",
+        "Without a test": f"| X-6 | MUST | rule | {title} |",
+    }
+    assert list(sections) == list(rows)
+    for name, row in rows.items():
+        assert [line for line in sections[name].splitlines() if line.startswith("| X-")] == [row]
+
+
+def test_only_wholly_proved_rows_make_up_the_share() -> None:
+    pages = Pages(a_table("X-1", "X-2", "X-3", "X-4", "X-5"), TESTS, STATES)
+    assert "| 2.1 | 5 | 1 | 1 | 1 | 1 | 1 | 20 % |" in pages.render()["index.md"]
+    assert pages.summary() == (
+        "1 of 5 requirements are wholly proved by tests; 1 by setting, 1 by part, 1 deviates, 1 left out"
+    )
+    assert "5 requirements ([X.tsv](X.tsv)): 1 wholly proved, 1 by setting" in pages.render()["X.md"]
+
+
+def test_the_tests_of_a_clause_stand_beside_its_words() -> None:
+    tests = {"X-1/a": ["t.py::test_a"], "X-1/b": ["t.py::test_a", "t.py::test_b"]}
+    clauses = {"X-1/a": "one", "X-1/b": "two"}
+    pages = Pages(a_table("X-1"), tests, {}, clauses).render()
+    words = "*one*:<br>`t.py::test_a`<br>*two*:<br>`t.py::test_a`<br>`t.py::test_b`"
+    assert f"| X-1 | A \\<b\\>\\|title | {words} |" in pages["X.md"]
+    assert "| 2.1 | 1 | 1 | 0 | 0 | 0 | 0 | 100 % |" in pages["index.md"]
+
+
+def test_states_must_fit_tables_and_tests() -> None:
+    tables = a_table("X-1", "X-2", "X-3", "X-4", "X-5")
+    assert problems(tables, TESTS, STATES) == []
+    left_out, by_part = State(LEFT_OUT, "", "why"), State(BY_PART, "half", "why")
+    wrong = {"X-1": left_out, "X-5": by_part, "X-9": left_out}
+    assert problems(tables, TESTS, wrong) == [
+        "states.tsv: no table has X-9",
+        "states.tsv: X-1 is left out, and proved by t.py::test_1",
+        "states.tsv: X-5 is proved by part, by no test",
+    ]
+
+
+def test_a_deviation_needs_no_test() -> None:
+    assert problems(a_table("X-1"), {}, {"X-1": State(DEVIATES, "", "why")}) == []
+
+
+def test_clauses_must_fit_tables_and_tests() -> None:
+    tables, clauses = a_table("X-1", "X-2"), {"X-1/a": "one", "X-1/b": "two", "X-9/a": "none"}
+    tests = {"X-1/a": ["t.py::test_a"], "X-1": ["t.py::test_b"], "X-2/a": ["t.py::test_c"]}
+    assert problems(tables, tests, {}, clauses) == [
+        "t.py::test_c: clauses.tsv has no clause X-2/a",
+        "t.py::test_b: X-1 has clauses; name those that the test proves",
+        "clauses.tsv: no table has X-9",
+        "clauses.tsv: no test names X-1/b",
+        "clauses.tsv: no test names X-9/a",
     ]
 
 
 def test_every_row_has_a_test_or_a_reason() -> None:
     table = a_table("X-1", "X-2", "X-3")["X"]
-    tests, reasons = {"X-1": ["t.py::test_a"]}, {"X-2": "why"}
-    assert problems({"MQQB": table}, tests, reasons) == [
-        "MQQB.tsv: X-3 has neither a test nor a reason in not-proved.tsv"
+    tests, states = {"X-1": ["t.py::test_a"]}, {"X-2": State(LEFT_OUT, "", "why")}
+    assert problems({"MQQB": table}, tests, states) == [
+        "MQQB.tsv: X-3 has neither a test nor a line in states.tsv"
     ]
 
 
@@ -139,7 +201,49 @@ def test_a_broken_table_is_refused(tmp_path: Path, rows: list[list[str]], why: s
         read_tables(tmp_path)
 
 
-def test_a_reason_must_be_given(tmp_path: Path) -> None:
-    (tmp_path / "not-proved.tsv").write_text("id\treason\nX-1\t \n")
-    with pytest.raises(ConformanceError, match="X-1 has no reason"):
-        read_not_proved(tmp_path)
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("X-1\tleft out\t\t ", "X-1 has no reason"),
+        ("X-1\tdoubtful\t\twhy", "'doubtful' is none of by setting, by part, deviates, left out"),
+        ("X-1\tby setting\t\twhy", "'by setting' names a setting"),
+        ("X-1\tby part\t\twhy", "'by part' names a clause"),
+        ("X-1\tdeviates\trelay\twhy", "'deviates' leaves the column `of` empty"),
+        ("X-1\tleft out\t\twhy\nX-1\tdeviates\t\twhy", "X-1 is there twice"),
+    ],
+    ids=["reason", "state", "setting", "clause", "of", "twice"],
+)
+def test_a_wrong_line_of_states_is_refused(tmp_path: Path, line: str, why: str) -> None:
+    (tmp_path / "states.tsv").write_text(f"id\tstate\tof\treason\n{line}\n")
+    with pytest.raises(ConformanceError, match=why):
+        read_states(tmp_path)
+
+
+@pytest.mark.parametrize("line", ["X-1\tone", "X-1/A\tone", "X-1/a\t ", "X-1/a\tone\nX-1/a\ttwo"])
+def test_a_wrong_clause_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "clauses.tsv").write_text(f"id\tclause\n{line}\n")
+    with pytest.raises(ConformanceError, match="must be an id with a letter"):
+        read_clauses(tmp_path)
+
+
+def test_a_row_with_clauses_is_named_by_these(tmp_path: Path) -> None:
+    rows = [[f"X-{number}", "1", "rule", "any", "MUST", "a", "b", "c"] for number in (1, 2)]
+    (tmp_path / "X.tsv").write_text("".join("\t".join(row) + "\n" for row in [COLUMNS, *rows]))
+    (tmp_path / "clauses.tsv").write_text("id\tclause\nX-1/a\tone\nX-1/b\ttwo\n")
+    assert known_marks(tmp_path) == {"X-1/a", "X-1/b", "X-2"}
+
+
+@pytest.mark.skipif(
+    not SPECIFIED.is_dir(), reason="the tables of the specifications are not beside the project"
+)
+def test_the_tables_are_those_of_the_specifications() -> None:
+    """No row is reworded towards the product; a deviation is a line of states.tsv."""
+    compared = 0
+    for path in sorted(SPECIFIED.glob("*.tsv")):
+        ours = FOLDER / path.name
+        if ours.exists():
+            compared += 1
+            lines = path.read_text(encoding="utf-8").splitlines()
+            changed = set(lines) ^ set(ours.read_text(encoding="utf-8").splitlines())
+            assert {line.split("\t")[0] for line in changed} == set(), path.name
+    assert compared
