@@ -113,7 +113,7 @@ def test_the_most_urgent_message_is_sent_first(table: Table) -> None:
     assert len(table.dispatch) == 0
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.28-03", "DMPR-3.1.7.3.9-03", "DMPR-3.1.7.3-01")
+@pytest.mark.requirement("DMPR-3.1.7.1.28-03", "DMPR-3.1.7.3.9-03")
 def test_what_is_added_is_sent(table: Table) -> None:
     position = table.put(table.low)
     table.dispatch.add(position, "data", 3)

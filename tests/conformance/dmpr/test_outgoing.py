@@ -70,7 +70,6 @@ def test_while_a_connection_is_being_opened_the_queue_waits(harness: EngineHarne
     assert harness.outgoing(TARGET).state is State.WAITING
 
 
-@pytest.mark.requirement("DMPR-3.1.1.3-07")
 def test_a_session_that_nobody_uses_ends(pair: Pair) -> None:
     network, alpha, _ = pair
     alpha.send(b"1", to=TARGET)

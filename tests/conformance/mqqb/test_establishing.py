@@ -70,7 +70,7 @@ def test_a_name_is_asked_for_again_by_who_still_needs_it() -> None:
     assert [question.local for question in harness.effects_of(Resolve)] == [False, True]
 
 
-@pytest.mark.requirement("MQQB-3.1.5.2-01", "MQQB-3.1.5.2-02", "MQQB-3.1.1.1.1.1-01", "MQQB-3.1.5.2.1-07")
+@pytest.mark.requirement("MQQB-3.1.5.2-01", "MQQB-3.1.5.2-02", "MQQB-3.1.1.1.1.1-01", "MQQB-3.1.5.2.1-07/a")
 def test_a_message_for_elsewhere_makes_a_session_step_by_step() -> None:
     harness = EngineHarness()
     harness.open_to_send()
@@ -247,7 +247,12 @@ def test_names_are_resolved_for_each_session_and_not_during_it() -> None:
 
 @pytest.mark.requirement("MQQB-2.2.3.1-02", "MQQB-2.2.3.1-04")
 @pytest.mark.requirement(
-    "MQQB-3.1.5.2.3-02", "MQQB-3.1.5.2.3-03", "MQQB-3.1.5.2.3-04", "MQQB-3.1.5.2.3-05", "MQQB-3.1.5.2.3-06"
+    "MQQB-3.1.5.2.1-07/b",
+    "MQQB-3.1.5.2.3-02",
+    "MQQB-3.1.5.2.3-03",
+    "MQQB-3.1.5.2.3-04",
+    "MQQB-3.1.5.2.3-05",
+    "MQQB-3.1.5.2.3-06",
 )
 @pytest.mark.parametrize("direct", [True, False])
 def test_the_request_byte_for_byte(direct: bool) -> None:

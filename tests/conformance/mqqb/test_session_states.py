@@ -211,7 +211,9 @@ def test_sessions_closed_in_a_row_hand_over_without_recursion(
     assert not any(session.is_open for session in harness.engine.sessions.values())
 
 
-@pytest.mark.requirement("MQQB-3.1.5.9-02", "MQQB-3.1.5.9-04", "MQQB-3.1.1.1.1.1-13", "MQQB-3.1.2.3-01")
+@pytest.mark.requirement(
+    "MQQB-3.1.5.9-02", "MQQB-3.1.5.9-04", "MQQB-3.1.1.1.1.1-13", "MQQB-3.1.2.3-01", "DMPR-3.1.1.3-07"
+)
 def test_with_messages_left_the_initiator_reconnects_later() -> None:
     harness = EngineHarness(round_trip_delay_ms=40)
     peer = harness.open_session()

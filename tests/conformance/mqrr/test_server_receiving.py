@@ -256,7 +256,7 @@ def test_a_whole_message(harness, queue, client, action, limit, infinite, tx):
 
 
 @pytest.mark.requirement(
-    "MQRR-3.1.4.7-31", "MQRR-3.1.4.7-33", "MQRR-3.1.4.7-34", "MQRR-3.1.4.7-35", "MQRR-3.1.4.13-20",
+    "MQRR-3.1.4.7-31/c", "MQRR-3.1.4.7-33", "MQRR-3.1.4.7-34", "MQRR-3.1.4.7-35", "MQRR-3.1.4.13-20",
     "MQRR-3.1.4.13-22", "MQRR-3.1.4.13-23", "MQRR-3.1.4.13-24", "MQRR-3.1.1.4-01", "MQRR-3.1.1.4-02",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
@@ -295,7 +295,7 @@ def test_a_message_that_has_come_by_the_binary_protocol(harness, transactional):
 
 @pytest.mark.requirement(
     "MQRR-2.2.5.1.2-01",
-    "MQRR-3.1.4.7-31",
+    "MQRR-3.1.4.7-31/c",
     "MQRR-3.1.4.7-26",
     "MQRR-2.2.5.1-12",
     "MQRR-3.1.1.4-01",
@@ -590,9 +590,25 @@ def test_a_positive_end_is_durable_before_it_is_answered(harness, queue, client)
 # -- Pending Request Cleanup Timer ---------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("MQRR-3.1.1.2-04/b")
+@pytest.mark.parametrize("now, stamp", [(2**32 - 1, 2**32 - 1), (2**32, 0), (3 * 2**32 + 5, 5)])
+def test_the_time_of_a_request_is_of_32_bits(now, stamp):
+    """It begins anew after 49.7 days; the time that its message is kept does not."""
+    harness = RemoteReadHarness(now=now)
+    queue, client = harness.queue(), harness.client()
+    fill(harness, queue, 1)
+    assert client.read(client.open(), request=1) == b"1"
+    (context,) = harness.core.remote_read.contexts
+    assert context.pending[1].time_stamp == stamp
+    harness.advance(299_999)
+    assert states(queue) == [LOCKED]
+    harness.advance(1)
+    assert states(queue) == [AVAILABLE]
+
+
 @pytest.mark.requirement(
     "MQRR-3.1.5.1-01", "MQRR-3.1.5.1-02", "MQRR-3.1.2.2-01", "MQRR-3.1.2.2-02", "MQRR-3.1.4.7-43",
-    "MQRR-3.1.4.7-44", "MQRR-3.1.1.2-04",
+    "MQRR-3.1.4.7-44", "MQRR-3.1.1.2-04/a",
 )  # fmt: skip
 @pytest.mark.parametrize("seconds", [None, 7])
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_LOOKUP_RECEIVE_CURRENT])

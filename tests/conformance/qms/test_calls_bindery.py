@@ -132,7 +132,10 @@ def test_creating_and_deleting_objects(office: Office) -> None:
     office.supervisor.call(51, named(PRINT_SERVER, "PS2"), code=0xFC)
 
 
-@requirement("QMS-qprops-01", "QMS-qprops-02", "QMS-qdir-01", "QMS-qdir-02", "QMS-qdir-10", "QMS-createq-06")
+@requirement(
+    "QMS-qprops-01", "QMS-qprops-02", "QMS-qdir-01", "QMS-qdir-02", "QMS-qdir-10", "QMS-createq-06",
+    "QMS-bindery-02/b",
+)  # fmt: skip
 def test_scanning_the_properties_of_a_queue(office: Office) -> None:
     queue = named(PRINT_QUEUE, "PRINTQ")
     expected = [

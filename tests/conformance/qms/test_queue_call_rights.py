@@ -216,6 +216,7 @@ def job_file_size(cast: Cast, caller: Caller) -> object:
 
 
 @requirement("QMS-bindery-03", "QMS-monitor-16", "QMS-ext-14")
+@requirement("QMS-bindery-02/c")
 @pytest.mark.parametrize("function, actor, code", CASES)
 def test_a_call_by_an_actor(function: Call, actor: str, code: CompletionCode) -> None:
     cast = Cast()
@@ -291,7 +292,7 @@ def test_a_server_and_a_job_that_is_gone_or_not_in_service(name: str) -> None:
         method(cast.actors["servicing"], cast.queue_id, READY)
 
 
-@requirement("QMS-monitor-04", "QMS-monitor-06")
+@requirement("QMS-monitor-04", "QMS-monitor-06", "QMS-bindery-02/c")
 def test_a_former_user_sees_no_job_but_can_remove_its_own() -> None:
     cast = Cast()
     owner = cast.actors["owner"]

@@ -23,7 +23,7 @@ requirement = pytest.mark.requirement
 SETS = (Q_USERS, Q_SERVERS, Q_OPERATORS)
 
 
-@requirement("QMS-qobject-01", "QMS-qobject-04", "QMS-bindery-02", "QMS-qobject-06", "QMS-createq-02")
+@requirement("QMS-qobject-01", "QMS-qobject-04", "QMS-bindery-02/a", "QMS-qobject-06", "QMS-createq-02")
 def test_a_queue_is_an_object_with_a_directory(harness: QueueServiceHarness) -> None:
     service = harness.service
     queue_id = service.queues.create(harness.supervisor, "archive", ObjectType.NWOT_ARCHIVE_QUEUE, "VOL1:Q")

@@ -277,6 +277,7 @@ def test_requested_receipts(inner: str, requested: AcknowledgementsRequested, fi
         (delivery_request() + commitment_request(), "DIRECT=http://a/msmq/decided"),
         (commitment_request() + delivery_request(), "DIRECT=http://a/msmq/arrived"),
         (delivery_request("https://a/msmq/q"), "DIRECT=https://a/msmq/q"),
+        (commitment_request(uri="https://a/msmq/q"), "DIRECT=https://a/msmq/q"),
     ],
 )
 def test_administration_queue(inner: str, queue: str | None) -> None:

@@ -344,6 +344,25 @@ def test_a_stream_receipt_for_another_queue_is_put_into_it_once():
     assert harness.where() == {}
 
 
+@pytest.mark.requirement("SRMP-3.1.5.1.8-01")
+def test_a_stream_receipt_ends_its_message_before_it_is_queued():
+    """A second one counts as an acknowledgement before it is found to be a duplicate."""
+    harness, peer, queue = receiver()
+    harness.send(b"1", b"2", transactional=True, positive_journaling_requested=True)
+    harness.answer()
+    harness.answer()
+    outgoing, journal = harness.outgoing(), harness.core.queue_manager.system_journal_queue
+    position, _ = outgoing.positions
+    events = harness.record_events()
+    for count in (1, 2):
+        assert peer.stream_receipt(harness.sent[0].stream[0], 1, to=HERE, number=9) == OK
+        assert outgoing.transfer.eod_last_ack_count == count
+    assert [(name, where) for name, where, *_ in events.log] == [
+        ("deleted", outgoing), ("available", journal), ("available", queue)
+    ]  # fmt: skip
+    assert events.deleted() == [(position, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)]
+
+
 def test_nobody_writes_to_the_order_queue():
     harness, peer, _ = receiver()
     assert peer.send(to="http://here/msmq/private$/order_queue$") == BAD_REQUEST
