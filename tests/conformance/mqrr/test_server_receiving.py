@@ -473,14 +473,15 @@ def test_a_queue_that_is_deleted_ends_its_reads(harness, queue, client):
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.8-02", "MQRR-3.1.4.8-05", "MQRR-3.1.4.8-07", "MQRR-3.1.4.8-08", "MQRR-3.1.4.8-09",
-    "MQRR-2.2.4.1-01", "MQRR-3.1.4.7-52",
+    "MQRR-2.2.4.1-01", "MQRR-3.1.4.7-52", "MQRR-3.1.4.13-08",
 )  # fmt: skip
+@pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT])
-def test_a_read_that_waits_is_cancelled_by_handle_and_request(harness, queue, client, action):
+def test_a_read_that_waits_is_cancelled_by_handle_and_request(harness, queue, client, action, tx):
     handle, second = client.open(), client.open()
     other = harness.client(2, BOB)
     theirs = other.open()
-    calls = [client.start(each, action, request=5, timeout=FOREVER) for each in (handle, second)]
+    calls = [client.start(each, action, request=5, timeout=FOREVER, tx=tx) for each in (handle, second)]
     stranger = other.start(theirs, action, request=5, timeout=FOREVER)
     entries = 3 if action.receives else 0
     assert cleanup_timers(harness) == entries

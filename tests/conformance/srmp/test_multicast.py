@@ -72,7 +72,10 @@ def test_the_example_reaches_all_queues_of_its_group() -> None:
     harness, queues = harness_with("234.1.1.1:8001", "234.1.1.1:8002", "234.1.1.1:8001", None)
     receive(harness, EXAMPLE)
     assert [bodies(queue) for queue in queues] == [[BODY], [], [BODY], []]
-    assert next(iter(queues[0].positions)).message.label == "mqsender label"
+    message = next(iter(queues[0].positions)).message
+    assert (message.destination.text, message.label) == ("MULTICAST=234.1.1.1:8001", "mqsender label")
+    assert (message.identifier.uniquifier, message.sent_time) == (4494, SENT)
+    assert (message.time_to_reach_queue, message.body_type) == (345_600, 8)
     assert not [effect for _, effect in harness.effect_log if isinstance(effect, HttpResponse)]
 
 

@@ -698,6 +698,8 @@ def test_references_that_lead_nowhere():
     assert problems(string(-3, "x"), root=-3)[1] == [
         ("BinaryObjectString.ObjectId", 18, "the id is not positive")
     ]
+    found, wrong = problems(objects(1, 1), klass(-2, "T", []))  # nothing refers to it
+    assert ([item["$type"] for item in found], wrong) == (["T"], [])
 
 
 def test_an_id_that_is_used_twice():

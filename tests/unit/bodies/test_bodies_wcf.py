@@ -76,10 +76,8 @@ NBFX_RECORDS = table("nbfx_records.tsv")
     "NBFX-2.1.4-01",
     "NBFX-2.2-01",
     "NBFX-2.2.1-01",
-    "NBFX-2.2.1.5-01",
     "NBFX-2.2.2.2-02",
     "NBFX-2.2.2.5-01",
-    "NBFX-2.2.2.9-01",
     "NBFX-2.2.3.1-01",
     "NBFX-2.2.3.2-01",
     "NBFX-2.2.3.3-01",
@@ -110,6 +108,21 @@ def test_each_record_of_the_text_is_read_and_written_back(row):
     assert row["record"] in [record.name for record in found]
     assert records.NAMES[int(row["type"], 16)] == row["record"]
     assert records.build(found) == data
+
+
+@pytest.mark.requirement("NBFX-2.2.1.5-01", "NBFX-2.2.2.9-01")
+@pytest.mark.parametrize("number, letter", list(enumerate("abcdefghijklmnopqrstuvwxyz")))
+def test_a_prefix_of_one_letter_is_in_the_type(number, letter):
+    """The type of the record and its name: a string of the dictionary, or the text n."""
+    declared = b"\x09\x01" + letter.encode() + b"\x01u"
+    for first, name, local in ((0x44, b"\x0a", "str10"), (0x5E, b"\x01n", "n")):
+        data = bytes([first + number]) + name + declared + b"\x01"
+        assert characters_of(data, agreed=True) == f'<{letter}:{local} xmlns:{letter}="u"></{letter}:{local}>'
+        assert records.build(list(records.records(data))) == data
+    for first, name, local in ((0x0C, b"\x0a", "str10"), (0x26, b"\x01n", "n")):
+        data = b"\x40\x01r" + declared + bytes([first + number]) + name + b"\x86\x01"
+        assert characters_of(data, agreed=True) == f'<r xmlns:{letter}="u" {letter}:{local}="true"></r>'
+        assert records.build(list(records.records(data))) == data
 
 
 def test_the_text_has_an_example_of_each_kind_of_record():
