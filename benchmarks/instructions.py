@@ -69,7 +69,7 @@ def main() -> None:
     copies = [copy.resolve() for copy in given.copies]
     for copy in copies:
         if not (copy / "msmqwire").is_dir():
-            parser.error(f"{copy} is no copy of the project: it has no folder msmqwire")
+            parser.error(f"{copy} is not a copy of the project: it has no folder msmqwire")
     print(f"{'thousands of instructions a message':42}" + "".join(f"{copy.name:>24}" for copy in copies))
     for line, kind, senders, window in SENDING:
         if given.lines not in line:

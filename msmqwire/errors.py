@@ -56,7 +56,7 @@ class MalformedPacket(LocatedError):
 
 
 class MalformedBody(LocatedError):
-    """The bytes are no body of the format that its type names, not even at their beginning.
+    """The bytes are not a body of the format that its type names, not even at their beginning.
 
     Attributes:
         offset: the byte, counted from the start of the body; None if unknown.

@@ -266,7 +266,7 @@ def is_extension(data: bytes) -> bool:
 
 
 def unexplained_tail(packet: Record) -> int:
-    """Return the number of bytes after the last header of a packet that are no ExtensionHeader.
+    """Return the number of bytes after the last header of a packet that are not an ExtensionHeader.
 
     They make a PacketSize that is too large look right.
     """
@@ -364,7 +364,7 @@ def _octets(data: object) -> bytes:
         return bytes(memoryview(data))  # type: ignore[arg-type]
     except TypeError:
         hint = "; bytes.fromhex reads hex digits, open(name, 'rb').read() a file"
-        why = f"{data!r:.80} is no bytes{hint if isinstance(data, str) else ''}"
+        why = f"{data!r:.80} is not bytes{hint if isinstance(data, str) else ''}"
         raise InvalidArgument(why, path="data") from None
 
 

@@ -80,7 +80,7 @@ def frame(
 
     Raises:
         BadOption: an argument is not what it should be, a ValueError.
-        InvalidValue: something is no private key, or no certificate.
+        InvalidValue: something is not a private key, or no certificate.
         FileNotFoundError: a path or pattern names no file.
         UnsupportedStore: the store of a URL can't be used.
         OSError: a file can't be read.

@@ -76,11 +76,11 @@ def lake(
         FileNotFoundError: a path or pattern names no file.
         UnsupportedStore: the lake is a URL, or the store of a capture can't be used.
         LakeInUse: another process is writing the lake.
-        LakeMismatch: the folder is no lake, or one with other settings, or an exact one of which captures are
-            not named.
+        LakeMismatch: the folder is not a lake, or is one with other settings, or an exact one of which
+            captures are not named.
         LakeDamaged: the manifest is broken.
         LakeError: an executor has another folder than the driver.
-        InvalidValue: something is no private key, or no certificate.
+        InvalidValue: something is not a private key, or no certificate.
         ValueError: no such column, operator or key.
         OSError: a file can't be read or written by the driver. An error that fails a task ends in an error of
             Spark.

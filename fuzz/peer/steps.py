@@ -8,6 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.errors import LocatedError
+from msmqwire.names.printable import with_article
 
 IDENTITY: Final = UUID("6d736d71-7769-7265-a66f-757a7a65726e")
 """The queue manager that sends, in the bytes of steps; each performance puts another one in its place, so
@@ -63,7 +64,7 @@ class Step:
             for name, value in fields.items():
                 default = _DEFAULTS[name]
                 if type(value) is not (list if isinstance(default, tuple) else type(default)):
-                    raise TypeError(f"{name} is no {type(default).__name__}")
+                    raise TypeError(f"{name} is not {with_article(type(default).__name__)}")
                 changed: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value}
                 step = replace(step, **changed)
         except (KeyError, TypeError, ValueError, AttributeError) as exc:

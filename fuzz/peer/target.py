@@ -127,7 +127,7 @@ def _consented(host: str, consent: str | None) -> str:
     try:
         found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:
-        raise InvalidValue(f"{host!r} is no IPv4 address or name of a host: {exc}") from None
+        raise InvalidValue(f"{host!r} is not an IPv4 address or name of a host: {exc}") from None
     address = str(found[0][4][0])
     if not ipaddress.ip_address(address).is_loopback and consent != host:
         raise InvalidValue(f"{host} is not this computer: name it once more with --consent {host}")

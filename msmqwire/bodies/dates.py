@@ -49,7 +49,7 @@ def of_text(text: str) -> str | None:
 
 
 def to_ticks(text: str) -> tuple[int, str] | None:
-    """Return the ticks of a date and its zone as written, ``""`` for none; None if it is no date."""
+    """Return the ticks of a date and its zone as written, ``""`` for none; None if it is not a date."""
     whole = of_text(text)
     if whole is None:
         return None

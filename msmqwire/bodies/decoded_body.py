@@ -103,7 +103,7 @@ def _xml(text: str, body: bytes, kind: str) -> DecodedBody:
     except MalformedBody as exc:
         return DecodedBody(kind, text, text, body, exc.why)
     for problem in content.problems:
-        if "document type" in problem.error or "is no" in problem.error:
+        if "document type" in problem.error or " is not a" in problem.error:
             return DecodedBody("xml", text, text, body, problem.error)
         if problem.error.endswith(" elements deep"):
             return DecodedBody(kind, text, text, body, f"{problem.error}: not read as XML")

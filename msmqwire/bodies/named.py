@@ -28,7 +28,7 @@ class Named:
         message_id: the framework's own identifier of the message.
         correlation_id: that of the conversation or the request.
         reply_to: the address that answers go to.
-        time_sent: the time with nine digits and its zone, as in a ``$date``; as it is where it is no time.
+        time_sent: the time with nine digits and its zone, as in a ``$date``; as it is where it is not a time.
         sagas: identifiers of sagas, by the name of the header.
     """
 

@@ -37,7 +37,7 @@ def read(extension: bytes, budget: Budget) -> Headers:
         return Headers(None, problems=(Problem(exc.why, "extension", exc.offset),))
     faults = [Problem(fault.error, _path(fault.path), fault.offset) for fault in problems]
     if not isinstance(value, dict):
-        return Headers(None, problems=(*faults, Problem("is no object of headers", "extension")))
+        return Headers(None, problems=(*faults, Problem("is not an object of headers", "extension")))
     values: dict[str, str] = {}
     for name, item in value.items():
         values[name[1:] if name.startswith("$$") else name] = _text(name, item, faults)
@@ -54,7 +54,7 @@ def _text(name: str, item: Plain, faults: list[Problem]) -> str:
     if item is None:
         return ""
     if len(faults) < 100:
-        faults.append(Problem("is no text", _path(name[:200])))
+        faults.append(Problem("is not text", _path(name[:200])))
     return plain.line(item)
 
 

@@ -36,7 +36,7 @@ def bytes_of(value: Plain, path: str = "") -> bytes:
         try:
             return bytes.fromhex(text)
         except ValueError:
-            raise InvalidValue(f"{text[:_SHOWN]!r} are no bytes in hex", path=path) from None
+            raise InvalidValue(f"{text[:_SHOWN]!r} are not bytes in hex", path=path) from None
     raise InvalidValue(f'{shown(value)} is not bytes; write {{"$bytes": "00ff"}}', path=path)
 
 
@@ -47,7 +47,7 @@ def guid_of(value: Plain, path: str = "") -> str:
         return str(UUID(text if isinstance(text, str) else ""))
     except ValueError:
         example = '{"$guid": "557358d1-9150-9595-4997-0c1a2b3c4d5e"}'
-        raise InvalidValue(f"{shown(value)} is no GUID; write {example}", path=path) from None
+        raise InvalidValue(f"{shown(value)} is not a GUID; write {example}", path=path) from None
 
 
 def decimal_of(value: Plain, path: str = "") -> Decimal:
@@ -57,7 +57,7 @@ def decimal_of(value: Plain, path: str = "") -> Decimal:
     text = value.get(plain.DECIMAL) if isinstance(value, dict) else repr(value)
     if isinstance(value, (dict, float)) and isinstance(text, str) and _NUMBER.fullmatch(text):
         return Decimal(text)
-    raise InvalidValue(f'{shown(value)} is no number; write {{"$decimal": "1.50"}} or 1.5', path=path)
+    raise InvalidValue(f'{shown(value)} is not a number; write {{"$decimal": "1.50"}} or 1.5', path=path)
 
 
 def float_of(value: Plain, path: str = "") -> float:
@@ -67,7 +67,7 @@ def float_of(value: Plain, path: str = "") -> float:
     if isinstance(value, dict) and isinstance(text := value.get(plain.FLOAT), str):
         if text in _FLOATS:
             return float(_FLOATS[text])
-        raise InvalidValue(f"{text!r:.{_SHOWN}} is no float; there are NaN, INF and -INF", path=path)
+        raise InvalidValue(f"{text!r:.{_SHOWN}} is not a float; there are NaN, INF and -INF", path=path)
     return float(decimal_of(value, path))
 
 
@@ -77,7 +77,7 @@ def date_of(value: Plain, path: str = "") -> str:
     whole = dates.of_text(text) if isinstance(text, str) else None
     if whole is None:
         example = '{"$date": "2026-11-28T08:00:00Z"}'
-        raise InvalidValue(f"{shown(value)} is no date; write {example}", path=path)
+        raise InvalidValue(f"{shown(value)} is not a date; write {example}", path=path)
     return whole
 
 
@@ -85,5 +85,5 @@ def ticks_of(value: Plain, path: str = "") -> tuple[int, str]:
     """Return a date in 100 ns from the start of the year 1, and its zone. Raises InvalidValue."""
     found = dates.to_ticks(date_of(value, path))
     if found is None:
-        raise InvalidValue(f"{shown(value)} is no date", path=path)
+        raise InvalidValue(f"{shown(value)} is not a date", path=path)
     return found

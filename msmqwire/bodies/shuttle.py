@@ -44,7 +44,7 @@ def _message(
         budget.spend(4 * len(message))
         data = base64.b64decode("".join(message.split()), validate=True)
     except ValueError:
-        return message, (Problem("is no base64", "Message"),)
+        return message, (Problem("is not base64", "Message"),)
     except LimitExceeded as exc:
         return message, (Problem(exc.why, "Message"),)
     if value.get("EncryptionAlgorithm"):

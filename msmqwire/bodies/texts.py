@@ -40,7 +40,7 @@ def read(body: bytes, budget: Budget) -> Content:
     """Read a text. Raises MalformedBody if the bytes are none."""
     text = decoded(body)
     if text is None:
-        raise MalformedBody("the bytes are no text in UTF-8 or UTF-16", offset=0)
+        raise MalformedBody("the bytes are not text in UTF-8 or UTF-16", offset=0)
     return of_text(text, budget)
 
 
@@ -59,18 +59,18 @@ def of_text(text: str, budget: Budget) -> Content:
 def write(value: Plain, type_: str | None = None) -> bytes:
     """Return a text in UTF-8, or in the encoding named as its type. Raises InvalidValue."""
     if not isinstance(value, str):
-        raise InvalidValue(f"{shown(value)} is no text; write it as json")
+        raise InvalidValue(f"{shown(value)} is not text; write it as json")
     try:
         return value.encode(type_ or "utf-8")
     except LookupError:
-        raise InvalidValue(f"{type_!r:.80} is no encoding; write utf-8 or utf-16", path="type") from None
+        raise InvalidValue(f"{type_!r:.80} is not an encoding; write utf-8 or utf-16", path="type") from None
     except UnicodeEncodeError as exc:
         why = f"{value[exc.start]!a} can't be written in {type_ or 'UTF-8'}"
         raise InvalidValue(why, path=f"[{exc.start}]") from None
 
 
 def decoded(body: bytes) -> str | None:
-    """Return bytes as text, without a byte order mark and one null at the end; None if they are no text."""
+    """Return bytes as text, without a byte order mark and one null at the end; None if they are not text."""
     text = _utf16(body)
     return _utf8(body) if text is None else text
 

@@ -19,7 +19,7 @@ _ASKED_AT_ONCE: Final = 8
 
 
 class PassedOver(NamedTuple):
-    """Files of a folder that are no captures.
+    """Files of a folder that are not captures.
 
     Attributes:
         folder: its path or URL.
@@ -34,8 +34,8 @@ class PassedOver(NamedTuple):
         count = len(self.names)
         names = ", ".join(map(safe, self.names[:_NAMED_MAX]))
         more = f" and {count - _NAMED_MAX:,} more" if count > _NAMED_MAX else ""
-        what = f"{counted(count, 'file', 'are')} no {'capture' if count == 1 else 'captures'}"
-        return f"{safe(self.folder)}: {what} and passed over: {names}{more}"
+        what = f"{counted(count, 'file', 'are')} not {'a capture' if count == 1 else 'captures'}"
+        return f"{safe(self.folder)}: {what} and {'was' if count == 1 else 'were'} passed over: {names}{more}"
 
 
 def captures_of(

@@ -66,7 +66,7 @@ L2TP_HEADER: Final = b"\0\3\0\0"
 L2TP_SIZE: Final = 8
 """RFC 3931: the header of data in version 3 over UDP, and its size with the number of the session."""
 LENGTHS: Final = 0x600
-"""Below are no EtherTypes: it is the length of a frame of IEEE 802.3."""
+"""Values below are not EtherTypes: it is the length of a frame of IEEE 802.3."""
 IPX_TYPE: Final = 0x8137
 _NCP_SOCKET: Final = 0x0451
 

@@ -2,7 +2,7 @@
 
 A pcap file has no record markers: any bytes whose size field is within the limit could be a header. So
 every offset at which the next record can start is a candidate, and from each the chain of records that
-would follow is traced. Bytes that are no header soon end a chain, by a size over the limit; chains that
+would follow is traced. Bytes that are not a header soon end a chain, by a size over the limit; chains that
 meet continue as one. The true chain continues as long as the file is intact, so that the last chain left
 is the true one, whatever the records carry, even captures.
 

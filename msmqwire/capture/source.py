@@ -235,7 +235,7 @@ def _unzstd(chunks: Iterator[bytes], packed: bytes) -> Iterator[bytes]:
                 remaining -= len(take(min(remaining, CHUNK_SIZE)))
             continue
         if magic != ZSTD_MAGIC:
-            raise DecompressionError("bytes that are no zstd frame follow one")
+            raise DecompressionError("bytes that are not a zstd frame follow one")
         new_frame = new_frame or _zstd_decompressor()
         decompress = new_frame()
         descriptor = take(1)

@@ -2,7 +2,7 @@
 
 Each function reads the headers at the beginning of some bytes, as far as these were captured, and returns
 their content, see `Carried`. It reads of the payload only enough to know its kind: a label of MPLS does not
-say it, and a port of UDP is no proof. IP in IP needs no function, as nothing is between the two headers.
+say it, and a port of UDP is not proof. IP in IP needs no function, as nothing is between the two headers.
 """
 
 from __future__ import annotations
@@ -286,9 +286,9 @@ def _erspan(data: bytes, at: int, size: int, ethertype: int, flags: int) -> Carr
 
 
 def over_udp(dst_port: int, data: bytes, size: int) -> Carried | None:
-    """Read a header of VXLAN or Geneve in a datagram; None for one that is no tunnel.
+    """Read a header of VXLAN or Geneve in a datagram; None for one that is not a tunnel.
 
-    A port is no proof: the header must be valid, and followed by a frame or a packet, of ``size`` bytes in
+    A port is not proof: the header must be valid, and followed by a frame or a packet, of ``size`` bytes in
     all.
     """
     if len(data) < 8:

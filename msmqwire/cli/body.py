@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class _Bodies(Group):
-    """A group of which any word that is no command is the file of `decode`."""
+    """A group of which any word that is not a command is the file of `decode`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, with ``decode`` before those that name no command."""
@@ -173,7 +173,7 @@ def encode_(
     """Write the body of a JSON value: its bytes to standard output, its body type to standard error.
 
     Values look as msmqwire body prints them: docs/bodies.md. nservicebus and rebus are JSON bodies with
-    headers in the extension of the message. Ends with 65 if the input is no JSON, or the format or type has
+    headers in the extension of the message. Ends with 65 if the input is not JSON, or the format or type has
     no such value.
     """
     if as_json and (out is not None or extension_out is not None):

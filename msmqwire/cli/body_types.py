@@ -26,5 +26,5 @@ def body_type_of(text: str | None) -> int | None:
 
         near = nearest(text, VarEnum.__members__, most=1)
         meant = f"did you mean {near[0]}? It is " if near else "it is "
-        why = f"{text!r:.80} is no type of a body; {meant}{TYPES_HELP}"
+        why = f"{text!r:.80} is not a type of a body; {meant}{TYPES_HELP}"
         raise BadParameter(why, param_hint="--body-type") from None

@@ -103,7 +103,7 @@ def encoded(
 
 
 def _bare_value(data: bytes, name: str) -> Any:
-    """Return the value of a JSON text, or the text itself if it is no JSON. Raises InvalidValue."""
+    """Return the value of a JSON text, or the text itself if it is not JSON. Raises InvalidValue."""
     try:
         value = value_of(data)
     except InvalidValue:

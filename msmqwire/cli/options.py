@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 _HELP: Final = ["-h", "--help"]
 _DIGITS_MAX: Final = 40
-"""More digits are no number that an option takes; Python refuses to read thousands."""
+"""No option takes a number of more digits; Python refuses to read thousands."""
 
 
 class _Declared:

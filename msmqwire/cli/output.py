@@ -55,7 +55,7 @@ def binary(out: TextIO) -> BinaryIO:
 
 
 def refuse_to_overwrite(path: str, captures: list[str], storage_options: StorageOptions) -> None:
-    """Raise BadParameter if an output is no local file, or one of the captures, which would be lost."""
+    """Raise BadParameter if an output is not a local file, or one of the captures, which would be lost."""
     if is_url(path):
         raise BadParameter("a local file, or - for standard output", param_hint="--output")
     if not os.path.exists(path):

@@ -77,6 +77,6 @@ def variant_of(text: str) -> int:
         name = part.strip()
         member = VarEnum.__members__.get(name) or VarEnum.__members__.get(f"VT_{name}")
         if member is None and not _NUMBER.fullmatch(name):
-            raise ValueError(f"{text!r:.80} is no type of a body")
+            raise ValueError(f"{text!r:.80} is not a type of a body")
         value |= int(name, 0) if member is None else member
     return value

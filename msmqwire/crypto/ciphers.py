@@ -84,7 +84,7 @@ class SessionKey:
         if not fits:
             why = (
                 f"{counted(size, 'byte')} with {self.effective_bits} effective bits"
-                f" {agreeing(size, 'are')} no key of {self.algorithm:#x}"
+                f" {agreeing(size, 'are')} not a key of {self.algorithm:#x}"
             )
             raise InvalidValue(why, path="SessionKey")
 
@@ -169,7 +169,7 @@ def _padded(data: bytes, block: int) -> bytes:
 def decrypt(session_key: SessionKey, data: bytes) -> bytes:
     """Return the bytes that `encrypt` encrypted.
 
-    Raises DecryptionFailed, which is the same for a key that could not be unwrapped, bytes that are no whole
+    Raises DecryptionFailed, which is the same for a key that could not be unwrapped, bytes that are not whole
     blocks and a wrong padding, after the same work.
     """
     if session_key.algorithm == RC4:

@@ -69,7 +69,7 @@ def public_key_of(blob: bytes) -> RSAPublicKey:
     if modulus.bit_length() != record.bitLen or not modulus & 1:
         raise _malformed("modulus", f"no odd number of {record.bitLen} bits")
     if not record.pubExp & 1 or record.pubExp == 1:
-        raise _malformed("pubExp", f"{record.pubExp} is no public exponent")
+        raise _malformed("pubExp", f"{record.pubExp} is not a public exponent")
     return RSAPublicNumbers(record.pubExp, modulus).public_key()
 
 
@@ -161,7 +161,7 @@ def _is_pem(content: bytes) -> bool:
 def _check_size(content: bytes) -> None:
     if len(content) > FILE_SIZE_MAX:
         raise InvalidValue(
-            f"{counted(len(content), 'byte', 'are')} no file with a key, at most {FILE_SIZE_MAX:,}"
+            f"{counted(len(content), 'byte', 'are')} not a file with a key, at most {FILE_SIZE_MAX:,}"
         )
 
 

@@ -48,7 +48,7 @@ BASE_HEADER: Final = Header(
         uint(
             32,
             "TimeToReachQueue",
-            "Time that the message has to reach its queue; 0xFFFFFFFF is no limit.",
+            "Time that the message has to reach its queue; 0xFFFFFFFF means no limit.",
             unit="s",
             default=INFINITE,
             req="MQMQ-2.2.19.1-22",

@@ -23,7 +23,7 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(
         uint(
             8,
             "LabelLength",
-            "Characters of Label with its null; 0 is no label.",
+            "Characters of Label with its null; 0 means no label.",
             unit="WCHAR",
             must=range(LABEL_LENGTH_MAX + 1),
             req="MQMQ-2.2.19.3-07",

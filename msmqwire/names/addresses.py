@@ -37,7 +37,7 @@ def captured_address(text: str, path: str) -> str:
     with suppress(ValueError):
         ip_network(text, strict=False)
         hint = ", but a network; where \"src like '10.1.%'\" finds the addresses of one"
-    raise InvalidArgument(f"{text!r:.80} is no address{hint}", path=path)
+    raise InvalidArgument(f"{text!r:.80} is not an address{hint}", path=path)
 
 
 def is_loopback(host: str) -> bool:

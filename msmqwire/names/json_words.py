@@ -1,4 +1,4 @@
-"""Why a text is no JSON, in words."""
+"""Why a text is not JSON, in words."""
 
 from __future__ import annotations
 

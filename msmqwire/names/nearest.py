@@ -7,6 +7,7 @@ from difflib import SequenceMatcher, get_close_matches
 from typing import Final
 
 from msmqwire.errors import InvalidArgument
+from msmqwire.names.printable import with_article
 
 NEAREST_MAX: Final = 3
 """Names that an error proposes."""
@@ -49,7 +50,7 @@ def unknown_name(
 ) -> InvalidArgument:
     """Return the error for a name that is none of the known ones.
 
-    Its text is ``'tpc' is no transport; did you mean tcp? There are tcp, udp and pgm``.
+    Its text is ``'tpc' is not a transport; did you mean tcp? There are tcp, udp and pgm``.
 
     Args:
         name: the wrong one.
@@ -60,7 +61,7 @@ def unknown_name(
     """
     names = list(dict.fromkeys(known))
     near = nearest(str(name), names)
-    wrong = f"{name!r:.{_NAME_MAX + 2}} is no {what}"
+    wrong = f"{name!r:.{_NAME_MAX + 2}} is not {with_article(what)}"
     if len(names) > LISTED_MAX:
         everything, after_near = see, f" ({see})"
     else:

@@ -15,8 +15,8 @@ _PREFIX: Final = 64
 def origin_of(address: str) -> str:
     """Return the origin by which limits count a peer: its IPv4 address, or the /64 network of its IPv6 one.
 
-    A peer that has one address of an IPv6 network has 2^64 of them. A text that is no IP address is its own
-    origin.
+    A peer that has one address of an IPv6 network has 2^64 of them. A text that is not an IP address is its
+    own origin.
     """
     try:
         ip = ip_address(address)

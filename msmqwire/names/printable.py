@@ -43,6 +43,16 @@ def agreed(count: int, verb: str) -> str:
     return f"{count:,} {agreeing(count, verb)}"
 
 
+def with_article(noun: str) -> str:
+    """Return a noun after its indefinite article: ``a port``, ``an address``, ``a URL``, ``an unsignedByte``.
+
+    A `u` at the beginning is the vowel of "under" before an `n`, but not in "unit" and its like.
+    """
+    lower = noun.lower()
+    vowel = lower.startswith(("a", "e", "i", "o")) or (lower.startswith("un") and not lower.startswith("uni"))
+    return f"{'an' if vowel else 'a'} {noun}"
+
+
 def _plural(what: str) -> str:
     if what.endswith("y") and what[-2:-1] not in "aeiou":
         return f"{what[:-1]}ies"

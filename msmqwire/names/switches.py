@@ -41,7 +41,7 @@ class Switches:
             if name not in known:
                 raise unknown_name(name, known, "reading", path=cls.__name__)
             if value not in known[name]:
-                raise unknown_name(value, known[name], "such value", path=f"{cls.__name__}.{name}")
+                raise unknown_name(value, known[name], "possible value", path=f"{cls.__name__}.{name}")
         given: dict[str, Any] = {name: _BOOLEANS.get(value, value) for name, value in values.items()}
         return cls(**given)
 

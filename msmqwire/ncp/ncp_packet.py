@@ -80,7 +80,7 @@ class NcpPacket:
 
     @property
     def completion(self) -> str | None:
-        """The name of the completion code; None if it is no reply."""
+        """The name of the completion code; None if it is not a reply."""
         return completion_name(self.packet, self.request) if isinstance(self.packet, NcpReply) else None
 
     def to_json(self) -> dict[str, Any]:

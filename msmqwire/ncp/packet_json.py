@@ -142,7 +142,7 @@ def from_json(data: Mapping[str, Any]) -> SentPacket:
     name, _, direction = kind.rpartition(" ")
     call = CALLS_BY_NAME.get(name)
     if call is None and name not in (_UNKNOWN, *_CONNECTION_TYPES):
-        raise InvalidValue(f"{name!r} is no call", path="packet")
+        raise InvalidValue(f"{name!r} is not a call", path="packet")
     fields = _Fields(data.get("fields"))
     readings = Readings.of(fields.mapping("readings", data.get("readings", {})))
     preamble = NCP_TCP_REQUEST if direction == "request" else NCP_TCP_REPLY

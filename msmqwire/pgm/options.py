@@ -78,7 +78,7 @@ def _parse_option(reader: Reader, number: int) -> Option:
     if kind == OptionType.OPT_NAK_LIST:
         count, rest = divmod(size - fixed(NAK_LIST_HEAD), SEQUENCE_NUMBER_SIZE)
         if rest or count > NAK_LIST_MAX:
-            why = f"{counted(length, 'octet', 'are')} no list of up to {NAK_LIST_MAX} sequence numbers"
+            why = f"{counted(length, 'octet', 'are')} not a list of up to {NAK_LIST_MAX} sequence numbers"
             raise MalformedPacket(why, path=f"{path}.OptionLength", offset=start + 1)
         value = reader.read(NAK_LIST_HEAD, path)
         items = reader.take(count * SEQUENCE_NUMBER_SIZE, f"{path}.SequenceNumbers")

@@ -93,7 +93,7 @@ def message_packet(
         source: the address for a direct destination if of that in `state` the first 8 bytes at most are
             known; without either it is 0.0.0.0, as there has to be one.
 
-    Raises MalformedPacket for data that is no such packet, InvalidValue for a state that does not fit.
+    Raises MalformedPacket for data that is not such a packet, InvalidValue for a state that does not fit.
     """
     base, _ = BASE_HEADER.read(data)
     packet_length(data)
@@ -185,7 +185,7 @@ def read_message_packet(data: bytes) -> Record:
 
 
 def state_of(packet: Record) -> MessageState:
-    """Return the state in the headers after a message. Raises MalformedPacket for a name that is no text."""
+    """Return the state in the headers after a message. Raises MalformedPacket for a name that is not text."""
     state = MessageState(address=_address(packet.ExtendedAddressHeader))
     header = packet.SubqueueHeader
     if header is not None and _name(header, "SubqueueName"):  # MQRR-2.2.5.3-02

@@ -57,7 +57,7 @@ def sections_of(packet: bytes, max_body_size: int, max_compound_message_size: in
         max_body_size: the most bytes of the body of a binary message that are asked for.
         max_compound_message_size: the most bytes of the CompoundMessageHeader of an SRMP message.
 
-    Raises MalformedPacket for bytes that are no message packet.
+    Raises MalformedPacket for bytes that are not a message packet.
     """
     place = _place(packet)
     record, end = place.header.read(packet, place.start)

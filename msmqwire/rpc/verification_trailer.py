@@ -89,7 +89,7 @@ def split_trailer(stub: bytes) -> tuple[bytes, list[tuple[int, Record]]]:
 
 
 def _commands(stub: bytes, at: int) -> list[tuple[int, Record]] | None:
-    """Return the commands from `at` to the end; None if these bytes are no list of commands."""
+    """Return the commands from `at` to the end; None if these bytes are not a list of commands."""
     commands: list[tuple[int, Record]] = []
     while True:
         try:

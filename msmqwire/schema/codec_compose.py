@@ -379,7 +379,7 @@ class ComposerSource:
         there, name, bits = self.find(path)
         part = there.header.part(name)
         if not isinstance(part, Flags):
-            raise TypeError(f"{path} is no bit")
+            raise TypeError(f"{path} is not a bit")
         if part.part(bits).width > 1:
             return  # it tells more than that
         if length:

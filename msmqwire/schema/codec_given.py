@@ -16,7 +16,7 @@ from msmqwire.schema.nodes import Choice, Flags, Header, Maybe, Part, Sub, follo
 def mapping(header: Header, values: Sequence[Any]) -> dict[str, Any]:
     """Return the mapping of which `make` makes the same structure as a composer of these values.
 
-    Raises InvalidValue for bytes that are no structure as their place requires.
+    Raises InvalidValue for bytes that are not a structure as their place requires.
     """
     return _mapping(header, values, "", _decided_bits(header))
 

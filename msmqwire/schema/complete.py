@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.errors import InvalidValue, MalformedPacket
-from msmqwire.names.printable import agreed, counted
+from msmqwire.names.printable import agreed, counted, with_article
 from msmqwire.schema import texts, utf16
 from msmqwire.schema.frames import Frame
 from msmqwire.schema.nodes import (
@@ -368,7 +368,7 @@ class _Completion:
         try:
             frame.values[part.name] = part.header.parse(data)
         except MalformedPacket as exc:
-            raise self.refuse(f"is no {part.header.name}: {exc}", part.of) from None
+            raise self.refuse(f"is not {with_article(part.header.name)}: {exc}", part.of) from None
 
     # -- references --------------------------------------------------------------------------
 

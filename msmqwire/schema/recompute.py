@@ -51,7 +51,7 @@ def _without_computed(record: Record) -> dict[str, Any]:
 def _is_of_bytes(record: Record, name: str) -> bool:
     """Whether a length of a text counts bytes, where readers would take its characters for fewer bytes.
 
-    So it is for texts that are no well-formed UTF-16, of which a shorter part may be.
+    So it is for texts that are not well-formed UTF-16, of which a shorter part may be.
     """
     for part in record.schema.parts:
         if isinstance(part, Text) and isinstance(part.otherwise, Ref) and part.otherwise.path == name:

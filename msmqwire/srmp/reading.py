@@ -80,7 +80,7 @@ class Reading:
         elements = list(self._root.iter())
         if len(elements) != len(places):
             raise MalformedPacket(
-                "tags that are no elements", path=ENVELOPE.name, offset=len(BOM), requirement=NOT_XML
+                "tags that are not elements", path=ENVELOPE.name, offset=len(BOM), requirement=NOT_XML
             )
         return dict(zip(elements, places, strict=True))
 

@@ -36,7 +36,7 @@ def request_address(to: str) -> tuple[str, str]:
     scheme, separator, rest = to.partition("://")
     host, slash, path = rest.partition("/")
     if not separator or scheme.lower() not in ("http", "https") or not host:
-        raise InvalidValue(f"{to!r} is no address of an HTTP request", path="to")
+        raise InvalidValue(f"{to!r} is not an address of an HTTP request", path="to")
     return f"{slash or '/'}{path}".lower(), host
 
 

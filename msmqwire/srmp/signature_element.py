@@ -62,7 +62,7 @@ class SignatureElement:
 
         try:
             return in_own_thread(lambda: self._canonical(exclusive))
-        except (etree.LxmlError, ValueError) as exc:  # ValueError: a namespace that is no URI
+        except (etree.LxmlError, ValueError) as exc:  # ValueError: a namespace that is not a URI
             raise InvalidSignature(f"no canonical form: {exc}"[:200], path=SIGNED_INFO_PATH) from None
 
     def _canonical(self, exclusive: bool) -> bytes:

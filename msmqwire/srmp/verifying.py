@@ -175,7 +175,7 @@ def _offered(element: SignatureElement) -> list[Certificate]:
 def _signer(
     signed: bytes, value: bytes, trust: Trust, offered: Sequence[Certificate], now: int
 ) -> Certificate:
-    """Return the signer. Raises InvalidSignature if it is no trusted one."""
+    """Return the signer. Raises InvalidSignature if it is not a trusted one."""
     why = "no certificate that is known verifies it"
     for certificate in (*trust.certificates, *offered):
         if certificate.key is not None and is_value_of(certificate.key, signed, value):

@@ -182,7 +182,7 @@ def read_capture(
 
     A truncated or damaged file is reported by a `CaptureWarning` when its end is reached, and so are frames
     that were not read though packets may be in them, as those of unknown link types and in tunnels; files in
-    a folder that are no captures are passed over, and named by one warning at once.
+    a folder that are not captures are passed over, and named by one warning at once.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
@@ -190,7 +190,7 @@ def read_capture(
         OSError: a file can't be read.
         InvalidArgument: no such column or operator, a value that a column can't have, an expression that
             can't be read, no such port, or no worker. Its text names the nearest right ones.
-        InvalidValue: something is no private key, or no certificate.
+        InvalidValue: something is not a private key, or no certificate.
     """
     schema = arrow_schema(tuple(chosen_columns(columns)))
     where = conditions_of(where)

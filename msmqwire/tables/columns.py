@@ -133,7 +133,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("session_header", BOOL, "Flags.SH", "A SessionHeader is in the packet."),
         ("debug_header", BOOL, "Flags.DH", "A DebugHeader is in the packet."),
         ("trace", BOOL, "Flags.TR", "Tracing is on."),
-        ("time_to_reach_queue", INT64, "TimeToReachQueue", "Seconds; 4294967295 is no limit."),
+        ("time_to_reach_queue", INT64, "TimeToReachQueue", "Seconds; 4294967295 means no limit."),
     ),
     *_group(
         "user",

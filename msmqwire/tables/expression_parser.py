@@ -263,7 +263,7 @@ class _Parser:
     def _text_for(self, column: Column) -> str:
         token = self._take()
         if column.type != TEXT:
-            self.fail(f"{column.name} is no text", token)
+            self.fail(f"{column.name} is not text", token)
         if token.kind != "text":
             self.fail(f"a text in quotes is expected instead of {token.text}", token)
         return _unquoted(token.text)
@@ -305,7 +305,7 @@ class _Parser:
         try:
             time_ns = parse_time(_unquoted(token.text) if token.kind == "text" else token.text)
         except ValueError:
-            self.fail(f"{token.text} is no time", token)
+            self.fail(f"{token.text} is not a time", token)
         if abs(time_ns) > _INT64_MAX:
             self.fail(f"{token.text} is outside of the range of times", token)
         return time_ns if column.type.unit == "ns" else time_ns // 1_000_000_000

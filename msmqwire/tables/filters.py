@@ -126,7 +126,7 @@ def conditions_of(where: Where) -> Sequence[Condition]:
 
 
 def refuse_wrong(condition: Any) -> None:
-    """Raise InvalidArgument for a value that is no condition, or a comparison with an impossible value."""
+    """Raise InvalidArgument for a value that is not a condition, or a comparison with an impossible value."""
     if isinstance(condition, Expression):
         return
     if isinstance(condition, str) or not isinstance(condition, Sequence) or len(condition) != _PARTS:

@@ -26,6 +26,7 @@ from msmqwire.constants import MessageClass, class_name
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.addresses import captured_address
 from msmqwire.names.nearest import unknown_name
+from msmqwire.names.printable import with_article
 from msmqwire.tables.columns import Column
 from msmqwire.tables.expression import Containing, Matching
 
@@ -71,7 +72,7 @@ class _Names:
         if pc.any(pattern.mask(every)).as_py():
             return None
         found = unknown_name(shown.strip("%_^$"), self.names, self.what, path=PATH, see=self.see)
-        hint = found.why.partition(f" is no {self.what}")[2]
+        hint = found.why.partition(f" is not {with_article(self.what)}")[2]
         return InvalidArgument(
             f"no {self.what} is matched by {shown!r:.80}{hint}", path=PATH, near=found.near
         )
@@ -100,7 +101,7 @@ class _Texts:
         except InvalidArgument as exc:
             return exc
         except ValueError:
-            return InvalidArgument(f"{value!r:.80} is no {self.what}", path=PATH)
+            return InvalidArgument(f"{value!r:.80} is not {with_article(self.what)}", path=PATH)
         if right == value:
             return None
         why = f"no {self.what} is written {value!r:.80}; did you mean {right}?"

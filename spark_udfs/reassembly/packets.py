@@ -96,7 +96,7 @@ def packets(
     Raises:
         InvalidArgument: a column or port does not exist, or an argument is not what it should be.
         BadOption: likewise; both are a ValueError.
-        InvalidValue: something is no private key, or no certificate.
+        InvalidValue: something is not a private key, or no certificate.
         FileNotFoundError: a path or pattern names no file.
         OSError: a file can't be read.
     """

@@ -260,7 +260,7 @@ def _split_list(value: str) -> list[str]:
 
 def _word(name: str, value: str, words: tuple[str, ...]) -> str:
     if value.strip() not in words:
-        raise bad_option(unknown_name(value, words, "such value", path=f"option {name}"))
+        raise bad_option(unknown_name(value, words, "possible value", path=f"option {name}"))
     return value.strip()
 
 
@@ -268,12 +268,12 @@ def _ports(value: str) -> tuple[int, ...]:
     ports = _split_list(value)
     for port in ports:
         if not (port.isascii() and port.isdigit() and 0 < int(port) < 0x1_0000):
-            raise BadOption(f"option ports: {port} is no port")
+            raise BadOption(f"option ports: {port} is not a port")
     return tuple(int(port) for port in ports)
 
 
 def _size(name: str, value: str) -> int:
     match = re.fullmatch(r"(\d{1,18})\s*([kmgt]?)(?:i?b)?", value.strip().lower(), re.ASCII)
     if match is None:
-        raise BadOption(f"option {name}: {value} is no number of bytes, as 1000000 or 128m")
+        raise BadOption(f"option {name}: {value} is not a number of bytes, as 1000000 or 128m")
     return int(match[1]) * _UNITS[match[2]]

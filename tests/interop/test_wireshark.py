@@ -94,7 +94,7 @@ def agreement(path: Path, shown: dict[int, list[w.Shown]], streams: Sequence[byt
 
     Connections with holes are left out: tshark waits for what is lost. It does not show what is cut off by
     the end of a connection either, unless that is malformed whatever might follow, nor packets inside that,
-    of which only `streams` can be checked. A datagram that is no ping it leaves to other dissectors.
+    of which only `streams` can be checked. A datagram that is not a ping it leaves to other dissectors.
     """
     items = list(dissect(path))
     behind = behind_cut_packets(items, streams)

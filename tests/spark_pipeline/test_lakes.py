@@ -171,7 +171,7 @@ def test_refusals(spark: Any, captures: list[Path], tmp_path: Path) -> None:
     msmqwire.write_lake(captures[0], lake, columns=["time", "kind"])
     with pytest.raises(LakeMismatch, match="begun with columns"):
         spark_udfs.lake(spark, captures, lake, columns=["time"])
-    with pytest.raises(LakeMismatch, match="is no lake"):
+    with pytest.raises(LakeMismatch, match="is not a lake"):
         spark_udfs.lake(spark, captures, captures[0].parent)
 
 

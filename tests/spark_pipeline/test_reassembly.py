@@ -169,5 +169,5 @@ def test_a_damaged_file_is_reported(spark, files, tmp_path, reassembly):
 def test_a_column_that_there_is_not(spark, files):
     from spark_udfs.reassembly.packets import packets
 
-    with pytest.raises(ValueError, match="'colour' is no column"):
+    with pytest.raises(ValueError, match="'colour' is not a column"):
         packets(spark, files, columns=["kind", "colour"])

@@ -149,12 +149,12 @@ def test_fail_fast(spark: Any, bad: Path, columns: str) -> None:
         (
             "read",
             "frames",
-            "option read: 'frames' is no such value: there are packets, segments and sessions",
+            "option read: 'frames' is not a possible value: there are packets, segments and sessions",
         ),
-        ("splitSize", "big", "option splitSize: big is no number of bytes"),
-        ("ports", "1801,x", "option ports: x is no port"),
-        ("colums", "kind", "'colums' is no option of the data source msmq; did you mean columns"),
-        ("columns", "kind,colour", "'colour' is no column"),
+        ("splitSize", "big", "option splitSize: big is not a number of bytes"),
+        ("ports", "1801,x", "option ports: x is not a port"),
+        ("colums", "kind", "'colums' is not an option of the data source msmq; did you mean columns"),
+        ("columns", "kind,colour", "'colour' is not a column"),
     ],
 )
 def test_options_that_cannot_be(spark: Any, folder: Path, option: str, value: str, why: str) -> None:
@@ -164,7 +164,7 @@ def test_options_that_cannot_be(spark: Any, folder: Path, option: str, value: st
 
 def test_a_column_that_cannot_be(spark: Any, folder: Path) -> None:
     for schema, why in (
-        ("colour string", "'colour' is no column"),
+        ("colour string", "'colour' is not a column"),
         ("size int", "size is of type bigint, not int"),
     ):
         with pytest.raises(Exception, match=why):

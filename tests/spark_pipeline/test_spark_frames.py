@@ -35,13 +35,15 @@ CAPTURE = EXAMPLES / "session.pcap"
 @pytest.mark.parametrize(
     "arguments, why",
     [
-        pytest.param({"columns": ["kind", "colour"]}, "columns: 'colour' is no column", id="unknown column"),
+        pytest.param(
+            {"columns": ["kind", "colour"]}, "columns: 'colour' is not a column", id="unknown column"
+        ),
         pytest.param({"columns": []}, "columns: a list of names", id="no columns"),
         pytest.param({"columns": "kind"}, "columns: a list of names", id="columns as text"),
         pytest.param(
-            {"where": [("colour", "==", 1)]}, "where: 'colour' is no column", id="unknown condition"
+            {"where": [("colour", "==", 1)]}, "where: 'colour' is not a column", id="unknown condition"
         ),
-        pytest.param({"where": [("size", "~", 1)]}, "where: '~' is no operator", id="unknown operator"),
+        pytest.param({"where": [("size", "~", 1)]}, "where: '~' is not an operator", id="unknown operator"),
         pytest.param({"where": [("size", "==")]}, "where: a condition is", id="condition of two"),
         pytest.param({"where": [("src_port", "==", "x")]}, "where: .*src_port", id="text for a number"),
         pytest.param({"where": [("size", "<", 1 << 64)]}, "where: .*size", id="number too large"),
@@ -50,7 +52,7 @@ CAPTURE = EXAMPLES / "session.pcap"
         ),
         pytest.param({"where": [("size", "in", 5)]}, "where: .*size", id="no list"),
         pytest.param({"where": [("time", ">", "noon")]}, "where: .*noon", id="no time"),
-        pytest.param({"ports": [0]}, "ports: 0 is no port", id="port"),
+        pytest.param({"ports": [0]}, "ports: 0 is not a port", id="port"),
         pytest.param({"body_limit": -1}, "bodyLimit: -1", id="body limit"),
         pytest.param({"mode": "LENIENT"}, "mode: 'LENIENT'", id="mode"),
         pytest.param({"split_size": "big"}, "splitSize: big", id="split size"),

@@ -16,23 +16,23 @@ from tests.support.paths import EXAMPLES
 
 CAPTURE = str(EXAMPLES / "session.pcap")
 WHERE = [
-    ([("kind", "==", "UserMesage")], "where: 'UserMesage' is no kind of packet; did you mean UserMessage"),
-    ("kind == 'UserMesage'", "where: 'UserMesage' is no kind of packet; did you mean UserMessage"),
-    ([("src", "==", "10.0.0.300")], "where: '10.0.0.300' is no address"),
-    ("labl like 'x'", "where: 'labl' is no column; did you mean label"),
+    ([("kind", "==", "UserMesage")], "where: 'UserMesage' is not a kind of packet; did you mean UserMessage"),
+    ("kind == 'UserMesage'", "where: 'UserMesage' is not a kind of packet; did you mean UserMessage"),
+    ([("src", "==", "10.0.0.300")], "where: '10.0.0.300' is not an address"),
+    ("labl like 'x'", "where: 'labl' is not a column; did you mean label"),
 ]
 
 
 @pytest.mark.parametrize(
     "option, value, why",
     [
-        ("read", "segmets", "option read: 'segmets' is no such value; did you mean segments"),
+        ("read", "segmets", "option read: 'segmets' is not a possible value; did you mean segments"),
         ("mode", "FAILFSAT", "did you mean FAILFAST"),
         ("splits", "exakt", "did you mean exact"),
-        ("splts", "exact", "'splts' is no option of the data source msmq; did you mean splits"),
-        ("columns", "kind,lable", "'lable' is no column; did you mean label"),
-        ("ports", "99999", "ports: 99999 is no port"),
-        ("readings", "job_numbr=big", "'job_numbr' is no reading; did you mean job_number"),
+        ("splts", "exact", "'splts' is not an option of the data source msmq; did you mean splits"),
+        ("columns", "kind,lable", "'lable' is not a column; did you mean label"),
+        ("ports", "99999", "ports: 99999 is not a port"),
+        ("readings", "job_numbr=big", "'job_numbr' is not a reading; did you mean job_number"),
         ("pushdown", "ture", "did you mean true"),
     ],
 )
@@ -60,7 +60,7 @@ def test_other_arguments(spark: Any, tmp_path: Path) -> None:
             spark_udfs.frame(spark, CAPTURE, **arguments)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=why):
             spark_udfs.lake(spark, CAPTURE, tmp_path / "lake", **arguments)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'kinds' is no key of partitions"):
+    with pytest.raises(ValueError, match="'kinds' is not a key of partitions"):
         spark_udfs.lake(spark, CAPTURE, tmp_path / "lake", by="kinds")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="99999"):
         spark_udfs.fate(spark, CAPTURE, ports=[99_999])
@@ -85,8 +85,8 @@ def test_a_filter_of_a_query_that_nothing_meets_is_no_error(spark: Any, pushdown
 def test_arguments_of_jobs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = ("--out", str(tmp_path / "out"))
     for job, arguments, why in (
-        (decode, ("--columns", "kind,lable"), "columns: 'lable' is no column; did you mean label"),
-        (decode, ("--ports", "99999"), "99999 is no port"),
+        (decode, ("--columns", "kind,lable"), "columns: 'lable' is not a column; did you mean label"),
+        (decode, ("--ports", "99999"), "99999 is not a port"),
         (findings, ("--format", "parket"), "invalid choice: 'parket'"),
     ):
         with pytest.raises(SystemExit) as ended:

@@ -27,7 +27,7 @@ def nested(value: Any) -> Any:
     if isinstance(value, FlagsValue):
         return value.bits()
     if isinstance(value, Record):
-        return {name: nested(value[name]) for name in value.keys()}  # noqa: SIM118 - a record is no dict
+        return {name: nested(value[name]) for name in value.keys()}  # noqa: SIM118 - a record is not a dict
     return [nested(item) for item in value] if isinstance(value, list) else value
 
 

@@ -20,7 +20,7 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 
 def short_id(value: str | bytes) -> str | None:
-    """The beginning of a long value and its size; bytes that are no text are in hexadecimal digits."""
+    """The beginning of a long value and its size; bytes that are not text are in hexadecimal digits."""
     beginning = value[: WHOLE + 1]
     text = beginning if isinstance(beginning, str) else beginning.decode("latin-1")
     written = [letter.encode("unicode_escape").decode("ascii") for letter in text]

@@ -20,7 +20,7 @@ class OnTerminal:
     """A command that runs on a terminal.
 
     Attributes:
-        process: the command; its standard output if that is no terminal.
+        process: the command; its standard output if that is not a terminal.
     """
 
     def __init__(self, outer: int, process: subprocess.Popen[bytes]) -> None:

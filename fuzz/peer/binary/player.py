@@ -123,7 +123,7 @@ class BinaryPlayer:
                 session.may_close = True
                 session.channel.close(reset=step.action == "reset")
             case _:
-                raise ValueError(f"{step.action} is no step of the binary protocol")
+                raise ValueError(f"{step.action} is not a step of the binary protocol")
 
     def _connect(self, step: Step) -> None:
         source = self._disguise.address if self._target.loopback else None

@@ -335,7 +335,9 @@ def _same(what: str, requirement: str, name: str, right: Any, got: Any) -> None:
 
 def _malformed(error: MalformedPacket) -> PeerFailure:
     requirement = error.requirement or "MQQB-3.1.5.1.3-01"
-    return PeerFailure((requirement,), f"the peer sends what is no packet: {error}", "malformed answer")
+    return PeerFailure(
+        (requirement,), f"the peer sends bytes that are not a packet: {error}", "malformed answer"
+    )
 
 
 def _wrong(kind: str, findings: list[Finding]) -> PeerFailure:

@@ -72,7 +72,7 @@ def _requests(source: random.Random) -> Iterator[Case]:
         step = _ping(_cookie(source), "MQQB-2.2.7-07", RC=source.randrange(2), **flags)
         yield _case("MQQB-2.2.7-07", text, step)
     response = _wrong(request(_cookie(source), Flags={"RF": 1}), "MQQB-2.2.7-05", "a request with RF set")
-    text = "After what is no request (RF is set) the next request is answered."
+    text = "After a packet that is not a request (RF is set) the next request is answered."
     yield _case("MQQB-2.2.7-05", text, response, _ping(_cookie(source)))
     nobody = Step("send", data=request(_cookie(source), QMGuid=NO_GUID), note="a request with a zero QMGuid")
     yield _case("MQQB-2.2.7-13", "QMGuid of a response is that of the peer.", nobody, _ping(_cookie(source)))
@@ -110,7 +110,7 @@ def _wrong_signatures(source: random.Random) -> Iterator[Case]:
 
 
 def _wrong_sizes(source: random.Random) -> Iterator[Case]:
-    text = "What is no Ping Packet is not answered; the next one is."
+    text = "A datagram that is not a Ping Packet is not answered; the next one is."
     for size in range(PING_SIZE):
         short = request(_cookie(source))[:size]
         wrong = _wrong(short, "MQQB-3.1.5.1.1-07", f"a Ping Request cut to {size} of {PING_SIZE} bytes")
@@ -123,7 +123,7 @@ def _wrong_sizes(source: random.Random) -> Iterator[Case]:
     for size in (source.randrange(1, 512), 4096, DATAGRAM_MAX):
         data = bytes(4) + source.randbytes(max(size, 4))[4:]
         wrong = _wrong(
-            data, "MQQB-3.1.7.7-01", f"{counted(size, 'byte')} that {agreeing(size, 'are')} no Ping Packet"
+            data, "MQQB-3.1.7.7-01", f"{counted(size, 'byte')} that {agreeing(size, 'are')} not a Ping Packet"
         )
         yield _case("MQQB-3.1.7.7-01", text, wrong, _ping(_cookie(source)))
     junk = [_wrong(bytes(source.randrange(24)), "MQQB-3.1.5.1.1-07", "zeroes") for _ in range(BURST)]

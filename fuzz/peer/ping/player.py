@@ -71,7 +71,7 @@ class PingPlayer:
             case "wait":
                 settled(self._all, step.connection / 1000)
             case _:
-                raise ValueError(f"{step.action} is no step of pings")
+                raise ValueError(f"{step.action} is not a step of pings")
 
     def _source(self, number: int) -> Source:
         number %= SOURCES_MAX

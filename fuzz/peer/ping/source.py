@@ -105,7 +105,9 @@ class Source:
         what, packet = manner(data), asked(data)
         if packet is None:
             ids = ids or (NOTHING_ELSE,)
-            self._ignored.append(Ignored(cookie_of(data), ids, note or "what is no Ping Packet"))
+            self._ignored.append(
+                Ignored(cookie_of(data), ids, note or "a datagram that is not a Ping Packet")
+            )
         else:
             request = self.asked.setdefault(packet.Cookie, Asked(data, ids or (ANSWERS,), note or "a ping"))
             request.sent += 1
@@ -175,7 +177,7 @@ class Source:
                 raise _answers(ignored) from None
             ids = ("MQQB-2.2.7-08" if len(data) == PING_SIZE else "MQQB-2.2.7-01",)
             raise PeerFailure(
-                ids, f"the peer sends what is no Ping Response: {error}", "malformed answer"
+                ids, f"the peer sends a datagram that is not a Ping Response: {error}", "malformed answer"
             ) from None
         request = self.asked.get(packet.Cookie)
         if request is None:

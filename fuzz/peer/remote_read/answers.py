@@ -397,7 +397,7 @@ def _get_server_port(answer: Answer) -> None:
         raise _failure(answer, "MQRR-3.1.4.1-03", f"R_GetServerPort is answered with {answer}")
     if not 0 < answer.status <= 0xFFFF:
         raise _failure(
-            answer, "MQRR-3.1.4.1-02", f"R_GetServerPort returns {answer.status}, which is no port"
+            answer, "MQRR-3.1.4.1-02", f"R_GetServerPort returns {answer.status}, which is not a port"
         )
 
 

@@ -199,7 +199,7 @@ class PeerAssociation:
                     f"a fragment of {counted(length, 'byte')}; {self._fragment_max} were negotiated at most"
                 )
         if self._framer.error is not None:
-            raise _wrong(f"what is no PDU: {self._framer.error}", "malformed answer")
+            raise _wrong(f"bytes that are not a PDU: {self._framer.error}", "malformed answer")
 
     def _read(self, direction: int, data: bytes) -> list[ScanResult]:
         if not data:
@@ -217,7 +217,7 @@ class PeerAssociation:
             raise PeerFailure(tuple(ids) or (TRANSPORT,), text, "malformed answer")
         if not isinstance(result.packet, RpcPacket):
             raise _wrong(
-                f"{counted(result.size, 'byte')} that {agreeing(result.size, 'are')} no PDU",
+                f"{counted(result.size, 'byte')} that {agreeing(result.size, 'are')} not a PDU",
                 "malformed answer",
             )
         packet = result.packet

@@ -78,7 +78,7 @@ class RemoteReadPlayer:
 
     @property
     def note(self) -> str:
-        """A remark to report about the peer though it is no failure; empty for none."""
+        """A remark to report about the peer though it is not a failure; empty for none."""
         return "remote-read: the peer refuses anonymous callers" if self._state.denied else ""
 
     # -- steps -------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class RemoteReadPlayer:
                 association.channel.close(reset=step.action == "reset")
                 self._end(association)
             case _:
-                raise ValueError(f"{step.action} is no step of remote read")
+                raise ValueError(f"{step.action} is not a step of remote read")
 
     def _check_ended(self, step: Step) -> None:
         """See that it was right of the peer to end the connection of a step."""

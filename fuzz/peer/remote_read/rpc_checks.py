@@ -259,7 +259,7 @@ def _fragments(target: Target, source: random.Random) -> Iterator[Case]:
     for note, wrong in (
         ("a first fragment, then another call", first + pdus.get_server_port(3)),
         ("a request without its first fragment", cut[size:]),
-        ("a request that is no first fragment", patched(whole, _PFC, int(PfcFlags.LAST_FRAG), 1)),
+        ("a request that is not a first fragment", patched(whole, _PFC, int(PfcFlags.LAST_FRAG), 1)),
     ):
         step = Step("call", data=wrong, breaks=(TRANSPORT,), expects="any", note=note)
         after = (Step("connect", 1), replace(BIND, connection=1), port_call(4, connection=1))

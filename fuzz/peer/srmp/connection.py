@@ -133,4 +133,4 @@ class Incoming:
 
 
 def _malformed(error: MalformedPacket) -> PeerFailure:
-    return PeerFailure((HTTP,), f"the peer sends what is no HTTP: {error}", "malformed answer")
+    return PeerFailure((HTTP,), f"the peer sends bytes that are not HTTP: {error}", "malformed answer")

@@ -220,7 +220,7 @@ class Expected:
                 text = "a final stream receipt comes for a message without DeadLetter"
                 raise PeerFailure(("SRMP-3.1.1.3.3-02",), text, "unasked receipt")
             case _:
-                text = "the peer sends a request that is no receipt: its class and elements fit none"
+                text = "the peer sends a request that is not a receipt: its class and elements fit none"
                 raise PeerFailure(("SRMP-3.1.5.1.5-03",), text, "wrong receipt")
 
     def _judge_form(self, message: SrmpMessage) -> None:

@@ -137,7 +137,7 @@ def _halves(target: Target, source: random.Random) -> Iterator[Case]:
     following = accepted(HTTP, request(target, source), "a message beside halves", _NEXT)
     rests = [Step("rest", at) for at in range(HALVES)]
     yield case(HTTP, text, *halves, following, *rests)
-    text = "Half a request, and the end of the connection, is no message."
+    text = "Half a request, and the end of the connection, is not a message."
     for how in ("close", "reset", "shutdown"):
         yield case(HTTP, text, halves[0], Step(how), following)
     for at in range(6):
@@ -230,7 +230,7 @@ def _heads(target: Target, source: random.Random) -> Iterator[Step]:
         b"\r\n\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ):
-        yield _fault(junk, "what is no HTTP")
+        yield _fault(junk, "bytes that are not HTTP")
 
 
 def _lengths(target: Target, source: random.Random) -> Iterator[Step]:

@@ -109,7 +109,7 @@ def _changes(source: random.Random) -> list[tuple[str, str, str, str]]:
         ),
         (
             "SRMP-2.2.6.5-02",
-            "a Correlation that is no base64",
+            "a Correlation that is not base64",
             "<BodyType>",
             "<Correlation>!!!!</Correlation><BodyType>",
         ),
@@ -244,7 +244,7 @@ def _no_xml(target: Target, source: random.Random) -> Iterator[Step]:
             "an undeclared prefix",
             good.replace(b"<se:Body>", b"<sx:Body>").replace(b"</se:Body>", b"</sx:Body>"),
         ),
-        ("bytes that are no UTF-8", good.replace(b"MSMQ:msmqwire", b"MSMQ:\xc3\x28\xff")),
+        ("bytes that are not UTF-8", good.replace(b"MSMQ:msmqwire", b"MSMQ:\xc3\x28\xff")),
         ("an attribute twice", good.replace(_MARK.encode(), _MARK.encode() * 2, 1)),
         ("a bare ampersand", good.replace(b"MSMQ:msmqwire", b"MSMQ:a & b")),
         ("two root elements", good + good),

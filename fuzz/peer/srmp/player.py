@@ -115,7 +115,7 @@ class SrmpPlayer:
             case "wait":
                 self._until(lambda: False, step.connection / 1000)
             case _:
-                raise ValueError(f"{step.action} is no step of SRMP")
+                raise ValueError(f"{step.action} is not a step of SRMP")
 
     def _dress(self, data: bytes) -> bytes:
         port = self._listener.getsockname()[1] if self._listener is not None else 1

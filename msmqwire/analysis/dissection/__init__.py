@@ -75,7 +75,7 @@ def dissect(
         readings: readings of the specification for signatures and session keys.
         ncp_readings: byte orders of the NCP fields that sources dispute.
 
-    A file in a folder that is no capture is passed over, and named by a `CaptureWarning`.
+    A file in a folder that is not a capture is passed over, and named by a `CaptureWarning`.
     Frames that were not read though packets may be in them, as those of unknown link types and in tunnels,
     are counted in `Dissection.frames_not_read`, and reported by a `CaptureWarning` after the last item.
 
@@ -84,7 +84,7 @@ def dissect(
         UnsupportedStore: the store of a URL can't be used.
         OSError: it can't be reached, or, while the items are read, a file of it can't be read.
         InvalidArgument: no such port, or no frame can be so small.
-        InvalidValue: something is no private key, or no certificate.
+        InvalidValue: something is not a private key, or no certificate.
     """
     check_ports(ports)
     if record_size_max < 1:
@@ -109,7 +109,7 @@ def dissect(
 
 
 def check_ports(ports: Collection[int]) -> None:
-    """Raise InvalidArgument for a number that is no port of TCP or UDP."""
+    """Raise InvalidArgument for a number that is not a port of TCP or UDP."""
     for port in ports:
         if not isinstance(port, Integral) or not 0 < port <= PORT_MAX:
             raise InvalidArgument(f"a port is 1 to {PORT_MAX:,}, not {port!r:.80}", path="ports")
@@ -123,7 +123,7 @@ class Dissection(Iterator[Item]):
 
     Attributes:
         sources: the files and streams.
-        passed_over: files in folders among the sources that are no captures.
+        passed_over: files in folders among the sources that are not captures.
         errors: the files that could not be read to their end.
         records: the number of frames that were read or passed over.
         handed: the number of frames that the columnar decoder passed to the generic reader; 0 without it.

@@ -189,7 +189,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def _lint_malformed(self, data: bytes, error: MalformedPacket) -> list[Finding]:
-        """Judge bytes that are no packet."""
+        """Judge bytes that are not a packet."""
 
     def _skipped(self) -> None:  # noqa: B027
         """Take note that bytes were skipped."""
@@ -271,5 +271,5 @@ class DatagramDissector(ABC):
 
 
 def unless_cut(findings: list[Finding], *, cut: bool) -> list[Finding]:
-    """Return the findings of a malformed packet; bytes that the capture has left out are no attack."""
+    """Return the findings of a malformed packet; bytes that the capture has left out are not an attack."""
     return [finding for finding in findings if not cut or finding.id not in _BY_THE_CAPTURE]

@@ -50,7 +50,7 @@ def _declarations() -> dict[_Name, Declaration]:
 
 
 def _within(node: Any, path: str) -> Iterator[tuple[str, Declaration]]:
-    """Yield a declaration and those inside it, with their paths; nodes that are no declarations likewise."""
+    """Yield a declaration and those inside it, with their paths; nodes that are not declarations likewise."""
     if isinstance(node, Declaration):
         yield path, node
         for member in node.members:

@@ -1,7 +1,7 @@
 """Checks of packets against the specifications: which requirement is broken, and where.
 
 `lint_packet` checks one packet, `SessionLint` the order of the packets on a connection, `PingLint` ping
-requests and responses, `lint_malformed` bytes that are no packet; `lint_srmp` a message of SRMP,
+requests and responses, `lint_malformed` bytes that are not a packet; `lint_srmp` a message of SRMP,
 `lint_malformed_srmp` bytes that are none; `lint_rpc` a call or answer of remote read, `RemoteReadLint` their
 order, `lint_malformed_rpc` bytes of RPC that can't be read; `NcpLint` packets of NCP and their order,
 `lint_malformed_ncp` bytes that are none; `lint_pgm` a packet of PGM. `checks` lists all rules. `lint` judges

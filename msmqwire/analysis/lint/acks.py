@@ -108,7 +108,7 @@ def _address(packet: Any) -> Problem:
     try:
         ip_address(address.strip("[]"))
     except ValueError:
-        return f"{address!r} is no IP address"
+        return f"{address!r} is not an IP address"
     return None
 
 

@@ -12,7 +12,7 @@ a text with a false length is searched for. No bytes make this raise.
 | ATTACK-LENGTH | another size or length reaches past the packet |
 | ATTACK-ELEMENT-COUNT | ElementCount announces more names than there is room for |
 | ATTACK-HEADER-ID | a part of a MultiQueueFormatHeader bears the id of another part |
-| ATTACK-PACKET-SIZE | PacketSize can't be: below 16, above 4 MiB, or against the content of the packet; of a packet that can be parsed, if it counts bytes after the last header that are no ExtensionHeader |
+| ATTACK-PACKET-SIZE | PacketSize can't be: below 16, above 4 MiB, or against the content of the packet; of a packet that can be parsed, if it counts bytes after the last header that are not an ExtensionHeader |
 | ATTACK-TRUNCATED | the bytes end before the announced size |
 """  # noqa: E501
 
@@ -109,7 +109,7 @@ ALLOCATION: Final = listed(
     BYTES,
 )
 NOT_CONFORMING: Final = listed(
-    "MQQB-3.1.5.1.3-01", "The bytes are no packet of [MS-MQQB] chapter 2", "", BYTES
+    "MQQB-3.1.5.1.3-01", "The bytes are not a packet of [MS-MQQB] chapter 2", "", BYTES
 )
 
 _RULES: Final = {**RULES, **{check.id: check for check in (BAD_COUNT, PROVIDER_SIZE, ALLOCATION)}}
@@ -175,7 +175,7 @@ class _PingScan:
         if size < PING_SIZE:
             yield TRUNCATED.at("", size, f"a Ping has {PING_SIZE} bytes, {agreed(size, 'are')} there")
         if size != PING_SIZE:
-            yield PING_LAYOUT.at("", min(size, PING_SIZE), f"{counted(size, 'byte', 'are')} no Ping")
+            yield PING_LAYOUT.at("", min(size, PING_SIZE), f"{counted(size, 'byte', 'are')} not a Ping")
         signature = self.data[_PING_SIGNATURE_AT : _PING_SIGNATURE_AT + 2]
         if len(signature) == 2 and signature != PING_SIGNATURE.to_bytes(2, "little"):
             why = f"{int.from_bytes(signature, 'little'):#06x} is not 0x5548"

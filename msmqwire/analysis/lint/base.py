@@ -87,11 +87,11 @@ value(
 )
 value(
     "MQMQ-2.2.19.1-13",
-    "DH is set in a packet that is no UserMessage",
+    "DH is set in a packet that is not a UserMessage",
     "BaseHeader.Flags.DH",
     INTERNAL | ORDER_ACK | FINAL_ACK,
     lambda number: not number,
-    "set in a packet that is no UserMessage",
+    "set in a packet that is not a UserMessage",
 )
 
 
@@ -111,7 +111,7 @@ value(
 )
 value(
     "MQMQ-2.2.19.1-24",
-    "TimeToReachQueue is limited in a packet that is no UserMessage",
+    "TimeToReachQueue is limited in a packet that is not a UserMessage",
     "BaseHeader.TimeToReachQueue",
     INTERNAL | ORDER_ACK | FINAL_ACK,
     lambda number: number == INFINITE,

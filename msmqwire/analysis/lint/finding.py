@@ -33,7 +33,7 @@ class Finding:
             `msmqwire.analysis.lint.checks` describes each id.
         severity: the strength of the requirement, or ``ATTACK``. A statement of fact counts as MUST: a sender
             that departs from it is not understood. In SRMP, whose receivers accept most departures, it counts
-            as SHOULD. ``NOTE`` is no fault of a program: ordinary senders do it, or receivers don't care.
+            as SHOULD. ``NOTE`` is not a fault of a program: ordinary senders do it, or receivers don't care.
         path: the field, in the specification's names.
         offset: its first byte, counted from the start of the packet; that of the whole flag word for a bit.
         message: the fault, in one sentence.

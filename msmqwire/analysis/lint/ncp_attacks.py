@@ -29,7 +29,7 @@ _TYPES: Final = ("RequestType", "ReplyType", "Signature")
 
 
 def lint_malformed_ncp(data: bytes, error: MalformedPacket) -> list[Finding]:
-    """Return the findings about bytes that are no packet of NCP; `error` says why."""
+    """Return the findings about bytes that are not a packet of NCP; `error` says why."""
     offset = min(error.offset or 0, len(data))
     structure, _, field = error.path.rpartition(".")
     if field in _TYPES:

@@ -64,7 +64,7 @@ def _ends(text: Any) -> bool:
 
 value(
     "MQMQ-2.2.20.7-04",
-    "Header of SoapHeader is no null-terminated text",
+    "Header of SoapHeader is not null-terminated text",
     "SoapHeader.Header",
     MESSAGES,
     _ends,
@@ -72,7 +72,7 @@ value(
 )
 value(
     "MQMQ-2.2.20.7-08",
-    "Body of SoapHeader is no null-terminated text",
+    "Body of SoapHeader is not null-terminated text",
     "SoapHeader.Body",
     MESSAGES,
     _ends,
@@ -119,7 +119,7 @@ for _name in ("SRMPEnvelopeHeader", "CompoundMessageHeader"):
     )
 value(
     "MQRR-2.2.5.1.2.1-05",
-    "Data is no null-terminated UTF-16 text",
+    "Data is not null-terminated UTF-16 text",
     "SRMPEnvelopeHeader.Data",
     MESSAGES,
     lambda text: isinstance(text, str),

@@ -40,7 +40,7 @@ class Addresses:
     def add(self, place: Place) -> Place | None:
         """Take a place where it was seen; return one at another address, the first time for each address.
 
-        An address of another kind is no other address: a machine has one for itself, of IPv4 and of IPv6.
+        An address of another kind is not another address: a machine has one for itself, of IPv4 and of IPv6.
         """
         kind = _kind(place.address)
         known = self._places

@@ -35,7 +35,7 @@ FLOW: Final = frozenset({"session"})
 RPC: Final = frozenset({"rpc"})
 """Calls and answers of remote read, in `remote_read_calls.py`, and bytes of RPC that are none."""
 BYTES: Final = frozenset({"bytes"})
-"""Checks of bytes that are no packet, in `msmqwire.analysis.lint.attacks`."""
+"""Checks of bytes that are not a packet, in `msmqwire.analysis.lint.attacks`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ value(
 for _id, _name in (("MQRR-2.2.5.3-09", "SubqueueName"), ("MQRR-2.2.5.3-10", "TargetSubqueueName")):
     value(
         _id,
-        f"{_name} is no text with nulls after it",
+        f"{_name} is not text with nulls after it",
         f"SubqueueHeader.{_name}",
         REMOTE,
         lambda text: isinstance(text, str),
@@ -122,7 +122,7 @@ def _dead_letter(packet: Any) -> Problem:
 
 value(
     "MQRR-2.2.5.4-02",
-    "DeadLetterPathName is no null-terminated text",
+    "DeadLetterPathName is not null-terminated text",
     "DeadLetterHeader.DeadLetterPathName",
     REMOTE,
     lambda text: isinstance(text, str),

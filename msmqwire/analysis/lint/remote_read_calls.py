@@ -93,14 +93,14 @@ _FORMATS: Final = _pair(
 )
 _ACCESS: Final = _pair("MQRR-3.1.4.2-05", "MQRR-3.1.4.11-04", "dwAccess is not one of the call", "dwAccess")
 _SHARE: Final = _pair(
-    "MQRR-3.1.4.2-07", "MQRR-3.1.4.11-05", "dwShareMode is no share mode of the call", "dwShareMode"
+    "MQRR-3.1.4.2-07", "MQRR-3.1.4.11-05", "dwShareMode is not a share mode of the call", "dwShareMode"
 )
 _CLIENT: Final = _pair("MQRR-3.1.4.2-08", "MQRR-3.1.4.11-06", "pClientId is zero", "pClientId")
 _ROUTING: Final = _pair(
     "MQRR-3.1.4.2-11", "MQRR-3.1.4.11-09", "fNonRoutingServer is not 0 or 1", "fNonRoutingServer"
 )
 _WORKGROUP: Final = _pair("MQRR-3.1.4.2-17", "MQRR-3.1.4.11-12", "fWorkgroup is not 0 or 1", "fWorkgroup")
-_ACTION: Final = _pair("MQRR-3.1.4.7-17", "MQRR-3.1.4.13-13", "ulAction is no action", "ulAction")
+_ACTION: Final = _pair("MQRR-3.1.4.7-17", "MQRR-3.1.4.13-13", "ulAction is not an action", "ulAction")
 _LOOKUP: Final = _pair(
     "MQRR-3.1.4.7-13",
     "MQRR-3.1.4.13-10",

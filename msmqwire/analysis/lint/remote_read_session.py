@@ -175,7 +175,7 @@ class RemoteReadLint:
         if judge and opnum in _CURSORS and cursor not in known.cursors and (
             cursor or opnum == Opnum.R_CloseCursor
         ):  # fmt: skip
-            yield _CURSORS[opnum], "hCursor", f"{cursor:#x} is no cursor of the handle"
+            yield _CURSORS[opnum], "hCursor", f"{cursor:#x} is not a cursor of the handle"
         if opnum in _UNIQUE:
             number = value.dwRequestId
             if judge and number in known.receives:

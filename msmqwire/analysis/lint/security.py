@@ -43,7 +43,7 @@ def _no_id(packet: Any) -> Problem:
 def sid_problem(data: bytes) -> str | None:
     """Return why bytes are not a SID in the packet form of [MS-DTYP] 2.4.2.2; None if they are."""
     if len(data) < SID_HEAD:
-        return f"{counted(len(data), 'byte', 'are')} no SID"
+        return f"{counted(len(data), 'byte', 'are')} not a SID"
     if data[0] != 1:
         return f"revision {data[0]} of a SID is not 1"
     if data[1] > SUB_AUTHORITIES_MAX:
@@ -56,7 +56,7 @@ def sid_problem(data: bytes) -> str | None:
 
 @rule(
     "MQMQ-2.2.20.6-04",
-    "SecurityID is no SID, and ST is 1",
+    "SecurityID is not a SID, and ST is 1",
     "SecurityHeader.SecurityData.SecurityID",
     MESSAGES,
 )
@@ -67,7 +67,7 @@ def _sid(packet: Any) -> Problem:
 
 @rule(
     "MQMQ-2.2.20.6-05",
-    "SecurityID is no GUID, and ST is 2",
+    "SecurityID is not a GUID, and ST is 2",
     "SecurityHeader.SecurityData.SecurityID",
     MESSAGES,
 )
@@ -75,7 +75,7 @@ def _guid(packet: Any) -> Problem:
     header = packet.SecurityHeader
     size = len(header.SecurityData.SecurityID)
     return (
-        f"{counted(size, 'byte', 'are')} no GUID"
+        f"{counted(size, 'byte', 'are')} not a GUID"
         if header.Flags.ST == QM_GUID and size != GUID_SIZE
         else None
     )
@@ -112,7 +112,7 @@ def _key(packet: Any) -> Problem:
     return None
 
 
-@rule("MQQB-2.4.2-01", "EncryptionKey is no SIMPLEBLOB", "SecurityHeader.SecurityData.EncryptionKey", SENT)
+@rule("MQQB-2.4.2-01", "EncryptionKey is not a SIMPLEBLOB", "SecurityHeader.SecurityData.EncryptionKey", SENT)
 def _blob(packet: Any) -> Problem:
     key = packet.SecurityHeader.SecurityData.EncryptionKey
     if not key or (len(key) > SIMPLEBLOB_HEAD and key[:4] == b"\x01\x02\0\0" and key[8:12] == b"\0\xa4\0\0"):
@@ -162,7 +162,7 @@ def _certified(der: bytes) -> int | str:
 
 @rule(
     "MQMQ-2.2.20.6-29",
-    "SenderCert is no X.509 certificate of an RSA key",
+    "SenderCert is not an X.509 certificate of an RSA key",
     "SecurityHeader.SecurityData.SenderCert",
     MESSAGES,
 )
@@ -269,7 +269,7 @@ def _default_provider(packet: Any) -> Problem:
 
 @rule(
     "MQMQ-2.2.20.6-38",
-    "ProviderName is no null-terminated text",
+    "ProviderName is not null-terminated text",
     "SecurityHeader.SecurityData.ProviderInfo.ProviderName",
     MESSAGES,
 )

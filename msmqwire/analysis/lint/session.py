@@ -153,7 +153,7 @@ class SessionLint:
         initiator = direction is True or direction == "c2s"
         kind = packet.schema.name
         if kind not in OUT_OF_ORDER:
-            raise ValueError(f"{kind} is no packet of a session")
+            raise ValueError(f"{kind} is not a packet of a session")
         offsets = FieldOffsets(packet)
         if is_behind and self._state is not State.OPEN:
             self._miss()

@@ -1,6 +1,6 @@
 """One SRMP message against [MC-MQSRM].
 
-Bytes that a receiver has to refuse are no message but malformed, see `srmp_attacks.py`. Departures of a
+Bytes that a receiver has to refuse are not a message but malformed, see `srmp_attacks.py`. Departures of a
 message are accepted all the same. So a statement of fact, which receivers do not insist on, counts as SHOULD.
 """
 

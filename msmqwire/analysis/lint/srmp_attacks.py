@@ -77,7 +77,7 @@ XML: Final = {
 def _refusals() -> Iterator[tuple[str, str]]:
     """Yield the requirements for which an envelope is refused, with a title: see `reading`."""
     yield NOT_XML, "The envelope is not well-formed XML, or not harmless"
-    yield "SRMP-2.2.4.3-07", "id is no identifier, and Msmq is there"
+    yield "SRMP-2.2.4.3-07", "id is not an identifier, and Msmq is there"
     yield "SRMP-2.2.5.3-03", "stream stands without Msmq"
     elements: list[Element] = [ENVELOPE]
     while elements:
@@ -98,7 +98,7 @@ REFUSALS: Final = {
 }
 """The reasons to refuse an envelope, by requirement."""
 NOT_MIME: Final = listed("SRMP-2.2.2-17", "Parts, delimiters and lengths contradict each other", "", SRMP)
-NOT_CONFORMING: Final = listed("SRMP-3.1.5.1.2-01", "The bytes are no message of chapter 2", "", SRMP)
+NOT_CONFORMING: Final = listed("SRMP-3.1.5.1.2-01", "The bytes are not a message of chapter 2", "", SRMP)
 
 _HEAD_SEEN_MAX: Final = 4 * HEAD_SIZE_MAX
 _OLD: Final = b"HTTP/1.0"
@@ -110,7 +110,7 @@ _XML_END: Final = re.compile(rb"</(?:[\w.-]{1,64}:)?Envelope[ \t\r\n]{0,64}>")
 
 
 def lint_malformed_srmp(data: bytes, error: MalformedPacket) -> list[Finding]:
-    """Return the findings about bytes that are no SRMP message, in their order.
+    """Return the findings about bytes that are not an SRMP message, in their order.
 
     `error` is that of `msmqwire.srmp.message.parse_message`.
     """

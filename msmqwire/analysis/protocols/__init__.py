@@ -15,7 +15,7 @@ from typing import Final
 from msmqwire.analysis.protocols.protocol import CaptureProtocol
 
 _OWN: Final = frozenset({"protocol", "readings"})
-"""The modules here that are no protocols."""
+"""The modules here that are not protocols."""
 
 
 @cache

@@ -37,7 +37,7 @@ OPAQUE: Final = frozenset(
 
 
 class _NoValueError(ValueError):
-    """Bytes that are no value of their type."""
+    """Bytes that are not a value of their type."""
 
 
 def _same(value: int) -> Plain:
@@ -79,13 +79,13 @@ def _ticks_of_days(days: float) -> int:
         ticks = dates.OLE_EPOCH + whole * dates.DAY + milliseconds * (dates.SECOND // 1000)
         if 0 <= ticks <= dates.TICKS_MAX:
             return ticks
-    raise _NoValueError(f"{days} days since 1899-12-30 is no date")
+    raise _NoValueError(f"{days} days since 1899-12-30 is not a date")
 
 
 def _filetime(value: int) -> Plain:
     ticks = dates.FILETIME_EPOCH + value
     if ticks > dates.TICKS_MAX:
-        raise _NoValueError(f"{value} times 100 ns since 1601 is no date")
+        raise _NoValueError(f"{value} times 100 ns since 1601 is not a date")
     return {plain.DATE: dates.of_ticks(ticks, "Z")}
 
 

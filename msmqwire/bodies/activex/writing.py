@@ -13,6 +13,7 @@ from msmqwire.bodies.body import Plain
 from msmqwire.constants import VarEnum
 from msmqwire.errors import InvalidValue
 from msmqwire.names.nearest import unknown_name
+from msmqwire.names.printable import with_article
 
 _MANY: Final = {"VT_VECTOR": VarEnum.VT_VECTOR, "VT_ARRAY": VarEnum.VT_ARRAY}
 _TEXTS: Final = (VarEnum.VT_BSTR, VarEnum.VT_LPSTR, VarEnum.VT_LPWSTR)
@@ -65,7 +66,7 @@ def write(value: Plain, type_: str | None = None) -> tuple[bytes, int]:
     if not many:
         return _one(value, kind, ""), kind
     if not isinstance(value, list):
-        raise InvalidValue(f"{scalars.shown(value)} is no list, which {type_} takes")
+        raise InvalidValue(f"{scalars.shown(value)} is not a list, which {type_} takes")
     if element in _PACKED and set(map(type, value)) == {int}:
         try:
             return struct.pack(f"<{len(value)}{KINDS[element][0]}", *value), kind
@@ -145,7 +146,7 @@ def _common(kinds: list[int]) -> int:
 def _one(value: Plain, kind: int, path: str) -> bytes:
     if kind in _TEXTS:
         if not isinstance(value, str):
-            raise InvalidValue(f"{scalars.shown(value)} is no text", path=path)
+            raise InvalidValue(f"{scalars.shown(value)} is not text", path=path)
         try:
             return value.encode("utf-8" if kind == VarEnum.VT_LPSTR else "utf-16-le")
         except UnicodeEncodeError:
@@ -166,7 +167,7 @@ def _one(value: Plain, kind: int, path: str) -> bytes:
     if kind == VarEnum.VT_CY:
         number = scalars.decimal_of(value, path).scaleb(4)
         if number != number.to_integral_value() or not -(1 << 63) <= number < 1 << 63:
-            why = f"{scalars.shown(value)} is no VT_CY, which has four places and 15 digits before them"
+            why = f"{scalars.shown(value)} is not a VT_CY, which has four places and 15 digits before them"
             raise InvalidValue(f"{why}; write it as VT_DECIMAL", path=path)
         return struct.pack("<q", int(number))
     if form in "fd":
@@ -179,7 +180,9 @@ def _integer(value: Plain, kind: int, form: str, path: str) -> bytes:
     low, high = _INTEGERS[form]
     if number != number.to_integral_value() or not low <= number <= high:
         name = VarEnum(kind).name
-        raise InvalidValue(f"{scalars.shown(value)} is no {name}, an integer from {low} to {high}", path=path)
+        raise InvalidValue(
+            f"{scalars.shown(value)} is not {with_article(name)}, an integer from {low} to {high}", path=path
+        )
     return struct.pack("<" + form, int(number))
 
 
@@ -214,5 +217,5 @@ def _decimal(number: Decimal, path: str) -> bytes:
     if places < 0:
         mantissa, places = mantissa * 10 ** min(-places, 40), 0
     if places > DECIMAL_PLACES_MAX or mantissa >= _MANTISSA:
-        raise InvalidValue(f"{number} is no VT_DECIMAL: it has 28 places and 96 bits at most", path=path)
+        raise InvalidValue(f"{number} is not a VT_DECIMAL: it has 28 places and 96 bits at most", path=path)
     return struct.pack("<HBBIQ", 0, places, sign << 7, mantissa >> 64, mantissa & ((1 << 64) - 1))

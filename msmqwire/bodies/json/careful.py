@@ -152,7 +152,7 @@ class Careful:
             self._at += len(found)
             return _WORDS[found]
         if found in _CONSTANTS:
-            self._problem(f"{found} is no value of JSON", self._at)
+            self._problem(f"{found} is not a value of JSON", self._at)
             self._budget.spend(DICT_COST)
             self._at += len(found)
             return {plain.FLOAT: _CONSTANTS[found]}
@@ -180,7 +180,7 @@ class Careful:
                 continue
             code = _UNICODE.match(text, at + 1)
             if code is None:
-                raise _Fault(f"{text[at : at + 2]!r} is no escape", at)
+                raise _Fault(f"{text[at : at + 2]!r} is not an escape", at)
             parts.append(chr(int(code[1], 16)))
             at = code.end()
             if len(parts) > 4096:
@@ -193,7 +193,7 @@ class Careful:
         except UnicodeEncodeError:
             joined = whole.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
             if "\ufffd" in joined and "\ufffd" not in whole:
-                self._problem("a half of a surrogate pair is no character", start)
+                self._problem("a half of a surrogate pair is not a character", start)
             return joined
         return whole
 

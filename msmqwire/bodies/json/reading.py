@@ -53,7 +53,7 @@ def read(body: bytes, budget: Budget) -> Content:
     """Read JSON of whatever value. Raises MalformedBody if nothing of it is JSON."""
     text = texts.decoded(body)
     if text is None:
-        raise MalformedBody("the bytes are no text in UTF-8 or UTF-16, which JSON is", offset=0)
+        raise MalformedBody("the bytes are not text in UTF-8 or UTF-16, which JSON is", offset=0)
     return of_text(text, budget)
 
 

@@ -102,12 +102,12 @@ def _simple(item: Any, out: list[str]) -> Any:
         out.append(plain.quoted(item))
     elif isinstance(item, float):
         if not math.isfinite(item):
-            raise InvalidValue(f"{item} is no value of JSON; write it as a text, or as null")
+            raise InvalidValue(f"{item} is not a value of JSON; write it as a text, or as null")
         out.append(repr(item))
     elif item is None or isinstance(item, int):
         out.append(plain.scalar(item))
     else:
-        raise InvalidValue(f"{type(item).__name__} is no value of JSON")
+        raise InvalidValue(f"{type(item).__name__} is not a value of JSON")
     return None
 
 
@@ -118,12 +118,12 @@ def _written(item: dict[str, Plain], name: str) -> str:
             return text
         return format(scalars.decimal_of(item), "f")
     if name == plain.FLOAT:
-        raise InvalidValue(f"{scalars.shown(item)} is no value of JSON; write it as a text, or as null")
+        raise InvalidValue(f"{scalars.shown(item)} is not a value of JSON; write it as a text, or as null")
     if name == plain.BYTES:
         return plain.quoted(base64.b64encode(scalars.bytes_of(item)).decode())
     text = item[name]
     if not isinstance(text, str):
-        raise InvalidValue(f"{scalars.shown(item)} is no text after {name}")
+        raise InvalidValue(f"{scalars.shown(item)} is not text after {name}")
     return plain.quoted(without_zeros(scalars.date_of(item)) if name == plain.DATE else text)
 
 

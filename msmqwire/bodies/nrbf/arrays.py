@@ -54,7 +54,9 @@ class Arrays:
         if record == Record.ARRAY_SINGLE_PRIMITIVE:
             kind = body[at]
             if kind not in FIXED and kind not in (Primitive.CHAR, Primitive.DECIMAL):
-                raise Fault(f"{kind} is no primitive type of items", NAMES[record] + ".PrimitiveTypeEnum", at)
+                raise Fault(
+                    f"{kind} is not a primitive type of items", NAMES[record] + ".PrimitiveTypeEnum", at
+                )
             items, at = self._primitives(count, kind, at + 1)
             return number, plain.raw(items) if kind == Primitive.BYTE else items, None, 0, at
         made: list[Plain] = []
@@ -64,7 +66,7 @@ class Arrays:
         body = self._body
         kind = body[at]
         if kind > ArrayType.RECTANGULAR_OFFSET:
-            raise Fault(f"{kind} is no type of an array", "BinaryArray.BinaryArrayTypeEnum", at)
+            raise Fault(f"{kind} is not a type of an array", "BinaryArray.BinaryArrayTypeEnum", at)
         rank, at = length(body, at + 1, "BinaryArray.Rank")
         if not 0 < rank <= RANK_MAX:
             raise Fault(f"{rank} dimensions, an array has 1 to {RANK_MAX}", "BinaryArray.Rank", at - 4)

@@ -70,7 +70,7 @@ def character(body: bytes, at: int, path: str) -> tuple[str, int]:
     except UnicodeDecodeError:
         if first < 0xF5 and at + size > len(body):
             raise Fault(ENDS, path, len(body)) from None
-        raise Fault("the bytes are no character in UTF-8", path, at) from None
+        raise Fault("the bytes are not a character in UTF-8", path, at) from None
 
 
 def primitive(body: bytes, at: int, number: int, path: str) -> tuple[Plain, int, str]:
@@ -100,4 +100,4 @@ def primitive(body: bytes, at: int, number: int, path: str) -> tuple[Plain, int,
             return decimal_text(text), at, ""
         except Junk as exc:
             return exc.value, at, exc.why
-    raise Fault(f"{number} is no primitive type of a value", path, at - 1)
+    raise Fault(f"{number} is not a primitive type of a value", path, at - 1)

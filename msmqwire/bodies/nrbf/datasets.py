@@ -91,7 +91,7 @@ def _tables(members: dict[str, Any], objects: dict[int, Any], stream: Stream, bu
         for problem in inner.problems:
             stream.problem(problem.error, f"DataSet.Tables_{number}.{problem.path}")
         if not isinstance(described, dict):
-            raise NoTables(f"DataSet.Tables_{number} is no table")
+            raise NoTables(f"DataSet.Tables_{number} is not a table")
         table = _Binary(_walk({"": described}, budget)[0], budget).columns(described)
         binary.rows(table, members, number)
         tables.append(table)

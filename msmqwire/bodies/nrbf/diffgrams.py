@@ -11,7 +11,7 @@ from msmqwire.bodies.body import Plain
 from msmqwire.bodies.limits import DICT_COST, LIST_COST, NAMES_BASE, NAMES_FACTOR, Budget, LimitExceeded
 from msmqwire.bodies.nrbf.tables import NoTables, Table
 from msmqwire.bodies.xml.simple import SIMPLE
-from msmqwire.names.printable import counted
+from msmqwire.names.printable import counted, with_article
 
 _SCHEMA: Final = "http://www.w3.org/2001/XMLSchema}"
 _DATA: Final = "urn:schemas-microsoft-com:xml-msdata}"
@@ -307,7 +307,7 @@ class _Rows(_Handler):
         except (ValueError, ArithmeticError):
             row[number] = text
             column = table.columns[number][0]
-            self.problem(f"{text[:40]!r} is no {reader}", f"XmlDiffGram.{table.name}.{column}")
+            self.problem(f"{text[:40]!r} is not {with_article(reader)}", f"XmlDiffGram.{table.name}.{column}")
 
 
 def _local(name: str) -> str:

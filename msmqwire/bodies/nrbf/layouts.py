@@ -210,7 +210,9 @@ def additional(
             raise Fault(ENDS, "MemberTypeInfo.AdditionalInfos", len(body))
         primitive = body[at]
         if primitive not in FIXED and primitive not in (Primitive.CHAR, Primitive.DECIMAL):
-            raise Fault(f"{primitive} is no primitive type of a member", "MemberTypeInfo.AdditionalInfos", at)
+            raise Fault(
+                f"{primitive} is not a primitive type of a member", "MemberTypeInfo.AdditionalInfos", at
+            )
         return primitive, at + 1
     if binary in (Binary.SYSTEM_CLASS, Binary.CLASS):
         name, at = string(body, at, "MemberTypeInfo.AdditionalInfos")
@@ -221,5 +223,5 @@ def additional(
             libraries.append(_int32.unpack_from(body, at)[0])
             at += 4
     elif binary > Binary.PRIMITIVE_ARRAY:
-        raise Fault(f"{binary} is no type of a member", "MemberTypeInfo.BinaryTypeEnums", offset)
+        raise Fault(f"{binary} is not a type of a member", "MemberTypeInfo.BinaryTypeEnums", offset)
     return 0, at

@@ -101,7 +101,7 @@ def decimal_text(text: str) -> Plain:
     if parts is not None and len(text) < DECIMAL_DIGITS:
         return {plain.DECIMAL: text}
     if parts is None:
-        raise Junk(f"{text[:40]!r} is no decimal", text)
+        raise Junk(f"{text[:40]!r} is not a decimal", text)
     whole, fraction = parts[1].lstrip("0"), parts[2] or ""
     if len(whole) > DECIMAL_DIGITS or (len(whole) == DECIMAL_DIGITS and int(whole) > DECIMAL_MAX):
         raise Junk(f"{text[:40]} is beyond the range of a decimal", text)

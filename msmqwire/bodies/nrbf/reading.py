@@ -305,7 +305,7 @@ class _Reader:
                         stream.problem("the value belongs to no object", NAMES[record], start)
                     continue
                 elif at_step >= 0:
-                    raise Fault(f"record {record} is no value", NAMES.get(record, ""), start)
+                    raise Fault(f"record {record} is not a value", NAMES.get(record, ""), start)
                 elif record == 11:  # MessageEnd
                     start = at + 1
                     break

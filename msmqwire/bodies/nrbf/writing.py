@@ -14,6 +14,7 @@ from msmqwire.bodies.nrbf.records import Binary, Primitive, Record
 from msmqwire.bodies.scalars import bytes_of, date_of, decimal_of, float_of, guid_of, shown, ticks_of
 from msmqwire.errors import InvalidValue
 from msmqwire.names.nearest import unknown_name
+from msmqwire.names.printable import with_article
 
 _NAMES: Final[dict[str, Primitive]] = {
     "System.Boolean": Primitive.BOOLEAN,
@@ -164,7 +165,7 @@ def _root(value: Plain, given: str) -> bytes:
 def _list_of(value: Plain) -> list[Plain]:
     if isinstance(value, list):
         return value
-    raise InvalidValue(f"{shown(value)} is no list")
+    raise InvalidValue(f"{shown(value)} is not a list")
 
 
 def _class(name: str, members: list[tuple[str, Primitive, bytes]]) -> bytes:
@@ -290,7 +291,7 @@ def _objects(items: list[Plain]) -> Iterator[bytes]:
             number += 1
             waiting.append((number, value, path))
             return _reference(number)
-        raise InvalidValue(f"{shown(value)} is no value of a list that is written", path=path)
+        raise InvalidValue(f"{shown(value)} is not a value of a list that is written", path=path)
 
     while pending:
         for of, value, path in pending:
@@ -341,7 +342,7 @@ def _string(number: int, value: Plain, path: str) -> bytes:
 def _str(value: Plain, path: str) -> str:
     if isinstance(value, str):
         return value
-    raise InvalidValue(f"{shown(value)} is no text", path=path)
+    raise InvalidValue(f"{shown(value)} is not text", path=path)
 
 
 def _text(text: str, path: str = "") -> bytes:
@@ -370,7 +371,7 @@ def _boolean(value: Plain, path: str) -> bytes:
 def _char(value: Plain, path: str) -> bytes:
     text = _str(value, path)
     if len(text) != 1 or ord(text) > 0xFFFF:
-        raise InvalidValue(f"{shown(text)} is no character of 16 bits", path=path)
+        raise InvalidValue(f"{shown(text)} is not a character of 16 bits", path=path)
     return _text(text, path)[1:]
 
 
@@ -387,10 +388,10 @@ def _integer(number: Primitive) -> Callable[[Plain, str], bytes]:
         else:
             found = decimal_of(value, path)
             if found != found.to_integral_value():
-                raise InvalidValue(f"{shown(value)} is no {name}", path=path)
+                raise InvalidValue(f"{shown(value)} is not {with_article(name)}", path=path)
             whole = int(found)
         if not low <= whole <= high:
-            raise InvalidValue(f"{shown(value)} is no {name}: {low} to {high}", path=path)
+            raise InvalidValue(f"{shown(value)} is not {with_article(name)}: {low} to {high}", path=path)
         return whole.to_bytes(size, "little", signed=signed)
 
     return encode
@@ -424,7 +425,7 @@ def _time_span(value: Plain, path: str) -> bytes:
     parts = _TIMESPAN.fullmatch(text) if isinstance(text, str) else None
     if parts is None or not any(parts.groups()[1:]):
         example = '{"$timespan": "P1DT2H"}'
-        raise InvalidValue(f"{shown(value)} is no time; write {example}", path=path)
+        raise InvalidValue(f"{shown(value)} is not a time; write {example}", path=path)
     minus, days, hours, minutes, seconds, fraction = parts.groups()
     whole = ((int(days or 0) * 24 + int(hours or 0)) * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
     ticks = whole * dates.SECOND + int((fraction or "").ljust(7, "0"))

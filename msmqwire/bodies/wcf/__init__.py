@@ -60,7 +60,7 @@ def write(value: Plain, type_: str | None) -> bytes:
         type_: not used by this format, and so refused.
 
     Raises:
-        InvalidValue: the value is no message, or its XML is none that a message can have.
+        InvalidValue: the value is not a message, or its XML is none that a message can have.
     """
     from msmqwire.bodies.wcf.writing import write_body
 

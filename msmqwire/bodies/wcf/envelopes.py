@@ -160,7 +160,7 @@ _CODECS: Final = frozenset({"utf-8", "utf-16-le", "utf-16-be", "ascii", "iso8859
 
 
 def judge(text: str, budget: Budget, problems: Problems) -> None:
-    """Tell why a text is no XML of a message."""
+    """Tell why a text is not XML of a message."""
     if _is_plain(text, budget.depth):
         return
     count = 0

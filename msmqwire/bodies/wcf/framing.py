@@ -155,7 +155,7 @@ def sized(data: bytes, at: int, kind: Kind) -> tuple[int, int]:
         size, start = read_size(data, at, SIZE_MAX)
     except Fault as exc:
         raise Fault(exc.why, exc.offset, f"{kind.record}.Size") from None
-    if size == 0 or data[start - 1] == 0:  # NMF-3.1.1.2-05: the last byte of a size is no zero
+    if size == 0 or data[start - 1] == 0:  # NMF-3.1.1.2-05: the last byte of a size is not zero
         raise Fault("a size of zero, or with a zero after it", at, f"{kind.record}.Size")
     if size > len(data) - start:
         raise Fault(
@@ -212,7 +212,7 @@ def read_preamble(data: bytes) -> NmfMessage:
         raise Fault(f"version {version[0]} of the framing is not known", 1, "VersionRecord.MajorVersion")
     mode, at = _expected(data, at, Kind.MODE)
     if mode not in MODES:
-        raise Fault(f"{mode} is no mode", at - 1, "ModeRecord.Mode")
+        raise Fault(f"{mode} is not a mode", at - 1, "ModeRecord.Mode")
     via, at = _expected(data, at, Kind.VIA)
     start = at
     record, at = read_record(data, at)

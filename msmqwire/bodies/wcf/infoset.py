@@ -18,7 +18,7 @@ from msmqwire.names.printable import counted
 
 
 class IllFormed(Exception):
-    """A text that is no XML, or none of a message.
+    """A text that is not XML, or none of a message.
 
     Attributes:
         why: one sentence.

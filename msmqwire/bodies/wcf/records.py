@@ -32,7 +32,7 @@ START_LIST, END_LIST = 0xA4, 0xA6
 
 
 def _kinds() -> Iterator[tuple[int, str, tuple[str, ...]]]:
-    """Give the types of records that are no text: number, name, fields."""
+    """Give the types of records that are not text: number, name, fields."""
     yield END_ELEMENT, "EndElement", ()
     yield COMMENT, "Comment", (_STRING,)
     yield 0x04, "ShortAttribute", (_STRING,)

@@ -1,6 +1,6 @@
 """The strings, names and values of the records of [MC-NBFX]: 2.1.3, 2.1.4 and 2.3.
 
-A name that XML has not, and bytes that are no text, are problems, and reading goes on.
+A name that XML has not, and bytes that are not text, are problems, and reading goes on.
 """
 
 from __future__ import annotations
@@ -158,11 +158,11 @@ class Values:
         if not number & 1:
             word = self.dictionary.get(number)
             if word is None:
-                raise Fault(f"{number} is no string of the static dictionary", start)
+                raise Fault(f"{number} is not a string of the static dictionary", start)
             return word, at
         word = self.words.get(number)
         if word is None:
-            raise Fault(f"{number} is no string of the session", start)
+            raise Fault(f"{number} is not a string of the session", start)
         if len(word) > _WORD_LENGTH:
             self.out.count(len(word))
         return word, at

@@ -93,7 +93,7 @@ def _encoding(named: Plain) -> tuple[Frame, int]:
             raise InvalidValue("messages of this content type are not written", path="encoding")
         return Frame(Kind.EXTENSIBLE_ENCODING, text), number
     if isinstance(named, bool) or not isinstance(named, int) or named not in ENCODINGS:
-        raise InvalidValue("this is no encoding: 7 and 8 are records, 0 to 5 text", path="encoding")
+        raise InvalidValue("this is not an encoding: 7 and 8 are records, 0 to 5 text", path="encoding")
     if named not in _TEXTS and named not in (_BINARY, _BINARY_SESSION):
         raise InvalidValue("MTOM is read and not written", path="encoding")
     return Frame(Kind.KNOWN_ENCODING, named), named
@@ -103,7 +103,7 @@ def _mode(named: Plain) -> int:
     for number, name in MODES.items():
         if name == named:
             return number
-    raise InvalidValue(f"this is no mode: {', '.join(MODES.values())}", path="mode")
+    raise InvalidValue(f"this is not a mode: {', '.join(MODES.values())}", path="mode")
 
 
 def _text(value: Plain, path: str, most: int) -> str:

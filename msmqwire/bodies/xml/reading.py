@@ -12,6 +12,7 @@ from msmqwire.bodies.body import Content, Plain, Problem
 from msmqwire.bodies.limits import DEFAULT, DICT_COST, TEXT_COST, Budget
 from msmqwire.bodies.xml.simple import SIMPLE
 from msmqwire.errors import MalformedBody
+from msmqwire.names.printable import with_article
 
 INSTANCE: Final = "http://www.w3.org/2001/XMLSchema-instance"
 ATTRIBUTE, TEXT, MIXED, NAMESPACE = "@", "#text", "#mixed", "@xmlns"
@@ -66,10 +67,10 @@ def looks_like_xml(text: str) -> bool:
 
 
 def read(body: bytes, budget: Budget) -> Content:
-    """Read XML. Raises MalformedBody if the bytes are no text or have no root element."""
+    """Read XML. Raises MalformedBody if the bytes are not text or have no root element."""
     text = texts.decoded(body)
     if text is None:
-        raise MalformedBody("the bytes are no text in UTF-8 or UTF-16, which XML is", offset=0)
+        raise MalformedBody("the bytes are not text in UTF-8 or UTF-16, which XML is", offset=0)
     return of_text(text, budget)
 
 
@@ -311,7 +312,7 @@ class _Mapping:
             return SIMPLE[kind](text if kind == "string" else text.strip())
         except (ValueError, ArithmeticError):
             if len(self._problems) < _PROBLEMS_MAX:
-                self._problems.append(Problem(f"{text[:40]!r} is no {kind}", path))
+                self._problems.append(Problem(f"{text[:40]!r} is not {with_article(kind)}", path))
             return text
 
     def _simples(self, root: Any, kind: str, path: str) -> list[Plain]:

@@ -12,6 +12,7 @@ from msmqwire.bodies.json.writing import without_zeros
 from msmqwire.bodies.xml.reading import ARRAY, ATTRIBUTE, INSTANCE, MIXED, NAMESPACE, TEXT, split_name
 from msmqwire.bodies.xml.simple import SIMPLE
 from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import with_article
 
 _SCHEMA: Final = "http://www.w3.org/2001/XMLSchema"
 _DECLARATION: Final = '<?xml version="1.0"?>\r\n'
@@ -51,7 +52,7 @@ def write(value: Plain, type_: str | None = None) -> bytes:
     """
     root = type_ if type_ is not None else _root_of(value)
     if not _NAME.fullmatch(root) or ":" in root:
-        raise InvalidValue(f"{root!r:.80} is no name of an element", path="type")
+        raise InvalidValue(f"{root!r:.80} is not a name of an element", path="type")
     out = [_DECLARATION]
     _Writer(out).document(value, root)
     return "".join(out).encode()
@@ -127,7 +128,7 @@ class _Writer:
         """Write the start of an element, and return the rest."""
         space, name = split_name(name) if name.startswith("{") else (namespace, name)
         if not _NAME.fullmatch(name):
-            raise InvalidValue(f"{name!r:.80} is no name of an element; a list or a text may hold it")
+            raise InvalidValue(f"{name!r:.80} is not a name of an element; a list or a text may hold it")
         if isinstance(value, dict) and isinstance(own := value.get(NAMESPACE), str):
             space = own
         if space != namespace:
@@ -148,7 +149,7 @@ class _Writer:
 
     def _array(self, name: str, value: list[Plain], path: _Path, extra: str, namespace: str) -> list[_Todo]:
         if not name.startswith(ARRAY) or len(name) == len(ARRAY):
-            why = f"a list is no element {name}; write an object with its items under their name"
+            why = f"a list is not an element {name}; write an object with its items under their name"
             raise InvalidValue(f"{why}, or name the element ArrayOfInt or so")
         if not value:
             self._out.append(f"<{name}{extra} />")
@@ -197,7 +198,7 @@ class _Writer:
     def _attribute(self, name: str, value: Plain) -> str:
         space, local = split_name(name) if name.startswith("{") else ("", name)
         if not _NAME.fullmatch(local):
-            raise InvalidValue(f"{local!r:.80} is no name of an attribute")
+            raise InvalidValue(f"{local!r:.80} is not a name of an attribute")
         text = _escaped(_text(value, ""), attribute=True)
         if space == INSTANCE:
             return f' xsi:{local}="{text}"'
@@ -262,7 +263,7 @@ def _text(value: Plain, kind: str) -> str:
         _check(value, kind)
         return value
     if value is None or isinstance(value, list):
-        raise InvalidValue(f"{scalars.shown(value)} is no text")
+        raise InvalidValue(f"{scalars.shown(value)} is not text")
     if isinstance(value, bool):
         _check("true" if value else "false", kind)
         return "true" if value else "false"
@@ -290,7 +291,7 @@ def _dollar(value: dict[str, Plain], name: str) -> str:
         return _float(scalars.float_of(value))
     text = value.get(name)
     if name != plain.TIMESPAN or not isinstance(text, str):
-        raise InvalidValue(f"{scalars.shown(value)} is no text")
+        raise InvalidValue(f"{scalars.shown(value)} is not text")
     _check(text, "duration")
     return text
 
@@ -305,7 +306,7 @@ def _float(value: float) -> str:
 
 def _character(value: str) -> str:
     if len(value) != 1 or ord(value) > 0xFFFF:
-        raise InvalidValue(f"{value!r:.40} is no character of one UTF-16 code unit")
+        raise InvalidValue(f"{value!r:.40} is not a character of one UTF-16 code unit")
     return str(ord(value))
 
 
@@ -315,7 +316,7 @@ def _check(text: str, kind: str) -> None:
     try:
         SIMPLE[kind](text)
     except (ValueError, ArithmeticError):
-        raise InvalidValue(f"{text!r:.60} is no {kind}") from None
+        raise InvalidValue(f"{text!r:.60} is not {with_article(kind)}") from None
 
 
 def _escaped(text: str, *, attribute: bool = False) -> str:

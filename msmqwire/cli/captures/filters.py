@@ -52,7 +52,7 @@ def _time(option: str, text: str | None) -> int | None:
     try:
         return None if text is None else parse_time(text)
     except ValueError:
-        why = f"{text!r:.80} is no time, as 2026-03-01T12:00:00 (UTC without a zone) or seconds since 1970"
+        why = f"{text!r:.80} is not a time, as 2026-03-01T12:00:00 (UTC without a zone) or seconds since 1970"
         raise InvalidArgument(why, path=option) from None
 
 

@@ -76,7 +76,7 @@ class LiveInput:
     def end(self, dissection: Dissection, err: TextIO, shown: str) -> int:
         """Report how a live source ended; return the exit status that this alone makes.
 
-        An incomplete packet where it was stopped is no damage.
+        An incomplete packet where it was stopped is not damage.
 
         Args:
             dissection: after its last item.

@@ -61,7 +61,7 @@ def command(
     findings with the bytes that they are about, and a table of all packets with filters.
 
     Ends with status 65 if a file is cut off or damaged; the report covers the packets before the damage. A
-    file that is no capture gets no report.
+    file that is not a capture gets no report.
     """
     sources = [standard_input() if name == "-" else name for name in captures]
     try:

@@ -141,7 +141,7 @@ def command(
     check_level(log)
     for option, seconds in (("--partial", partial), ("--idle", idle)):
         if isnan(seconds):
-            raise BadParameter(f"{option} is no number")
+            raise BadParameter(f"{option} is not a number")
     options = NetwareOptions(
         data,
         parse_endpoint(listen, NCP_PORT),

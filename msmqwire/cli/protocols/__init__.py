@@ -14,7 +14,7 @@ from typing import Final
 from msmqwire.cli.protocols.protocol import CliProtocol
 
 _OWN: Final = frozenset({"protocol", "texts"})
-"""The modules here that are no protocols."""
+"""The modules here that are not protocols."""
 
 
 @cache

@@ -127,9 +127,9 @@ def connect(
     Raises InvalidValue for an argument; its name is the path.
     """
     if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0:
-        raise InvalidValue(f"{timeout!r:.100} is no number of seconds", path="timeout")
+        raise InvalidValue(f"{timeout!r:.100} is not a number of seconds", path="timeout")
     if not isinstance(name, str) or not name:
-        raise InvalidValue(f"{name!r:.100} is no name", path="name")
+        raise InvalidValue(f"{name!r:.100} is not a name", path="name")
     host, port = parse_address(address)
     return Connection(host, port, name, type_number(type), timeout, Readings.of(readings or {}))
 

@@ -128,7 +128,7 @@ class NcpConnection(asyncio.Protocol):
     # -- the connection -----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass of it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not subclasses of it
 
     def data_received(self, data: bytes) -> None:
         if self.error is not None:

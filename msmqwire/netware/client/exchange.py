@@ -104,7 +104,7 @@ class NcpExchange:
         if request is None:
             raise _malformed("a reply that no request has asked for", "ReplyType", 0)
         if header.ReplyType not in (REPLY, BUSY):
-            raise _malformed(f"{header.ReplyType:#06x} is no type of replies", "ReplyType", 0)
+            raise _malformed(f"{header.ReplyType:#06x} is not a type of replies", "ReplyType", 0)
         if header.SequenceNumber != request.header.SequenceNumber:
             why = f"{header.SequenceNumber}, and the request had {request.header.SequenceNumber}"
             raise _malformed(why, "SequenceNumber", 2)
@@ -124,7 +124,7 @@ class NcpExchange:
         if reply.header.CompletionCode:
             return
         if reply.connection in (0, NO_CONNECTION):
-            raise _malformed(f"{reply.connection} is no connection", "ConnectionNumberLow", 3)
+            raise _malformed(f"{reply.connection} is not a connection", "ConnectionNumberLow", 3)
         self.connection = reply.connection
 
 

@@ -82,11 +82,11 @@ def entry_of(record: Record, now: datetime | None = None) -> JobEntry:
         now: the time in UTC; by default that of this computer.
 
     Raises:
-        MalformedPacket: targetExecutionTime is no time.
+        MalformedPacket: targetExecutionTime is not a time.
     """
     target = record.targetExecutionTime.to_bytes()
     if not times.is_target_time(target):
-        raise MalformedPacket(f"{target.hex()} is no time", path=f"{_JOB}.targetExecutionTime")
+        raise MalformedPacket(f"{target.hex()} is not a time", path=f"{_JOB}.targetExecutionTime")
     fields: dict[str, Any] = {
         "client_station": record.clientStation,
         "client_task": record.clientTask,

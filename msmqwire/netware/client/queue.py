@@ -214,7 +214,7 @@ class Queue:
     async def set_position(self, number: int, position: int) -> None:
         """Give a job another place in the queue; for operators. 1 is the head, beyond the end is last."""
         if not 1 <= position <= _POSITION_MAX:
-            raise InvalidValue(f"{position} is no position: the head is 1", path="position")
+            raise InvalidValue(f"{position} is not a position: the head is 1", path="position")
         await self._connection.call("ChangeJobPriority", QueueID=self.id, JobNumber=number, Priority=position)
 
     async def move(self, number: int, to: Queue) -> int:

@@ -86,7 +86,7 @@ class BinderyObject:
 
     def __post_init__(self) -> None:
         if not 0 < self.id < 0xFFFFFFFF:
-            raise InvalidValue(f"{self.id:#x} is no ID of an object")
+            raise InvalidValue(f"{self.id:#x} is not an ID of an object")
 
     def members(self, name: str) -> frozenset[int]:
         """The members of a set; none if the object has no such property, or it is an item."""

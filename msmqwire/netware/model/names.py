@@ -40,7 +40,7 @@ def _checked(name: str, longest: int) -> str:
         raise NcpRefused(f"a name can't hold a wildcard: {name!r}", CompletionCode.WILD_CARD_NOT_ALLOWED)
     if not 0 < len(name) <= longest or not _ALLOWED.issuperset(name):
         raise NcpRefused(
-            f"{name!r} is no name: 1 to {longest} printable ASCII characters, none of space / \\ : ; ,",
+            f"{name!r} is not a name: 1 to {longest} printable ASCII characters, none of space / \\ : ; ,",
             CompletionCode.INVALID_NAME,
         )
     return name.upper()
@@ -83,7 +83,7 @@ def volume_path(path: str) -> str:
         or not all(map(_is_dos_name, (volume, *parts)))
         or not volume.isalnum()
     ):
-        raise NcpRefused(f"{path!r} is no path", CompletionCode.INVALID_PATH)
+        raise NcpRefused(f"{path!r} is not a path", CompletionCode.INVALID_PATH)
     return f"{volume}:" + "\\".join(parts)
 
 

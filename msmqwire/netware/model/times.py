@@ -38,7 +38,7 @@ def from_bytes(value: bytes) -> datetime:
     """
     time = moment(QUEUE_JOB_TIME.parse(value)) if len(value) == JOB_TIME_SIZE else None
     if time is None:
-        raise InvalidValue(f"{value.hex()} is no time")
+        raise InvalidValue(f"{value.hex()} is not a time")
     return time
 
 

@@ -73,7 +73,7 @@ class Bindery:
             raise NcpRefused("only a supervisor creates objects", CompletionCode.NO_OBJECT_CREATE_RIGHTS)
         name = names.object_name(name)
         if not 0 < type_ < ObjectType.NWOT_WILD:
-            raise NcpRefused(f"{type_:#x} is no type of an object", CompletionCode.WILD_CARD_NOT_ALLOWED)
+            raise NcpRefused(f"{type_:#x} is not a type of an object", CompletionCode.WILD_CARD_NOT_ALLOWED)
         self._rights.check_security(caller, None, security)
         self._objects.check_new(name, type_)
         return BinderyObject(self._objects.next_id, name, type_, security, dynamic)

@@ -228,4 +228,4 @@ class Jobs:
 
 def _check_target_time(request: JobRequest) -> None:
     if not times.is_target_time(request.target_execution_time):
-        raise NcpRefused(f"{request.target_execution_time.hex()} is no time", CompletionCode.FAILURE)
+        raise NcpRefused(f"{request.target_execution_time.hex()} is not a time", CompletionCode.FAILURE)

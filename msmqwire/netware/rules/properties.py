@@ -188,7 +188,7 @@ class BinderyProperties:
         group, member = self._objects[group_id], self._objects[member_id]
         self._check_supervisor(caller)
         if group.type != ObjectType.NWOT_GROUP or group_id == member_id:
-            raise NcpRefused(f"{group.name} is no group", CompletionCode.NO_SUCH_OBJECT)
+            raise NcpRefused(f"{group.name} is not a group", CompletionCode.NO_SUCH_OBJECT)
         joined = self._joined(group, GROUP_MEMBERS, LOGGED_READ_SUPER_WRITE, member_id)
         member = self._joined(member, GROUPS_IM_IN, LOGGED_READ_SUPER_WRITE, group_id)
         if group_id not in member.members(SECURITY_EQUALS):

@@ -138,6 +138,6 @@ class JobQueues:
         queue = self._queues.found(queue_id)
         self._roles.check_queue(caller, queue, QueueRole.OPERATOR)
         if not 0 <= status <= _STATUS_MAX:
-            raise NcpRefused(f"{status:#x} is no status of a queue", CompletionCode.FAILURE)
+            raise NcpRefused(f"{status:#x} is not a status of a queue", CompletionCode.FAILURE)
         queue.row = replace(queue.row, status=status)
         self._changes.append(PutQueue(queue.row))

@@ -57,7 +57,7 @@ class Servicing:
         """
         queue = self._queues.found(queue_id)
         if not self._roles.may_service(caller, queue):
-            raise no_queue_rights("the caller is no server of the queue")
+            raise no_queue_rights("the caller is not a server of the queue")
         if caller.connection in queue.servers:
             return
         if queue.row.status & QueueStatus.QS_SERVERS_CANT_ATTACH:

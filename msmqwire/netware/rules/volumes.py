@@ -62,7 +62,7 @@ class VolumeRules:
         path = self._directory(path)
         self._check(caller, path, TrusteeRights.TR_ACCESS_CTRL, CompletionCode.NO_CREATE_DELETE_PRIVILEGES)
         if not 0 <= rights <= ALL_RIGHTS:
-            raise NcpRefused(f"{rights:#x} are no rights", CompletionCode.FAILURE)
+            raise NcpRefused(f"{rights:#x} are not rights", CompletionCode.FAILURE)
         self._trustees.put(Trustee(path, self._objects[object_id].id, rights))
 
     def create_directory(self, caller: Caller, path: str) -> None:

@@ -143,7 +143,7 @@ def text(request: Request, name: str) -> str:
     """Return a text of a request. Raises InvalidValue."""
     value = request.get(name)
     if not isinstance(value, str):
-        raise InvalidValue(f"{value!r:.100} is no text", path=name)
+        raise InvalidValue(f"{value!r:.100} is not text", path=name)
     return value
 
 
@@ -151,7 +151,7 @@ def texts(request: Request, name: str) -> list[str]:
     """Return a list of texts of a request, empty if it is missing. Raises InvalidValue."""
     values = request.get(name, [])
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise InvalidValue(f"{values!r:.100} is no list of texts", path=name)
+        raise InvalidValue(f"{values!r:.100} is not a list of texts", path=name)
     return values
 
 
@@ -159,7 +159,7 @@ def number(request: Request, name: str) -> int:
     """Return a number of a request, 0 if it is missing. Raises InvalidValue."""
     value = request.get(name, 0)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 0xFFFFFFFF:
-        raise InvalidValue(f"{value!r:.100} is no number", path=name)
+        raise InvalidValue(f"{value!r:.100} is not a number", path=name)
     return value
 
 

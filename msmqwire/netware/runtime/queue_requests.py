@@ -132,7 +132,7 @@ def _queue(service: QueueService, request: Request) -> JobQueue:
         holder = found(service, name, "queue", QUEUE_OBJECT_TYPES)
     queue = service.queue_table.get(holder.id)
     if queue is None:
-        raise NcpRefused(f"{full_name(holder)} is no queue", CompletionCode.ERR_NO_QUEUE)
+        raise NcpRefused(f"{full_name(holder)} is not a queue", CompletionCode.ERR_NO_QUEUE)
     return queue
 
 

@@ -118,7 +118,7 @@ class NcpRequestHeader(_Numbered):
         return _request_layer(self.FunctionCode, self.FunctionCode, data)
 
     def answers(self, other: ScapyPacket) -> int:
-        """Return 0: a request is no answer."""
+        """Return 0: a request is not an answer."""
         return 0
 
     def mysummary(self) -> Any:
@@ -136,7 +136,7 @@ class NcpRequestHeaderShort(_Numbered):
         return None
 
     def answers(self, other: ScapyPacket) -> int:
-        """Return 0: a request is no answer."""
+        """Return 0: a request is not an answer."""
         return 0
 
     def mysummary(self) -> Any:

@@ -76,7 +76,7 @@ def connect(
         InvalidValue: another argument is invalid; its name is the path.
     """
     if not isinstance(format_name, str):
-        why = f"{format_name!r:.100} is no text; write a format name as {EXAMPLE}"
+        why = f"{format_name!r:.100} is not text; write a format name as {EXAMPLE}"
         raise InvalidArgument(why, path="format_name")
     direct = readable(wanted_format_name(format_name))
     if state is not None and not isinstance(state, str | os.PathLike):
@@ -88,7 +88,7 @@ def connect(
     if listen is not None:
         _check_address(listen, "listen", least=0)
     if isinstance(drain, bool) or not isinstance(drain, int | float) or not drain >= 0:
-        raise InvalidValue(f"{drain!r:.100} is no number of seconds", path="drain")
+        raise InvalidValue(f"{drain!r:.100} is not a number of seconds", path="drain")
     if rpc_port is not None:
         _check_port(rpc_port, "rpc_port")
     _check_port(endpoint_mapper, "endpoint_mapper")
@@ -106,7 +106,9 @@ def connect(
 
 def _check_port(port: object, path: str, least: int = 1) -> None:
     if isinstance(port, bool) or not isinstance(port, int) or not least <= port <= _PORT_MAX:
-        raise InvalidArgument(f"{port!r:.100} is no port: {least} to {_PORT_MAX}, as {TCP_PORT}", path=path)
+        raise InvalidArgument(
+            f"{port!r:.100} is not a port: {least} to {_PORT_MAX}, as {TCP_PORT}", path=path
+        )
 
 
 def _check_address(
@@ -114,7 +116,9 @@ def _check_address(
 ) -> tuple[str, int | None]:
     """Return an address and a port; the port may be None unless `least` is given."""
     if not isinstance(address, tuple) or len(address) != 2 or not isinstance(address[0], str):
-        raise InvalidValue(f"{address!r:.100} is no address and port, as ('10.0.0.5', {TCP_PORT})", path=path)
+        raise InvalidValue(
+            f"{address!r:.100} is not an address and port, as ('10.0.0.5', {TCP_PORT})", path=path
+        )
     if least is not None or address[1] is not None:
         _check_port(address[1], path, 1 if least is None else least)
     return address

@@ -110,7 +110,7 @@ def _convert(request: dict[str, Any]) -> None:
     extension = request.get("extension")
     if extension is not None:
         if not isinstance(extension, _BYTES):
-            raise InvalidValue(f"{extension!r:.100} is no bytes", path="extension")
+            raise InvalidValue(f"{extension!r:.100} is not bytes", path="extension")
         request["extension"] = b64encode(extension).decode()
 
 

@@ -84,7 +84,7 @@ def protecting_of(properties: Mapping[str, Any]) -> Protecting | None:
         raise InvalidValue(f"{legacy!r:.100} is neither true nor false", path="legacy")
     signer = given.get("sign")
     if signer is not None and not isinstance(signer, Signer):
-        raise InvalidValue(f"{type(signer).__name__} is no Signer", path="sign")
+        raise InvalidValue(f"{type(signer).__name__} is not a Signer", path="sign")
     for name, needed in (("signature", "sign"), ("hash", "sign"), ("peer_key", "encrypt")):
         if name in given and needed not in given:
             raise InvalidValue(f"it is nothing without {needed}", path=name)

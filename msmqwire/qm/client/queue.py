@@ -437,7 +437,7 @@ def _check_window(window: object) -> None:
 
 def _lookup_identifier(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 64:
-        raise InvalidValue(f"{value!r:.100} is no lookup identifier", path="lookup_identifier")
+        raise InvalidValue(f"{value!r:.100} is not a lookup identifier", path="lookup_identifier")
     return value
 
 
@@ -456,7 +456,7 @@ def _by_lookup(
 
 def _unit(transaction: Transactional) -> Unit:
     if not isinstance(transaction, Transactional):
-        raise InvalidValue(f"{transaction!r:.100} is no transaction", path="transaction")
+        raise InvalidValue(f"{transaction!r:.100} is not a transaction", path="transaction")
     return transaction.unit
 
 

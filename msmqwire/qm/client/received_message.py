@@ -167,7 +167,7 @@ class ReceivedMessage(_Recorded):
     def text(self) -> str | None:
         """The body as text: by its type, and by its content if the type is bytes or unknown.
 
-        Strings and numbers as they are, XML and JSON whole, else one line; None if it is no text. `decoded`
+        Strings and numbers as they are, XML and JSON whole, else one line; None if it is not text. `decoded`
         has the value.
         """
         from msmqwire.bodies import inspect_body, whole_text

@@ -188,5 +188,5 @@ class SyncCursor:
 
 def _inner(transaction: SyncTransactional | None) -> Transactional | None:
     if transaction is not None and not isinstance(transaction, SyncTransactional):
-        raise InvalidValue(f"{transaction!r:.100} is no transaction", path="transaction")
+        raise InvalidValue(f"{transaction!r:.100} is not a transaction", path="transaction")
     return None if transaction is None else transaction.transactional

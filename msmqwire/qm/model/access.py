@@ -248,7 +248,7 @@ def _translated(descriptor: bytes, rights: ObjectRights) -> bytes:
             mask = rights.mapped(entry[0]) & ~int(ACCESS_MASK.MAXIMUM_ALLOWED)  # meaningless in an entry
             if unknown := mask & ~int(rights.all):  # ~ of an IntFlag has only its own bits
                 path = f"SECURITY_DESCRIPTOR.Dacl.Aces[{number}].Body.Mask"
-                raise InvalidValue(f"{unknown:#010x} are no rights of the object", path=path)
+                raise InvalidValue(f"{unknown:#010x} are not rights of the object", path=path)
             ace = ace.replace(Body=mask.to_bytes(4, "little") + ace.Body[4:])
         aces.append(ace)
     return build_descriptor(replace(parts, dacl=acl.replace(Aces=aces).to_bytes()))

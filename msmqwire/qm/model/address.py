@@ -33,7 +33,7 @@ def address_text(address: str | Address) -> str:
     try:
         ip = ip_address(address)
     except ValueError as error:
-        raise InvalidValue(f"{address!a} is no IP address", path="NextHops") from error
+        raise InvalidValue(f"{address!a} is not an IP address", path="NextHops") from error
     return f"IP={ip}" if ip.version == 4 else f"IPv6={IPv6Address(int(ip))}"
 
 
@@ -50,7 +50,7 @@ def parse_address(text: str) -> Address:
     try:
         address = reader(rest)
     except ValueError as error:
-        raise InvalidValue(f"{rest!a} is no address of its kind", path="NextHops") from error
+        raise InvalidValue(f"{rest!a} is not an address of its kind", path="NextHops") from error
     if (isinstance(address, UUID) and rest.lower() != str(address)) or "%" in rest:
-        raise InvalidValue(f"{rest!a} is no address of its kind", path="NextHops")
+        raise InvalidValue(f"{rest!a} is not an address of its kind", path="NextHops")
     return address

@@ -123,7 +123,7 @@ def protect(
     if not isinstance(version, str) or version not in VERSIONS:
         raise InvalidValue(f"{version!r:.100} is none of {', '.join(VERSIONS)}", path="signature")
     if type(algorithm) is not int or algorithm not in HASHES.values():
-        raise InvalidValue(f"{algorithm!r:.100} is no hash of messages", path="signature")
+        raise InvalidValue(f"{algorithm!r:.100} is not a hash of messages", path="signature")
     sid, certificate, value = (_bytes(told[name]) for name in ("sid", "certificate", "value"))
     if sid:
         try:

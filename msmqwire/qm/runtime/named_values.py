@@ -86,7 +86,7 @@ class NamedValue(NamedTuple):
         if issubclass(self.kind, Enum):
             members = {member.value: member for member in self.kind}
             if text not in members:
-                raise unknown_name(text, members, "such value", path=self.name)
+                raise unknown_name(text, members, "possible value", path=self.name)
             return members[text]
         if self.kind is tuple:
             if not text and self.name not in _NOT_EMPTY:

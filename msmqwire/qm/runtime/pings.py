@@ -53,7 +53,7 @@ class PingGate:
     def admits(self, data: bytes, address: str, port: int, now: float) -> bool:
         """Return whether a datagram from a canonical address may be answered; `now` in seconds.
 
-        A datagram that is no ping packet is not counted: the engine does not answer it.
+        A datagram that is not a ping packet is not counted: the engine does not answer it.
         """
         if not port:
             return False

@@ -44,7 +44,7 @@ class Verified(NamedTuple):
     Attributes:
         signature_type: its kind.
         known: whether its certificate is registered for the sender that the message names. A signature of an
-            unknown signer is no identity.
+            unknown signer is not an identity.
     """
 
     signature_type: AuthenticationLevel

@@ -64,7 +64,7 @@ def _to_json(node: Type, value: Any) -> Any:
 def from_json(declaration: Declaration, data: Any) -> dict[str, Any]:
     """Return the members in such an object, for building; members may be left out.
 
-    Raises InvalidValue with the path of the part that is no such data.
+    Raises InvalidValue with the path of the part that is not such data.
     """
     return _members(declaration, data, declaration.name)
 

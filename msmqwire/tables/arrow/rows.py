@@ -98,7 +98,7 @@ def _getter(
 ) -> Getter | None:
     """Return how a column is found of packets with these attributes; None if they can't have it."""
     name, getter = column.name, attributes.get(column.name)
-    if "body" not in attributes:  # it is no message
+    if "body" not in attributes:  # it is not a message
         return getter
     if column.group == CONTENT_GROUP:
         return lambda packet: (

@@ -42,7 +42,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[LakeFolder]:
     folder = lake_folder(path)
     hidden = folder / HIDDEN
     if not hidden.exists() and folder.exists() and any(folder.iterdir()):
-        raise LakeMismatch("the folder has files, and is no lake: name another one", file=str(folder))
+        raise LakeMismatch("the folder has files, and is not a lake: name another one", file=str(folder))
     (folder / STAGING).mkdir(parents=True, exist_ok=True)
     try:
         lock = acquire_lock(hidden / LOCK)

@@ -261,7 +261,7 @@ class _Reader:
         keys = _get(data, "keys", dict, path)
         for value in keys.values():
             if value is not None and not isinstance(value, str):
-                raise _Wrong(f"{path}.keys: {value!r} is no text")
+                raise _Wrong(f"{path}.keys: {value!r} is not text")
         return LakeFile(
             path=_matching(_get(data, "path", str, path), _FILE, f"{path}.path"),
             rows=_natural(data, "rows", path),
@@ -307,7 +307,7 @@ def _optional(data: Any, name: str, path: str) -> int | None:
 
 def _matching(value: Any, pattern: re.Pattern[str], path: str) -> str:
     if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise _Wrong(f"{path}: {value!r} is no path that a lake has there")
+        raise _Wrong(f"{path}: {value!r} is not a path that a lake has there")
     return value
 
 

@@ -45,7 +45,7 @@ def lake_contents(path: str | os.PathLike[str]) -> LakeContents:
     """Return the contents of a lake now.
 
     Raises:
-        LakeMissing: the folder is no lake.
+        LakeMissing: the folder is not a lake.
         LakeDamaged: the manifest is broken.
         UnsupportedStore: it is a URL.
         OSError: it can't be read.
@@ -87,7 +87,7 @@ def read_lake(path: str | os.PathLike[str]) -> ds.Dataset:
         path: the folder.
 
     Raises:
-        LakeMissing: the folder is no lake.
+        LakeMissing: the folder is not a lake.
         LakeDamaged: the manifest is broken.
         UnsupportedStore: it is a URL.
         OSError: it can't be read.

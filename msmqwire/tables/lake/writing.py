@@ -116,18 +116,18 @@ def write_lake(
         planned: gets how many bytes of captures more were gone over before, for ``exact``.
 
     Frames that were not read though packets may be in them are reported by a `CaptureWarning`, and so are
-    files in a folder that are no captures: they are passed over.
+    files in a folder that are not captures: they are passed over.
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
         LakeInUse: another process is writing the lake.
-        LakeMismatch: the folder is no lake, or one with other settings, or an exact one of which captures are
-            not named.
+        LakeMismatch: the folder is not a lake, or is one with other settings, or an exact one of which
+            captures are not named.
         LakeDamaged: the manifest is broken.
         UnsupportedStore: the folder is a URL, or the store of a capture can't be used.
         InvalidArgument: no such column, operator, key, port or way to divide captures, or a value that a
             column can't have. Its text names the nearest right ones.
-        InvalidValue: something is no private key, or no certificate.
+        InvalidValue: something is not a private key, or no certificate.
         OSError: a file can't be read or written.
     """
     if splits not in SPLITS:

@@ -188,7 +188,7 @@ def test_a_final_receipt_concerns_one_message_and_is_in_no_queue():
     harness, peer = sender(negative_journaling_requested=True)
     peer.stream_receipt(ID, 3)
     target = harness.queue("orders")
-    for _ in range(2):  # it is no duplicate either
+    for _ in range(2):  # it is not a duplicate either
         peer.final_receipt(ID, 2, 0x8001, "negative", to=HERE, number=50)
     assert harness.where() == {"outgoing": [b"1", b"3"], "dead transactional": [b"2"]}
     peer.final_receipt(ID, 3, 0x4000, "positive", number=50)

@@ -70,7 +70,7 @@ MALFORMED = {
     "no properties": (
         "SRMP-3.1.5.1.2-01", lambda peer: http_request(envelope(path(HERE, f"uuid:1@{peer.identifier}")))
     ),
-    "an expiry that is no date": (
+    "an expiry that is not a date": (
         "SRMP-2.2.1.2-02", lambda peer: peer.message(change=(NEVER, "2038-01-19T03:14:07Z"))
     ),
     "an impossible date": ("SRMP-2.2.1.2-02", lambda peer: peer.message(change=(NEVER, "20380230T000000"))),
@@ -93,7 +93,7 @@ MALFORMED = {
     "a short Correlation": (
         "SRMP-2.2.6.5-02", lambda peer: peer.message(msmq="<Correlation>AAAA</Correlation>")
     ),
-    "a Correlation that is no base64": (
+    "a Correlation that is not base64": (
         "SRMP-2.2.6.5-02", lambda peer: peer.message(msmq="<Correlation>?</Correlation>")
     ),
     **{

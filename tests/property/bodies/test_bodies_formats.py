@@ -215,7 +215,7 @@ def _filled(unit, start=b"", end=b""):
 )
 def test_memory_is_within_its_bound(body, body_type):
     for small in (b"<a/>", b"{}", b"<a>"):
-        decode(small)  # what is imported is no memory of a body
+        decode(small)  # what is imported is not memory of a body
     tracemalloc.start()
     try:
         decode(body, body_type=body_type)

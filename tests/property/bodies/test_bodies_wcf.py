@@ -159,7 +159,7 @@ def test_records_that_are_in_order_are_read_without_a_problem(data):
     xml = nbfx.read_document(data, None, Budget(DEFAULT, len(data)), problems)
     assert problems.all() == ()
     found = list(records.records(data))
-    if not any(value != value for record in found for value in record.fields):  # bits of what is no number
+    if not any(value != value for record in found for value in record.fields):  # bits of NaN
         assert records.build(found) == data
     # What is read can be written, and says the same again.
     written = write_document(xml)
@@ -251,7 +251,7 @@ def _worst(size):
     declared = b"\x40\x01r" + b"".join(b"\x09\x04a%03x\x01u" % number for number in range(4000))
     yield "declarations", PREAMBLE + declared * (size // len(declared))
     yield "a list", PREAMBLE + b"\x40\x01r\x04\x01a\xa4" + b"\x88\x7f" * (size // 2) + b"\xa6\x01"
-    yield "text that is no UTF-8", inside(_sized(0x9C, b"\xff" * size))
+    yield "text that is not UTF-8", inside(_sized(0x9C, b"\xff" * size))
     yield "names that are none", inside(b"\x40\x01<\x01" * (size // 4))
     packed = gzip.compress(b"\x40\x01r" + b"\x80" * (20 * size) + b"\x01")
     yield "much in few bytes", PREAMBLE[:-2] + b"\x04\x1capplication/soap+msbin1+gzip" + packed

@@ -132,7 +132,7 @@ def test_counts_cost_no_memory(syntax: Syntax, count: int) -> None:
     padding = b"" if syntax is NDR20 else bytes(4)
     hostile = bytes(16) + struct.pack("<I", count) + padding + struct.pack(word, 1) + struct.pack(word, count)
     peak = 0
-    for _ in range(2):  # what the first imports is no memory of the count
+    for _ in range(2):  # what the first imports is not memory of the count
         tracemalloc.start()
         with pytest.raises(MalformedPacket):
             parse_stub(PROCEDURES[7].response, hostile + bytes(100), syntax)

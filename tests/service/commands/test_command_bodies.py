@@ -123,7 +123,7 @@ def test_a_body_that_is_not_of_its_type_is_received(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "path", "why"),
     [
-        (("--format", "jsn", "--body", "1"), 2, "--format", "'jsn' is no format of a value; did "),
+        (("--format", "jsn", "--body", "1"), 2, "--format", "'jsn' is not a format of a value; did "),
         (("--format", "json"), 2, "--format", "its value is missing: a JSON text in --body or --file"),
         (("--format", "json", "--bstr", "--body", "1"), 2, "--format", "it sets the body type"),
         (("--format", "json", "--body-type", "8", "--body", "1"), 2, "--format", "it sets the body type"),
@@ -132,9 +132,9 @@ def test_a_body_that_is_not_of_its_type_is_received(folder: Path) -> None:
         (("--headers", "x", "--body", "1"), 2, "--headers", "it goes with --format"),
         (("--format", "json", "--body", "{"), 65, "", "not JSON from line 1, column 2 on"),
         (("--format", "json", "--body", "hello"), 65, "", "not JSON from line 1, column 1 on"),
-        (("--format", "text", "--body", "[1]"), 65, "", "[1] is no text; write it as json"),
+        (("--format", "text", "--body", "[1]"), 65, "", "[1] is not text; write it as json"),
         (("--format", "json", "--file", "missing"), 66, "", "missing: No such file or directory"),
-        (("--body-type", "VT_BST", "--body", "1"), 2, "--body-type", "'VT_BST' is no type of a body; did "),
+        (("--body-type", "VT_BST", "--body", "1"), 2, "--body-type", "'VT_BST' is not a type of a body"),
     ],
 )  # fmt: skip
 def test_mistakes(folder: Path, arguments: tuple[str, ...], status: int, path: str, why: str) -> None:

@@ -58,7 +58,7 @@ def test_receiving(queue: RemoteQueue) -> None:
     assert expected["time_to_reach_queue"] == 3600
     assert expected["lookup_identifier"] == 4 << 56 | 1
     assert bodies(run(queue, "receive", "--count", "5")) == BODIES[1:]
-    assert run(queue, "receive") == Run(0, "", "")  # nothing in time is no error
+    assert run(queue, "receive") == Run(0, "", "")  # nothing in time is not an error
     ends = [end.dwAck for end in queue.arguments(Opnum.R_EndReceive)]
     assert ends == [Acknowledge.RR_ACK] * 3
     assert queue.opened == {}

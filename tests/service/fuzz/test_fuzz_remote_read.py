@@ -259,7 +259,7 @@ def test_a_mistake_of_a_server_is_found_by_its_requirement(target, name):
 
 
 def test_a_step_that_has_lost_its_sense_does_nothing(stage, target):
-    """What shrinking leaves of a case is no reason to accuse a peer."""
+    """What shrinking leaves of a case is not a reason to accuse a peer."""
     source = random.Random(14)
     for case in source.sample(cases(target), 40):
         kept = tuple(s for s in case.steps if source.random() < 0.6 and s.action != "answers")

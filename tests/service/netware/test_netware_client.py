@@ -205,7 +205,7 @@ def test_without_await() -> None:
             moved = laser.move(opened.number, matrix)
             assert (matrix.numbers(), matrix.file_size(moved)) == ([moved], 5)
             with pytest.raises(NcpRefused), laser.service():
-                pytest.fail("an operator is no queue server")
+                pytest.fail("an operator is not a queue server")
             connection = msmqwire.netware.connect(address, name="PS1", type="print-server")
         with pytest.raises(InvalidValue, match="it was left"):
             laser.numbers()

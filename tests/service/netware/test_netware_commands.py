@@ -198,7 +198,7 @@ def test_a_command_gets_the_job(peer: NetwarePeer, tmp_path: Path) -> None:
     assert fields["QMS_CLIENT_ID"] == "0A0B0C01"
     assert "QMS_TARGET_EXECUTION_TIME" not in fields
     assert peer.queues[LASER].jobs == []
-    assert serviced(peer, "true") == Run(0, "", "")  # nothing in time is no error
+    assert serviced(peer, "true") == Run(0, "", "")  # nothing in time is not an error
 
 
 @pytest.mark.parametrize(("program", "status"), [("cat >/dev/null; exit 3", 3), ("kill -TERM $$", 143)])

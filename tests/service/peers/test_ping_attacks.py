@@ -114,7 +114,7 @@ def test_a_server_does_not_answer_itself(tmp_path: Path) -> None:
 
 
 def test_what_another_service_returns_is_not_answered(tmp_path: Path) -> None:
-    """As the echo service does, which returns a response from a port that is no ping port."""
+    """As the echo service does, which returns a response from a port that is not a ping port."""
     with served(options(tmp_path / "alpha")) as alpha, client() as echo:
         echo.sendto(h.ping(cookie=7), (alpha.address, alpha.ping_port))
         echo.sendto(echo.recv(100), (alpha.address, alpha.ping_port))

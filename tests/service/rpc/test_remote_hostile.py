@@ -230,7 +230,7 @@ def between(port: int, change: Callable[[bytes], bytes]) -> Iterator[int]:
         loop.close()
 
 
-# -- peers that are no server ---------------------------------------------------------------------------
+# -- peers that are not servers --------------------------------------------------------------------------
 
 
 @contextmanager

@@ -140,7 +140,7 @@ def read_entity(content_type: str, entity: bytes, makes: Makes) -> tuple[bytes, 
         content = entity[end + 4 : at]
         if envelope is None:
             if not fields.get("content-type", "").lower().startswith("text/xml"):
-                raise Malformed("the first part is no envelope")
+                raise Malformed("the first part is not an envelope")
             envelope = content
         elif fields.get("content-id", "").strip("<> ").startswith("body@"):
             payload = content

@@ -127,7 +127,7 @@ def _direct(reader: Reader, makes: Makes) -> str:
         raise Malformed(f"Count {count} of a direct name")
     text = name.decode("utf-16-le", "surrogatepass").removesuffix("\0")
     if not _DIRECT.fullmatch(text):
-        raise Malformed(f"{text!r:.99} is no direct name")
+        raise Malformed(f"{text!r:.99} is not a direct name")
     if not makes("crashes_on_a_long_name") or len(text) <= 255:
         return text
     raise Crash("a direct name is copied to 256 characters on the stack")

@@ -238,9 +238,9 @@ def _read_correlation(text: str) -> None:
     try:
         identifier = base64.b64decode(text.strip(), validate=True)
     except ValueError:
-        raise Malformed("a Correlation that is no base64") from None
+        raise Malformed("a Correlation that is not base64") from None
     if len(identifier) != OBJECT_ID_SIZE:
-        raise Malformed("a Correlation that is no identifier of a message")
+        raise Malformed("a Correlation that is not an identifier of a message")
 
 
 def _date(later: int = 0) -> str:

@@ -108,7 +108,7 @@ class FuzzedPeer:
         if schema is not USER_MESSAGE:
             base["BaseHeader"]["Flags"] = {"PR": 0}
         packet = schema.make(base)
-        if self.wrong == "answers over the same session":  # which is no mistake
+        if self.wrong == "answers over the same session":  # which is not a mistake
             back.write_message(packet)
             return
         with self.lock:

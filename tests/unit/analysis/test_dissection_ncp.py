@@ -152,7 +152,7 @@ def test_a_capture_that_begins_midstream_and_one_with_a_hole():
     assert shown(found)[-1] == NAMES[-1]
     assert NAMES[-2] in shown(found)
     assert sum(item.size for item in found) == sum(map(len, talk.sent.values()))
-    assert not [finding for item in found for finding in item.findings]  # what is missing is no attack
+    assert not [finding for item in found for finding in item.findings]  # missing bytes are not an attack
 
 
 def test_repeated_packets_busy_servers_and_a_number_used_twice():

@@ -97,7 +97,7 @@ def test_it_is_seen_without_the_opening_of_sessions() -> None:
 
 
 def test_the_guid_of_nobody_is_at_no_address() -> None:
-    """Two senders that name no queue manager are no clones."""
+    """Two senders that name no queue manager are not clones."""
     first = Link(established=False).send(message(1, source=bytes(16)))
     links = first, after(first, established=False).send(message(2, source=bytes(16)))
     assert address_findings(*links) == []

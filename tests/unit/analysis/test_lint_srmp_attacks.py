@@ -1,4 +1,4 @@
-"""Bytes that are no SRMP message: what lint says they are, and that nothing makes it raise."""
+"""Bytes that are not an SRMP message: what lint says they are, and that nothing makes it raise."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ ENVELOPES = {
         "SIZE", b"<to a0='1",
     ),
     "a declared encoding": (b'<?xml version="1.0" encoding="utf-7"?>' + SMALL, "ENCODING", b'utf-7"?><'),
-    "bytes that are no text": (SMALL.replace(b"MSMQ:l", b"MSMQ:\xff\xfe"), "ENCODING", b"\xff\xfe</actio"),
+    "bytes that are not text": (SMALL.replace(b"MSMQ:l", b"MSMQ:\xff\xfe"), "ENCODING", b"\xff\xfe</actio"),
 }  # fmt: skip
 
 

@@ -383,7 +383,7 @@ def test_a_gap_while_opening() -> None:
 def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="is not c2s"):
         SessionLint().packet("up", message(1))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no packet of a session"):
+    with pytest.raises(ValueError, match="not a packet of a session"):
         SessionLint().packet("c2s", make("ping"))
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from msmqwire.bodies import DecodedBody, NmfMessage, decode_body
+from msmqwire.names.printable import with_article
 from tests.support.paths import VECTORS
 
 pytestmark = pytest.mark.filterwarnings("ignore:decode_body is deprecated:DeprecationWarning")
@@ -89,9 +90,9 @@ def test_the_captured_message():
         (8, b"\x00\xd8a\x00", "VT_BSTR", "not well-formed UTF-16 at byte 0"),
         (30, b"\xe4", "VT_LPSTR", "not UTF-8, read as Windows-1252"),
         (11, b"\x01\x00", "VT_BOOL", "0x0001 is neither VARIANT_TRUE nor VARIANT_FALSE"),
-        (7, struct.pack("<d", 1e300), "bytes", "1e+300 days since 1899-12-30 is no date"),
-        (7, struct.pack("<d", float("nan")), "bytes", "nan days since 1899-12-30 is no date"),
-        (64, b"\xff" * 8, "bytes", "18446744073709551615 times 100 ns since 1601 is no date"),
+        (7, struct.pack("<d", 1e300), "bytes", "1e+300 days since 1899-12-30 is not a date"),
+        (7, struct.pack("<d", float("nan")), "bytes", "nan days since 1899-12-30 is not a date"),
+        (64, b"\xff" * 8, "bytes", "18446744073709551615 times 100 ns since 1601 is not a date"),
         (0x1003, b"\x01\x02", "bytes", "VT_I4 | VT_VECTOR has elements of 4 bytes, the body has 2"),
         (0x2003, b"\x01\x02\x03", "bytes", "bodies of type VT_I4 | VT_ARRAY are not read by their type"),
         (0x1234, b"\x01\x02\x03", "bytes", "bodies of type 0x1234 are not read by their type"),
@@ -227,7 +228,7 @@ def test_other_documents_are_xml_as_text(xml):
 def test_a_text_that_is_not_of_its_type_is_told(xml):
     read = decode_body(xml.encode())
     assert (read.kind, read.value, read.text) == ("xml", xml, xml)
-    assert read.note.endswith(f"is no {xml[1 : xml.index('>')]}")
+    assert read.note.endswith(f"is not {with_article(xml[1 : xml.index('>')])}")
 
 
 @pytest.mark.parametrize(

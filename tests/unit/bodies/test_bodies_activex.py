@@ -159,7 +159,7 @@ def test_a_value_without_a_type_gets_the_one_that_fits(value, body, kind):
         (date("2024-01-02T18:00:00Z"), "VT_DATE", "", "as VT_FILETIME"),
         (date("yesterday"), None, "", 'write {"$date"'),
         ({"$guid": "x"}, None, "", 'write {"$guid"'),
-        ({"$bytes": "xyz"}, None, "", "no bytes in hex"),
+        ({"$bytes": "xyz"}, None, "", "not bytes in hex"),
         (["a", 1], None, "", "of one type"),
         ("\ud800", None, "", "half a surrogate pair"),
         (1e300, "r4", "", "write it as VT_R8"),
@@ -184,8 +184,8 @@ def test_an_unknown_type_has_the_nearest_name():
     [
         (3, b"\x01\x02\x03", "VT_I4 takes 4 bytes, the body has 3"),
         (8, b"\x01\x02\x03", "VT_BSTR is UTF-16, the body has 3 bytes"),
-        (7, struct.pack("<d", 1e300), "1e+300 days since 1899-12-30 is no date"),
-        (64, b"\xff" * 8, "18446744073709551615 times 100 ns since 1601 is no date"),
+        (7, struct.pack("<d", 1e300), "1e+300 days since 1899-12-30 is not a date"),
+        (64, b"\xff" * 8, "18446744073709551615 times 100 ns since 1601 is not a date"),
         (14, struct.pack("<HBBIQ", 0, 29, 0, 0, 0), "a decimal with 29 places and the sign 0x00 is none"),
         (0x1003, b"\x01\x02", "VT_I4 | VT_VECTOR has elements of 4 bytes, the body has 2"),
         (9, b"\x01\x02", "bodies of type VT_DISPATCH are not read by their type"),
@@ -205,7 +205,7 @@ def test_why_bytes_are_no_value_of_their_type(body_type, body, why):
         (30, b"\xe4", "ä", "not UTF-8, read as Windows-1252"),
         (11, b"\x01\x00", True, "0x0001 is neither VARIANT_TRUE nor VARIANT_FALSE"),
         (0x1007, struct.pack("<2d", 0, 1e300), [date("1899-12-30T00:00:00.000000000")],
-         "1e+300 days since 1899-12-30 is no date"),
+         "1e+300 days since 1899-12-30 is not a date"),
     ],
 )  # fmt: skip
 def test_a_fault_further_on_is_a_problem(body_type, body, value, error):

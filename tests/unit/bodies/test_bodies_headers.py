@@ -74,7 +74,7 @@ def test_headers_are_read_as_nservicebus_reads_them(inner, headers):
         ((BEGIN + header("a", "1")).encode() + b"<HeaderInfo><Key>b</Key><Value>\xff</Value></HeaderInfo>"
          + END.encode(), {"a": "1", "b": "\ufffd"}, "is not well-formed UTF-8", "extension"),
         (b'{"a": "b"', {"a": "b"}, "not well-formed JSON: expected a comma or }, got 'the end'", "extension"),
-        (b'{"a": 5}', {"a": "5"}, "is no text", "extension.a"),
+        (b'{"a": 5}', {"a": "5"}, "is not text", "extension.a"),
         (b'{"a": "1", "a": "2"}', {"a": "2"}, "'a' is there twice; the last one is kept", "extension.a"),
     ],
 )  # fmt: skip

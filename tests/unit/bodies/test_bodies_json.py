@@ -44,9 +44,9 @@ def test_json_is_plain_data_without_loss(text, value, encoding):
     [
         ('{"a": 1, "a": 2}', {"a": 2}, "'a' is there twice; the last one is kept", "a", 14),
         ('{"a": {"b": 1, "b": 2}}', {"a": {"b": 2}}, "'b' is there twice; the last one is kept", "a.b", 20),
-        ('{"a": NaN}', {"a": {"$float": "NaN"}}, "NaN is no value of JSON", "", 6),
-        ("[-Infinity]", [{"$float": "-INF"}], "-Infinity is no value of JSON", "", 1),
-        ('{"a": "\\ud800"}', {"a": "\ufffd"}, "a half of a surrogate pair is no character", "", 7),
+        ('{"a": NaN}', {"a": {"$float": "NaN"}}, "NaN is not a value of JSON", "", 6),
+        ("[-Infinity]", [{"$float": "-INF"}], "-Infinity is not a value of JSON", "", 1),
+        ('{"a": "\\ud800"}', {"a": "\ufffd"}, "a half of a surrogate pair is not a character", "", 7),
         ('{"ü": [1, 2', {"ü": [1, 2]}, "not well-formed JSON: expected a comma or ], got 'the end'", "ü", 12),
         ('{"a": 1} x', {"a": 1}, "not well-formed JSON: there is more after the value", "", 9),
         ('{"a": x}', {}, "not well-formed JSON: expected a value, got 'x'", "", 6),
@@ -57,7 +57,7 @@ def test_json_is_plain_data_without_loss(text, value, encoding):
             "",
             9,
         ),
-        ('{"a": "b\\x"}', {}, "not well-formed JSON: '\\\\x' is no escape", "", 8),
+        ('{"a": "b\\x"}', {}, "not well-formed JSON: '\\\\x' is not an escape", "", 8),
         ('{"a": [01]}', {"a": [0]}, "not well-formed JSON: expected a comma or ], got '1'", "a", 8),
     ],
 )
@@ -121,8 +121,8 @@ def test_a_deep_value_is_written_without_recursion():
         ({"a": [1, float("nan")]}, "a[1]", "write it as a text, or as null"),
         ({"a": {"$float": "INF"}}, "a", "write it as a text, or as null"),
         ({"a": {"$decimal": "x"}}, "a", 'write {"$decimal"'),
-        ({"a": {"$bytes": "x"}}, "a", "no bytes in hex"),
-        ({"a": {"b": {1, 2}}}, "a.b", "set is no value of JSON"),
+        ({"a": {"$bytes": "x"}}, "a", "not bytes in hex"),
+        ({"a": {"b": {1, 2}}}, "a.b", "set is not a value of JSON"),
         ("\ud800", "", "half a surrogate pair"),
     ],
 )
@@ -171,7 +171,7 @@ def test_a_transport_message_of_shuttle_is_told_with_its_message():
     secret = SHUTTLE.format(inner, "<EncryptionAlgorithm>3des</EncryptionAlgorithm>")
     assert list(decode(secret.encode()).value["Message"]) == ["$bytes"]
     broken = decode(SHUTTLE.format("***", "").encode())
-    assert (broken.value["Message"], broken.problems[0].error) == ("***", "is no base64")
+    assert (broken.value["Message"], broken.problems[0].error) == ("***", "is not base64")
     in_json = {"Message": inner, "MessageId": "m", "AssemblyQualifiedName": "Shop.A, Shop"}
     assert decode(json.dumps(in_json).encode()).format == "shuttle"
 
@@ -219,7 +219,7 @@ def test_text_in_whatever_encoding(encoding):
 def test_text_is_written_in_an_encoding():
     assert encode("ü", "text") == (b"\xc3\xbc", 0, b"")
     assert encode("ü", "text", type="utf-16-le") == (b"\xfc\0", 0, b"")
-    with pytest.raises(InvalidValue, match="is no encoding"):
+    with pytest.raises(InvalidValue, match="is not an encoding"):
         encode("ü", "text", type="utf-99")
     with pytest.raises(InvalidValue, match="can't be written in ascii"):
         encode("ü", "text", type="ascii")

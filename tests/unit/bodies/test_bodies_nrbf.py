@@ -257,12 +257,12 @@ def test_primitive_values(kind, data, expected):
 @pytest.mark.parametrize(
     "junk, why",
     [
-        ("", "'' is no decimal"),
-        ("1.", "'1.' is no decimal"),
-        (".5", "'.5' is no decimal"),
-        ("+1", "'+1' is no decimal"),
-        ("1e5", "'1e5' is no decimal"),
-        ("\u0661", "'\u0661' is no decimal"),
+        ("", "'' is not a decimal"),
+        ("1.", "'1.' is not a decimal"),
+        (".5", "'.5' is not a decimal"),
+        ("+1", "'+1' is not a decimal"),
+        ("1e5", "'1e5' is not a decimal"),
+        ("\u0661", "'\u0661' is not a decimal"),
         ("79228162514264337593543950336", "79228162514264337593543950336 is beyond the range of a decimal"),
         ("-" + "9" * 60, "-" + "9" * 39 + " is beyond the range of a decimal"),
     ],
@@ -343,7 +343,7 @@ def test_characters():
     assert read(body).value == ["a", "é", "😀", "b"]
     assert read(body).problems == ()
     broken = read(stream(b"\x0f" + int32(1, 2) + bytes([Primitive.CHAR]) + b"a\xff"))
-    assert broken.problems[0].error == "the bytes are no character in UTF-8"
+    assert broken.problems[0].error == "the bytes are not a character in UTF-8"
 
 
 # -- classes --
@@ -471,19 +471,19 @@ def test_dollar_names_are_escaped_and_duplicates_numbered():
         (
             int32(1) + text("a") + b"\0\x11",
             "MemberTypeInfo.AdditionalInfos",
-            "17 is no primitive type of a member",
+            "17 is not a primitive type of a member",
         ),
         (
             int32(1) + text("a") + b"\0\x12",
             "MemberTypeInfo.AdditionalInfos",
-            "18 is no primitive type of a member",
+            "18 is not a primitive type of a member",
         ),
         (
             int32(1) + text("a") + b"\0\x04",
             "MemberTypeInfo.AdditionalInfos",
-            "4 is no primitive type of a member",
+            "4 is not a primitive type of a member",
         ),
-        (int32(1) + text("a") + b"\x08", "MemberTypeInfo.BinaryTypeEnums", "8 is no type of a member"),
+        (int32(1) + text("a") + b"\x08", "MemberTypeInfo.BinaryTypeEnums", "8 is not a type of a member"),
     ],
 )
 def test_descriptions_that_can_not_be(rest, path, why):
@@ -556,7 +556,7 @@ def test_arrays_of_several_dimensions_and_lower_bounds():
         (array(1, 0, [-1], Binary.OBJECT), "BinaryArray.Lengths", "-1 is negative"),
         (b"\x07" + int32(1) + b"\0" + int32(-1), "BinaryArray.Rank", "-1 is negative"),
         (b"\x07" + int32(1) + b"\0" + int32(33), "BinaryArray.Rank", "33 dimensions, an array has 1 to 32"),
-        (array(1, 6, [1], Binary.OBJECT), "BinaryArray.BinaryArrayTypeEnum", "6 is no type of an array"),
+        (array(1, 6, [1], Binary.OBJECT), "BinaryArray.BinaryArrayTypeEnum", "6 is not a type of an array"),
         (array(1, 0, [1], Binary.PRIMITIVE) + b"\x11", "MemberTypeInfo.AdditionalInfos", None),
         (array(1, 0, [1], Binary.PRIMITIVE) + b"\x12", "MemberTypeInfo.AdditionalInfos", None),
         (b"\x0f" + int32(1, 0) + b"\x11", "ArraySinglePrimitive.PrimitiveTypeEnum", None),
@@ -575,7 +575,7 @@ def test_arrays_that_can_not_be(record, path, why):
     [
         (b"\x0f" + int32(1, 5) + b"\x08" + int32(1, 2) + b"\x03", [1, 2], "5 items do not fit into the body"),
         (b"\x0f" + int32(1, 5) + b"\x02ab", {"$bytes": "6162"}, "5 items do not fit into the body"),
-        (b"\x0f" + int32(1, 3) + b"\x03ab\xff", ["a", "b"], "the bytes are no character in UTF-8"),
+        (b"\x0f" + int32(1, 3) + b"\x03ab\xff", ["a", "b"], "the bytes are not a character in UTF-8"),
         (
             b"\x0f" + int32(1, 3) + b"\x05\x031.0\x071",
             [{"$decimal": "1.0"}],
@@ -768,9 +768,9 @@ def test_where_a_stream_ends():
     assert [problem.to_json() for problem in content.problems] == [
         {"path": "", "offset": 24, "error": "the body ends inside of it"}
     ]
-    assert problems(objects(1, 1))[1] == [("MessageEnd", 26, "record 11 is no value")]
+    assert problems(objects(1, 1))[1] == [("MessageEnd", 26, "record 11 is not a value")]
     assert problems(b"\x12")[1][0][2] == "record 18 can't stand here"
-    assert problems(objects(1, 1), header())[1][0][2] == "record 0 is no value"
+    assert problems(objects(1, 1), header())[1][0][2] == "record 0 is not a value"
     assert problems(string(1, "a"), NULL, nulls(2), ref(1), typed(INT32, 5))[1] == [
         (path, offset, "the value belongs to no object")
         for path, offset in (
@@ -798,7 +798,7 @@ def test_what_was_read_before_a_fault_stays():
     ]
     found, wrong = problems(klass(1, "T", members), int32(5), objects(2, 3), string(3, "x"), b"\xff")
     assert found == {"$type": "T", "$id": 1, "a": 5, "b": ["x"]}
-    assert wrong[0][2] == "record 255 is no value"
+    assert wrong[0][2] == "record 255 is not a value"
 
 
 def test_faults_are_listed_up_to_a_number():
@@ -952,8 +952,8 @@ def test_flags_that_can_not_be(flags, record, why):
         (call(0x211, record=22), "the RootId is 1, though no array follows"),
         (header(0) + b"\x15" + int32(0x11) + b"\x08", "the primitive type is 8, not 18"),
         (call(0x12, int32(1000), root=0), "1,000 arguments do not fit into the body"),
-        (call(0x12, int32(1), b"\x04", root=0), "4 is no primitive type of a value"),
-        (call(0x12, int32(1), with_code(Primitive.DECIMAL, "x"), root=0), "'x' is no decimal"),
+        (call(0x12, int32(1), b"\x04", root=0), "4 is not a primitive type of a value"),
+        (call(0x12, int32(1), with_code(Primitive.DECIMAL, "x"), root=0), "'x' is not a decimal"),
         (call(0x11, call(0x11, root=0)[17:-1], root=0), "a second method"),
     ],
 )
@@ -965,7 +965,7 @@ def test_methods_that_can_not_be(body, why):
 @pytest.mark.parametrize("kind", [17, 18, 4, 0])
 def test_typed_values_of_no_type(kind):
     _, wrong = problems(objects(1, 1), bytes([8, kind]))
-    assert wrong[0][2] == f"{kind} is no primitive type of a value"
+    assert wrong[0][2] == f"{kind} is not a primitive type of a value"
 
 
 # -- limits --

@@ -136,7 +136,7 @@ def test_a_value_that_is_none_of_its_type():
     content = read(xml_form(diffgram=DIFFGRAM.replace("<Id>1</Id>", "<Id>one</Id>")))
     assert content.value["tables"][0]["rows"][0][0] == "one"
     assert [(problem.path, problem.error) for problem in content.problems] == [
-        ("XmlDiffGram.Order Lines.Id", "'one' is no int")
+        ("XmlDiffGram.Order Lines.Id", "'one' is not an int")
     ]
 
 

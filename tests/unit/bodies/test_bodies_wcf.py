@@ -552,8 +552,8 @@ def test_numbers_beyond_31_bits_are_refused():
 
 @pytest.mark.requirement("NBFX-NBFS-2.1-03", "NBFX-NBFSE-2.2-02")
 def test_numbers_of_no_string():
-    assert broken(b"\x40\x01r\xab\xce\x07")[3] == "974 is no string of the static dictionary"
-    assert broken(b"\x40\x01r\xab\x03", words={1: "a"})[3] == "3 is no string of the session"
+    assert broken(b"\x40\x01r\xab\xce\x07")[3] == "974 is not a string of the static dictionary"
+    assert broken(b"\x40\x01r\xab\x03", words={1: "a"})[3] == "3 is not a string of the session"
 
 
 def test_comments_of_xml():

@@ -108,12 +108,12 @@ def test_an_array_is_a_list(xml, value):
 @pytest.mark.parametrize(
     ("xml", "value", "error", "path"),
     [
-        ("<int>abc</int>", "abc", "'abc' is no int", "int"),
-        ("<int>2147483648</int>", "2147483648", "'2147483648' is no int", "int"),
-        ("<ArrayOfInt><int>1</int><int>x</int></ArrayOfInt>", [1, "x"], "'x' is no int", "ArrayOfInt[1]"),
-        ("<ArrayOfInt><int>23 57</int></ArrayOfInt>", ["23 57"], "'23 57' is no int", "ArrayOfInt[0]"),
-        ("<ArrayOfInt><int>1,2</int></ArrayOfInt>", ["1,2"], "'1,2' is no int", "ArrayOfInt[0]"),
-        (f"<o {XSI}><a xsi:type='xsd:int'>x</a></o>", {"$type": "o", "a": "x"}, "'x' is no int", "o.a"),
+        ("<int>abc</int>", "abc", "'abc' is not an int", "int"),
+        ("<int>2147483648</int>", "2147483648", "'2147483648' is not an int", "int"),
+        ("<ArrayOfInt><int>1</int><int>x</int></ArrayOfInt>", [1, "x"], "'x' is not an int", "ArrayOfInt[1]"),
+        ("<ArrayOfInt><int>23 57</int></ArrayOfInt>", ["23 57"], "'23 57' is not an int", "ArrayOfInt[0]"),
+        ("<ArrayOfInt><int>1,2</int></ArrayOfInt>", ["1,2"], "'1,2' is not an int", "ArrayOfInt[0]"),
+        (f"<o {XSI}><a xsi:type='xsd:int'>x</a></o>", {"$type": "o", "a": "x"}, "'x' is not an int", "o.a"),
         ("<!DOCTYPE a><a/>", "<!DOCTYPE a><a/>", "has a document type, with which XML is not read",
          "DOCTYPE"),
         ("<a>\x26#x1;b</a>", {"$type": "a", "#text": "\x01b"}, "has characters that XML forbids", ""),
@@ -226,14 +226,14 @@ def test_what_is_written_is_read_back(value):
     [
         ({"a": 1}, None, "", "give type, or write the object with a $type"),
         ({"a": [[1]]}, "o", "a[0]", "name the element ArrayOfInt"),
-        ({"a": {"b c": 1}}, "o", "a.b c", "is no name of an element"),
+        ({"a": {"b c": 1}}, "o", "a.b c", "is not a name of an element"),
         ({"a": ["x", "\x01"]}, "o", "a[1]", "write the text as base64"),
-        ([1, "x"], "ArrayOfInt", "[1]", "'x' is no int"),
-        (300, "unsignedByte", "", "'300' is no unsignedByte"),
+        ([1, "x"], "ArrayOfInt", "[1]", "'x' is not an int"),
+        (300, "unsignedByte", "", "'300' is not an unsignedByte"),
         ({"a": {"$date": "x"}}, "o", "a", 'write {"$date"'),
         ([1], "Order", "", "name the element ArrayOfInt"),
-        (5, "a b", "type", "is no name of an element"),
-        ("ab", "char", "", "is no character"),
+        (5, "a b", "type", "is not a name of an element"),
+        ("ab", "char", "", "is not a character"),
     ],
 )
 def test_what_can_not_be_written_is_told_with_its_path(value, kind, path, hint):

@@ -90,7 +90,7 @@ def test_fragments_of_a_tunnel_and_of_nothing() -> None:
 @pytest.mark.parametrize("usb", [189, 220, 249])
 @pytest.mark.parametrize("first", [True, False])
 def test_a_usb_interface_beside_ethernet(usb: int, first: bool, tmp_path: Path) -> None:
-    """Frames of one are read, those of the other counted; and blocks that hold no packet are no frames."""
+    """Frames of one are read, those of the other counted; and blocks that hold no packet are not frames."""
     file = PcapNg().section()
     for linktype in (usb, 1) if first else (1, usb):
         file.interface(linktype, tsresol=9)
@@ -119,7 +119,7 @@ def test_65536_link_types_make_a_short_list() -> None:
     assert not_read[0] == ("link type 40000", 3)
     links = [one for one in not_read if "link type" in one.reason]
     assert len(links) == 9
-    of_others = 3  # link types 51, 104, 105: bytes of zero are no session of PPPoE, no EtherType, no data
+    of_others = 3  # link types 51, 104, 105: bytes of zero are not a session of PPPoE, no EtherType, no data
     assert links[-1] == ("other link types", (1 << 16) + 2 - 3 - 7 - len(c.LINKS) - of_others)
     assert len(sentence(not_read)) < 400
 

@@ -62,7 +62,7 @@ def test_types_are_numbers_and_names(name: str, number: int) -> None:
     "name", ["", "VT_", "VT_VECTOR|", "-1", "08", "1.5", "0x", "VT_BSTR8", "0x123456789"]
 )
 def test_no_types(name: str) -> None:
-    with pytest.raises(ValueError, match="is no type of a body"):
+    with pytest.raises(ValueError, match="is not a type of a body"):
         variant_of(name)
 
 
@@ -106,8 +106,8 @@ def test_a_long_value_is_cut_on_a_terminal(tmp_path: Path) -> None:
         (("-", "--extension", "missing.bin"), 66, "", "missing.bin: No such file or directory"),
         (("-", "--extension", "-"), 2, "--extension", "standard input has the body already: a file"),
         (("-", "--body-type", "VT_BSTX"), 2, "--body-type",
-         "'VT_BSTX' is no type of a body; did you mean VT_BSTR? It is a number as 768 or 0x300, or a name as "
-         "VT_BSTR or VT_UI1|VT_VECTOR"),
+         "'VT_BSTX' is not a type of a body; did you mean VT_BSTR? It is a number as 768 or 0x300, or a "
+         "name as VT_BSTR or VT_UI1|VT_VECTOR"),
         (("-", "--body-tpye", "8"), 2, "--body-tpye", "there is no such option; did you mean --body-type?"),
         (("decode",), 2, "FILE",
          "it is missing, as in msmqwire body decode order.bin --body-type 0x300"),
@@ -224,7 +224,7 @@ def test_a_terminal_gets_no_bytes(tmp_path: Path) -> None:
     ("arguments", "value", "status", "path", "why"),
     [
         ((), "1", 2, "--format", "it is missing, as --format FORMAT"),
-        (("--format", "nrbff"), "1", 2, "--format", "'nrbff' is no format of a value; did you mean nrbf? "),
+        (("--format", "nrbff"), "1", 2, "--format", "'nrbff' is not a format of a value; did you mean nrbf?"),
         (("--format", "json"), "{", 65, "", "not JSON from line 1, column 2 on; "),
         (("--format", "text"), "hello", 65, "", "not JSON from line 1, column 1 on; "),
         (("--format", "json"), "[NaN]", 65, "", 'NaN is not JSON; this number is {"$float": "NaN"}'),
@@ -236,7 +236,7 @@ def test_a_terminal_gets_no_bytes(tmp_path: Path) -> None:
         (("--format", "json", "--extension-output", "x"), "1", 2, "--extension-output", "json has none; "),
         (("--format", "rebus", "--headers", "-"), "1", 2, "--headers", "standard input has the value"),
         (("--format", "json", "--headers-format", "rebs", "--headers", "h"), "1", 2, "--headers-format",
-         "'rebs' is no format of headers; did you mean rebus? "),
+         "'rebs' is not a format of headers; did you mean rebus? "),
         (("--format", "json", "--headers-format", "rebus"), "1", 2, "--headers-format",
          "it goes with --headers"),
         (("--format", "rebus", "--headers-format", "rebus", "--headers", "h"), "1", 2, "--headers-format",

@@ -34,7 +34,7 @@ WRONG = [
      "'both' is not one of exchange, signature"),
     (("key", "import", "x", "--data", "d", "--peer", "7"), "--peer",
      "'7' is not a GUID, as 6f9619ff-8b86-d011-b42d-00c04fc964ff"),
-    (("disect",), "", "'disect' is no command; did you mean dissect?"),
+    (("disect",), "", "'disect' is not a command; did you mean dissect?"),
 ]  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_wrong_usage_on_a_terminal_is_text_that_says_what_to_do() -> None:
 def test_a_wrong_expression_is_one_line_in_json_and_says_where() -> None:
     error = called("dissect", SESSION, "--where", "size == 1\nand kidn == 'UserMessage'").error(2)
     assert error["path"] == "--where"
-    assert error["error"].startswith("'kidn' is no column; did you mean kind?")
+    assert error["error"].startswith("'kidn' is not a column; did you mean kind?")
     assert error["error"].endswith(" (at character 15)")
     assert "\n" not in error["error"]
 

@@ -41,7 +41,7 @@ def _run(name: str, path: Path, out: Path) -> tuple[int, str]:
 def test_what_is_no_capture_is_passed_over_and_named(name: str, folder: Path, tmp_path: Path) -> None:
     status, said = _run(name, folder, tmp_path)
     assert status == 0
-    assert f"{folder}: 3 files are no captures and passed over: empty, hi, notes.txt\n" in said
+    assert f"{folder}: 3 files are not captures and were passed over: empty, hi, notes.txt\n" in said
 
 
 @pytest.mark.parametrize("name", READING)
@@ -52,11 +52,11 @@ def test_a_folder_without_captures_is_missing_input(name: str, tmp_path: Path) -
     status, said = _run(name, path, tmp_path)
     passed, error = said.splitlines()
     assert status == 66
-    assert passed == f"{path}: 1 file is no capture and passed over: notes.txt"
+    assert passed == f"{path}: 1 file is not a capture and was passed over: notes.txt"
     assert json.loads(error)["error"] == f"{path}: a folder without captures"
 
 
-PASSED_OVER = "3 files are no captures and passed over: empty, hi, notes.txt"
+PASSED_OVER = "3 files are not captures and were passed over: empty, hi, notes.txt"
 
 
 def test_a_lake_passes_over_what_is_no_capture(folder: Path, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_lake_of_a_folder_without_captures_is_missing_input(tmp_path: Path) ->
     done = command("lake", path, "--out", tmp_path / "lake")
     passed, error = done.stderr.decode().splitlines()
     assert done.returncode == 66
-    assert passed == f"{path}: 1 file is no capture and passed over: notes.txt"
+    assert passed == f"{path}: 1 file is not a capture and was passed over: notes.txt"
     assert json.loads(error)["error"] == f"{path}: a folder without captures"
     assert not (tmp_path / "lake").exists()
 
@@ -101,7 +101,7 @@ def test_of_many_files_some_are_named(folder: Path, tmp_path: Path) -> None:
     for number in range(10):
         (folder / f"x{number}").touch()
     assert (
-        "13 files are no captures and passed over: empty, hi, notes.txt, x0, x1 and 8 more\n"
+        "13 files are not captures and were passed over: empty, hi, notes.txt, x0, x1 and 8 more\n"
         in _run("dissect", folder, tmp_path)[1]
     )
 

@@ -1,4 +1,4 @@
-"""Lines of commands on a terminal are no wider than that; elsewhere nothing is left out."""
+"""Lines of commands on a terminal are not wider than that; elsewhere nothing is left out."""
 
 from __future__ import annotations
 

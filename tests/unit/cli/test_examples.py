@@ -89,7 +89,7 @@ def test_the_attacks_in_the_hostile_capture():
     assert all(shapes)
     assert len(set(map(frozenset, shapes))) == 5
     elsewhere = [item for item in items if item.stream not in (2, None)]
-    assert not any(map(attacks, elsewhere))  # truncation by the capture is no attack
+    assert not any(map(attacks, elsewhere))  # truncation by the capture is not an attack
 
 
 def test_messages_of_the_hostile_capture():

@@ -102,7 +102,7 @@ NO_KEY = {
     "exponent": (LONG_EXPONENT.public_bytes(DER, SPKI), "a public exponent of more than 32 bits"),
     "short": (SHORT.public_bytes(PEM, SPKI), "a key of 383 bits, not 384 to 16384"),
     "encrypted": (ENCRYPTED, "neither a PUBLICKEYBLOB nor"),
-    "too long": (b"0" * 0x20001, "131,073 bytes are no file"),
+    "too long": (b"0" * 0x20001, "131,073 bytes are not a file"),
 }
 
 
@@ -121,7 +121,7 @@ def test_files_without_a_public_key(name: str) -> None:
         (PUBLIC_FILES["private DER"][:-1], "not a private key in PEM or DER"),
         (ENCRYPTED, "the private key is encrypted"),
         (ELLIPTIC.private_bytes(PEM, PKCS8, NoEncryption()), "the key is not RSA"),
-        (b"0" * 0x20001, "131,073 bytes are no file"),
+        (b"0" * 0x20001, "131,073 bytes are not a file"),
     ],
     ids=["empty", "public", "cut", "locked", "elliptic", "too long"],
 )

@@ -96,9 +96,9 @@ def test_names_at_the_computer_of_the_queue(text: str, why: str) -> None:
 def test_programs_are_told_the_same() -> None:
     with pytest.raises(InvalidName, match=r"write DIRECT=OS:\.\\private\$\\orders"):
         msmqwire.connect(r"private$\orders")
-    with pytest.raises(InvalidArgument, match="5 is no text; write a format name as DIRECT="):
+    with pytest.raises(InvalidArgument, match="5 is not text; write a format name as DIRECT="):
         msmqwire.connect(5)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match=r"^port: 99999 is no port: 1 to 65535, as 1801"):
+    with pytest.raises(InvalidArgument, match=r"^port: 99999 is not a port: 1 to 65535, as 1801"):
         msmqwire.connect(r"DIRECT=OS:alpha\private$\orders", port=99999)
 
 
@@ -111,7 +111,7 @@ def test_a_connection_that_is_not_entered_says_how() -> None:
 
 @pytest.mark.parametrize("data", ["abc", None, 5, [1]])
 def test_what_is_no_bytes_is_not_parsed(data: object) -> None:
-    with pytest.raises(InvalidArgument, match="is no bytes") as caught:
+    with pytest.raises(InvalidArgument, match="is not bytes") as caught:
         msmqwire.parse(data)  # type: ignore[arg-type]
     assert ("bytes.fromhex" in caught.value.why) is isinstance(data, str)
 

@@ -40,7 +40,7 @@ def test_few_names_are_all_listed() -> None:
     error = unknown_name("tpc", ("tcp", "udp", "pgm"), "transport", path="where")
     assert isinstance(error, InvalidValue)
     assert (error.why, error.path, error.near) == (
-        "'tpc' is no transport; did you mean tcp? There are tcp, udp and pgm",
+        "'tpc' is not a transport; did you mean tcp? There are tcp, udp and pgm",
         "where",
         ("tcp",),
     )
@@ -49,17 +49,17 @@ def test_few_names_are_all_listed() -> None:
 def test_of_many_names_the_place_of_the_list_is_named() -> None:
     known = [f"KIND-{number}" for number in range(LISTED_MAX + 1)]
     assert unknown_name("X", known, "kind", see="docs/kinds.md has all").why == (
-        "'X' is no kind: docs/kinds.md has all"
+        "'X' is not a kind: docs/kinds.md has all"
     )
     assert unknown_name("kind", known, "kind", see="docs/kinds.md has all").why == (
-        "'kind' is no kind; did you mean KIND-9, KIND-8 or KIND-7? (docs/kinds.md has all)"
+        "'kind' is not a kind; did you mean KIND-9, KIND-8 or KIND-7? (docs/kinds.md has all)"
     )
-    assert unknown_name("kind-12", known, "kind").why == "'kind-12' is no kind; did you mean KIND-12?"
+    assert unknown_name("kind-12", known, "kind").why == "'kind-12' is not a kind; did you mean KIND-12?"
 
 
 def test_nothing_known_is_said() -> None:
-    assert unknown_name("a", [], "port").why == "'a' is no port: there are none"
-    assert unknown_name("a", ["b"], "port").why == "'a' is no port: there is b"
+    assert unknown_name("a", [], "port").why == "'a' is not a port: there are none"
+    assert unknown_name("a", ["b"], "port").why == "'a' is not a port: there is b"
 
 
 def test_a_long_wrong_name_is_cut() -> None:

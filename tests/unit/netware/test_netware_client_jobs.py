@@ -167,7 +167,7 @@ def test_the_words_of_types() -> None:
 
 @pytest.mark.parametrize("text", ["printer", "", "0", 0, -1, "0xFFFF", 0x10000])
 def test_what_is_no_type(text: str | int) -> None:
-    with pytest.raises(InvalidValue, match="is no type"):
+    with pytest.raises(InvalidValue, match="is not a type"):
         type_number(text)
 
 

@@ -383,7 +383,7 @@ def test_a_directory_that_can_not_be_removed_is_removed_later(
     (driven.directory / "FOREIGN").mkdir()
     driven.do(lambda s: s.queues.destroy(ADMIN, QUEUE_ID))
     assert driven.directory.exists()
-    driven.restart()  # which is no obstacle
+    driven.restart()  # which must succeed
     assert [key for key, _ in store.rows(NetwareTable.UNSETTLED)] == [b"SYS:SYSTEM\\015D03"]
     (driven.directory / "FOREIGN").rmdir()
     driven.restart()

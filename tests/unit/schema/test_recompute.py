@@ -59,7 +59,7 @@ def test_a_queue_of_another_form_has_its_type() -> None:
 
 
 def test_a_length_in_bytes_stays_if_characters_would_differ() -> None:
-    """Bytes that are no text, and of which half, the length in characters, would be one."""
+    """Bytes that are not text, and of which half, the length in characters, would be one."""
     data = "00000000140000003000300030003000000036003000300030000000"
     header = SRMP_ENVELOPE_HEADER.parse(bytes.fromhex(data))
     assert (header.DataLength, header.recomputed()) == (20, header)
@@ -71,7 +71,7 @@ def test_a_length_in_bytes_stays_if_characters_would_differ() -> None:
 def test_what_fits_stays_readable(packet: Record) -> None:
     """A recomputed record is well-formed, and recomputing it again changes nothing.
 
-    But for an SRMP envelope that is no text: its length counts characters or bytes, by what ends on a null,
+    But for an SRMP envelope that is not text: its length counts characters or bytes, by what ends on a null,
     and the bytes after it, which may be others now, have a say in that.
     """
     envelope = packet.get("SRMPEnvelopeHeader")

@@ -141,7 +141,7 @@ def test_an_unknown_header_that_has_to_be_understood():
     exc = refused(xml(PATH, PROPERTIES, entry.format(1)))
     assert (exc.path, exc.offset) == ("Envelope.Header.x", xml(PATH, PROPERTIES).index(b"</se:Header>"))
     deeper = changed(SMALL, "</path>", entry.format(1) + "</path>")
-    assert parse_envelope(deeper).unknown  # it is no entry of the header
+    assert parse_envelope(deeper).unknown  # it is not an entry of the header
 
 
 @pytest.mark.parametrize(

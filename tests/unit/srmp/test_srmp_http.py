@@ -112,7 +112,7 @@ def test_the_printed_content_type_is_read_if_it_is_folded():
     folded = parse_http(head(line, b"  type=text/xml"))
     one_line = 'multipart/related; boundary="MSMQ - SOAP boundary, 53287"; type=text/xml'
     assert folded.fields[0].value == one_line
-    # as it is printed, without a blank, the second line is no field
+    # as it is printed, without a blank, the second line is not a field
     assert refused(head(line, b"type=text/xml")).offset == len(POST + line) + 2
 
 

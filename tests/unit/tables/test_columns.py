@@ -144,9 +144,9 @@ def test_conditions_on_times_endpoints_and_fields() -> None:
     assert frames(("label", "==", "mqsender label")) == [15]
     assert frames(("window_size", "in", [64]), ("src_port", "!=", 1801)) == [10]
     assert frames(("window_size", ">", 0), ("window_size", "<", 65), ("src_port", "!=", 1801)) == [10]
-    with pytest.raises(ValueError, match="'lable' is no column; did you mean label"):
+    with pytest.raises(ValueError, match="'lable' is not a column; did you mean label"):
         frames(("lable", "==", "x"))
-    with pytest.raises(ValueError, match="no operator of a condition: there are =="):
+    with pytest.raises(ValueError, match="not an operator of a condition: there are =="):
         frames(("label", "~", "x"))
 
 

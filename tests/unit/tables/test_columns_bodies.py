@@ -117,7 +117,7 @@ def test_texts_by_name_are_not_compared(where: str, capture: Path) -> None:
 
 
 def test_a_format_that_is_none_is_refused(capture: Path) -> None:
-    with pytest.raises(InvalidArgument, match="'jsn' is no format of a body; did you mean json"):
+    with pytest.raises(InvalidArgument, match="'jsn' is not a format of a body; did you mean json"):
         msmqwire.read_capture(capture, where="body_format == 'jsn'")
 
 

@@ -104,9 +104,9 @@ def test_columns_conditions_and_the_limit_of_bodies(tmp_path):
     assert sorted(table.column("label").to_pylist()) == list("01234")
     with pytest.raises(LakeMismatch, match="body_limit"):
         msmqwire.write_lake(capture, lake, **{**options, "body_limit": 8})
-    with pytest.raises(ValueError, match="'colour' is no column"):
+    with pytest.raises(ValueError, match="'colour' is not a column"):
         msmqwire.write_lake(capture, lake, columns=["colour"])
-    with pytest.raises(ValueError, match="'src' is no key of partitions"):
+    with pytest.raises(ValueError, match="'src' is not a key of partitions"):
         msmqwire.write_lake(capture, lake, by="src")
 
 

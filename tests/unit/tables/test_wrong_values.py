@@ -36,30 +36,30 @@ SESSION = str(EXAMPLES / "session.pcap")
 CAPTURES = sorted(EXAMPLES.glob("*.pcap*"))
 
 FILTERS: Final = [
-    (("--kind", "UserMesage"), "'UserMesage' is no kind of packet; did you mean UserMessage"),
-    (("--kind", "Foo"), "'Foo' is no kind of packet: docs/columns.md#values lists all"),
+    (("--kind", "UserMesage"), "'UserMesage' is not a kind of packet; did you mean UserMessage"),
+    (("--kind", "Foo"), "'Foo' is not a kind of packet: docs/columns.md#values lists all"),
     (("--kind", "usermessage", "--kind", "Pnig"), "did you mean Ping?"),
-    (("--findings", "WRONG"), "'WRONG' is no finding"),
+    (("--findings", "WRONG"), "'WRONG' is not a finding"),
     (("--findings", "MSUT"), "did you mean MUST?"),
     (("--findings", "MQMQ-2.2.19.3-9999"), "did you mean MQMQ-2.2.19.3-"),
     (("--findings", "ATTACK-HEADER-IDS"), "did you mean ATTACK-HEADER-ID"),
-    (("--endpoint", "10.0.0.300"), "--endpoint: '10.0.0.300' is no address"),
-    (("--endpoint", "10.0.0.0/99"), "'10.0.0.0/99' is no address"),
-    (("--endpoint", "10.0.0.0/8"), "is no address, but a network"),
-    (("--endpoint", "server"), "'server' is no address"),
+    (("--endpoint", "10.0.0.300"), "--endpoint: '10.0.0.300' is not an address"),
+    (("--endpoint", "10.0.0.0/99"), "'10.0.0.0/99' is not an address"),
+    (("--endpoint", "10.0.0.0/8"), "is not an address, but a network"),
+    (("--endpoint", "server"), "'server' is not an address"),
     (("--endpoint", ":99999"), "a port is 0 to 65,535"),
     (("--endpoint", ":0655351"), "a port is 0 to 65,535"),
     (("--endpoint", "10.0.0.1:port"), "a port is 0 to 65,535"),
     (("--endpoint", "[::1"), "is not ADDRESS, ADDRESS:PORT or :PORT"),
     (("--endpoint", ""), "is not ADDRESS, ADDRESS:PORT or :PORT"),
-    (("--from", "noon"), "--from: 'noon' is no time"),
-    (("--to", ""), "--to: '' is no time"),
+    (("--from", "noon"), "--from: 'noon' is not a time"),
+    (("--to", ""), "--to: '' is not a time"),
     (("--from", "2026-03-02", "--to", "2026-03-01"), "--to: '2026-03-01' is not after --from '2026-03-02'"),
     (("--port", "99999"), "--port"),
-    (("--where", "kind == 'UserMesage'"), "--where: 'UserMesage' is no kind of packet; did you mean User"),
-    (("--where", "labl == 'x'"), "'labl' is no column; did you mean label"),
-    (("--reading", "job_numbr=big"), "--reading: 'job_numbr' is no reading; did you mean job_number"),
-    (("--reading", "job_number=bg"), "'bg' is no such value; did you mean big?"),
+    (("--where", "kind == 'UserMesage'"), "--where: 'UserMesage' is not a kind of packet; did you mean User"),
+    (("--where", "labl == 'x'"), "'labl' is not a column; did you mean label"),
+    (("--reading", "job_numbr=big"), "--reading: 'job_numbr' is not a reading; did you mean job_number"),
+    (("--reading", "job_number=bg"), "'bg' is not a possible value; did you mean big?"),
 ]
 """What the commands that choose packets have in common."""
 ROWS: Final = [
@@ -77,24 +77,24 @@ ROWS: Final = [
         if row[0][0] in ("--port", "--reading")
     ),
     (("dissect", SESSION), ("--no-lint", "--findings", "MUST"), "it finds nothing with --no-lint"),
-    (("dissect", SESSION, "--csv"), ("--columns", "kind,colour"), "'colour' is no column"),
+    (("dissect", SESSION, "--csv"), ("--columns", "kind,colour"), "'colour' is not a column"),
     (("dissect", SESSION, "--parquet", "out"), ("--columns", "lable"), "did you mean label"),
-    (("dissect", SESSION, "--arrow", "out"), ("--columns", ""), "--columns: '' is no column"),
+    (("dissect", SESSION, "--arrow", "out"), ("--columns", ""), "--columns: '' is not a column"),
     (("lake", SESSION, "--out", "lake"), ("--columns", "kind,lable"), "did you mean label"),
-    (("lake", SESSION, "--out", "lake"), ("--by", "kinds"), "--by: 'kinds' is no key of partitions"),
-    (("lake", SESSION, "--out", "lake"), ("--splits", "exakt"), "'exakt' is no way to divide captures"),
-    (("fate", SESSION), ("--state", "recieved"), "--state: 'recieved' is no state; did you mean received?"),
+    (("lake", SESSION, "--out", "lake"), ("--by", "kinds"), "--by: 'kinds' is not a key of partitions"),
+    (("lake", SESSION, "--out", "lake"), ("--splits", "exakt"), "'exakt' is not a way to divide captures"),
+    (("fate", SESSION), ("--state", "recieved"), "--state: 'recieved' is not a state; did you mean received"),
     (("fate", SESSION), ("--port", "0"), "--port"),
     (("lint", SESSION), ("--protocol", "foo"), "session, ping, remote_read, srmp"),
     (("parse", SESSION), ("--protocol", "foo"), "remote_read, srmp, rpc, ncp"),
     (("parse", SESSION), ("--protocol", "ncp", "--call", "CreateQueu"), "did you mean CreateQueue"),
     (("parse", SESSION), ("--protocol", "ncp", "--reading", "charge=bigg"), "did you mean big?"),
-    (("key", "create", "--data", "q"), ("--provider", "bsae"), "'bsae' is no provider; did you mean"),
-    (("serve", "--data", "q"), ("--log", "warn"), "--log: 'warn' is no level; did you mean warning?"),
+    (("key", "create", "--data", "q"), ("--provider", "bsae"), "'bsae' is not a provider; did you mean"),
+    (("serve", "--data", "q"), ("--log", "warn"), "--log: 'warn' is not a level; did you mean warning?"),
     (("serve", "--data", "q"), ("--set", "windowsize=1"), "did you mean window_size"),
     (("serve", "--data", "q"), ("--set", "relay=non"), "did you mean none or known? There are"),
     (("netware", "queues", "--connect", "[::1]:1", "--as", "u"), ("--type", "prnt"), "mean print?"),
-    (("netware", "object", "list", "--data", "q"), ("--type", "usr"), "--type: 'usr' is no type; did"),
+    (("netware", "object", "list", "--data", "q"), ("--type", "usr"), "--type: 'usr' is not a type; did"),
     (("netware", "serve", "--data", "q"), ("--log", "warn"), "did you mean warning?"),
     (("netware", "serve", "--data", "q"), ("--reading", "charg=big"), "did you mean charge"),
 ]  # fmt: skip
@@ -127,7 +127,9 @@ def test_an_unknown_target_of_the_readers() -> None:
     words = [sys.executable, "-m", "fuzz.readers", "--target", "packets.sesion", "--runs", "1"]
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=limit(60), check=False)
     assert done.returncode == 2
-    assert "'packets.sesion' is no target; did you mean packets.session? (--list prints all)" in done.stderr
+    assert (
+        "'packets.sesion' is not a target; did you mean packets.session? (--list prints all)" in done.stderr
+    )
 
 
 # -- every option of the commands about captures ----------------------------------------------------------
@@ -191,28 +193,28 @@ def test_a_number_that_can_not_be_is_wrong_usage(
 # -- conditions and expressions ---------------------------------------------------------------------------
 
 CONDITIONS: Final = [
-    (("kind", "==", "UserMesage"), "'UserMesage' is no kind of packet; did you mean UserMessage"),
+    (("kind", "==", "UserMesage"), "'UserMesage' is not a kind of packet; did you mean UserMessage"),
     (("kind", "!=", "ping"), "did you mean Ping?"),
-    (("kind", "in", ["Ping", "Pong"]), "'Pong' is no kind of packet; did you mean Ping"),
-    (("transport", "==", "tpc"), "'tpc' is no transport; did you mean tcp? There are tcp, udp and pgm"),
-    (("class_name", "==", "NACK_BAD_DST"), "is no message class; did you mean NACK_BAD_DST_Q"),
+    (("kind", "in", ["Ping", "Pong"]), "'Pong' is not a kind of packet; did you mean Ping"),
+    (("transport", "==", "tpc"), "'tpc' is not a transport; did you mean tcp? There are tcp, udp and pgm"),
+    (("class_name", "==", "NACK_BAD_DST"), "is not a message class; did you mean NACK_BAD_DST_Q"),
     (("class_name", "==", "0x80ff"), "did you mean 0x80FF?"),
-    (("class_name", "==", "0x8000"), "'0x8000' is no message class"),
+    (("class_name", "==", "0x8000"), "'0x8000' is not a message class"),
     (("signature_status", "==", "good"), "there are none, valid, invalid, unknown_sender and unsupported"),
     (("receipt", "==", "delivery"), "did you mean delivery receipt"),
     (("call", "==", "CreateQueu"), "did you mean CreateQueue"),
     (("completion", "==", "NO_SUCH_PROPRTY"), "did you mean NO_SUCH_PROPERTY"),
-    (("queue_handle", "==", "12"), "'12' is no handle of 40 hex digits"),
-    (("src", "==", "10.0.0.300"), "'10.0.0.300' is no address"),
-    (("src", "==", "10.0.0.0/8"), "is no address, but a network"),
+    (("queue_handle", "==", "12"), "'12' is not a handle of 40 hex digits"),
+    (("src", "==", "10.0.0.300"), "'10.0.0.300' is not an address"),
+    (("src", "==", "10.0.0.0/8"), "is not an address, but a network"),
     (("dst", "in", ["::1", "FE80::1"]), "did you mean fe80::1?"),
-    (("dst", "!=", "fe80::1%eth0"), "is no address"),
-    (("qm_guid", "==", "12"), "'12' is no GUID"),
+    (("dst", "!=", "fe80::1%eth0"), "is not an address"),
+    (("qm_guid", "==", "12"), "'12' is not a GUID"),
     (("source_qm", "==", "557358D1-9150-9595-4997-B6E611EA26C6"), "did you mean 557358d1-9150-9595-4997-"),
     (("dst_port", "==", 99_999), "dst_port is 0 to 65535, never 99999"),
     (("priority", "==", 8), "priority is 0 to 7, never 8"),
-    (("labl", "==", "x"), "'labl' is no column; did you mean label"),
-    (("kind", "like", "User%"), "'like' is no operator of a condition"),
+    (("labl", "==", "x"), "'labl' is not a column; did you mean label"),
+    (("kind", "like", "User%"), "'like' is not an operator of a condition"),
     (("kind", "==", 3), "kind is text, not 3"),
     (("kind", "==", None), "kind is text, not nothing"),
     (("kind", "in", "Ping"), "kind in: a list of values is wanted, not 'Ping'"),
@@ -243,7 +245,7 @@ def test_a_condition_that_nothing_can_meet(condition: Any, told: str, tmp_path: 
 
 EXPRESSIONS: Final = [
     ("kind == 'UserMesage'", 8, "did you mean UserMessage"),
-    ("size > 5 and kind in ('Ping', 'Pong')", 30, "'Pong' is no kind of packet; did you mean Ping"),
+    ("size > 5 and kind in ('Ping', 'Pong')", 30, "'Pong' is not a kind of packet; did you mean Ping"),
     ("not (transport != 'tpc')", 18, "did you mean tcp?"),
     ("class_name == 'NAK_BAD_DST_Q'", 14, "did you mean NACK_BAD_DST_Q"),
     ("kind like 'UserMesage%'", 10, "is matched by 'UserMesage%'; did you mean UserMessage"),
@@ -254,9 +256,9 @@ EXPRESSIONS: Final = [
     ("src like '10.x.%'", 9, "no address has 'x' in it"),
     ("dst contains 'server'", 13, "no address has"),
     ("qm_guid like '557358D1%'", 13, "no GUID has 'D' in it"),
-    ("src == '10.0.0.300'", 7, "'10.0.0.300' is no address"),
+    ("src == '10.0.0.300'", 7, "'10.0.0.300' is not an address"),
     ("src_port in (1801, 70000)", 19, "src_port is 0 to 65535, never 70000"),
-    ("labl is null", 0, "'labl' is no column; did you mean label"),
+    ("labl is null", 0, "'labl' is not a column; did you mean label"),
 ]  # fmt: skip
 
 
@@ -290,7 +292,7 @@ def test_what_may_be_is_not_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "arguments, path, told",
     [
-        ({"columns": ["kind", "lable"]}, "columns", "'lable' is no column; did you mean label"),
+        ({"columns": ["kind", "lable"]}, "columns", "'lable' is not a column; did you mean label"),
         ({"columns": "kind"}, "columns", "a list of names is wanted, not 'kind'"),
         ({"ports": [99_999]}, "ports", "a port is 1 to 65,535, not 99999"),
         ({"ports": ["1801"]}, "ports", "a port is 1 to 65,535, not '1801'"),
@@ -314,7 +316,7 @@ def test_arguments_of_other_functions(tmp_path: Path) -> None:
             msmqwire.write_lake(SESSION, tmp_path / "lake", **arguments)  # type: ignore[arg-type]
         assert caught.value.path == path
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(InvalidArgument, match="'src' is no column of packets"):
+    with pytest.raises(InvalidArgument, match="'src' is not a column of packets"):
         read_packets(pa.array([b""]), columns=["kind", "src"])
     with pytest.raises(InvalidArgument, match="not none"):
         read_packets(pa.array([b""]), columns=[])

@@ -127,7 +127,7 @@ def test_a_run_is_recorded(project: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     records = load(project)
     assert records["tests/unit/test_shop.py"].functions == {"msmqwire/prices.py": 2, "msmqwire/shop.py": 1}
-    assert "tests/unit/test_signs.py" not in records, "what runs at import is no run"
+    assert "tests/unit/test_signs.py" not in records, "code that runs at import is not a run"
     assert ("test_shop", "ran 2 functions of it, 3 in all") in reached(project, "msmqwire/prices.py")
     assert ("test_shop", "ran 1 function of it, 3 in all") in reached(project, "msmqwire/shop.py")
 

@@ -11,7 +11,7 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "MQMQ-2.2.19.1-(02|18|21)|MQQB-2.2.(1-04|2-01|2-02|3-01|3-02|6-01|6-02)|MQQB-3.1.5.1.3-01",
         "A receiver knows packets by this value, and closes the session with a packet that has another. If "
         "bytes are missing in the capture, what follows them looks like this too.",
-        "See whether the capture has a gap before it. If not, the sender is no queue manager, or speaks "
+        "See whether the capture has a gap before it. If not, the sender is not a queue manager, or speaks "
         "another protocol on this port.",
     ),
     (
@@ -42,7 +42,7 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "MQMQ-2.2.20-12|MQMQ-2.2.19.1-19",
         "The receiver skips bytes that are in no header. They may hide data, or a second packet that a "
         "device which cuts the stream otherwise takes for a real one.",
-        "Look at the bytes (`--hexdump`). An ExtensionHeader, which Windows sends there, is no finding.",
+        "Look at the bytes (`--hexdump`). An ExtensionHeader, which Windows sends there, is not a finding.",
     ),
     (
         "MQMQ-2.2.18.1.(4-01|5.2-05)",

@@ -42,7 +42,7 @@ def _signature(draw: Draw) -> Iterator[Case]:
         note = f"{first.schema.name} with a random signature"
         yield case(ids, text, *steps, send(data, "closed", note, ids))
     noise = source.randbytes(64).replace(b"\x10", b"\x11") + bytes(600)
-    yield case(ids, text, OPENED[0], send(noise, "closed", "bytes that are no packet", ids))
+    yield case(ids, text, OPENED[0], send(noise, "closed", "bytes that are not a packet", ids))
     web = b"GET / HTTP/1.1\r\nHost: msmqwire\r\n\r\n" + bytes(600)
     yield case(ids, text, OPENED[0], send(web, "closed", "a request of another protocol", ids))
 

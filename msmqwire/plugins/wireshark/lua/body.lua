@@ -10,7 +10,7 @@ local numbers = {
   [18] = {"<I2", 2}, [19] = {"<I4", 4}, [22] = {"<i4", 4}, [23] = {"<I4", 4},
 }
 
--- Whether bytes are UTF-8; a character that is cut at their end is no matter.
+-- Whether bytes are UTF-8; a character that is cut at their end does not matter.
 local function is_utf8(text)
   text = text:gsub("[\194-\223][\128-\191]", "."):gsub("\224[\160-\191][\128-\191]", ".")
   text = text:gsub("[\225-\236\238\239][\128-\191][\128-\191]", "."):gsub("\237[\128-\159][\128-\191]", ".")

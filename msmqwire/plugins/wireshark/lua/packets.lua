@@ -84,7 +84,7 @@ local function read(at, stop, t)
   return name
 end
 
--- How many bytes behind the last header of the message that was read are no ExtensionHeader.
+-- How many bytes behind the last header of the message that was read are not ExtensionHeader.
 local function unexplained_tail()
   local p, n = @V:TrailingData@, @N:TrailingData@
   if not p or n == 0 then return 0 end

@@ -11,7 +11,7 @@ function ping.dissector(tvb, pinfo, root)
   P, L, PE, I = 0, size, huge, 0
   pinfo.cols.protocol = "MSMQ"
   local p = @S:Ping@(0, size, nil)
-  if p and p ~= size then p = fail("Ping", @PING_SIZE@, format("%d bytes are no Ping", size)) end
+  if p and p ~= size then p = fail("Ping", @PING_SIZE@, format("%d bytes are not a Ping", size)) end
   if not p then
     pinfo.cols.info = "Malformed"
     count_packet("Malformed", pinfo)

@@ -93,4 +93,4 @@ def _parse(text: str, path: str) -> FormatName:
     try:
         return _parse_short(text) if len(text) <= _SHORT else parse_format_name(text)
     except InvalidName as exc:
-        raise MalformedPacket(f"{text!r:.200} is no format name: {exc.why}", path=path) from None
+        raise MalformedPacket(f"{text!r:.200} is not a format name: {exc.why}", path=path) from None

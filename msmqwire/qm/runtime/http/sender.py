@@ -147,7 +147,7 @@ class HttpSender:
             raise ValueError("not a request")
         place, name = self._place(URL(url, encoded=True))
         if place.scheme not in _SCHEMES or not place.raw_host:
-            raise ValueError(f"{url!r:.200} is no URL of HTTP")
+            raise ValueError(f"{url!r:.200} is not a URL of HTTP")
         # The target is sent as it is, not normalised as a URL, except for invalid characters.
         path = quote(start.target, safe=_TARGET_CHARACTERS)
         target = URL.build(scheme=place.scheme, host=place.raw_host, port=place.port, path=path, encoded=True)

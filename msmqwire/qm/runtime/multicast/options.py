@@ -90,7 +90,7 @@ def parse_pgm_options(
 
 def _port(number: str, text: str) -> int:
     if not (number.isascii() and number.isdigit() and len(number) <= 5 and 0 < int(number) <= 0xFFFF):
-        raise InvalidValue(f"{text!r:.80}: {number!r:.20} is no port, 1 to 65535", path="pgm")
+        raise InvalidValue(f"{text!r:.80}: {number!r:.20} is not a port, 1 to 65535", path="pgm")
     return int(number)
 
 
@@ -98,7 +98,7 @@ def _address(text: str) -> IPv4Address:
     try:
         address = IPv4Address(text)
     except ValueError:
-        raise InvalidValue(f"{text!r:.80} is no IPv4 address", path="pgm_interface") from None
+        raise InvalidValue(f"{text!r:.80} is not an IPv4 address", path="pgm_interface") from None
     if address.is_multicast or address.is_unspecified or address.is_reserved:
         raise InvalidValue(f"{text} is not the address of an interface", path="pgm_interface")
     return address

@@ -150,7 +150,7 @@ def initiator(
     """
     protocol = _PROTOCOLS.get(auth_type)
     if protocol is None:
-        raise InvalidValue(f"{auth_type} is no security provider", path="auth_type")
+        raise InvalidValue(f"{auth_type} is not a security provider", path="auth_type")
     if user is not None and protocol == "kerberos":
         domain, separator, name = user.partition("\\")
         user = f"{name}@{domain}" if separator else user
