@@ -63,6 +63,8 @@ class Settings:
             them.
         send_insecure_nacks: SendInsecureNacks, [MS-MQQB] 3.1.1.3: whether refusals that reveal information
             are acknowledged to senders.
+        report_messages: EnableReportMessages of [MS-MQMQ] 2.2.20.8: whether reports are sent for the messages
+            that ask for them. Windows sends none unless its registry says so.
         expire_in_doubt: follow figure 9 of [MS-MQQB] 3.1.1.1 literally: a transactional message whose
             TimeToReachQueue has passed is abandoned, and dead-lettered, even if its destination may have
             accepted it. If False it is sent again until its destination answers that it has refused or
@@ -92,6 +94,9 @@ class Settings:
         receive_symmetric_key_cache_size: ReceiveSymmetricKeyCacheSize, session keys of peers.
         send_symmetric_key_cache_size: SendSymmetricKeyCacheSize, session keys made here.
         symmetric_key_short_lifetime_ms: SymmetricKeyShortLifetime: the lifetime of a session key.
+        symmetric_key_long_lifetime_ms: SymmetricKeyLongLifetime: the lifetime of a session key made here for
+            the AES or the Enhanced provider, with `long_lived_keys`.
+        long_lived_keys: whether these keys live that long, as on Windows XP and Server 2003.
         preferred_advanced_algorithm: PreferredAdvancedAlgorithm, the cipher for keys of the AES provider.
         preferred_enhanced_algorithm: PreferredEnhancedAlgorithm, the cipher for keys of the Enhanced
             provider.
@@ -147,6 +152,7 @@ class Settings:
     third_place_bytes_total: int = 8 << 20
     memory: int = 1 << 30
     send_insecure_nacks: bool = False
+    report_messages: bool = True
     expire_in_doubt: bool = False
     lookup_priority_of_transactional: bool = False
     directory_sites_update_ms: int = 43_200_000
@@ -167,6 +173,8 @@ class Settings:
     receive_symmetric_key_cache_size: int = 127
     send_symmetric_key_cache_size: int = 53
     symmetric_key_short_lifetime_ms: int = 600_000
+    symmetric_key_long_lifetime_ms: int = 43_200_000
+    long_lived_keys: bool = False
     preferred_advanced_algorithm: AesCipher = AesCipher.AES256
     preferred_enhanced_algorithm: LegacyCipher = LegacyCipher.RC4
     preferred_base_algorithm: LegacyCipher = LegacyCipher.RC4

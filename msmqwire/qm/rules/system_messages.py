@@ -118,6 +118,8 @@ class SystemMessages:
         """Report that a message has arrived, or leaves for the next hop: 3.1.5.8.9 and 3.1.7.1.7."""
         if message.tracing_queue_identifier == NULL_GUID or message.destination is None:
             return
+        if not self._context.settings.report_messages:  # MQMQ-2.2.20.8-06
+            return
         number = f"{message.identifier.uniquifier:08X}"
         hops = f"{message.hop_count:02X}"
         when = datetime.fromtimestamp(self._context.utc, UTC)

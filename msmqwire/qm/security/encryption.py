@@ -70,13 +70,15 @@ class Encryption:
 
     def __init__(self, context: Context, directory: DirectoryEvents) -> None:
         self._context, self._directory = context, directory
-        size = context.settings.send_symmetric_key_cache_size
-        lifetime = context.settings.symmetric_key_short_lifetime_ms
+        settings = context.settings
+        size, short = settings.send_symmetric_key_cache_size, settings.symmetric_key_short_lifetime_ms
+        # The keys of the Base provider never live long: notes 63, 64 and 69 of [MS-MQQB].
+        lifetime = settings.symmetric_key_long_lifetime_ms if settings.long_lived_keys else short
         self.send_symmetric_key_cache: ExpiringCache[_Found, CachedSymmetricKey] = ExpiringCache(
             context, Timer.SEND_SYMMETRIC_KEY_CACHE_CLEANUP, size, lifetime
         )
         self.send_base_symmetric_key_cache: ExpiringCache[_Found, CachedSymmetricKey] = ExpiringCache(
-            context, Timer.SEND_BASE_SYMMETRIC_KEY_CACHE_CLEANUP, size, lifetime
+            context, Timer.SEND_BASE_SYMMETRIC_KEY_CACHE_CLEANUP, size, short
         )
 
     def encrypted(

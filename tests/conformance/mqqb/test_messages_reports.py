@@ -96,6 +96,24 @@ def test_without_its_queue_a_report_is_discarded():
     assert harness.called == []
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.8-06")
+@pytest.mark.parametrize("enabled", [True, False])
+def test_reports_are_sent_if_they_are_enabled(enabled):
+    harness = harness_with_peer(
+        routes={THIRD_ID: ["far"]}, settings=Settings(report_messages=enabled)
+    )
+    harness.names["far"], harness.hosts[PEER_ADDRESS] = PEER_ADDRESS, THIRD_ID
+    queue, reports = harness.queue(), harness.queue("reports")
+    harness.accept_session(address="10.0.0.8").send_message(b"arrives", trace=reports.identifier)
+    harness.send(
+        b"leaves", to=harness.open_to_send(f"PRIVATE={THIRD_ID}\\9"), tracing_requested=True,
+        tracing_queue_identifier=reports.identifier,
+    )  # fmt: skip
+    assert (bodies(queue), harness.called[0].bodies()) == ([b"arrives"], [b"leaves"])
+    departures = [b"N\0E\0X\0T\0" in body for body in bodies(reports)]
+    assert departures == ([False, True] if enabled else [])
+
+
 def test_nothing_is_reported_of_what_is_refused():
     harness, peer = traced()
     peer.send_message(trace=harness.reports.identifier, destination=direct("none"))

@@ -110,7 +110,7 @@ def of(name: str, *ids: str) -> Any:
 
 @pytest.mark.requirement(
     "MQQB-3.1.3.1-04", "MQQB-3.1.3.1-05", "MQQB-3.1.3.1-07", "MQQB-3.1.3.1-09", "MQQB-3.1.3.1-10",
-    "MQQB-3.1.3.1-12", "MQQB-3.1.3.1-13", "MQQB-3.1.3.1-14",
+    "MQQB-3.1.3.1-11", "MQQB-3.1.3.1-12", "MQQB-3.1.3.1-13", "MQQB-3.1.3.1-14", "MQQB-3.1.1.3-06",
 )  # fmt: skip
 def test_defaults():
     settings = Settings()
@@ -118,6 +118,7 @@ def test_defaults():
     assert settings.receive_symmetric_key_cache_size == 127
     assert settings.send_symmetric_key_cache_size == 53
     assert settings.symmetric_key_short_lifetime_ms == 600_000
+    assert settings.symmetric_key_long_lifetime_ms == 43_200_000
     preferred = (
         settings.preferred_advanced_algorithm, settings.preferred_enhanced_algorithm,
         settings.preferred_base_algorithm,
@@ -221,3 +222,29 @@ def test_other_keys_empty_the_caches(kind):
     harness.core.protection.configure(harness.core.protection.configuration)
     assert len(kind.cache(harness)) == 0
     assert harness.time_left(kind.timer) is None
+
+
+@pytest.mark.requirement("MQQB-3.1.1.3-06", "MQQB-3.1.3.1-11")
+@pytest.mark.parametrize(
+    ("name", "lifetime"),
+    [("received keys", 600_000), ("sent keys", 43_200_000), ("sent base keys", 600_000)],
+)
+def test_only_sent_keys_can_have_the_long_lifetime(name, lifetime):
+    kind = KINDS[name]
+    harness = kind.harness(long_lived_keys=True)
+    cache = kind.cache(harness)
+    kind.add(harness, 0)
+    assert harness.time_left(kind.timer) == lifetime
+    harness.advance(lifetime)
+    assert len(cache) == 1
+    harness.advance(60_000)
+    assert len(cache) == 0
+
+
+@pytest.mark.requirement("MQQB-3.1.1.3-06")
+@pytest.mark.parametrize("name", ["received keys", "sent keys", "sent base keys"])
+def test_each_lifetime_can_be_set_and_is_in_milliseconds(name):
+    kind, lifetimes = KINDS[name], {"symmetric_key_short_lifetime_ms": 70_000}
+    harness = kind.harness(**lifetimes, symmetric_key_long_lifetime_ms=90_000, long_lived_keys=True)
+    kind.add(harness, 0)
+    assert harness.time_left(kind.timer) == (90_000 if name == "sent keys" else 70_000)
