@@ -49,14 +49,17 @@ def test_queues_with_http_names_are_served(name, url):
         assert srmp_of(harness.core).transfers == {}
 
 
-@pytest.mark.requirement("SRMP-3.1.7.7-04", "SRMP-3.1.7.9-06", "SRMP-3.1.7.7-05")
+@pytest.mark.requirement("SRMP-3.1.7.7-04", "SRMP-3.1.7.9-01", "SRMP-3.1.7.9-06", "SRMP-3.1.7.7-05")
 def test_the_first_message_connects():
     harness = SrmpHarness()
     queue = harness.outgoing()
     assert (queue.state, list(queue.connection_history)) == (Q.INACTIVE, [])
     harness.send()
-    assert queue.state is Q.CONNECTED
+    assert queue.state is Q.WAITING
+    assert harness.time_left(SrmpTimer.SESSION_CLEANUP, queue.number) is None
     assert [entry.status for entry in queue.connection_history] == [ConnectionStatus.IN_PROCESS]
+    srmp_of(harness.core).reached(harness.sent[-1].number)
+    assert queue.state is Q.CONNECTED
     assert harness.time_left(SrmpTimer.SESSION_CLEANUP, queue.number) == 300_000
     assert harness.effects_of(Resolve) == []  # the transport finds the host
     harness.answer()
@@ -66,6 +69,42 @@ def test_the_first_message_connects():
     harness.send()
     harness.answer()
     assert len(queue.connection_history) == 2
+
+
+@pytest.mark.requirement("SRMP-3.1.7.9-01", "SRMP-3.1.7.9-06")
+def test_an_answer_shows_that_a_queue_is_connected():
+    harness = SrmpHarness()
+    harness.send()
+    queue = harness.outgoing()
+    harness.core.queues.purge(queue)
+    assert queue.state is Q.WAITING
+    harness.answer()
+    assert queue.state is Q.CONNECTED
+    assert harness.time_left(SrmpTimer.SESSION_CLEANUP, queue.number) == 300_000
+
+
+@pytest.mark.requirement("SRMP-3.1.7.9-06")
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_queue_whose_connection_fails_is_inactive(deleted):
+    harness = SrmpHarness()
+    harness.send()
+    queue = harness.outgoing()
+    if deleted:
+        harness.core.queues.purge(queue)
+    assert queue.state is Q.WAITING
+    harness.fail()
+    assert queue.state is Q.INACTIVE
+    assert harness.time_left(SrmpTimer.SESSION_CLEANUP, queue.number) is None
+
+
+def test_a_pause_while_a_queue_connects_stays():
+    harness = SrmpHarness()
+    harness.send()
+    queue = harness.outgoing()
+    harness.core.queues.pause(queue)
+    srmp_of(harness.core).reached(harness.sent[-1].number)
+    assert queue.state is Q.ON_HOLD
+    assert harness.time_left(SrmpTimer.SESSION_CLEANUP, queue.number) is None
 
 
 @pytest.mark.requirement("SRMP-3.1.1.4.2-02", "SRMP-3.1.7.2.5-01")

@@ -197,9 +197,16 @@ class SrmpSending:
 
     def _connect(self, transfer: SrmpTransfer) -> None:
         """Establish Transport Connection: [MC-MQSRM] 3.1.7.9. The transport connects on demand."""
-        transfer.queue.state = OutgoingQueueState.CONNECTED
-        self._start_cleanup(transfer)
+        transfer.queue.state = OutgoingQueueState.WAITING
         self._record(transfer, ConnectionStatus.IN_PROCESS, 0)
+        if isinstance(transfer.queue.destination, MulticastName):
+            self._connected(transfer)  # PGM begins with the data
+
+    def _connected(self, transfer: SrmpTransfer) -> None:
+        """The transport has its connection, which ends what `_connect` began."""
+        if transfer.queue.state is OutgoingQueueState.WAITING:
+            transfer.queue.state = OutgoingQueueState.CONNECTED
+            self._start_cleanup(transfer)
 
     def _record(self, transfer: SrmpTransfer, status: ConnectionStatus, error: int, detail: str = "") -> None:
         history = transfer.queue.connection_history
@@ -212,10 +219,13 @@ class SrmpSending:
         outgoing = self._requests.get(request)
         if outgoing is not None:
             outgoing.sent = True
+            self._connected(outgoing.transfer)
             self._outcome.transmitted(outgoing.position.message, outgoing.transfer.queue, "")
 
     def answered(self, request: int, status: int, text: str) -> SrmpTransfer | None:
         """A request was answered, or handed to PGM: [MC-MQSRM] 3.1.7.2.5. Return its transfer, if any."""
+        if (known := self._requests.get(request)) is not None:
+            self._connected(known.transfer)
         outgoing = self._taken(request)
         if outgoing is None:
             return None
@@ -233,6 +243,9 @@ class SrmpSending:
 
     def failed(self, request: int, reason: str) -> None:
         """A request was not answered in time, or could not be sent."""
+        known = self._requests.get(request)
+        if known is not None and known.transfer.queue.state is OutgoingQueueState.WAITING:
+            known.transfer.queue.state = OutgoingQueueState.INACTIVE
         outgoing = self._taken(request)
         if outgoing is not None:
             self._failed(outgoing, reason)
