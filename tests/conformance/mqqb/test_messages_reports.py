@@ -99,9 +99,7 @@ def test_without_its_queue_a_report_is_discarded():
 @pytest.mark.requirement("MQMQ-2.2.20.8-06")
 @pytest.mark.parametrize("enabled", [True, False])
 def test_reports_are_sent_if_they_are_enabled(enabled):
-    harness = harness_with_peer(
-        routes={THIRD_ID: ["far"]}, settings=Settings(report_messages=enabled)
-    )
+    harness = harness_with_peer(routes={THIRD_ID: ["far"]}, settings=Settings(report_messages=enabled))
     harness.names["far"], harness.hosts[PEER_ADDRESS] = PEER_ADDRESS, THIRD_ID
     queue, reports = harness.queue(), harness.queue("reports")
     harness.accept_session(address="10.0.0.8").send_message(b"arrives", trace=reports.identifier)

@@ -76,7 +76,7 @@ def test_an_answer_shows_that_a_queue_is_connected():
     harness = SrmpHarness()
     harness.send()
     queue = harness.outgoing()
-    harness.core.queues.purge(queue)
+    harness.core.messages.purge(queue)
     assert queue.state is Q.WAITING
     harness.answer()
     assert queue.state is Q.CONNECTED
@@ -90,7 +90,7 @@ def test_a_queue_whose_connection_fails_is_inactive(deleted):
     harness.send()
     queue = harness.outgoing()
     if deleted:
-        harness.core.queues.purge(queue)
+        harness.core.messages.purge(queue)
     assert queue.state is Q.WAITING
     harness.fail()
     assert queue.state is Q.INACTIVE
