@@ -183,7 +183,7 @@ EXPIRES = Settings(expire_in_doubt=True)
     ],
 )
 def test_a_message_that_expires_before_its_session_ack(kind, journaled):
-    harness = harness_with_peer(settings=EXPIRES)
+    harness = harness_with_peer(settings=EXPIRES if kind == "Transactional" else Settings())
     outgoing = send_message(
         harness, kind, time_to_reach_queue=20, negative_journaling_requested=journaled,
         positive_journaling_requested=True,
