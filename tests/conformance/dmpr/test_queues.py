@@ -101,7 +101,7 @@ def test_what_is_set_after_the_defaults_is_taken_over(harness: EngineHarness) ->
 # -- Create Queue ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.3-02", "DMPR-3.1.1.2-06")
+@pytest.mark.requirement("DMPR-3.1.7.1.3-02", "DMPR-3.1.1.2-06", "MQMQ-2.3.1.3-01/b")
 @pytest.mark.parametrize("pathname", ["", "here", "here\\", "here\\private$\\", "a\\b\\c", "here\\a;b;c"])
 def test_a_path_name_must_be_one(harness: EngineHarness, pathname: str) -> None:
     before = dict(harness.core.queue_manager.queues)
@@ -178,11 +178,14 @@ def test_the_path_name_of_a_system_queue_tells_its_type() -> None:
     assert queue_type(parse_path_name("here\\system$;DEADLETTER")) is QueueType.SYSTEM
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.3-08", "DMPR-3.1.1.2-07", "DMPR-3.1.1.2-18", "DMPR-3.1.1.2-20")
+@pytest.mark.requirement(
+    "DMPR-3.1.7.1.3-08", "DMPR-3.1.1.2-07", "DMPR-3.1.1.2-18", "DMPR-3.1.1.2-20", "MQMQ-2.3.1.22-01/b"
+)
 def test_names_and_scope_of_a_new_queue(harness: EngineHarness) -> None:
     harness.core.queue_manager.qualified_computer_name = "here.example.com"
     queue = harness.queue()
     assert queue.qualified_pathname == "here.example.com\\private$\\orders"
+    assert parse_path_name(queue.qualified_pathname).computer == "here.example.com"
     assert queue.scope is QueueScope.ENTERPRISE
     assert (queue.full_path, queue.directory_path) == ("", "")
 

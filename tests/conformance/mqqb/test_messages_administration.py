@@ -322,6 +322,7 @@ OTHER = UUID(int=0x88)
         row("MQQB-3.1.7.15-10", direct("adm", "10.0.0.7"), "DIRECT=TCP:10.0.0.7\\PRIVATE$\\adm"),
     ],
 )  # fmt: skip
+@pytest.mark.requirement("MQQB-3.1.7.15-19/a")
 def test_where_an_acknowledgement_goes(admin, name, monkeypatch):
     harness = harness_with_peer()
     harness.queue()
@@ -356,7 +357,15 @@ def test_the_response_queue_of_an_ack_is_the_destination(destination, address, n
     assert ack.response.canonical == name
 
 
-@pytest.mark.requirement("MQQB-3.1.7.15-19")
+@pytest.mark.requirement("MQQB-3.1.7.15-19/b")
+def test_an_ack_is_put_into_its_queue():
+    harness = harness_with_peer()
+    queue, admin = harness.queue(), harness.queue("adm")
+    harness.accept_session().send_message(b"m", acks=PA, admin=ADMIN, **PRIVATE)
+    assert (bodies(queue), message_classes(admin)) == ([b"m"], [0x0002])
+
+
+@pytest.mark.requirement("MQQB-3.1.7.15-19/c")
 @pytest.mark.parametrize("admin", [direct("none"), (5, QUEUE.bytes_le), (3, handmade.private_id(99))])
 def test_an_ack_is_discarded_if_its_queue_cannot_be_opened(admin):
     harness = harness_with_peer()

@@ -245,7 +245,7 @@ def test_an_invalid_property_is_named_and_nothing_is_sent(
 @pytest.mark.parametrize(
     "name, value",
     [
-        ("label", "x" * 125),
+        pytest.param("label", "x" * 125, marks=pytest.mark.requirement("MQMQ-2.3.1.8-01/b")),
         ("label", 7),
         ("quota", -1),
         ("quota", "1"),
