@@ -36,7 +36,7 @@ from tests.support.netware.netware_station import REQUEST, be16, be32, le32, nam
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 BODY: Final = b"b" * 1024
-_STRANGERS: Final = 240
+_HOSTILE: Final = 240
 _OTHER_ADDRESS: Final = "127.0.0.2"
 _READ, _WRITE, _BINDERY = 72, 73, 23
 _UNKNOWN_TYPE: Final = 0x1212
@@ -264,11 +264,11 @@ def floods(queue: bytes) -> dict[str, tuple[str, Callable[[Ncp], bytes]]]:
 async def flood(port: int, name: str, queue: bytes) -> None:
     """Send as fast as possible, without reading before everything is sent, until this process is ended."""
     login, request = floods(queue)[name]
-    strangers = []
-    for _ in range(_STRANGERS):
+    unknown_peers = []
+    for _ in range(_HOSTILE):
         one = await Ncp.open(port, login)
         one.writer.transport.set_write_buffer_limits(1 << 16)
-        strangers.append(one)
+        unknown_peers.append(one)
     print("ready", flush=True)
 
     async def send(one: Ncp) -> None:
@@ -280,14 +280,14 @@ async def flood(port: int, name: str, queue: bytes) -> None:
         while await one.reader.read(1 << 16):
             pass
 
-    await asyncio.gather(*(work(one) for one in strangers for work in (send, read)))
+    await asyncio.gather(*(work(one) for one in unknown_peers for work in (send, read)))
 
 
 async def besieged(server: subprocess.Popen[str], port: int, seconds: float) -> None:
     """Print the service of an honest client during the worst requests of hostile ones."""
     honest = await Ncp.open(port, "ALICE", source=_OTHER_ADDRESS)
     queue = (await honest.call(53, named(3, "LASER")))[:4]
-    title = f"{_STRANGERS} connections of hostile clients"
+    title = f"{_HOSTILE} connections of hostile clients"
     print(f"\n{title:42}{'others/s':>9}{'median ms':>11}{'worst ms':>10}{'MiB':>6}")
     print_line("none", await waiting(honest, queue, seconds), server)
     for name in floods(queue):

@@ -6,7 +6,7 @@ Each attack is sent by one origin, and then by several, to a queue for authentic
 are taken; who is disconnected for too much work comes back after ten milliseconds. An honest sender, also of
 an origin that nobody has told the queue manager of, sends a signed and encrypted message each 50 ms, and when
 it is disconnected again after 100 ms. Time is that of the processor in the queue manager, and that in which
-nobody sends; each stranger has a network of 1 Gbit/s. Printed are, for each second, the messages of the
+nobody sends; each unknown_peer has a network of 1 Gbit/s. Printed are, for each second, the messages of the
 attack that were taken, and the milliseconds of processor time that they and their connections took, of these
 for security; and of the honest messages, how many were served at once or later, and the longest wait for one.
 """
@@ -43,7 +43,7 @@ from tests.support import handmade as h
 from tests.support.engine_harness import START_UTC, EngineHarness
 from tests.support.peers.handwritten_peer import HandwrittenPeer
 from tests.support.qm.message_security import DAY, Sealed, certificate, rsa_key
-from tests.support.qm.secured_harness import ALICE, STRANGER, configuration, secured
+from tests.support.qm.secured_harness import ALICE, OTHER_SID, configuration, secured
 
 LARGE: Final = (4 << 20) - (64 << 10)
 MD2, RC2 = 0x8001, 0x6602
@@ -69,7 +69,7 @@ def vast_certificate(bits: int, exponent: int) -> bytes:
 
 
 def _sealed(**fields: Any) -> Fields:
-    return Sealed(**{"sid": STRANGER} | fields).fields()
+    return Sealed(**{"sid": OTHER_SID} | fields).fields()
 
 
 def plain() -> Iterator[Fields]:
@@ -95,7 +95,7 @@ def wrong_signatures(bits: int, exponent: int) -> Callable[[], Iterator[Fields]]
 
 
 def _security(signature: bytes, certificate: bytes) -> bytes:
-    return h.security_header(flags=1, security_id=STRANGER, signature=signature, certificate=certificate)
+    return h.security_header(flags=1, security_id=OTHER_SID, signature=signature, certificate=certificate)
 
 
 def slow_hashes() -> Iterator[Fields]:

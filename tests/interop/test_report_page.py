@@ -216,7 +216,7 @@ def test_a_ladder_shows_directions_gaps_and_what_is_sent_again(
     opened.expect_quiet()
 
 
-def test_the_life_of_a_message_is_told(
+def test_the_life_of_a_message_is_reported(
     reports: Callable[[str], str], open_page: Callable[..., Opened]
 ) -> None:
     opened = open_page(reports("remote_read.pcap"))

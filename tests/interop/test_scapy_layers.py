@@ -338,7 +338,7 @@ def test_sr1_over_a_stream(peer: StreamSocket, request_: ScapyPacket) -> None:
         assert isinstance(header, MSMQConnectionParametersHeader) or header.TimeStamp == 9
 
 
-def test_what_is_no_answer() -> None:
+def test_not_an_answer() -> None:
     late = MESSAGE / MSMQSessionHeader(UserMsgSequenceNumber=4)
     assert not SESSION_ACK.answers(late)
     assert not SESSION_ACK.answers(ESTABLISH)

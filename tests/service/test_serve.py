@@ -63,7 +63,7 @@ def test_it_says_that_it_is_ready_and_where(alpha: Process) -> None:
     assert alpha.ping_port > 0
 
 
-def test_it_binds_to_the_loopback_unless_told_otherwise() -> None:
+def test_it_binds_to_the_loopback_by_default() -> None:
     assert ServerOptions(Path("x")).listen == ("127.0.0.1", 1801)
     assert ServerOptions(Path("x")).ping == ("127.0.0.1", 3527)
     shown = called("serve", "--help").out
@@ -176,7 +176,7 @@ def test_the_name_is_kept_and_another_one_refused(data: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "a\\b", "\N{SNOWMAN}", ".", "a/b", "a;b"])
-def test_what_is_no_name_of_a_computer_is_refused(data: Path, name: str) -> None:
+def test_a_wrong_name_of_a_computer_is_refused(data: Path, name: str) -> None:
     assert last_error(refused(data, "--name", name), 2)["error"]
 
 

@@ -338,7 +338,7 @@ def test_dissect(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["dissect", "lint"])
-def test_what_is_no_key(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_not_a_key(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = {"dissect": dissect_command, "lint": lint_command}[name].command
     run(command, 65, cert=[str(QM_KEY)])
     output = capsys.readouterr()

@@ -45,10 +45,10 @@ class Opened:
         assert self.problems == []
         assert self.dialogs == []
         own = self.requests[0].partition("#")[0]
-        strangers = [
+        unexpected = [
             url for url in self.requests if url.partition("#")[0] != own and not url.startswith("blob:")
         ]
-        assert strangers == []
+        assert unexpected == []
 
     def serious_barriers(self) -> list[str]:
         """Return the serious findings of axe on the page as it is now: rule, help and places."""

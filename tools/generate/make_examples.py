@@ -24,7 +24,7 @@ from tools.generate import netware_example, protected_example  # noqa: E402
 
 START_NS = 1_772_366_400_000_001_000  # 2026-03-01T12:00:00.000001Z
 STEP_NS = 187_000
-CLIENT, SERVER, STRANGER = "10.0.0.1", "10.0.0.2", "10.0.0.66"
+CLIENT, SERVER, UNKNOWN = "10.0.0.1", "10.0.0.2", "10.0.0.66"
 QM_CLIENT = UUID("557358d1-9150-9595-4997-b6e611ea26c6")
 QM_SERVER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
 
@@ -131,7 +131,7 @@ def orderly(rng: random.Random) -> list[Frame]:
 
 def attacked() -> list[Frame]:
     """Return shapes of attack: sizes that exceed the packet or wrap around."""
-    conversation = opened(connection(50666, 2.0, client=STRANGER))
+    conversation = opened(connection(50666, 2.0, client=UNKNOWN))
     srmp = {
         "SRMPEnvelopeHeader": {"Data": "<se:Envelope/>"},
         "CompoundMessageHeader": {"Data": b"POST /msmq"},
@@ -178,8 +178,8 @@ def unrelated() -> list[Frame]:
     frames = [
         (0.1, net.ethernet(net.udp_packet(dns, CLIENT, 5353, SERVER, 53))),
         (0.2, net.ethernet(net.udp_packet(ping, CLIENT, 4057, SERVER, 3527), vlan=(100,))),
-        (0.3, net.ethernet(net.udp_packet(ping[:2] + b"\0\0" + ping[4:], STRANGER, 4058, SERVER, 3527))),
-        (0.4, net.ethernet(net.udp_packet(ping[:20], STRANGER, 4059, SERVER, 3527))),
+        (0.3, net.ethernet(net.udp_packet(ping[:2] + b"\0\0" + ping[4:], UNKNOWN, 4058, SERVER, 3527))),
+        (0.4, net.ethernet(net.udp_packet(ping[:20], UNKNOWN, 4059, SERVER, 3527))),
         (0.6, b"\xff" * 6 + bytes.fromhex("020000000001 0806 0001080006040001")),
     ]
     return net.merged(web.frames, [Frame(START_NS + round(at * 1e9), data) for at, data in frames])

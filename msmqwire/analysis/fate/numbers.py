@@ -22,7 +22,7 @@ NUMBERED_MAX: Final = 1 << 20
 """Numbered messages that wait, of all groups; of more, the group that was silent longest is forgotten."""
 OWNERS_MAX: Final = 16
 """Queue managers that use the same group; of more, the oldest is forgotten."""
-STRANGERS_MAX: Final = 32
+UNRELATED_MAX: Final = 32
 """Messages to which an acknowledgement from the wrong place is noted."""
 
 _OF_ORDER: Final = frozenset({EventKind.ORDER_ACK, EventKind.STREAM_RECEIPT})
@@ -77,14 +77,14 @@ class Group:
         return there or owners
 
     def _acknowledged(self, heap: _Heap, about: AboutNumber) -> Iterator[Observation]:
-        strangers: _Heap = []
+        unrelated: _Heap = []
         before = len(heap)
-        while heap and heap[0][0] <= about.number and len(strangers) < STRANGERS_MAX:
+        while heap and heap[0][0] <= about.number and len(unrelated) < UNRELATED_MAX:
             entry = heappop(heap)
             if not _is_from_its_way(about, entry[2]):
-                strangers.append(entry)
+                unrelated.append(entry)
             yield Observation(entry[2].key, about.where, about.what, sender_qm=about.sender_qm)
-        for entry in strangers:
+        for entry in unrelated:
             heappush(heap, entry)
         self.size += len(heap) - before
 

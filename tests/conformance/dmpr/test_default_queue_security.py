@@ -144,18 +144,18 @@ def test_it_is_self_relative(user: bytes) -> None:
 def test_a_local_owner_may_do_everything_and_others_look(owner: bytes) -> None:
     descriptor = default_security(owner, local_owner=Settings().local_owner)
     assert owner_and_dacl(descriptor) == (owner, acl(ace(LOOK, EVERYONE), ace(ALL, owner)))
-    stranger = Token.of(BOB)
+    other = Token.of(BOB)
     assert access_allowed(descriptor, Token.of(owner), ALL)
-    assert access_allowed(descriptor, stranger, LOOK)
-    assert not any(access_allowed(descriptor, stranger, 1 << bit) for bit in range(20) if not LOOK & 1 << bit)
+    assert access_allowed(descriptor, other, LOOK)
+    assert not any(access_allowed(descriptor, other, 1 << bit) for bit in range(20) if not LOOK & 1 << bit)
     assert not any(access_allowed(descriptor, Token.of(ANONYMOUS), 1 << bit) for bit in range(20))
 
 
-def test_strangers_may_send_what_comes_by_http() -> None:
+def test_anonymous_senders_may_send_by_http() -> None:
     descriptor = default_security(LOCAL, anonymous_may_send=True)
-    for stranger in (BOB, EVERYONE, ANONYMOUS):
-        assert access_allowed(descriptor, Token.of(stranger), WRITE)
-        assert not access_allowed(descriptor, Token.of(stranger), 1)
+    for other in (BOB, EVERYONE, ANONYMOUS):
+        assert access_allowed(descriptor, Token.of(other), WRITE)
+        assert not access_allowed(descriptor, Token.of(other), 1)
 
 
 @pytest.mark.parametrize("owner", [EVERYONE, ANONYMOUS, NULL])

@@ -270,7 +270,7 @@ def test_a_move_releases_who_waits(harness: EngineHarness, queue: Queue, later: 
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.16-01", "DMPR-3.1.7.1.16-03")
-def test_a_move_to_a_queue_of_the_system_is_not_told(harness: EngineHarness, queue: Queue) -> None:
+def test_a_move_to_a_queue_of_the_system_is_not_reported(harness: EngineHarness, queue: Queue) -> None:
     deadletters = harness.core.queue_manager.system_deadletter_queue
     assert deadletters is not None
     position, events = harness.enqueue(queue, b"1"), harness.record_events()

@@ -304,20 +304,20 @@ def test_who_may_open_an_open_queue(
 
 # -- Open Queue: access rights ---------------------------------------------------------------------------
 
-STRANGER = access.Token.of(access.sid_bytes("S-1-5-21-9-9-9-1001"))
+OTHER_USER = access.Token.of(access.sid_bytes("S-1-5-21-9-9-9-1001"))
 
 
 @pytest.mark.parametrize(
     "access_type, allowed", [(RECEIVE, False), (PEEK, False), (MOVE, False), (SEND, True)]
 )
-def test_a_stranger_may_only_send_to_a_new_queue(
+def test_other_users_may_only_send_to_a_new_queue(
     harness: EngineHarness, access_type: QueueAccessType, allowed: bool
 ) -> None:
     owner = access.sid_bytes("S-1-5-21-1-2-3-1001")
     template = harness.queue_template()
     harness.core.queues.set_defaults(template, owner)
     queue = harness.queue(security=template.security)
-    status, _ = harness.core.queues.open(format_name(queue), access_type, user=STRANGER)
+    status, _ = harness.core.queues.open(format_name(queue), access_type, user=OTHER_USER)
     assert status == (MQ_OK if allowed else HResult.MQ_ERROR_ACCESS_DENIED)
     assert harness.core.queues.open(format_name(queue), access_type, user=access.Token.of(owner))[0] == MQ_OK
 

@@ -67,7 +67,7 @@ def test_a_message_counts_once_as_long_as_it_is_in_the_queue(
 
 
 @pytest.mark.requirement("DMPR-3.1.7.2-01", "DMPR-3.1.7.2.1-02")
-def test_the_other_protocols_are_told_with_the_reason(
+def test_the_other_protocols_get_the_reason(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
     events = harness.record_events()

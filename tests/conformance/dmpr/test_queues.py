@@ -346,7 +346,9 @@ def test_a_public_queue_is_deleted_in_the_directory(
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.4-06", "DMPR-3.1.7.1.4-01")
-def test_what_the_directory_answers_is_told(integrated: EngineHarness, recorder: DirectoryRecorder) -> None:
+def test_the_answer_of_the_directory_is_reported(
+    integrated: EngineHarness, recorder: DirectoryRecorder
+) -> None:
     queue = integrated.queue("orders", public=True)
     recorder.status = OFFLINE
     assert integrated.core.queues.delete(queue) is OFFLINE

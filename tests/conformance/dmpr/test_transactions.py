@@ -64,7 +64,7 @@ def test_prepare_sets_single_phase_and_commits_nothing(
 
 
 @pytest.mark.requirement("DMPR-3.1.4.3-01")
-def test_a_transaction_is_internal_unless_told_otherwise(harness: EngineHarness) -> None:
+def test_a_transaction_is_internal_by_default(harness: EngineHarness) -> None:
     transaction = harness.begin()
     transaction.single_phase = False
     assert harness.core.transactions.prepare(transaction.identifier) == MQ_OK

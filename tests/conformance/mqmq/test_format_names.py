@@ -215,7 +215,7 @@ def test_a_name_and_its_parts(text, parts):
         pytest.param("MULTICAST=234.1.1.1:80;JOURNAL", 22, marks=requirement("MQMQ-2.1.6-05")),
     ],
 )
-def test_what_is_no_name_is_refused_where_it_breaks(text, offset):
+def test_a_wrong_name_is_refused_where_it_breaks(text, offset):
     assert refused(text) == offset
 
 

@@ -151,7 +151,7 @@ def test_a_subqueue_has_1_to_32_characters():
         ("host\\a b", 6.0, 6),
     ],
 )
-def test_what_is_no_path_is_refused_where_it_breaks(text, version, offset):
+def test_a_wrong_path_is_refused_where_it_breaks(text, version, offset):
     assert refused(text, version) == offset
 
 

@@ -96,7 +96,7 @@ def test_the_sid_of_the_captured_user_message() -> None:
         "S-1-5" + "-9" * 16,
     ],
 )
-def test_what_is_no_sid(text: str) -> None:
+def test_not_a_sid(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         sid_bytes(text)
     assert caught.value.path == "SID"

@@ -52,7 +52,7 @@ def test_the_resolver_keeps_places_for_hosts_of_applications() -> None:
     assert harness.last_effect(Resolve)[1:] == (PEER_ADDRESS, True)
     harness.send(b"1", b"2", to=r"DIRECT=OS:third\private$\orders")
     again = [question for question in harness.effects_of(Resolve) if question.host == "third"]
-    assert again == [asked, Resolve(asked.request, "third", local=True)], "it is no longer only a stranger's"
+    assert again == [asked, Resolve(asked.request, "third", local=True)], "an application asks for it, too"
     harness.engine.resolved(asked.request, ["10.0.0.33"])
     harness.engine.resolved(asked.request, ["10.0.0.34"])
     harness.run()

@@ -182,7 +182,7 @@ def refusal(blob: bytes, algorithm: int = RC4, provider: CryptographicProvider =
     return str(caught.value)
 
 
-def test_faults_of_blobs_can_not_be_told_apart() -> None:
+def test_faults_of_blobs_can_not_be_distinguished() -> None:
     good = wrapped(b"k" * 16)
     assert unwrap(good, private_key(512), DEFAULT, RC4, ENHANCED).key == b"k" * 16
     numbers = private_key(512).private_numbers()

@@ -92,7 +92,7 @@ def leave(harness: EngineHarness, queue: object, departure: str) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("departure", ALL_REASONS)
-def test_whoever_asked_is_told_how_a_message_left(asked, positive, negative, departure):
+def test_a_sender_that_asked_is_notified_how_a_message_left(asked, positive, negative, departure):
     harness = harness_with_peer()
     queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
     number = peer.send_message(acks=asked & ~PA, admin=ADMIN, time_to_be_received=60)

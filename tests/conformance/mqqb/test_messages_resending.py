@@ -182,7 +182,7 @@ def test_resend_times_restart_after_expired_messages():
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.8-09", "MQQB-3.1.5.8.8-10", "DMPR-3.1.1.4-01")
-def test_a_message_passed_on_has_the_state_of_its_queue_told():
+def test_the_queue_state_of_a_message_passed_on_is_reported():
     harness = harness_with_peer(routes={PEER_ID: ["far"]})
     harness.names["far"] = PEER_ADDRESS
     harness.send(b"own", to=harness.open_to_send(f"PRIVATE={PEER_ID}\\9"), transactional=True)

@@ -223,9 +223,9 @@ def test_bytes_behind_the_last_header_are_forwarded(tail):
     With a DebugHeader, behind which the peer does not look for the end of the packet.
     """
     harness = EngineHarness(relay=Relay.ALL)
-    stranger = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
-    stranger.send(
-        stranger.message(
+    unknown_peer = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
+    unknown_peer.send(
+        unknown_peer.message(
             b"far",
             destination=direct(address=PEER_ADDRESS), address=PEER_ID.bytes_le, recoverable=True,
             trailing=tail, trace=THIRD_ID,

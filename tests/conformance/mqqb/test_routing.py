@@ -372,7 +372,7 @@ def test_addresses_as_text_and_back(address: Address, text: str) -> None:
         "FOREIGN=0123ABCD00000000000000000000000F",
     ],
 )
-def test_what_is_no_address(text: str) -> None:
+def test_not_an_address(text: str) -> None:
     with pytest.raises(InvalidValue):
         parse_address(text)
 

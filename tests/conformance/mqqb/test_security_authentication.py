@@ -29,7 +29,7 @@ from tests.support.qm.message_security import (
 from tests.support.qm.queue_contents import bodies, message_classes
 from tests.support.qm.secured_harness import (
     ALICE,
-    STRANGER,
+    OTHER_SID,
     TAKEN,
     configuration,
     last,
@@ -172,7 +172,7 @@ def test_a_certificate_in_the_cache_needs_no_directory():
     recorder(harness).log.clear()
     assert verdict(harness, by_alice()) == TAKEN
     assert recorder(harness).log == []
-    assert verdict(harness, by_alice(sid=STRANGER)) == BAD_SIGNATURE  # another SecurityID is another entry
+    assert verdict(harness, by_alice(sid=OTHER_SID)) == BAD_SIGNATURE  # another SecurityID is another entry
     assert ("read_directory", "User") in [entry[:2] for entry in recorder(harness).log]
 
 
@@ -234,7 +234,7 @@ def test_users_can_be_in_a_directory_of_their_own():
     harness.queue("adm")
     assert not harness.core.queue_manager.directory_integrated
     assert verdict(harness, by_alice()) == TAKEN
-    assert verdict(harness, by_alice(sid=STRANGER)) == BAD_SIGNATURE
+    assert verdict(harness, by_alice(sid=OTHER_SID)) == BAD_SIGNATURE
     harness.core.protection.configure(SecurityConfiguration())
     assert verdict(harness, by_alice()) == BAD_SIGNATURE
 
@@ -363,15 +363,15 @@ def md2(body: bytes, signer: str, sid: bytes) -> Sealed:
 def test_a_hash_that_takes_long_is_made_for_those_who_are_known():
     """Nobody can make a queue manager compute for a second by one message that he signs himself."""
     harness, long = secured(), bytes(80 << 10)
-    assert verdict(harness, md2(b"short", "mallory", STRANGER)) == TAKEN
+    assert verdict(harness, md2(b"short", "mallory", OTHER_SID)) == TAKEN
     assert last(harness).authentication_level is AuthenticationLevel.NONE
-    assert verdict(harness, md2(long, "mallory", STRANGER)) == BAD_SIGNATURE
+    assert verdict(harness, md2(long, "mallory", OTHER_SID)) == BAD_SIGNATURE
     assert verdict(harness, md2(long, "alice", ALICE)) == TAKEN
     assert last(harness).authentication_level is AuthenticationLevel.SIG20
 
 
 def test_nobody_is_charged_for_a_hash_that_is_not_made():
-    """One who sends the certificate of somebody known, without the key, could use up what strangers have."""
+    """A peer with a known certificate and without its key could use up what unknown peers have."""
     harness = secured(security_total_ms=100)
     sealed = md2(bytes(1 << 20), "mallory", ALICE)
     sealed.certificate = certificate("alice")

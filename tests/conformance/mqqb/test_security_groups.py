@@ -11,7 +11,7 @@ from msmqwire.headers.security_descriptor import ACCESS_ACE_BODY, ACL, SID, Desc
 from msmqwire.qm.model.access import LOCAL_SYSTEM, sid_bytes
 from msmqwire.qm.model.directory_objects import User
 from tests.support.qm.message_security import Sealed, user_certificates
-from tests.support.qm.secured_harness import ALICE, STRANGER, TAKEN, recorder, secured, verdict
+from tests.support.qm.secured_harness import ALICE, OTHER_SID, TAKEN, recorder, secured, verdict
 
 STAFF, GUESTS = sid_bytes("S-1-5-21-1-2-3-513"), sid_bytes("S-1-5-21-1-2-3-514")
 WRITE = int(MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
@@ -48,7 +48,7 @@ def test_a_sender_has_the_rights_of_its_groups(groups, entries, expected):
     recorder(harness).publish(member(*groups))
     assert verdict(harness, Sealed(sid=ALICE)) == expected
     assert verdict(harness.restarted(), Sealed(sid=ALICE)) == expected  # the directory keeps them
-    assert verdict(harness, Sealed(sid=STRANGER)) == DENIED
+    assert verdict(harness, Sealed(sid=OTHER_SID)) == DENIED
 
 
 def test_what_the_directory_says_is_used_for_a_time():

@@ -630,7 +630,7 @@ def test_a_message_that_can_not_be_read_is_given_back(queue: RemoteQueue, transa
 
 
 @pytest.mark.requirement("MQRR-3.2.4.4.2-06", "MQRR-3.2.4.10.2-03", "MQRR-3.2.4.4.1-06", "MQRR-3.2.4.10.1-04")
-def test_a_failed_end_is_told(queue: RemoteQueue) -> None:
+def test_a_failed_end_is_reported(queue: RemoteQueue) -> None:
     status = int(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
     for opnum in (Opnum.R_EndReceive, Opnum.R_EndTransactionalReceive):
         queue.twists[opnum] = lambda honest, arguments: {"status": status}

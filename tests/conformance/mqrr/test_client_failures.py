@@ -154,7 +154,7 @@ def failing(answer: Any, honest: Callable[[], Any], arguments: Any) -> Any:
         ),
     ],
 )
-def test_all_failures_of_a_method_are_told_alike(
+def test_all_failures_of_a_method_are_reported_alike(
     queue: RemoteQueue, opnum: Opnum, deed: Deed, calls: list[int]
 ) -> None:
     queue.messages += [message(number) for number in range(4, 20)]
@@ -171,7 +171,7 @@ def test_all_failures_of_a_method_are_told_alike(
         proving(Opnum.R_OpenQueueForMove, move, [2, 11], ids="MQRR-3.1.4.11-19", name="destination"),
     ],
 )
-def test_all_failures_to_open_are_told_alike(
+def test_all_failures_to_open_are_reported_alike(
     queue: RemoteQueue, opnum: Opnum, deed: Deed, calls: list[int]
 ) -> None:
     """A cursor is opened to peek if its queue can't be opened to receive, whatever the reason is."""

@@ -106,7 +106,7 @@ def test_what_is_always_behind_a_message() -> None:
 )
 @pytest.mark.parametrize("invalid", [False, True])
 @pytest.mark.parametrize("address", ["10.1.2.3", "2001:db8::1", "fe80::1%7"])
-def test_what_is_told_behind_a_message(address: str, invalid: bool) -> None:
+def test_the_state_after_a_message(address: str, invalid: bool) -> None:
     state = MessageState(
         address=ip_address(address),
         acknowledgement_class=0xC004,

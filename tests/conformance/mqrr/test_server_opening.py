@@ -304,11 +304,11 @@ def test_closing_ends_what_waits_and_returns_what_was_not_ended(harness):
     assert client.read(handle) == b"1"
     waiting = [client.start(handle, timeout=1_000) for _ in range(2)]
     peek = client.start(handle, Action.MQ_ACTION_PEEK_CURRENT, timeout=1_000)
-    stranger = other.start(theirs, timeout=2_000, request=5)
+    foreign = other.start(theirs, timeout=2_000, request=5)
     assert client.close(handle) == (0, NULL_HANDLE)
     cancelled = HResult.MQ_ERROR_OPERATION_CANCELLED
     assert [client.result(call) for call in (*waiting, peek)] == [cancelled] * 3
-    assert other.result(stranger) == b"1"
+    assert other.result(foreign) == b"1"
     assert other.end(theirs, 5) == 0
     assert bodies(queue) == []
     other.close(theirs)

@@ -350,7 +350,7 @@ def test_where_a_message_has_come_from(harness, queue, client, origin, overlay, 
 
 @pytest.mark.requirement("MQMQ-2.2.20.6-06", "MQMQ-2.2.20.6-13")
 @pytest.mark.parametrize("delivery", DeliveryGuarantee)
-def test_readers_are_not_told_what_was_verified_here(harness, queue, client, delivery):
+def test_readers_do_not_learn_what_was_verified_here(harness, queue, client, delivery):
     position = harness.enqueue(
         queue, delivery_guarantee=delivery, authentication_level=AuthenticationLevel.SIG20, signature=b"sign"
     )
@@ -407,7 +407,7 @@ def test_a_message_that_no_section_can_hold_returns_to_its_queue(harness, queue,
 )  # fmt: skip
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT, A.MQ_ACTION_PEEK_NEXT])
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
-def test_a_read_waits_as_long_as_it_is_told(harness, queue, client, action, tx):
+def test_a_read_waits_for_its_timeout(harness, queue, client, action, tx):
     handle = client.open()
     cursor = 0
     if action is A.MQ_ACTION_PEEK_NEXT:
@@ -482,13 +482,13 @@ def test_a_read_that_waits_is_cancelled_by_handle_and_request(harness, queue, cl
     other = harness.client(2, BOB)
     theirs = other.open()
     calls = [client.start(each, action, request=5, timeout=FOREVER, tx=tx) for each in (handle, second)]
-    stranger = other.start(theirs, action, request=5, timeout=FOREVER)
+    foreign = other.start(theirs, action, request=5, timeout=FOREVER)
     entries = 3 if action.receives else 0
     assert cleanup_timers(harness) == entries
     assert client.cancel(second, 5) == OK
     assert cleanup_timers(harness) == max(entries - 1, 0)
     assert [client.result(call) for call in calls] == [None, CANCELLED]
-    assert other.result(stranger) is None
+    assert other.result(foreign) is None
     assert client.cancel(second, 5) == NtStatus.STATUS_NOT_FOUND
     assert client.end(second, 5) == BAD_HANDLE
     harness.enqueue(queue, b"1")
@@ -684,8 +684,8 @@ def test_the_number_of_reads_is_limited(name, limit):
     assert client.read(handle, timeout=1) == FULL
     peek = client.start(handle, A.MQ_ACTION_PEEK_CURRENT, timeout=1)
     assert client.result(peek) == (FULL if name == "waiting" else None)
-    stranger = other.start(theirs, timeout=1)
-    assert other.result(stranger) == (FULL if limit.total == 2 else None)
+    foreign = other.start(theirs, timeout=1)
+    assert other.result(foreign) == (FULL if limit.total == 2 else None)
     assert client.cancel(handle, 2) == OK
     calls[1] = client.start(handle, timeout=FOREVER)
     assert [client.result(call) for call in calls] == [None, None]

@@ -110,7 +110,7 @@ def test_opnums() -> None:
 
 
 @requirement("MQRR-5.2-01")
-def test_what_is_told_of_security() -> None:
+def test_security_of_a_message_is_reported() -> None:
     """Each other parameter is a handle, or says what is to be done with which queue or message."""
     names = {member.name for procedure in PROCEDURES.values() for member in procedure.request.members}
     versions = {"Major", "Minor", "BuildNumber"}

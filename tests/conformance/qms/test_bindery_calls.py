@@ -216,13 +216,13 @@ def test_segments_of_a_set(harness: QueueServiceHarness) -> None:
     users = [harness.object(f"USER{number}") for number in range(33)]
     for user in reversed(users):
         harness.admit(Q_USERS, user)
-    read, stranger = harness.service.properties.read, harness.connect()
-    first = read(stranger, harness.queue_id, Q_USERS)
+    read, anonymous = harness.service.properties.read, harness.connect()
+    first = read(anonymous, harness.queue_id, Q_USERS)
     assert (first.members, first.more) == (tuple(users[:32]), True)
-    last = read(stranger, harness.queue_id, Q_USERS, 2)
+    last = read(anonymous, harness.queue_id, Q_USERS, 2)
     assert (last.members, last.more) == (tuple(users[32:]), False)
     with harness.refused(Code.NO_SUCH_SEGMENT):
-        read(stranger, harness.queue_id, Q_USERS, 3)
+        read(anonymous, harness.queue_id, Q_USERS, 3)
 
 
 @requirement("QMS-createqs-09", "QMS-qservers-03")
@@ -283,9 +283,9 @@ def test_who_changes_a_password(harness: QueueServiceHarness) -> None:
     change = harness.service.logins.change_password
     own = harness.object("OWN")
     caller, other = harness.login("OWN"), harness.user()
-    for stranger in (other, harness.connect()):
+    for another in (other, harness.connect()):
         with harness.refused(Code.NO_PROPERTY_WRITE_RIGHTS):
-            change(stranger, own, b"", b"new")
+            change(another, own, b"", b"new")
     with harness.refused(Code.FAILURE):
         change(caller, own, b"wrong", b"new")
     harness.perform()

@@ -294,7 +294,7 @@ def test_bytes_behind_the_data():
         assert ("ATTACK-NCP-TRAILING" in [f.id for f in items(talk)[-1].findings]) is is_told
 
 
-def test_every_call_of_several_sizes_is_told():
+def test_every_call_of_several_sizes_is_reported():
     assert {call.name for call in CALLS.values() if call.others or call.other_replies} == set(
         ncp_readings.SIZES
     )

@@ -335,7 +335,7 @@ def test_the_bytes_of_files_are_limited(limit: str) -> None:
 
 
 @pytest.mark.parametrize("offset, count", [(-1, 1), (0, -1), (0xFFFFFFFF, 2), (1 << 32, 0)])
-def test_what_is_no_range_of_bytes(harness: QueueServiceHarness, offset: int, count: int) -> None:
+def test_not_a_range_of_bytes(harness: QueueServiceHarness, offset: int, count: int) -> None:
     user = harness.user()
     handle = harness.open_job(user).job_file_handle
     for call in (harness.service.files.read, harness.service.files.write):

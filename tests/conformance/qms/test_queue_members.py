@@ -163,14 +163,14 @@ def test_without_servers_jobs_are_accepted_and_wait(harness: QueueServiceHarness
 def test_everyone_opens_the_queue(harness: QueueServiceHarness) -> None:
     everyone = harness.object("EVERYONE", GROUP)
     harness.object("ANYBODY")
-    caller, stranger = harness.login("ANYBODY"), harness.connect()
+    caller, anonymous = harness.login("ANYBODY"), harness.connect()
     with harness.refused(NO_RIGHTS):
         submit(harness, caller)
     harness.admit(Q_USERS, everyone)
     submit(harness, caller)
     submit(harness, harness.supervisor)
     with harness.refused(NO_RIGHTS):
-        submit(harness, stranger)
+        submit(harness, anonymous)
 
 
 @requirement("QMS-qservers-03", "QMS-qoperators-06")

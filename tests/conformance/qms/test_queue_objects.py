@@ -102,7 +102,7 @@ def test_the_longest_path(harness: QueueServiceHarness) -> None:
     "path",
     ["", "SYSTEM", ":A", "SYS:..", "SYS:A\\..\\B", "SYS:A*", "SYS:A:B", "S.S:A", "SYS:a b", "SYS:\x00"],
 )
-def test_what_is_no_path(harness: QueueServiceHarness, path: str) -> None:
+def test_not_a_path(harness: QueueServiceHarness, path: str) -> None:
     with harness.refused(CompletionCode.INVALID_PATH):
         harness.queue("NEW", path)
 
@@ -160,15 +160,15 @@ def test_queues_of_two_file_servers_have_nothing_in_common(harness: QueueService
 def test_anybody_scans_for_queues(harness: QueueServiceHarness) -> None:
     second = harness.queue("PLOTTER")
     harness.object("PUTTER")
-    stranger, scan = harness.connect(), harness.service.bindery.scan
+    anonymous, scan = harness.connect(), harness.service.bindery.scan
     print_queue = ObjectType.NWOT_PRINT_QUEUE
-    assert scan(stranger, "*", print_queue, after=0xFFFFFFFF).id == harness.queue_id
-    assert scan(stranger, "*", print_queue, after=harness.queue_id).id == second
-    assert scan(stranger, "p?OT*R", print_queue).id == second
+    assert scan(anonymous, "*", print_queue, after=0xFFFFFFFF).id == harness.queue_id
+    assert scan(anonymous, "*", print_queue, after=harness.queue_id).id == second
+    assert scan(anonymous, "p?OT*R", print_queue).id == second
     with harness.refused(CompletionCode.NO_SUCH_OBJECT):
-        scan(stranger, "*", print_queue, after=second)
+        scan(anonymous, "*", print_queue, after=second)
     with harness.refused(CompletionCode.NO_SUCH_OBJECT):  # a user is to be seen by those logged in
-        scan(stranger, "PU*")
+        scan(anonymous, "PU*")
 
 
 @requirement("QMS-qobject-09", "QMS-qusers-04")

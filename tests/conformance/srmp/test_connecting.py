@@ -365,10 +365,10 @@ def test_a_message_too_large_for_a_packet_is_refused_on_sending():
     assert harness.where() == {}
 
 
-# -- strangers
+# -- unknown peers
 
 
-def test_receipts_for_strangers_wait_longer_with_each_failure():
+def test_receipts_for_unknown_peers_wait_longer_each_time():
     harness = SrmpHarness(answers=lambda _: None)
     harness.queue("orders")
     delivery = "<deliveryReceiptRequest><sendTo>http://nowhere/msmq/q</sendTo></deliveryReceiptRequest>"
@@ -384,7 +384,7 @@ def test_receipts_for_strangers_wait_longer_with_each_failure():
     assert delays == [20, 20, 40, 80, 160, 320, 600]
 
 
-def test_a_stranger_has_so_many_places_tried_for_him():
+def test_places_tried_for_one_peer_are_bounded():
     harness = SrmpHarness(unreachable_per_origin_max=5, unreachable_max=8)
     harness.queue("orders")
     for origin, address in ((0, PEER_ADDRESS), (1, "10.9.0.1")):

@@ -169,7 +169,7 @@ def test_a_message_without_room_is_answered_with_500():
     assert harness.take() == []
 
 
-def test_a_stranger_has_so_many_places_forwarded_to():
+def test_places_that_a_peer_has_forwarded_to_are_bounded():
     harness, peer = forwarder(memory=1 << 22)
     statuses = {peer.send(to=f"http://far{number}/msmq/q") for number in range(40)}
     assert statuses == {OK, BAD_REQUEST}

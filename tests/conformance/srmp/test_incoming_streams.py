@@ -148,7 +148,7 @@ def test_a_stream_message_without_durable_is_stored_too():
 
 
 @pytest.mark.requirement("SRMP-3.1.1.2-02")
-def test_streams_are_told_apart_by_sender_and_name():
+def test_sender_and_name_distinguish_streams():
     harness, peer, queue = receiver()
     other = SrmpPeer(harness, THIRD_ID)
     peer.send_in_stream(1)
@@ -431,7 +431,7 @@ def test_a_stream_without_kept_state_is_not_acknowledged():
     assert queue.incoming == {}
 
 
-def test_the_states_of_streams_of_strangers_are_bounded():
+def test_stream_states_of_unauthenticated_senders_are_bounded():
     harness, peer, queue = receiver(incoming_sequences_max=10)
     for number in range(50):
         peer.ordinal += 1

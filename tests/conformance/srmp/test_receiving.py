@@ -74,7 +74,7 @@ MALFORMED = {
         "SRMP-2.2.1.2-02", lambda peer: peer.message(change=(NEVER, "2038-01-19T03:14:07Z"))
     ),
     "an impossible date": ("SRMP-2.2.1.2-02", lambda peer: peer.message(change=(NEVER, "20380230T000000"))),
-    "a stranger that must be understood": (
+    "an unknown header that must be understood": (
         "SRMP-2.2.5-04", lambda peer: peer.message(b"m", '<x xmlns="urn:x" se:mustUnderstand="1"/>')
     ),
     "a streamId without uid:": (

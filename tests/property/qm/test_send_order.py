@@ -109,7 +109,7 @@ def test_the_next_message_is_the_most_urgent_one(base_priorities, operations):
 
 @pytest.mark.parametrize("waiting", [False, True], ids=["idle", "all waiting"])
 def test_a_message_does_not_look_at_all_transfers(waiting):
-    """A stranger can have thousands of queues served by one session: an administration queue each message."""
+    """One session of a peer can cause thousands of queues: each message has another administration queue."""
     scene = Scene(2_000)
     session = scene.sessions[0]
     for transfer in scene.transfers:

@@ -413,7 +413,7 @@ def test_batches_that_are_held_do_not_change() -> None:
         assert shown(list(segment_batches(partition))) == list(generic(partition))
 
 
-def test_a_warm_up_that_is_damaged_is_not_told() -> None:
+def test_a_damaged_warm_up_is_not_reported() -> None:
     packets = c.fragments_4(c.udp_packet(bytes(100)), 16)
     before = c.pcap_bytes([c.ethernet(packet) for packet in packets[:4]]) + b"cut"
     after = c.pcap_bytes([c.ethernet(packet) for packet in packets[4:]])

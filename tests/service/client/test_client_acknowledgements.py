@@ -225,7 +225,7 @@ def test_they_come_to_where_the_client_listens(tmp_path: Path) -> None:
 # -- the end of waiting ---------------------------------------------------------------------------------
 
 
-def test_those_who_wait_are_told_when_it_is_left(server: InThread) -> None:
+def test_waiting_calls_end_when_it_is_left(server: InThread) -> None:
     async def send() -> None:
         async with connect(server) as client:
             sent = await client.send(b"x", acknowledge="full_receive")

@@ -66,7 +66,7 @@ def test_a_refusal_is_raised_to_the_waiter_and_not_again_on_exit(
         check_class(caught, name)
 
 
-def test_who_was_told_by_an_acknowledgement_is_not_told_again(server: InThread) -> None:
+def test_a_sender_with_an_acknowledgement_gets_no_second_one(server: InThread) -> None:
     async def send() -> None:
         async with connect(server) as client:
             for _ in range(20):
@@ -122,7 +122,7 @@ def test_an_exception_of_the_block_is_the_one_that_leaves_it(server: InThread) -
         run(send())
 
 
-def test_what_is_lost_is_told_first(server: InThread) -> None:
+def test_losses_are_reported_first(server: InThread) -> None:
     async def send() -> None:
         names = rf"{ORDERS},DIRECT=TCP:127.0.0.99\{LEDGER}"
         async with connect(server, names, drain=0.5) as client:

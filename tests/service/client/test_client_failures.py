@@ -183,7 +183,7 @@ with msmqwire.connect(name, port=int(port), state=state, drain=1000) as client:
 
 
 @pytest.mark.parametrize("up", [False, True])
-def test_a_process_that_is_killed_loses_nothing_that_it_was_told(tmp_path: Path, up: bool) -> None:
+def test_a_killed_process_loses_nothing_acknowledged(tmp_path: Path, up: bool) -> None:
     state = tmp_path / "state"
     with served(options(tmp_path / "alpha", f"{LEDGER};transactional", address=ADDRESS)) as server:
         port = server.port if up else free_port()

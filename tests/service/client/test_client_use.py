@@ -48,7 +48,7 @@ def test_a_wrong_argument_is_named(arguments: dict[str, Any], path: str) -> None
 
 
 @pytest.mark.parametrize("name", ["", "orders", r"alpha\private$\orders", "DIRECT=TCP:x", f"{NAME},"])
-def test_what_is_no_format_name_is_refused_at_once(name: str) -> None:
+def test_a_wrong_format_name_is_refused_at_once(name: str) -> None:
     with pytest.raises(InvalidName):
         msmqwire.connect(name)
 

@@ -229,7 +229,7 @@ def test_a_paused_outgoing_queue_sends_only_after_it_is_resumed(data: Path, tmp_
             until(lambda: peeked(beta, ORDERS) == [b"first", b"waiting"], "the queue is resumed")
 
 
-def test_a_computer_that_is_down_is_told(data: Path) -> None:
+def test_a_computer_that_is_down_is_reported(data: Path) -> None:
     with (
         served(options(data, overrides=AddressOverrides(hosts={"away": ("127.0.0.33", 1)}))),
         attach(data) as local,

@@ -152,7 +152,7 @@ def test_wrong_names_are_refused_before_all_else(data: Path, option: str, value:
 
 
 @pytest.mark.uvloop
-def test_an_unforeseen_end_of_accepting_is_told() -> None:
+def test_an_unforeseen_end_of_accepting_is_reported() -> None:
     """Nobody awaits the task, so that it would be silent."""
 
     async def run() -> list[str]:

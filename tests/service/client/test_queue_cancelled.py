@@ -158,7 +158,7 @@ def test_a_time_limit_that_is_over_by_then_cancels_nothing_later() -> None:
 # -- the end of queue managers --------------------------------------------------------------------------
 
 
-def test_reads_that_wait_are_told_that_the_folder_is_left(folder: Path) -> None:
+def test_waiting_reads_end_when_the_folder_is_left(folder: Path) -> None:
     async def scenario() -> None:
         async with orders(folder) as queue:
             waiting = [asyncio.create_task(work) for work in (queue.receive(), queue.peek(), one_of(queue))]
@@ -243,7 +243,7 @@ def test_a_server_is_reached_over_tcp_as_well(data: Path) -> None:
         run(scenario())
 
 
-def test_reads_that_wait_are_told_that_the_server_stops(alpha: Process) -> None:
+def test_waiting_reads_end_when_the_server_stops(alpha: Process) -> None:
     async def scenario() -> None:
         async with orders(alpha.data) as queue:
             waiting = [asyncio.create_task(work) for work in (queue.receive(), queue.peek(), one_of(queue))]
@@ -290,7 +290,7 @@ def test_a_fault_inside_ends_what_waits(data: Path) -> None:
     run(scenario())
 
 
-def test_a_disk_that_refuses_changes_is_told(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_refuses_changes_is_reported(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_store_requests, "DISK_S", 0.2)
 
     async def scenario() -> None:

@@ -254,7 +254,7 @@ def test_a_wrong_window_is_refused(folder: Path, window: int) -> None:
     run(scenario())
 
 
-def test_a_queue_that_is_not_there_is_told(folder: Path) -> None:
+def test_a_queue_that_is_not_there_is_reported(folder: Path) -> None:
     async def scenario() -> None:
         async with msmqwire.attach(folder) as manager:
             missing = manager.queue(r"private$\nothing")
@@ -475,7 +475,7 @@ def test_threads_each_have_messages_of_their_own(folder: Path) -> None:
 # -- how ends are told --------------------------------------------------------------------------------------
 
 
-def test_ends_are_told_many_at_a_time(server: InThread, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ends_are_reported_many_at_a_time(server: InThread, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
 
     def telling(original: Callable[..., None]) -> Callable[..., None]:

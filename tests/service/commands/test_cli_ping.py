@@ -149,7 +149,7 @@ def test_seconds_that_nobody_waits(option: str, seconds: str) -> None:
     assert option.encode() in done.stderr
 
 
-def test_a_session_is_told() -> None:
+def test_a_session_is_reported() -> None:
     with listening(socket.SOCK_STREAM, accepted(established(), PARAMETERS)) as port:
         done = command("ping", ADDRESS, "--no-ping", "--port", str(port))
     assert done.returncode == 0
@@ -183,7 +183,7 @@ def test_a_refused_session(answers: list[Any], refused: str) -> None:
         ([b"\x10"], "the connection was closed before the answer"),
     ],
 )
-def test_what_is_no_handshake(answers: list[Any], error: str) -> None:
+def test_not_a_handshake(answers: list[Any], error: str) -> None:
     with listening(socket.SOCK_STREAM, accepted(*answers)) as port:
         done = command("ping", ADDRESS, "--no-ping", "--port", str(port))
     told = json.loads(done.stderr)

@@ -35,7 +35,7 @@ def insecure_nacks(server: Process) -> list[int]:
 @pytest.mark.requirement(
     "MQQB-3.1.1.3-19", "MQQB-3.1.1.3-20", "MQQB-3.1.1.3-21", "MQQB-3.1.1.3-22", "MQQB-3.1.1.3-23"
 )
-def test_the_folder_keeps_what_serve_was_told_once(tmp_path: Path) -> None:
+def test_the_folder_keeps_settings_given_to_serve_once(tmp_path: Path) -> None:
     data = tmp_path / "alpha"
     with process(data) as server:
         assert status(data) == (False, DEFAULTS)

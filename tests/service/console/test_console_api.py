@@ -66,7 +66,7 @@ def test_the_status_of_the_queue_manager(console: WithConsole) -> None:
     assert told["disk"]["accepts"] is True
 
 
-def test_queues_are_found_sorted_and_told_by_page(console: WithConsole) -> None:
+def test_queues_are_found_sorted_and_listed_by_page(console: WithConsole) -> None:
     with attach(console.data) as local:
         for number in range(7):
             local.call("create", queue=rf"private$\branch{number}", label=f"Branch {number % 2}")

@@ -52,7 +52,7 @@ def test_the_token_file_is_private_and_deleted_with_the_server(tmp_path: Path) -
 
 
 def test_a_cookie_for_this_site_alone(console: WithConsole) -> None:
-    answer = console.stranger().log_in(token_of(console.data))
+    answer = console.without_login().log_in(token_of(console.data))
     name, *attributes = answer.headers["Set-Cookie"].split("; ")
     assert name.startswith("msmqwire-")
     assert sorted(attributes) == ["HttpOnly", "Max-Age=43200", "Path=/", "SameSite=Strict"]
@@ -60,7 +60,7 @@ def test_a_cookie_for_this_site_alone(console: WithConsole) -> None:
 
 
 def test_a_login_behind_https_has_a_cookie_for_https_alone(console: WithConsole) -> None:
-    browser = console.stranger()
+    browser = console.without_login()
     browser.headers = {"Origin": browser.origin.replace("http:", "https:")}
     assert "; Secure" in browser.log_in(token_of(console.data)).headers["Set-Cookie"]
 
@@ -69,16 +69,16 @@ def test_a_login_behind_https_has_a_cookie_for_https_alone(console: WithConsole)
     "token", ["", "wrong", "x" * 43, "x" * 1000, None, 7, ["x"], {}], ids=lambda token: str(token)[:50]
 )
 def test_a_wrong_token_is_refused(token: object, console: WithConsole) -> None:
-    answer = console.stranger().ask("POST", "/api/login", {"token": token})
+    answer = console.without_login().ask("POST", "/api/login", {"token": token})
     assert (answer.status, answer.told) == (401, {"error": "that is not the token in the file"})
     assert "Set-Cookie" not in answer.headers
 
 
 def test_after_ten_wrong_tokens_the_right_one_has_to_wait(tmp_path: Path) -> None:
     with with_console(tmp_path / "data") as own:
-        stranger = own.stranger()
-        assert [stranger.log_in(f"wrong {number}").status for number in range(11)] == [401] * 10 + [429]
-        answer = stranger.log_in(token_of(own.data))
+        browser = own.without_login()
+        assert [browser.log_in(f"wrong {number}").status for number in range(11)] == [401] * 10 + [429]
+        answer = browser.log_in(token_of(own.data))
         assert (answer.status, answer.headers["Retry-After"]) == (429, "60")
         assert own.browser.get("status").status == 200, "who is logged in goes on"
 
@@ -126,7 +126,7 @@ def test_the_session_used_least_recently_makes_room() -> None:
 
 
 def test_after_logging_out_the_cookie_is_worth_nothing(console: WithConsole) -> None:
-    browser = console.stranger()
+    browser = console.without_login()
     browser.log_in(token_of(console.data))
     answer = browser.post("logout")
     assert answer.status == 200
@@ -135,17 +135,17 @@ def test_after_logging_out_the_cookie_is_worth_nothing(console: WithConsole) -> 
 
 
 @pytest.mark.parametrize("path", READS)
-def test_nothing_is_told_without_a_login(console: WithConsole, path: str) -> None:
+def test_nothing_is_shown_without_a_login(console: WithConsole, path: str) -> None:
     for cookie in ("", "msmqwire-000000000000=x", console.browser.cookie + "x"):
-        stranger = console.stranger()
-        stranger.cookie = cookie
-        answer = stranger.ask("GET", f"/api/{path}".replace("\\", "%5C"))
+        browser = console.without_login()
+        browser.cookie = cookie
+        answer = browser.ask("GET", f"/api/{path}".replace("\\", "%5C"))
         assert (answer.status, answer.told) == (401, {"error": "log in first"})
         assert answer.headers["Connection"] == "close"
 
 
 def test_a_page_learns_that_it_has_no_login(console: WithConsole) -> None:
-    assert console.stranger().told("login") == {}
+    assert console.without_login().told("login") == {}
     assert console.browser.told("login")["csrf"] == console.browser.csrf
 
 
@@ -208,7 +208,7 @@ def test_a_page_of_somebody_else_changes_nothing(tmp_path: Path, headers: dict[s
     ids=str,
 )
 @pytest.mark.parametrize("name", ["status", "events", "login"])
-def test_a_page_of_somebody_else_is_told_nothing(
+def test_a_page_of_another_origin_gets_nothing(
     console: WithConsole, name: str, headers: dict[str, str]
 ) -> None:
     answer = console.browser.ask("GET", f"/api/{name}", headers=headers)
@@ -223,7 +223,7 @@ def test_a_change_needs_the_token_against_forged_requests(tmp_path: Path, csrf: 
         for path in (*WRITES, "logout"):
             answer = own.browser.ask("POST", f"/api/{path}", {}, headers={"X-CSRF-Token": csrf})
             assert (answer.status, "X-CSRF-Token is wrong" in answer.told["error"]) == (403, True)
-        other = own.stranger()
+        other = own.without_login()
         other.log_in(token_of(own.data))
         answer = own.browser.ask(
             "POST", "/api/purge", {"queue": ORDERS}, headers={"X-CSRF-Token": other.csrf}
@@ -241,7 +241,7 @@ def test_no_other_method_does_anything(console: WithConsole, method: str) -> Non
     "path", ["/", "/assets/main.js", "/assets/uPlot.iife.min.js", "/api/status", "/none"]
 )
 def test_headers_against_other_pages(console: WithConsole, path: str) -> None:
-    headers = console.stranger().ask("GET", path).headers
+    headers = console.without_login().ask("GET", path).headers
     policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
     assert policy == {
         "default-src": "'none'", "script-src": "'self'", "style-src": "'self'", "img-src": "'self'",
@@ -255,7 +255,7 @@ def test_headers_against_other_pages(console: WithConsole, path: str) -> None:
 
 
 def test_pages_have_no_script_or_style_of_their_own(console: WithConsole) -> None:
-    page = console.stranger().ask("GET", "/").body.decode()
+    page = console.without_login().ask("GET", "/").body.decode()
     assert page.count("<script") == page.count("<script src=") + page.count('<script type="module" src=')
     assert "<style" not in page
     assert " style=" not in page
@@ -266,7 +266,7 @@ def test_pages_have_no_script_or_style_of_their_own(console: WithConsole) -> Non
     "path", ["/assets/../server.py", "/assets/%2e%2e/server.py", "/assets/", "/server.py"]
 )
 def test_only_the_files_of_the_pages_are_sent(console: WithConsole, path: str) -> None:
-    assert console.stranger().ask("GET", path).status == 404
+    assert console.without_login().ask("GET", path).status == 404
 
 
 # -- read-only ------------------------------------------------------------------------------------------
@@ -288,10 +288,10 @@ def test_too_large_a_request(console: WithConsole) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"1", b"[" * 10_000, b"\xff"])
-def test_what_is_no_object_of_json(console: WithConsole, data: bytes) -> None:
-    answer = console.stranger().ask("POST", "/api/login", data=data[:4000])
+def test_not_an_object_of_json(console: WithConsole, data: bytes) -> None:
+    answer = console.without_login().ask("POST", "/api/login", data=data[:4000])
     assert (answer.status, answer.told["error"]) == (400, "not an object of JSON")
-    assert answer.headers["Connection"] == "close", "a stranger gets one answer"
+    assert answer.headers["Connection"] == "close", "one answer without a login"
 
 
 @pytest.mark.parametrize(
@@ -304,15 +304,15 @@ def test_what_is_no_object_of_json(console: WithConsole, data: bytes) -> None:
     ],
     ids=str,
 )
-def test_no_stranger_makes_the_log_tell_of_a_fault(
+def test_no_browser_without_a_login_makes_the_log_report_a_fault(
     tmp_path: Path, headers: dict[str, str | None], data: bytes, status: int | None
 ) -> None:
     with with_console(tmp_path / "data") as own:
-        stranger = own.stranger()
-        fields = {"Host": f"{stranger.address}:{stranger.port}", "Origin": stranger.origin}
+        browser = own.without_login()
+        fields = {"Host": f"{browser.address}:{browser.port}", "Origin": browser.origin}
         fields |= {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}
         head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        connection = socket.create_connection((stranger.address, stranger.port), PATIENCE_S)
+        connection = socket.create_connection((browser.address, browser.port), PATIENCE_S)
         connection.sendall(f"POST /api/login HTTP/1.1\r\n{head}\r\n".encode() + data)
         if status is not None:
             assert _rest(connection).startswith(f"HTTP/1.1 {status} ".encode())
@@ -337,7 +337,7 @@ def _connections(own: WithConsole) -> int:
     ],
     ids=["TLS", "field", "two hosts", "long", "two lengths", "Expect"],
 )
-def test_what_is_no_request(console: WithConsole, request_: bytes, status: int) -> None:
+def test_not_a_request(console: WithConsole, request_: bytes, status: int) -> None:
     connection = socket.create_connection((console.browser.address, console.browser.port), PATIENCE_S)
     connection.sendall(request_)
     head, _, body = _rest(connection).decode().partition("\r\n\r\n")
@@ -391,7 +391,7 @@ def _if_begun(connection: socket.socket) -> socket.socket | None:
 
 def test_a_stream_ends_with_its_login_and_with_the_server(tmp_path: Path) -> None:
     with with_console(tmp_path / "data") as own:
-        other = own.stranger()
+        other = own.without_login()
         other.log_in(token_of(own.data))
         ending, lasting = _stream(other), _stream(own.browser)
         assert ending.recv(4) == lasting.recv(4) == b"HTTP"
@@ -409,8 +409,8 @@ def _rest(connection: socket.socket) -> bytes:
     return received
 
 
-def test_strangers_are_not_waited_for(tmp_path: Path) -> None:
-    with with_console(tmp_path / "data", limits=replace(FAST, stranger_s=0.2)) as own:
+def test_slow_connections_without_a_login_are_closed(tmp_path: Path) -> None:
+    with with_console(tmp_path / "data", limits=replace(FAST, unauthenticated_s=0.2)) as own:
         for begun in (b"", b"GET / HTTP/1.1\r\nHost: x", b"POST /api/login HTTP/1.1\r\nHost: localhost\r\n"):
             connection = socket.create_connection((own.browser.address, own.browser.port), PATIENCE_S)
             connection.sendall(begun)
@@ -419,7 +419,7 @@ def test_strangers_are_not_waited_for(tmp_path: Path) -> None:
             assert time.monotonic() - start < PATIENCE_S / 4
 
 
-def test_strangers_can_t_send_without_end(tmp_path: Path) -> None:
+def test_bytes_without_a_login_are_bounded(tmp_path: Path) -> None:
     with with_console(tmp_path / "data") as own:
         connection = socket.create_connection((own.browser.address, own.browser.port), PATIENCE_S)
         head = f"POST /api/login HTTP/1.1\r\nHost: {own.browser.address}\r\nContent-Length: 9000\r\n\r\n"
@@ -430,11 +430,11 @@ def test_strangers_can_t_send_without_end(tmp_path: Path) -> None:
 
 def test_unauthenticated_connections_leave_room_for_a_login(tmp_path: Path) -> None:
     """The oldest of them makes room; the stream of a login goes on."""
-    limits = replace(FAST, connections=4, stranger_s=60)
+    limits = replace(FAST, connections=4, unauthenticated_s=60)
     with with_console(tmp_path / "data", limits=limits) as own:
         stream = _stream(own.browser)
         assert stream.recv(12) == b"HTTP/1.1 200"
-        strangers = [
+        waiting = [
             socket.create_connection((own.browser.address, own.browser.port), PATIENCE_S) for _ in range(8)
         ]
         assert own.browser.get("status").status == 200
@@ -443,30 +443,30 @@ def test_unauthenticated_connections_leave_room_for_a_login(tmp_path: Path) -> N
             chunk = stream.recv(65536)
             assert chunk, "the stream of a login goes on"
             told += chunk
-        assert _rest(strangers[0]) == b"", "the oldest has made room"
-        for one in (*strangers[1:], stream):
+        assert _rest(waiting[0]) == b"", "the oldest has made room"
+        for one in (*waiting[1:], stream):
             one.close()
 
 
 def test_connections_that_were_gone_at_once_take_no_place(tmp_path: Path) -> None:
-    limits = replace(FAST, connections=4, stranger_s=600)
+    limits = replace(FAST, connections=4, unauthenticated_s=600)
     with with_console(tmp_path / "data", limits=limits) as own:
         until(lambda: _connections(own) == 0, "the end of the login's connection")
         own.server.do(lambda server: [server._console._connection() for _ in range(limits.connections)])
-        strangers = [
+        waiting = [
             socket.create_connection((own.browser.address, own.browser.port), PATIENCE_S) for _ in range(8)
         ]
         assert own.browser.get("status").status == 200
-        assert all(_rest(one) == b"" for one in strangers[:4]), "the oldest have made room"
+        assert all(_rest(one) == b"" for one in waiting[:4]), "the oldest have made room"
         assert _connections(own) <= limits.connections
-        for one in strangers[4:]:
+        for one in waiting[4:]:
             one.close()
 
 
 def test_connections_beyond_the_rate_wait(tmp_path: Path) -> None:
     with with_console(tmp_path / "data", limits=replace(FAST, connections_per_s=5)) as own:
         start = time.monotonic()
-        assert [own.stranger().told("login") for _ in range(10)] == [{}] * 10
+        assert [own.without_login().told("login") for _ in range(10)] == [{}] * 10
         assert time.monotonic() - start > 0.9, "five at once, the others a fifth of a second each"
 
 

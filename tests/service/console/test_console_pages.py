@@ -290,7 +290,7 @@ def test_a_queue_is_purged_only_after_a_question(console: WithConsole, open_page
     expect_nothing_strange(opened, console)
 
 
-def test_a_message_is_sent_elsewhere_and_a_refusal_is_told(console: WithConsole, open_page: Open) -> None:
+def test_a_message_is_sent_elsewhere_and_a_refusal_is_reported(console: WithConsole, open_page: Open) -> None:
     with attach(console.data) as local:
         put(local, ORDERS, message(b"1", label="one"))
     opened = logged_in(console, open_page)
@@ -437,7 +437,7 @@ def test_the_log_comes_by_itself_and_by_level(console: WithConsole, open_page: O
     page.get_by_text("There are no lines of this level.").wait_for()
 
 
-def test_a_server_that_goes_is_told(tmp_path: Path, open_page: Open) -> None:
+def test_a_server_that_stops_is_reported(tmp_path: Path, open_page: Open) -> None:
     with with_console(tmp_path / "data") as console:
         page = logged_in(console, open_page).page
         page.get_by_text("Live", exact=True).wait_for()

@@ -10,7 +10,7 @@ from tests.support.qm.console_client import Browser, token_of
 from tests.support.running import ADDRESS, command, process
 
 
-def test_the_path_of_the_token_is_told_and_never_the_token(tmp_path: Path) -> None:
+def test_the_path_of_the_token_is_shown_and_never_the_token(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with process(data, "--console", f"{ADDRESS}:0", "--log", "debug") as server:
         token = token_of(data)

@@ -75,7 +75,7 @@ def figures(data: Path) -> Iterator[tuple[InThread, Figures]]:
         yield server, Figures(server.do(port))
 
 
-def test_what_is_in_the_queues_is_told(figures: tuple[InThread, Figures]) -> None:
+def test_the_content_of_queues_is_counted(figures: tuple[InThread, Figures]) -> None:
     server, metrics = figures
     assert (metrics.messages(ORDERS), metrics.messages(LEDGER)) == (0, 0)
     with attach(server.data) as local:
@@ -93,7 +93,7 @@ def test_what_is_in_the_queues_is_told(figures: tuple[InThread, Figures]) -> Non
         assert metrics.value("msmqwire_used_bytes") == local.call("status")["used"]
 
 
-def test_who_is_connected_and_what_was_done_is_told(figures: tuple[InThread, Figures]) -> None:
+def test_connections_and_work_are_counted(figures: tuple[InThread, Figures]) -> None:
     server, metrics = figures
     before = metrics.value("msmqwire_commits_total")
     assert metrics.value("msmqwire_control_users") == 0
@@ -115,7 +115,7 @@ def test_connections_and_bytes_are_counted(figures: tuple[InThread, Figures]) ->
     until(lambda: metrics.value("msmqwire_connections") == 0, "the connection has ended")
 
 
-def test_what_others_make_it_keep_is_told(figures: tuple[InThread, Figures]) -> None:
+def test_memory_kept_for_peers_is_reported(figures: tuple[InThread, Figures]) -> None:
     server, metrics = figures
     with attach(server.data) as local:
         put(local, ORDERS, message(b"x" * 1000))

@@ -145,13 +145,15 @@ def by_tcp(data: Path) -> object:
 
 
 @pytest.mark.parametrize("line", [b"no JSON\n", b"[]\n", b"{}\n", b"x" * 10_000])
-def test_the_first_line_of_a_stranger_is_the_last(by_tcp: InThread, line: bytes) -> None:
+def test_the_first_line_without_a_login_is_the_last(by_tcp: InThread, line: bytes) -> None:
     with Lines(by_tcp.data) as lines:
         lines.raw(line)
         assert lines.is_ended()
 
 
-def test_a_stranger_has_little_time(by_tcp: InThread, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_without_a_login_has_little_time(
+    by_tcp: InThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(control, "_AUTHENTICATE_S", 0.1)
     with Lines(by_tcp.data) as lines:
         assert lines.is_ended()
@@ -162,7 +164,7 @@ def test_a_stranger_has_little_time(by_tcp: InThread, monkeypatch: pytest.Monkey
             lines.is_ended()
 
 
-def test_there_are_few_strangers(by_tcp: InThread) -> None:
+def test_there_are_few_connections_without_a_login(by_tcp: InThread) -> None:
     clients = [Lines(by_tcp.data) for _ in range(control._UNAUTHENTICATED_MAX + 1)]
     try:
         assert clients[-1].is_ended()

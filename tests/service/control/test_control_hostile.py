@@ -175,7 +175,7 @@ def test_a_queue_that_is_not_named_is_missed(lines: Lines, op: str, queue: objec
 @pytest.mark.parametrize(
     "op", ["delete", "purge", "show", "peek", "receive", "read", "open_cursor", "set", "move"]
 )
-def test_a_queue_that_is_not_there_is_told(lines: Lines, op: str) -> None:
+def test_a_queue_that_is_not_there_is_reported(lines: Lines, op: str) -> None:
     more = (
         {"to": r"private$\nothing;sub"}
         if op == "move"
@@ -362,7 +362,7 @@ def test_a_wrong_argument_is_named(lines: Lines, request_: dict, path: str) -> N
     is_well(lines)
 
 
-def test_cursors_and_transactions_that_are_not_there_are_told(lines: Lines) -> None:
+def test_missing_cursors_and_transactions_are_reported(lines: Lines) -> None:
     for request, name in (
         ({"op": "close_cursor", "cursor": 9}, "MQ_ERROR_INVALID_HANDLE"),
         ({"op": "read", "queue": ORDERS, "action": "peek", "cursor": 9}, "MQ_ERROR_INVALID_HANDLE"),

@@ -149,7 +149,7 @@ def test_a_subscription_of_one_connection_is_unknown_to_another(lines: Lines, se
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_a_client_is_told_that_its_queue_was_deleted(lines: Lines, server: InThread, full: bool) -> None:
+def test_a_client_is_notified_that_its_queue_was_deleted(lines: Lines, server: InThread, full: bool) -> None:
     send(lines, b"1")
     subscribe(lines, 1 if full else 2)
     (frame,) = lines.pushed(1)
@@ -277,7 +277,7 @@ def test_subscriptions_have_limits(lines: Lines, server: InThread, monkeypatch: 
     assert len(received) == 4  # and all of it again
 
 
-def test_a_queue_that_is_not_there_is_told(lines: Lines) -> None:
+def test_a_queue_that_is_not_there_is_reported(lines: Lines) -> None:
     request = {"op": "subscribe", "subscription": 7, "window": 1, "queue": r"private$\nothing"}
     assert lines.error(request)["name"] == "MQ_ERROR_QUEUE_NOT_FOUND"
     subscribe(lines, 1)  # the number is free

@@ -142,7 +142,7 @@ def all_told() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_each_mistake_is_told_by_the_requirement_that_it_breaks(
+def test_each_mistake_is_reported_by_the_requirement_it_breaks(
     mistake: str, all_told: dict[str, set[str]]
 ) -> None:
     assert MISTAKES[mistake] in all_told[mistake]

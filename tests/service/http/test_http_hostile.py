@@ -100,7 +100,7 @@ def test_requests_with_more_than_one_reading_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHER)
-def test_what_is_no_request_for_a_queue_is_refused(name: str) -> None:
+def test_requests_for_no_queue_are_refused(name: str) -> None:
     async def run() -> None:
         async with service(http_request_bytes=1_000_000) as server:
             await refused(server, OTHER[name][1], OTHER[name][0])

@@ -130,7 +130,7 @@ def test_who_has_sent_all_may_still_read_the_answers() -> None:
     asyncio.run(run())
 
 
-def test_a_client_that_asks_first_is_told_to_go_on() -> None:
+def test_a_client_that_asks_first_gets_100_continue() -> None:
     async def run() -> None:
         async with service() as server, peer(server.port) as polite:
             await polite.send(HEAD + b"Expect: 100-Continue\r\nContent-Length: 4000000\r\n\r\n")

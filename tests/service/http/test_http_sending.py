@@ -131,7 +131,7 @@ def test_the_target_is_unchanged_except_for_invalid_characters(target: str, on_t
 
 
 @pytest.mark.parametrize("status", [200, 202, 204, 302, 307, 400, 401, 404, 500, 503])
-def test_every_status_is_told_and_redirects_are_not_followed(status: int) -> None:
+def test_statuses_are_reported_and_redirects_not_followed(status: int) -> None:
     answer = b"HTTP/1.1 %d X\r\nLocation: /other\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n"
 
     async def run() -> None:
@@ -238,7 +238,7 @@ def test_only_the_status_of_an_answer_counts(script: Script) -> None:
         ("http://127.0.0.1:99999/msmq/q", "Port"),
     ],
 )
-def test_why_a_request_can_not_be_sent_is_told(url: str, reason: str) -> None:
+def test_the_reason_why_a_request_is_not_sent_is_reported(url: str, reason: str) -> None:
     async def run() -> None:
         async with service() as server:
             assert reason in await server.send(1, url, HELLO)

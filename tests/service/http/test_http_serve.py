@@ -122,7 +122,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--set", "window_size=0"), "window_size: '0' is not 1 to 65,535"),
     ],
 )
-def test_wrong_usage_is_told(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+def test_wrong_usage_is_reported(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
     run = called("serve", "--data", tmp_path / "qm", *options)
     assert run.status == 2
     assert words in " ".join(run.err.replace("│", "").split())
@@ -137,7 +137,7 @@ def test_wrong_usage_is_told(tmp_path: Path, options: tuple[str, ...], words: st
         (("--http", "TAKEN"), 69, "in use"),
     ],
 )
-def test_files_and_addresses_that_can_not_be_are_told(
+def test_impossible_files_and_addresses_are_reported(
     folder: Path, tmp_path: Path, options: tuple[str, ...], status: int, words: str
 ) -> None:
     if "--tls-cert" in options:

@@ -17,14 +17,14 @@ SAFE, OPEN = r"private$\safe", r"private$\open"
 @pytest.mark.requirement("SRMP-3.1.5.1.6.1-01", "SRMP-3.1.5.1.6.1-02", "SRMP-3.1.5.1.6.1-20")
 def test_a_queue_for_signed_messages(tmp_path):
     now = int(time.time())
-    trusted, stranger = (
+    trusted, unknown = (
         issue(name, key(kind), start=now - YEAR, end=now + YEAR)
-        for name, kind in (("trusted", "DSA"), ("stranger", "RSA"))
+        for name, kind in (("trusted", "DSA"), ("unknown", "RSA"))
     )
     trust = tmp_path / "trust.pem"
     trust.write_bytes(trusted.cert_pem)
     signers: dict[str, list[str]] = {"unsigned": []}
-    for name, issued in (("trusted", trusted), ("stranger", stranger)):
+    for name, issued in (("trusted", trusted), ("unknown", unknown)):
         cert, private = tmp_path / f"{name}.pem", tmp_path / f"{name}.key"
         cert.write_bytes(issued.cert_pem)
         private.write_bytes(issued.key_pem)
@@ -52,7 +52,7 @@ def test_a_queue_for_signed_messages(tmp_path):
                 ),
                 f"the messages of {name} to leave",
             )
-            refused = {"unsigned": [b"unsigned"], "trusted": [], "stranger": [b"stranger"] * 2}[name]
+            refused = {"unsigned": [b"unsigned"], "trusted": [], "unknown": [b"unknown"] * 2}[name]
             assert peeked(sender.data, r"system$;deadletter") == refused
         assert peeked(receiver.data, SAFE) == [b"trusted"]
         assert peeked(receiver.data, OPEN) == [b"unsigned", b"trusted"]

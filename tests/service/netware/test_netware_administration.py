@@ -304,7 +304,9 @@ def test_administration_of_a_running_server_takes_effect_at_once(tmp_path: Path)
             assert local.call("queue_delete", queue="Q") == {"queue": "Q", "deleted": 1}
 
 
-def test_a_disk_that_refuses_is_told_and_outlived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_refuses_is_reported_and_outlived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = tmp_path / "data"
     with served(data) as (driver, _), attach(data) as local:
         with monkeypatch.context() as patched:

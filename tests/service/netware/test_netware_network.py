@@ -351,12 +351,12 @@ def test_requests_of_one_address_do_not_keep_others_waiting(
 
     def received(session: NcpSession, packet: bytes, room: int) -> object:
         if packet[:2] == b"\x12\x12":
-            served_calls.append("stranger")
+            served_calls.append("hostile")
             time.sleep(0.001)  # its share of the processor
         return answers(session, packet, room)
 
     def scan(*_: object, **__: object) -> None:
-        served_calls.append("stranger")
+        served_calls.append("hostile")
         time.sleep(0.01)  # a search that takes long
         raise NcpRefused("nothing", CompletionCode.NO_SUCH_OBJECT)
 
@@ -364,16 +364,16 @@ def test_requests_of_one_address_do_not_keep_others_waiting(
     monkeypatch.setattr(served.server.service.bindery, "scan", scan)
     with ExitStack() as stack:
         bob = stack.enter_context(served.connect(source="127.0.0.2")).login("BOB")
-        strangers = [stack.enter_context(served.connect()) for _ in range(30)]
-        for one in strangers:
+        hostile = [stack.enter_context(served.connect()) for _ in range(30)]
+        for one in hostile:
             scans = [one.request(55, be32(0xFFFFFFFF) + be16(0xFFFF) + b"\1*") for _ in range(2)]
             unknown = [one.packet(0x1212) for _ in range(40)]
             one.send(b"".join(map(unit, scans if flood == "slow calls" else unknown)))
-        until(lambda: served_calls, "a request of a stranger")
+        until(lambda: served_calls, "a request of an unauthenticated peer")
         before = len(served_calls)
         bob.call(125, QUEUE)
         meanwhile = len(served_calls) - before
-        for one in strangers:
+        for one in hostile:
             assert one.reply()[6] in (0xFC, 0xFB)
     assert meanwhile <= (8 if flood == "slow calls" else 160)  # of 60, and of 1,200
 

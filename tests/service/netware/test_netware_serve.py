@@ -83,7 +83,7 @@ def in_thread(options: NetwareOptions) -> Iterator[NetwareServer]:
 
 
 @pytest.mark.requirement("QMS-flags-01", "QMS-flags-02", "QMS-flags-03", "QMS-service-16", "QMS-service-17")
-def test_what_is_told_outlasts_a_kill(data: Path) -> None:
+def test_what_was_acknowledged_outlasts_a_kill(data: Path) -> None:
     with process(data) as (server, port, _):
         second = called("netware", "serve", "--data", data, "--listen", f"{LOOPBACK}:0")
         assert "another process has the store open" in second.error(69)["error"]

@@ -35,7 +35,7 @@ def beta(links: Links) -> Any:
     return links.stations["beta"]
 
 
-def test_a_connection_is_told_at_both_ends(links, alpha, beta):
+def test_a_connection_is_reported_at_both_ends(links, alpha, beta):
     number, accepted = links.connect(alpha, beta)
     links.settle()
     assert alpha.engine.of(number) == ["connected"]
@@ -83,7 +83,7 @@ def test_data_sent_before_the_end_arrives_despite_peer_sending(links, alpha, bet
 
 
 @pytest.mark.parametrize("accepting", [False, True])
-def test_who_disconnects_is_told_nothing_more(links, alpha, beta, accepting):
+def test_an_end_that_disconnects_gets_no_more_events(links, alpha, beta, accepting):
     number, accepted = links.connect(alpha, beta)
     closing, connection, peer, peer_connection = (
         (beta, accepted, alpha, number) if accepting else (alpha, number, beta, accepted)
@@ -107,7 +107,7 @@ def test_both_sides_may_close_at_once(links, alpha, beta):
     assert beta.engine.of(accepted) == ["accepted"]
 
 
-def test_the_end_is_told_once(links, alpha, beta):
+def test_the_end_is_reported_once(links, alpha, beta):
     number, accepted = links.connect(alpha, beta)
     alpha.perform(Disconnect(number))
     links.until(lambda: (accepted,) in beta.engine.all("disconnected"), "the end is reported")
@@ -130,7 +130,7 @@ def test_sending_over_what_is_gone_or_never_was_is_passed_over(links, alpha, bet
     links.until(lambda: beta.engine.data(accepted_again) == b"another one", "other connections still work")
 
 
-def test_a_refused_connection_is_told_as_failed_once(links, alpha, beta):
+def test_a_refused_connection_is_reported_as_failed_once(links, alpha, beta):
     beta.die()
     alpha.perform(Connect(77, beta.address, beta.name))
     links.until(lambda: alpha.engine.all("connect_failed"), "the failure is reported")
@@ -141,7 +141,7 @@ def test_a_refused_connection_is_told_as_failed_once(links, alpha, beta):
 
 
 @pytest.mark.parametrize("accepting", [False, True])
-def test_a_peer_that_dies_is_told_as_gone(links, alpha, beta, accepting):
+def test_a_peer_that_dies_is_reported_as_gone(links, alpha, beta, accepting):
     number, accepted = links.connect(alpha, beta)
     survivor, connection = (alpha, number) if accepting else (beta, accepted)
     (beta if accepting else alpha).die()

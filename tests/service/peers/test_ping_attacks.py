@@ -185,7 +185,7 @@ def test_a_response_is_no_longer_than_its_request(tmp_path: Path) -> None:
         assert (len(response), response[4]) == (24, 3)
 
 
-def test_what_is_no_ping_packet_uses_up_nothing() -> None:
+def test_other_datagrams_use_up_nothing() -> None:
     gate = PingGate(Limits(pings=2, pings_per_network=2))
     for data in (b"", bytes(24), h.ping()[:23], h.ping() + b"\0", bytes(60_000), h.ping(signature=1)):
         for _ in range(5):

@@ -123,7 +123,7 @@ class Asking:
             )
 
 
-def test_names_of_strangers_are_resolved_at_most_so_many_at_once(names: Names) -> None:
+def test_names_from_unknown_peers_resolved_at_once_are_bounded(names: Names) -> None:
     async def run() -> None:
         asking = Asking()
         asking.ask(*(f"h{number}" for number in range(10)))

@@ -312,9 +312,9 @@ def test_a_connection_group_keeps_its_queues_until_it_ends(data: Path) -> None:
         second = RawReader(port(server), group=first.association.group)
         assert second.association.group == first.association.group
         assert second.read(handle, request=1) == b"1"
-        stranger = RawReader(port(server))
+        other = RawReader(port(server))
         with pytest.raises(Fault) as foreign:
-            stranger.read(handle, Action.MQ_ACTION_PEEK_CURRENT)
+            other.read(handle, Action.MQ_ACTION_PEEK_CURRENT)
         assert foreign.value.status == FaultStatus.NCA_S_FAULT_CONTEXT_MISMATCH
         with pytest.raises(ConnectionError):
             RawReader(port(server), group=first.association.group, source="127.0.0.41")

@@ -114,7 +114,7 @@ def test_what_show_has_printed_has_its_providers(data: Path) -> None:
     [b"", b"nonsense", LOCKED, PUBLIC, b"0" * 300_000],
     ids=["empty", "nonsense", "locked", "public", "too long"],
 )
-def test_what_is_no_private_key_is_refused_and_nothing_changed(data: Path, content: bytes) -> None:
+def test_a_wrong_private_key_is_refused_and_changes_nothing(data: Path, content: bytes) -> None:
     file = written(data.parent, content)
     assert called("key", "import", file, "--data", data).error(65)
     assert not (data / KEYS).exists()

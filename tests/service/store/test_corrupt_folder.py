@@ -114,7 +114,7 @@ def test_an_unreadable_message_ends_the_server_when_read(folder: Path, content: 
         assert not any("traceback" in line for line in server.logs())
 
 
-def test_a_message_without_its_packet_is_told(folder: Path) -> None:
+def test_a_message_without_its_packet_is_reported(folder: Path) -> None:
     with closing(sqlite3.connect(folder / STORE)) as db:
         db.execute("DELETE FROM packet WHERE key = 7")
         db.commit()
@@ -152,7 +152,7 @@ def test_a_command_says_it_in_one_line(folder: Path, intact: bytes) -> None:
         assert error["error"].startswith(f"{folder / STORE}: ")
 
 
-def test_a_log_with_a_wrong_byte_is_told(data: Path) -> None:
+def test_a_log_with_a_wrong_byte_is_reported(data: Path) -> None:
     with process(data, "--queue", ORDERS) as server:
         with attach(data) as local:
             for body in BODIES:

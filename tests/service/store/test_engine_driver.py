@@ -85,7 +85,7 @@ def test_effects_are_carried_out_after_the_commit() -> None:
     run(work)
 
 
-def test_a_reader_is_told_after_the_commit() -> None:
+def test_a_reader_is_notified_after_the_commit() -> None:
     async def work(harness: DriverHarness) -> None:
         reading = asyncio.ensure_future(harness.wait(60_000))
         await asyncio.sleep(0)
@@ -103,7 +103,7 @@ def test_a_reader_is_told_after_the_commit() -> None:
     run(work)
 
 
-def test_while_the_store_refuses_nothing_is_told_or_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_the_store_refuses_nothing_is_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.01)
 
     async def work(harness: DriverHarness) -> None:
@@ -173,7 +173,7 @@ def test_a_store_that_refuses_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     run(work)
 
 
-def test_a_damaged_store_ends_it_and_those_who_wait_are_told() -> None:
+def test_a_damaged_store_ends_it_and_waiting_calls_fail() -> None:
     async def work(harness: DriverHarness) -> None:
         harness.store.failure = StoreDamaged("the pages are torn", file="x")
         harness.send(TO_ELSEWHERE)
@@ -211,7 +211,7 @@ def test_the_sooner_timer_rings_though_a_later_one_was_there() -> None:
     run(work)
 
 
-def test_the_core_is_never_told_an_earlier_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_core_never_gets_an_earlier_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [2_000_000_000.0]
     monkeypatch.setattr(clock_module.time, "time", lambda: clock[0])
 

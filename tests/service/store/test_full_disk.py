@@ -208,7 +208,7 @@ def test_a_peer_is_not_acknowledged_while_the_disk_is_low(data: Path, free: list
         peer_server.serves(server)
 
 
-def test_a_command_is_told_as_well(data: Path, free: list[int]) -> None:
+def test_a_command_is_notified_as_well(data: Path, free: list[int]) -> None:
     with served(options(data, ORDERS)) as server:
         free[0] = 0
         wait_until(lambda: not accepts(server), "the disk is low")

@@ -61,7 +61,7 @@ def test_a_message_that_nobody_follows_is_read_once(tmp_path: Path, packets_read
     assert len(packets_read) == 1
 
 
-def test_the_receipt_of_one_that_is_followed_is_told(tmp_path: Path) -> None:
+def test_the_receipt_of_one_that_is_followed_is_reported(tmp_path: Path) -> None:
     store_message(tmp_path, acknowledge=["pos_receive"])
     receive(tmp_path)
     with attach(tmp_path) as local:

@@ -408,7 +408,7 @@ def test_a_message_of_an_aborted_transaction_is_caught() -> None:
     assert discrepancies(books) == [("aborted", T1)]
 
 
-def test_a_refused_message_is_told() -> None:
+def test_a_refused_message_is_reported() -> None:
     books = HandmadeBooks()
     books.begin(R1, "recoverable")
     books.add("refused", "s1", messages=[R1], why="no room")

@@ -129,7 +129,7 @@ class WithConsole:
     def data(self) -> Path:
         return self.server.data
 
-    def stranger(self) -> Browser:
+    def without_login(self) -> Browser:
         """A browser that is not logged in."""
         return Browser(self.browser.address, self.browser.port)
 

@@ -19,7 +19,7 @@ from tests.support.qm.queue_contents import message_classes
 
 ALICE = sid_bytes("S-1-5-21-1-2-3-1001")
 """A user whose certificate, of the key with her name, is registered."""
-STRANGER = sid_bytes("S-1-5-21-1-2-3-1002")
+OTHER_SID = sid_bytes("S-1-5-21-1-2-3-1002")
 BASE, ENHANCED, AES = CryptographicProvider
 OPEN_NACKS = {"send_insecure_nacks": True}
 TAKEN = "taken"

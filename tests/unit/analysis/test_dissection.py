@@ -279,7 +279,7 @@ def test_a_file_that_is_cut_off():
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"no capture", b"\x1f\x8b", b"\x0a\x0d\x0d\x0a" + bytes(20)])
-def test_what_is_no_capture(data):
+def test_not_a_capture(data):
     dissection = dissect(io.BytesIO(data))
     assert list(dissection) == []
     assert len(dissection.errors) == 1
@@ -378,7 +378,7 @@ def test_a_stream_that_reads_little_at_a_time():
     assert shown(dissect(Slow(file(session().frames).getvalue()))) == SESSION
 
 
-def test_progress_is_told(tmp_path):
+def test_progress_is_reported(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(file(session().frames).getvalue())
     sizes: list[int] = []

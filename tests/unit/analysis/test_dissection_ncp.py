@@ -206,7 +206,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("case", MALFORMED)
-def test_malformed_units_are_told_and_the_next_is_found(case):
+def test_malformed_units_are_reported_and_the_next_is_found(case):
     at, patch, path, offset, finding = MALFORMED[case]
     first, second, (by_client, unit), *rest = READING
     broken = unit[:at] + bytes.fromhex(patch) + unit[at + len(patch) // 2 :]

@@ -126,7 +126,7 @@ def test_a_handle_is_followed_across_connections_until_closed():
 
 @pytest.mark.parametrize("auth_type", [AuthType.WINNT, AuthType.GSS_NEGOTIATE])
 @pytest.mark.parametrize("level", [AuthLevel.CONNECT, AuthLevel.PKT_INTEGRITY, AuthLevel.PKT_PRIVACY])
-def test_the_user_is_shown_and_stubs_that_are_encrypted_are_told(level, auth_type):
+def test_the_user_is_shown_and_encrypted_stubs_are_reported(level, auth_type):
     talk = r.Talk(level=level, auth_type=auth_type)
     talk.open()
     talk.receive(h.user_message(properties=h.properties_header(label="large", body=bytes(20_000))))
@@ -242,7 +242,7 @@ def test_an_unreadable_pdu_is_malformed_and_the_next_is_read(change):
     assert found[2].raw == pdu
 
 
-def test_a_hole_in_an_answer_is_told_and_the_next_pdu_is_read():
+def test_a_hole_is_reported_and_the_next_pdu_is_read():
     talk = r.session()
     fragments = [
         number for number, frame in enumerate(talk.frames)

@@ -24,7 +24,7 @@ from tests.support.capture.fate_captures import (
     told,
 )
 
-STRANGER = bytes(range(16))
+OTHER_QM = bytes(range(16))
 
 
 def sent(acks: int = POSITIVE_RECEIVE, **more: int) -> Link:
@@ -34,14 +34,14 @@ def sent(acks: int = POSITIVE_RECEIVE, **more: int) -> Link:
     return link
 
 
-def from_third(after: Link, data: bytes, *, qm: bytes = STRANGER) -> Link:
+def from_third(after: Link, data: bytes, *, qm: bytes = OTHER_QM) -> Link:
     """Somebody else sends to the sender."""
     return Link(THIRD, SENDER, client_qm=qm, server_qm=h.CLIENT, start_ns=after.time_ns).send(data)
 
 
 def test_from_an_address_that_the_message_was_not_sent_to() -> None:
     link = sent()
-    fate = fate_in(link, from_third(link, acknowledgement(1, 0x4000, source=STRANGER)))
+    fate = fate_in(link, from_third(link, acknowledgement(1, 0x4000, source=OTHER_QM)))
     assert fate.state is State.RECEIVED
     assert "read" not in fate.latencies
     event = fate.events[-1]
@@ -94,7 +94,7 @@ def test_the_sender_itself_says_only_that_it_gives_up() -> None:
     for message_class, state in ((0x8002, State.EXPIRED), (0x4000, State.SENT)):
         link = Link().send(message(1, acks=NEGATIVE_ARRIVAL | POSITIVE_RECEIVE, user=admin))
         told_by = acknowledgement(1, message_class, source=h.CLIENT)
-        own = Link(SENDER, THIRD, server_qm=STRANGER, start_ns=link.time_ns).send(told_by)
+        own = Link(SENDER, THIRD, server_qm=OTHER_QM, start_ns=link.time_ns).send(told_by)
         assert fate_in(link, own).state is state
 
 
@@ -113,7 +113,7 @@ def test_a_forged_order_ack_leaves_room_for_the_true_one() -> None:
     link = Link()
     for number in range(1, 60):
         link.send(message(number, transaction=number))
-    forged = from_third(link, order_ack(59, source=STRANGER))
+    forged = from_third(link, order_ack(59, source=OTHER_QM))
     link.wait(forged.time_ns - link.time_ns + 1)
     link.answer(order_ack(59))
     fates = fates_in(link, forged)
@@ -123,6 +123,6 @@ def test_a_forged_order_ack_leaves_room_for_the_true_one() -> None:
 
 def test_session_acks_of_another_connection_have_no_effect() -> None:
     link = Link().send(message(1))
-    other = Link(THIRD, RECEIVER, client_qm=STRANGER, port=50_001, start_ns=link.time_ns)
+    other = Link(THIRD, RECEIVER, client_qm=OTHER_QM, port=50_001, start_ns=link.time_ns)
     other.answer(session_ack(ack=9))
     assert told(fate_in(link, other)) == ["sent", "unacknowledged"]

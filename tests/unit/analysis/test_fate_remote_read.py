@@ -121,7 +121,7 @@ def test_by_a_server_that_is_not_at_the_address_of_the_queue() -> None:
         (1, 2_000_000_000, State.DELIVERED, "was handed it, and gave it back;"),
     ],
 )
-def test_a_stranger_that_hands_it_out_changes_nothing(
+def test_another_queue_manager_that_hands_it_out_changes_nothing(
     ack: int, wait_ns: int, state: State, words: str
 ) -> None:
     direct = {
@@ -133,11 +133,11 @@ def test_a_stranger_that_hands_it_out_changes_nothing(
     talk.conversation.wait(1_000_000_000)
     talk.call(Opnum.R_EndReceive, end_arguments(dwAck=ack), {"status": 0})
     with mock.patch.object(c, "SERVER", "10.0.0.88"), mock.patch.object(c, "CLIENT", "10.0.0.89"):
-        stranger = Talk()
-        stranger.open(f"{ORDERS};JOURNAL")
-        stranger.conversation.wait(wait_ns)
-        stranger.receive(READ)
-    fate = fate_by(talk, link, stranger.conversation)
+        other = Talk()
+        other.open(f"{ORDERS};JOURNAL")
+        other.conversation.wait(wait_ns)
+        other.receive(READ)
+    fate = fate_by(talk, link, other.conversation)
     doubts = [event.doubt for event in fate.events if event.doubt]
     assert (fate.state, doubts) == (state, ["10.0.0.88 is not where the message was sent to"])
     assert f"{c.CLIENT} {words}" in fate.explanation

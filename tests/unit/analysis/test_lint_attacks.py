@@ -57,7 +57,7 @@ def test_queue_jumper(length: int) -> None:
     assert ("wraps" in findings[1].message) == (length >= 0x7FFFFFFF)
 
 
-def test_a_length_that_wraps_is_told_as_what_it_wraps_to() -> None:
+def test_a_length_that_wraps_is_reported_as_it_wraps() -> None:
     findings = lint(patched("http", SRMPEnvelopeHeader__DataLength=0x80000008))
     assert findings[1].message.endswith("in 32 bits this wraps to 16")
 

@@ -76,7 +76,7 @@ def test_of_pgm_nothing_is_judged() -> None:
     assert not any(judged)
 
 
-def test_what_is_no_packet() -> None:
+def test_not_a_packet() -> None:
     with pytest.raises(TypeError, match="lint judges packets, bytes and items, not int"):
         msmqwire.lint(7)  # type: ignore[arg-type]
 

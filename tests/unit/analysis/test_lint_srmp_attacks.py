@@ -225,7 +225,7 @@ def test_an_attack_is_seen_behind_another_fault() -> None:
     assert [id for id, _, _ in attacks(data)] == ["ATTACK-HTTP-LINE", "ATTACK-XML-ENTITY"]
 
 
-def test_what_is_no_attack() -> None:
+def test_not_an_attack() -> None:
     """A body with a document type, an envelope that is cut inside a character, one that lacks an element."""
     envelope = SMALL.replace(b"MSMQ:l", b"MSMQ:\xc3\xa9")
     cut = envelope.index(b"\xa9")
@@ -315,7 +315,7 @@ def test_floods_take_little_time(name: str) -> None:
     assert 0 < len(findings) < 100
 
 
-def test_depth_is_told_at_the_element_that_is_too_deep() -> None:
+def test_depth_is_reported_at_the_element_that_is_too_deep() -> None:
     data = xml(PATH, PROPERTIES, "<x>" * 100)
     (finding,) = (f for f in lint(data, protocol="srmp") if f.id == "ATTACK-XML-DEPTH")
     assert data[: finding.offset].count(b"<x>") == DEPTH_MAX - 2

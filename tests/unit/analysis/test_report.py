@@ -299,7 +299,7 @@ def test_answers_name_their_requests(tmp_path: Path) -> None:
         assert response in (request.replace(" request", " response"), "fault")
 
 
-def test_damage_is_told(tmp_path: Path) -> None:
+def test_damage_is_reported(tmp_path: Path) -> None:
     cut = tmp_path / "cut.pcap"
     cut.write_bytes((EXAMPLES / "session.pcap").read_bytes()[:-10])
     page = written(tmp_path, cut)

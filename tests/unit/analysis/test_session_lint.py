@@ -108,7 +108,7 @@ def test_nothing_before_the_session_is_open(name: str, id: str, path: str, offse
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8-01")
-def test_a_message_between_the_parameters_is_told_once() -> None:
+def test_a_message_between_the_parameters_is_reported_once() -> None:
     session = SessionLint()
     for direction, packet in (("c2s", establish()), ("s2c", establish()), ("c2s", parameters())):
         session.packet(direction, packet)  # type: ignore[arg-type]

@@ -98,7 +98,7 @@ def test_no_more_rows_than_the_limit_and_the_others_are_counted() -> None:
     assert in_rich(msmqwire.table([])).strip() == "0 rows"
 
 
-def test_what_is_no_table() -> None:
+def test_not_a_table() -> None:
     items = list(msmqwire.dissect(SESSION))
     with pytest.raises(ValueError, match="a limit is not negative"):
         msmqwire.table(items, limit=-1)

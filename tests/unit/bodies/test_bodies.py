@@ -225,7 +225,7 @@ def test_other_documents_are_xml_as_text(xml):
         "<int>" + "9" * 5000 + "</int>",
     ],
 )
-def test_a_text_that_is_not_of_its_type_is_told(xml):
+def test_a_text_that_is_not_of_its_type_is_reported(xml):
     read = decode_body(xml.encode())
     assert (read.kind, read.value, read.text) == ("xml", xml, xml)
     assert read.note.endswith(f"is not {with_article(xml[1 : xml.index('>')])}")

@@ -165,7 +165,7 @@ def test_a_value_without_a_type_gets_the_one_that_fits(value, body, kind):
         (1e300, "r4", "", "write it as VT_R8"),
     ],
 )
-def test_what_a_value_can_not_be_is_told_with_what_to_write(value, kind, path, hint):
+def test_a_wrong_value_is_reported_with_a_right_one(value, kind, path, hint):
     with pytest.raises(InvalidValue) as caught:
         encode(value, "activex", type=kind)
     assert hint in caught.value.why

@@ -126,7 +126,7 @@ def test_a_deep_value_is_written_without_recursion():
         ("\ud800", "", "half a surrogate pair"),
     ],
 )
-def test_what_json_can_not_have_is_told_with_its_path(value, path, hint):
+def test_values_that_json_lacks_are_reported_with_their_path(value, path, hint):
     with pytest.raises(InvalidValue) as caught:
         encode(value, "json")
     assert (caught.value.path, hint in caught.value.why) == (path, True)
@@ -139,7 +139,7 @@ ENVELOPE = {
 }  # fmt: skip
 
 
-def test_an_envelope_of_masstransit_is_told():
+def test_an_envelope_of_masstransit_is_reported():
     body = decode(json.dumps(ENVELOPE).encode())
     assert (body.format, body.value, body.problems) == ("masstransit", ENVELOPE, ())
     assert body.text == "Shop:PlaceOrder {id: 5}"
@@ -159,7 +159,7 @@ SHUTTLE = (
 )
 
 
-def test_a_transport_message_of_shuttle_is_told_with_its_message():
+def test_a_transport_message_of_shuttle_is_read_with_its_message():
     inner = base64.b64encode(b'<?xml version="1.0"?><A><Id>5</Id></A>').decode()
     body = decode(SHUTTLE.format(inner, "").encode())
     assert (body.format, body.problems) == ("shuttle", ())

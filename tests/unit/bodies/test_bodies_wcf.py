@@ -329,7 +329,7 @@ def test_decimals_keep_the_zeros_of_their_scale(data, text):
     assert element(b"\x94" + bytes.fromhex(data)) == (text, [])
 
 
-def test_a_decimal_beyond_its_scale_is_told():
+def test_a_decimal_beyond_its_scale_is_reported():
     text, problems = element(b"\x94" + bytes.fromhex("00001d00 00000000 0100000000000000"))
     assert text == "0." + "1".rjust(29, "0")
     assert problems == ["a decimal of 29 digits after the point, above 28"]
@@ -357,7 +357,7 @@ def test_dates(value, kind, text):
 
 
 @pytest.mark.requirement("NBFX-2.2.3.12-01", "NBFX-2.2.3.12-02")
-def test_a_date_out_of_range_or_of_no_kind_is_told():
+def test_a_date_out_of_range_or_of_no_kind_is_reported():
     assert element(ticks(3155378976000000000)) == (
         "9999-12-31T23:59:59.9999999",
         ["a date after the year 9999"],
@@ -375,7 +375,7 @@ def test_durations(value, text):
 
 
 @pytest.mark.requirement("NBFX-2.2.3.26-01")
-def test_a_boolean_beyond_one_is_told():
+def test_a_boolean_beyond_one_is_reported():
     assert element(b"\xb4\x02") == ("true", ["a Boolean of 2"])
 
 
@@ -383,7 +383,7 @@ def test_a_boolean_beyond_one_is_told():
 
 
 @pytest.mark.requirement("NBFX-2.1.3-02", "NBFX-2.2.3.13-02")
-def test_text_that_is_no_utf8_is_told_and_read_on():
+def test_text_that_is_no_utf8_is_reported_and_read_on():
     assert element(b"\x98\x02a\xc3") == ("a\ufffd", ["the text is not UTF-8"])
     found = []
     assert characters_of(b"\x40\x02a\xff\x01", problems=found) == "<a\ufffd></a\ufffd>"
@@ -394,7 +394,7 @@ def test_text_that_is_no_utf8_is_told_and_read_on():
 
 
 @pytest.mark.requirement("NBFX-2.2.3.13-03")
-def test_half_of_a_pair_of_surrogates_is_told():
+def test_half_of_a_pair_of_surrogates_is_reported():
     assert element(b"\xb6\x04a\0\x00\xd8") == ("a&#55296;", ["half of a pair of surrogates"])
     assert element(b"\x98\x03\xed\xa0\x80")[1] == ["the text is not UTF-8"]
     assert element(b"\xb6\x03a\0b") == ("a", ["UTF-16 of an odd number of bytes"])
@@ -596,14 +596,14 @@ def test_prefixes_are_declared_and_attributes_stand_once():
     assert [problem.path for problem in found] == ["r.a:c"]
 
 
-def test_what_is_behind_the_envelope_is_told():
+def test_bytes_after_the_envelope_are_reported():
     body = vector("nbfs_envelope.hex")
     assert read(body + b"\x40\x01a\x01").problems[0].offset == len(body)
     assert "text outside" in read(body + b"\x80").problems[0].error
 
 
 @pytest.mark.parametrize("name", ["wcf_body_netmsmq.hex", "nbfs_envelope.hex", "nbfse_envelope.hex"])
-def test_each_cut_is_told_and_keeps_what_was_read(name):
+def test_each_cut_is_reported_and_keeps_what_was_read(name):
     body = vector(name)
     whole = read(body).value["xml"]
     first = 46 + 2 if "netmsmq" in name else 3 + 19
@@ -701,7 +701,7 @@ def test_records_that_can_not_stand_where_they_stand(data, error):
 
 
 @pytest.mark.requirement("NMF-3.1.1.2-04", "NMF-3.1.4.7-01")
-def test_an_upgrade_is_told():
+def test_an_upgrade_is_reported():
     for name, count in (("application/ssl-tls", 1), ("x" * 300, 2)):
         raw = name.encode()
         content = read(
@@ -747,7 +747,7 @@ def test_the_minor_version_is_written_as_zero_and_not_looked_at():
 
 
 @pytest.mark.requirement("NMF-3.1.4.5-01", "NMF-3.1.4.5-02", "NMF-3.1.4.6-01")
-def test_a_preamble_that_wcf_would_refuse_is_told():
+def test_a_preamble_that_wcf_would_refuse_is_reported():
     long = b"v" * 2049
     envelope = write_document("<a></a>")
     content = read(b"\x00\x01\x00\x01\x04\x02\x81\x10" + long + b"\x03\x07" + envelope)
@@ -850,7 +850,7 @@ def test_the_bytes_tell_how_a_text_is_encoded(number, encoding):
         "<a><![CDATA[x</a>",
     ],
 )
-def test_a_text_that_is_no_message_stays_and_is_told(text):
+def test_a_text_that_is_no_message_stays_and_is_reported(text):
     content = read(framed(b"\x03\x03", text.encode()))
     assert content.value["xml"] == text
     assert len(content.problems) == 1
@@ -859,7 +859,7 @@ def test_a_text_that_is_no_message_stays_and_is_told(text):
     assert caught.value.path == "xml"
 
 
-def test_a_text_is_told_when_its_bytes_are_not_of_its_encoding():
+def test_bytes_in_another_encoding_are_reported():
     content = read(framed(b"\x03\x03", b"<a>\xff</a>"))
     assert content.value["xml"] == "<a>\ufffd</a>"
     assert content.problems[0].offset == 13

@@ -236,7 +236,7 @@ def test_what_is_written_is_read_back(value):
         ("ab", "char", "", "is not a character"),
     ],
 )
-def test_what_can_not_be_written_is_told_with_its_path(value, kind, path, hint):
+def test_values_not_written_are_reported_with_their_path(value, kind, path, hint):
     with pytest.raises(InvalidValue) as caught:
         encode(value, "xml", type=kind)
     assert hint in caught.value.why

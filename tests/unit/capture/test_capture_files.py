@@ -247,7 +247,7 @@ def test_a_skipped_block_whose_lengths_differ():
      b"\x1f\x8b", b"\x28\xb5\x2f\xfd", pcap_bytes([])[:23], patched(pcap_bytes([]), 4, "<H", 3),
      patched(pcapng_bytes([]), 12, "<H", 2)],
 )  # fmt: skip
-def test_what_is_no_capture(data):
+def test_not_a_capture(data):
     records, error = read_until_error(data)
     assert (records, error.offset, error.file) == ([], 0, "<stream>")
 

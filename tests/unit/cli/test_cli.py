@@ -314,7 +314,7 @@ def test_dissect_a_file_that_breaks_off():
 
 
 @pytest.mark.parametrize("data", [b"", b"no capture at all"])
-def test_dissect_what_is_no_capture(data):
+def test_dissect_other_files(data):
     assert complaint(command("dissect", "--json", "-", data=data))["offset"] == 0
 
 
@@ -408,7 +408,7 @@ def test_times(text, expected):
 
 
 @pytest.mark.parametrize("text", ["", "now", "1.2.3", "-5", "inf", "2026-13-01", "\u0661", "9" * 5000])
-def test_what_is_no_time(text):
+def test_not_a_time(text):
     with pytest.raises(ValueError):  # noqa: PT011 - whatever its text
         filters.parse_time(text)
 

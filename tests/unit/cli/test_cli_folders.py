@@ -38,7 +38,7 @@ def _run(name: str, path: Path, out: Path) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("name", READING)
-def test_what_is_no_capture_is_passed_over_and_named(name: str, folder: Path, tmp_path: Path) -> None:
+def test_other_files_are_passed_over_and_named(name: str, folder: Path, tmp_path: Path) -> None:
     status, said = _run(name, folder, tmp_path)
     assert status == 0
     assert f"{folder}: 3 files are not captures and were passed over: empty, hi, notes.txt\n" in said
@@ -59,7 +59,7 @@ def test_a_folder_without_captures_is_missing_input(name: str, tmp_path: Path) -
 PASSED_OVER = "3 files are not captures and were passed over: empty, hi, notes.txt"
 
 
-def test_a_lake_passes_over_what_is_no_capture(folder: Path, tmp_path: Path) -> None:
+def test_a_lake_passes_over_other_files(folder: Path, tmp_path: Path) -> None:
     done = command("lake", folder, "--out", tmp_path / "lake", "--json")
     assert done.returncode == 0
     assert f"{folder}: {PASSED_OVER}\n" in done.stderr.decode()
@@ -81,7 +81,7 @@ def test_a_lake_of_a_folder_without_captures_is_missing_input(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("read", ["dissect", "read_capture", "write_lake"])
-def test_programs_are_warned_of_what_is_no_capture(read: str, folder: Path, tmp_path: Path) -> None:
+def test_programs_are_warned_of_other_files(read: str, folder: Path, tmp_path: Path) -> None:
     def run() -> tuple[int, int]:
         if read == "dissect":
             dissection = msmqwire.dissect(folder)
@@ -142,7 +142,7 @@ def test_a_name_of_parquet_is_a_file_another_a_folder(tmp_path: Path, name: str,
 
 
 @pytest.mark.parametrize("content", [b"", b"notes on captures"], ids=["empty", "text"])
-def test_there_is_no_report_of_what_is_no_capture(tmp_path: Path, content: bytes) -> None:
+def test_other_files_get_no_report(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes"
     path.write_bytes(content)
     status, said = _run("report", path, tmp_path)

@@ -108,7 +108,7 @@ def test_a_capture_is_not_overwritten(tmp_path: Path) -> None:
         ([SESSION], 2, "--output"),
     ],
 )
-def test_what_is_wrong_is_told(
+def test_a_mistake_is_reported(
     arguments: list[Any], status: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -35,7 +35,7 @@ def test_commands_options_and_names_of_packets_are_completed() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_is_told_where_it_gets_its_words(shell: str) -> None:
+def test_a_shell_learns_where_it_gets_its_words(shell: str) -> None:
     script = command("export", "completion", shell).stdout.decode()
     assert f"_MSMQWIRE_COMPLETE={shell}_complete" in script
 

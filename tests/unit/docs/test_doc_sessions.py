@@ -75,7 +75,7 @@ def test_output_that_is_compared(said: str, printed: str, same: bool) -> None:
     assert (differences([Step("x", said)], [(0, printed)]) == []) is same
 
 
-def test_failures_are_told(tmp_path: Path) -> None:
+def test_failures_are_reported(tmp_path: Path) -> None:
     typed = [Step("false"), Step("(exit 3)"), Step("echo $?", "3\n"), Step("exit 0"), Step("echo never")]
     told = differences(typed, run(typed, tmp_path))
     assert [line.splitlines()[0] for line in told] == ["3 of 5 steps ended", "$ false"]

@@ -1,4 +1,4 @@
-"""The peers that strangers might write: one is correct, and each mistake has the effect that it names."""
+"""Independently written peers: one is correct, and each mistake has the effect that it names."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_nothing_is_found_in_a_peer_that_does_nothing_wrong(run):
     assert result.stage.packets == sum(counts["kinds"].values())
 
 
-def test_a_wrong_answer_is_told_once_and_kept(run, tmp_path):
+def test_a_wrong_answer_is_reported_once_and_kept(run, tmp_path):
     result = run(FakePeer(wrong_on(b"c")), sent=(b"a", b"b", b"c", b"d"))
     assert [(kept.requirements, kept.text, kept.packets) for kept in result.failures] == [
         (("ID-c",), "wrong", 1)
@@ -123,7 +123,7 @@ def test_without_restart_a_peer_that_stays_down_ends_the_run(run):
     assert [(kept.requirements, kept.replayed) for kept in result.failures] == [(("ID-deadly",), False)]
 
 
-def test_what_is_not_seen_again_is_no_failure(run):
+def test_what_is_not_seen_again_is_not_a_failure(run):
     failures = iter([PeerFailure(("ID-a",), "once", "answer")])
     result = run(FakePeer(lambda peer: next(failures, None)), sent=(b"a",))
     assert result.failures == []

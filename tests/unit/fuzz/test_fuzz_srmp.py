@@ -24,7 +24,7 @@ from fuzz.peer.srmp.cases import accepted
 from fuzz.peer.srmp.messages import envelope, post
 from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Ports, Target
-from tests.support.peers.srmp_stranger import NOBODY, PATH, Message, Refused, Stranger, Stream
+from tests.support.peers.srmp_independent_peer import NOBODY, PATH, IndependentPeer, Message, Refused, Stream
 
 HOST = "127.0.0.73"
 NOBODY_LISTENS = 9
@@ -34,7 +34,7 @@ OF_RECEIPTS = (
 """Requirements that every receipt shows."""
 
 
-def stage_of(peer: Stranger, bound: float) -> Stage:
+def stage_of(peer: IndependentPeer, bound: float) -> Stage:
     ports = Ports(NOBODY_LISTENS, srmp=peer.port)
     target = Target(HOST, ports, transactional_queue=r"private$\ledger", bound=bound)
     return Stage(target, {"srmp": FUZZED["srmp"]}, seed=1)
@@ -53,18 +53,18 @@ def failures(
 
 
 def test_a_right_peer_is_accused_of_nothing() -> None:
-    with Stranger(HOST) as peer:
+    with IndependentPeer(HOST) as peer:
         stage = stage_of(peer, bound=20)
         assert [failure.text for failure in failures(stage, every=4)] == []
     assert stage.packets > 150
 
 
-class TakesTwice(Stranger):
+class TakesTwice(IndependentPeer):
     def is_duplicate(self, identifier: str) -> bool:
         return False
 
 
-class TakesNumbersOnce(Stranger):
+class TakesNumbersOnce(IndependentPeer):
     """Compares Uniquifiers, whoever gave them."""
 
     def is_duplicate(self, identifier: str) -> bool:
@@ -72,12 +72,12 @@ class TakesNumbersOnce(Stranger):
         return identifier != NOBODY and any(seen.partition("@")[0] == number for seen in self.seen)
 
 
-class NobodyOnce(Stranger):
+class NobodyOnce(IndependentPeer):
     def is_duplicate(self, identifier: str) -> bool:
         return identifier in self.seen
 
 
-class RemembersRefused(Stranger):
+class RemembersRefused(IndependentPeer):
     def check_msmq(self, header: ET.Element) -> None:
         message = Message.__new__(Message)
         message.header = header
@@ -88,27 +88,27 @@ class RemembersRefused(Stranger):
             raise
 
 
-class TakesGaps(Stranger):
+class TakesGaps(IndependentPeer):
     def follows(self, stream: Stream, current: int, previous: str | None) -> bool:
         return current > stream.number
 
 
-class TakesNoGaps(Stranger):
+class TakesNoGaps(IndependentPeer):
     def follows(self, stream: Stream, current: int, previous: str | None) -> bool:
         return current == stream.number + 1
 
 
-class AcknowledgesMore(Stranger):
+class AcknowledgesMore(IndependentPeer):
     def acknowledge(self, stream: Stream) -> None:
         super().acknowledge(Stream(stream.identifier, stream.to, stream.number + 1))
 
 
-class AcknowledgesNothing(Stranger):
+class AcknowledgesNothing(IndependentPeer):
     def acknowledge(self, stream: Stream) -> None:
         pass
 
 
-class OneStream(Stranger):
+class OneStream(IndependentPeer):
     """Knows the first stream of a sender only."""
 
     def in_stream(self, message: Message, element: ET.Element, place: str) -> bool:
@@ -119,13 +119,13 @@ class OneStream(Stranger):
         )
 
 
-class TrustsLengths(Stranger):
+class TrustsLengths(IndependentPeer):
     def check_end(self, entity: bytes, stop: int) -> None:
         if stop > len(entity):
             raise OSError
 
 
-class SplitsAtDelimiters(Stranger):
+class SplitsAtDelimiters(IndependentPeer):
     def parts(self, entity: bytes, delimiter: bytes) -> tuple[bytes, bytes | None]:
         pieces = entity.split(delimiter)
         if len(pieces) != 4:
@@ -133,17 +133,17 @@ class SplitsAtDelimiters(Stranger):
         return pieces[1].partition(b"\r\n\r\n")[2], pieces[2].partition(b"\r\n\r\n")[2]
 
 
-class UnderstandsAnything(Stranger):
+class UnderstandsAnything(IndependentPeer):
     def marked(self, element: ET.Element) -> None:
         pass
 
 
-class TakesAnyId(Stranger):
+class TakesAnyId(IndependentPeer):
     def check_id(self, text: str) -> None:
         pass
 
 
-class BlamesItself(Stranger):
+class BlamesItself(IndependentPeer):
     """Answers what does not conform with 500, so that it comes again and again."""
 
     def message(self, kind: str, entity: bytes) -> Message:
@@ -153,7 +153,7 @@ class BlamesItself(Stranger):
             raise Refused(500) from None
 
 
-class LosesTheSecond(Stranger):
+class LosesTheSecond(IndependentPeer):
     """Forgets what came in one segment with a request."""
 
     def serve(self, sock: socket.socket) -> None:
@@ -162,7 +162,7 @@ class LosesTheSecond(Stranger):
                 sock.sendall(self.response(self.one(io.BytesIO(data)), goes_on=True))
 
 
-class OneAtATime(Stranger):
+class OneAtATime(IndependentPeer):
     """Reads the request of one connection before it looks at another."""
 
     def __init__(self, address: str) -> None:
@@ -174,7 +174,7 @@ class OneAtATime(Stranger):
             return super().one(file)
 
 
-class ReadsOnce(Stranger):
+class ReadsOnce(IndependentPeer):
     """Takes one segment for a request."""
 
     def serve(self, sock: socket.socket) -> None:
@@ -187,46 +187,46 @@ class ReadsOnce(Stranger):
                 sock.sendall(self.response(status, goes_on=status == 200))
 
 
-class NoReceipts(Stranger):
+class NoReceipts(IndependentPeer):
     def deliver(self, message: Message, identifier: str, to: str) -> None:
         pass
 
 
-class TwoReceipts(Stranger):
+class TwoReceipts(IndependentPeer):
     def deliver(self, message: Message, identifier: str, to: str) -> None:
         super().deliver(message, identifier, to)
         super().deliver(message, identifier, to)
 
 
-class OwnAddress(Stranger):
+class OwnAddress(IndependentPeer):
     """Sends receipts in lower case, and to another queue."""
 
     def deliver(self, message: Message, identifier: str, to: str) -> None:
         super().deliver(message, identifier, to.replace("private$/d", "private$/e"))
 
 
-class WrongIds(Stranger):
+class WrongIds(IndependentPeer):
     def deliver(self, message: Message, identifier: str, to: str) -> None:
         number, at, guid = identifier[5:].partition("@")
         super().deliver(message, f"uuid:{int(number) + 1}{at}{guid}", to)
 
 
-class SwappedCorrelation(Stranger):
+class SwappedCorrelation(IndependentPeer):
     def send(self, to: str, action: str, receipt: str, kind: int, correlation: bytes) -> None:
         super().send(to, action, receipt, kind, correlation[::-1])
 
 
-class NoLabel(Stranger):
+class NoLabel(IndependentPeer):
     def send(self, to: str, action: str, receipt: str, kind: int, correlation: bytes) -> None:
         super().send(to, "MSMQ:" if kind == 2 else action, receipt, kind, correlation)
 
 
-class WrongClass(Stranger):
+class WrongClass(IndependentPeer):
     def send(self, to: str, action: str, receipt: str, kind: int, correlation: bytes) -> None:
         super().send(to, action, receipt, 0, correlation)
 
 
-class OneNumber(Stranger):
+class OneNumber(IndependentPeer):
     """Gives all its receipts one identifier."""
 
     def send(self, to: str, action: str, receipt: str, kind: int, correlation: bytes) -> None:
@@ -234,7 +234,7 @@ class OneNumber(Stranger):
         super().send(to, action, receipt, kind, correlation)
 
 
-class Unasked(Stranger):
+class Unasked(IndependentPeer):
     """Says of each message that an application has received it."""
 
     def deliver(self, message: Message, identifier: str, to: str) -> None:
@@ -244,17 +244,17 @@ class Unasked(Stranger):
         self.send(to, message.text(f"{PATH}path", f"{PATH}action"), receipt, 0x4000, bytes(20))
 
 
-class AnyQueue(Stranger):
+class AnyQueue(IndependentPeer):
     def take(self, message: Message) -> None:
         self.ledger = self.orders = "elsewhere"
 
 
-class NoHttp(Stranger):
+class NoHttp(IndependentPeer):
     def response(self, status: int, goes_on: bool) -> bytes:
         return super().response(status, goes_on).replace(b"\r\n", b"\n")
 
 
-class Slow(Stranger):
+class Slow(IndependentPeer):
     def take(self, message: Message) -> None:
         time.sleep(1.5)  # twice the bound of the test
 
@@ -298,7 +298,9 @@ class Slow(Stranger):
         (Slow, http_checks, "SRMP-2.1.1-01", "within 0.75 s"),
     ],
 )
-def test_a_wrong_peer_is_accused(kind: type[Stranger], cases: Any, requirement: str, text: str) -> None:
+def test_a_wrong_peer_is_accused(
+    kind: type[IndependentPeer], cases: Any, requirement: str, text: str
+) -> None:
     with kind(HOST) as peer:
         tested = "" if requirement in OF_RECEIPTS else requirement
         failure = next(failures(stage_of(peer, bound=0.75), tested, cases=cases))
@@ -308,7 +310,7 @@ def test_a_wrong_peer_is_accused(kind: type[Stranger], cases: Any, requirement: 
 
 def test_what_is_uncertain_is_no_failure() -> None:
     """Two messages with one identifier, half a request behind another one, and a message after the stream."""
-    with Stranger(HOST) as peer:
+    with IndependentPeer(HOST) as peer:
         stage = stage_of(peer, bound=5)
         target = stage.target
         asks = post(target, taken.asking(target, 7))
@@ -352,5 +354,5 @@ def test_steps_in_any_order_are_taken() -> None:
             "wait",
         )
     )
-    with Stranger(HOST) as peer:
+    with IndependentPeer(HOST) as peer:
         assert stage_of(peer, bound=5).perform(Case("srmp", steps)).failure is None

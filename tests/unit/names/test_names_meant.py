@@ -93,7 +93,7 @@ def test_names_at_the_computer_of_the_queue(text: str, why: str) -> None:
     assert text[: caught.value.offset or 0].lower().endswith(("private$", r"\a"))
 
 
-def test_programs_are_told_the_same() -> None:
+def test_programs_get_the_same_error() -> None:
     with pytest.raises(InvalidName, match=r"write DIRECT=OS:\.\\private\$\\orders"):
         msmqwire.connect(r"private$\orders")
     with pytest.raises(InvalidArgument, match="5 is not text; write a format name as DIRECT="):
@@ -110,7 +110,7 @@ def test_a_connection_that_is_not_entered_says_how() -> None:
 
 
 @pytest.mark.parametrize("data", ["abc", None, 5, [1]])
-def test_what_is_no_bytes_is_not_parsed(data: object) -> None:
+def test_only_bytes_are_parsed(data: object) -> None:
     with pytest.raises(InvalidArgument, match="is not bytes") as caught:
         msmqwire.parse(data)  # type: ignore[arg-type]
     assert ("bytes.fromhex" in caught.value.why) is isinstance(data, str)

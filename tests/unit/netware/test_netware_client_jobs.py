@@ -166,7 +166,7 @@ def test_the_words_of_types() -> None:
 
 
 @pytest.mark.parametrize("text", ["printer", "", "0", 0, -1, "0xFFFF", 0x10000])
-def test_what_is_no_type(text: str | int) -> None:
+def test_not_a_type(text: str | int) -> None:
     with pytest.raises(InvalidValue, match="is not a type"):
         type_number(text)
 
@@ -186,7 +186,7 @@ def test_addresses(text: str, endpoint: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", ":524", "host:", "host:0", "host:65536", "host:5 24", "host:\u0665"])
-def test_what_is_no_address(text: str) -> None:
+def test_not_an_address(text: str) -> None:
     with pytest.raises(InvalidValue, match="ADDRESS:PORT"):
         parse_address(text)
 

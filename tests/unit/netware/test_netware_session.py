@@ -90,7 +90,7 @@ def test_attaching_again_later_gives_up_what_the_connection_had() -> None:
     assert office.alice.send(office.alice.packet(REQUEST, function=LOGOUT))[6:] == b"\0\x01"
 
 
-def test_a_request_that_waits_is_told_so() -> None:
+def test_a_request_that_waits_gets_a_busy_reply() -> None:
     server = MemoryServer()
     session = NcpSession(server.numbers)
     session.received(ATTACH)

@@ -228,7 +228,7 @@ def row_of(table: NetwareTable, content: bytes) -> Callable[[Path], None]:
         pytest.param(row_of(NetwareTable.META, b""), StoreDamaged, id="counter"),
     ],
 )
-def test_what_is_no_store_is_refused(
+def test_a_file_that_is_not_a_store_is_refused(
     data: Path, spoil: Callable[[Path], None], error: type[StoreError]
 ) -> None:
     spoil(data / STORE)

@@ -82,7 +82,7 @@ def test_the_last_of_several_values_counts() -> None:
         ("retry_statuses=399", "retry_statuses", "400 to 499"),
     ],
 )
-def test_what_is_wrong_is_told(text: str, path: str, why: str) -> None:
+def test_a_mistake_is_reported(text: str, path: str, why: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         with_named_values(SETTINGS, LIMITS, [text])
     assert caught.value.path == path

@@ -34,7 +34,7 @@ def test_modes_and_ports(text, expected):
     ["", "tcp", "raw:1", "off:", "udp:", "udp:0", "udp:65536", "udp:-1", "udp:1:2:3", "udp::3055", "udp:x",
      "udp:٣٠٥٥", "udp:1:", "udp:" + "9" * 5000, "auto"],
 )  # fmt: skip
-def test_what_is_no_way(text):
+def test_not_a_way(text):
     with pytest.raises(InvalidValue) as caught:
         parse_pgm_options(text)
     assert caught.value.path == "pgm"
@@ -42,7 +42,7 @@ def test_what_is_no_way(text):
 
 
 @pytest.mark.parametrize("address", ["", "eth0", "::1", "234.1.1.1", "0.0.0.0", "255.255.255.255", "1.2.3"])
-def test_what_is_no_interface(address):
+def test_not_an_interface(address):
     with pytest.raises(InvalidValue) as caught:
         parse_pgm_options("udp", address)
     assert caught.value.path == "pgm_interface"

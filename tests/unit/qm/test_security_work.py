@@ -45,7 +45,7 @@ def test_a_few_who_take_all_they_get_do_not_keep_out_others(attackers: int, cost
     for now in server.turns(SECONDS):
         server.context.timers.advance(now)
         for number in range(attackers):
-            spent += server.work(f"stranger {number}", cost)
+            spent += server.work(f"peer {number}", cost)
         if now % 50 == 0:
             refused += not server.work("honest", 0.2)
         assert server.work("known", 100)
@@ -60,14 +60,14 @@ def test_work_does_not_grow_with_the_number_of_origins() -> None:
     for now in server.turns(SECONDS):
         server.context.timers.advance(now)
         for _ in range(3):
-            spent += server.work(f"stranger {next(numbers)}", 5)
+            spent += server.work(f"peer {next(numbers)}", 5)
     assert spent <= TOTAL * (SECONDS + 2) + 5
 
 
 def test_those_who_have_rested_are_forgotten() -> None:
     server = Server()
     for number in range(100):
-        server.work(f"stranger {number}", 5)
+        server.work(f"peer {number}", 5)
     server.context.timers.advance(5_000)
     server.work("honest", 1)
     assert len(server.limits._origins) == 1

@@ -21,7 +21,7 @@ from msmqwire.qm.runtime.served_requests import ServedRequests
     ],
     ids=["http", "not utf-8", "empty", "list"],
 )
-def test_what_is_no_answer_is_said_in_words(line: bytes, why: str) -> None:
+def test_wrong_answers_are_explained_in_words(line: bytes, why: str) -> None:
     async def ask() -> None:
         requests = ServedRequests("token")
         requests.connection_made(Mock(asyncio.Transport, is_closing=Mock(return_value=False)))

@@ -132,7 +132,7 @@ def test_nothing_is_redirected_unless_configured(value: dict[str, Any]) -> None:
         ({DEFAULT_RECEIPTS: "here"}, DEFAULT_RECEIPTS, "begins with neither"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(value: object, path: str, why: str) -> None:
+def test_a_mistake_is_reported_with_its_place(value: object, path: str, why: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         Redirections.from_json(value)
     assert caught.value.path == path

@@ -226,7 +226,7 @@ def test_what_can_not_be_built(path, value):
 @pytest.mark.parametrize(
     "header", [{"Path": {}}, {"path": {"To": "x"}}, {"path": "x"}, {"path": {"rev": 1}}, 7]
 )
-def test_what_is_no_header(header):
+def test_not_a_header(header):
     with pytest.raises(InvalidValue) as caught:
         Envelope(header)
     assert caught.value.path.startswith("Envelope.Header")

@@ -157,13 +157,13 @@ def test_the_address_of_a_request(to, address):
 
 
 @pytest.mark.parametrize("to", ["", "machine2/q", "http:///q", "ftp://m/q"])
-def test_what_is_no_address_of_a_request(to):
+def test_wrong_addresses_of_a_request(to):
     with pytest.raises(InvalidValue):
         request_address(to)
 
 
 @pytest.mark.requirement("SRMP-2.2.2-11", "SRMP-2.2.2-12", "SRMP-2.2.2-07")
-def test_body_and_extension_are_told_by_their_prefixes():
+def test_prefixes_distinguish_body_and_extension():
     made = make_request(message().envelope_bytes, "/q", "m", boundary=7, queue_manager=PGM_SENDER,
                         body=b"", extension=b"\0ext")  # fmt: skip
     parsed = parse_message(made.to_bytes())
@@ -193,7 +193,7 @@ def test_a_payload_may_hold_anything(payload):
 
 
 @pytest.mark.requirement("SRMP-2.2.2-14")
-def test_line_breaks_before_delimiters_are_accepted_and_told():
+def test_line_breaks_before_delimiters_are_accepted_as_problems():
     data = entity().replace(DELIMITER, b"\r\n" + DELIMITER)
     parsed = parse_message(request(data))
     assert (parsed.envelope_bytes, parsed.body) == (message().envelope_bytes, message().body)
@@ -206,7 +206,7 @@ def test_line_breaks_before_delimiters_are_accepted_and_told():
 
 
 @pytest.mark.requirement("SRMP-2.2.2-15")
-def test_a_missing_final_line_break_is_accepted_and_told():
+def test_a_missing_final_line_break_is_accepted_and_reported():
     data = request(entity()[:-2])
     parsed = parse_message(data)
     assert parsed.departures == [

@@ -1,4 +1,4 @@
-"""Names that strangers choose do not stay in memory."""
+"""Names in XML of unauthenticated peers do not stay in memory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.patience import limit
 WINDOWS = parse_message(VECTORS.joinpath("srmp", "4.2.http").read_bytes()).envelope_bytes or b""
 GROWTH = """
 from msmqwire.srmp.envelope import parse_envelope
-from tests.unit.srmp.test_srmp_xml_reader import WINDOWS, stranger
+from tests.unit.srmp.test_srmp_xml_reader import WINDOWS, from_peer
 
 def megabytes():
     return int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20
 
 def send(number):
-    parse_envelope(stranger(number, names))
+    parse_envelope(from_peer(number, names))
 
 names = {names}
 for number in range(15_000 // names):
@@ -36,7 +36,7 @@ print(megabytes() - before)
 """
 
 
-def stranger(number: int, names: int) -> bytes:
+def from_peer(number: int, names: int) -> bytes:
     """An envelope with names that no other one has."""
     own = b"".join(b"<n%d.%d a%d.%d=''/>" % (number, one, number, one) for one in range(names))
     return WINDOWS.replace(b"<se:Header>", b"<se:Header><x>" + own + b"</x>")
@@ -104,7 +104,7 @@ def test_names_are_learned_as_long_as_there_is_room(monkeypatch):
     assert not any(map(xml_reader.has_known_names, documents[learned:]))
 
 
-def test_what_goes_wrong_there_is_told_here():
+def test_errors_there_are_reported_here():
     with pytest.raises(MalformedPacket):
         parse_envelope(b"<n><m></n>")
     before = threading.active_count()

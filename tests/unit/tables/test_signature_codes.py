@@ -70,7 +70,7 @@ def test_a_certificate_is_judged_once(judged: list[bytes]) -> None:
     assert judged == [good, bad]
 
 
-def test_one_with_the_same_size_and_end_is_told_apart(judged: list[bytes]) -> None:
+def test_one_with_the_same_size_and_end_is_distinguished(judged: list[bytes]) -> None:
     found = SignatureCodes()
     for at in range(93):
         good = b"K" + bytes(100)

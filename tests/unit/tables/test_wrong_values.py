@@ -350,7 +350,7 @@ def test_an_unknown_protocol_of_bytes(read: Any) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value.partition(":")[0],
 )
 @pytest.mark.parametrize("at_terminal", [True, False])
-def test_that_nothing_matches_is_told_a_person(
+def test_a_person_is_notified_that_nothing_matches(
     words: tuple[str, ...],
     told: str,
     at_terminal: bool,
@@ -366,7 +366,7 @@ def test_that_nothing_matches_is_told_a_person(
     assert told.encode() not in done.stdout
 
 
-def test_nothing_is_told_without_a_filter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_reported_without_a_filter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filter_options, "is_terminal", lambda stream: True)
     empty = tmp_path / "empty.pcap"
     empty.write_bytes(pcap_bytes([]))

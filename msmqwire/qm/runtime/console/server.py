@@ -116,7 +116,7 @@ class Console:
         server = None if self._runner is None else self._runner.server
         handler = None if server is None else PageRequestHandler(server, guarded_refusal)
         limits = self._limits
-        connection = LimitedConnection(self, handler, limits.stranger_s, limits.stranger_bytes)
+        connection = LimitedConnection(self, handler, limits.unauthenticated_s, limits.unauthenticated_bytes)
         if handler is not None:
             self._connections[connection] = handler
         return connection

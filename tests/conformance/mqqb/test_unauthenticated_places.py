@@ -1,4 +1,4 @@
-"""Places that can't be reached and that only strangers ask for: counted by origin, and given up."""
+"""Unreachable places that only unauthenticated peers ask for: counted by origin, and given up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def strict(**options: object) -> EngineHarness:
     return EngineHarness(**defaults | options)
 
 
-def stranger(harness: EngineHarness, address: str = "10.0.0.99") -> HandwrittenPeer:
+def unknown_peer(harness: EngineHarness, address: str = "10.0.0.99") -> HandwrittenPeer:
     return harness.accept_session(address=address, client=UUID(int=0x99))
 
 
@@ -64,7 +64,7 @@ def harness() -> EngineHarness:
 
 
 def test_places_per_origin_are_limited_and_the_oldest_is_dropped(harness: EngineHarness) -> None:
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
     asks(harness, peer, *numbered(100))
     assert hosts(harness) == numbered(100)[-PER_ORIGIN:]
     assert len(harness.engine.sessions) == PER_ORIGIN + 1
@@ -77,7 +77,7 @@ def test_an_honest_sender_keeps_its_places_under_a_flood(harness: EngineHarness)
     honest = harness.accept_session()
     asks(harness, honest, "10.7.7.7")
     for network in range(1, 5):
-        asks(harness, stranger(harness, f"10.99.0.{network}"), *numbered(300, network))
+        asks(harness, unknown_peer(harness, f"10.99.0.{network}"), *numbered(300, network))
     asks(harness, honest, "10.7.7.8")
     assert {"10.7.7.7", "10.7.7.8"} <= set(hosts(harness))
     assert len(hosts(harness)) == TOTAL
@@ -86,7 +86,7 @@ def test_an_honest_sender_keeps_its_places_under_a_flood(harness: EngineHarness)
 def test_it_holds_after_a_restart(harness: EngineHarness) -> None:
     recoverable = {"queue": "missing", "acks": NA, "recoverable": True, "session": True}
     for network in range(1, 4):
-        peer = stranger(harness, f"10.99.0.{network}")
+        peer = unknown_peer(harness, f"10.99.0.{network}")
         for host in numbered(30, network):
             peer.send(peer.message(admin=direct("adm", host), **recoverable))
     assert len(hosts(harness)) == TOTAL
@@ -96,7 +96,7 @@ def test_it_holds_after_a_restart(harness: EngineHarness) -> None:
     honest.send(honest.message(admin=direct("adm", "10.7.7.7"), **recoverable))
     assert "10.7.7.7" in hosts(restarted)
     assert len(hosts(restarted)) == TOTAL
-    peer = stranger(restarted, "10.99.0.1")
+    peer = unknown_peer(restarted, "10.99.0.1")
     peer.send(peer.message(admin=direct("adm", "10.8.8.8"), **recoverable))
     assert len(hosts(restarted)) == TOTAL, "its places of the last run count as its own"
 
@@ -105,32 +105,32 @@ def test_places_of_applications_are_neither_counted_nor_given_up(harness: Engine
     own = numbered(3 * TOTAL, 5)
     for host in own:
         harness.send(to=rf"DIRECT=TCP:{host}\private$\orders", recoverable=True)
-    asks(harness, stranger(harness), *numbered(100))
+    asks(harness, unknown_peer(harness), *numbered(100))
     assert hosts(harness) == own + numbered(100)[-PER_ORIGIN:]
     restarted = harness.restarted()
-    asks(restarted, stranger(restarted), *numbered(200))
+    asks(restarted, unknown_peer(restarted), *numbered(200))
     assert hosts(restarted)[: len(own)] == own
 
 
 def test_a_place_that_an_application_asks_for_too_is_kept(harness: EngineHarness) -> None:
-    asks(harness, stranger(harness), "10.6.6.6")
+    asks(harness, unknown_peer(harness), "10.6.6.6")
     harness.send(b"own", to=r"DIRECT=TCP:10.6.6.6\private$\adm", recoverable=True)
-    asks(harness, stranger(harness), *numbered(100))
+    asks(harness, unknown_peer(harness), *numbered(100))
     queue = harness.outgoing(r"DIRECT=TCP:10.6.6.6\private$\adm")
     assert [position.message.body for position in queue.positions][-1] == b"own"
     assert queue.asked_by == ""
 
 
 def test_a_place_is_kept_by_another_queue_of_an_application(harness: EngineHarness) -> None:
-    asks(harness, stranger(harness), "10.6.6.6")
+    asks(harness, unknown_peer(harness), "10.6.6.6")
     harness.send(b"own", to=r"DIRECT=TCP:10.6.6.6\private$\orders", recoverable=True)
-    asks(harness, stranger(harness), *numbered(100))
+    asks(harness, unknown_peer(harness), *numbered(100))
     assert hosts(harness).count("10.6.6.6") == 2
 
 
 def test_dropped_forwarded_messages_are_dead_lettered_and_nacked() -> None:
     harness = strict(relay=Relay.ALL)
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
     first = {"address": FAR, "recoverable": True, "session": True}
     peer.send(
         peer.message(
@@ -157,7 +157,7 @@ def test_dropped_forwarded_messages_are_dead_lettered_and_nacked() -> None:
 
 def test_nacks_of_dropped_messages_displace_no_other_places() -> None:
     harness = strict(relay=Relay.ALL)
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
     for number in range(5):
         peer.send(
             peer.message(
@@ -175,9 +175,9 @@ def test_nacks_of_dropped_messages_displace_no_other_places() -> None:
 def test_a_remotely_named_place_backs_off_and_is_reported_once() -> None:
     harness = strict(session_retry_connect_ms=5_000, session_retry_connect_max_ms=100_000)
     harness.queue()
-    asks(harness, stranger(harness), "10.6.6.6")
+    asks(harness, unknown_peer(harness), "10.6.6.6")
     harness.queue("missing")
-    asks(harness, stranger(harness), "10.6.6.6")
+    asks(harness, unknown_peer(harness), "10.6.6.6")
     harness.advance(1_000_000)
     times = [time for time, effect in harness.effect_log if isinstance(effect, Resolve)]
     waits = [later - earlier for earlier, later in pairwise(times)]
@@ -192,7 +192,7 @@ def test_a_remotely_named_place_backs_off_and_is_reported_once() -> None:
 def test_an_application_does_not_inherit_a_remote_retry_delay() -> None:
     harness = strict(session_retry_connect_ms=5_000)
     harness.queue("missing")
-    asks(harness, stranger(harness), "10.6.6.6")
+    asks(harness, unknown_peer(harness), "10.6.6.6")
     harness.advance(400_000)
     before = len(harness.effects_of(Resolve))
     harness.send(to=r"DIRECT=TCP:10.6.6.6\private$\adm")
@@ -200,11 +200,11 @@ def test_an_application_does_not_inherit_a_remote_retry_delay() -> None:
     assert len(harness.effects_of(Resolve)) >= before + 4
 
 
-def test_idle_places_of_a_stranger_need_bounded_memory() -> None:
-    """Each queue is delivered to at once, and would stay as long as the session of the stranger does."""
+def test_idle_places_of_a_peer_need_bounded_memory() -> None:
+    """Each queue is delivered to at once, and would stay as long as the session of the peer does."""
     harness = strict(memory=16 << 20)
     harness.queue("missing")
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
     for number in range(2_000):
         peer.send(
             peer.message(queue="missing", acks=PA, admin=(2, number.to_bytes(4, "little")), session=True)
@@ -223,7 +223,7 @@ def test_places_stored_by_an_older_version_get_an_origin(
     harness: EngineHarness,
 ) -> None:
     """They count as those of an unknown origin, unless an application sent there."""
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
     peer.send(peer.message(queue="missing", acks=NA, recoverable=True, admin=direct("adm", "10.6.6.6")))
     harness.send(b"own", to=r"DIRECT=TCP:10.5.5.5\private$\orders", recoverable=True)
     changes = Changes()
@@ -250,7 +250,7 @@ def _without_origin(row: bytes) -> bytes:
 def test_who_asked_for_a_session_is_known() -> None:
     harness = strict()
     harness.queue("missing")
-    asks(harness, stranger(harness), "10.6.6.6")
+    asks(harness, unknown_peer(harness), "10.6.6.6")
     harness.send(to=r"DIRECT=TCP:10.5.5.5\private$\orders")
     requested = {
         session.transfers[0].host: (session.asked_locally, session.asked_by)
@@ -284,7 +284,7 @@ def test_an_application_keeps_a_place_with_nothing_to_send() -> None:
     """Its queue was forgotten while the application opened it."""
     harness = strict(session_retry_connect_ms=5_000)
     harness.queue("missing")
-    asks(harness, stranger(harness), "10.6.6.6")
+    asks(harness, unknown_peer(harness), "10.6.6.6")
     name = r"DIRECT=TCP:10.6.6.6\private$\adm"
     harness.advance(60_000)
     asked_for = harness.core.queues.lookup.outgoing(format_name(name))

@@ -1,4 +1,4 @@
-"""What strangers make a queue manager keep in memory: bounded in bytes, by kind and by origin."""
+"""Memory kept for unauthenticated peers: bounded in bytes, by kind and by origin."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pool(harness: EngineHarness) -> MemoryPool:
     return harness.core.messages.pool
 
 
-def stranger(harness: EngineHarness, number: int = 99) -> HandwrittenPeer:
+def unknown_peer(harness: EngineHarness, number: int = 99) -> HandwrittenPeer:
     return harness.accept_session(address=f"10.99.0.{number}", client=UUID(int=0x99 + number))
 
 
@@ -59,7 +59,7 @@ def forge(harness: EngineHarness, peer: HandwrittenPeer, count: int, queue: str 
 def test_express_messages_have_a_memory_limit_per_origin() -> None:
     """Other senders, local ones and recoverable messages go on."""
     harness = small()
-    sent = express(stranger(harness), 10_000, bytes(1_000))
+    sent = express(unknown_peer(harness), 10_000, bytes(1_000))
     assert 10 < sent < 100, "the session was closed, as MQQB-3.1.5.8.8-06 has it for quotas"
     share = pool(harness).share(Kind.EXPRESS)
     assert pool(harness).used[Kind.EXPRESS] <= share // 4
@@ -72,19 +72,19 @@ def test_express_messages_have_a_memory_limit_per_origin() -> None:
     assert not honest.closed
 
 
-@pytest.mark.parametrize("strangers", [4, 40])
+@pytest.mark.parametrize("unknown_peers", [4, 40])
 @pytest.mark.parametrize("known", ["named", "sent to", "unknown"])
-def test_many_strangers_leave_something(strangers: int, known: str) -> None:
+def test_many_unauthenticated_peers_leave_something(unknown_peers: int, known: str) -> None:
     harness = small(known_hosts=[PEER_ADDRESS] if known == "named" else [])
     if known == "sent to":
         harness.open_session()
-    for number in range(strangers):
-        express(stranger(harness, number), 10_000, bytes(1_000))
+    for number in range(unknown_peers):
+        express(unknown_peer(harness, number), 10_000, bytes(1_000))
     share = pool(harness).share(Kind.EXPRESS)
     assert pool(harness).used[Kind.EXPRESS] <= share - share // 8
     honest = harness.accept_session()
     express(honest, 3)
-    assert honest.closed is (known == "unknown" and strangers == 40)
+    assert honest.closed is (known == "unknown" and unknown_peers == 40)
     harness.send(bytes(1_000), to=r"DIRECT=OS:here\private$\orders")
 
 
@@ -99,16 +99,16 @@ def test_known_computers_and_this_one_have_the_whole_share(address: str) -> None
 def test_room_comes_back_with_every_message_that_leaves() -> None:
     harness = small()
     queue = harness.find_queue()
-    express(stranger(harness), 10_000, bytes(1_000))
+    express(unknown_peer(harness), 10_000, bytes(1_000))
     for position in list(queue.positions):
         harness.core.messages.position_deleted(queue, position, 0x4000)
     assert pool(harness).used[Kind.EXPRESS] == 0
-    assert express(stranger(harness), 10, bytes(1_000)) == 10
+    assert express(unknown_peer(harness), 10, bytes(1_000)) == 10
 
 
 def test_recoverable_messages_are_not_bounded_by_memory() -> None:
     harness = small()
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
     for _ in range(200):
         peer.send(peer.message(bytes(10_000), recoverable=True, session=True))
     assert not peer.closed
@@ -119,14 +119,14 @@ def test_recoverable_messages_are_not_bounded_by_memory() -> None:
 def test_acks_of_express_messages_count_towards_the_memory_limit() -> None:
     """Otherwise a sender whose messages are refused would fill the memory with acknowledgements."""
     harness = small(third_place_messages=10**6, third_place_bytes=1 << 40)
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
     sent = express(peer, 1_000, bytes(10_000), acks=NA, sent_time=1, time_to_reach_queue=1,
                    admin=direct("adm", "10.8.8.8"))  # fmt: skip
     assert sent < 30
     assert pool(harness).used[Kind.EXPRESS] < pool(harness).share(Kind.EXPRESS)
 
 
-def test_an_application_is_told_that_memory_is_used_up() -> None:
+def test_an_application_is_notified_that_memory_is_used_up() -> None:
     harness = small()
     descriptor = harness.open_to_send()
     statuses = [harness.core.send(descriptor, Message(body=bytes(10_000))) for _ in range(100)]
@@ -140,7 +140,7 @@ def test_an_application_is_told_that_memory_is_used_up() -> None:
 def test_express_memory_is_returned_after_a_prepared_receive() -> None:
     """A message that its transaction has made recoverable is given back as express, as it was taken."""
     harness = small()
-    express(stranger(harness), 3)
+    express(unknown_peer(harness), 3)
     descriptor = harness.open(harness.find_queue())
     transaction = harness.core.transactions.create(harness.guid())
     transaction.single_phase = False
@@ -160,7 +160,7 @@ def test_forged_senders_have_a_limit_and_forget_no_honest_one() -> None:
     honest = harness.accept_session()
     honest.send(honest.message(b"1", queue="tx", tx=(1, 0), session=True))
     assert harness.receive(r"DIRECT=OS:here\private$\tx") == b"1"
-    forge(harness, stranger(harness), 1_000)
+    forge(harness, unknown_peer(harness), 1_000)
     held = pool(harness)
     for kind in (Kind.SENDERS, Kind.ROUTES):
         assert 0 < held.used[kind] <= held.share(kind)
@@ -178,11 +178,11 @@ def test_it_holds_after_a_restart() -> None:
     harness = small()
     honest = harness.accept_session()
     honest.send(honest.message(b"1", queue="tx", tx=(1, 0), session=True))
-    forge(harness, stranger(harness), 300)
+    forge(harness, unknown_peer(harness), 300)
     restarted = harness.restarted()
     assert pool(restarted).used[Kind.SENDERS] == pool(harness).used[Kind.SENDERS]
     assert pool(restarted).used[Kind.ROUTES] == pool(harness).used[Kind.ROUTES]
-    forge(restarted, stranger(restarted), 300, "missing")
+    forge(restarted, unknown_peer(restarted), 300, "missing")
     honest = restarted.accept_session()
     honest.send(honest.message(b"2", queue="tx", tx=(2, 1), session=True))
     bodies = [position.message.body for position in restarted.find_queue("tx").positions]
@@ -194,7 +194,7 @@ def test_it_holds_after_a_restart() -> None:
 def test_forged_senders_of_many_origins_are_bounded_too() -> None:
     harness = small()
     for number in range(30):
-        peer = stranger(harness, number)
+        peer = unknown_peer(harness, number)
         for identifier in FORGED[number * 100 : number * 100 + 100]:
             peer.send(peer.message(queue="missing", source=UUID(int=identifier), tx=(2, 1), session=True))
     held = pool(harness)
@@ -207,7 +207,7 @@ def test_forged_senders_of_many_origins_are_bounded_too() -> None:
 
 def test_names_that_are_long_count_more() -> None:
     harness = small()
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
     for number in FORGED[:300]:
         peer.send(peer.message(queue="q" * 120, source=UUID(int=number), tx=(2, 1), session=True))
     assert len(harness.core.incoming_sequences.infos) < 40
@@ -215,7 +215,7 @@ def test_names_that_are_long_count_more() -> None:
 
 def test_identifiers_received_are_bounded_in_bytes() -> None:
     harness = small(remove_duplicate_size=1 << 30)
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
     for _ in range(2_000):
         peer.send(peer.message(queue="missing", session=True))
     held = pool(harness)
@@ -260,7 +260,7 @@ def test_what_is_counted_is_not_less_than_what_it_takes(
 ) -> None:
     harness = small(1 << 34)
     monkeypatch.setattr(harness.store, "commit", lambda changes: None)  # its rows would be on disk
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
 
     def repeat(numbers: range) -> None:
         for number in numbers:

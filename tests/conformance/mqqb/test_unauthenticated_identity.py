@@ -1,4 +1,4 @@
-"""A stranger who knows the identifier of a sender, with and without `Settings.bind_senders`."""
+"""An unauthenticated peer that knows the identifier of a sender, with and without `Settings.bind_senders`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.peers.handwritten_peer import JP, HandwrittenPeer
 
 FORGED_LAST = (0xFFFFFFFF, 0, 0xFFFF)
 """Number, previous number and ordinal that take a sequence beyond all that its sender will send."""
-STRANGER = "10.0.0.99"
+UNKNOWN_ADDRESS = "10.0.0.99"
 
 
 def bound(**options: object) -> EngineHarness:
@@ -23,7 +23,9 @@ def bound(**options: object) -> EngineHarness:
     return harness
 
 
-def stranger(harness: EngineHarness, identifier: UUID = PEER_ID, address: str = STRANGER) -> HandwrittenPeer:
+def unknown_peer(
+    harness: EngineHarness, identifier: UUID = PEER_ID, address: str = UNKNOWN_ADDRESS
+) -> HandwrittenPeer:
     """A peer elsewhere that claims the identifier of the honest one."""
     return harness.accept_session(address=address, client=identifier)
 
@@ -42,14 +44,14 @@ def transactional(peer: HandwrittenPeer, body: bytes, number: int, **fields: obj
 
 def test_a_forged_identifier_makes_no_honest_message_a_duplicate() -> None:
     harness = bound()
-    forger = stranger(harness)
+    forger = unknown_peer(harness)
     forger.send(forger.message(b"forged", message_id=7, recoverable=True))
     honest = harness.accept_session()
     for _ in range(2):
         honest.send(honest.message(b"honest", message_id=7, recoverable=True))
     assert bodies(harness) == [b"forged", b"honest"], "its own second one is a duplicate"
     restarted = harness.restarted()
-    for peer in (stranger(restarted), restarted.accept_session()):
+    for peer in (unknown_peer(restarted), restarted.accept_session()):
         peer.send(peer.message(b"again", message_id=7, recoverable=True))
     assert bodies(restarted) == [b"forged", b"honest"], "both are stored with their origin"
 
@@ -57,7 +59,7 @@ def test_a_forged_identifier_makes_no_honest_message_a_duplicate() -> None:
 def test_unbound_identifiers_belong_to_the_first_sender() -> None:
     """By the letter: MQQB-3.1.5.8.1-02. The first message with an identifier counts, whoever sends it."""
     harness = bound(bind_senders=False)
-    forger = stranger(harness)
+    forger = unknown_peer(harness)
     forger.send(forger.message(b"forged", message_id=7))
     honest = harness.accept_session()
     honest.send(honest.message(b"honest", message_id=7))
@@ -67,7 +69,7 @@ def test_unbound_identifiers_belong_to_the_first_sender() -> None:
 def test_one_ipv6_network_is_one_origin() -> None:
     harness = bound()
     for address in ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"):
-        peer = stranger(harness, address=address)
+        peer = unknown_peer(harness, address=address)
         peer.send(peer.message(address.encode(), message_id=7))
     assert bodies(harness) == [b"2001:db8::1", b"2001:db8:0:1::1"]
 
@@ -79,7 +81,7 @@ def test_nobody_elsewhere_takes_a_sequence_further() -> None:
     harness = bound()
     honest = harness.accept_session()
     transactional(honest, b"1", 1)
-    forger = stranger(harness)
+    forger = unknown_peer(harness)
     transactional(forger, b"forged", 0, tx=FORGED_LAST)
     transactional(honest, b"2", 2)
     transactional(honest, b"2", 2)
@@ -94,7 +96,7 @@ def test_nobody_elsewhere_takes_a_sequence_further() -> None:
 def test_without_binding_it_is_the_greatest_sequence_that_counts() -> None:
     """By the letter: MQQB-3.1.5.8.6-04 and -05."""
     harness = bound(bind_senders=False)
-    forger = stranger(harness)
+    forger = unknown_peer(harness)
     transactional(forger, b"forged", 0, tx=FORGED_LAST)
     transactional(harness.accept_session(), b"1", 1)
     assert bodies(harness, "tx") == [b"forged"]
@@ -102,7 +104,7 @@ def test_without_binding_it_is_the_greatest_sequence_that_counts() -> None:
 
 def test_who_comes_first_does_not_own_the_sender() -> None:
     harness = bound()
-    transactional(stranger(harness), b"forged", 0, tx=FORGED_LAST)
+    transactional(unknown_peer(harness), b"forged", 0, tx=FORGED_LAST)
     transactional(harness.accept_session(), b"1", 1)
     assert bodies(harness, "tx") == [b"forged", b"1"]
 
@@ -115,7 +117,7 @@ def test_forged_messages_send_no_acks_to_the_honest_sender(claimed: UUID) -> Non
     transactional(honest, b"1", 1)
     harness.advance(10)
     assert [packet.kind for packet in honest.take() if packet.kind != "SessionAck"] == ["OrderAck"]
-    forger = stranger(harness, claimed)
+    forger = unknown_peer(harness, claimed)
     transactional(forger, b"forged", 0, tx=(9, 0, 1), flags=JP)
     harness.advance(10)
     harness.receive("DIRECT=OS:here\\private$\\tx")
@@ -135,7 +137,7 @@ def test_acknowledgements_wait_for_the_sender_to_come_back() -> None:
     harness.advance(10)
     honest.disconnect()
     harness.receive("DIRECT=OS:here\\private$\\tx")
-    forger = stranger(harness)
+    forger = unknown_peer(harness)
     harness.advance(60_000)
     assert forger.take("FinalAck") == []
     honest = harness.accept_session()
@@ -150,7 +152,7 @@ def test_sequences_go_on_when_the_setting_changes(bind: bool) -> None:
     transactional(honest, b"1", 1)
     transactional(honest, b"2", 2)
     if not bind:
-        transactional(stranger(harness), b"forged", 1)
+        transactional(unknown_peer(harness), b"forged", 1)
         harness.advance(2_000)
         transactional(honest, b"3", 3)
     restarted = harness.restarted(bind_senders=bind)
@@ -173,7 +175,7 @@ def test_sequences_stored_by_an_older_version_go_on() -> None:
         changes.put(Table.INCOMING, key, row[:28])
     harness.store.commit(changes)
     restarted = harness.restarted(bind_senders=True)
-    transactional(stranger(restarted), b"forged", 0, tx=FORGED_LAST)
+    transactional(unknown_peer(restarted), b"forged", 0, tx=FORGED_LAST)
     honest = restarted.accept_session()
     transactional(honest, b"2", 2)
     transactional(honest, b"3", 3)

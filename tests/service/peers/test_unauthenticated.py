@@ -1,4 +1,4 @@
-"""Strangers at the sockets of a server: what they may not make it do, and the honest peer afterwards."""
+"""Unauthenticated peers at the sockets of a server: limits hold, and an honest peer is served afterwards."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ def test_acks_to_a_third_computer_are_limited_per_sender(tmp_path: Path) -> None
         Listener("127.0.0.77") as third,
         alpha(tmp_path / "alpha", third, third_place_messages=4, third_place_bytes=1 << 20) as server,
     ):
-        with Session.opened(at(server), address="127.0.0.78", client=OTHER) as stranger:
+        with Session.opened(at(server), address="127.0.0.78", client=OTHER) as other:
             for _ in range(40):
-                stranger.push(
+                other.push(
                     Message(
                         bytes(50_000), age=9, time_to_reach_queue=1, wants=NACK_ARRIVAL, source=OTHER,
                         admin=direct("OS:peer\\private$\\inbox"),
                     )
                 )  # fmt: skip
-            assert stranger.until_acknowledged() == []
+            assert other.until_acknowledged() == []
         assert 4 <= outgoing(server, TO_PEER) <= 6
         assert troubles(server)["third place"] >= 34
         with Session.opened(at(server)) as honest:
@@ -97,13 +97,13 @@ def test_acks_to_a_third_computer_are_limited_per_sender(tmp_path: Path) -> None
         assert in_queue(server) == [b"honest"]
 
 
-def test_memory_of_express_messages_is_bounded_and_told(tmp_path: Path) -> None:
+def test_memory_of_express_messages_is_bounded_and_reported(tmp_path: Path) -> None:
     with alpha(tmp_path / "alpha", memory=1 << 20) as server:
-        with Session.opened(at(server), address="127.0.0.78", client=OTHER) as stranger:
+        with Session.opened(at(server), address="127.0.0.78", client=OTHER) as other:
             for _ in range(60):
-                stranger.send(Message(bytes(10_000), source=OTHER).bytes())
-            stranger.sent = 60
-            assert {packet.kind for packet in stranger.ended()} <= {"SessionAck"}
+                other.send(Message(bytes(10_000), source=OTHER).bytes())
+            other.sent = 60
+            assert {packet.kind for packet in other.ended()} <= {"SessionAck"}
         with attach(server.data) as local:
             memory = local.call("status")["memory"]
         assert memory["limit"] == 1 << 20
@@ -115,7 +115,7 @@ def test_memory_of_express_messages_is_bounded_and_told(tmp_path: Path) -> None:
         assert in_queue(server)[-1] == b"honest"
 
 
-def test_bound_senders_are_told_apart_by_address(tmp_path: Path) -> None:
+def test_bound_senders_are_distinguished_by_address(tmp_path: Path) -> None:
     def push(server: InThread, body: bytes, *tx: int, address: str = PEER) -> None:
         with Session.opened(at(server), address=address) as peer:
             peer.push(Message(body, queue=direct(TX_QUEUE), tx=tx))

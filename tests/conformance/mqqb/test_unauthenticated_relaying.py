@@ -1,4 +1,4 @@
-"""What strangers make a queue manager send elsewhere: forwarded messages, acknowledgements, reports."""
+"""Traffic to third parties caused by unauthenticated peers: messages, acknowledgements, reports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def messages_for_others(harness: EngineHarness) -> int:
 
 
 def is_forwarded(harness: EngineHarness, destination: tuple[int, bytes]) -> bool:
-    """Whether a stranger's message to a destination elsewhere is taken; it is counted in any case."""
+    """Whether the message of an unknown peer to a third computer is taken; it is counted in any case."""
     peer = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
     before = messages_for_others(harness)
     peer.send(peer.message(destination=destination, address=FAR, recoverable=True))
@@ -58,7 +58,7 @@ def private(guid: UUID = THIRD_ID) -> tuple[int, bytes]:
 
 
 @pytest.mark.parametrize("relay, forwarded", [(Relay.NONE, False), (Relay.KNOWN, False), (Relay.ALL, True)])
-def test_a_stranger_makes_nobody_connect_to_a_third_computer(relay: Relay, forwarded: bool) -> None:
+def test_no_unknown_peer_causes_connections_to_a_third_computer(relay: Relay, forwarded: bool) -> None:
     harness = EngineHarness(relay=relay)
     assert is_forwarded(harness, to_third()) is forwarded
     assert [effect.host for effect in harness.effects_of(Resolve)][:1] == [THIRD] * forwarded
@@ -110,7 +110,7 @@ def test_where_an_application_sends_is_known(destination: tuple[int, bytes]) -> 
     assert is_forwarded(restarted.restarted(), destination), "it is stored"
 
 
-def test_what_a_stranger_has_asked_for_is_not_known_by_that() -> None:
+def test_a_place_is_not_known_because_a_peer_asked_for_it() -> None:
     harness = EngineHarness(relay=Relay.ALL)
     assert is_forwarded(harness, to_third())
     strict = harness.restarted(relay=Relay.KNOWN)
@@ -142,11 +142,11 @@ def test_who_is_refused_gets_what_the_specification_has() -> None:
 def test_an_honest_sender_is_served_after_many_refusals() -> None:
     harness = EngineHarness()
     queue = harness.queue()
-    stranger = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
+    sender = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
     for number in range(500):
         destination = direct(address=f"10.1.{number // 250}.{number % 250}")
-        stranger.send(stranger.message(destination=destination, address=FAR, session=True))
-    assert not stranger.closed
+        sender.send(sender.message(destination=destination, address=FAR, session=True))
+    assert not sender.closed
     assert harness.effects_of(Resolve) == []
     assert places(harness) == []
     honest = harness.accept_session()
@@ -195,7 +195,7 @@ def test_acknowledgements_to_a_third_place_are_bounded_in_bytes() -> None:
     assert size <= 10_000
 
 
-def test_all_strangers_together_are_bounded() -> None:
+def test_all_unauthenticated_peers_together_are_bounded() -> None:
     harness = EngineHarness(third_place_messages=10, third_place_messages_total=25)
     harness.queue()
     for number in range(5):
@@ -204,7 +204,7 @@ def test_all_strangers_together_are_bounded() -> None:
     assert waiting(harness, ADMIN)[0] == 25
 
 
-def test_one_ipv6_network_is_one_stranger() -> None:
+def test_one_ipv6_network_is_one_peer() -> None:
     harness = EngineHarness(third_place_messages=10)
     harness.queue()
     for number in range(5):
@@ -233,8 +233,8 @@ def test_acks_to_a_claimed_identifier_are_limited() -> None:
     harness = EngineHarness(third_place_messages=5)
     harness.queue()
     victim = harness.accept_session(address=THIRD, client=THIRD_ID)
-    stranger = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
-    flood(harness, stranger, 50, admin=private())
+    sender = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
+    flood(harness, sender, 50, admin=private())
     assert len(victim.take("UserMessage")) == 5
 
 
@@ -242,9 +242,9 @@ def test_order_acknowledgements_to_third_places_are_bounded() -> None:
     harness = EngineHarness(third_place_messages=5, order_ack_timeout_ms=0)
     harness.queue("tx", transactional=True)
     victim = harness.accept_session(address=THIRD, client=THIRD_ID)
-    stranger = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
+    sender = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
     for number in range(1, 21):
-        stranger.send(stranger.message(queue="tx", source=THIRD_ID, tx=(number, number - 1), session=True))
+        sender.send(sender.message(queue="tx", source=THIRD_ID, tx=(number, number - 1), session=True))
         harness.advance(1_000)
     assert 5 <= len(victim.take("OrderAck")) <= 7, "five, and what comes back within twenty seconds"
 
@@ -264,8 +264,8 @@ def test_reports_to_third_places_are_bounded() -> None:
 def test_an_honest_sender_gets_acks_elsewhere_during_a_flood() -> None:
     harness = EngineHarness(third_place_messages=10, third_place_messages_total=100)
     queue = harness.queue()
-    stranger = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
-    flood(harness, stranger, 200, admin=direct("adm", THIRD))
+    sender = harness.accept_session(address="10.0.0.99", client=UUID(int=0x99))
+    flood(harness, sender, 200, admin=direct("adm", THIRD))
     honest = harness.accept_session(client=PEER_ID)
     honest.send(honest.message(b"honest", acks=PA, admin=direct("honest", THIRD)))
     assert waiting(harness, rf"DIRECT=TCP:{THIRD}\private$\honest")[0] == 1

@@ -1,4 +1,4 @@
-"""Single packets of a stranger by which a queue manager could be ended, bypassed or slowed down."""
+"""Single packets of an unauthenticated peer that could end, bypass or slow down a queue manager."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.peers.handwritten_peer import NA, PA, HandwrittenPeer, direct
 LARGEST = 1 << 22
 
 
-def stranger(harness: EngineHarness, address: str = "10.0.0.99") -> HandwrittenPeer:
+def unknown_peer(harness: EngineHarness, address: str = "10.0.0.99") -> HandwrittenPeer:
     return harness.accept_session(address=address, client=UUID(int=0x99))
 
 
@@ -43,7 +43,7 @@ def unterminated(packet: bytes, label: str) -> bytes:
 
 @pytest.mark.parametrize("label", ["x" * 249, "x" * 247 + "\U0001f600", "\U0001f600" * 124 + "x"])
 def test_a_label_that_fills_its_field_is_cut(harness: EngineHarness, label: str) -> None:
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
     admin = direct("adm")
     for queue in ("orders", "missing"):
         packet = peer.message(b"m", queue=queue, label=label, acks=PA | NA, admin=admin)
@@ -54,7 +54,7 @@ def test_a_label_that_fills_its_field_is_cut(harness: EngineHarness, label: str)
 
 
 def test_a_message_too_large_to_return_is_nacked_without_a_body(harness: EngineHarness) -> None:
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
 
     def packet(size: int) -> bytes:
         return peer.message(
@@ -79,7 +79,7 @@ def test_a_message_too_large_to_return_is_nacked_without_a_body(harness: EngineH
 def test_a_local_queue_is_checked_whatever_address_is_named(harness: EngineHarness) -> None:
     harness.queue("signed", authentication=True)
     harness.queue("sealed", privacy_level=QueuePrivacy.BODY)
-    peer = stranger(harness)
+    peer = unknown_peer(harness)
     for queue in ("tx", "signed", "sealed", "orders"):
         peer.send(peer.message(b"m", queue=queue, address=UUID(int=0x1234).bytes_le))
     assert [bodies(harness, queue) for queue in ("tx", "signed", "sealed")] == [[], [], []]
@@ -113,10 +113,10 @@ def test_a_peer_that_receives_and_never_saves_is_given_up(harness: EngineHarness
 # -- identifiers ---------------------------------------------------------------------------------------------
 
 
-def test_a_stranger_drives_out_its_own_identifiers_only() -> None:
+def test_a_hostile_peer_drives_out_its_own_identifiers_only() -> None:
     harness = EngineHarness(remove_duplicate_size=100)
     harness.queue()
-    honest, forger = harness.accept_session(), stranger(harness)
+    honest, forger = harness.accept_session(), unknown_peer(harness)
     for number in range(1, 61):
         honest.send(honest.message(b"honest", message_id=number))
     for _ in range(1_000):
@@ -130,8 +130,8 @@ def test_a_stranger_drives_out_its_own_identifiers_only() -> None:
 
 
 @pytest.mark.parametrize("name", ["http://10.0.0.7/msmq/private$/a", "https://10.0.0.7/msmq/private$/a"])
-def test_no_stranger_has_messages_wait_for_what_nothing_carries(harness: EngineHarness, name: str) -> None:
-    peer = stranger(harness)
+def test_no_messages_wait_for_a_protocol_that_nothing_carries(harness: EngineHarness, name: str) -> None:
+    peer = unknown_peer(harness)
     queues = len(harness.core.queue_manager.queues)
     peer.send(peer.message(queue="missing", acks=NA, admin=(7, h.direct_name(name))))
     peer.send(peer.message(destination=(7, h.direct_name(name)), address=UUID(int=0x77).bytes_le))

@@ -94,7 +94,7 @@ def date(text: str) -> None:
         raise Refused(400) from None
 
 
-class Stranger:
+class IndependentPeer:
     """A right peer that listens in threads of its own; subclasses get something wrong.
 
     Args:
