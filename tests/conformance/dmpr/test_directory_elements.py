@@ -215,7 +215,7 @@ def test_what_a_link_refers_to(directory: EmbeddedDirectory) -> None:
     assert not {"Site1Reference", "Site2Reference", "SiteGateCollection"} & set(ATTRIBUTES["RoutingLink"])
 
 
-@pytest.mark.requirement("DMPR-3.1.1.15-02")
+@pytest.mark.requirement("DMPR-3.1.1.15-02", "MQMQ-2.3.6.5-01/b")
 @pytest.mark.parametrize("size, valid", [(15, False), (16, True), (17, False)])
 def test_digests_of_certificates(directory: EmbeddedDirectory, size: int, valid: bool) -> None:
     digests = [md5(b"one").digest(), bytes(size)]

@@ -129,6 +129,11 @@ def test_letters_outside_ascii_are_not_literals(text):
             for word in ("JOURNAL", "DEADLETTER", "DEADXACT")
         ),
         pytest.param(
+            r"DIRECT=TCP:10.0.0.5\SYSTEM$;DEADXACT",
+            DirectName("TCP", "10.0.0.5", system="DEADXACT"),
+            marks=requirement("MQMQ-2.1.2-04"),
+        ),
+        pytest.param(
             r"DIRECT=OS:host\PRIVATE$\q;sub",
             DirectName("OS", "host", "q", private=True, subqueue="sub"),
             marks=requirement("MQMQ-2.1.2-13", "MQMQ-2.1.2-14"),

@@ -159,7 +159,7 @@ PROPERTIES = [
     ("MQMQ-2.3.6.2-01", UserProperty, "PROPID_U_PARTITIONID", 703, 0x0048),
     ("MQMQ-2.3.6.3-01", UserProperty, "PROPID_U_SEQNUM", 704, 0x0041),
     ("MQMQ-2.3.6.4-01", UserProperty, "PROPID_U_SIGN_CERT", 702, 0x0041),
-    ("MQMQ-2.3.6.5-01", UserProperty, "PROPID_U_DIGEST", 705, 0x1048),
+    ("MQMQ-2.3.6.5-01/a", UserProperty, "PROPID_U_DIGEST", 705, 0x1048),
     ("MQMQ-2.3.6.6-01", UserProperty, "PROPID_U_ID", 706, 0x0048),
     ("MQMQ-2.3.7.1-01", RoutingLinkProperty, "PROPID_L_NEIGHBOR1", 801, 0x0048),
     ("MQMQ-2.3.7.2-01", RoutingLinkProperty, "PROPID_L_NEIGHBOR2", 802, 0x0048),

@@ -70,7 +70,7 @@ def test_packets_of_the_handshake_set_received_ack_too() -> None:
 # -- 3.1.5.1.1: the kinds ------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQQB-3.1.5.1-02", "MQQB-3.1.5.1.1-01", "MQQB-3.1.5.1.1-02")
+@pytest.mark.requirement("MQQB-3.1.5.1-02/a", "MQQB-3.1.5.1.1-01", "MQQB-3.1.5.1.1-02")
 def test_internal_packets_are_known_by_in_and_pt() -> None:
     harness = EngineHarness()
     peer = harness.accept_connection()
@@ -205,7 +205,7 @@ def of_base(packet: bytes, at: int, field: bytes) -> bytes:
     return packet[:at] + field + packet[at + len(field) :]
 
 
-@pytest.mark.requirement("MQQB-3.1.5.1.2-01", "MQQB-3.1.5.1.2-02")
+@pytest.mark.requirement("MQQB-3.1.5.1-02/b", "MQQB-3.1.5.1.2-01", "MQQB-3.1.5.1.2-02")
 @pytest.mark.parametrize(
     ("at", "field"),
     [(0, b"\x11"), (0, b"\x00"), (0, b"\xff"), (4, b"ROIL"), (4, b"LIOS"), (4, bytes(4)), (4, b"\x00IOR")],
@@ -244,7 +244,7 @@ def malformed(peer: HandwrittenPeer) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.requirement("MQQB-3.1.5.1.3-01", "MQQB-3.1.1.1.1.2-09")
+@pytest.mark.requirement("MQQB-3.1.5.1-02/c", "MQQB-3.1.5.1.3-01", "MQQB-3.1.1.1.1.2-09")
 @pytest.mark.parametrize("name", sorted(malformed(HandwrittenPeer(EngineHarness(), 0, PEER_ID))))
 def test_a_packet_that_is_not_well_formed_ends_the_session(name: str) -> None:
     harness, peer = opened()
@@ -279,7 +279,7 @@ def test_nothing_of_a_refused_packet_is_processed() -> None:
     assert len(harness.transfer().table) == 2, "its SessionHeader does not count"
 
 
-@pytest.mark.requirement("MQQB-3.1.5.1-02")
+@pytest.mark.requirement("MQQB-3.1.5.1-02/a")
 def test_packets_may_arrive_in_segments_of_any_size() -> None:
     harness, peer = opened()
     queue = harness.core.queues.lookup.path("here\\private$\\orders")

@@ -209,7 +209,8 @@ def test_a_state_that_does_not_fit(state: dict[str, Any]) -> None:
     "MQRR-3.1.4.7-31/a",
     "MQRR-3.1.4.7-31/b",
     "MQRR-3.1.4.7-32",
-    "MQRR-3.1.4.13-20",
+    "MQRR-3.1.4.13-20/a",
+    "MQRR-3.1.4.13-20/b",
     "MQRR-3.1.4.13-21",
     "MQRR-2.2.6-04",
     "MQRR-2.2.6-07",
@@ -237,6 +238,7 @@ def test_a_full_packet(data: bytes, limits: tuple[int, int]) -> None:
 @requirement(
     "MQRR-3.1.4.7-24",
     "MQRR-3.1.4.7-31/a",
+    "MQRR-3.1.4.13-20/a",
     "MQRR-3.1.4.7-33",
     "MQRR-3.1.4.7-34",
     "MQRR-3.1.4.7-35",
@@ -270,6 +272,7 @@ def test_a_cut_binary_message(limit: int, soap: bytes) -> None:
 @requirement(
     "MQRR-3.1.4.7-25",
     "MQRR-3.1.4.7-31/b",
+    "MQRR-3.1.4.13-20/b",
     "MQRR-3.1.4.7-33",
     "MQRR-3.1.4.7-34",
     "MQRR-3.1.4.7-35",

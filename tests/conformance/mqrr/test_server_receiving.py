@@ -256,7 +256,7 @@ def test_a_whole_message(harness, queue, client, action, limit, infinite, tx):
 
 
 @pytest.mark.requirement(
-    "MQRR-3.1.4.7-31/c", "MQRR-3.1.4.7-33", "MQRR-3.1.4.7-34", "MQRR-3.1.4.7-35", "MQRR-3.1.4.13-20",
+    "MQRR-3.1.4.7-31/c", "MQRR-3.1.4.7-33", "MQRR-3.1.4.7-34", "MQRR-3.1.4.7-35", "MQRR-3.1.4.13-20/c",
     "MQRR-3.1.4.13-22", "MQRR-3.1.4.13-23", "MQRR-3.1.4.13-24", "MQRR-3.1.1.4-01", "MQRR-3.1.1.4-02",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])

@@ -62,6 +62,7 @@ def served(
 
 
 @pytest.mark.requirement("QMS-jobfields-19", "QMS-manage-01", "QMS-jobstruct-01", "QMS-createqs-03")
+@pytest.mark.requirement(*(f"QMS-jobfields-{number:02}" for number in (5, 6, 9, 11, 17, 18)))
 def test_the_application_fills_its_fields_and_qms_the_others() -> None:
     seen = {}
 

@@ -76,6 +76,7 @@ def test_operators_suspend_the_queue(harness: QueueServiceHarness) -> None:
 
 
 @requirement("QMS-service-06", "QMS-manage-15", "QMS-jobfields-37", "QMS-jobfields-35")
+@requirement("QMS-jobfields-14", "QMS-jobfields-15", "QMS-jobfields-16")
 def test_a_job_in_service(harness: QueueServiceHarness) -> None:
     server = harness.server()
     number = harness.job(harness.user(), b"data")

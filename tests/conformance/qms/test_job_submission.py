@@ -34,6 +34,7 @@ REQUEST = JobRequest(
 
 @requirement("QMS-submit-04", "QMS-manage-02", "QMS-jobfields-20", "QMS-flags-06", "QMS-files-05")
 @requirement("QMS-jobfields-26", "QMS-jobstruct-01", "QMS-flags-11", "QMS-jobfields-36", "QMS-process-02")
+@requirement(*(f"QMS-jobfields-{number:02}" for number in (2, 3, 4, 7, 8, 10, 12, 13)))
 def test_a_new_job(harness: QueueServiceHarness) -> None:
     harness.job(harness.user("FIRST"))
     user = harness.user()
