@@ -33,6 +33,7 @@ from msmqwire.qm.client.remote_lookup import PEEK_CURRENT, lookup_spellings
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.model.enumerations import INFINITE
 from msmqwire.qm.runtime.local_names import queue_name
+from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.rpc.client import RpcCall, find_port, open_rpc
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum
 from msmqwire.remote_read.interface import INTERFACE
@@ -313,8 +314,8 @@ class RemoteReading:
 
     def _check_enlisted(self, transaction: UUID | None) -> None:
         if transaction is not None and transaction not in self._enlisted:
-            why = f"{self.name}: reading in a transaction needs a coordinator (MS DTC) of both; there is none"
-            raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_ENLIST)
+            code = HResult.MQ_ERROR_TRANSACTION_ENLIST
+            raise QueueError(reason(code, str(self.name)), code)
 
     async def reject(self, lookup_identifier: int) -> None:
         """Notify the sender that a message received in a transaction was rejected.

@@ -20,6 +20,8 @@ _REASONS: Final[Mapping[int, str]] = {
     HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: "the queue was deleted",
     HResult.MQ_ERROR_QUEUE_NOT_FOUND: "there is no such queue",
     HResult.MQ_ERROR_SHARING_VIOLATION: "another client has exclusive access to the queue",
+    HResult.MQ_ERROR_TRANSACTION_ENLIST: "its computer takes no part in the transaction, which needs a "
+    "coordinator (MS DTC) on both: read the queue without a transaction",
     HResult.MQ_ERROR_TRANSACTION_SEQUENCE: "the transaction has ended",
     HResult.MQ_ERROR_TRANSACTION_USAGE: "a transactional queue takes transactional messages only, and only "
     "such a queue takes them",

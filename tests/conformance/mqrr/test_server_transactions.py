@@ -11,7 +11,6 @@ from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.packets import parse
 from msmqwire.qm.model.effects import TransactionReply
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import Limit
 from msmqwire.remote_read.constants import Access, Action, Opnum
@@ -316,40 +315,31 @@ def test_without_a_transaction_it_is_a_receive_like_any_other(harness, queue, cl
     assert harness.core.queue_manager.transactions == {}
 
 
-@pytest.mark.requirement("MQRR-3.1.4.13-35")
-@pytest.mark.parametrize("how", ["ack", "nack", "time", "close", "break", "restart"])
-def test_an_unknown_transaction_is_one_of_a_single_message(harness, queue, client, how):
-    """Nobody could end it: it is committed or aborted by the end of the receive."""
+@pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_LOOKUP_RECEIVE_CURRENT])
+@pytest.mark.parametrize("how", ["no coordinator", "not enlisted", "other enlisted", "aborted"])
+def test_a_transaction_that_is_not_enlisted_takes_nothing(harness, queue, client, how, action):
+    """Nobody could commit it, and RR_ACK must not delete a message before the commit."""
+    harness.core.remote_read.transacting.coordinated = how != "no coordinator"
+    if how == "other enlisted":
+        client.enlisted(OTHER_TX)
+    elif how == "aborted":
+        client.enlisted()
+        harness.core.transactions.dtc_abort(IDENTIFIER)
+    known = dict(harness.core.queue_manager.transactions)
     handle = client.open()
-    assert client.read(handle, request=1, tx=TX) == b"1"
-    assert client.read(handle, request=2, tx=TX) == b"2"
-    assert client.end(handle, 2, transactional=True) == OK
-    assert bodies(queue, LOCKED) == [b"1"]
-    match how:
-        case "ack":
-            assert client.end(handle, 1, transactional=True) == OK
-        case "nack":
-            assert client.end(handle, 1, RR_NACK, transactional=True) == OK
-        case "time":
-            harness.advance(300_000)
-        case "close":
-            client.close(handle)
-        case "break":
-            harness.lose()
-    after = harness.restarted()
-    queues = [after.find_queue()] if how == "restart" else [queue, after.find_queue()]
-    for each in queues:
-        assert bodies(each, AVAILABLE) == ([b"3"] if how == "ack" else [b"1", b"3"])
-    if how != "restart":
-        assert harness.core.queue_manager.transactions == {}
-        assert harness.rows(Table.TRANSACTION) == {}
+    lookup = lookup_identifiers(queue)[0] if action.by_lookup_identifier else 0
+    wait = 0 if lookup else FOREVER
+    assert client.read(handle, action, lookup=lookup, timeout=wait, request=1, tx=TX) == ENLIST
+    assert client.end(handle, 1, transactional=True) == BAD_HANDLE
+    assert bodies(queue, AVAILABLE) == [b"1", b"2", b"3"]
+    assert bodies(harness.restarted().find_queue(), AVAILABLE) == [b"1", b"2", b"3"]
+    assert harness.core.queue_manager.transactions == known
+    assert client.read(handle, request=1) == b"1"  # the request number is free
 
 
 @pytest.mark.requirement("MQRR-3.1.4.13-08", "MQRR-3.1.4.8-02", "MQRR-3.1.4.13-27")
-@pytest.mark.parametrize("known", [False, True])
-def test_a_transactional_receive_waits_and_is_cancelled(harness, queue, client, known):
-    if known:
-        client.enlisted()
+def test_a_transactional_receive_waits_and_is_cancelled(harness, queue, client):
+    client.enlisted()
     handle = client.open()
     client.purge(handle)
     call = client.start(handle, request=1, timeout=1_000, tx=TX)
@@ -362,9 +352,8 @@ def test_a_transactional_receive_waits_and_is_cancelled(harness, queue, client, 
     harness.send(b"4", to=ORDERS, transactional=True)
     assert client.result(call) == b"4"
     assert client.end(handle, 1, transactional=True) == OK
-    if known:
-        harness.core.transactions.dtc_prepare(IDENTIFIER, single_phase=True)
-        harness.run()
+    harness.core.transactions.dtc_prepare(IDENTIFIER, single_phase=True)
+    harness.run()
     assert bodies(queue) == []
     assert harness.core.queue_manager.transactions == {}
 

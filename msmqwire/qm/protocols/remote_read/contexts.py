@@ -33,7 +33,6 @@ class ReadRequest:
         time_stamp: milliseconds since the system started, modulo 2^32.
         destructive: whether it is a receive.
         transaction: its transaction; None for none.
-        internal: whether the transaction is for this receive alone, and ends with it.
         lookup_identifier: the LookupIdentifier of its message; 0 while there is none.
         position: the position of its message.
         reader: its number among the reads that wait; 0 if it does not wait.
@@ -49,7 +48,6 @@ class ReadRequest:
     time_stamp: int
     destructive: bool
     transaction: Transaction | None = None
-    internal: bool = False
     lookup_identifier: int = 0
     position: MessagePosition | None = None
     reader: int = 0

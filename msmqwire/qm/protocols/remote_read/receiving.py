@@ -109,16 +109,15 @@ class RemoteReceiving:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
         if not queue.transactional or not action.receives:
             raise Refused(_USAGE)
-        request = self._request(call, context, arguments, action)
-        request.transaction = self._context.queue_manager.transactions.get(identifier)
-        if request.transaction is None:
-            # In the text this transaction has no identifier. It needs one here, and only the end of this
-            # receive commits or aborts it.
-            request.transaction = self._transactions.create(self._context.new_guid())
-            request.internal = True
-        elif request.transaction.prepared:
-            self._shares.pending.give_back(context.caller.counted_as)
+        transaction = self._context.queue_manager.transactions.get(identifier)
+        if transaction is None:
+            # The text creates a transaction here (MQRR-3.1.4.13-35). Nobody could ever decide it: its
+            # messages would be lost at RR_ACK (against MQRR-3.1.4.15-05), or locked for good.
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_ENLIST)
+        if transaction.prepared:
             raise Refused(_SEQUENCE)
+        request = self._request(call, context, arguments, action)
+        request.transaction = transaction
         self._begin(request, arguments, action, cursor)
 
     def _request(self, call: Call, context: QueueContext, arguments: Any, action: Action) -> ReadRequest:
@@ -259,8 +258,6 @@ class RemoteReceiving:
         """Forget a request that has ended."""
         if request.destructive:
             self._shares.pending.give_back(request.context.caller.counted_as)
-        if request.internal and request.transaction is not None:
-            self._transactions.abort(request.transaction.identifier)
 
     def _clean_up(self, request: ReadRequest) -> None:
         """Pending Request Cleanup Timer Event: [MS-MQRR] 3.1.5.1.
@@ -276,7 +273,7 @@ class RemoteReceiving:
         position, transaction = request.position, request.transaction
         if transaction is None and position is not None:
             self._messages.dequeue_end(request.context.descriptor, position, delete=False)
-        elif position is not None and transaction is not None and not request.internal:
+        elif position is not None and transaction is not None:
             self._transactions.give_back(transaction, position)
         self._drop(request)
 
@@ -354,9 +351,6 @@ class RemoteReceiving:
             transaction, position
         ):  # it has ended, and another reader may have it now
             return _SEQUENCE
-        if request.internal:
-            # Anything not committed is aborted.
-            return self._transactions.commit(transaction.identifier) if delete else MQ_OK
         if delete:
             return MQ_OK  # until the transaction is committed
         return MQ_OK if self._transactions.give_back(transaction, position) else _SEQUENCE
