@@ -32,7 +32,15 @@ from msmqwire.rpc.constants import (
 )
 from msmqwire.rpc.events import Answered, Bound, ClientEvent, Closed, Faulted, ShutdownAsked
 from msmqwire.rpc.fragments import Reassembly, stub_fragments, wrong_fragment
-from msmqwire.rpc.pdu import Frame, PduFramer, build_pdu, make_pdu, parse_pdu, wrong_header
+from msmqwire.rpc.pdu import (
+    Frame,
+    PduFramer,
+    build_pdu,
+    has_big_endian,
+    make_pdu,
+    parse_pdu,
+    wrong_header,
+)
 from msmqwire.rpc.pdus import REQUEST, syntax_fields, syntax_of
 from msmqwire.rpc.security import Security, SecurityContext, sec_trailer_of
 
@@ -57,7 +65,7 @@ class _Waiting:
 
     Attributes:
         stub: the arguments, until they are sent.
-        begun: whether the first fragment of the results has come.
+        begun: whether the first fragment of the results has come. big_endian: its byte order.
     """
 
     opnum: int
@@ -65,6 +73,7 @@ class _Waiting:
     object: UUID | None
     results: Reassembly = field(repr=False)
     begun: bool = False
+    big_endian: bool = False
 
 
 class ClientAssociation:
@@ -376,7 +385,10 @@ class ClientAssociation:
         flags = frame.header["pfc_flags"]
         if bool(flags & PfcFlags.FIRST_FRAG) == waiting.begun:
             raise wrong_fragment("the first fragment is missing, or comes twice")
-        waiting.begun = True
+        big_endian = has_big_endian(response.header)
+        if waiting.begun and waiting.big_endian != big_endian:
+            raise wrong_header("packed_drep", "not that of the first fragment")
+        waiting.begun, waiting.big_endian = True, big_endian
         waiting.results.add(response.stub_data)
         if waiting.results.overflow:
             raise MalformedPacket(
@@ -385,7 +397,7 @@ class ClientAssociation:
         if not flags & PfcFlags.LAST_FRAG:
             return []
         self._end(call)
-        return [Answered(call, self.transfer_syntax, waiting.results.stub)]
+        return [Answered(call, self.transfer_syntax, waiting.results.stub, big_endian)]
 
     def _on_fault(self, frame: Frame) -> list[ClientEvent]:
         # Servers send faults without a verifier, and must: they may be about the verifier of the request.

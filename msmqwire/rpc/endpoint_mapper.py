@@ -101,12 +101,14 @@ def map_request(interface: SyntaxId, transfer_syntax: SyntaxId) -> bytes:
     return build_stub(EPT_MAP_REQUEST, values, syntax)
 
 
-def mapped_port(stub: bytes, interface: SyntaxId, transfer_syntax: SyntaxId) -> int:
-    """Return the port in an answer to `map_request`.
+def mapped_port(
+    stub: bytes, interface: SyntaxId, transfer_syntax: SyntaxId, *, big_endian: bool = False
+) -> int:
+    """Return the port in an answer to `map_request`, whose stub has this byte order.
 
     Raises RpcFault for an interface that is not there, MalformedPacket for an answer without its port.
     """
-    answer = parse_stub(_RESPONSE, stub, SYNTAXES[transfer_syntax])
+    answer = parse_stub(_RESPONSE, stub, SYNTAXES[transfer_syntax].ordered(big_endian=big_endian))
     if answer.status:
         raise RpcFault(answer.status, status_name(answer.status))
     for number, item in enumerate(answer.ITowers):
@@ -131,9 +133,17 @@ class EndpointMapper:
         self._endpoints = endpoints
 
     def called(
-        self, opnum: int, stub: bytes, transfer_syntax: SyntaxId, address: IPv4Address = NO_ADDRESS
+        self,
+        opnum: int,
+        stub: bytes,
+        transfer_syntax: SyntaxId,
+        address: IPv4Address = NO_ADDRESS,
+        *,
+        big_endian: bool = False,
     ) -> bytes:
-        """Return the results of a call; `address` is that at which the client has reached the server.
+        """Return the results of a call, little-endian; `big_endian` is the byte order of its stub.
+
+        `address` is that at which the client has reached the server.
 
         Raises RpcFault with the status to answer.
         """
@@ -141,7 +151,7 @@ class EndpointMapper:
             raise _fault(FaultStatus.RPC_S_CANNOT_SUPPORT)
         syntax = SYNTAXES[transfer_syntax]
         try:
-            request = parse_stub(EPT_MAP_REQUEST, stub, syntax)
+            request = parse_stub(EPT_MAP_REQUEST, stub, syntax.ordered(big_endian=big_endian))
         except MalformedPacket as exc:
             raise _fault(FaultStatus.RPC_X_BAD_STUB_DATA) from exc
         towers = self._towers(request, address)[: request.max_towers]

@@ -33,6 +33,7 @@ class Called:
         call: names the call for `ServerAssociation.answer` and `fault`.
         level: the protection of the call.
         identity: the caller, ``DOMAIN\\user``; empty for an anonymous one.
+        big_endian: whether the integers of the stub are big-endian.
     """
 
     call: int
@@ -43,6 +44,7 @@ class Called:
     object: UUID | None
     level: AuthLevel
     identity: str
+    big_endian: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,16 @@ class Orphaned:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The results of a call are there."""
+    """The results of a call are there.
+
+    Attributes:
+        big_endian: whether the integers of the stub are big-endian.
+    """
 
     call: int
     transfer_syntax: SyntaxId
     stub: bytes
+    big_endian: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,16 @@ from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names.printable import agreed, counted
+from msmqwire.rpc.byte_order import is_big_endian, turned
 from msmqwire.rpc.constants import FRAG_LENGTH_MAX, PduType
-from msmqwire.rpc.pdus import COMMON_HEADER, COMMON_HEADER_SIZE, PDUS, SEC_TRAILER, SEC_TRAILER_SIZE
+from msmqwire.rpc.pdus import (
+    BIG_ENDIAN,
+    COMMON_HEADER,
+    COMMON_HEADER_SIZE,
+    PDUS,
+    SEC_TRAILER,
+    SEC_TRAILER_SIZE,
+)
 from msmqwire.schema import Header, Record, field_offset, to_json
 
 PTYPE_OFFSET: Final = field_offset(COMMON_HEADER, "PTYPE")
@@ -21,7 +29,7 @@ class Pdu:
     """A PDU with its authentication verifier.
 
     Attributes:
-        record: common header and body, of one of the schemas `msmqwire.rpc.pdus.PDUS`.
+        record: common header and body, of one of the schemas `msmqwire.rpc.pdus.PDUS`, in either byte order.
         sec_trailer: the verifier, of `SEC_TRAILER`; None if there is none.
         auth_padding: the bytes between body and verifier.
     """
@@ -38,13 +46,43 @@ class Pdu:
             fields["sec_trailer"] = to_json(self.sec_trailer)
         return {"packet": self.record.schema.name, "size": len(build_pdu(self)), "fields": fields}
 
+    @property
+    def big_endian(self) -> bool:
+        """Whether its integers are big-endian, and those of its stub."""
+        return has_big_endian(self.record.header)
+
+
+def has_big_endian(header: Record) -> bool:
+    """Return whether a PDU with this common header is big-endian."""
+    return bool(header["packed_drep"] == BIG_ENDIAN)
+
+
+def read_header(data: bytes | bytearray) -> Record:
+    """Return the common header that a PDU begins with, its lengths as they are. Raises MalformedPacket."""
+    header: Record = COMMON_HEADER.parse(_little_endian(COMMON_HEADER, bytes(data[:COMMON_HEADER_SIZE])))
+    return header
+
+
+def _little_endian(schema: Header, data: bytes) -> bytes:
+    """Return a PDU, or the header of one, in the byte order of the schemas."""
+    return turned(schema, data, big_endian=True) if is_big_endian(data) else data
+
+
+def read_sec_trailer(header: Record, data: bytes) -> Record:
+    """Return the verifier of a PDU with this common header, from where it begins. Raises MalformedPacket."""
+    record: Record = SEC_TRAILER.parse(
+        turned(SEC_TRAILER, data, big_endian=True) if has_big_endian(header) else data
+    )
+    return record
+
 
 def parse_header(data: bytes | bytearray, frag_length_max: int = FRAG_LENGTH_MAX) -> Record:
     """Return the common header that a PDU begins with, its lengths checked against the limits.
 
-    Raises MalformedPacket, also for another data representation than little-endian, ASCII and IEEE.
+    Raises MalformedPacket, also for another data representation than integers of either byte order, ASCII
+    and IEEE.
     """
-    header: Record = COMMON_HEADER.parse(bytes(data[:COMMON_HEADER_SIZE]))
+    header = read_header(data)
     length, auth_length = header.frag_length, header.auth_length
     if header.PTYPE not in PDUS:
         raise wrong_header("PTYPE", f"no connection-oriented type: {header['PTYPE']}")
@@ -82,23 +120,29 @@ def parse_pdu(data: bytes, header: Record | None = None) -> Pdu:
         raise wrong_header("frag_length", why)
     schema = PDUS[header.PTYPE]
     if not header.auth_length:
-        return Pdu(schema.parse(data))
+        return Pdu(schema.parse(_little_endian(schema, data)))
     end = verifier_offset(header)
-    sec_trailer: Record = SEC_TRAILER.parse(data[end:])
+    sec_trailer = read_sec_trailer(header, data[end:])
     body_end = end - sec_trailer.auth_pad_length
     if body_end < COMMON_HEADER_SIZE:
         there = agreed(end - COMMON_HEADER_SIZE, "are")
         why = f"{counted(sec_trailer['auth_pad_length'], 'byte')} of padding, {there} there"
         raise MalformedPacket(why, path="sec_trailer.auth_pad_length", offset=end + 2)
-    return Pdu(schema.parse(data[:body_end]), sec_trailer, data[body_end:end])
+    return Pdu(schema.parse(_little_endian(schema, data[:body_end])), sec_trailer, data[body_end:end])
 
 
 def build_pdu(pdu: Pdu) -> bytes:
     """Return the bytes of a PDU as it is, its lengths included. Raises InvalidValue."""
-    data: bytes = pdu.record.schema.build(pdu.record)
+    data = _built(pdu.record, pdu)
     if pdu.sec_trailer is None:
         return data
-    return data + pdu.auth_padding + SEC_TRAILER.build(pdu.sec_trailer)
+    return data + pdu.auth_padding + _built(pdu.sec_trailer, pdu)
+
+
+def _built(record: Record, pdu: Pdu) -> bytes:
+    """Return the bytes of a part of a PDU, in its byte order."""
+    data: bytes = record.schema.build(record)
+    return turned(record.schema, data, big_endian=False) if pdu.big_endian else data
 
 
 def make_pdu(

@@ -10,13 +10,30 @@ from __future__ import annotations
 from typing import Final
 
 from msmqwire.rpc.constants import FRAGMENT_SIZE, AuthLevel, AuthType, PduType, SyntaxId
-from msmqwire.schema import REST, Header, Record, Ref, align, bit, flags, guid, maybe, raw, repeat, sub, uint
+from msmqwire.schema import (
+    REST,
+    Header,
+    Record,
+    Ref,
+    align,
+    bit,
+    field_offset,
+    flags,
+    guid,
+    maybe,
+    raw,
+    repeat,
+    sub,
+    uint,
+)
 
 COMMON_HEADER_SIZE: Final = 16
 SEC_TRAILER_SIZE: Final = 8
 RPC_VERSION: Final = 5
 LITTLE_ENDIAN: Final = 0x10
 """packed_drep: little-endian integers, ASCII, IEEE floating point."""
+BIG_ENDIAN: Final = 0
+"""packed_drep: the same with big-endian integers."""
 
 COMMON_HEADER: Final = Header(
     "rpcconn_common_hdr_t",
@@ -40,9 +57,9 @@ COMMON_HEADER: Final = Header(
         uint(
             32,
             "packed_drep",
-            "Data representation; other values are refused.",
+            "Data representation: 0x10 for little-endian integers, 0 for big-endian ones.",
             default=LITTLE_ENDIAN,
-            must=frozenset({LITTLE_ENDIAN}),
+            must=frozenset({LITTLE_ENDIAN, BIG_ENDIAN}),
         ),
         uint(16, "frag_length", "Bytes of the PDU.", unit="bytes"),
         uint(16, "auth_length", "Bytes of auth_value.", unit="bytes"),
@@ -51,6 +68,8 @@ COMMON_HEADER: Final = Header(
     "The header that every PDU begins with.",
     size=COMMON_HEADER_SIZE,
 )
+
+DREP_OFFSET: Final = field_offset(COMMON_HEADER, "packed_drep")
 
 SYNTAX_ID: Final = Header(
     "p_syntax_id_t",

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from msmqwire.errors import AuthenticationFailed, MalformedPacket
 from msmqwire.rpc.constants import AuthLevel, PduType, PfcFlags
-from msmqwire.rpc.pdu import Frame, verifier_offset
+from msmqwire.rpc.pdu import Frame, read_sec_trailer, verifier_offset
 from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, SEC_TRAILER, SEC_TRAILER_SIZE
 from msmqwire.schema import Record
 
@@ -160,5 +160,4 @@ def sec_trailer_of(frame: Frame) -> Record | None:
     """Return the verifier of a PDU, if it has one."""
     if not frame.header["auth_length"]:
         return None
-    record: Record = SEC_TRAILER.parse(frame.data[verifier_offset(frame.header) :])
-    return record
+    return read_sec_trailer(frame.header, frame.data[verifier_offset(frame.header) :])

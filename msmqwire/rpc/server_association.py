@@ -25,7 +25,16 @@ from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphan
 from msmqwire.rpc.fragments import Reassembly, fault_pdu, stub_fragments, wrong_fragment
 from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.limits import CALLS_MAX, STUB_MAX
-from msmqwire.rpc.pdu import PTYPE_OFFSET, Frame, PduFramer, build_pdu, make_pdu, parse_pdu, wrong_header
+from msmqwire.rpc.pdu import (
+    PTYPE_OFFSET,
+    Frame,
+    PduFramer,
+    build_pdu,
+    has_big_endian,
+    make_pdu,
+    parse_pdu,
+    wrong_header,
+)
 from msmqwire.rpc.pdus import RESPONSE
 from msmqwire.rpc.presentation import PresentationContexts
 from msmqwire.rpc.security import Security
@@ -332,9 +341,11 @@ class ServerAssociation:
         incoming = self._incoming
         if incoming is None or incoming.call_id != call_id or incoming.security is not security:
             raise wrong_fragment("no first fragment came before, or it was another call's")
-        first = incoming.first
+        first: Any = incoming.first
         if (first["opnum"], first["p_cont_id"]) != (request.opnum, request.p_cont_id):
             raise wrong_fragment("method or context are not those of the first fragment")
+        if has_big_endian(first.header) != has_big_endian(request.header):
+            raise wrong_header("packed_drep", "not that of the first fragment")
         return incoming
 
     def _refusal(self, request: Any, security: Security | None) -> int | None:
@@ -371,6 +382,7 @@ class ServerAssociation:
                 call_id=call_id,
                 context_id=first.p_cont_id,
                 opnum=first.opnum,
+                drep=first.header.packed_drep,
                 header_signing=self._security_contexts.header_signing,
             )
         self._calls[call_id] = _Call(first.p_cont_id, security)
@@ -384,6 +396,7 @@ class ServerAssociation:
                 first.object,
                 AuthLevel.NONE if security is None else security.level,
                 "" if security is None else security.context.identity,
+                has_big_endian(first.header),
             )
         ]
 

@@ -1,6 +1,7 @@
 """The verification trailer after the stub of a request: [MS-RPCE] 2.2.2.13.
 
 A client repeats in it, under its signature, the header fields that the security provider leaves unprotected.
+It is little-endian whatever the byte order of the PDU.
 """
 
 from __future__ import annotations
@@ -114,6 +115,7 @@ def check_commands(
     call_id: int,
     context_id: int,
     opnum: int,
+    drep: int,
     header_signing: bool,
 ) -> None:
     """Compare a trailer with the request that it came in. Raises AuthenticationFailed."""
@@ -125,6 +127,6 @@ def check_commands(
             right = said == (interface, transfer_syntax)
         else:
             named = [command[name] for name in ("PTYPE", "drep", "call_id", "p_cont_id", "opnum")]
-            right = named == [PduType.REQUEST, LITTLE_ENDIAN, call_id, context_id, opnum]
+            right = named == [PduType.REQUEST, drep, call_id, context_id, opnum]
         if not right:
             raise AuthenticationFailed(f"the {command.schema.name} of the verification trailer differs")

@@ -21,6 +21,7 @@ TALKS = {
         name: r.session(syntax, client_port=50_000 + i) for i, (name, syntax) in enumerate(r.SYNTAXES.items())
     },
     "small segments": r.session(mss=200, client_port=50_010),
+    "big-endian": r.session(big_endian=True, client_port=50_013),
     "integrity": r.session(level=AuthLevel.PKT_INTEGRITY, client_port=50_011),
     "privacy": r.session(level=AuthLevel.PKT_PRIVACY, auth_type=AuthType.GSS_NEGOTIATE, client_port=50_012),
 }

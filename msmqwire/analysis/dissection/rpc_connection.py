@@ -24,7 +24,7 @@ from msmqwire.remote_read.procedures import PROCEDURES
 from msmqwire.remote_read.rpc_packet import RpcPacket, StubPart, call_kind, read_stub
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.fragments import wrong_fragment
-from msmqwire.rpc.pdu import Pdu
+from msmqwire.rpc.pdu import Pdu, wrong_header
 from msmqwire.rpc.pdus import SEC_TRAILER_SIZE
 
 RPC_PORTS: Final = frozenset(PROTOCOL.traffic.stream_ports)
@@ -209,6 +209,9 @@ class RpcConnection(FollowedConversation[_Direction]):
         """Return the result of a request, response or fault that is whole."""
         first = ranges[0].message
         assert first is not None
+        if any(found.message and found.message.big_endian != first.big_endian for found in ranges):
+            why = "the fragments are not all in the byte order of the first"
+            return _malformed(ranges, wrong_header("packed_drep", why))
         self._association.learn(first)
         stub, parts = _joined(ranges)
         packet = RpcPacket(
@@ -239,9 +242,10 @@ class RpcConnection(FollowedConversation[_Direction]):
         packet = replace(packet, kind=kind, procedure=call.procedure)
         if context.syntax is None or packet.encrypted:
             return _whole(ranges, packet, call)
+        syntax = context.syntax.ordered(big_endian=packet.pdu.big_endian)
         try:
             stub = read_stub(
-                call.procedure, PduType.REQUEST, packet.stub, context.syntax,
+                call.procedure, PduType.REQUEST, packet.stub, syntax,
                 may_have_trailer=packet.security is not None,
             )  # fmt: skip
         except MalformedPacket as exc:
@@ -278,10 +282,9 @@ class RpcConnection(FollowedConversation[_Direction]):
         context = self._association.context(call.context_id)
         if context is None or context.syntax is None or packet.encrypted:
             return _whole(ranges, packet, call, is_answer=True)
+        syntax = context.syntax.ordered(big_endian=packet.pdu.big_endian)
         try:
-            stub = read_stub(
-                call.procedure, PduType.RESPONSE, packet.stub, context.syntax, may_have_trailer=False
-            )
+            stub = read_stub(call.procedure, PduType.RESPONSE, packet.stub, syntax, may_have_trailer=False)
         except MalformedPacket as exc:
             return _malformed(ranges, in_packet(exc, packet.parts), call)
         packet = replace(packet, value=stub.value, places=stub.places, message=stub.message)

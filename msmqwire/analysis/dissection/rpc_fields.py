@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from msmqwire.names.printable import counted, cut, safe
 from msmqwire.remote_read.rpc_packet import RpcPacket, section_offset
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.ndr import to_json as ndr_to_json
+from msmqwire.rpc.pdu import Pdu
 from msmqwire.schema.display import PlacedField
 from msmqwire.schema.showing import TEXT_MAX
 from msmqwire.schema.showing import placed_fields as _of_record
+
+_VERSION_HALF: Final = 2  # bytes of the major version of an interface, and of the minor one
 
 
 def placed_fields(packet: RpcPacket, _raw: bytes) -> Iterator[PlacedField]:
     """Yield the fields of the first PDU, and of its stub the parameters and the message in it."""
     pdu = packet.pdu
     end = 0
-    for field in _of_record(pdu.record):
-        end = field.offset + field.size
+    for field in _of_pdu(pdu):
+        end = max(end, field.offset + field.size)
         if not (field.path.endswith("stub_data") and packet.places):
             yield field
     yield from _parameters(packet)
@@ -34,6 +37,22 @@ def placed_fields(packet: RpcPacket, _raw: bytes) -> Iterator[PlacedField]:
                 "auth_padding", end, len(pdu.auth_padding), counted(len(pdu.auth_padding), "byte")
             )
         yield from _of_record(pdu.sec_trailer, end + len(pdu.auth_padding))
+
+
+def _of_pdu(pdu: Pdu) -> Iterator[PlacedField]:
+    """Yield the fields of a PDU, without its verifier."""
+    major: PlacedField | None = None
+    for field in _of_record(pdu.record):
+        if not pdu.big_endian or field.size != _VERSION_HALF:
+            yield field
+        elif field.path.endswith(".major"):  # a version is one number: its minor half stands first
+            major = field
+        elif major is not None:
+            yield field._replace(offset=major.offset)
+            yield major._replace(offset=field.offset)
+            major = None
+        else:
+            yield field
 
 
 def _parameters(packet: RpcPacket) -> Iterator[PlacedField]:

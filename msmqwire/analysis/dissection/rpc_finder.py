@@ -13,20 +13,31 @@ from msmqwire.analysis.dissection.stream_finder import StreamFinder, StreamRange
 from msmqwire.errors import MalformedPacket
 from msmqwire.names.printable import agreed, counted
 from msmqwire.remote_read.interface import INTERFACE
-from msmqwire.rpc.constants import FRAGMENT_SIZE, PduType
-from msmqwire.rpc.pdu import PTYPE_OFFSET, Pdu, parse_header, parse_pdu, wrong_header
-from msmqwire.rpc.pdus import COMMON_HEADER, COMMON_HEADER_SIZE, LITTLE_ENDIAN
+from msmqwire.rpc.constants import FRAGMENT_SIZE, PduType, PfcFlags
+from msmqwire.rpc.pdu import (
+    PTYPE_OFFSET,
+    Pdu,
+    has_big_endian,
+    parse_header,
+    parse_pdu,
+    read_header,
+    wrong_header,
+)
+from msmqwire.rpc.pdus import BIG_ENDIAN, COMMON_HEADER, COMMON_HEADER_SIZE, LITTLE_ENDIAN
 from msmqwire.schema import Record
 
 RpcRange: TypeAlias = StreamRange[Pdu]
 
-_INTERFACE: Final = INTERFACE.uuid.bytes_le
+_INTERFACES: Final = {False: INTERFACE.uuid.bytes_le, True: INTERFACE.uuid.bytes}
+"""The interface as it stands in a PDU, by whether that is big-endian."""
 _BIND_MAX: Final = FRAGMENT_SIZE  # bytes in which the interface is looked for
 _PROPOSING: Final = (PduType.BIND, PduType.ALTER_CONTEXT)
-_DREP: Final = LITTLE_ENDIAN.to_bytes(4, "little")
+_DREPS: Final = b"|".join(re.escape(drep.to_bytes(4, "little")) for drep in (LITTLE_ENDIAN, BIG_ENDIAN))
 _TYPES: Final = b"".join(re.escape(bytes([kind])) for kind in PduType)
-_HEADER: Final = re.compile(rb"\x05[\0\1][" + _TYPES + rb"]." + re.escape(_DREP), re.DOTALL)
+_HEADER: Final = re.compile(rb"\x05[\0\1][" + _TYPES + rb"].(?:" + _DREPS + rb")", re.DOTALL)
 _HEADER_START: Final = 8  # bytes that the expression matches
+_RESERVED: Final = COMMON_HEADER.bits("pfc_flags.PFC_RESERVED_1").mask
+_CALL_ID_USUAL: Final = 0xFF_FFFF  # clients count their calls from 1
 
 
 def may_begin_pdu(data: bytes) -> bool:
@@ -56,10 +67,25 @@ def begins_bind(data: bytes) -> bool | None:
         return False
     if len(data) < COMMON_HEADER_SIZE:
         return None
-    size = min(int(parse_header(data).frag_length), _BIND_MAX)
-    if data.find(_INTERFACE, COMMON_HEADER_SIZE, size) >= 0:
+    header = parse_header(data)
+    size = min(int(header.frag_length), _BIND_MAX)
+    if data.find(_INTERFACES[has_big_endian(header)], COMMON_HEADER_SIZE, size) >= 0:
         return True
     return None if len(data) < size else False
+
+
+def _is_plausible(header: Record) -> bool:
+    """Return whether a header that was found by searching may be a big-endian one.
+
+    Its label is zeroes, which little-endian numbers in a stub have as well.
+    """
+    flags = header["pfc_flags"]
+    return bool(
+        flags & PfcFlags.FIRST_FRAG
+        and not flags & _RESERVED
+        and header["frag_length"] <= FRAGMENT_SIZE
+        and 0 < header["call_id"] <= _CALL_ID_USUAL
+    )
 
 
 class RpcFinder(StreamFinder[Pdu]):
@@ -89,7 +115,7 @@ class RpcFinder(StreamFinder[Pdu]):
             return int(self._header.frag_length)
         except MalformedPacket:
             # Where version and data representation are right, the length is where it should be.
-            length = int(COMMON_HEADER.parse(head)["frag_length"])
+            length = int(read_header(head)["frag_length"])
             if length < COMMON_HEADER_SIZE:
                 raise
             return length
@@ -119,8 +145,11 @@ class RpcFinder(StreamFinder[Pdu]):
                 self._searched = at
                 return at, False
             try:
-                parse_header(buffer[at : at + COMMON_HEADER_SIZE])
+                header = parse_header(buffer[at : at + COMMON_HEADER_SIZE])
             except MalformedPacket:
+                self._searched = at + 1
+                continue
+            if has_big_endian(header) and not _is_plausible(header):
                 self._searched = at + 1
                 continue
             return at, True

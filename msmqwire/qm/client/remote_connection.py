@@ -109,7 +109,8 @@ class RemoteConnection:
                 self.client.end(Unreachable(why))
             raise
         try:
-            return parse_response(opnum, answered.stub, SYNTAXES[answered.transfer_syntax])
+            syntax = SYNTAXES[answered.transfer_syntax].ordered(big_endian=answered.big_endian)
+            return parse_response(opnum, answered.stub, syntax)
         except MalformedPacket as exc:
             if opnum in (Opnum.R_StartReceive, Opnum.R_StartTransactionalReceive):
                 raise exc.detached() from None

@@ -118,7 +118,7 @@ class RemoteServer:
             return
         self._environment.counts["remote calls"] += 1
         syntax = SYNTAXES[event.transfer_syntax]
-        arguments = parse_request(event.opnum, event.stub, syntax)
+        arguments = parse_request(event.opnum, event.stub, syntax.ordered(big_endian=event.big_endian))
         group, number = end.association.group, next(self._numbers)
         call = self._calls[number] = _Call(end, event.call, event.opnum, syntax, arguments, group)
         self._environment.log(self._host.name, f"is called: {Opnum(event.opnum).name}")

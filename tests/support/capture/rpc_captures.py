@@ -21,7 +21,7 @@ from msmqwire.rpc.pdu import PduFramer
 from msmqwire.rpc.server_association import ServerAssociation
 from tests.support import captures as c
 from tests.support import handmade as h
-from tests.support.rpc.rpc_pair import PASSWORD, USER, accept, login
+from tests.support.rpc.rpc_pair import PASSWORD, USER, accept, as_big_endian, login
 
 QUEUE = "DIRECT=OS:server\\private$\\orders"
 HANDLE = ContextHandle(0, UUID("00000000-0000-0000-0000-000000000007"))
@@ -43,7 +43,9 @@ class Talk:
         client_port: int = 50_000,
         mss: int = 1460,
         interface: SyntaxId = INTERFACE,
+        big_endian: bool = False,
     ) -> None:
+        """Bind; `big_endian` is the byte order of the client."""
         security = None
         if level > AuthLevel.NONE:
             security = login(auth_type, level, user=USER, password=PASSWORD)
@@ -58,7 +60,7 @@ class Talk:
             {interface: 16}, groups=AssociationGroups(), port=port,
             security=accept,
         )  # fmt: skip
-        self.syntax = syntax
+        self.syntax, self.big_endian = syntax, big_endian
         self.conversation = c.TcpConversation((c.CLIENT, client_port), (c.SERVER, port), mss=mss).handshake()
         self.pdus: list[tuple[bool, bytes]] = []
         self.client.bind()
@@ -74,6 +76,8 @@ class Talk:
             to_server, to_client = self.client.data_to_send(), self.server.data_to_send()
             if not to_server and not to_client:
                 return
+            if self.big_endian:
+                to_server = as_big_endian(to_server)
             for by_client, data in ((True, to_server), (False, to_client)):
                 if data:
                     self.conversation.send(data, by_client=by_client)
@@ -83,7 +87,8 @@ class Talk:
 
     def ask(self, opnum: int, arguments: Any) -> int:
         """Call; nothing is answered."""
-        call = self.client.call(opnum, build_request(opnum, arguments, self.syntax))
+        syntax = self.syntax.ordered(big_endian=self.big_endian)
+        call = self.client.call(opnum, build_request(opnum, arguments, syntax))
         self.exchange()
         return call
 

@@ -8,7 +8,8 @@ from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import AuthLevel, AuthType, PduType
 from msmqwire.rpc.events import ClientEvent, ServerEvent
 from msmqwire.rpc.groups import AssociationGroups
-from msmqwire.rpc.pdu import PduFramer, build_pdu, make_pdu
+from msmqwire.rpc.pdu import PduFramer, build_pdu, make_pdu, parse_pdu
+from msmqwire.rpc.pdus import BIG_ENDIAN
 from msmqwire.rpc.security import SecurityContext
 from msmqwire.rpc.server_association import ServerAssociation
 from tests.support.installed import library
@@ -103,3 +104,11 @@ def pdu(
 ) -> bytes:
     """The bytes of a PDU."""
     return build_pdu(make_pdu(kind, fields or {}, header=header, sec_trailer=sec_trailer))
+
+
+def as_big_endian(data: bytes) -> bytes:
+    """PDUs as a big-endian sender writes them, their stubs aside."""
+    pdus = [parse_pdu(frame.data) for frame in PduFramer().feed(data)]
+    for each in pdus:
+        each.record.header.packed_drep = BIG_ENDIAN
+    return b"".join(build_pdu(each) for each in pdus)

@@ -233,7 +233,7 @@ def test_an_unreadable_pdu_is_malformed_and_the_next_is_read(change):
     if change == "type":
         pdu[2] = 99
     elif change == "drep":
-        pdu[4] = 0
+        pdu[4] = 0x11  # EBCDIC
     else:
         pdu[8:10] = b"\x0f\0"
     found = items(raw_talk(BIND, BIND_ACK, (True, bytes(pdu) + BIND[1])).close().frames)

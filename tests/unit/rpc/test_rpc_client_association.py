@@ -134,7 +134,7 @@ def test_no_call_is_orphaned_unless_the_server_supports_it():
         (results(ACCEPTED, REJECTED, FEATURES, kind=PduType.ALTER_CONTEXT_RESP), MalformedPacket),
         (response(1), MalformedPacket),
         (pdu(PduType.SHUTDOWN), MalformedPacket),
-        (pdu(PduType.BIND_NAK).replace(b"\x10\0\0\0", b"\0\0\0\0", 1), MalformedPacket),
+        (pdu(PduType.BIND_NAK).replace(b"\x10\0\0\0", b"\x20\0\0\0", 1), MalformedPacket),
     ],
 )
 def test_answers_to_a_bind_that_end_the_association(answer, error):

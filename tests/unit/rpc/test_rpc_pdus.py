@@ -103,7 +103,7 @@ def test_lengths_are_worked_out_and_given_ones_kept():
         (0, "04", "rpcconn_common_hdr_t.rpc_vers"),
         (1, "02", "rpcconn_common_hdr_t.rpc_vers_minor"),
         (2, "14", "rpcconn_common_hdr_t.PTYPE"),
-        (4, "00", "rpcconn_common_hdr_t.packed_drep"),
+        (4, "20", "rpcconn_common_hdr_t.packed_drep"),
         (5, "01", "rpcconn_common_hdr_t.packed_drep"),
         (8, "0f00", "rpcconn_common_hdr_t.frag_length"),
         (8, "5900", "rpcconn_common_hdr_t.frag_length"),

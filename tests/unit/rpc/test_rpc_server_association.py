@@ -173,7 +173,7 @@ def test_binds_that_are_refused(bind, reason):
     check_that_the_next_is_served(pair)
 
 
-@pytest.mark.parametrize("big_endian", [b"\0\0\0\0", b"\x01\0\0\0", b"\x10\1\0\0"])
+@pytest.mark.parametrize("big_endian", [b"\x20\0\0\0", b"\x01\0\0\0", b"\x10\1\0\0"])
 def test_another_data_representation_is_refused(big_endian):
     for first in (contexts((REMOTE_READ, NDR20)), request()):
         pair = Pair(bind=False) if first[2] == PduType.BIND else server()

@@ -229,7 +229,7 @@ async def find_port(host: str, interface: SyntaxId, mapper_port: int) -> int:
     try:
         stub = map_request(interface, client.transfer_syntax)
         answered = await client.answer(client.begin(EPT_MAP, stub))
-        return mapped_port(answered.stub, interface, answered.transfer_syntax)
+        return mapped_port(answered.stub, interface, answered.transfer_syntax, big_endian=answered.big_endian)
     except ValueError as exc:  # MalformedPacket
         raise Unreachable(f"the endpoint mapper of {host} does not give the port: {exc}") from None
     finally:

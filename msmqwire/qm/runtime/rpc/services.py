@@ -75,7 +75,7 @@ class RemoteReadListener(RpcListener):
             return
         syntax = SYNTAXES[event.transfer_syntax]
         try:
-            arguments = parse_request(event.opnum, event.stub, syntax)
+            arguments = parse_request(event.opnum, event.stub, syntax.ordered(big_endian=event.big_endian))
         except MalformedPacket as exc:
             connection.report("the arguments of a call can't be read", opnum=event.opnum, reason=str(exc))
             self._refuse(connection, event, FaultStatus.RPC_X_BAD_STUB_DATA)
@@ -177,7 +177,9 @@ class MapperListener(RpcListener):
         address = ip_address(connection.local_address)
         at = address if isinstance(address, IPv4Address) else NO_ADDRESS
         try:
-            stub = self._mapper.called(event.opnum, event.stub, event.transfer_syntax, at)
+            stub = self._mapper.called(
+                event.opnum, event.stub, event.transfer_syntax, at, big_endian=event.big_endian
+            )
         except RpcFault as exc:
             self.fault_call(connection, event.call, exc.status, executed=False)
         else:
