@@ -54,6 +54,7 @@ def client_context(
         raise InvalidValue(
             f"{os.fspath(authorities or '')} has no certificate in PEM", path="tls_ca"
         ) from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd, lcm
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.elements import QueueManager
+from msmqwire.qm.runtime.new_keys import new_key
 from msmqwire.qm.security.published_keys import key_list, keys_of
 from tests.support.engine_harness import OWN_ID, EngineHarness
 from tests.support.handmade import mqdspublickey, mqdspublickeys
@@ -116,3 +118,42 @@ def test_a_key_that_no_blob_can_hold_is_refused():
     (aes,) = [provider for provider in configuration().exchange_keys if provider.name == "AES"]
     with pytest.raises(InvalidValue):
         key_list({aes: wide}, 0xA400)
+
+
+def _is_prime(number: int) -> bool:
+    """Miller-Rabin with 40 bases, as many as FIPS 186 has for primes of this size and more."""
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    for base in range(2, 42):
+        power = pow(base, odd, number)
+        if power in (1, number - 1):
+            continue
+        for _ in range(twos - 1):
+            power = power * power % number
+            if power == number - 1:
+                break
+        else:
+            return False
+    return True
+
+
+@pytest.mark.requirement("DMPR-5.1-02")
+@pytest.mark.parametrize("bits", [1024, 2048])
+def test_new_keys_are_strong_by_fips_186(bits):
+    """The criteria of FIPS 186 5.1 and appendix B.3.1 for the primes and exponents of an RSA key."""
+    keys = [new_key(bits).private_numbers() for _ in range(3)]
+    for key in keys:
+        p, q, d, e, n = key.p, key.q, key.d, key.public_numbers.e, key.public_numbers.n
+        assert (p * q, n.bit_length()) == (n, bits)
+        assert e % 2 == 1
+        assert 2**16 < e < 2**256
+        assert _is_prime(p)
+        assert _is_prime(q)
+        assert gcd(p - 1, e) == gcd(q - 1, e) == 1
+        assert all(prime**2 >= 2 ** (bits - 1) for prime in (p, q))  # the root of 2, by 2 ** (bits/2 - 1)
+        assert abs(p - q) > 2 ** (bits // 2 - 100)
+        assert 2 ** (bits // 2) < d < (p - 1) * (q - 1)  # OpenSSL does not reduce it further
+        assert e * d % lcm(p - 1, q - 1) == 1
+    primes = [prime for key in keys for prime in (key.p, key.q)]
+    assert len(set(primes)) == len(primes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.constants import MQ_OK, HResult, hresult_name, is_failure
+from msmqwire.rpc.constants import FaultStatus
 
 
 def proving(table, name=lambda row: row[1]):
@@ -278,3 +279,19 @@ def test_information_codes_are_no_failures():
 @pytest.mark.parametrize("code", [0xC00E000A, 0xC00E000C, 0xC00E0012, 0xC00E0047, 0xC00E050F, 0x80070005])
 def test_a_code_without_a_name_stays_a_number(code):
     assert hresult_name(code) == f"0x{code:08X}"
+
+
+WIN32 = {
+    "ERROR_ACCESS_DENIED": 0x05, "RPC_S_CALL_FAILED": 0x6BE, "RPC_S_CANNOT_SUPPORT": 0x6E4,
+    "RPC_X_BAD_STUB_DATA": 0x6F7, "RPC_S_SEC_PKG_ERROR": 0x721, "EPT_S_NOT_REGISTERED": 0x6D9,
+}  # fmt: skip
+"""The codes of [MS-ERREF] 2.2 that are used."""
+
+
+@pytest.mark.requirement("DMPR-1.8-02")
+def test_codes_of_win32_have_their_meaning_and_no_other():
+    """They are what faults of calls have below 0x10000; no HRESULT is made of one (facility 7)."""
+    used = {member.name: member.value for member in FaultStatus if member < 0x10000}
+    names = {"ACCESS_DENIED": "ERROR_ACCESS_DENIED", "WIN32_EPT_S_NOT_REGISTERED": "EPT_S_NOT_REGISTERED"}
+    assert {names.get(name, name): value for name, value in used.items()} == WIN32
+    assert {status >> 16 & 0x7FF for status in HResult} == {0x00E}

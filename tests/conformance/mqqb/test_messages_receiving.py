@@ -100,7 +100,7 @@ def test_the_steps_are_made_in_their_order():
     assert session_of(peer).state is SessionState.OPEN
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8-04")
+@pytest.mark.requirement("DMPR-3.1.1.12-09/b", "MQQB-3.1.5.8-04")
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize(
     ("age", "reach", "late"),
@@ -251,7 +251,7 @@ def test_the_history_has_the_last_messages():
     assert bodies(queue) == [b"1", b"2", b"3", b"4", b"2"]
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8.2-09", "MQQB-3.1.5.8.2-16")
+@pytest.mark.requirement("DMPR-3.1.1.12-09/a", "MQQB-3.1.5.8.2-09", "MQQB-3.1.5.8.2-16")
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize(
     ("destination", "address"),
@@ -340,7 +340,7 @@ def test_the_hop_count_grows_when_a_message_is_passed_on():
     assert sent.hops == 8
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8.2-18", "MQQB-3.1.5.8.2-19")
+@pytest.mark.requirement("DMPR-3.1.1.12-09/e", "MQQB-3.1.5.8.2-18", "MQQB-3.1.5.8.2-19")
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize("tx", [None, (1, 0)])
 def test_a_message_that_has_passed_too_many(asked, tx):
@@ -425,7 +425,7 @@ def test_a_message_is_what_its_packet_says():
     assert not message.positive_journaling_requested
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8.8-03", "MQQB-3.1.5.8.8-04", "MQQB-3.1.5.8.8-05")
+@pytest.mark.requirement("DMPR-3.1.1.12-09/c", "MQQB-3.1.5.8.8-03", "MQQB-3.1.5.8.8-04", "MQQB-3.1.5.8.8-05")
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize("flags", [JN, 0])
 @pytest.mark.parametrize("tx", [None, (1, 0)])

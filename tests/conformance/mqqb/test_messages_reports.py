@@ -289,3 +289,20 @@ def test_an_order_ack_for_a_relayed_sender_skips_the_session():
         if isinstance(candidate, OutgoingQueue) and candidate.acknowledged_peer == THIRD_ID
     ]  # fmt: skip
     assert queue.destination == PrivateName(THIRD_ID, 4)
+
+
+@pytest.mark.requirement("MQQB-3.1.7.17-09")
+@pytest.mark.parametrize("room", [True, False])
+def test_an_acknowledgement_without_a_queue_is_discarded(room):
+    harness = harness_with_peer(settings=Settings(incoming_sequences_max=1 if room else 0))
+    harness.queue("tx", transactional=True)
+    peer = harness.accept_session()
+    peer.send_message(tx=(1, 0), destination=direct("none"), acks=0x0F, admin=ADMIN)
+    queues = [
+        queue for queue in harness.core.queue_manager.queues.values() if isinstance(queue, OutgoingQueue)
+    ]
+    sent = [0x8000] if room else []
+    assert [message.message_class for queue in queues for message in messages(queue)] == sent
+    assert [packet.MessageClass for packet in peer.take("FinalAck")] == sent
+    assert len(queues) == room
+    assert harness.core.binary.session_table.by_connection[peer.connection].is_open

@@ -13,6 +13,7 @@ from msmqwire.qm.model.directory_objects import User
 from msmqwire.qm.model.enumerations import AuthenticationLevel
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.security.configuration import SecurityConfiguration
+from tests.support import handmade as h
 from tests.support.engine_harness import START_UTC, THIRD_ID, harness_with_peer
 from tests.support.peers.handwritten_peer import JN, JP, NA, direct
 from tests.support.qm.message_security import (
@@ -67,6 +68,28 @@ def test_a_signature_says_who_sent_a_message(version, level, hash_algorithm):
         b"secret body", level, level,
     )  # fmt: skip
     assert (message.sender_identifier, message.sender_certificate) == (ALICE, certificate("alice"))
+
+
+@pytest.mark.requirement("DMPR-3.1.1.12-67", "DMPR-3.1.1.12-68")
+@pytest.mark.parametrize("protected", ["signed", "encrypted", "neither"])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(1, "Microsoft Base Cryptographic Provider, v1.0"), (0x7777, "A connector's provider")]
+)
+def test_the_provider_that_a_connector_sets_is_ignored(protected, kind, name):
+    """Only a connector writes one beside a signature: MQMQ-2.2.20.6-35."""
+    harness = secured()
+    sealed = {
+        "signed": by_alice(),
+        "encrypted": Sealed(recipient=rsa_key("aes").public_key(), kind=0),
+        "neither": Sealed(sid=ALICE),
+    }[protected]
+    sealed.provider = h.provider_info(kind, name)
+    assert verdict(harness, sealed) == TAKEN
+    message = last(harness)
+    assert (message.authentication_provider_type, message.authentication_provider_name) == (kind, name)
+    assert message.body == b"secret body"
+    level = AuthenticationLevel.SIG20 if protected == "signed" else AuthenticationLevel.NONE
+    assert message.authentication_level is level
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-05")

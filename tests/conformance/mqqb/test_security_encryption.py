@@ -350,6 +350,18 @@ def test_the_fields_of_an_encrypted_message(size):
     assert len(packet.security.encryption_key) == 12 + 128
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-67", "DMPR-3.1.1.12-68")
+@pytest.mark.parametrize(
+    ("key", "level", "kind", "name"),
+    [("base", 1, 1, BASE), ("enhanced", 3, 1, ENHANCED), ("aes", 5, 0x18, str(CryptographicProvider.AES))],
+)
+def test_the_provider_that_the_system_sets(key, level, kind, name):
+    message = {"authentication_provider_type": 99, "authentication_provider_name": "of the application"}
+    assert sent(sender(key, settings=Settings(**LEGACY)), level=level, **message).security.provider == (
+        kind, name,
+    )  # fmt: skip
+
+
 def test_a_message_that_does_not_fit_encrypted_is_given_up():
     harness = sender(*AES)
     harness.send(b"x" * (4 * 1024 * 1024 - 300), to=TO_PEER, privacy_level=5)

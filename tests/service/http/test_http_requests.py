@@ -8,6 +8,7 @@ import re
 import socket
 import ssl
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -212,6 +213,46 @@ def test_https_both_ways(tmp_path: Path) -> None:
             assert result == (200, "127.0.0.1")
 
     asyncio.run(run())
+
+
+def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> str | None:
+    """The version of TLS that two contexts agree on; raises ssl.SSLError if on none."""
+    sent, answered = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(answered, sent, server_hostname="alpha"),
+        server.wrap_bio(sent, answered, server_side=True),
+    ]
+    for _ in range(6):
+        for end in ends:
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    return ends[1].version()
+
+
+@pytest.mark.requirement("SRMP-5.1-02")
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+@pytest.mark.parametrize("older", ["client", "server"])
+def test_https_takes_what_the_platform_offers_from_tls_1_2(tmp_path: Path, older: str) -> None:
+    certificates = Certificates(tmp_path)
+
+    def version(limit: ssl.TLSVersion) -> str | None:
+        contexts = {
+            "client": client_context(certificates.authority),
+            "server": server_context(*certificates.issue("alpha")),
+        }
+        peer = contexts[older]
+        peer.set_ciphers("DEFAULT:@SECLEVEL=0")
+        peer.minimum_version, peer.maximum_version = ssl.TLSVersion.MINIMUM_SUPPORTED, limit
+        return handshake(**contexts)
+
+    assert version(ssl.TLSVersion.MAXIMUM_SUPPORTED) == "TLSv1.3"
+    assert version(ssl.TLSVersion.TLSv1_2) == "TLSv1.2"
+    for refused in (ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1):
+        with pytest.raises(ssl.SSLError, match=r"VERSION|PROTOCOL"):
+            version(refused)
+    for context in (client_context(), server_context(*certificates.issue("alpha"))):
+        assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+        assert ssl.OP_NO_SSLv3 in context.options
 
 
 @asyncio_only

@@ -75,6 +75,7 @@ class Sealed:
         sid: SecurityID; with `kind`, ST.
         recipient: the public key to encrypt for; None to leave the body in clear.
         session_key: the key that the body is encrypted with.
+        provider: ProviderInfo.
         others: further fields of the message, for `HandwrittenPeer.message`.
     """
 
@@ -100,6 +101,7 @@ class Sealed:
     algorithm: int = AES256
     privacy: int = 5
     blob: bytes | None = None
+    provider: bytes = b""
     source: UUID = PEER_ID
     others: dict[str, Any] = field(default_factory=dict)
 
@@ -140,6 +142,7 @@ class Sealed:
             encryption_key=key,
             signature=b"" if self.version == 3 else signature,
             certificate=shown,
+            provider=self.provider,
         )
         multi = b""
         if self.version == 3:
