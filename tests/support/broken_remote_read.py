@@ -25,6 +25,7 @@ from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.remote_read.constants import Action
 from msmqwire.rpc.constants import FaultStatus
 from msmqwire.rpc.events import Closed
+from msmqwire.rpc.pdu import FRAG_LENGTH_OFFSET
 from msmqwire.rpc.server_association import ServerAssociation
 
 ABORTED = 134
@@ -145,6 +146,14 @@ def _dies_of_malformed(original: Any) -> Any:
     return received
 
 
+def _a_byte_early(original: Any) -> Any:
+    def received(self: ServerAssociation, data: bytes) -> Any:
+        length = int.from_bytes(data[FRAG_LENGTH_OFFSET : FRAG_LENGTH_OFFSET + 2], "little")
+        return original(self, data + bytes(length == len(data) + 1))
+
+    return received
+
+
 def _nothing(_original: Any) -> Any:
     return lambda *_args, **_more: None
 
@@ -197,6 +206,10 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         "dies_of_malformed": Mistake(
             ("MQRR-3.1.4-01",), "A malformed fragment ends the process.",
             ServerAssociation, "received", _dies_of_malformed,
+        ),
+        "answers_a_byte_early": Mistake(
+            ("MQRR-2.1-01",), "A PDU is taken when all but its last byte have come.",
+            ServerAssociation, "received", _a_byte_early,
         ),
     }
 )  # fmt: skip

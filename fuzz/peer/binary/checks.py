@@ -11,13 +11,14 @@ from fuzz.peer.binary.directed.delivery import delivery
 from fuzz.peer.binary.directed.framing import framing
 from fuzz.peer.binary.directed.handshake import handshakes
 from fuzz.peer.binary.directed.headers import headers
+from fuzz.peer.binary.directed.lengths import lengths
 from fuzz.peer.binary.directed.ranges import ranges
 from fuzz.peer.binary.directed.sessions import sessions
 from fuzz.peer.binary.directed.transactions import transactions
 from fuzz.peer.steps import Case
 from fuzz.peer.target import Target
 
-_SUBJECTS = (sessions, handshakes, framing, headers, counts, delivery, transactions, ranges)
+_SUBJECTS = (sessions, handshakes, framing, lengths, headers, counts, delivery, transactions, ranges)
 
 
 def fresh(target: Target) -> Case:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 
 from fuzz.peer.binary import messages
+from fuzz.peer.remote_read.length_checks import length_checks
 from fuzz.peer.remote_read.message_checks import message_checks
 from fuzz.peer.remote_read.ndr_checks import ndr_checks
 from fuzz.peer.remote_read.opening_checks import opening_checks
@@ -29,6 +30,7 @@ def fresh(target: Target) -> Case:
 def checks(target: Target, source: random.Random) -> Iterator[Case]:
     """Return the cases, each with values that are drawn anew."""
     yield from rpc_checks(target, source)
+    yield from length_checks(target, source)
     yield from ndr_checks(target, source)
     yield from opening_checks(target, source)
     yield from waiting_checks(target, source)

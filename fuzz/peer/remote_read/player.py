@@ -29,6 +29,8 @@ from msmqwire.rpc.pdu import Frame, PduFramer
 
 SETTLE_S: Final = 0.05
 """The time to wait for an answer that need not come."""
+INCOMPLETE_S: Final = 0.2
+"""The time in which a peer would answer a PDU whose last byte is missing."""
 TURN_S: Final = 60.0
 """The time that a case waits for earlier cases to release the queues of the peer."""
 DRAIN_S: Final = 20.0
@@ -48,10 +50,11 @@ class RemoteReadPlayer:
 
     Actions: ``connect``; ``bind``, which sends and awaits the answer; ``call``, which sends one or more calls
     and awaits the answers of all that are under way; ``persist``, which repeats a call until it succeeds, as
-    long as the bound allows; ``send``, which awaits nothing; ``answers``, which awaits what is under way;
-    ``drain``, whose data are a receive and its end, which are repeated until nothing more is received;
-    ``deliver``, which sends a message by the binary protocol, or nothing if the peer does not take it;
-    ``shutdown``, ``close`` and ``reset``; ``wait``, for as many milliseconds as `connection` says.
+    long as the bound allows; ``send``, which awaits nothing; ``incomplete``, whose data lack their last
+    byte, so that nothing may succeed; ``answers``, which awaits what is under way; ``drain``, whose data are
+    a receive and its end, which are repeated until nothing more is received; ``deliver``, which sends a
+    message by the binary protocol, or nothing if the peer does not take it; ``shutdown``, ``close`` and
+    ``reset``; ``wait``, for as many milliseconds as `connection` says.
 
     Expectations: of a bind ``bound`` (by default), or ``rejected`` and the reason; of other calls nothing for
     the answer that follows from the state of the peer; ``message``, the same for a read that is made only if
@@ -109,6 +112,8 @@ class RemoteReadPlayer:
                 self._drain(association, step)
             case "send":
                 self._send(association, step)
+            case "incomplete":
+                self._incomplete(association, step)
             case "answers":
                 self._await(association, step)
             case "shutdown":
@@ -251,6 +256,18 @@ class RemoteReadPlayer:
         if data is not None:
             self._write(association, step, data)
             self._take()
+
+    def _incomplete(self, association: PeerAssociation, step: Step) -> None:
+        """Send a PDU that lacks its last byte, and see that the peer waits for that, or refuses."""
+        data = self._dressed(step)
+        if data is None:
+            return
+        before = association.channel.received
+        self._write(association, step, data)
+        self._until(lambda: _decided(association) or association.channel.received > before, INCOMPLETE_S)
+        if association.channel.received > before and not association.refused:
+            text = f"the peer answers {step.note} before its last byte has come"
+            raise PeerFailure(step.breaks, text, "early")
 
     def _call(self, association: PeerAssociation, step: Step) -> list[Answer]:
         """Send, and await the answers to these calls."""

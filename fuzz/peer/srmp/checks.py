@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Final
 
-from fuzz.peer.srmp import http_checks, malformed, streams, taken
+from fuzz.peer.srmp import http_checks, length_checks, malformed, streams, taken
 from fuzz.peer.srmp.cases import NAME, accepted
 from fuzz.peer.srmp.messages import envelope, post
 from fuzz.peer.steps import Case
@@ -25,6 +25,7 @@ def fresh(target: Target) -> Case:
 def checks(target: Target, source: random.Random) -> Iterator[Case]:
     """Return the cases, each with values that are drawn anew."""
     yield from taken.checks(target, source)
+    yield from length_checks.checks(target, source)
     yield from malformed.checks(target, source)
     yield from http_checks.checks(target, source)
     yield from streams.checks(target, source)

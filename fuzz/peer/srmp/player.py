@@ -31,8 +31,10 @@ COALESCING_S: Final = 0.5
 """The time that a stream receipt waits for a further message: [MC-MQSRM] 3.1.1.3.2."""
 SETTLE_S: Final = 0.02
 """The time to wait for a receipt that must not come, once all expected ones have come."""
+INCOMPLETE_S: Final = 0.2
+"""The time in which a peer would answer a request whose last byte is missing."""
 CONNECTIONS_MAX: Final = 64
-_SENDING: Final = frozenset({"request", "queue", "half", "bytes"})
+_SENDING: Final = frozenset({"request", "queue", "half", "bytes", "incomplete"})
 _ANY: Final = ("refused", "answered", "")
 """Expectations that let a peer take a request, or end the connection."""
 
@@ -42,7 +44,8 @@ class SrmpPlayer:
 
     Actions: ``request``, which sends a request, or several, and awaits the responses; ``queue``, which does
     not wait; ``await``; ``half``, which sends a request up to its first cut, and ``rest``, which sends what
-    is left and awaits the response; ``bytes``, which nobody has to answer; ``receipts``, which waits until
+    is left and awaits the response; ``bytes``, which nobody has to answer; ``incomplete``, whose data lack
+    their last byte, so that nothing may succeed; ``receipts``, which waits until
     all have come; ``shutdown``, ``close`` and ``reset``; ``wait``, for as many milliseconds as `connection`
     says.
 
@@ -108,6 +111,8 @@ class SrmpPlayer:
                 self._expected.uncertain.append(data)
                 outgoing.channel.send(data, time.monotonic() + self._bound, step.cuts)
                 self._take()
+            case "incomplete":
+                self._incomplete(number, step)
             case "receipts":
                 self._receipts()
             case "shutdown" | "close" | "reset":
@@ -162,6 +167,22 @@ class SrmpPlayer:
             self._wait_for(number, requests)
             outgoing.channel.send(rest, time.monotonic() + self._bound)
             self._await()
+
+    def _incomplete(self, number: int, step: Step) -> None:
+        """Send a request that lacks its last byte, and see that it is not taken."""
+        data = self._dress(step.data)
+        outgoing = self._connected(number, fresh=True)
+        waiting = Waiting(data, None, "refused", step.breaks, step.note)
+        outgoing.waiting.append(waiting)
+        self._expected.uncertain.append(data)  # the response says more than a receipt would
+        outgoing.channel.send(data, time.monotonic() + self._bound)
+        self._until(lambda: waiting.status is not None or outgoing.channel.closed, INCOMPLETE_S)
+        if waiting.status is not None and waiting.status < 300:
+            text = f"the peer answers {step.note} with {waiting.status} before its last byte has come"
+            raise PeerFailure(step.breaks, text, "early")
+        self._expected.uncertain.remove(data)
+        self._expected.refused.append((data, step.breaks, step.note))
+        self._end(number, "close")
 
     def _end(self, number: int, how: str) -> None:
         outgoing = self._outgoing.get(number)

@@ -63,9 +63,14 @@ def build_stub(stub: Stub, value: Any, syntax: Syntax) -> bytes:
     return interpreted(stub, members, kept or Wire(syntax))
 
 
-def interpreted(stub: Stub, members: dict[str, Any], wire: Wire) -> bytes:
-    """Return the bytes of all members of a stub, by its declaration: `build_stub`."""
-    writer = _Writer(wire.syntax, wire)
+def interpreted(
+    stub: Stub, members: dict[str, Any], wire: Wire, count_offsets: list[int] | None = None
+) -> bytes:
+    """Return the bytes of all members of a stub, by its declaration: `build_stub`.
+
+    The offsets of the counts are added to `count_offsets`.
+    """
+    writer = _Writer(wire.syntax, wire, count_offsets)
     try:
         for member in stub.members:
             try:
@@ -75,6 +80,20 @@ def interpreted(stub: Stub, members: dict[str, Any], wire: Wire) -> bytes:
     except Halt as halt:
         raise InvalidValue(halt.why, path=halt.under(stub.name).path) from None
     return bytes(writer.out) + writer.wire.rest
+
+
+def count_offsets(stub: Stub, value: Any, syntax: Syntax) -> list[int]:
+    """Return the offsets of the counts of arrays and texts in the stub of a value, in the order of the wire.
+
+    Raises InvalidValue as `build_stub` does.
+    """
+    try:
+        members = _members(stub, value)
+    except Halt as halt:
+        raise InvalidValue(halt.why, path=halt.under(stub.name).path) from None
+    offsets: list[int] = []
+    interpreted(stub, members, Wire(syntax), offsets)
+    return offsets
 
 
 def _members(declaration: Declaration, value: Any) -> dict[str, Any]:
@@ -116,10 +135,10 @@ def _not(expected: str, value: Any) -> NoReturn:
 
 
 class _Writer:
-    __slots__ = ("out", "paddings", "referents", "syntax", "wire")
+    __slots__ = ("count_offsets", "out", "paddings", "referents", "syntax", "wire")
 
-    def __init__(self, syntax: Syntax, wire: Wire) -> None:
-        self.syntax, self.wire = syntax, wire
+    def __init__(self, syntax: Syntax, wire: Wire, count_offsets: list[int] | None = None) -> None:
+        self.syntax, self.wire, self.count_offsets = syntax, wire, count_offsets
         self.out = bytearray()
         self.paddings, self.referents = 0, 0
 
@@ -137,6 +156,9 @@ class _Writer:
     def count(self, count: int) -> None:
         if count > 0xFFFF_FFFF:
             raise Halt(f"{counted(count, 'element', 'are')} too many")
+        self.align(self.syntax.word)
+        if self.count_offsets is not None:
+            self.count_offsets.append(len(self.out))
         self.integer(count, self.syntax.word)
 
     def whole(self, node: Type, value: Any, siblings: Values) -> None:

@@ -211,7 +211,7 @@ def _properties(reader: Reader, makes: Makes) -> tuple[int, int, str, bytes]:
     if makes("aligns_the_body"):
         reader.align()
     reader.take(extension_size)
-    if makes("body_as_it_comes"):
+    if makes("body_as_it_comes") or (makes("body_a_byte_beyond") and size == reader.left + 1):
         body = reader.take(min(size, reader.left))
     else:
         body = reader.take(size)

@@ -123,6 +123,10 @@ _MESSAGES = {
         ("MQMQ-2.2.19.3-15", "MQQB-3.1.5.1.3-01"),
         "A MessageSize that leads out of the packet is taken with the bytes that are there.",
     ),
+    "body_a_byte_beyond": Mistake(
+        ("MQMQ-2.2.19.3-15", "MQQB-3.1.5.1.3-01"),
+        "A MessageSize that leads one byte out of the packet is taken.",
+    ),
     "sizes_wrap": Mistake(
         ("MQMQ-2.2.20.6-39", "MQQB-3.1.5.1.3-01"),
         "Sizes in SecurityHeader are rounded up in 32 bits: 0xFFFFFFFD is 0.",
@@ -316,6 +320,9 @@ _PINGS = {
 _HTTP = {
     "http_trusts_content_length": Mistake(
         ("SRMP-2.1.1-11", "SRMP-2.2.2-18"), "A Content-Length of 2 GiB or more ends the process."
+    ),
+    "http_answers_a_byte_early": Mistake(
+        ("SRMP-2.1.1-11",), "A request is taken when all but the last byte of its Content-Length have come."
     ),
     "http_loses_second_request": Mistake(
         ("SRMP-2.1.1-12",), "The second request of a connection is not answered."

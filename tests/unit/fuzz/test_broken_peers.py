@@ -377,6 +377,11 @@ EFFECTS: dict[str, tuple[Callable[[World], Any], Any, Any]] = {
                                properties=h.properties_header(message_size=999))),
         "closed", "open",
     ),
+    "body_a_byte_beyond": (
+        refused(h.user_message(user=h.user_header(destination=ORDERS),
+                               properties=h.properties_header(body=b"body", message_size=5))),
+        "closed", "open",
+    ),
     "sizes_wrap": (
         refused(h.user_message(user=h.user_header(destination=ORDERS),
                                security=h.security_header(sizes=(0, 0, 0, HUGE - 2, 0)))),

@@ -121,6 +121,7 @@ CHUNKED = request(envelope()).partition(b"Content-Length")[0] + b"Transfer-Encod
 
 EFFECTS: dict[str, tuple[Callable[[World], Any], Any, Any]] = {
     "http_trusts_content_length": (posted(request(envelope(), length="2147483648")), [b"400"], "Crash"),
+    "http_answers_a_byte_early": (posted(request(envelope())[:-1]), [], [b"200"]),
     "http_loses_second_request": (posted(request(envelope()) * 3), [b"200"] * 3, [b"200"] * 2),
     "http_crashes_without_boundary": (
         posted(request(envelope(), kind="multipart/related; type=text/xml")), [b"400"], "Crash",

@@ -120,6 +120,7 @@ def over_a_connection(data: bytes) -> Callable[[], Any]:
 
 
 UNKNOWN = pdu(PduType.REQUEST, {"opnum": 99, "p_cont_id": 0, "stub_data": b""}, call_id=7, pfc_flags=3)
+WITH_A_STUB = pdu(PduType.REQUEST, {"opnum": 99, "p_cont_id": 0, "stub_data": b"\0"}, call_id=7, pfc_flags=3)
 EFFECTS: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "keeps_accepted": (ended(RR_ACK), (NO_MESSAGE, 0), (NO_MESSAGE, 1)),
     "deletes_rejected": (ended(RR_NACK), (b"m", 1), (NO_MESSAGE, 0)),
@@ -132,6 +133,7 @@ EFFECTS: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "any_client": (another_client, "Fault", b"m"),
     "forgets_rundown": (rundown, True, False),
     "dies_of_opnums": (over_a_connection(UNKNOWN), ["Denied", PduType.FAULT], "Died"),
+    "answers_a_byte_early": (over_a_connection(WITH_A_STUB[:-1]), [], ["Denied", PduType.FAULT]),
     "dies_of_malformed": (over_a_connection(bytes(16)), ["Closed", PduType.FAULT], "Died"),
 }
 
