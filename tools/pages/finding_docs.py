@@ -59,7 +59,7 @@ about one requirement, or begins with `ATTACK`, `PGM` or `READING`. `msmqwire di
 | ATTACK | a known shape of attack | fails |
 | MUST | a broken requirement: who keeps to the text refuses or misreads the packet | fails |
 | SHOULD | a departure from a recommendation | passes |
-| NOTE | strange, but nobody's fault: ordinary programs do it, or receivers do not care | passes |
+| NOTE | unusual, but not a fault: ordinary programs do it, or receivers do not care | passes |
 
 A finding in a capture may have another cause than its packet: frames that the capture lacks.
 `msmqwire dissect FILE --kind Skipped` shows such gaps. This page is made from the register of rules by

@@ -33,12 +33,12 @@ hide:
 
 `msmqwire serve --set NAME=VALUE`, more than once for several, changes any timer, limit or choice of a queue
 manager: `--set window_size=32 --set resend_timer_table=5,5,5,60`. Other options for the same value yield to
-it; what the folder keeps (`--insecure-nacks`, `--resend-times`) goes before it. A name or value that can't be
+it; values kept in the folder (`--insecure-nacks`, `--resend-times`) take precedence. A wrong name or value
 ends the command with 2. The tables are made from the declarations by `python tools/pages/settings_docs.py`.
 """
 SECTIONS: Final = (
     ("The engines", Settings, SETTINGS, "Timers and choices of [MS-MQQB], [MC-MQSRM] and [MS-MQDMPR]."),
-    ("Limits on peers", Limits, LIMITS, "What other computers may use of a server."),
+    ("Limits on peers", Limits, LIMITS, "Limits on the resources of a server that peers may use."),
 )
 COLUMNS: Final = ["name", "unit", "default", "values", "meaning"]
 _NO_END: Final = 1 << 53

@@ -1,4 +1,4 @@
-"""A restart of the file server: what is at rest comes back, the rest goes the way of its flags."""
+"""A restart of the file server: jobs at rest come back, the others end as their flags say."""
 
 from __future__ import annotations
 

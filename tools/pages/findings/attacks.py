@@ -40,9 +40,9 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (
         "ATTACK-BODY-GADGET",
-        "Who reads the body with BinaryMessageFormatter makes objects of these types, and they run what "
-        "the sender wants, whatever the receiver expected. Public write-ups show how; the finding names "
-        "one.",
+        "A program that reads the body with BinaryMessageFormatter creates objects of these types, and "
+        "they run code of the sender's choice, whatever the receiver expected. Public write-ups "
+        "show how; the finding names one.",
         "Treat the sender as hostile until you know better, and the receiver as taken over if it has read "
         "the message. Have receivers read another format: XML or JSON.",
     ),

@@ -60,7 +60,7 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "MQMQ-2.2.19.2-39",
         "Queue managers add these headers to messages that came over HTTP when they store them. On a session"
-        " nobody sends them but exploits of CVE-2023-21554.",
+        " only exploits of CVE-2023-21554 send them.",
         ATTACK,
     ),
     (

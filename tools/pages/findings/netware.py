@@ -44,8 +44,8 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (
         "QMS-(qobject|qdir|qprops|createq).*",
-        "A queue without its type, directory or properties in their form can't be used: nobody may submit, "
-        "operate or serve it.",
+        "A queue without its type, directory or properties in their form can't be used: no object may submit "
+        "to, operate or serve it.",
         _PRINT_DO,
     ),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 _RPC_DO: Final = (
-    "Look at the call and those before it on the same handle: `msmqwire dissect FILE --table`. Mend the "
-    "client; if nobody knows the client, treat the calls as a probe."
+    "Look at the call and those before it on the same handle: `msmqwire dissect FILE --table`. Fix the "
+    "client; if the client is unknown, treat the calls as a probe."
 )
 
 TEXTS: Final[tuple[tuple[str, str, str], ...]] = (

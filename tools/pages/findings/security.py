@@ -34,7 +34,7 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "MQMQ-2.2.19.3-(19|38|39|40)|MQQB-3.1.5.8.3-16|MQQB-3.1.7.1.5-01|MQMQ-2.2.20.6-07|MQQB-2.4.2.*",
         "The receiver can't decrypt the body, or believes that it is encrypted when it is not: it refuses "
-        "the message, or somebody on the way can read what was meant to be secret.",
+        "the message, or a third party on the way can read data that was meant to be secret.",
         _ENCRYPTED_DO,
     ),
     (

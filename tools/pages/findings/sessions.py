@@ -59,8 +59,8 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (
         "MQQB-3.1.6.3-02",
-        "A sender that goes on though nobody answers fills a dead connection; its messages arrive only after"
-        " a new one is opened.",
+        "A sender that sends without an acknowledgement fills a dead connection; its messages arrive "
+        "only after a new one is opened.",
         "Look whether acknowledgements are missing in the capture. If not, see why the receiver is silent: a"
         " full disk, a paused service, a firewall that drops one direction.",
     ),
@@ -87,9 +87,9 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (
         "MQQB-2.2.(4.1-03-SENT|5.1-03-SENT)",
-        "The sender ignores an acknowledgement of what it has not sent, and the message that was meant stays "
+        "The sender ignores an acknowledgement of what it has not sent; the intended message stays "
         "unacknowledged. If the capture lacks that message, this explains it.",
-        "See whether the capture has gaps. If not, look at the receiver's queue manager, or for somebody who "
+        "See whether the capture has gaps. If not, look at the receiver's queue manager, or for a peer that "
         "forges acknowledgements.",
     ),
     (

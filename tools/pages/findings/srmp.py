@@ -46,8 +46,7 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (
         "SRMP-2.1.1-.*",
-        "Windows takes the request all the same. It was not made by Windows, or a proxy has changed its "
-        "head.",
+        "Windows still accepts the request. It was not made by Windows, or a proxy has changed its head.",
         "Nothing, if you know the sender. In your own sender, write the head as the examples of [MC-MQSRM] 4"
         " have it.",
     ),
@@ -87,8 +86,7 @@ TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (
         "SRMP-2.2.2-(09|1[0-5])",
-        "Receivers find the parts all the same. The message was not made by Windows, or a proxy has changed "
-        "it.",
+        "Receivers still find the parts. The message was not made by Windows, or a proxy has changed it.",
         "Nothing, if you know the sender. In your own sender, write the parts as the example in [MC-MQSRM] "
         "4.2 has them.",
     ),

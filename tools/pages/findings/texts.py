@@ -17,8 +17,8 @@ from tools.pages.findings import (
 )
 
 RESERVED: Final = (
-    "Receivers ignore these bits, so the packet is taken all the same. A sender that sets them has not "
-    "cleared its memory, speaks a later version, or carries something that nobody is meant to see.",
+    "Receivers ignore these bits, so the packet is accepted. A sender that sets them has not "
+    "cleared its memory, speaks a later version, or hides data in them.",
     "Compare packets of the same sender: one value in all of them is a habit, values that change deserve a "
     "look at the bytes. In your own sender, write zero.",
 )
