@@ -82,7 +82,7 @@ def verify(signature: bytes, sealed: Sealed, algorithm: int = SHA512) -> None:
     key.verify(signature[::-1], sealed.signed_fields(), PKCS1v15(), _HASHES[algorithm])
 
 
-@pytest.mark.requirement("MQQB-3.1.7.1.4-01", "MQQB-3.1.7.1.4-03", "MQMQ-2.2.20.6-28", "DMPR-3.1.1.12-66")
+@pytest.mark.requirement("MQQB-3.1.7.1.4-01/a", "MQQB-3.1.7.1.4-03", "MQMQ-2.2.20.6-28", "DMPR-3.1.1.12-66")
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("algorithm", [SHA1, SHA256, SHA512])
 @pytest.mark.parametrize("version", [SIG10, SIG20])
@@ -111,6 +111,21 @@ def test_the_signature_for_one_destination(version, algorithm, transactional):
     assert security.flags & 0xFFF == 1 | 0x40 | 0x80  # a SID, DE, AI; AU and AS are 0
     (plain,) = transferred(harness, Message(body=b"plain", destination=message.destination))
     assert plain.SecurityHeader is None
+
+
+@pytest.mark.requirement("MQQB-3.1.7.1.4-01/b")
+@pytest.mark.parametrize("version", [SIG10, SIG20, SIG30])
+def test_a_message_that_asks_for_a_signature_is_not_sent_unsigned(version):
+    harness = harness_with_peer()
+    message = Message(
+        body=b"m",
+        destination=parse_format_name(rf"DIRECT=TCP:{PEER_ADDRESS}\private$\orders"),
+        authentication_level=version,
+        negative_journaling_requested=True,
+    )
+    assert transferred(harness, message) == []
+    dead = messages(harness.core.queue_manager.system_deadletter_queue)
+    assert [each.body for each in dead] == [b"m"]
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1.4-02", "DMPR-3.1.1.12-32", "DMPR-3.1.1.12-33", "MQMQ-2.2.20.3-05")

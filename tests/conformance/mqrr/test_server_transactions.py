@@ -284,7 +284,6 @@ def test_a_prepared_transaction_keeps_its_messages(harness, queue, client):
 def test_what_no_transaction_does(harness, queue, client):
     harness.queue("plain")
     harness.enqueue(harness.find_queue("plain"), b"p")
-    client.enlisted()
     handle, plain = client.open(), client.open(r"DIRECT=OS:here\private$\plain")
     assert client.read(plain, tx=TX) == USAGE
     assert client.read(plain, cursor=9, tx=TX) == NtStatus.STATUS_INVALID_HANDLE
@@ -297,6 +296,7 @@ def test_what_no_transaction_does(harness, queue, client):
             assert client.read(handle, action, **where, tx=TX) == USAGE
     peeking = client.open(access=Access.PEEK_ACCESS)
     assert client.read(peeking, tx=TX) == HResult.MQ_ERROR_ACCESS_DENIED
+    client.enlisted()
     assert client.read(handle, request=1, tx=TX) == b"1"
     assert client.end(handle, 1) == INVALID
     assert client.end(handle, 1, transactional=True) == OK
@@ -315,6 +315,7 @@ def test_without_a_transaction_it_is_a_receive_like_any_other(harness, queue, cl
     assert harness.core.queue_manager.transactions == {}
 
 
+@pytest.mark.requirement("MQRR-3.1.4.13-35")
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_LOOKUP_RECEIVE_CURRENT])
 @pytest.mark.parametrize("how", ["no coordinator", "not enlisted", "other enlisted", "aborted"])
 def test_a_transaction_that_is_not_enlisted_takes_nothing(harness, queue, client, how, action):
