@@ -39,6 +39,7 @@ _NAMED_BY = {BY_SETTING: "a setting", BY_PART: "a clause"}
 COLUMNS = ["id", "section", "kind", "role", "strength", "title", "requirement", "values"]
 TITLES = {
     "DMPR": "[MS-MQDMPR] Common Data Model and Processing Rules",
+    "MQBR": "[MS-MQBR] Binary Reliable Message Routing Algorithm",
     "MQMQ": "[MS-MQMQ] Data Structures",
     "MQQB": "[MS-MQQB] Binary Protocol",
     "MQRR": "[MS-MQRR] Queue Manager Remote Read Protocol",

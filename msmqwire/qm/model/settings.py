@@ -81,6 +81,8 @@ class Settings:
         transparent_store_and_forward: whether SRMP messages for other computers are forwarded to them:
             TransparentStoreAndForward of [MC-MQSRM] 3.1.1.1.7. If not, they are refused.
         queue_manager_query_ms: the lifetime of a routing table: [MS-MQBR] 3.1.3.
+        keep_routing_table: whether a routing table is kept while the directory can't be read in whole. If
+            False [MS-MQBR] 3.1.3.1 is followed literally: the table is emptied for that lifetime.
         memory_for_recoverable: bytes of recoverable messages in memory besides the store.
         local_owner: in workgroup mode an account of the machine owns the queues it creates. If False
             [MS-MQDMPR] 3.1.7.1.3.1 is followed literally: only a domain user does; everybody has full access
@@ -164,6 +166,7 @@ class Settings:
     retry_statuses: tuple[int, ...] = (408, 425, 429)
     transparent_store_and_forward: bool = False
     queue_manager_query_ms: int = 3_600_000
+    keep_routing_table: bool = True
     memory_for_recoverable: int = 64 << 20
     local_owner: bool = True
     strangers_may_send: bool = True

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from msmqwire.names import ConnectorName, DirectName, FormatName, MachineName, PrivateName, PublicName
+from msmqwire.qm.directory.attributes import Filter, Operator
 from msmqwire.qm.model.directory_objects import DirectoryObject, RoutingLink, Site
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult
@@ -15,6 +16,8 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.timers import Timer, Timers
 from msmqwire.qm.rules.directory_events import DirectoryEvents
+
+_T = TypeVar("_T", bound=DirectoryObject)
 
 
 class Destination(NamedTuple):
@@ -39,7 +42,9 @@ def next_sites(
 ) -> dict[UUID, UUID]:
     """Return the RoutingTable: by destination site, the next site on a path of least cost: [MS-MQBR] 3.1.3.1.
 
-    Sites that can't be reached are missing. Of paths of equal cost, every call selects the same one.
+    Sites that can't be reached are missing. Of paths of equal cost, every call selects the same one, with the
+    fewest links: over links that cost nothing, a message would go round else. The rows begin with the
+    farthest site.
 
     Args:
         local: the sites of the queue manager.
@@ -54,15 +59,17 @@ def next_sites(
             neighbours[ends[0]].append((link.actual_cost, ends[1]))
             neighbours[ends[1]].append((link.actual_cost, ends[0]))
     table: dict[UUID, UUID] = {}
-    candidates = [(0, site, site) for site in sorted(all_sites.intersection(local))]
-    roots = {site for _, site, _ in candidates}
+    roots = all_sites.intersection(local)
+    candidates = [(0, 0, site, site) for site in sorted(roots)]
     while candidates:
-        cost, site, first = heapq.heappop(candidates)
+        cost, passed, site, first = heapq.heappop(candidates)
         if site not in table:
             table[site] = first
             for step, neighbour in neighbours[site]:
-                heapq.heappush(candidates, (cost + step, neighbour, neighbour if site in roots else first))
-    return table
+                start = neighbour if site in roots else first
+                heapq.heappush(candidates, (cost + step, passed + 1, neighbour, start))
+    # The last row that matches decides (MQBR-3.1.5.3-05): of the sites of a destination, the nearest.
+    return dict(reversed(table.items()))
 
 
 class Routing:
@@ -92,15 +99,22 @@ class Routing:
         self._timers.start(
             Timer.QUEUE_MANAGER_QUERY, None, self._settings.queue_manager_query_ms, self.initialize
         )
-        self.routing_table = self._build_table()
+        table = self._build_table()
+        if table is not None or not self._settings.keep_routing_table:
+            self.routing_table = table or {}
 
-    def _build_table(self) -> dict[UUID, UUID]:
-        source = self._find_queue_manager(self._queue_manager.identifier)
-        if source is None or not self._is_site_gate(source):
+    def _build_table(self) -> dict[UUID, UUID] | None:
+        """RoutingTable Initialization, [MS-MQBR] 3.1.3.1; None if the directory fails."""
+        managers = self._read(QueueManager, self._queue_manager.identifier)
+        sites = self._read(Site)
+        if managers is None or sites is None:
+            return None
+        if not managers or not _is_gate(managers[0], sites):
             return {}
-        sites = [site.identifier for site in self._all("Site")]
-        links = [link for link in self._all("RoutingLink") if isinstance(link, RoutingLink)]
-        return next_sites(source.site_identifier_list, sites, links)
+        links = self._read(RoutingLink)
+        if not links:
+            return None if links is None else {}
+        return next_sites(managers[0].site_identifier_list, (site.identifier for site in sites), links)
 
     # -- [MS-MQQB] ------------------------------------------------------------------------------------
 
@@ -144,7 +158,8 @@ class Routing:
     def _hop(self, hop: UUID | str) -> QueueManager | None:
         if isinstance(hop, str):
             return QueueManager(NULL_GUID, computer_name=hop, qualified_computer_name=hop)
-        return self._find_queue_manager(hop)
+        manager = self._directory.read_by_identifier("QueueManager", hop)
+        return manager if isinstance(manager, QueueManager) else None
 
     # -- [MS-MQBR] ------------------------------------------------------------------------------------
 
@@ -168,52 +183,61 @@ class Routing:
             return [target.identifier]
         if _share_site(source, target):
             return _into_site(target)
-        if not self._is_site_gate(source):
-            return _one_gate(self._sites_of(source))
-        for site in target.site_identifier_list:
-            if (following := self.routing_table.get(site)) is not None:
-                next_site = self._directory.read_by_identifier("Site", following)
-                return _one_gate([next_site] if isinstance(next_site, Site) else [])
-        return []
+        sites = self._read(Site) or []
+        if not _is_gate(source, sites):
+            return _one_gate(_own(source, sites))
+        following = None
+        for site, next_site in self.routing_table.items():
+            if site in target.site_identifier_list:
+                following = next_site
+        return _one_gate(self._read(Site, following) or []) if following is not None else []
 
     def _routing_server(self, source: QueueManager) -> list[UUID]:
         """GetRoutingServer: [MS-MQBR] 3.1.5.5."""
-        for manager in self._all("QueueManager"):
-            if isinstance(manager, QueueManager) and manager.routing_server and _share_site(manager, source):
+        for manager in self._read(QueueManager) or ():
+            if manager.routing_server and _share_site(manager, source):
                 return [manager.identifier]
         return []
 
-    def _is_site_gate(self, manager: QueueManager) -> bool:
-        """IsSiteGate: [MS-MQBR] 3.1.5.8."""
-        return manager.routing_server and any(
-            gate.identifier == manager.identifier
-            for site in self._sites_of(manager)
-            for gate in site.site_gates
-        )
-
-    def _sites_of(self, manager: QueueManager) -> list[Site]:
-        sites = [site for site in self._all("Site") if isinstance(site, Site)]
-        return [site for site in sites if site.identifier in manager.site_identifier_list]
-
     def _find_queue_manager(self, identifier: UUID) -> QueueManager | None:
         """GetQueueManager: [MS-MQBR] 3.1.5.4."""
-        manager = self._directory.read_by_identifier("QueueManager", identifier)
-        return manager if isinstance(manager, QueueManager) else None
+        managers = self._read(QueueManager, identifier)
+        return managers[0] if managers else None
 
-    def _all(self, object_type: str) -> list[DirectoryObject]:
-        """GetDirectoryData, [MS-MQBR] 3.1.5.9: all objects of a type; none if the directory fails."""
-        status, handle = self._directory.read_directory_begin(object_type)
+    def _read(self, kind: type[_T], identifier: UUID | None = None) -> list[_T] | None:
+        """GetDirectoryData, [MS-MQBR] 3.1.5.9: the objects of a type, all or those with an identifier.
+
+        Returns None, which is Nothing, if the directory fails.
+        """
+        filters: list[Filter] = [] if identifier is None else [("Identifier", Operator.EQUALS, identifier)]
+        status, handle = self._directory.read_directory_begin(kind.__name__, filters)
         if status is not DirectoryOperationResult.SUCCESS:
-            return []
+            return None
         objects = []
         while (read := self._directory.read_directory_next(handle)).object is not None:
             objects.append(read.object)
         self._directory.read_directory_end(handle)
-        return objects if read.status is DirectoryOperationResult.END_OF_DATA else []
+        if read.status is not DirectoryOperationResult.END_OF_DATA:
+            return None
+        return [element for element in objects if isinstance(element, kind)]
+
+
+def _is_gate(manager: QueueManager, sites: Iterable[Site]) -> bool:
+    """IsSiteGate: [MS-MQBR] 3.1.5.8."""
+    return manager.routing_server and any(
+        gate.identifier == manager.identifier for site in _own(manager, sites) for gate in site.site_gates
+    )
+
+
+def _own(manager: QueueManager, sites: Iterable[Site]) -> list[Site]:
+    return [site for site in sites if site.identifier in manager.site_identifier_list]
 
 
 def _share_site(first: QueueManager, second: QueueManager) -> bool:
-    """Whether two queue managers are in one site; without sites all are."""
+    """Return whether two queue managers share a site.
+
+    Two without any site do, a deviation from MQBR-3.1.5.1-09: a small directory needs no sites.
+    """
     if not first.site_identifier_list and not second.site_identifier_list:
         return True
     return not set(first.site_identifier_list).isdisjoint(second.site_identifier_list)
@@ -224,6 +248,6 @@ def _into_site(target: QueueManager) -> list[UUID]:
     return target.in_routing_server_identifier_list or [target.identifier]
 
 
-def _one_gate(sites: Iterable[Site]) -> list[UUID]:
-    """GetSiteGate and GetSiteGateForSite: [MS-MQBR] 3.1.5.6 and 3.1.5.7."""
-    return [gate.identifier for site in sites for gate in site.site_gates][:1]
+def _one_gate(sites: Sequence[Site]) -> list[UUID]:
+    """GetSiteGate and GetSiteGateForSite, [MS-MQBR] 3.1.5.6 and 3.1.5.7: a gate of the first site, if any."""
+    return [gate.identifier for site in sites[:1] for gate in site.site_gates[:1]]

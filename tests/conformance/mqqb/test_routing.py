@@ -180,7 +180,7 @@ def test_out_routing_servers_come_first() -> None:
     assert enterprise.hops() == [guid(3)]
 
 
-@pytest.mark.requirement("MQQB-3.1.7.5-02")
+@pytest.mark.requirement("MQQB-3.1.7.5-02", "MQBR-3.1.5.5-01")
 def test_out_of_the_site_by_a_routing_server() -> None:
     enterprise = Enterprise(site_identifier_list=[A])
     enterprise.manager_of(2, B)
@@ -190,7 +190,7 @@ def test_out_of_the_site_by_a_routing_server() -> None:
     assert enterprise.hops() == [guid(5)]
 
 
-@pytest.mark.requirement("MQQB-3.1.7.5-02")
+@pytest.mark.requirement("MQQB-3.1.7.5-02", "MQBR-3.1.5.1-03")
 def test_a_routing_server_sends_to_the_gate_of_its_site() -> None:
     enterprise = Enterprise(
         site_identifier_list=[A], routing_server=True, out_routing_server_identifier_list=[guid(5)]
@@ -213,7 +213,7 @@ def test_a_routing_server_within_its_site() -> None:
     assert enterprise.hops(guid(4)) == [guid(4)]
 
 
-@pytest.mark.requirement("MQQB-3.1.7.5-02")
+@pytest.mark.requirement("MQQB-3.1.7.5-02", "MQBR-3.1.5.2-02")
 def test_an_in_routing_server_delivers() -> None:
     enterprise = Enterprise(site_identifier_list=[A], routing_server=True)
     enterprise.manager_of(2, B, in_routing_server_identifier_list=[guid(3), HERE])
@@ -251,13 +251,14 @@ def test_the_ways_of_the_example(costs: dict[str, int], way: str) -> None:
     assert example(costs, C).hops() == [THERE]
 
 
-@pytest.mark.requirement("MQQB-3.1.7.5-02")
+@pytest.mark.requirement("MQQB-3.1.7.5-02", "MQBR-3.1.3.1-10")
 def test_a_site_that_no_link_leads_to() -> None:
     enterprise = example({"AB": 1, "CD": 1})
     assert enterprise.hops() == []
     assert enterprise.routing.routing_table == {A: A, B: B}
 
 
+@pytest.mark.requirement("MQBR-3.1.2.1-01", "MQBR-3.1.6.1-02")
 def test_the_routing_table_is_made_anew_every_hour() -> None:
     enterprise = example({"AB": 3, "BC": 1})
     assert enterprise.routing.routing_table[C] == B
@@ -270,6 +271,7 @@ def test_the_routing_table_is_made_anew_every_hour() -> None:
     assert enterprise.hops() == [guid(13)]
 
 
+@pytest.mark.requirement("MQBR-3.1.3.1-01")
 def test_only_a_site_gate_has_a_routing_table() -> None:
     enterprise = Enterprise(site_identifier_list=[A], routing_server=True)
     enterprise.sites(A, B)
@@ -302,6 +304,7 @@ def links(costs: Iterable[tuple[UUID, UUID, int]]) -> list[RoutingLink]:
     ]
 
 
+@pytest.mark.requirement("MQBR-3.1.3.1-05")
 def test_links_go_both_ways_and_unknown_sites_do_not_count() -> None:
     first_hops = next_sites([A], [A, B, C], links([(B, A, 5), (C, B, 1), (A, D, 1), (D, C, 1)]))
     assert first_hops == {A: A, B: B, C: B}

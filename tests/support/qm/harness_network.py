@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from msmqwire.qm.model.effects import Connect, Disconnect, Effect, Resolve, Send, SendDatagram
+from msmqwire.qm.model.enumerations import ConnectionStatus
 from msmqwire.service.virtual.loop import VirtualLoop
 from tests.support.engine_harness import (
     OWN_ADDRESS,
@@ -52,6 +53,7 @@ class HarnessNetwork:
         loop: the event loop.
         harnesses: the harnesses by computer name. log: the packets sent, in order.
         loses: decides from the names of sender and receiver whether a packet is lost.
+        refuses: decides from the names of caller and called whether a connection fails.
     """
 
     def __init__(self, *, delay: int = 0) -> None:
@@ -59,6 +61,7 @@ class HarnessNetwork:
         self.harnesses: dict[str, EngineHarness] = {}
         self.log: list[Carried] = []
         self.loses: Callable[[str, str, ReceivedPacket], bool] = lambda *_: False
+        self.refuses: Callable[[str, str], bool] = lambda *_: False
         self._addresses: dict[str, str] = {}
         self._links: dict[tuple[str, int], tuple[str, int]] = {}
 
@@ -107,6 +110,10 @@ class HarnessNetwork:
                 harness.driver.notify(harness.engine.resolved, request, addresses)
             case Connect(connection, address, _):
                 other = self._named(address)
+                if self.refuses(name, other):
+                    refused = ConnectionStatus.CONNECTION_REFUSED
+                    harness.driver.notify(harness.engine.connect_failed, connection, refused)
+                    return
                 accepting = self.harnesses[other]
                 number = accepting.engine.next_connection()
                 self._links[name, connection] = other, number
