@@ -72,9 +72,14 @@ def _label(envelope: Envelope) -> str | None:
 
 
 def _admin_queue(envelope: Envelope) -> str | None:
-    """The queue of the last request for receipts: SRMP-2.2.5.2.3-04. That of a stream has precedence."""
+    """The queue of the last request for receipts: SRMP-2.2.5.2.3-04.
+
+    That of a stream that begins has precedence, if it is one of HTTP: SRMP-3.1.5.1.1-28.
+    """
     if envelope.stream is not None and envelope.stream.start is not None:
-        return _queue(envelope.stream.start.sendReceiptsTo)
+        receipts: str = envelope.stream.start.sendReceiptsTo
+        if receipts.startswith(_HTTP):
+            return _queue(receipts)
     requests = [] if envelope.services is None else envelope.services.values()
     uris = [request.sendTo for request in requests if isinstance(request, Content)]
     return _queue(uris[-1]) if uris else None

@@ -310,12 +310,18 @@ def test_stream() -> None:
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.1-28", "SRMP-2.2.5.3.4-04")
-def test_stream_receipts_go_to_the_start_queue_unless_overridden() -> None:
-    start = "<start><sendReceiptsTo>https://a/msmq/order</sendReceiptsTo></start>"
-    for inner, name in (("", "https://a/msmq/order"), (delivery_request(), "http://a/msmq/arrived")):
-        read = message(services(f"<durable/>{inner}"), stream(1, start), msmq())
-        assert read.administration is not None
-        assert read.administration.text == f"DIRECT={name}"
+@pytest.mark.parametrize("inner", ["", delivery_request()], ids=["alone", "with sendTo"])
+def test_receipts_of_a_first_message_go_to_the_start_queue(inner: str) -> None:
+    start = "<start><sendReceiptsTo>\n https://a/msmq/order </sendReceiptsTo></start>"
+    read = message(services(f"<durable/>{inner}"), stream(1, start), msmq())
+    assert read.administration is not None
+    assert read.administration.text == "DIRECT=https://a/msmq/order"
+
+
+def test_receipts_of_a_later_message_go_where_it_says() -> None:
+    read = message(services(f"<durable/>{delivery_request()}"), stream(2), msmq())
+    assert read.administration is not None
+    assert read.administration.text == "DIRECT=http://a/msmq/arrived"
 
 
 def test_messages_of_streams_are_stored() -> None:

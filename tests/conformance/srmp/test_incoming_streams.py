@@ -131,7 +131,7 @@ def test_a_stream_message_is_stored_before_its_receipts():
     assert peer.send_in_stream(1, services=f"<durable/>{DELIVERY}{commitment}") == OK
     assert harness.rows(Table.MESSAGE)
     delivery = harness.take_one()
-    assert ("deliveryReceipt" in delivery, delivery.url) == (True, ADMIN)
+    assert ("deliveryReceipt" in delivery, delivery.url) == (True, RECEIPTS)
     harness.advance(DELAY_MS)
     assert "streamReceipt" in harness.take_one()
     assert harness.receive(queue) == b"s1"

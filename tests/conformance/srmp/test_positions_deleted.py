@@ -72,7 +72,8 @@ def test_a_received_message_sends_a_requested_commitment_receipt(stream, wanted)
     harness.advance(5_000)
     decided = harness.utc
     (sent,) = read(harness, queue)
-    assert (sent.url, sent["path/to"], sent["path/action"]) == (ADMIN, ADMIN, "MSMQ:label")
+    to = RECEIPTS if stream else ADMIN
+    assert (sent.url, sent["path/to"], sent["path/action"]) == (to, to, "MSMQ:label")
     assert sent["commitmentReceipt/decidedAt"] == date(decided)
     assert sent["commitmentReceipt/decision"] == "positive"
     assert sent["commitmentReceipt/id"] == f"uuid:7@{PEER_ID}"

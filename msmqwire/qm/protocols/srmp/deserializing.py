@@ -140,9 +140,7 @@ def _read_stream(stream: Content, message: Message) -> None:
     message.transaction_previous_sequence_number = stream.previous or 0
     # The messages of 4.4 lack durable; a stream message is stored all the same: SRMP-3.1.5.1.6.2-01.
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
-    if stream.start is not None and message.administration is None:
-        # By the text it overwrites sendTo (SRMP-3.1.5.1.1-28): the receipts for the first message of each
-        # stream would go to the order queue of its sender, which takes stream receipts only.
+    if stream.start is not None:  # it overwrites sendTo: SRMP-2.2.5.3.4-04
         uri, path = stream.start.sendReceiptsTo, f"{_HEADER}.stream.start.sendReceiptsTo"
         message.administration = read_http(uri, path)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
+from urllib.parse import quote, unquote
 
+from msmqwire.names import DirectName, FormatName
 from msmqwire.names.addresses import HTTP_PORTS
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.tables import Table
@@ -15,7 +18,12 @@ from msmqwire.qm.rules.recovery import Stored
 PORTS: Final = b"HttpPorts"
 """The row of the ports at which the queue manager has listened."""
 _HOSTS: Final = b"HttpHosts"
-_ORDER_QUEUE: Final = "MSMQ/PRIVATE$/order_queue$"
+_ORDER_QUEUE_NAME: Final = "order_queue$"
+_ORDER_QUEUE: Final = f"MSMQ/PRIVATE$/{_ORDER_QUEUE_NAME}"
+_ADMINISTRATION: Final = "?admin="
+_PRIVATE: Final = "private$/"
+_URL_MAX: Final = 255
+"""Characters of a URL that names an administration queue: receivers need not take longer names of queues."""
 
 
 class LocalUrls:
@@ -59,11 +67,13 @@ class LocalUrls:
         """Note an address of this computer."""
         self._lookup.addresses.add(address)
 
-    def order_queue(self, destination: str) -> str:
+    def order_queue(self, destination: str, administration: FormatName | None = None) -> str:
         """Return ReceiptsURL for messages to a destination, [MC-MQSRM] 3.1.7.2.4; empty for a multicast one.
 
         It has the scheme of the destination, if this queue manager can be reached by it, and its port unless
-        that is the usual one.
+        that is the usual one. The receiver sends all receipts for the first message of a stream there
+        (SRMP-3.1.5.1.1-28): those that the application has requested are for `administration`, which the URL
+        names if it is a queue here.
         """
         scheme = destination.partition(":")[0]
         if self._ports and scheme not in self._ports:
@@ -71,4 +81,29 @@ class LocalUrls:
         usual = HTTP_PORTS.get(scheme.upper())
         port = self._ports.get(scheme, usual)
         suffix = "" if port == usual else f":{port}"
-        return f"{scheme}://{self._context.queue_manager.computer_name}{suffix}/{_ORDER_QUEUE}"
+        url = f"{scheme}://{self._context.queue_manager.computer_name}{suffix}/{_ORDER_QUEUE}"
+        if isinstance(administration, DirectName) and self._lookup.is_local_name(administration):
+            folder = _PRIVATE if administration.private else ""
+            named = f"{url}{_ADMINISTRATION}{quote(folder + administration.queue, safe='$')}"
+            if len(named) <= _URL_MAX and self._lookup.addressed(administration) is not None:
+                return named
+        return url
+
+
+def for_application(name: FormatName) -> DirectName | None:
+    """Return the administration queue that a URL of the order queue names; None if it names none."""
+    if not isinstance(name, DirectName) or not name.private:
+        return None
+    queue, _, administration = name.queue.partition(_ADMINISTRATION)
+    if not administration or queue.lower() != _ORDER_QUEUE_NAME:
+        return None
+    text = unquote(administration)
+    private = text.startswith(_PRIVATE)
+    return replace(name, queue=text.removeprefix(_PRIVATE), private=private, text="")
+
+
+def order_queue_of(name: FormatName) -> FormatName:
+    """Return a name without the administration queue that it may have as a URL of the order queue."""
+    if for_application(name) is None or not isinstance(name, DirectName):
+        return name
+    return replace(name, queue=_ORDER_QUEUE_NAME, text="")

@@ -190,7 +190,9 @@ class SrmpSending:
         manager = self._context.queue_manager
         if message.soap_compound_message:
             return forward_request(message, queue_manager=manager.identifier, computer=manager.computer_name)
-        receipts_url = self._redirections.receipts_url(transfer.url, self._urls.order_queue(transfer.url))
+        administration = message.administration if message.acknowledgements_requested else None
+        own = self._urls.order_queue(transfer.url, administration)
+        receipts_url = self._redirections.receipts_url(transfer.url, own)
         return build_request(
             message, queue_manager=manager.identifier, receipts_url=receipts_url, signer=self._signer
         )
