@@ -12,7 +12,7 @@ from msmqwire.srmp.markup import own_xml
 from msmqwire.srmp.scan import BOM, NOT_XML, Place, is_within_limits, scan
 from msmqwire.srmp.schema import ENVELOPE
 from msmqwire.srmp.schema_names import MUST_UNDERSTAND
-from msmqwire.srmp.xml_reader import parse_xml
+from msmqwire.srmp.xml_reader import UndeclaredPrefix, parse_xml
 
 
 def read_document(data: bytes) -> tuple[Any, list[Place] | None]:
@@ -23,6 +23,10 @@ def read_document(data: bytes) -> tuple[Any, list[Place] | None]:
     places = None if is_within_limits(data) else scan(data)
     try:
         return parse_xml(data), places
+    except UndeclaredPrefix as exc:
+        start = scan(data)[exc.number].start
+        why = f"not well-formed XML: {exc.msg} ({NOT_XML})"
+        raise MalformedPacket(why, path=ENVELOPE.name, offset=start, requirement=NOT_XML) from None
     except SyntaxError as exc:  # the base of lxml's errors about a document
         scan(data)  # which knows better where a tag does not end
         line, column = getattr(exc, "position", None) or (0, 0)

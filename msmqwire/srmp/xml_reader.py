@@ -37,19 +37,52 @@ _ONLY_TAGS: Final = re.compile(
 _MUST_UNDERSTAND: Final = ' se:mustUnderstand="1"'
 
 
+class UndeclaredPrefix(SyntaxError):
+    """A name has a prefix that no element around it declares.
+
+    Attributes:
+        number: the element with the name, counted from 0 in the order of the document.
+    """
+
+    def __init__(self, name: str, number: int) -> None:
+        super().__init__(f"the namespace prefix of {name[:200]} is not declared")
+        self.number = number
+
+
 def parse_xml(data: bytes) -> Any:
-    """Return the root element of a document. Raises the errors of lxml."""
-    if has_known_names(data):
-        return _parse(data, _parser())
-    return in_own_thread(lambda: _parse(data, _new_parser()))
+    """Return the root element of a document. Raises the errors of lxml, and UndeclaredPrefix."""
+    tags = tags_of(data)
+    if has_known_names(tags):
+        root = _parse(data, _parser())
+    else:
+        root = in_own_thread(lambda: _parse(data, _new_parser()))
+    if len(tags) > _TAGS_SIZE_MAX or not _are_of_srmp(tags):
+        _check_prefixes(root)
+    return root
 
 
-def has_known_names(data: bytes) -> bool:
-    """Return whether a document has only names of SRMP, or such that were learned, or that now are.
+def _check_prefixes(root: Any) -> None:
+    """Raise UndeclaredPrefix for the first one.
+
+    lxml refuses some of them itself, and takes others for parts of names without a namespace: which ones
+    depends on what stands before them.
+    """
+    for number, element in enumerate(root.iter("*")):
+        for name in (element.tag, *element.keys()):
+            if name[:1] != "{" and ":" in name:
+                raise UndeclaredPrefix(name, number)
+
+
+def tags_of(data: bytes) -> bytes:
+    """Return a document without its texts."""
+    return _TEXT.sub(b">", data).strip()
+
+
+def has_known_names(tags: bytes) -> bool:
+    """Return whether tags have only names of SRMP, or such that were learned, or that now are.
 
     Most documents are alike but for their texts, so that it is known of the tags of one before.
     """
-    tags = _TEXT.sub(b">", data).strip()
     return len(tags) <= _TAGS_SIZE_MAX and (_are_of_srmp(tags) or _LEARNED.add(tags))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
 from uuid import UUID
 
 import pytest
@@ -17,7 +18,7 @@ from msmqwire.qm.protocols.srmp.effects import HttpRequest, HttpResponse
 from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.srmp.http_framer import parse_http
-from tests.support.engine_harness import PEER_ADDRESS, THIRD_ID
+from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, THIRD_ID
 from tests.support.paths import VECTORS
 from tests.support.qm.queue_contents import bodies, messages
 from tests.support.srmp.srmp_harness import SrmpHarness
@@ -375,6 +376,22 @@ def test_nobody_writes_to_the_order_queue():
         )
         == OK
     )
+    assert bodies(harness.find_queue("order_queue$")) == []
+
+
+@pytest.mark.parametrize(
+    "admin, status",
+    [("private$/orders", OK), ("orders", BAD_REQUEST), ("private$/no", BAD_REQUEST), ("", BAD_REQUEST)],
+)
+def test_the_order_queue_passes_on_what_applications_await(admin, status):
+    """The URL for stream receipts names the administration queue of the first message of the stream."""
+    harness, peer, queue = receiver()
+    inner = f"<receivedAt>{date(harness.utc)}</receivedAt><id>uuid:1@{PEER_ID}</id>"
+    receipt = f"<deliveryReceipt>{inner}</deliveryReceipt>"
+    to = f"http://here/msmq/private$/order_queue$?admin={quote(admin, safe='$')}"
+    assert peer.send(None, receipt, to=to, message_class=2) == status
+    assert len(messages(queue)) == (1 if status == OK else 0)
+    assert peer.send(b"m", to=to) == BAD_REQUEST  # no receipt: it stays a message for the order queue
     assert bodies(harness.find_queue("order_queue$")) == []
 
 

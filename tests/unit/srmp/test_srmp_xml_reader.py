@@ -90,14 +90,15 @@ def test_what_is_read_in_a_thread_of_its_own(change, known, learned, monkeypatch
     """Without room for new names only what is known is not, with room whatever shows all its names."""
     data = change(WINDOWS)
     monkeypatch.setattr(xml_reader, "_LEARNED", xml_reader._LearnedTags(0))
-    assert xml_reader.has_known_names(data) is known
+    assert xml_reader.has_known_names(xml_reader.tags_of(data)) is known
     monkeypatch.setattr(xml_reader, "_LEARNED", xml_reader._LearnedTags(10_000))
-    assert xml_reader.has_known_names(data) is learned
+    assert xml_reader.has_known_names(xml_reader.tags_of(data)) is learned
 
 
 def test_names_are_learned_as_long_as_there_is_room(monkeypatch):
     monkeypatch.setattr(xml_reader, "_LEARNED", xml_reader._LearnedTags(10_000))
-    documents = [WINDOWS.replace(b"<to>", b"<to%d>" % number) for number in range(100)]
+    changed = (WINDOWS.replace(b"<to>", b"<to%d>" % number) for number in range(100))
+    documents = [*map(xml_reader.tags_of, changed)]
     learned = sum(map(xml_reader.has_known_names, documents))
     assert 5 < learned < 20
     assert all(map(xml_reader.has_known_names, documents[:learned] * 2)), "they take no more room"

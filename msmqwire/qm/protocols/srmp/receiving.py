@@ -164,9 +164,7 @@ class SrmpReceiving:
                 return
             if kind_of(envelope) in _FOR_APPLICATIONS:
                 destination = for_application(destination) or destination
-            arrived = _Arrived(
-                received, envelope, message, self._find(order_queue_of(destination), message)
-            )
+            arrived = _Arrived(received, envelope, message, self._find(order_queue_of(destination), message))
             if is_past(reach_limit(envelope), utc):
                 reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
                 raise _MessageRefused(OK, reason, queue=arrived.queues[0])  # SRMP-3.1.1.1.2.2-02
