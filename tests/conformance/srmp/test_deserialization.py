@@ -18,6 +18,7 @@ from msmqwire.qm.model.enumerations import (
 from msmqwire.qm.model.message import NULL_GUID, ObjectId, TxSequenceId
 from msmqwire.qm.protocols.srmp.deserializing import deserialize, stream_of
 from msmqwire.qm.rules.serialization import from_stored, to_stored
+from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.identifiers import StreamIdentifier
 from msmqwire.srmp.message import parse_message
 from tests.support.paths import VECTORS
@@ -316,6 +317,8 @@ def test_receipts_of_a_first_message_go_to_the_start_queue(inner: str) -> None:
     read = message(services(f"<durable/>{inner}"), stream(1, start), msmq())
     assert read.administration is not None
     assert read.administration.text == "DIRECT=https://a/msmq/order"
+    received = request(path(), properties(), services(f"<durable/>{inner}"), stream(1, start), msmq())
+    assert attribute("admin_queue", received) == read.administration.text  # the column
 
 
 def test_receipts_of_a_later_message_go_where_it_says() -> None:
