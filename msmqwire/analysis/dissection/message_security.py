@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias
 from msmqwire.analysis.protocols import protocol_of
 from msmqwire.analysis.protocols.protocol import JoinedPacket
 from msmqwire.constants import PROVIDER_OF_LEVEL
+from msmqwire.crypto.key_files import key_content, private_keys
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import DecryptionFailed, InvalidValue, LocatedError
 from msmqwire.names.printable import counted
@@ -36,9 +36,6 @@ SESSION_KEYS_MAX: Final = 256
 """Wrapped keys that are kept with their unwrapped ones."""
 
 _PEM: Final = "-----BEGIN "
-_PRIVATE_KEYS: Final = re.compile(
-    rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?-----END [A-Z0-9 ]*PRIVATE KEY-----\s*", re.DOTALL
-)
 _SIMPLEBLOB_HEAD: Final = 12
 _PATH_MAX: Final = 255  # characters of a path that an error shows
 
@@ -111,13 +108,15 @@ class Examiner:
     ) -> Self:
         """Read files: keys in PEM (also several in one file) or DER, certificates likewise.
 
+        Keys may also be the folder of a queue manager, or the file with the keys in it.
+
         Raises InvalidValue for a file that can't be read as a key or certificate, OSError for a file that
         can't be opened.
         """
         if not isinstance(readings, Readings):
             readings = Readings.of(readings)
         return cls(
-            [key for content in _contents(keys) for key in _private_keys(*content)],
+            [key for content in _contents(keys, of_keys=True) for key in _private_keys(*content)],
             [der for content in _contents(certificates) for der in _certificates(*content)],
             readings,
         )
@@ -295,19 +294,24 @@ NOTHING_GIVEN: Final = Examiner()
 # -- files ----------------------------------------------------------------------------------------------
 
 
-def contents_of(files: FileContent | Iterable[FileContent]) -> list[bytes]:
-    """Return the content of each file, for `Examiner.from_files` elsewhere. Raises OSError, InvalidValue."""
-    return [content for content, _ in _contents(files)]
+def contents_of(files: FileContent | Iterable[FileContent], *, of_keys: bool = False) -> list[bytes]:
+    """Return the content of each file, for `Examiner.from_files` elsewhere. Raises OSError, InvalidValue.
+
+    With `of_keys` that of a folder is the file with the keys of the queue manager there.
+    """
+    return [content for content, _ in _contents(files, of_keys=of_keys)]
 
 
-def _contents(files: FileContent | Iterable[FileContent]) -> list[tuple[bytes, str]]:
+def _contents(
+    files: FileContent | Iterable[FileContent], *, of_keys: bool = False
+) -> list[tuple[bytes, str]]:
     """Return the content of each file, and its path if it has one."""
     if isinstance(files, (bytes, str, os.PathLike)):
-        return [_content(files)]
-    return [_content(source) for source in files]
+        return [_content(files, of_keys=of_keys)]
+    return [_content(source, of_keys=of_keys) for source in files]
 
 
-def _content(source: FileContent) -> tuple[bytes, str]:
+def _content(source: FileContent, *, of_keys: bool) -> tuple[bytes, str]:
     if isinstance(source, bytes):
         return source, ""
     if isinstance(source, str) and source.lstrip().startswith(_PEM):
@@ -316,14 +320,12 @@ def _content(source: FileContent) -> tuple[bytes, str]:
     is_strange = len(path) > _PATH_MAX or any(text in path for text in ("-----", "\n", "\0"))
     if is_strange and not os.path.exists(path):
         raise InvalidValue("neither a path nor PEM text")  # it may be a key, which no error must show
-    return Path(path).read_bytes(), path
+    return key_content(Path(path)) if of_keys else Path(path).read_bytes(), path
 
 
 def _private_keys(content: bytes, path: str) -> list[RSAPrivateKey]:
-    from msmqwire.crypto.keys import read_private_key
-
     try:
-        return [read_private_key(key) for key in _PRIVATE_KEYS.findall(content) or [content]]
+        return private_keys(content)
     except InvalidValue as exc:
         raise InvalidValue(exc.why, path=path) from None
 

@@ -49,8 +49,9 @@ Key = Annotated[
     list[str] | None,
     Option(
         "--key",
-        metavar="FILE",
-        help="A private key of a receiving queue manager, PEM or DER: bodies are decrypted.",
+        metavar="FILE|FOLDER",
+        help="A private key of a receiving queue manager, PEM or DER, or its folder with the keys of key "
+        "create: bodies are decrypted.",
     ),
 ]
 Cert = Annotated[

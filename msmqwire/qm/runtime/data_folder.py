@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from msmqwire.crypto.key_files import KEYS_NAME
 from msmqwire.errors import StoreMissing
 from msmqwire.qm.store import open_store
 from msmqwire.service.folder import ServedFolder
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 STORE: Final = "queues.msmq"
 CONTROL: Final = "control"
-KEYS: Final = "keys.json"
+KEYS: Final = KEYS_NAME
 DIRECTORY: Final = "directory.msmq"
 TOKEN_FILE: Final = "console-token"
 _WITHOUT_EFFECT: Final = frozenset(

@@ -15,12 +15,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmqwire.constants import CryptographicProvider
+from msmqwire.crypto import key_files
 from msmqwire.errors import InvalidValue, StoreInUse, StoreRefused
 from msmqwire.qm.runtime.data_folder import KEYS
 from msmqwire.service.secret_files import read_secret, write_secret
 
 _LOCK: Final = "keys.lock"
-_SIZE_MAX: Final = 16 << 20
 _LOCK_WAIT_S: Final = 10.0
 _VERSION: Final = 1
 PROVIDERS: Final[Mapping[str, CryptographicProvider]] = MappingProxyType(
@@ -40,7 +40,7 @@ PeerKeys = Mapping[CryptographicProvider, bytes]
 class KeyUse(Enum):
     """The use of a key of a queue manager."""
 
-    EXCHANGE = "exchange"
+    EXCHANGE = key_files.EXCHANGE
     SIGNATURE = "signature"
 
 
@@ -122,7 +122,7 @@ class KeyFile:
         can't be read. No error shows a key.
         """
         try:
-            content = read_secret(self.path, _SIZE_MAX, KEYS)
+            content = read_secret(self.path, key_files.KEYS_SIZE_MAX, KEYS)
         except FileNotFoundError:
             return KeyRing()
         except OSError as exc:

@@ -145,7 +145,7 @@ def write_lake(
     names = tuple(column.name for column in chosen_columns(columns))
     where = conditions_of(where)
     Filter(where)
-    key_files, certificate_files = tuple(contents_of(keys)), tuple(contents_of(certificates))
+    key_files, certificate_files = tuple(contents_of(keys, of_keys=True)), tuple(contents_of(certificates))
     Examiner.from_files(key_files, certificate_files)
     sources = [captures] if isinstance(captures, (str, os.PathLike)) else captures
     files = all_captures_of(
