@@ -167,7 +167,7 @@ CONNECTION_STATUS: Final[Mapping[int, str]] = MappingProxyType(
         0x80000003: "the socket could not be bound",
         0x80000004: "the socket could not connect",
         0x80000005: "TCP is not enabled",
-        0x80000006: "sending on the socket failed",
+        0x80000006: "sending on the socket failed",  # MQMQ-2.3.12.25-12
         0x80000007: "sending failed, the connection is not ready",
         0x80000008: "DNS failure",
         0x80000009: "the server certificate could not be validated",

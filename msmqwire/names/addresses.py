@@ -12,8 +12,8 @@ from typing import Final
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.grammar import COMPUTER_MAX, DIGITS, PORT_MAX, Scanner
 
-HTTP_PORTS: Final = MappingProxyType({"HTTP": 80, "HTTPS": 443})
-HTTP_ROOT: Final = "/MSMQ"
+HTTP_PORTS: Final = MappingProxyType({"HTTP": 80, "HTTPS": 443})  # MQMQ-2.1.2-10
+HTTP_ROOT: Final = "/MSMQ"  # MQMQ-2.1.2-10
 
 _IPX = re.compile(r"[0-9A-Fa-f]{1,8}:[0-9A-Fa-f]{1,12}")
 _SPX = re.compile(r"[0-9A-Fa-f]{8}\.[0-9A-Fa-f]{12}")

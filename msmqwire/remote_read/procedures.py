@@ -35,11 +35,11 @@ from msmqwire.rpc.ndr import (
 PROPAGATION_TOKEN_MAX: Final = 131072
 """The most bytes of pbPropagationToken: range(0, 131072)."""
 
-_DWORD: Final = Integer(32)
-_LONG: Final = Integer(32, signed=True)
-_USHORT: Final = Integer(16)
-_ULONGLONG: Final = Integer(64)
-_BYTE: Final = Integer(8)
+_DWORD: Final = Integer(32)  # MQRR-2.2-02
+_LONG: Final = Integer(32, signed=True)  # MQRR-2.2-02
+_USHORT: Final = Integer(16)  # MQRR-2.2-02
+_ULONGLONG: Final = Integer(64)  # MQRR-2.2-02
+_BYTE: Final = Integer(8)  # MQRR-2.2-02
 _ACK: Final = Integer(32, values=range(1, 3))
 _UNIT_OF_WORK: Final = FixedBytes(16)
 

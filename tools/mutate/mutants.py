@@ -1,23 +1,22 @@
 """The mutants of a module: its syntax tree with one small change each.
 
 A change replaces one node of the tree, so that a mutant is compiled from the tree and no file is touched.
-Code that no test of behaviour could notice is left unchanged: annotations, docstrings, sentences for people,
-requirement ids, assertions.
+Code that no test of behaviour could notice is left unchanged: annotations and what is for type checkers only,
+docstrings, `__repr__`, sentences for people and the words of errors, requirement ids, assertions.
 """
 
 from __future__ import annotations
 
 import ast
 import gc
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
 
-REQUIREMENT = re.compile(r"[A-Z]{3,4}-[0-9A-Za-z.]+-[0-9]+")
-"""The id of a requirement."""
+from tools.mutate.names import IDENTIFIER
+
 SUBTLE, REMOVAL, BLUNT = range(3)
 """The visibility of a change: few tests notice a subtle one; all tests notice a blunt one, or none if it is
 in a text.
@@ -42,6 +41,10 @@ _SIGNS = {
 }  # fmt: skip
 
 _KEPT = {"annotation", "returns", "type_params", "decorator_list", "bases"}
+_KEPT_NAMES = {"__all__", "__slots__", "__match_args__"}
+_FOR_PEOPLE = {"__repr__", "__rich_repr__", "_repr_html_", "_repr_pretty_"}
+_TYPES = {"TypeVar", "ParamSpec", "NewType", "Literal", "Annotated"}
+"""Calls and subscripts that tell type checkers something."""
 _ROUTINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 Place = tuple[int, str, int | None]
@@ -146,10 +149,12 @@ class _Finder:
                 continue
             if isinstance(child, ast.keyword) and child.arg == "req":
                 continue
+            if _is_for_types(parent, field, child):
+                continue
             line = getattr(child, "lineno", getattr(parent, "lineno", span[0]))
             place = (self._numbers[id(parent)], field, position)
             for subtlety, text, new in _instead_of(parent, field, child):
-                if not (raised and isinstance(child, ast.Constant)):
+                if not (raised and isinstance(child, ast.Constant | ast.Attribute)):
                     at = getattr(new, "lineno", line)
                     yield Mutant(self._path, at, *span, called, subtlety, text, place, new)
             if isinstance(child, ast.JoinedStr):
@@ -178,8 +183,25 @@ def _is_kept(node: ast.stmt) -> bool:
     if isinstance(node, ast.If) and isinstance(node.test, ast.Name):
         return node.test.id == "TYPE_CHECKING"
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-        return node.targets[0].id == "__all__"
+        return node.targets[0].id in _KEPT_NAMES
+    if isinstance(node, ast.FunctionDef):
+        return node.name in _FOR_PEOPLE
     return isinstance(node, ast.Assert | ast.Import | ast.ImportFrom)
+
+
+def _is_for_types(parent: ast.AST, field: str, child: ast.AST) -> bool:
+    """Whether an expression tells type checkers something: Literal["a"], the first argument of `cast`."""
+    if isinstance(child, ast.Call | ast.Subscript):
+        named = child.func if isinstance(child, ast.Call) else child.value
+        if isinstance(named, ast.Name) and named.id in _TYPES:
+            return True
+    return (
+        isinstance(parent, ast.Call)
+        and isinstance(parent.func, ast.Name)
+        and parent.func.id == "cast"
+        and field == "args"
+        and child is parent.args[0]
+    )
 
 
 def _span(node: ast.AST) -> tuple[int, int]:
@@ -221,6 +243,8 @@ def _instead_of(parent: ast.AST, field: str, child: ast.AST) -> Iterator[tuple[i
     if isinstance(child, ast.expr) and _is_condition(parent, field) and not _swaps_to_its_negation(child):
         negated = ast.copy_location(ast.UnaryOp(ast.Not(), child), child)
         yield SUBTLE, f"{_shown(child)} -> not ...", negated
+    if isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Load) and field in ("args", "elts"):
+        yield REMOVAL, f"{_shown(child)} -> 0", ast.copy_location(ast.Constant(0), child)
     match child:
         case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
             yield SUBTLE, f"{_shown(child)} -> {_shown(operand)}", operand
@@ -276,7 +300,7 @@ def _other_values(value: object) -> Iterator[bool | int | float | str | bytes]:
             yield not value
         case int() | float():
             yield value + 1
-        case str() if not any(map(str.isspace, value)) and not REQUIREMENT.match(value):
+        case str() if not any(map(str.isspace, value)) and not IDENTIFIER.match(value):
             # a text with spaces is a sentence for people
             yield f"{value}x"
         case bytes():

@@ -1,44 +1,25 @@
-"""The mutants for a row: mutants of the code that its tests cover, code about the row first.
+"""The mutants for a row: mutants of the code about it that its tests cover.
 
-In functions a line is covered if a test ran it. Code that runs at import (constants, schemas, tables) is
-covered if the test, or a function that it ran, refers to it by name, directly or through other such
-statements.
+Code is about a row if it cites its id, in a comment, a docstring or an argument, and no closer citation gives
+the lines to other rows. Lines that few other tests cover come first.
 
-Code is about a row if it cites its id, and then if it cites its section. In the other code, lines that few
-other tests cover come first, in turn with any lines that not all of them run.
+In functions a line is covered if a test ran it; code that runs at import (constants, schemas, tables) always.
 """
 
 from __future__ import annotations
 
-import ast
-import heapq
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import count, zip_longest
+from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from tools.mutate.mutants import BLUNT, Mutant, mutants
-from tools.mutate.names import ROUTINES, Module, Name, Space, bound, flat, names_in
+from tools.mutate.names import Module, Space
 
 _WORD = re.compile(r"[A-Za-z_]\w{2,}|\b0x[0-9A-Fa-f_]+\b")
-_STEP = 0.15
-_FAR = 0.8
-"""The greatest distance of a statement. From a packet by its table, header and field to a constant is 4
-steps.
-"""
-
-
-class Unit(NamedTuple):
-    """A statement that runs at import and gives a name its value; of a function its head only."""
-
-    path: Path
-    first: int
-    last: int
 
 
 @dataclass(frozen=True)
@@ -53,15 +34,6 @@ class Row:
     """The code of the other tests in the same files."""
 
 
-@dataclass(frozen=True)
-class Targets:
-    """The mutants of a row in the order in which they are tried."""
-
-    about: list[Mutant]
-    """The weight of code that cites the row or its section."""
-    elsewhere: list[Mutant]
-
-
 class Chooser:
     """Finds the mutants for a row."""
 
@@ -71,51 +43,50 @@ class Chooser:
         self._excluded = tuple(root / each for each in excluded)
         self._space = Space(root, [*self._packages, "tests"])
 
-    def targets(self, row: Row, seed: str) -> Targets:
-        """Return the mutants of the code that the tests of a row cover."""
-        found = self._covered(row)
+    def nearby(self, row: str) -> list[tuple[Path, int]]:
+        """Return the places that cite the rows next to one in its section, the closest first."""
+        section, _, number = row.rpartition("-")
+        others = [name for name in self._modules_by_name if name.rpartition("-")[0] == section]
+        others.sort(key=lambda name: (abs(int(name.rpartition("-")[2]) - int(number)), name))
+        return list(dict.fromkeys(place for name in others for place in self.cited(name)))
+
+    def cited(self, name: str) -> list[tuple[Path, int]]:
+        """Return the places of the product that cite a row, by their first lines."""
+        return [
+            (module.path, first)
+            for module in self._modules_by_name.get(name, ())
+            for first, _ in module.citations[name]
+        ]
+
+    def mutants(self, row: Row, seed: str) -> list[Mutant]:
+        """Return the mutants of the code about a row that its tests cover, in the order of their trials."""
         words = self._words(row)
-        frequency: Counter[str] = Counter()
-        for path, line in {(mutant.path, mutant.line) for mutant, _ in found}:
-            frequency.update(words & _words_of(path, line))
         lines: dict[tuple[Path, int], list[tuple[float, Mutant]]] = {}
-        for mutant, cost in found:
-            shared = words & _words_of(mutant.path, mutant.line)
-            gain = max((1 / frequency[word] for word in shared), default=0)
-            lines.setdefault((mutant.path, mutant.line), []).append((cost - gain, mutant))
-        by_id, by_section, rest = [], [], []
-        chance = random.Random(f"{seed} {row.id}")
-        for mutant in _ordered(lines.values(), chance):
-            if self._cites(mutant, row.id):
-                by_id.append(mutant)
-            elif self._cites(mutant, row.id.split("-")[1]):
-                by_section.append(mutant)
-            else:
-                rest.append(mutant)
-        own = {mutant for mutant, cost in found if mutant.called and cost < 1}
-        return Targets([*by_id, *by_section], _alternating(rest, own, chance))
+        for module in self._modules_by_name.get(row.id, ()):
+            share = _shares(module.path, row.lines.get(module.path, ()), row.others)
+            for mutant in mutants(module.path):
+                size, ids = module.closest.get(mutant.line, (0, frozenset()))
+                cost = _cost(mutant, share)
+                if row.id in ids and cost is not None:
+                    cost += size  # a comment on a line is closer than a docstring
+                    lines.setdefault((mutant.path, mutant.line), []).append((cost, mutant))
+        shared = {place: words & _words_of(*place) for place in lines}
+        frequency = Counter(word for some in shared.values() for word in some)
+        gains = {place: max((1 / frequency[w] for w in some), default=0) for place, some in shared.items()}
+        found = [[(cost - gains[place], mutant) for cost, mutant in some] for place, some in lines.items()]
+        return _ordered(found, random.Random(f"{seed} {row.id}"))
 
-    def _covered(self, row: Row) -> list[tuple[Mutant, float]]:
-        """Return the mutants of covered code with their costs: less for code closer to the row."""
-        shares = {path: _shares(path, lines, row.others) for path, lines in row.lines.items()}
-        units: dict[Path, list[tuple[Unit, float]]] = {}
-        for unit, cost in self._reached(row, shares).items():
-            units.setdefault(unit.path, []).append((unit, cost))
-        found = []
-        for path in sorted({*shares, *units}):
-            share, here = shares.get(path, {}), units.get(path, [])
-            for mutant in mutants(path):
-                if mutant.called:
-                    costs = [share[line] for line in range(mutant.first, mutant.last + 1) if line in share]
-                else:
-                    costs = [cost for unit, cost in here if unit.first <= mutant.line <= unit.last]
-                if costs:
-                    found.append((mutant, min(costs)))
+    @cached_property
+    def _modules_by_name(self) -> dict[str, list[Module]]:
+        """The modules of the product by the ids that they cite."""
+        found: dict[str, list[Module]] = {}
+        for package in self._packages:
+            for path in sorted((self._root / package).rglob("*.py")):
+                if self._is_product(path):
+                    module = self._module(path)
+                    for cited in module.citations:
+                        found.setdefault(cited, []).append(module)
         return found
-
-    def _cites(self, mutant: Mutant, cited: str) -> bool:
-        module = self._module(mutant.path)
-        return any(first <= mutant.line <= last for first, last in module.citations.get(cited, ()))
 
     def _module(self, path: Path) -> Module:
         parts = path.relative_to(self._root).with_suffix("").parts
@@ -138,46 +109,6 @@ class Chooser:
                 found.update(word for line in text[first - 1 : last] for word in _WORD.findall(line))
         return found
 
-    def _reached(self, row: Row, shares: Mapping[Path, Mapping[int, float]]) -> dict[Unit, float]:
-        """Return the product's statements that the tests refer to, and how far away each is."""
-        reached: dict[Unit, float] = {}
-        heap: list[tuple[float, int, Module, Name]] = []
-        seen: set[tuple[str, Name]] = set()
-        ties = count()
-
-        def look_up(module: Module, node: ast.AST, cost: float) -> None:
-            for name in sorted(names_in(node), key=str):
-                if cost <= _FAR and (module.dotted, name) not in seen:
-                    heapq.heappush(heap, (cost, next(ties), module, name))
-
-        for test in row.tests:
-            file, *names = test.split("::")
-            module = self._module(self._root / file)
-            for node in ast.walk(module.tree):
-                if isinstance(node, ROUTINES) and node.name == names[-1]:
-                    look_up(module, node, 0.0)
-        for path in sorted(shares):
-            module = self._module(path)
-            for node in module.called:
-                share = min((shares[path].get(line, 9) for line in range(*_range(node))), default=9)
-                if share <= 1:
-                    look_up(module, _without_body(node), _STEP + share / 2)
-        while heap:
-            cost, _, module, name = heapq.heappop(heap)
-            if (module.dotted, name) in seen:
-                continue
-            seen.add((module.dotted, name))
-            for where, statement, attribute in self._space.find(module, name):
-                if not self._is_product(where.path):
-                    look_up(where, statement, cost)
-                    continue
-                for part, further in _parts(statement, attribute):
-                    unit = Unit(where.path, *_head(part))
-                    reached[unit] = min(reached.get(unit, 9.0), cost + further)
-                    if not isinstance(part, ROUTINES):
-                        look_up(where, part, cost + further + _STEP)
-        return reached
-
 
 def _shares(path: Path, lines: Iterable[int], others: Sequence[Mapping[Path, set[int]]]) -> dict[int, float]:
     """By line, the share of the other tests that run it too, from 0 to 1."""
@@ -199,55 +130,11 @@ def _ordered(lines: Iterable[list[tuple[float, Mutant]]], chance: random.Random)
     return [mutant for *_, mutant in found]
 
 
-def _alternating(mutants: list[Mutant], own: set[Mutant], chance: random.Random) -> list[Mutant]:
-    """In turn the best one and any one of a function, except code that all tests run, such as an engine's
-    start.
-    """
-    any_ones = [mutant for mutant in mutants if mutant in own]
-    chance.shuffle(any_ones)
-    pairs = zip_longest(mutants, any_ones)
-    return list(dict.fromkeys(mutant for pair in pairs for mutant in pair if mutant))
-
-
-# -- syntax ---------------------------------------------------------------------------------------------
-
-
-def _parts(statement: ast.stmt, attribute: str | None) -> Iterator[tuple[ast.stmt, float]]:
-    """The statements that define a reference, and the additional distance of each."""
-    if not isinstance(statement, ast.ClassDef):
-        yield statement, 0.0
-        return
-    inside = [each for each in flat(statement.body) if not isinstance(each, ROUTINES)]
-    named = [each for each in inside if attribute in bound(each)]
-    for each in named or inside:
-        if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)):
-            yield each, 0.0 if named else 2 * _STEP
-
-
-def _head(node: ast.stmt) -> tuple[int, int]:
-    if isinstance(node, ROUTINES):
-        return node.lineno, max(node.lineno, node.body[0].lineno - 1)
-    return node.lineno, node.end_lineno or node.lineno
-
-
-def _range(node: ast.stmt) -> tuple[int, int]:
-    body = getattr(node, "body", None)
-    last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
-    return node.lineno, max(node.lineno, last) + 1
-
-
-def _without_body(node: ast.stmt) -> ast.AST:
-    """A statement itself, or the head of a compound one."""
-    if not getattr(node, "body", None):
-        return node
-    heads = [getattr(node, name) for name in ("test", "iter", "subject") if hasattr(node, name)]
-    heads += getattr(node, "items", [])
-    return _head_node(tuple(heads))
-
-
-@cache
-def _head_node(heads: tuple[ast.AST, ...]) -> ast.AST:
-    return ast.Tuple(list(heads), ast.Load())  # type: ignore[arg-type]
+def _cost(mutant: Mutant, share: Mapping[int, float]) -> float | None:
+    """The smallest share of other tests that run a line of the changed statement; None if no line was run."""
+    if not mutant.called:
+        return 0.0
+    return min((share[line] for line in range(mutant.first, mutant.last + 1) if line in share), default=None)
 
 
 @cache

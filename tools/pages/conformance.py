@@ -1,10 +1,11 @@
 """Writes the conformance pages, docs/conformance/*.md: the proof of each requirement by tests.
 
 The requirements are the rows of docs/conformance/*.tsv; tests name the requirements they prove with the
-marker ``requirement`` (tests/support/requirements_plugin.py). Two more tables are about the rows:
+marker ``requirement`` (tests/support/requirements_plugin.py). Three more tables are about the rows:
 
 - states.tsv, for each row that is not wholly proved: left out, deviates, proved by setting or by part;
-- clauses.tsv, the clauses of rows whose tests name them one by one, as ``MQQB-3.1.5.6-06/a``.
+- clauses.tsv, the clauses of rows whose tests name them one by one, as ``MQQB-3.1.5.6-06/a``;
+- mutants.tsv, what the marks of a random sample of rows are worth (tools/mutate/mutate.py --record).
 
 Every row has a test or a line of states.tsv.
 """
@@ -18,12 +19,16 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tools.mutate import record  # noqa: E402
+
 FOLDER = ROOT / "docs" / "conformance"
 STATES, CLAUSES = "states.tsv", "clauses.tsv"
 LEFT_OUT, DEVIATES, BY_SETTING, BY_PART = "left out", "deviates", "by setting", "by part"
@@ -50,11 +55,6 @@ TITLES = {
     "SRMP": "[MC-MQSRM] SOAP Reliable Messaging Protocol (SRMP)",
 }
 NOTE = "<!-- Written by tools/pages/conformance.py (make conformance); changes by hand are lost. -->\n\n"
-EARNED = (
-    "What the marks are worth is tried by changing the code that a row's tests cover (`make mutate`, see "
-    "CONTRIBUTING.md): of the 300 rows of `tools/mutate/mutate.py --rows 300 --seed 10` the tests of 299 "
-    "noticed a change, those of the last one with more mutants.\n\n"
-)
 
 
 class ConformanceError(Exception):
@@ -118,7 +118,7 @@ def read_tables(folder: Path = FOLDER) -> dict[str, Table]:
     """Return the requirement tables by file name, each by id in file order."""
     tables: dict[str, Table] = {}
     for path in sorted(folder.glob("*.tsv")):
-        if path.name in (STATES, CLAUSES):
+        if path.name in (STATES, CLAUSES, record.FILE):
             continue
         table = tables[path.stem] = {}
         for row in _rows(path, COLUMNS):
@@ -260,6 +260,8 @@ class Pages:
     tests: Mapping[str, list[str]]
     states: Mapping[str, State] = field(default_factory=dict)
     clauses: Mapping[str, str] = field(default_factory=dict)
+    measured: Sequence[record.Measured] = ()
+    """The worth of the marks in a random sample."""
 
     @cached_property
     def _named(self) -> set[str]:
@@ -279,7 +281,7 @@ class Pages:
             f"The others are in [{STATES}]({STATES}), with the reason:\n\n",
             *(f"- *{name}*: {meaning}\n" for name, meaning in MEANING.items()),
             "\nThe share is that of the wholly proved rows.\n\n",
-            EARNED,
+            f"{record.sentence(self.measured)}\n\n",
             _head("specification", "table", *_COUNTS, right=len(_COUNTS)),
             *(
                 self._count(table.values()).row(
@@ -395,12 +397,13 @@ def _test(node: str) -> str:
 def main() -> int:
     try:
         tables, states, clauses, tests = read_tables(), read_states(), read_clauses(), collect_markers()
+        measured = record.read(FOLDER / record.FILE)
         if contradictions := problems(tables, tests, states, clauses):
             raise ConformanceError("\n".join(contradictions))
-    except ConformanceError as exc:
+    except (ConformanceError, record.RecordError) as exc:
         print(exc, file=sys.stderr)
         return 1
-    all_pages = Pages(tables, tests, states, clauses)
+    all_pages = Pages(tables, tests, states, clauses, measured)
     pages = all_pages.render()
     for path in FOLDER.glob("*.md"):
         if path.name not in pages:

@@ -53,7 +53,7 @@ def string(body: bytes, at: int, path: str) -> tuple[str, int]:
         at += 1
     else:
         count, at = prefix(body, at, path)
-    end = at + count
+    end = at + count  # NRBF-2.1.1.6-05
     if end > len(body):
         raise Fault(ENDS, path, len(body))
     return body[at:end].decode("utf-8", "replace"), end

@@ -169,7 +169,7 @@ class _Reader:
                     at += 6
                     if count > 0x7F:
                         count, at = prefix(body, at - 1, "BinaryObjectString.Value")
-                    end = at + count
+                    end = at + count  # NRBF-2.1.1.6-05
                     if end > size:
                         raise Fault(ENDS, "BinaryObjectString.Value", size)
                     try:
@@ -306,7 +306,7 @@ class _Reader:
                     continue
                 elif at_step >= 0:
                     raise Fault(f"record {record} is not a value", NAMES.get(record, ""), start)
-                elif record == 11:  # MessageEnd
+                elif record == 11:  # MessageEnd, NRBF-2.6.3-01
                     start = at + 1
                     break
                 elif record in (21, 22):
@@ -377,7 +377,7 @@ class _Reader:
         if record == Record.OBJECT_NULL_MULTIPLE_256:
             return self._body[at], at + 1
         count, end = length(self._body, at, "ObjectNullMultiple.NullCount")
-        if count == 0:
+        if count == 0:  # NRBF-2.5.5-02
             self._stream.problem("the count is not positive", "ObjectNullMultiple.NullCount", at)
         return count, end
 

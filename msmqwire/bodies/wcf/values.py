@@ -272,7 +272,7 @@ _LONG: Final[Mapping[int, Callable[[Values, int], tuple[str, int]]]] = MappingPr
         0x9C: _characters(_INT32),
         0x9E: _base64(_UINT8),
         0xA0: _base64(_UINT16),
-        0xA2: _base64(_INT32),
+        0xA2: _base64(_INT32),  # NBFX-2.2.3.18-01
         0xA4: Values.listed,
         0xB6: _unicode(_UINT8),
         0xB8: _unicode(_UINT16),

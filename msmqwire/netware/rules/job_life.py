@@ -127,7 +127,7 @@ class JobLife:
         self._changes.append(PutJob(queue.id, job))
 
     def place(self, queue: JobQueue, number: int, position: int) -> None:
-        """Give a job a position from 1 on; beyond the end it is the last."""
+        """Give a job a position from 1 on; beyond the end it is the last: QMS-monitor-19."""
         if queue.order.index(number) == min(position, len(queue.order)) - 1:
             return
         queue.order.remove(number)

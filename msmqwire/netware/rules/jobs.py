@@ -177,9 +177,9 @@ class Jobs:
         """
         queue = self._queues.found(queue_id)
         self._roles.check_job(caller, queue, number, QueueRole.OPERATOR)
-        if position < 1:
+        if position < 1:  # QMS-monitor-19
             raise NcpRefused(f"there is no position {position}", CompletionCode.FAILURE)
-        self._life.place(queue, number, position)
+        self._life.place(queue, number, position)  # QMS-monitor-19
 
     def move(self, caller: Caller, queue_id: int, number: int, to_queue_id: int) -> int:
         """Move a job to the end of another queue, and return its number there.

@@ -121,7 +121,7 @@ class RemoteReading:
         self._check_enlisted(read.transaction)
         pending.link = link = await self._link()
         pending.handle = handle = await self._handle_for(link, read)
-        opnum, unit = Opnum.R_StartReceive, {}
+        opnum, unit = Opnum.R_StartReceive, {}  # MQRR-3.2.4.4-01
         arguments: dict[str, Any] = {
             "phContext": handle,
             "LookupId": read.lookup_identifier,
@@ -131,7 +131,7 @@ class RemoteReading:
             "dwMaxBodySize": _BODY_MAX,
             "dwMaxCompoundMessageSize": _BODY_MAX,
         }
-        if read.transaction is not None:
+        if read.transaction is not None:  # MQRR-3.2.4.4-01
             opnum = Opnum.R_StartTransactionalReceive
             unit = {"pTransactionId": {"rgb": read.transaction.bytes_le}}
         wait = None if read.timeout_ms == INFINITE else read.timeout_ms / 1000

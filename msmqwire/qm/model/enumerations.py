@@ -197,7 +197,7 @@ class MessageSeekAction(Enum):
 
 
 class QueueAccessType(Enum):
-    """The access for which a queue is opened: [MS-MQDMPR] 3.1.1.17."""
+    """The access for which a queue is opened: [MS-MQDMPR] 3.1.1.17, DMPR-3.1.1.16-03."""
 
     RECEIVE_ACCESS = "ReceiveAccess"
     SEND_ACCESS = "SendAccess"

@@ -108,7 +108,7 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
             message.application_tag,
             message.privacy_level,
             message.hash_algorithm,
-            message.encryption_algorithm,
+            message.encryption_algorithm,  # DMPR-3.1.7.1.32-57
             _text(message.label) if message.label else None,
             message.extension,
             body,

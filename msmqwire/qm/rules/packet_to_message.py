@@ -41,7 +41,7 @@ _REQUESTED: Final = tuple(AcknowledgementsRequested(word) for word in range(16))
 def deserialize(
     packet: Record | bytes, data: bytes | None = None, *, stored: bool = False, keep: bool = True
 ) -> Message:
-    """Deserialize Message From Buffer: [MS-MQDMPR] 3.1.7.1.31.
+    """Deserialize Message From Buffer: [MS-MQDMPR] 3.1.7.1.31, MQQB-3.1.7.10-01.
 
     Args:
         packet: a UserMessage (also an OrderAck or a FinalAck), parsed or as bytes.
@@ -112,7 +112,7 @@ def _read_properties(properties: Record, message: Message) -> None:
         message.body_type = properties.BodyType
     if properties.ApplicationTag:
         message.application_tag = properties.ApplicationTag
-    if properties.PrivacyLevel:
+    if properties.PrivacyLevel:  # DMPR-3.1.7.1.31-43
         message.privacy_level = properties.PrivacyLevel
     if properties.HashAlgorithm != _SHA1:
         message.hash_algorithm = properties.HashAlgorithm
@@ -158,7 +158,7 @@ def _read_head(base: Record, user: Record, message: Message) -> None:
     if delivery:
         message.delivery_guarantee = delivery
     message.identifier = ObjectId(source, user.MessageID)
-    message.source_machine_identifier = source
+    message.source_machine_identifier = source  # DMPR-3.1.7.1.31-30
     message.destination_queue_manager_identifier = address
     message.sent_time, message.time_to_be_received = user.SentTime, user.TimeToBeReceived
     if word & _RC:
@@ -189,7 +189,7 @@ def _read_transaction(header: Record, message: Message) -> None:
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE  # MQMQ-2.2.19.2-13
     message.transaction_number = (word & _ID.mask) >> _ID.shift
     message.final_ack_required = word & _FA != 0
-    message.first_in_transaction = word & _FM != 0
+    message.first_in_transaction = word & _FM != 0  # DMPR-3.1.7.1.31-24
     message.last_in_transaction = word & _LM != 0
     sequence = header.TxSequenceID
     message.transactional_message_sequence_identifier = TxSequenceId(sequence.TimeStamp, sequence.Ordinal)

@@ -68,8 +68,8 @@ def seek_with_id(
     current = positions.find(lookup_identifier)
     if current is None:  # DMPR-3.1.7.3.3-02
         return HResult.MQ_ERROR_MESSAGE_NOT_FOUND, None
-    if action is MessageSeekAction.SEEK_NEXT:
-        return _seek_result(seek_available(queue, current, peek=peek))
+    if action is MessageSeekAction.SEEK_NEXT:  # DMPR-3.1.7.3.3-05
+        return _seek_result(seek_available(queue, current, peek=peek))  # DMPR-3.1.7.3.3-05
     if action is MessageSeekAction.SEEK_PREVIOUS:
         return _seek_result(seek_available(queue, current, direction=backward, peek=peek))
     if _readable(current, peek):

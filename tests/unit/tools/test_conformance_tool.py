@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
+from tools.mutate import record
 from tools.pages.conformance import (
     BY_PART,
     BY_SETTING,
@@ -149,6 +150,16 @@ def test_the_tests_of_a_clause_stand_beside_its_words() -> None:
     words = "*one*:<br>`t.py::test_a`<br>*two*:<br>`t.py::test_a`<br>`t.py::test_b`"
     assert f"| X-1 | A \\<b\\>\\|title | {words} |" in pages["X.md"]
     assert "| 2.1 | 1 | 1 | 0 | 0 | 0 | 0 | 100 % |" in pages["index.md"]
+
+
+def test_the_index_says_what_the_marks_are_worth(tmp_path):
+    lines = [record.Measured("X-1", 4, 5, 7, "2026-11-29"), record.Measured("X-2", 3, 5, 7, "2026-11-30")]
+    record.write(tmp_path / record.FILE, lines, 7)
+    assert read_tables(tmp_path) == {}
+    measured = record.read(tmp_path / record.FILE)
+    index = Pages(a_table("X-1", "X-2"), TESTS, STATES, {}, measured).render()["index.md"]
+    assert "Of 2 random rows (seed 7, last measured on 2026-11-30)" in index
+    assert "the tests of 1 (50 %;" in index
 
 
 def test_states_must_fit_tables_and_tests() -> None:

@@ -36,7 +36,7 @@ class Pings:
         return any(waiting is session for waiting, _ in self._waiting.values())
 
     def request(self, session: Session, answered: Answered) -> None:
-        """Send Ping Request: [MS-MQQB] 3.1.7.6."""
+        """Send Ping Request: [MS-MQQB] 3.1.7.6, MQQB-3.1.1.1.1.9-01."""
         self.cookie = cookie = (self.cookie + 1) % _COOKIES
         self._waiting[cookie] = session, answered
         data = PING.build(

@@ -85,7 +85,7 @@ class Session:
     ) -> None:
         """Set the initial state of every connection: [MS-MQQB] 3.1.3.2."""
         self.framer = Framer(packet_size_max)
-        self.message_sent_count = self.recoverable_message_sent_count = 0
+        self.message_sent_count = self.recoverable_message_sent_count = 0  # MQQB-3.1.1.3.1-06
         self.message_received_count = self.recoverable_message_received_count = 0
         self.last_acked_recoverable = 0
         self.recoverable_ack_flags = 0
@@ -198,6 +198,7 @@ class Session:
         outgoing.recoverable = recoverable
         self.in_flight.append((self.message_sent_count, outgoing))
         if recoverable:
+            # MQQB-3.1.1.3.1-06
             self.recoverable_message_sent_count = (self.recoverable_message_sent_count + 1) % COUNTS
             outgoing.recoverable_sequence_number = self.recoverable_message_sent_count
             self.unsaved.append(outgoing)

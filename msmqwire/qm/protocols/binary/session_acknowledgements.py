@@ -48,7 +48,7 @@ class SessionAcknowledgements:
             self._close(session)
             return
         if (
-            header.UserMsgSequenceNumber != session.message_received_count
+            header.UserMsgSequenceNumber != session.message_received_count  # MQMQ-2.2.20.4-11
             or header.RecoverableMsgSeqNumber != session.recoverable_message_received_count
         ):
             self._close(session)  # MQQB-3.1.5.5.5-01

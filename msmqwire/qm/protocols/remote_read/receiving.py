@@ -187,7 +187,7 @@ class RemoteReceiving:
             )
         if action is _A.MQ_ACTION_PEEK_NEXT and cursor is not None:
             return messages.peek_next(descriptor, cursor, timeout=timeout, tag=tag)
-        return messages.peek(descriptor, timeout=timeout, cursor=cursor, tag=tag)
+        return messages.peek(descriptor, timeout=timeout, cursor=cursor, tag=tag)  # MQRR-3.1.4.7-47
 
     # -- a read has a result ------------------------------------------------------------------------------
 
@@ -239,11 +239,12 @@ class RemoteReceiving:
     # -- PendingRequestTable ------------------------------------------------------------------------------
 
     def _enter(self, request: ReadRequest) -> None:
-        """Add an entry with its Pending Request Cleanup Timer, or start its timer anew."""
+        """Add an entry with its Pending Request Cleanup Timer, or start its timer anew: MQRR-3.1.2.2-01."""
         request.context.pending[request.request_id] = request
         self._start_cleanup(request, self._cleanup_ms)
 
     def _start_cleanup(self, request: ReadRequest, delay: int) -> None:
+        # MQRR-3.1.2.2-01
         self._context.timers.start(
             Timer.PENDING_REQUEST_CLEANUP, request.number, delay, lambda: self._clean_up(request)
         )

@@ -201,7 +201,7 @@ class OutgoingStreams:
         else:
             outgoing.step(SrmpMessageEvent.STREAM_RECEIPT)
             self._leave(outgoing)
-            self._outcome.delivered(outgoing.position)
+            self._outcome.delivered(outgoing.position)  # SRMP-3.1.5.1.8.4-01
 
     def _leave(self, outgoing: OutgoingMessage) -> None:
         self._forget_renumbered(outgoing)

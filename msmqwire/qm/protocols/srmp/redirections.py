@@ -131,8 +131,8 @@ class Redirections:
 
         `own` is the URL of this queue manager's order queue.
         """
-        replacement = self.receipts_collection.find(destination)
-        return replacement or self.default_receipts or own
+        replacement = self.receipts_collection.find(destination)  # SRMP-3.1.7.2.4-21
+        return replacement or self.default_receipts or own  # SRMP-3.1.7.2.4-21
 
     @classmethod
     def from_json(cls, value: object) -> Redirections:

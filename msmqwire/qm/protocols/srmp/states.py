@@ -41,12 +41,14 @@ class SrmpMessageEvent(Enum):
 _S, _E = SrmpMessageState, SrmpMessageEvent
 
 _REGULAR: Final[Mapping[tuple[SrmpMessageState, SrmpMessageEvent], SrmpMessageState]] = {
-    (_S.PREPARE_TO_SEND, _E.SENT): _S.WAIT_FOR_RESPONSE,  # SRMP-3.1.1.1.2.1-02
-    (_S.PREPARE_TO_SEND, _E.EXPIRED): _S.DONE,  # SRMP-3.1.1.1.2.1-03
-    (_S.WAIT_FOR_RESPONSE, _E.FAILED): _S.WAIT_FOR_RETRANSMISSION,  # SRMP-3.1.1.1.2.1-04, -05
-    (_S.WAIT_FOR_RESPONSE, _E.REFUSED): _S.DONE,  # SRMP-3.1.1.1.2.1-06
+    (_S.PREPARE_TO_SEND, _E.SENT): _S.WAIT_FOR_RESPONSE,  # SRMP-3.1.1.1.2.1-02, SRMP-3.1.1.1.2.4-01
+    (_S.PREPARE_TO_SEND, _E.EXPIRED): _S.DONE,  # SRMP-3.1.1.1.2.1-03, SRMP-3.1.1.1.2.4-02
+    # SRMP-3.1.1.1.2.1-04 and -05, SRMP-3.1.1.1.2.4-03
+    (_S.WAIT_FOR_RESPONSE, _E.FAILED): _S.WAIT_FOR_RETRANSMISSION,
+    (_S.WAIT_FOR_RESPONSE, _E.REFUSED): _S.DONE,  # SRMP-3.1.1.1.2.1-06, SRMP-3.1.1.1.2.4-04
     (_S.WAIT_FOR_RESPONSE, _E.ACCEPTED): _S.DONE,  # SRMP-3.1.1.1.2.1-07, -08
-    (_S.WAIT_FOR_RETRANSMISSION, _E.RETRANSMISSION_TIMER): _S.PREPARE_TO_SEND,  # SRMP-3.1.1.1.2.1-09
+    # SRMP-3.1.1.1.2.1-09, SRMP-3.1.1.1.2.4-03
+    (_S.WAIT_FOR_RETRANSMISSION, _E.RETRANSMISSION_TIMER): _S.PREPARE_TO_SEND,
     # Checked at once, not only at the next attempt: there may never be another one.
     (_S.WAIT_FOR_RETRANSMISSION, _E.EXPIRED): _S.DONE,
     **{(state, _E.GIVEN_UP): _S.DONE for state in (_S.PREPARE_TO_SEND, _S.WAIT_FOR_RESPONSE,
