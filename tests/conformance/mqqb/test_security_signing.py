@@ -115,7 +115,7 @@ def test_the_signature_for_one_destination(version, algorithm, transactional):
 
 @pytest.mark.requirement("MQQB-3.1.7.1.4-01/b")
 @pytest.mark.parametrize("version", [SIG10, SIG20, SIG30])
-def test_a_message_that_asks_for_a_signature_is_not_sent_unsigned(version):
+def test_what_asks_for_a_signature_is_not_sent_unsigned(version):
     harness = harness_with_peer()
     message = Message(
         body=b"m",

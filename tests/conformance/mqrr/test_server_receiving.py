@@ -613,8 +613,9 @@ def test_the_time_of_a_request_is_of_32_bits(now, stamp):
     "MQRR-3.1.4.7-44", "MQRR-3.1.1.2-04/a",
 )  # fmt: skip
 @pytest.mark.parametrize("seconds", [None, 7])
+@pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_LOOKUP_RECEIVE_CURRENT])
-def test_a_message_that_is_not_ended_in_time_returns(seconds, action):
+def test_a_message_that_is_not_ended_in_time_returns(seconds, action, tx):
     harness = RemoteReadHarness() if seconds is None else RemoteReadHarness(pending_s=seconds)
     queue, client = harness.queue(), harness.client()
     limit = 300_000 if seconds is None else 1000 * seconds
@@ -622,7 +623,7 @@ def test_a_message_that_is_not_ended_in_time_returns(seconds, action):
     handle = client.open()
     harness.advance(1_234)
     lookup = 0 if action is A.MQ_ACTION_RECEIVE else identifier
-    assert client.read(handle, action, lookup=lookup, request=1) == b"1"
+    assert client.read(handle, action, lookup=lookup, request=1, tx=tx) == b"1"
     (context,) = harness.core.remote_read.contexts
     assert context.pending[1].time_stamp == 1_234
     harness.advance(limit - 1)
