@@ -10,11 +10,12 @@ from typing import Annotated, NamedTuple
 
 from click import BadParameter
 
-from msmqwire.cli.common import NoInput, dumps
+from msmqwire.cli.common import dumps
 from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.messages import show
 from msmqwire.cli.options import Argument, Option
+from msmqwire.cli.passwords import password_of
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, QueueError, ReadTimeout
 from msmqwire.names.meant import wanted_format_name
@@ -71,23 +72,13 @@ class Remote(NamedTuple):
 
     def options(self, host: str) -> RemoteOptions:
         """Return them as the client takes them. Raises BadParameter, and NoInput for the file."""
-        password = None if self.password_file is None else _password(self.password_file)
         try:
+            password = None if self.password_file is None else password_of(self.password_file)
             credentials = credentials_of(self.user, password, self.auth)
         except InvalidValue as exc:
             option = {"password": "password-file"}.get(exc.path, exc.path)
             raise BadParameter(exc.why, param_hint=f"--{option}") from None
         return RemoteOptions(host, self.rpc_port, self.mapper_port, credentials)
-
-
-def _password(file: Path) -> str:
-    try:
-        text = file.read_bytes().decode()
-    except OSError as exc:
-        raise NoInput(f"{file}: {exc.strerror or exc}") from None
-    except UnicodeDecodeError:
-        raise InvalidValue("not a text in UTF-8", path="password-file") from None
-    return text.removesuffix("\r\n" if text.endswith("\r\n") else "\n")
 
 
 @contextmanager

@@ -7,8 +7,12 @@ from typing import Final
 
 from msmqwire.schema import Header, fixed_size
 
+FUNCTION_22: Final = 22
+"""The function that has directory services of volumes as its subfunctions."""
 FUNCTION_23: Final = 23
 """The function that has bindery and queue services as its subfunctions."""
+WITH_SUBFUNCTIONS: Final = frozenset({FUNCTION_22, FUNCTION_23})
+"""The functions whose requests have an NcpSubfunctionHeader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +20,7 @@ class Call:
     """A call of NCP.
 
     Attributes:
-        number: the subfunction of function 23, or the function if `function` is the same.
+        number: the subfunction, or the function if that has none.
         name: its name in public descriptions.
         request, reply: the layouts of the data after the headers.
         others: further layouts of requests, of other sizes.
@@ -34,7 +38,7 @@ class Call:
 
     @property
     def has_subfunction(self) -> bool:
-        return self.function == FUNCTION_23
+        return self.function in WITH_SUBFUNCTIONS
 
     @property
     def requests(self) -> tuple[Header, ...]:

@@ -28,9 +28,11 @@ class CompletionCode(IntEnum):
     NO_READ_PRIVILEGES = 0x93
     NO_WRITE_PRIVILEGES = 0x94
     SERVER_OUT_OF_MEMORY = 0x96
+    NO_SUCH_VOLUME = 0x98
     DIRECTORY_FULL = 0x99
     BAD_DIRECTORY_HANDLE = 0x9B
     INVALID_PATH = 0x9C
+    NO_CONSOLE_RIGHTS = 0xC6
     ERR_Q_IO_FAILURE = 0xD0
     ERR_NO_QUEUE = 0xD1
     ERR_NO_Q_SERVER = 0xD2
@@ -63,6 +65,7 @@ class CompletionCode(IntEnum):
     NO_SUCH_PROPERTY = 0xFB
     NCP_NOT_SUPPORTED = 0xFB
     NO_SUCH_OBJECT = 0xFC
+    BAD_STATION_NUMBER = 0xFD
     BINDERY_LOCKED = 0xFE
     FAILURE = 0xFF
 
@@ -159,6 +162,8 @@ JOB_LIST_MAX: Final = 125
 """Job numbers in one reply of the newer calls."""
 OBJECT_NAME_MAX: Final = 47
 """Characters in the name of an object."""
+PASSWORD_MAX: Final = 127
+"""Characters in a password."""
 PROPERTY_NAME_MAX: Final = 15
 """Characters in the name of a property."""
 QUEUE_PATH_MAX: Final = 118

@@ -105,12 +105,12 @@ NCP_WATCHDOG: Final = Header(
 
 NCP_SUBFUNCTION_HEADER: Final = Header(
     "NcpSubfunctionHeader",
-    "NCP function 23",
+    "NCP functions 22 and 23",
     (
         uint(16, "StructureLength", "Bytes that follow this field.", unit="bytes", big_endian=True),
         uint(8, "SubFunctionCode", "The subfunction."),
     ),
-    "The fields of a request of function 23 after its header.",
+    "The fields of a request of functions 22 and 23 after its header.",
     size=3,
 )
 

@@ -27,6 +27,7 @@ _QUESTION: Final = ord("?")
 _PROPERTY_CALLS: Final = frozenset(
     call.name for call in BINDERY_CALLS if "Property" in call.name or "Set" in call.name
 )
+_LOGINS: Final = frozenset({"LoginObject", "KeyedObjectLogin"})
 _QUEUE_CODES: Final = range(0xD0, 0xE0)
 """Completion codes that have other meanings at a login."""
 _COMPLETIONS: Final = {code.value: code.name for code in CompletionCode}
@@ -104,7 +105,7 @@ def completion_name(reply: NcpReply, request: NcpRequest | None = None) -> str:
     """
     code = reply.header.CompletionCode
     call = None if reply.call is None else reply.call.name
-    if call == "LoginObject" and code in _QUEUE_CODES:
+    if call in _LOGINS and code in _QUEUE_CODES:
         return f"{code:#04x}"
     if code == CompletionCode.NO_SUCH_PROPERTY and call not in _PROPERTY_CALLS:
         return "NCP_NOT_SUPPORTED"

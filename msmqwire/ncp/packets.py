@@ -9,7 +9,7 @@ from typing import Any, Final
 from msmqwire.errors import InvalidValue, MalformedPacket
 from msmqwire.names.printable import counted
 from msmqwire.ncp.bindery_calls import BINDERY_CALLS
-from msmqwire.ncp.calls import FUNCTION_23, Call
+from msmqwire.ncp.calls import WITH_SUBFUNCTIONS, Call
 from msmqwire.ncp.file_calls import FILE_CALLS
 from msmqwire.ncp.headers import (
     CREATE_CONNECTION,
@@ -23,10 +23,11 @@ from msmqwire.ncp.headers import (
 )
 from msmqwire.ncp.queue_calls import QUEUE_CALLS
 from msmqwire.ncp.readings import PROPOSED, Readings, reread
+from msmqwire.ncp.server_calls import SERVER_CALLS
 from msmqwire.schema import Header, Record, fixed_size, to_json
 
 CALLS: Final[Mapping[tuple[int, int], Call]] = {
-    (call.function, call.number): call for call in (*QUEUE_CALLS, *BINDERY_CALLS, *FILE_CALLS)
+    (call.function, call.number): call for call in (*QUEUE_CALLS, *BINDERY_CALLS, *FILE_CALLS, *SERVER_CALLS)
 }
 """The calls that are read, by function and subfunction; by the function twice if it has no subfunctions."""
 CALLS_BY_NAME: Final[Mapping[str, Call]] = {call.name: call for call in CALLS.values()}
@@ -163,7 +164,7 @@ def parse_request(data: bytes, readings: Readings = PROPOSED, *, strict: bool = 
         return NcpRequest(header, trailing=data[_HEAD:], readings=readings)
     subfunction = None
     start, number = _HEAD, header.FunctionCode
-    if header.FunctionCode == FUNCTION_23:
+    if header.FunctionCode in WITH_SUBFUNCTIONS:
         subfunction, start = _read(NCP_SUBFUNCTION_HEADER, data, _HEAD)
         number = subfunction.SubFunctionCode
         if strict and subfunction.StructureLength != len(data) - _SUBFUNCTION_AT:

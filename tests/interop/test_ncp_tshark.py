@@ -53,6 +53,7 @@ from tests.support.netware.netware_values import DistinctValues
 REVERSED, HIDDEN = "the other byte order", "not shown"
 TOKEN = "little-endian in NCP's reference for 23/129 and 23/137; clients only copy it"
 NO_FUNCTION = "clients send a 0, which means nothing in these packets"
+OTHER_READER = "tshark reads requests to NDS by a reader of its own, which knows fragments only"
 DIFFERENCES: dict[str, tuple[str, str]] = {
     "QueueID/4": (REVERSED, "clients that worked against servers send ids of queues big-endian"),
     "23/53 reply.ObjectID/4": (REVERSED, "the id that 23/54 takes, where tshark, too, has it big-endian"),
@@ -67,6 +68,13 @@ DIFFERENCES: dict[str, tuple[str, str]] = {
     "23/131 request.Charge/4": (REVERSED, "big-endian in clients that use this call"),
     "23/134 request.ServerStation/4": (REVERSED, "stations are little-endian in all other newer calls"),
     "23/125 reply.QueueStatus/4": (HIDDEN, "tshark shows the first byte as the status, three as reserved"),
+    "104 request.FunctionCode/1": (HIDDEN, OTHER_READER),
+    "104 request.SubFunctionCode/1": (HIDDEN, OTHER_READER),
+    "23/26 request.TargetConnectionNumber/4": (HIDDEN, "two bytes in tshark; clients send four"),
+    **{
+        f"23/26 reply.{field}": (HIDDEN, "tshark shows nothing of this reply, that of 23/19 it does")
+        for field in ("NetworkAddress/4", "NetworkNodeAddress/6", "NetworkSocket/2", "ConnectionType/1")
+    },
     "create request.FunctionCode/1": (HIDDEN, NO_FUNCTION),
     "destroy request.FunctionCode/1": (HIDDEN, NO_FUNCTION),
     "Data/7": (HIDDEN, "tshark does not show what is in files"),
@@ -75,7 +83,10 @@ DIFFERENCES: dict[str, tuple[str, str]] = {
 
 A key is a field and its size, with the packet or structure before it if that matters.
 """
-ONLY_TSHARK = {"23/125 reply.QueueStatus/4": {("queue_status", 12, 1), ("reserved3", 13, 3)}}
+ONLY_TSHARK = {
+    "23/125 reply.QueueStatus/4": {("queue_status", 12, 1), ("reserved3", 13, 3)},
+    "23/26 request.TargetConnectionNumber/4": {("target_connection_number", 10, 2)},
+}
 """What tshark shows in the place of a field that it does not: names, offsets and sizes."""
 READ_AS: dict[str, tuple[Header, str]] = {
     "23/109 request": (OLD_JOB_ALONE, "only tshark has no QueueID here; its own table has one in 23/123"),

@@ -14,6 +14,7 @@ from msmqwire.ncp.bindery_calls import BINDERY_CALLS
 from msmqwire.ncp.calls import Call
 from msmqwire.ncp.file_calls import FILE_CALLS
 from msmqwire.ncp.queue_calls import QUEUE_CALLS
+from msmqwire.ncp.server_calls import SERVER_CALLS
 from msmqwire.schema import (
     Align,
     Bits,
@@ -157,6 +158,7 @@ class Pages:
             ("Queue calls", QUEUE_CALLS),
             ("Bindery calls", BINDERY_CALLS),
             ("File calls", FILE_CALLS),
+            ("Server calls", SERVER_CALLS),
         ):
             rows = [
                 [_number_of(call), code(call.name), _links(call.requests), _links(call.replies)]

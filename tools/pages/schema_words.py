@@ -53,6 +53,7 @@ DECLARING: Final = (
     "msmqwire.ncp.queue_calls",
     "msmqwire.ncp.bindery_calls",
     "msmqwire.ncp.file_calls",
+    "msmqwire.ncp.server_calls",
 )
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 OVER: Final = "\N{DIVISION SIGN}"

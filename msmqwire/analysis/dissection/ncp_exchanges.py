@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket
-from msmqwire.ncp.calls import FUNCTION_23
+from msmqwire.ncp.calls import WITH_SUBFUNCTIONS
 from msmqwire.ncp.headers import (
     BUSY,
     CREATE_CONNECTION,
@@ -213,7 +213,7 @@ def _beginning(data: bytes) -> NcpRequest | None:
     number = int(header.FunctionCode)
     if header.RequestType != SERVICE_REQUEST:
         return NcpRequest(header)
-    if number == FUNCTION_23:
+    if number in WITH_SUBFUNCTIONS:
         try:
             number = int(NCP_SUBFUNCTION_HEADER.read(data, end)[0].SubFunctionCode)
         except MalformedPacket:

@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any, BinaryIO, Final, cast
 
+from click import BadParameter
+
 from msmqwire.cli.common import NoInput, standard_input
 from msmqwire.cli.errors import run_reporting_errors, usage
 from msmqwire.cli.netware.output import AsJson, AsTable, print_one, print_rows, wants_table
@@ -15,6 +17,7 @@ from msmqwire.cli.netware.session import (
     As,
     Connect,
     JobNumber,
+    PasswordFile,
     QueueName,
     Reading,
     bytes_of,
@@ -24,6 +27,7 @@ from msmqwire.cli.netware.session import (
     time_of,
 )
 from msmqwire.cli.options import Argument, Option
+from msmqwire.cli.passwords import STANDARD_INPUT
 from msmqwire.errors import NcpRefused
 from msmqwire.ncp.constants import ANY_SERVER, CompletionCode
 from msmqwire.ncp.type_names import QUEUE_TYPES, type_number, type_word
@@ -42,7 +46,7 @@ _QUEUE_COLUMNS: Final = {
 }
 _JOB_COLUMNS: Final = {
     "place": "job_position",
-    "job": "job_number",
+    "job": "job",
     "state": "state",
     "type": "job_type",
     "owner": "client_name",
@@ -66,6 +70,7 @@ def queues(
         list[str] | None,
         Option("--type", metavar="TYPE", help=f"Only those: {', '.join(QUEUE_TYPES)}; may be repeated."),
     ] = None,
+    password_file: PasswordFile = None,
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
@@ -79,7 +84,11 @@ def queues(
         found = await server.queues(type_ or tuple(QUEUE_TYPES))
         return [await _queue_json(queue) for queue in found]
 
-    print_rows(on_server(connect, identity, reading, work), _QUEUE_COLUMNS, wants_table(as_json, as_table))
+    print_rows(
+        on_server(connect, identity, password_file, reading, work),
+        _QUEUE_COLUMNS,
+        wants_table(as_json, as_table),
+    )
 
 
 async def _queue_json(queue: Queue) -> dict[str, Any]:
@@ -118,6 +127,7 @@ def jobs(
     queue: QueueName,
     connect: Connect,
     identity: As,
+    password_file: PasswordFile = None,
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
@@ -128,7 +138,11 @@ def jobs(
         names, opened = _Names(server), await queue_of(server, queue)
         return [await names.job_json(entry) async for entry in opened.jobs()]
 
-    print_rows(on_server(connect, identity, reading, work), _JOB_COLUMNS, wants_table(as_json, as_table))
+    print_rows(
+        on_server(connect, identity, password_file, reading, work),
+        _JOB_COLUMNS,
+        wants_table(as_json, as_table),
+    )
 
 
 def show(
@@ -138,6 +152,7 @@ def show(
     job: Annotated[
         int | None, Argument(metavar="[JOB]", min=0, max=0xFFFFFFFF, help="A job's number.")
     ] = None,
+    password_file: PasswordFile = None,
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
@@ -150,7 +165,7 @@ def show(
             return await _queue_json(opened)
         return await _Names(server).job_json(await opened.job(job))
 
-    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, password_file, reading, work), wants_table(as_json, as_table))
 
 
 def submit(
@@ -188,6 +203,7 @@ def submit(
         Option("--restart", help="Keep the job in the queue, instead of removing it, if its service fails."),
     ] = False,
     queue_record: Annotated[str, Option(metavar="HEX", help="Bytes for the queue server, at most 152.")] = "",
+    password_file: PasswordFile = None,
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
@@ -219,10 +235,12 @@ def submit(
             "bytes": job.size,
         }
 
+    if body_file == password_file == STANDARD_INPUT:
+        raise BadParameter("standard input has the body", param_hint="--password-file")
     with ExitStack() as stack:
         bodies: list[BinaryIO] = []
         run_reporting_errors(lambda: bodies.append(_open(body_file, stack)))
-        result = on_server(connect, identity, reading, lambda server: work(server, bodies[0]))
+        result = on_server(connect, identity, password_file, reading, lambda server: work(server, bodies[0]))
     print_one(result, wants_table(as_json, as_table))
 
 
@@ -258,6 +276,7 @@ def hold(
     connect: Connect,
     identity: As,
     by_operator: ByOperator = None,
+    password_file: PasswordFile = None,
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
@@ -268,7 +287,7 @@ def hold(
         opened = await queue_of(server, queue)
         return _held_json(opened, await opened.hold(job, by_operator=by_operator))
 
-    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, password_file, reading, work), wants_table(as_json, as_table))
 
 
 def release(
@@ -277,6 +296,7 @@ def release(
     connect: Connect,
     identity: As,
     by_operator: ByOperator = None,
+    password_file: PasswordFile = None,
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
@@ -287,7 +307,7 @@ def release(
         opened = await queue_of(server, queue)
         return _held_json(opened, await opened.release(job, by_operator=by_operator))
 
-    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, password_file, reading, work), wants_table(as_json, as_table))
 
 
 def _held_json(queue: Queue, entry: JobEntry) -> dict[str, Any]:
@@ -307,6 +327,7 @@ def position(
     ],
     connect: Connect,
     identity: As,
+    password_file: PasswordFile = None,
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
@@ -319,7 +340,7 @@ def position(
         entry = await opened.job(job)
         return {"job": job, "queue": opened.name, "job_position": entry.job_position}
 
-    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, password_file, reading, work), wants_table(as_json, as_table))
 
 
 def move(
@@ -328,6 +349,7 @@ def move(
     destination: Annotated[str, Argument(metavar="DESTINATION", help="Another queue, NAME[:TYPE].")],
     connect: Connect,
     identity: As,
+    password_file: PasswordFile = None,
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
@@ -339,7 +361,7 @@ def move(
         number = await source.move(job, to)
         return {"job": number, "queue": to.name, "from_job": job, "from_queue": source.name}
 
-    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, password_file, reading, work), wants_table(as_json, as_table))
 
 
 def remove(
@@ -347,6 +369,7 @@ def remove(
     job: JobNumber,
     connect: Connect,
     identity: As,
+    password_file: PasswordFile = None,
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
@@ -358,4 +381,4 @@ def remove(
         await opened.remove(job)
         return {"job": job, "queue": opened.name}
 
-    print_one(on_server(connect, identity, reading, work), wants_table(as_json, as_table))
+    print_one(on_server(connect, identity, password_file, reading, work), wants_table(as_json, as_table))

@@ -1,4 +1,4 @@
-"""``msmqwire netware object create | list | show | delete``."""
+"""``msmqwire netware object create | list | show | password | delete``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from msmqwire.cli.errors import usage
 from msmqwire.cli.netware.admin import Data, in_folder
 from msmqwire.cli.netware.output import AsJson, AsTable, print_one, print_rows, wants_table
 from msmqwire.cli.options import Argument, Group, Option
+from msmqwire.cli.passwords import new_password
+from msmqwire.names.printable import safe
 from msmqwire.ncp.type_names import OBJECT_TYPES, type_number
 from msmqwire.netware.runtime.bindery_requests import RIGHTS
 from msmqwire.service.control.client import Local
@@ -108,6 +110,35 @@ def show(name: Name, data: Data, as_json: AsJson = False, as_table: AsTable = Fa
     in_folder(
         data, lambda local: print_one(local.call("object_show", name=name), wants_table(as_json, as_table))
     )
+
+
+@app.command("password")
+def password(
+    name: Name,
+    data: Data,
+    remove: Annotated[
+        bool, Option("--remove", help="Remove its password: anybody can log in by its name then.")
+    ] = False,
+    as_json: AsJson = False,
+    as_table: AsTable = False,
+) -> None:
+    """Set the password of an object. A terminal is asked for it twice, else standard input has it.
+
+    Capitals and small letters are the same. The object logs in by it from now on; connections that it has
+    stay logged in.
+    """
+
+    def work(local: Local) -> None:
+        shown = local.call("object_show", name=name)  # a wrong name is reported before the question
+        whose = f"{safe(shown['name'])}:{shown['type']}"
+        new = None if remove else new_password(whose)
+        answer = local.call("object_password", name=whose, password=new)
+        if wants_table(as_json, as_table):
+            print(f"{whose} {'logs in by its new password' if new else 'has no password'}.")
+        else:
+            print_one(answer, table=False)
+
+    in_folder(data, work)
 
 
 @app.command("delete")

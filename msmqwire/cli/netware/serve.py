@@ -13,11 +13,12 @@ from msmqwire.cli.captures.readings import named_values
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.options import Option
 from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
-from msmqwire.errors import InvalidValue, Unreachable
+from msmqwire.errors import InvalidValue, NcpRefused, Unreachable
 from msmqwire.names.printable import format_endpoint
 from msmqwire.ncp.constants import JOBS_MAX, QUEUE_SERVERS_MAX
 from msmqwire.ncp.headers import NCP_PORT
 from msmqwire.ncp.readings import Readings
+from msmqwire.netware.model.names import SERVER_NAME, object_name
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.runtime.folder import NetwareFolder
 from msmqwire.netware.runtime.limits import NcpLimits
@@ -92,6 +93,9 @@ def command(
     max_files_size: Annotated[
         int, Option(min=1, help="MiB of all files together.")
     ] = _SETTINGS.files_bytes_max >> 20,
+    name: Annotated[
+        str, Option(metavar="NAME", help="Name of the file server, at most 47 characters, in capitals.")
+    ] = SERVER_NAME,
     min_free: Annotated[
         int,
         Option(min=0, max=1 << 30, help="MiB of disk space below which no file is created or grows."),
@@ -135,8 +139,8 @@ def command(
 ) -> None:
     """Run the queue service of a NetWare file server: its bindery, its queues and their jobs, over NCP.
 
-    There is no authentication: every client that reaches the port is taken for the user that it names. Listen
-    on trusted networks only.
+    Objects without a password log in by their names alone, and passwords travel in clear: see
+    "msmqwire netware object password". Listen on trusted networks only.
     """
     check_level(log)
     for option, seconds in (("--partial", partial), ("--idle", idle)):
@@ -163,10 +167,19 @@ def command(
         ),
         readings=_readings(reading),
         min_free=min_free << 20,
+        name=_server_name(name),
     )
     logs.begin(log)
     descriptors.raise_limit()
     run_reporting_errors(lambda: asyncio.run(serve(options)))
+
+
+def _server_name(name: str) -> str:
+    """Return the name in capitals. Raises BadParameter."""
+    try:
+        return object_name(name)
+    except NcpRefused as exc:
+        raise BadParameter(exc.why, param_hint="--name") from None
 
 
 def _readings(texts: list[str] | None) -> Readings:

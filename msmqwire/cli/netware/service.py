@@ -16,6 +16,7 @@ from msmqwire.cli.netware.output import AsJson, AsTable, print_one, wants_table
 from msmqwire.cli.netware.session import (
     As,
     Connect,
+    PasswordFile,
     QueueName,
     Reading,
     on_server,
@@ -48,7 +49,7 @@ def command(
             "--command",
             metavar="CMD",
             help="Shell command to run for a job, with the job's data on standard input, its fields as "
-            "QMS_JOB_NUMBER, QMS_JOB_DESCRIPTION and so on, and QMS_QUEUE. Its output goes to standard "
+            "QMS_JOB, QMS_JOB_DESCRIPTION and so on, and QMS_QUEUE. Its output goes to standard "
             "error.",
         ),
     ],
@@ -63,6 +64,7 @@ def command(
         str | None,
         Option(metavar="TEXT", help="Status of this server for users and operators, at most 64 bytes."),
     ] = None,
+    password_file: PasswordFile = None,
     reading: Reading = None,
     as_json: AsJson = False,
     as_table: AsTable = False,
@@ -94,7 +96,7 @@ def command(
         return True
 
     try:
-        succeeded = on_server(connect, identity, reading, work)
+        succeeded = on_server(connect, identity, password_file, reading, work)
     except asyncio.CancelledError:
         raise Exit(_SIGNALLED + signal.SIGTERM) from None
     if not succeeded:
@@ -171,8 +173,12 @@ async def _ended(process: asyncio.subprocess.Process, job: ServicedJob) -> int:
 
 
 def _environment(queue: Queue, job: ServicedJob) -> dict[str, str]:
-    """Return the environment of a command: this one's, and the fields of the job that mean something."""
-    fields = {"queue": queue.name, "file_size": job.size, **job.entry.to_json()}
+    """Return the environment of a command: this one's, and the fields of the job that mean something.
+
+    QMS_JOB_NUMBER is the former name of QMS_JOB.
+    """
+    shown = job.entry.to_json()
+    fields = {"queue": queue.name, "file_size": job.size, **shown, "job_number": shown["job"]}
     encoding = sys.getfilesystemencoding()
     texts = {
         f"QMS_{name.upper()}": " ".join(value) if isinstance(value, list) else str(value)

@@ -10,6 +10,7 @@ from typing import Annotated, Final, TypeVar
 from msmqwire.cli.captures.readings import named_values
 from msmqwire.cli.errors import run_reporting_errors, wrong_value
 from msmqwire.cli.options import Argument, Option
+from msmqwire.cli.passwords import password_of
 from msmqwire.errors import InvalidValue
 from msmqwire.ncp.type_names import OBJECT_TYPES, QUEUE_TYPES
 from msmqwire.netware.client import FileServer, Queue, connect
@@ -24,7 +25,16 @@ As = Annotated[
     Option(
         "--as",
         metavar="NAME[:TYPE]",
-        help=f"Name to log in as, without a password. TYPE is {', '.join(OBJECT_TYPES)} or a number; user.",
+        help=f"Name to log in as. TYPE is {', '.join(OBJECT_TYPES)} or a number; user.",
+    ),
+]
+PasswordFile = Annotated[
+    str | None,
+    Option(
+        "--password-file",
+        metavar="FILE",
+        help="File with its password, without the newline at its end; - to be asked on a terminal, else for "
+        "standard input. It is sent in clear.",
     ),
 ]
 QueueName = Annotated[
@@ -47,22 +57,27 @@ _DEFAULT_QUEUE_TYPE: Final = "print"
 
 
 def on_server(
-    address: str, identity: str, reading: list[str] | None, work: Callable[[FileServer], Awaitable[T]]
+    address: str,
+    identity: str,
+    password_file: str | None,
+    reading: list[str] | None,
+    work: Callable[[FileServer], Awaitable[T]],
 ) -> T:
     """Log in to a file server, and do the work there; report errors, and exit with their status."""
     results: list[T] = []
     readings = named_values(reading)
 
-    async def logged_in() -> T:
+    async def logged_in(password: str) -> T:
         name, type_ = named(identity, _DEFAULT_TYPE)
-        async with connect(address, name=name, type=type_, readings=readings) as server:
+        async with connect(address, name=name, type=type_, password=password, readings=readings) as server:
             return await work(server)
 
     def run() -> None:
         try:
-            results.append(asyncio.run(logged_in()))
+            password = "" if password_file is None else password_of(password_file)
+            results.append(asyncio.run(logged_in(password)))
         except InvalidValue as exc:  # all values are those of the command line
-            raise wrong_value(exc, address="connect") from None
+            raise wrong_value(exc, address="connect", password="password-file") from None
 
     run_reporting_errors(run)
     return results[0]

@@ -16,6 +16,7 @@ from msmqwire.netware.client.job import JobEntry
 from msmqwire.netware.client.queue import Queue, QueueReport
 from msmqwire.netware.client.servicing import ServicedJob
 from msmqwire.netware.client.submitting import OpenJob
+from msmqwire.netware.model.passwords import to_bytes
 
 if TYPE_CHECKING:
     from msmqwire.netware.client.synchronous import SyncFileServer
@@ -41,10 +42,17 @@ class Connection:
     """The result of `connect`, to be entered once, with ``async with`` or ``with``."""
 
     def __init__(
-        self, host: str, port: int, name: str, type_: int, answer_s: float, readings: Readings
+        self,
+        host: str,
+        port: int,
+        name: str,
+        type_: int,
+        password: str,
+        answer_s: float,
+        readings: Readings,
     ) -> None:
         self._host, self._port = host, port
-        self._name, self._type = name, type_
+        self._name, self._type, self._password = name, type_, password
         self._answer_s, self._readings = answer_s, readings
         self._server: FileServer | None = None
         self._entered = False
@@ -69,7 +77,7 @@ class Connection:
             readings=self._readings,
         )
         try:
-            self._server = await log_in(connection, self._name, self._type)
+            self._server = await log_in(connection, self._name, self._type, self._password)
         except BaseException:
             await connection.close()
             raise
@@ -108,6 +116,7 @@ def connect(
     *,
     name: str,
     type: str | int = "user",
+    password: str = "",
     timeout: float = ANSWER_S,
     readings: Mapping[str, str] | None = None,
 ) -> Connection:
@@ -118,8 +127,10 @@ def connect(
 
     Args:
         address: ``ADDRESS:PORT`` or ``[ADDRESS]:PORT`` of NCP over TCP; without a port it is 524.
-        name: the name of the bindery object to log in as, which has no password.
+        name: the name of the bindery object to log in as.
         type: its type, a word of `msmqwire.ncp.type_names.OBJECT_TYPES` or a number.
+        password: its password, which is sent in clear, its letters in capitals; empty for an object without
+            one.
         timeout: seconds of silence after which the server has failed.
         readings: the byte orders of a server that differ from most, `msmqwire.ncp.readings.Readings` by their
             names: ``{"start_position": "big"}``.
@@ -130,8 +141,12 @@ def connect(
         raise InvalidValue(f"{timeout!r:.100} is not a number of seconds", path="timeout")
     if not isinstance(name, str) or not name:
         raise InvalidValue(f"{name!r:.100} is not a name", path="name")
+    if not isinstance(password, str):
+        raise InvalidValue("it is not a text", path="password")
+    if password:
+        to_bytes(password)
     host, port = parse_address(address)
-    return Connection(host, port, name, type_number(type), timeout, Readings.of(readings or {}))
+    return Connection(host, port, name, type_number(type), password, timeout, Readings.of(readings or {}))
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -99,9 +99,13 @@ _REPLY_DATA: Final = 8
 """The offset of the data in a reply."""
 
 
-async def log_in(connection: NcpConnection, name: str, type_: int) -> FileServer:
-    """Log in as an object without a password. Raises NcpLoginRefused, MalformedPacket and Unreachable."""
-    await connection.call("LoginObject", ObjectType=type_, ObjectName=name, Password="")
+async def log_in(connection: NcpConnection, name: str, type_: int, password: str = "") -> FileServer:
+    """Log in as an object. Raises NcpLoginRefused, MalformedPacket, Unreachable and InvalidValue.
+
+    The password is sent in clear, in capitals as servers expect it.
+    """
+    shown = "".join(char.upper() if char.isascii() else char for char in password)
+    await connection.call("LoginObject", ObjectType=type_, ObjectName=name, Password=shown)
     return FileServer(connection, await find_object(connection, name, type_))
 
 

@@ -52,7 +52,7 @@ class JobEntry(Job):
         """Return the fields in the form that commands print; fields without a present meaning are None."""
         serviced = self.in_service
         return {
-            "job_number": self.job_number,
+            "job": self.job_number,
             "job_position": self.job_position,
             "state": self.current_state.value,
             "job_type": self.job_type,

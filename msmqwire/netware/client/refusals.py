@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from msmqwire.errors import NcpLoginRefused, NcpRefused
-from msmqwire.ncp.calls import FUNCTION_23, Call
+from msmqwire.ncp.bindery_calls import BINDERY_CALLS
+from msmqwire.ncp.calls import Call
 from msmqwire.ncp.constants import CompletionCode
 
 _NAMES: Final = {int(code): code.name for code in CompletionCode}
 _LOGIN: Final = "LoginObject"
-_FIRST_QUEUE_CALL: Final = 100
 _OTHER_AT_LOGIN: Final = range(CompletionCode.ERR_Q_IO_FAILURE, CompletionCode.ERR_Q_MAX_SERVERS + 1)
 """Codes with another meaning, about passwords and accounts, when a login is refused."""
 
@@ -41,4 +41,4 @@ def refusal(code: int, call: Call | None) -> NcpRefused:
 
 
 def _is_of_bindery(call: Call | None) -> bool:
-    return call is not None and call.function == FUNCTION_23 and call.number < _FIRST_QUEUE_CALL
+    return call in BINDERY_CALLS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Caller:
         connection: its number, the station of job structures.
         task: the client's task in the request being answered.
         object_id: the object logged in; None if there is none.
+        login_time: the time of its login by the clock of the file server, UTC; None without one.
         assumed: the rights of a client that are in force instead of its own.
     """
 
@@ -29,6 +31,7 @@ class Caller:
     task: int = 0
     object_id: int | None = None
     assumed: AssumedRights | None = None
+    login_time: datetime | None = None
 
     @property
     def assumed_client_id(self) -> int | None:

@@ -9,6 +9,8 @@ from typing import Final
 from msmqwire.errors import NcpRefused
 from msmqwire.ncp.constants import OBJECT_NAME_MAX, PROPERTY_NAME_MAX, CompletionCode
 
+SERVER_NAME: Final = "MSMQWIRE"
+"""The name of a file server that has been given none."""
 _LONGEST_PATH: Final = 255
 _WILDCARDS: Final = "*?"
 _ALLOWED: Final = frozenset(map(chr, range(0x21, 0x7E))) - frozenset("/\\:;,*?")

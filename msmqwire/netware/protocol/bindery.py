@@ -9,6 +9,7 @@ from msmqwire.errors import NcpRefused
 from msmqwire.ncp.constants import SEGMENT_SIZE, CompletionCode, PropertyFlags
 from msmqwire.netware.model.bindery import BinderyObject
 from msmqwire.netware.protocol.calls import NO_DATA, CallContext, Fields, Operation
+from msmqwire.schema.texts import OEM_CODE_PAGE
 
 _YES: Final = 0xFF
 _FROM_THE_BEGINNING: Final = 0xFFFFFFFF
@@ -25,12 +26,13 @@ def _named(found: BinderyObject) -> dict[str, Any]:
 
 
 def _password(text: str) -> bytes:
-    return text.encode("cp437")
+    return text.encode(OEM_CODE_PAGE)
 
 
 def _login(call: CallContext) -> Fields:
     data = call.data
-    call.service.login(call.caller, data.ObjectName, data.ObjectType, _password(data.Password))
+    call.service.login(call.caller, data.ObjectName, data.ObjectType, _password(data.Password), call.hashing)
+    call.caller.login_time = call.now
     return NO_DATA
 
 
@@ -137,7 +139,7 @@ def _write_value(call: CallContext) -> Fields:
 
 def _change_password(call: CallContext) -> Fields:
     old, new = _password(call.data.OldPassword), _password(call.data.NewPassword)
-    call.service.logins.change_password(call.caller, _object(call), old, new)
+    call.service.logins.change_password(call.caller, _object(call), old, new, call.hashing)
     return NO_DATA
 
 

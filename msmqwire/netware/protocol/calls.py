@@ -9,8 +9,23 @@ from typing import Any
 
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.files import FileAccess
+from msmqwire.netware.model.passwords import PasswordHashing
+from msmqwire.netware.protocol.connection_numbers import ConnectionNumbers
 from msmqwire.netware.rules.service import QueueService
 from msmqwire.schema import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The file server around a service, as calls show it.
+
+    Attributes:
+        name: its name, at most 47 characters.
+        connections: its service connections.
+    """
+
+    name: str
+    connections: ConnectionNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +38,8 @@ class CallContext:
         data: the data of the request.
         now: the clock of the file server, UTC.
         room: bytes of data that the client accepts in the reply.
+        host: the file server around the service.
+        hashing: the hashes of passwords, and a salt for a new one.
     """
 
     service: QueueService
@@ -30,6 +47,8 @@ class CallContext:
     data: Record
     now: datetime
     room: int
+    host: Host
+    hashing: PasswordHashing
 
 
 Fields = Mapping[str, Any]

@@ -154,12 +154,12 @@ class NcpSession:
         """Make a service connection. The stream's former one is given up: its client begins anew."""
         if has_data:
             return Answer(self._reply(header, CompletionCode.BAD_LENGTH))
-        before, number = self.caller, self._numbers.take()
-        if number is None:
+        before, caller = self.caller, self._numbers.take(header.TaskNumber)
+        if caller is None:
             return Answer(self._reply(header, CompletionCode.NO_FREE_CONNECTION_SLOTS, connection=0))
-        self.caller = Caller(number, header.TaskNumber)
+        self.caller = caller
         self._last, self._last_reply = this, None
-        packet = self._reply(header, connection=number)
+        packet = self._reply(header, connection=caller.connection)
         return Answer(self._kept(packet)) if before is None else GiveUp(before, packet)
 
     def _destroy(self, caller: Caller, header: Record, *, has_data: bool) -> Outcome:

@@ -14,7 +14,7 @@ from msmqwire.netware.model.bindery import (
 )
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.queue import JobQueue
-from msmqwire.netware.rules.bindery_rights import BinderyRights
+from msmqwire.netware.rules.bindery_rights import BinderyRights, Level
 from msmqwire.netware.rules.objects import Objects
 from msmqwire.netware.rules.refusals import no_object
 from msmqwire.netware.rules.trustees import Trustees
@@ -94,6 +94,20 @@ class Bindery:
             )
         self._trustees.forget_object(object_id)
         self._objects.delete(object_id)
+
+    def own_level(self, caller: Caller) -> Level:
+        """Return the level of a caller on its own object; ANY without a login."""
+        own = self._objects.get(caller.effective_id)
+        return Level.ANY if own is None else self._rights.level(caller, own)
+
+    def check_console(self, caller: Caller) -> None:
+        """Check that the caller may use the console.
+
+        Raises:
+            NcpRefused: NO_CONSOLE_RIGHTS for all but supervisors.
+        """
+        if not self._rights.is_supervisor(caller):
+            raise NcpRefused("the console is for supervisors", CompletionCode.NO_CONSOLE_RIGHTS)
 
     def get_id(self, caller: Caller, name: str, type_: int) -> BinderyObject:
         """Return the object of this name and type.

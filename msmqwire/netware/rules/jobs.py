@@ -40,6 +40,8 @@ class Jobs:
     def create(self, caller: Caller, queue_id: int, request: JobRequest, now: datetime) -> Job:
         """Put a job at the end of a queue, with its file open for the caller; it has to be started.
 
+        NWCF_OPERATOR_HOLD is set for operators alone, as in a change of the entry: QMS-ext-06.
+
         Args:
             now: the clock of the file server, UTC.
 
@@ -51,10 +53,13 @@ class Jobs:
                 an invalid target execution time, NO_MORE_FILE_HANDLES, OUT_OF_DISK_SPACE.
         """
         queue = self._queues.found(queue_id)
-        self._roles.check_queue(caller, queue, QueueRole.USER)
+        roles = self._roles.check_queue(caller, queue, QueueRole.USER)
         self._check_open_to_jobs(queue)
         _check_target_time(request)
         self._files.check_new(caller)
+        flags = int(request.job_control_flags | JobControlFlags.NWCF_ENTRY_OPEN)
+        if not roles & QueueRole.OPERATOR:
+            flags &= ~int(JobControlFlags.NWCF_OPERATOR_HOLD)
         number = self._life.next_number(queue)
         assert caller.effective_id is not None
         job = Job(
@@ -66,7 +71,7 @@ class Jobs:
             job_entry_time=times.to_bytes(now),
             job_number=number,
             job_type=request.job_type,
-            job_control_flags=int(request.job_control_flags | JobControlFlags.NWCF_ENTRY_OPEN),
+            job_control_flags=flags,
             job_file_name=job_file_name(queue_id, number),
             job_description=request.job_description,
             queue_record=request.queue_record,

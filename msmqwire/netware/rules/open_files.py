@@ -14,7 +14,7 @@ from msmqwire.errors import NcpRefused
 from msmqwire.names.printable import counted
 from msmqwire.ncp.constants import CompletionCode
 from msmqwire.netware.model.caller import Caller
-from msmqwire.netware.model.files import AnyFile, FileAccess
+from msmqwire.netware.model.files import AnyFile, FileAccess, VolumeFile
 from msmqwire.netware.model.settings import Settings
 
 _HANDLE_MAX: Final = 0xFFFFFFFF
@@ -27,6 +27,7 @@ _Key = TypeVar("_Key", int, AnyFile)
 @dataclass(frozen=True, slots=True)
 class _OpenFile:
     connection: int
+    task: int
     file: AnyFile
     may_read: bool
     may_write: bool
@@ -84,7 +85,7 @@ class OpenFiles:
         while handle in self._open:
             handle = handle % _HANDLE_MAX + 1
         self._last_handle = handle
-        self._open[handle] = _OpenFile(caller.connection, file, may_read, may_write)
+        self._open[handle] = _OpenFile(caller.connection, caller.task, file, may_read, may_write)
         self._by_connection[caller.connection].add(handle)
         self._by_file[file].add(handle)
         return handle
@@ -150,6 +151,13 @@ class OpenFiles:
         """Close all handles of a connection."""
         for handle in tuple(self._by_connection.get(connection, ())):
             self._close(handle)
+
+    def close_task(self, caller: Caller) -> None:
+        """Close the files of volumes that the caller's task has opened; files of jobs end with their jobs."""
+        for handle in tuple(self._by_connection.get(caller.connection, ())):
+            found = self._open[handle]
+            if found.task == caller.task and isinstance(found.file, VolumeFile):
+                self._close(handle)
 
     def size(self, file: AnyFile) -> int:
         """Return the size of a file in bytes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.changes import Change
 from msmqwire.netware.model.contents import Contents
+from msmqwire.netware.model.passwords import PasswordHashing
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.bindery import Bindery
 from msmqwire.netware.rules.bindery_rights import BinderyRights
@@ -12,7 +13,7 @@ from msmqwire.netware.rules.client_rights import ClientRights
 from msmqwire.netware.rules.equivalence import Equivalence
 from msmqwire.netware.rules.job_life import JobLife
 from msmqwire.netware.rules.jobs import Jobs
-from msmqwire.netware.rules.logins import BinderyLogins
+from msmqwire.netware.rules.logins import AT_ONCE, BinderyLogins
 from msmqwire.netware.rules.objects import Objects
 from msmqwire.netware.rules.open_files import OpenFiles
 from msmqwire.netware.rules.properties import BinderyProperties
@@ -108,7 +109,14 @@ class QueueService:
         self._changes.clear()
         return taken
 
-    def login(self, caller: Caller, name: str, type_: int, password: bytes = b"") -> int:
+    def login(
+        self,
+        caller: Caller,
+        name: str,
+        type_: int,
+        password: bytes = b"",
+        hashing: PasswordHashing = AT_ONCE,
+    ) -> int:
         """Log an object in on a connection; an object logged in before is logged out.
 
         Returns:
@@ -116,8 +124,9 @@ class QueueService:
 
         Raises:
             NcpRefused: as `BinderyLogins.check`.
+            HashNeeded: by `hashing`.
         """
-        object_id = self.logins.check(name, type_, password)
+        object_id = self.logins.check(name, type_, password, hashing)
         self.logout(caller)
         caller.object_id = object_id
         return object_id
@@ -128,7 +137,7 @@ class QueueService:
         self.servicing.connection_lost(caller.connection)
         self.files.close_connection(caller.connection)
         self._client_rights.restore(caller)
-        caller.object_id = None
+        caller.object_id = caller.login_time = None
 
     def connection_lost(self, caller: Caller) -> None:
         """End everything of a broken connection: QMS-flags-01 and -02, QMS-flags-04 and -05."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from msmqwire.errors import NcpRefused
 from msmqwire.ncp.constants import CompletionCode, TrusteeRights
@@ -15,6 +16,19 @@ from msmqwire.netware.rules.objects import Objects
 from msmqwire.netware.rules.open_files import OpenFiles
 from msmqwire.netware.rules.queue_table import QueueTable
 from msmqwire.netware.rules.trustees import ALL_RIGHTS, Trustees
+
+VOLUMES: Final = ("SYS",)
+"""The volumes that have numbers, from 0 on."""
+
+
+class VolumeSpace(NamedTuple):
+    """The size of a volume in bytes, and in directories and files outside the queues."""
+
+    name: str
+    total_bytes: int
+    free_bytes: int
+    entries: int
+    free_entries: int
 
 
 class VolumeRules:
@@ -43,6 +57,36 @@ class VolumeRules:
     def entry(self, path: str) -> VolumeEntry | None:
         """Return the directory or file of a path, with its owner, or None."""
         return self._entries.get(names.volume_path(path))
+
+    def number(self, name: str) -> int:
+        """Return the number of a volume.
+
+        Raises:
+            NcpRefused: NO_SUCH_VOLUME for all but SYS: other volumes have no numbers.
+        """
+        name = name.removesuffix(":").upper()
+        if name not in VOLUMES:
+            raise NcpRefused(f"no volume {name!r} has a number", CompletionCode.NO_SUCH_VOLUME)
+        return VOLUMES.index(name)
+
+    def space(self, number: int) -> VolumeSpace:
+        """Return the size of a volume: all volumes have room together, and SYS has it.
+
+        Raises:
+            NcpRefused: NO_SUCH_VOLUME.
+        """
+        if number >= len(VOLUMES):
+            raise NcpRefused(f"there is no volume {number}", CompletionCode.NO_SUCH_VOLUME)
+        settings, files = self._settings, self._files
+        free = settings.files_bytes_max - files.total_bytes if files.has_room else 0
+        entries = settings.volume_entries_max
+        return VolumeSpace(
+            VOLUMES[number],
+            settings.files_bytes_max,
+            max(0, free),
+            entries,
+            max(0, entries - len(self._entries)),
+        )
 
     def effective_rights(self, caller: Caller, path: str) -> TrusteeRights:
         """Return the rights of a caller in a directory.

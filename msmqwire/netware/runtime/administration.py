@@ -13,6 +13,7 @@ from msmqwire.netware.rules.service import QueueService
 from msmqwire.netware.runtime import bindery_requests, queue_requests
 from msmqwire.netware.runtime.driver import ServiceDriver
 from msmqwire.netware.runtime.folder import NetwareFolder
+from msmqwire.netware.runtime.password_hashing import PasswordHasher
 from msmqwire.service.control.client import Local, attach_to
 from msmqwire.service.control.server import ControlServer
 
@@ -31,6 +32,7 @@ _OPERATIONS: Final[Mapping[str, Callable[[QueueService, Mapping[str, Any]], dict
     "queue_grant": queue_requests.grant,
     "queue_revoke": queue_requests.revoke,
 }
+_PASSWORD: Final = "object_password"
 
 
 class AdministrationSession:
@@ -38,6 +40,7 @@ class AdministrationSession:
 
     def __init__(self, driver: ServiceDriver) -> None:
         self._driver = driver
+        self._hasher = PasswordHasher()
 
     async def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Run a request, and return its answer once its changes are durable.
@@ -45,9 +48,13 @@ class AdministrationSession:
         Raises InvalidValue for an invalid request, NcpRefused for a refused one, and StoreError.
         """
         name = request.get("op")
+        if name == _PASSWORD:
+            return await self._hasher.run(
+                self._driver, lambda service, hashing: bindery_requests.password(service, request, hashing)
+            )
         operation = _OPERATIONS.get(name) if isinstance(name, str) else None
         if operation is None:
-            raise InvalidValue(f"{name!r:.100} is none of {', '.join(_OPERATIONS)}", path="op")
+            raise InvalidValue(f"{name!r:.100} is none of {', '.join((*_OPERATIONS, _PASSWORD))}", path="op")
         return await self._driver.run(lambda service: operation(service, request))
 
     def notify(self, request: Mapping[str, Any]) -> bool:
@@ -58,7 +65,8 @@ class AdministrationSession:
         """Do nothing: no request waits."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """End the thread that hashes passwords."""
+        self._hasher.close()
 
 
 def control_server(driver: ServiceDriver, folder: NetwareFolder) -> ControlServer:
@@ -112,6 +120,7 @@ class ServiceInStore:
     def close(self) -> None:
         """End the service."""
         if not self._loop.is_closed():
+            self._session.close()
             try:
                 self._loop.run_until_complete(self._driver.close())
             finally:

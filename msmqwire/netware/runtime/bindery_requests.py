@@ -1,4 +1,4 @@
-"""Requests of administrators about bindery objects: create, list, show, delete.
+"""Requests of administrators about bindery objects: create, list, show, password, delete.
 
 They are made with the rights of SUPERVISOR. Objects are named ``NAME``, or ``NAME:TYPE`` where objects of
 several types have the name. A request that fails halfway is undone.
@@ -15,6 +15,7 @@ from msmqwire.ncp.type_names import OBJECT_TYPES, type_number, type_word
 from msmqwire.netware.model import names
 from msmqwire.netware.model.bindery import PASSWORD, SECURITY_EQUALS, BinderyObject, Property
 from msmqwire.netware.model.caller import Caller
+from msmqwire.netware.model.passwords import PasswordHashing, to_bytes
 from msmqwire.netware.rules.service import QueueService
 
 Request = Mapping[str, Any]
@@ -89,6 +90,14 @@ def show(service: QueueService, request: Request) -> Answer:
             name: _value(service, held) for name, held in one.properties.items() if name != PASSWORD
         },
     }
+
+
+def password(service: QueueService, request: Request, hashing: PasswordHashing) -> Answer:
+    """Give an object a password, or remove it if the password is null. By `hashing` raises HashNeeded."""
+    one = found(service, text(request, "name"), "name")
+    new = b"" if request.get("password") is None else to_bytes(text(request, "password"))
+    service.logins.change_password(SUPERVISOR, one.id, b"", new, hashing)
+    return {**_brief(one), "password": bool(new)}
 
 
 def delete(service: QueueService, request: Request) -> Answer:

@@ -14,15 +14,19 @@ from msmqwire.errors import EngineFailed, InvalidValue, NcpRefused, StoreError, 
 from msmqwire.ncp.constants import CompletionCode
 from msmqwire.ncp.readings import PROPOSED, Readings
 from msmqwire.netware.model.caller import Caller
-from msmqwire.netware.protocol.calls import Fields, Result, ToRead, ToWrite
+from msmqwire.netware.model.names import SERVER_NAME
+from msmqwire.netware.model.passwords import PasswordHashing
+from msmqwire.netware.protocol.calls import Fields, Host, Result, ToRead, ToWrite
 from msmqwire.netware.protocol.connection_numbers import ConnectionNumbers
-from msmqwire.netware.protocol.dispatch import perform
+from msmqwire.netware.protocol.dispatch import MAY_HASH, perform
 from msmqwire.netware.protocol.files import data_read
 from msmqwire.netware.protocol.session import GiveUp, NcpSession, Perform
+from msmqwire.netware.rules.logins import AT_ONCE
 from msmqwire.netware.rules.service import QueueService
 from msmqwire.netware.runtime.driving import OperationDriver
 from msmqwire.netware.runtime.limits import SPARE_CONNECTIONS, NcpLimits, NcpTraffic
 from msmqwire.netware.runtime.ncp_connection import NcpServerConnection, report
+from msmqwire.netware.runtime.password_hashing import PasswordHasher
 from msmqwire.netware.runtime.turns import PeerTurns
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.listener import Listener, ListenerLimits
@@ -57,7 +61,9 @@ class NcpListener(Listener[NcpServerConnection]):
         *,
         readings: Readings = PROPOSED,
         clock: Callable[[], datetime] = utc_now,
+        name: str = SERVER_NAME,
     ) -> None:
+        """Take the connections of a file server of this name; `clock` is its clock."""
         self.limits = limits = limits or NcpLimits()
         self.traffic, self.turns, self.port = NcpTraffic(), PeerTurns(), 0
         most = ListenerLimits(
@@ -67,6 +73,8 @@ class NcpListener(Listener[NcpServerConnection]):
         super().__init__("NCP", most, self.traffic, OpenConnections(), self._too_much_held)
         self._driver, self._readings, self._clock = driver, readings, clock
         self._numbers = ConnectionNumbers(limits.connections)
+        self._host = Host(name, self._numbers)
+        self._hasher = PasswordHasher()
         self._endings: set[asyncio.Task[None]] = set()
         self._sessions: set[NcpSession] = set()  # until their jobs are given up
         self._ended: dict[int, Caller] = {}  # service connections that are being given up
@@ -91,6 +99,7 @@ class NcpListener(Listener[NcpServerConnection]):
 
         No client gets more time than `NcpLimits.close_s` to read a reply.
         """
+        self._hasher.close()
         await super().close()
         await asyncio.gather(*self._endings, return_exceptions=True)
 
@@ -118,6 +127,7 @@ class NcpListener(Listener[NcpServerConnection]):
     def lost(self, connection: NcpServerConnection) -> None:
         """Unregister a connection, and give up its jobs once its request has been performed."""
         self.remove(connection)
+        self._hasher.forget(connection)
         ending = asyncio.get_running_loop().create_task(self._end(connection))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
@@ -145,7 +155,7 @@ class NcpListener(Listener[NcpServerConnection]):
             await self._give_up(task.caller, connection.peer)
             return session.given_up(task)
         try:
-            return session.performed(task, await self._fields(task, connection.peer))
+            return session.performed(task, await self._fields(task, connection))
         except NcpRefused as exc:
             self.traffic.calls_refused += 1
             log.debug("a call is refused", extra={"call": task.request.kind, "reason": exc.why})
@@ -159,12 +169,18 @@ class NcpListener(Listener[NcpServerConnection]):
             log.error("a call can't be stored", extra={"error": str(exc)})
             return session.refused(task, CompletionCode.ERR_Q_IO_FAILURE)
 
-    async def _fields(self, call: Perform, peer: str) -> Fields:
-        def operation(service: QueueService) -> Result:
-            with self._spending(peer):
-                return perform(service, call, self._clock())
+    async def _fields(self, call: Perform, connection: NcpServerConnection) -> Fields:
+        peer = connection.peer
 
-        result = await self._driver.run(operation)
+        def operation(service: QueueService, hashing: PasswordHashing = AT_ONCE) -> Result:
+            with self._spending(peer):
+                return perform(service, call, self._clock(), self._host, hashing)
+
+        assert call.request.call is not None
+        if call.request.call.name in MAY_HASH:
+            result = await self._hasher.run(self._driver, operation, peer=peer, owner=connection)
+        else:
+            result = await self._driver.run(operation)
         if isinstance(result, ToRead):
             access = result.access
             data = await self._driver.read_file(access.file, access.offset, access.count)

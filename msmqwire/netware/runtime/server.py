@@ -9,6 +9,7 @@ from pathlib import Path
 from msmqwire.errors import EngineFailed
 from msmqwire.ncp.headers import NCP_PORT
 from msmqwire.ncp.readings import PROPOSED, Readings
+from msmqwire.netware.model.names import SERVER_NAME
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.runtime.administration import control_server
 from msmqwire.netware.runtime.driver import ServiceDriver
@@ -32,6 +33,7 @@ class NetwareOptions:
         settings: limits on the data that the service keeps.
         limits: limits on the resources that clients may use.
         readings: the readings of the disputed fields of calls.
+        name: the name of the file server, at most 47 characters.
         min_free: bytes of disk space below which no file is created or grows; 0 for no such limit.
     """
 
@@ -41,6 +43,7 @@ class NetwareOptions:
     limits: NcpLimits = field(default_factory=NcpLimits)
     readings: Readings = PROPOSED
     min_free: int = MIN_FREE
+    name: str = SERVER_NAME
 
 
 class NetwareServer:
@@ -79,7 +82,9 @@ class NetwareServer:
         room = DiskRoom(self._store, options.min_free)
         self._driver = driver = ServiceDriver(self._store, volumes, settings=options.settings, room=room)
         await driver.start()
-        self._listener = listener = NcpListener(driver, options.limits, readings=options.readings)
+        self._listener = listener = NcpListener(
+            driver, options.limits, readings=options.readings, name=options.name
+        )
         driver.on_restart = listener.restarted
         self.listen = options.listen[0], await listener.bind(*options.listen)
         listener.accept()

@@ -16,7 +16,7 @@ from scapy.packet import bind_layers
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.ncp import headers
-from msmqwire.ncp.calls import FUNCTION_23, Call
+from msmqwire.ncp.calls import FUNCTION_23, WITH_SUBFUNCTIONS, Call
 from msmqwire.ncp.constants import CompletionCode, ObjectType
 from msmqwire.ncp.framing import unit_size
 from msmqwire.ncp.packets import CALLS, connection_number, parse_reply
@@ -44,7 +44,7 @@ NAMES.update(
     },
     ReplyType={headers.REPLY: "Reply", headers.BUSY: "Busy"},
     FunctionCode={
-        FUNCTION_23: "Subfunction",
+        **dict.fromkeys(WITH_SUBFUNCTIONS, "Subfunction"),
         **{call.function: call.name for call in CALLS.values() if not call.has_subfunction},
     },
     SubFunctionCode={call.number: call.name for call in CALLS.values() if call.has_subfunction},
@@ -113,7 +113,7 @@ class NcpRequestHeader(_Numbered):
     def data_layer(self, data: bytes) -> type[Structure] | None:
         if self.RequestType != headers.SERVICE_REQUEST:
             return None
-        if self.FunctionCode == FUNCTION_23:
+        if self.FunctionCode in WITH_SUBFUNCTIONS:
             return NcpSubfunctionHeader
         return _request_layer(self.FunctionCode, self.FunctionCode, data)
 
@@ -149,7 +149,9 @@ class NcpSubfunctionHeader(_NcpHeader):
     overload_fields = {NcpRequestHeader: {"FunctionCode": FUNCTION_23}}
 
     def data_layer(self, data: bytes) -> type[Structure] | None:
-        return _request_layer(FUNCTION_23, self.SubFunctionCode, data)
+        below = self.underlayer
+        function = below.FunctionCode if isinstance(below, NcpRequestHeader) else FUNCTION_23
+        return _request_layer(function, self.SubFunctionCode, data)
 
     def post_build(self, pkt: bytes, pay: bytes) -> bytes:
         """Return all bytes, their StructureLength set if it was left out. Raises InvalidValue."""
@@ -252,7 +254,7 @@ class _Data(Structure, is_layer_of_schema=False):
 
 
 def _make(call: Call, schema: Header, direction: str) -> type[_Data]:
-    number = f"23/{call.number}" if call.has_subfunction else str(call.function)
+    number = f"{call.function}/{call.number}" if call.has_subfunction else str(call.function)
     key = "SubFunctionCode" if call.has_subfunction else "FunctionCode"
     space: dict[str, Any] = {
         "name": f"NCP {call.name} {direction}",

@@ -15,6 +15,7 @@ from msmqwire.netware.model.bindery import (
     Q_USERS,
     SECURITY_EQUALS,
 )
+from msmqwire.netware.model.passwords import PasswordHashing
 from msmqwire.netware.model.settings import Settings
 from tests.support.netware.queue_service import QueueServiceHarness, frozen
 
@@ -256,46 +257,6 @@ def test_joining_a_group_shows_in_both(harness: QueueServiceHarness) -> None:
             properties.join_group(supervisor, user, no_group)
 
 
-@requirement("QMS-createqs-04", "QMS-qservers-05")
-def test_an_object_with_a_password_does_not_log_in(harness: QueueServiceHarness) -> None:
-    service, caller = harness.service, harness.connect()
-    server = harness.object("PS1", ObjectType.NWOT_PRINT_SERVER)
-    login = (caller, "PS1", ObjectType.NWOT_PRINT_SERVER)
-    with harness.refused(Code.FAILURE):
-        service.login(*login, b"secret")
-    service.logins.change_password(harness.supervisor, server, b"", b"secret")
-    assert PASSWORD in service.objects[server].properties
-    assert b"secret" not in repr(service.objects[server]).encode()
-    for password in (b"", b"secret"):
-        with harness.refused(Code.FAILURE):
-            service.login(*login, password)
-    for reader in (harness.supervisor, harness.connect(server)):
-        with harness.refused(Code.NO_PROPERTY_READ_RIGHTS):
-            service.properties.read(reader, server, PASSWORD)
-    assert caller.object_id is None
-    service.logins.change_password(harness.supervisor, server, b"", b"")
-    assert service.login(*login) == server == caller.object_id
-    with harness.refused(Code.NO_SUCH_OBJECT):
-        service.login(caller, "PS1", USER)
-
-
-def test_who_changes_a_password(harness: QueueServiceHarness) -> None:
-    change = harness.service.logins.change_password
-    own = harness.object("OWN")
-    caller, other = harness.login("OWN"), harness.user()
-    for another in (other, harness.connect()):
-        with harness.refused(Code.NO_PROPERTY_WRITE_RIGHTS):
-            change(another, own, b"", b"new")
-    with harness.refused(Code.FAILURE):
-        change(caller, own, b"wrong", b"new")
-    harness.perform()
-    change(caller, own, b"", b"")
-    assert harness.service.take() == []
-    change(caller, own, b"", b"new")
-    with harness.refused(Code.FAILURE):
-        change(caller, own, b"new", b"")
-
-
 @requirement("QMS-qobject-08")
 def test_scanning_gives_each_object_once(harness: QueueServiceHarness) -> None:
     ids = [harness.object(f"U{number}") for number in range(5)]
@@ -343,7 +304,7 @@ def test_the_bindery_is_limited() -> None:
     with harness.refused(full):
         properties.join_group(supervisor, user, group)
     with harness.refused(full):
-        harness.service.logins.change_password(supervisor, user, b"", b"new")
+        harness.service.logins.change_password(supervisor, user, b"", b"new", PasswordHashing())
     properties.write(supervisor, user, "A", b"")
     with harness.refused(full):
         properties.write(supervisor, user, "A", b"", segment=2)

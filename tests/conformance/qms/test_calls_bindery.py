@@ -57,13 +57,19 @@ def test_logging_in_and_out() -> None:
 
 
 @requirement("QMS-createqs-04")
-def test_an_object_with_a_password_can_not_log_in(office: Office) -> None:
+def test_an_object_logs_in_by_its_password(office: Office) -> None:
     change = named(PRINT_SERVER, "PS1") + text("") + text("secret")
     office.alice.call(64, change, code=0xF8)
     assert office.supervisor.call(64, change) == b""
     late = Station(office.server)
-    for password in ("", "secret"):
+    for password in ("", "SECRE"):
         late.call(20, named(PRINT_SERVER, "PS1") + text(password), code=0xFF)
+    for password in ("secret", "SECRET"):
+        late.call(20, named(PRINT_SERVER, "PS1") + text(password))
+    late.call(64, named(PRINT_SERVER, "PS1") + text("WRONG") + text("NEW"), code=0xFF)
+    late.call(64, named(PRINT_SERVER, "PS1") + text("SECRET") + text("NEW"))
+    late.call(20, named(PRINT_SERVER, "PS1") + text("SECRET"), code=0xFF)
+    late.call(20, named(PRINT_SERVER, "PS1") + text("NEW"))
     office.supervisor.call(64, named(PRINT_SERVER, "PS1") + text("") + text(""))
     late.call(20, named(PRINT_SERVER, "PS1") + text(""))
 

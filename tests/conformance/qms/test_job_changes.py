@@ -72,13 +72,22 @@ def test_a_job_in_service_is_not_changed(harness: QueueServiceHarness, actor: st
 @pytest.mark.parametrize("stored", [0, OPERATOR_HOLD])
 def test_operator_hold_follows_operators_only(harness: QueueServiceHarness, stored: int) -> None:
     owner, operator, server = harness.user(), harness.operator(), harness.server()
-    number = harness.job(owner, job_control_flags=stored)
+    number = harness.job(owner)
     change = harness.service.jobs.change_entry
+    change(operator, QUEUE_ID, number, JobRequest(job_control_flags=stored))
     for caller in (owner, server):
         change(caller, QUEUE_ID, number, JobRequest(job_control_flags=stored ^ OPERATOR_HOLD | USER_HOLD))
         assert harness.entry(number).job_control_flags == stored | USER_HOLD
     change(operator, QUEUE_ID, number, JobRequest(job_control_flags=stored ^ OPERATOR_HOLD))
     assert harness.entry(number).job_control_flags == stored ^ OPERATOR_HOLD
+
+
+@requirement("QMS-ext-06")
+def test_a_new_job_has_the_operator_hold_of_operators(harness: QueueServiceHarness) -> None:
+    flags = OPERATOR_HOLD | USER_HOLD
+    user, operator = harness.user(), harness.user_and_operator()
+    assert harness.entry(harness.job(user, job_control_flags=flags)).job_control_flags == USER_HOLD
+    assert harness.entry(harness.job(operator, job_control_flags=flags)).job_control_flags == flags
 
 
 @requirement("QMS-flags-13", "QMS-flags-09")

@@ -146,7 +146,7 @@ BARRED = {
 def test_a_job_that_is_barred_is_passed_over_and_keeps_its_place(
     harness: QueueServiceHarness, bar: str
 ) -> None:
-    user, operator, server = harness.user(), harness.operator(), harness.server()
+    user, operator, server = harness.user_and_operator(), harness.operator(), harness.server()
     values = {"job_type": 1, **BARRED[bar][1]}
     barred = harness.open_job(user, **values)
     if bar != "entry open":
@@ -177,7 +177,7 @@ def test_a_job_that_is_barred_is_passed_over_and_keeps_its_place(
 @pytest.mark.parametrize("left", [USER_HOLD, OPERATOR_HOLD])
 def test_one_hold_is_enough(harness: QueueServiceHarness, left: int) -> None:
     operator, server = harness.operator(), harness.server()
-    harness.job(harness.user(), job_control_flags=USER_HOLD | OPERATOR_HOLD)
+    harness.job(harness.user_and_operator(), job_control_flags=USER_HOLD | OPERATOR_HOLD)
     harness.service.jobs.change_entry(operator, QUEUE_ID, 1, JobRequest(job_control_flags=left))
     with harness.refused(NO_JOB):
         harness.take_job(server)
@@ -186,7 +186,7 @@ def test_one_hold_is_enough(harness: QueueServiceHarness, left: int) -> None:
 @requirement("QMS-flags-07", "QMS-flags-08", "QMS-jobfields-33")
 @pytest.mark.parametrize("hold", [USER_HOLD, OPERATOR_HOLD])
 def test_a_held_job_advances(harness: QueueServiceHarness, hold: int) -> None:
-    user, server = harness.user(), harness.server()
+    user, server = harness.user_and_operator(), harness.server()
     harness.job(user)
     held = harness.job(user, job_control_flags=hold)
     harness.take_job(server)

@@ -51,7 +51,7 @@ def test_a_new_job(harness: QueueServiceHarness) -> None:
         job_number=2,
         job_type=0x1234,
         job_position=2,
-        job_control_flags=0xFF9F | OPEN,
+        job_control_flags=0xFF1F | OPEN,
         job_file_name="Q$5D03.002",
         job_file_handle=job.job_file_handle,
         servicing_server_station=0,

@@ -95,7 +95,7 @@ def test_each_job_has_a_file_headed_by_its_structure(driven: DrivenFolder) -> No
     job = driven.open_job(
         alice,
         job_type=7,
-        job_control_flags=0xC7,
+        job_control_flags=0x47,
         job_description=text,
         queue_record=record,
         target_server_id=9,
@@ -115,7 +115,7 @@ def test_each_job_has_a_file_headed_by_its_structure(driven: DrivenFolder) -> No
         "job_number": 1,
         "job_type": 7,
         "job_position": 1,
-        "job_control_flags": 0xE7,  # NWCF_ENTRY_OPEN is QMS's
+        "job_control_flags": 0x67,  # NWCF_ENTRY_OPEN is QMS's
         "job_file_name": b"\x0aQ$5D03.001\0\0\0",
         "job_file_handle": bytes(6),
         "servicing_server_station": 0,

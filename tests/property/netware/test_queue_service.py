@@ -173,7 +173,7 @@ class QueueAgainstTheChapter(RuleBasedStateMachine):
         )
         if isinstance(job, Job):
             assert job.job_number not in [other.number for other in self.jobs]
-            flags &= ~ENTRY_OPEN
+            flags &= ~ENTRY_OPEN if "operator" in ROLES[actor] else ~(ENTRY_OPEN | OPERATOR_HOLD)
             self.jobs.append(Expected(job.job_number, actor, flags, job_type, due, open_on=actor))
             self.created += 1
 

@@ -325,7 +325,7 @@ def test_the_session_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs/netware-bindery.md").read_text(encoding="utf-8")
     (session,) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
-    steps = re.findall(r"\$ msmqwire (.*)\n((?:[^$].*\n)*)", session)
-    assert len(steps) == session.count("$ msmqwire") == 10
-    for command, printed in steps:
-        assert called(*shlex.split(command)).out == printed
+    steps = re.findall(r"\$ (?:echo (.*) \| )?msmqwire (.*)\n((?:[^$].*\n)*)", session)
+    assert len(steps) == len(re.findall(r"^\$ ", session, re.MULTILINE)) == 12
+    for given, command, printed in steps:
+        assert called(*shlex.split(command), data=f"{given}\n".encode()).out == printed

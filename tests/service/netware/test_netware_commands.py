@@ -54,7 +54,7 @@ def test_submitting_and_looking(peer: NetwarePeer, tmp_path: Path) -> None:
     assert job.entry[26:32] == bytes((79, 12, 31, 23, 59, 59))
     shown = ran(peer, "show", "LASER", str(number), "--json").one
     assert shown == ran(peer, "jobs", "LASER", "--json").one
-    assert (shown["job_number"], shown["state"], shown["client_name"]) == (number, "held", "ALICE")
+    assert (shown["job"], shown["state"], shown["client_name"]) == (number, "held", "ALICE")
     assert (shown["job_type"], shown["job_description"]) == (7, "Report")
     assert shown["job_control_flags"] == [
         f"NWCF_{name}" for name in ("SERVICE_AUTO_START", "SERVICE_RESTART", "USER_HOLD")
@@ -108,17 +108,17 @@ def test_holding_and_releasing(peer: NetwarePeer) -> None:
 def test_positions_moves_and_removal(peer: NetwarePeer) -> None:
     first, second = (str(submitted(peer)) for _ in range(2))
     assert ran(peer, "position", "LASER", second, "1", by="OPERATOR").one["job_position"] == 1
-    assert [job["job_number"] for job in ran(peer, "jobs", "LASER").lines] == [int(second), int(first)]
+    assert [job["job"] for job in ran(peer, "jobs", "LASER").lines] == [int(second), int(first)]
     moved = ran(peer, "move", "LASER", first, "MATRIX", by="OPERATOR").one
     assert (moved["queue"], moved["from_job"]) == ("MATRIX", int(first))
-    assert ran(peer, "jobs", "MATRIX").one["job_number"] == moved["job"]
+    assert ran(peer, "jobs", "MATRIX").one["job"] == moved["job"]
     assert ran(peer, "remove", "LASER", second).one == {"job": int(second), "queue": "LASER"}
     assert ran(peer, "jobs", "LASER").lines == []
 
 
 def test_job_numbers_of_another_byte_order(peer: NetwarePeer) -> None:
     submitted(peer)
-    assert ran(peer, "show", "LASER", "1", "--reading", "job_number=high-low").one["job_number"] == 1
+    assert ran(peer, "show", "LASER", "1", "--reading", "job_number=high-low").one["job"] == 1
     assert ran(peer, "show", "LASER", "1", "--reading", "job_number=low").status == 2
 
 

@@ -45,6 +45,33 @@ NAMES = {
     "FileAttributes": "attr_def", "FileName": "file_name_14", "FileExecuteType": "file_execute_type",
     "CreationDate": "creation_date", "LastAccessedDate": "last_access_date", "ModifiedDate": "modified_date",
     "ModifiedTime": "modified_time", "Data": "",
+    # the file server
+    "VolumeNumber": "volume_number", "VolumeName": "volume_name_len",
+    "SectorsPerCluster": "sectors_per_cluster", "TotalVolumeClusters": "total_volume_clusters",
+    "AvailableClusters": "available_clusters",
+    "TotalDirectorySlots": "total_directory_slots", "AvailableDirectorySlots": "available_directory_slots",
+    "RemovableFlag": "removable_flag", "DayOfWeek": "s_day_of_week",
+    "BufferSize": "buffer_size",
+    "ProposedMaxSize": "proposed_max_size", "SecurityFlag": "security_flag", "EchoSocket": "echo_socket",
+    "AcceptedMaxSize": "accepted_max_size", "ServerName": "server_name", "OSMajorVersion": "os_major_version",
+    "OSMinorVersion": "os_minor_version", "ConnectionsSupportedMax": "connections_supported_max",
+    "ConnectionsInUse": "connections_in_use", "VolumesSupportedMax": "volumes_supported_max",
+    "OSRevision": "os_revision", "SFTSupportLevel": "sft_support_level", "TTSLevel": "tts_level",
+    "ConnectionsMaxUsed": "connections_max_used", "AccountVersion": "acct_version",
+    "VAPVersion": "vap_version", "QueueingVersion": "qms_version",
+    "PrintServerVersion": "print_server_version", "VirtualConsoleVersion": "virtual_console_version",
+    "SecurityRestrictionVersion": "security_restriction_version",
+    "InternetBridgeVersion": "internet_bridge_version", "MixedModePathFlag": "mixed_mode_path_flag",
+    "LocalLoginInfoCcode": "local_login_info_ccode", "ProductMajorVersion": "product_major_version",
+    "ProductMinorVersion": "product_minor_version", "ProductRevisionVersion": "product_revision_version",
+    "OSLanguageID": "os_language_id", "OESServer": "oes_server",
+    "OESLinuxOrNetWare": "oeslinux_or_netware",
+    "SixtyFourBitOffsetsSupportedFlag": "64_bit_flag",
+    "TargetConnectionNumber": "target_connection_number", "UserID": "user_id", "UserType": "object_type",
+    "UserName": "object_name_len", "NetworkAddress": "network_address",
+    "NetworkNodeAddress": "network_node_address", "NetworkSocket": "network_socket",
+    "ConnectionType": "connection_type", "LoginKey": "login_key", "AccessLevel": "object_security",
+    "LoggedObjectID": "logged_object_id", "UserLoginAllowed": "user_login_allowed",
 }  # fmt: skip
 """By our names of fields; where that depends on their size, by it."""
 
@@ -67,6 +94,8 @@ OTHER_NAMES = {
     "NcpOpenFile.Path": "file_name",
     "NcpCreateFile.Path": "file_name",
     "NcpOpenedFile.Reserved": "reserved2",
+    "NcpVolumeInfo.VolumeName": "volume_name",
+    "NcpFileServerInformation.Reserved": "reserved48",
 }
 """The same where it depends on the structure, or on the packet."""
 

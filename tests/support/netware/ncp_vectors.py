@@ -29,6 +29,9 @@ _NAMED: Final = {
     "HANDLE": bytes.fromhex("020001000000"),
     "DATA": b"ABC",
     "PADDED": b"\0ABC",
+    "RESERVED48": bytes(48),
+    "NODE": bytes.fromhex("00001B0A0B0C"),
+    "KEY": bytes.fromhex("0102030405060708"),
 }
 
 
@@ -56,7 +59,7 @@ class CallVector(NamedTuple):
         if self.direction == "reply":
             return struct.pack(">HBBBBBB", 0x3333, 7, 0x02, 1, 0x01, 0, 0) + self.data
         head = struct.pack(">HBBBBB", 0x2222, 7, 0x02, 5, 0x01, self.function)
-        if self.function != 23:
+        if self.function not in (22, 23):
             return head + self.data
         return head + struct.pack(">HB", self.length, self.number) + self.data
 
@@ -67,7 +70,7 @@ def calls() -> Iterator[CallVector]:
 
 
 def other_calls() -> Iterator[CallVector]:
-    """The vectors of the bindery and file calls; replies without data are left out for most."""
+    """The vectors of the bindery, file and server calls; replies without data are left out for most."""
     return _table("other-calls.tsv")
 
 

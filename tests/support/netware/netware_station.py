@@ -12,8 +12,9 @@ from msmqwire.ncp.readings import PROPOSED
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.changes import CopyJobFile, DeleteJobFile
 from msmqwire.netware.model.files import AnyFile, StoredJobFile
+from msmqwire.netware.model.passwords import SALT_SIZE, PasswordHashing
 from msmqwire.netware.model.settings import Settings
-from msmqwire.netware.protocol.calls import ToRead, ToWrite
+from msmqwire.netware.protocol.calls import Host, ToRead, ToWrite
 from msmqwire.netware.protocol.connection_numbers import ConnectionNumbers
 from msmqwire.netware.protocol.dispatch import perform
 from msmqwire.netware.protocol.files import data_read
@@ -21,6 +22,7 @@ from msmqwire.netware.protocol.session import Answer, GiveUp, Later, NcpSession,
 from msmqwire.netware.rules.service import QueueService
 
 NOW = datetime(2026, 3, 1, 12, 30, 45, tzinfo=UTC)
+SALT = bytes(range(SALT_SIZE))
 ENTRY_TIME = bytes((26, 3, 1, 12, 30, 45))
 AT_ONCE = b"\xff" * 6
 ANY = 0xFFFFFFFF
@@ -86,6 +88,7 @@ class MemoryServer:
         self.service = QueueService(settings)
         self.service.bindery.restore()
         self.numbers = ConnectionNumbers(connections)
+        self.host = Host("OFFICE", self.numbers)
         self.files: dict[AnyFile, bytearray] = {}
         self.now = NOW
         self.readings = PROPOSED
@@ -106,7 +109,7 @@ class MemoryServer:
 
     def perform(self, call: Perform) -> dict[str, object]:
         """Perform a call with its files in memory. Raises NcpRefused."""
-        result = perform(self.service, call, self.now)
+        result = perform(self.service, call, self.now, self.host, PasswordHashing(SALT))
         self.settle()
         match result:
             case ToRead(access):

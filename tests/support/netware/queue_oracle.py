@@ -213,6 +213,7 @@ class Oracle(OracleState):
             self._check_room(codes, queue)
             self._check_handles(codes, connection)
             self._check_time(codes, request)
+        allowed = 0xFFFF if OPERATORS in self.roles(connection, queue_id) else 0xFFFF & ~OPERATOR_HOLD
         number = queue.last_number = self._next_number(queue_id)
         year, month, day, hour, minute, second, *_ = now.utctimetuple()
         job: Entry = {
@@ -224,7 +225,7 @@ class Oracle(OracleState):
             "job_entry_time": bytes((year % 100, month, day, hour, minute, second)),
             "job_number": number,
             "job_type": request.job_type,
-            "job_control_flags": request.job_control_flags | OPEN,
+            "job_control_flags": (request.job_control_flags | OPEN) & allowed,
             "job_file_name": f"Q${queue_id & 0xFFFF:04X}.{number:03}",
             "job_description": request.job_description,
             "queue_record": request.queue_record,

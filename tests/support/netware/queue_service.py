@@ -278,6 +278,13 @@ class QueueServiceHarness:
         """A new user of the queue, logged in."""
         return self._member(Q_USERS, name, ObjectType.NWOT_USER)
 
+    def user_and_operator(self, name: str = "OSCAR") -> Caller:
+        """A new user of the queue who is an operator too, logged in: its jobs may have any hold."""
+        caller = self.user(name)
+        assert caller.object_id is not None
+        self.admit(Q_OPERATORS, caller.object_id)
+        return caller
+
     def operator(self, name: str = "OLGA") -> Caller:
         """A new operator of the queue, logged in."""
         return self._member(Q_OPERATORS, name, ObjectType.NWOT_USER)

@@ -51,7 +51,7 @@ def test_every_field_is_read_at_its_place() -> None:
         at_128=bytes(range(152)),
     )
     assert job.to_json() == {
-        "job_number": 0x00020001,
+        "job": 0x00020001,
         "job_position": 0x0103,
         "state": "in service",
         "job_type": 0x0102,
