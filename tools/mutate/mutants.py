@@ -259,6 +259,9 @@ def _instead_of(parent: ast.AST, field: str, child: ast.AST) -> Iterator[tuple[i
                 )
                 at = key or values[number]
                 yield REMOVAL, f"{_shown(at)}: ... -> nothing", ast.copy_location(rest, at)
+                if other := _another(values[number], values):
+                    exchanged = ast.Dict(keys, [*values[:number], other, *values[number + 1 :]])
+                    yield SUBTLE, f"{_shown(at)}: ... -> {_shown(other)}", ast.copy_location(exchanged, at)
         case ast.List(elts=elements) | ast.Set(elts=elements) | ast.Tuple(elts=elements):
             if len(elements) > 1 and (
                 kind is not ast.Tuple or all(isinstance(e, ast.Call) for e in elements)
@@ -272,6 +275,22 @@ def _instead_of(parent: ast.AST, field: str, child: ast.AST) -> Iterator[tuple[i
                 if keyword.arg not in (None, "req") and not isinstance(keyword.value, ast.Constant):
                     call = ast.Call(func, arguments, [*keywords[:number], *keywords[number + 1 :]])
                     yield BLUNT, f"{_shown(keyword)} -> nothing", ast.copy_location(call, keyword)
+
+
+def _another(value: ast.expr, values: list[ast.expr]) -> ast.expr | None:
+    """Another member of the same class among the values of a table, such as a state."""
+    if not isinstance(value, ast.Attribute):
+        return None
+    return next(
+        (
+            each
+            for each in values
+            if isinstance(each, ast.Attribute)
+            and each.attr != value.attr
+            and ast.dump(each.value) == ast.dump(value.value)
+        ),
+        None,
+    )
 
 
 def _is_place(target: ast.expr) -> bool:

@@ -41,7 +41,7 @@ _REQUESTED: Final = tuple(AcknowledgementsRequested(word) for word in range(16))
 def deserialize(
     packet: Record | bytes, data: bytes | None = None, *, stored: bool = False, keep: bool = True
 ) -> Message:
-    """Deserialize Message From Buffer: [MS-MQDMPR] 3.1.7.1.31, MQQB-3.1.7.10-01.
+    """Deserialize Message From Buffer: [MS-MQDMPR] 3.1.7.1.31.
 
     Args:
         packet: a UserMessage (also an OrderAck or a FinalAck), parsed or as bytes.

@@ -141,8 +141,8 @@ class Queues:
             assert parent is not None
             queue.owner_queue, parent.subqueues[path.subqueue.lower()] = parent, queue
         self.add(queue)
-        if path.subqueue is None:
-            self.add_journal(queue)
+        if path.subqueue is None:  # DMPR-3.1.7.1.3-03
+            self.add_journal(queue)  # DMPR-3.1.7.1.3-03
         return MQ_OK, queue
 
     def _publish(self, queue: Queue) -> DirectoryOperationResult:
@@ -203,12 +203,12 @@ class Queues:
         return published.security if isinstance(published, Queue) else None
 
     def add_journal(self, queue: Queue) -> None:
-        """Create the journal of a new queue: DMPR-3.1.7.1.3-03."""
+        """Create the journal of a new queue."""
         journal = Queue(self._context.new_guid(), pathname=queue.pathname, quota=queue.journal_quota)
         journal.queue_type, journal.security = QueueType.SYSTEM, queue.security
         journal.transactional = queue.transactional
-        journal.owner_queue, queue.journal = queue, journal
-        self.add(journal)
+        journal.owner_queue, queue.journal = queue, journal  # DMPR-3.1.7.1.3-03
+        self.add(journal)  # DMPR-3.1.7.1.3-03
 
     def changed(self, queue: Queue) -> None:
         """Store the changed attributes of a queue, and apply them to its journal."""

@@ -163,6 +163,8 @@ FIELDS: list[tuple[str, str, Message, bytes, str]] = [
      transaction_packet(flags=1, connector=OTHER.bytes_le), "connector_queue_manager_identifier"),
     ("24", "36", transactional(first_in_transaction=True), transaction_packet(flags=0x4),
      "first_in_transaction"),
+    ("24", "36", transactional(first_in_transaction=False, last_in_transaction=True),
+     transaction_packet(flags=0x8), "first_in_transaction"),
     ("25", "37", transactional(last_in_transaction=True), transaction_packet(flags=0x8),
      "last_in_transaction"),
     ("26", "38", message(destination=PrivateName(SERVER, 9), destination_queue_manager_identifier=SERVER),

@@ -120,7 +120,7 @@ def test_a_new_queue_has_a_journal(harness: EngineHarness) -> None:
     journal = queue.journal
     assert journal is not None
     assert journal in harness.core.queue_manager.queues.values()
-    assert (journal.quota, journal.journal) == (77, None)
+    assert (journal.quota, journal.journal, journal.owner_queue) == (77, None, queue)
     harness.enqueue(queue, b"1")
     assert body_of(harness.core.messages.dequeue(harness.open(queue))) == b"1"
     assert bodies(journal) == [b"1"]

@@ -69,11 +69,13 @@ def test_the_request_byte_for_byte(server: bool) -> None:
     assert expected[2:4] == b"\x48\x55"
     assert harness.effects_of(SendDatagram) == [SendDatagram(PEER_ADDRESS, 3527, expected, request=True)]
     assert harness.effects_of(Connect) == [], "the connection waits for the reply"
+    assert harness.time_left(Timer.PING_RESPONSE, 1) == 1_000
 
 
 @pytest.mark.requirement(
-    "MQQB-3.1.7.6-04", "MQQB-3.1.1.1.1.9-04", "MQQB-3.1.5.2.2-02", "MQQB-3.1.7.9-01", "MQQB-3.1.7.8-03"
-)
+    "MQQB-3.1.7.6-04", "MQQB-3.1.1.1.1.9-01", "MQQB-3.1.1.1.1.9-04", "MQQB-3.1.5.2.2-02", "MQQB-3.1.7.9-01",
+    "MQQB-3.1.7.8-03",
+)  # fmt: skip
 def test_a_response_with_rf_0_goes_on_to_the_connection() -> None:
     harness = asking()
     answer(harness)

@@ -404,7 +404,7 @@ def test_a_message_that_no_section_can_hold_returns_to_its_queue(harness, queue,
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-07", "MQRR-3.1.4.7-53", "MQRR-3.1.2.1-03", "MQRR-3.1.2.1-04", "MQRR-3.1.4.7-56",
-    "MQRR-3.1.2-01", "MQRR-3.1.4.13-08", "MQRR-3.1.4.7-52",
+    "MQRR-3.1.2-01", "MQRR-3.1.4.13-08", "MQRR-3.1.4.7-47", "MQRR-3.1.4.7-52",
 )  # fmt: skip
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT, A.MQ_ACTION_PEEK_NEXT])
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])

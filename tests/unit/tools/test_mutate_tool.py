@@ -296,6 +296,13 @@ def changes(tmp_path: Path, text: str) -> list[str]:
         ("x = 'ab'", ["'ab' -> 'abx'"]),
         ("x = [f, g]", ["f -> nothing", "g -> nothing"]),
         ("x = {f: g, **h}", ["f: ... -> nothing", "h: ... -> nothing"]),
+        (
+            "x = {f: A.b, g: A.c, h: B.d}",
+            [
+                *("f: ... -> nothing", "f: ... -> A.c", "g: ... -> nothing", "g: ... -> A.b"),
+                "h: ... -> nothing",
+            ],
+        ),
         ("f(a, b=c)", ["f(a, b=c) -> nothing", "b=c -> nothing"]),
         ("a.b = c", ["a.b = c -> nothing"]),
         ("x = f(a.b, c)", ["a.b -> 0"]),

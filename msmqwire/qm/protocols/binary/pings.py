@@ -36,9 +36,9 @@ class Pings:
         return any(waiting is session for waiting, _ in self._waiting.values())
 
     def request(self, session: Session, answered: Answered) -> None:
-        """Send Ping Request: [MS-MQQB] 3.1.7.6, MQQB-3.1.1.1.1.9-01."""
+        """Send Ping Request: [MS-MQQB] 3.1.7.6."""
         self.cookie = cookie = (self.cookie + 1) % _COOKIES
-        self._waiting[cookie] = session, answered
+        self._waiting[cookie] = session, answered  # MQQB-3.1.1.1.1.9-01
         data = PING.build(
             {
                 "Flags": {"RC": not self._context.settings.server_class},
@@ -47,6 +47,7 @@ class Pings:
             }
         )
         self._context.effects.append(SendDatagram(session.remote_address, PING_PORT, data, request=True))
+        # MQQB-3.1.1.1.1.9-01
         self._context.timers.start(
             Timer.PING_RESPONSE, cookie, self._context.settings.ping_response_ms,
             lambda: self._processed(cookie, "Ping Response Timer"),

@@ -148,7 +148,7 @@ class RemoteReceiving:
             except Refused:
                 self._drop(request)
                 raise
-        if request.destructive:
+        if request.destructive:  # MQRR-3.1.4.7-47
             self._enter(request)
         read = self._read(request, arguments, action, cursor)
         if read.status == PENDING:
