@@ -149,6 +149,14 @@ def test_of_equal_paths_always_the_same() -> None:
     assert [found for found in tables if found != tables[0]] == []
 
 
+@requirement("MQBR-3.1.3.1-11")
+@pytest.mark.parametrize("far", [C, guid(1)], ids=["after", "before"])
+def test_of_equal_paths_that_of_the_fewest_links(far: UUID) -> None:
+    """Over a link of no cost, two gates would send a message to and fro else."""
+    costs = links({(A, B): 0, (A, far): 5, (B, far): 5})
+    assert [next_sites([root], [A, B, far], costs)[far] for root in (A, B)] == [far, far]
+
+
 @requirement("MQBR-4-01")
 def test_the_example_with_a_cheap_direct_link() -> None:
     costs = {(A, B): 3, (B, C): 1, (B, D): 1, (C, D): 1}
