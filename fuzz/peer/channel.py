@@ -15,6 +15,8 @@ from fuzz.peer.recording import Ends, Recording
 READ_SIZE: Final = 1 << 16
 RECEIVED_MAX: Final = 64 << 20
 """Bytes that are taken from a peer on one connection."""
+_LEAST_S: Final = 0.001
+"""A time-out of 0 would mean something else to a socket."""
 ACCEPTED_MAX: Final = 128
 """Connections that a peer may open in one case."""
 
@@ -45,6 +47,7 @@ class Channel:
     ) -> Channel:
         """Connect to the peer. Raises OSError."""
         origin = (source, 0) if source else None
+        timeout = max(_LEAST_S, recording.deadline(timeout) - time.monotonic())
         return cls(socket.create_connection(at, timeout, origin), recording, ours=True)
 
     def send(self, data: bytes, deadline: float, cuts: tuple[int, ...] = ()) -> bool:

@@ -89,6 +89,7 @@ class ReportedFailure:
         packets: the number of packets that show it; None if it was not seen again.
         pcap, seed, test: the files, relative to the folder of the run.
         replayed: whether it was seen again.
+        cases: the number of cases of the run that have shown it.
     """
 
     requirements: tuple[str, ...]
@@ -98,6 +99,7 @@ class ReportedFailure:
     seed: str
     test: str
     replayed: bool
+    cases: int = 1
 
 
 def keep(

@@ -76,7 +76,7 @@ class MemoryWatch:
         `directed` are tried besides the last ones; slow ones are left out.
         """
         self._allowed *= 2  # for the next time, if it is none of them
-        deadline = time.monotonic() + BLAME_S
+        deadline = min(time.monotonic() + BLAME_S, self._stage.until)
         growths: list[tuple[int, int]] = []
         cases = [*directed, *(case for _, cases in self._suspects for case in cases)]
         for number, case in enumerate(cases):
@@ -103,7 +103,7 @@ class MemoryWatch:
     def _proved(self, case: Case) -> PeerFailure | None:
         growth = repeats = 0
         before = resident_bytes(self._pid) or 0
-        deadline = time.monotonic() + PROOF_S
+        deadline = min(time.monotonic() + PROOF_S, self._stage.until)
         while growth < PROOF:
             if time.monotonic() >= deadline:
                 return None

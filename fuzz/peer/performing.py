@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 import time
 from collections import Counter
@@ -28,11 +29,13 @@ class Outcome:
         case: the case performed.
         failure: the failure of the peer; None if there is none.
         recording: the traffic.
+        cut: whether the time of the stage was over before its end, so that it proves nothing.
     """
 
     case: Case
     failure: PeerFailure | None
     recording: Recording
+    cut: bool = False
 
 
 @dataclass(slots=True)
@@ -47,6 +50,9 @@ class Stage:
         size: the number of bytes.
         tested: the number of tests of each requirement.
         kinds: the number of packets of each kind that were sent.
+        until: the time after which no step is begun and nothing waited for, by the monotonic clock.
+        probes: the case by which a peer is known to serve, by protocol, where that is more than a fresh
+            session.
     """
 
     target: Target
@@ -56,6 +62,8 @@ class Stage:
     size: int = 0
     tested: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
+    until: float = math.inf
+    probes: dict[str, Case] = field(default_factory=dict)
     _performances: int = 0
     _first: int = field(default_factory=lambda: SystemRandom().randrange(_NUMBERS**3))  # runs do not meet
     _began: float = field(default_factory=time.monotonic)
@@ -90,8 +98,19 @@ class Stage:
             self.tested.update(ids)
             self.kinds.update(kind(step.data) for step in case.steps if step.data)
             ahead = self._began + self.packets / PACKETS_A_SECOND - time.monotonic()
+        ahead = min(ahead, self.until - time.monotonic())
         if ahead > 0:
             time.sleep(ahead)
+
+    @property
+    def over(self) -> bool:
+        """Whether its time is over."""
+        return time.monotonic() >= self.until
+
+    def unserved(self, protocol: str) -> PeerFailure | None:
+        """Return why a peer does not serve; None if it does, or there is no time to see that."""
+        probe = self.probes.get(protocol)
+        return self.fresh(protocol) if probe is None else self.perform(probe).failure
 
     def fresh(self, protocol: str) -> PeerFailure | None:
         """Return the failure of a fresh session; None if there is none."""
@@ -110,34 +129,40 @@ class Performance:
     Attributes:
         steps: those that were done.
         failure: the failure of the peer; no more steps are performed then.
+        cut: whether the time of the stage was over before the end; what the peer left out then is no failure.
     """
 
     def __init__(self, stage: Stage, protocol: str) -> None:
         self._stage, self._protocol = stage, protocol
-        self._recording = Recording()
+        self._recording = Recording(until=stage.until)
         self.steps: list[Step] = []
         self.failure: PeerFailure | None = None
+        self.cut = False
         self._player: Player = stage.protocols[protocol].player(
             stage.target, stage.disguise(), self._recording
         )
 
     def perform(self, step: Step) -> None:
         """Do a step, unless something is wrong already."""
-        if self.failure is not None:
+        if self.failure is not None or self._is_cut():
             return
         self.steps.append(step)
         try:
             self._player.perform(step)
         except PeerFailure as failure:
-            self.failure = failure
+            self.failure = failure if not self._is_cut() else None
+
+    def _is_cut(self) -> bool:
+        self.cut = self.cut or time.monotonic() >= self._recording.until
+        return self.cut
 
     def end(self, requirements: tuple[str, ...] = (), text: str = "") -> Outcome:
         """Wait for outstanding answers, end all connections, and report the result."""
         try:
-            if self.failure is None:
+            if self.failure is None and not self._is_cut():
                 self._player.finish()
         except PeerFailure as exc:
-            self.failure = exc
+            self.failure = exc if not self._is_cut() else None
         finally:
             self._player.close()
         case = Case(self._protocol, tuple(self.steps), requirements, text)
@@ -145,4 +170,4 @@ class Performance:
         failure = self.failure
         if failure is not None and not failure.requirements and requirements:
             failure = PeerFailure(requirements, failure.text, failure.what)
-        return Outcome(case, failure, self._recording)
+        return Outcome(case, failure, self._recording, self.cut)

@@ -42,6 +42,7 @@ class FuzzedProtocol:
         checks: cases that each test one thing, with values drawn from the given source.
         walk: makes the state machine of walks: it performs its steps by `perform` alone.
         kind: the kind of the packet in the bytes of a step, for the counts of the report.
+        serving: the case of a peer that serves, where that is more than a fresh session.
     """
 
     name: str
@@ -50,3 +51,4 @@ class FuzzedProtocol:
     checks: Callable[[Target, random.Random], Iterator[Case]]
     walk: Callable[[Target, Callable[[Step], None]], type[RuleBasedStateMachine]]
     kind: Callable[[bytes], str]
+    serving: Callable[[Target], Case] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -55,12 +56,14 @@ class Recording:
         ends: the ends of each connection.
         packets: the number of our sends that were recorded.
         size: the bytes that were sent.
+        until: the time after which nothing is waited for any more, by the monotonic clock.
     """
 
     events: list[Event] = field(default_factory=list)
     ends: list[Ends] = field(default_factory=list)
     packets: int = 0
     size: int = 0
+    until: float = math.inf
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def connection(self, ends: Ends) -> int:
@@ -70,6 +73,10 @@ class Recording:
             number = len(self.ends) - 1
         self.note("open", number)
         return number
+
+    def deadline(self, seconds: float) -> float:
+        """Return the end of a wait of some seconds that begins now, by the monotonic clock."""
+        return min(time.monotonic() + seconds, self.until)
 
     def note(self, kind: EventKind, connection: int, data: bytes = b"") -> None:
         """Record an event that happens now."""

@@ -31,6 +31,7 @@ FUZZED: Final = {
             binary_checks.checks,
             binary_walk.walk,
             binary_messages.kind,
+            binary_checks.serving,
         ),
         FuzzedProtocol(
             "ping",

@@ -42,7 +42,9 @@ def replay(stage: Stage, cases: Sequence[Case], failure: PeerFailure | None) -> 
         recordings.append(outcome.recording)
         found = outcome.failure
         if found is None or failure is None or failure.what == DOWN:
-            down = Upkeep(stage, case.protocol, None).down()
+            upkeep = Upkeep(stage, case.protocol, None)
+            sought = failure is not None and failure.what == DOWN
+            down = upkeep.unserved() if sought else upkeep.down()
             found = blamed(case, down) if down is not None else found
         if found is not None and (failure is None or found.resembles(failure)):
             return Replay(tuple(cases[:done]), found, recordings)

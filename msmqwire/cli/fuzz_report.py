@@ -78,8 +78,9 @@ def show(report: Report, *, as_json: bool) -> None:
     console.print(kinds)
     if not report.failures:
         return
-    failures = Table("requirements", "failure", "packets", "replay")
+    failures = Table("requirements", "failure", "cases", "packets", "replay")
     for kept in report.failures:
         text = kept.text if kept.replayed else f"{kept.text} (not seen again)"
-        failures.add_row(Text("\n".join(kept.requirements)), Text(text), str(kept.packets), Text(kept.seed))
+        counts = f"{kept.cases:,}", f"{kept.packets:,}"
+        failures.add_row(Text("\n".join(kept.requirements)), Text(text), *counts, Text(kept.seed))
     console.print(failures)

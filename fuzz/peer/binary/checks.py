@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from fuzz.peer.binary.cases import OPENED, Draw, case
+from fuzz.peer.binary import messages
+from fuzz.peer.binary.cases import OPENED, Draw, case, send
 from fuzz.peer.binary.directed.counts import counts
 from fuzz.peer.binary.directed.delivery import delivery
 from fuzz.peer.binary.directed.framing import framing
@@ -24,6 +25,17 @@ _SUBJECTS = (sessions, handshakes, framing, lengths, headers, counts, delivery, 
 def fresh(target: Target) -> Case:
     """Return the case of a fresh session."""
     return case(("MQQB-3.1.5.4.1-03",), "A fresh session is answered.", *OPENED)
+
+
+def serving(target: Target) -> Case:
+    """Return the case of a peer that serves: it takes messages, and acknowledges their arrival."""
+    taken = [messages.message(target, 1, recoverable=True, wants=messages.PA)]
+    if target.transactional_queue:
+        sequence = 1 << 40, 1, 0
+        queue = target.transactional_queue
+        taken.append(messages.message(target, 2, queue=queue, sequence=sequence, wants=messages.PA))
+    steps = [send(packet, "taken", "a message of a peer that serves") for packet in taken]
+    return case(("MQQB-3.1.5.8.10-01",), "A message is taken, and its arrival acknowledged.", *OPENED, *steps)
 
 
 def checks(target: Target, source: random.Random) -> Iterator[Case]:

@@ -153,7 +153,7 @@ class BinaryPlayer:
         handshake = step.action in ("establish", "agree")
         if not (expected.open or handshake) or (session.uncounted and has_shift(step.data)):
             session.may_close = True
-        session.channel.send(data, time.monotonic() + self._target.bound, step.cuts)
+        session.channel.send(data, self._recording.deadline(self._target.bound), step.cuts)
         session.sent_at, session.note = time.monotonic(), step.note
         self._take()
 
@@ -206,13 +206,13 @@ class BinaryPlayer:
         for session in self._accepted:
             session.holding = holding
             if not holding and session.received != session.received_acknowledged:
-                session.acknowledge(time.monotonic() + self._target.bound)
+                session.acknowledge(self._recording.deadline(self._target.bound))
 
     # -- receiving --------------------------------------------------------------------------------------
 
     def _take(self) -> None:
         """Read the received bytes of all connections, and accept new ones."""
-        deadline = time.monotonic() + self._target.bound
+        deadline = self._recording.deadline(self._target.bound)
         if self._listener is not None:
             channel = accepted(self._listener, self._recording, len(self._accepted))
             if channel is not None:
@@ -243,7 +243,7 @@ class BinaryPlayer:
 
     def _until(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
         """Read until something is so, or for the bound of the target; return whether it is so."""
-        deadline = time.monotonic() + (self._target.bound if seconds is None else seconds)
+        deadline = self._recording.deadline(self._target.bound if seconds is None else seconds)
         listeners = [self._listener] if self._listener is not None else []
         while True:
             self._take()
@@ -326,7 +326,7 @@ class BinaryPlayer:
         data = dated(template, None)
         data = data[:at] + number.to_bytes(4, "little") + data[at + 4 :]
         session.count(recoverable=True)
-        session.channel.send(data, time.monotonic() + self._target.bound)
+        session.channel.send(data, self._recording.deadline(self._target.bound))
         session.sent_at = time.monotonic()
         return number
 

@@ -101,7 +101,7 @@ class PingPlayer:
     def _await(self) -> None:
         """Wait until all requests are answered, and send them again meanwhile. Raises PeerFailure."""
         began = time.monotonic()
-        deadline, pauses = began + self._target.bound, iter(REPEAT_S)
+        deadline, pauses = self._recording.deadline(self._target.bound), iter(REPEAT_S)
         again = began + next(pauses)
         while True:
             self._take()
@@ -161,7 +161,7 @@ class PingPlayer:
             channel = Channel.connect(at, source, self._recording, self._target.bound)
         except OSError:
             return None
-        framer, deadline = Framer(), time.monotonic() + self._target.bound
+        framer, deadline = Framer(), self._recording.deadline(self._target.bound)
         fields = {"EstablishConnectionHeader": {"OperatingSystem": {"SE": 0}}}
         packets: list[bytes] = []
         try:

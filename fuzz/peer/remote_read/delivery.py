@@ -73,10 +73,10 @@ class Delivery:
 
     def _send(self, session: PeerSession, data: bytes) -> None:
         data, _ = session.outgoing(data)
-        session.channel.send(data, time.monotonic() + self._target.bound)
+        session.channel.send(data, self._recording.deadline(self._target.bound))
 
     def _until(self, session: PeerSession, done: Callable[[], bool]) -> bool:
-        deadline = time.monotonic() + self._target.bound
+        deadline = self._recording.deadline(self._target.bound)
         while True:
             session.read(deadline)
             if done() or session.channel.closed:

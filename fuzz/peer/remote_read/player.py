@@ -232,7 +232,7 @@ class RemoteReadPlayer:
                 opened = self._state.find(call.arguments.phContext, association.group)
                 if opened is not None:
                     self._reading.begun(call, opened)
-        association.channel.send(data, time.monotonic() + self._target.bound, step.cuts)
+        association.channel.send(data, self._recording.deadline(self._target.bound), step.cuts)
         return calls
 
     def _ready(self, association: PeerAssociation, step: Step) -> bytes | None:
@@ -325,7 +325,7 @@ class RemoteReadPlayer:
 
     def _persist(self, association: PeerAssociation, step: Step) -> None:
         """Repeat a call until it succeeds."""
-        deadline = time.monotonic() + self._target.bound
+        deadline = self._recording.deadline(self._target.bound)
         data = self._dressed(step)
         attempt = 0
         if step.expects == "message" and not self._state.has_messages:
@@ -352,7 +352,7 @@ class RemoteReadPlayer:
     def _drain(self, association: PeerAssociation, step: Step) -> None:
         """Receive and acknowledge messages until there are no more."""
         frames = PduFramer().feed(self._dressed(step) or b"")
-        deadline = time.monotonic() + DRAIN_S
+        deadline = self._recording.deadline(DRAIN_S)
         attempt = 0
         while len(frames) == 2 and not association.channel.closed and time.monotonic() < deadline:
             for frame in frames:
@@ -392,7 +392,7 @@ class RemoteReadPlayer:
         self, done: Callable[[], bool], seconds: float | None = None, taken: list[Answer] | None = None
     ) -> bool:
         """Read until something is so, or for the bound of the target; return whether it is so."""
-        deadline = time.monotonic() + (self._target.bound if seconds is None else seconds)
+        deadline = self._recording.deadline(self._target.bound if seconds is None else seconds)
         while True:
             self._take(taken)
             if done():
@@ -419,7 +419,7 @@ class RemoteReadPlayer:
         """Wait until no other case works on the queues of this peer."""
         if self._turn is None:
             turn = _turns[self._target.host, self._target.ports.remote_read]
-            if turn.acquire(timeout=TURN_S):
+            if turn.acquire(timeout=max(0.0, self._recording.deadline(TURN_S) - time.monotonic())):
                 self._turn = turn
 
     def finish(self) -> None:

@@ -94,7 +94,7 @@ class SrmpPlayer:
                 data = self._dress(step.data)
                 outgoing = self._connected(number)
                 self._wait_for(number, self._requests(data, step))
-                outgoing.channel.send(data, time.monotonic() + self._bound, step.cuts)
+                outgoing.channel.send(data, self._recording.deadline(self._bound), step.cuts)
                 self._take()
                 if step.action == "request":
                     self._await()
@@ -109,7 +109,7 @@ class SrmpPlayer:
                 outgoing.confused = True
                 data = self._dress(step.data)
                 self._expected.uncertain.append(data)
-                outgoing.channel.send(data, time.monotonic() + self._bound, step.cuts)
+                outgoing.channel.send(data, self._recording.deadline(self._bound), step.cuts)
                 self._take()
             case "incomplete":
                 self._incomplete(number, step)
@@ -154,7 +154,7 @@ class SrmpPlayer:
         requests = self._requests(data, step)
         self._rests[number] = data[cut:], requests
         outgoing.confused = True  # a peer may have waited long enough
-        outgoing.channel.send(data[:cut], time.monotonic() + self._bound)
+        outgoing.channel.send(data[:cut], self._recording.deadline(self._bound))
         self._take()
 
     def _rest(self, number: int) -> None:
@@ -165,7 +165,7 @@ class SrmpPlayer:
         if not outgoing.channel.closed and not outgoing.answered:
             outgoing.confused = False
             self._wait_for(number, requests)
-            outgoing.channel.send(rest, time.monotonic() + self._bound)
+            outgoing.channel.send(rest, self._recording.deadline(self._bound))
             self._await()
 
     def _incomplete(self, number: int, step: Step) -> None:
@@ -175,7 +175,7 @@ class SrmpPlayer:
         waiting = Waiting(data, None, "refused", step.breaks, step.note)
         outgoing.waiting.append(waiting)
         self._expected.uncertain.append(data)  # the response says more than a receipt would
-        outgoing.channel.send(data, time.monotonic() + self._bound)
+        outgoing.channel.send(data, self._recording.deadline(self._bound))
         self._until(lambda: waiting.status is not None or outgoing.channel.closed, INCOMPLETE_S)
         if waiting.status is not None and waiting.status < 300:
             text = f"the peer answers {step.note} with {waiting.status} before its last byte has come"
@@ -239,7 +239,7 @@ class SrmpPlayer:
 
     def _await(self) -> None:
         """Wait until all requests are answered that are to be, and judge how. Raises PeerFailure."""
-        deadline = time.monotonic() + self._bound
+        deadline = self._recording.deadline(self._bound)
         while self._open:
             number, waiting = self._open[0]
             outgoing = self._outgoing[number]
@@ -282,7 +282,7 @@ class SrmpPlayer:
         outgoing = self._connected(number, fresh=True)
         waiting.status = None
         outgoing.waiting.append(waiting)
-        outgoing.channel.send(waiting.data, time.monotonic() + self._bound)
+        outgoing.channel.send(waiting.data, self._recording.deadline(self._bound))
         self._until(lambda: waiting.status is not None or outgoing.channel.closed)
         if waiting.status is None and not outgoing.channel.closed:
             text = f"the peer does not answer {waiting.note or 'a request'} within {in_seconds(self._bound)}"
@@ -308,7 +308,7 @@ class SrmpPlayer:
 
     def _take(self) -> None:
         """Read the received bytes of all connections, and accept new ones."""
-        deadline = time.monotonic() + self._bound
+        deadline = self._recording.deadline(self._bound)
         if self._listener is not None:
             channel = accepted(self._listener, self._recording, len(self._incoming))
             if channel is not None:
@@ -326,7 +326,7 @@ class SrmpPlayer:
 
     def _until(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
         """Read until something is so, or for the bound of the target; return whether it is so."""
-        deadline = time.monotonic() + (self._bound if seconds is None else seconds)
+        deadline = self._recording.deadline(self._bound if seconds is None else seconds)
         listeners = [self._listener] if self._listener is not None else []
         while True:
             self._take()

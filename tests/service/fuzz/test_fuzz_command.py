@@ -52,7 +52,7 @@ def test_a_wrong_peer_and_its_seed(tmp_path):
         again = called("fuzz", at, "--replay", seed, "--out", tmp_path / "again", "--bound", "0.5", "--json")
         assert again.status == 1
         [failure] = json.loads(again.out)["failures"]
-        assert set(failure) >= {"requirements", "text", "packets", "pcap", "seed", "test"}
+        assert set(failure) >= {"requirements", "text", "packets", "pcap", "seed", "test", "cases"}
         assert failure["requirements"] == ["MQQB-3.1.5.8-01"]
         assert {(tmp_path / "again" / failure[name]).is_file() for name in ("pcap", "seed", "test")} == {True}
     with fuzzed_peer(address) as peer:

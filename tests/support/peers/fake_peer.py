@@ -27,10 +27,17 @@ class FakePeer:
         down: whether it has ended.
         starts: the number of its starts.
         rule: takes the peer after each send; returns a failure for the fuzzer to see, or None.
+        connected: takes the peer before each connection.
+        left, missed: the sessions until its end, and those that have missed it since; for `connected`.
     """
 
-    def __init__(self, rule: Callable[[FakePeer], PeerFailure | None] = lambda peer: None) -> None:
-        self.rule = rule
+    def __init__(
+        self,
+        rule: Callable[[FakePeer], PeerFailure | None] = lambda peer: None,
+        connected: Callable[[FakePeer], None] = lambda peer: None,
+    ) -> None:
+        self.rule, self.connected = rule, connected
+        self.left = self.missed = 0
         self.heard: list[bytes] = []
         self.down = False
         self.starts = 0
@@ -46,6 +53,8 @@ class _Player:
         self._number = recording.connection(Ends(HERE, THERE, True))
 
     def perform(self, step: Step) -> None:
+        if step.action == "connect":
+            self._peer.connected(self._peer)
         if self._peer.down:
             raise PeerFailure((), "no connection: refused", "gone")
         if step.action == "send":

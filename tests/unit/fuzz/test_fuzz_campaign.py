@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
-from fuzz.peer import campaign, memory, upkeep
+from fuzz.peer import campaign, memory, upkeep, watcher
 from fuzz.peer.campaign import Campaign, coverage
 from fuzz.peer.evidence import Seed
 from fuzz.peer.failure import PeerFailure
@@ -14,6 +15,7 @@ from fuzz.peer.target import Ports, RunOptions, Target
 from fuzz.peer.watcher import Silent
 from msmqwire import dissect
 from msmqwire.errors import Unreachable
+from tests.support.patience import limit
 from tests.support.peers.fake_peer import FakePeer, protocol
 
 TARGET = Target("127.0.0.1", Ports(2))
@@ -24,6 +26,7 @@ def no_waiting(monkeypatch):
     monkeypatch.setattr(upkeep, "BACK_S", 0.01)
     monkeypatch.setattr(upkeep, "_PAUSE_S", 0.0)
     monkeypatch.setattr(campaign, "SHRINK_S", 2.0)
+    monkeypatch.setattr(campaign, "LATE_S", 0.1)
 
 
 @pytest.fixture
@@ -127,6 +130,68 @@ def test_what_is_not_seen_again_is_not_a_failure(run):
     failures = iter([PeerFailure(("ID-a",), "once", "answer")])
     result = run(FakePeer(lambda peer: next(failures, None)), sent=(b"a",))
     assert result.failures == []
+
+
+def test_a_failure_of_several_cases_is_counted(run):
+    def rule(peer):
+        wrong = peer.heard[-1] in (b"bad 1", b"bad 2")
+        return PeerFailure(("ID-bad",), f"wrong {peer.heard[-1].decode()}", "answer") if wrong else None
+
+    result = run(FakePeer(rule), sent=(b"bad 1", b"bad 2"), packets=20)
+    assert [(kept.requirements, kept.text) for kept in result.failures] == [(("ID-bad",), "wrong bad 1")]
+    assert result.failures[0].cases >= 2
+
+
+def late_end(peer):
+    """Count the sessions until the end of a peer, and those that miss it until its next start."""
+    if peer.left > 0:
+        peer.left, peer.missed = peer.left - 1, 0
+        peer.down = peer.left == 0
+    elif peer.down:
+        peer.missed += 1
+        peer.down = peer.missed < 4
+
+
+def test_a_peer_that_goes_down_later_has_the_earlier_case_blamed(run):
+    """It ends in the second session after the case, and is back after it was missed some times."""
+
+    def rule(peer):
+        peer.left = 2 if peer.heard[-1] == b"deadly" else peer.left
+
+    peer = FakePeer(rule, connected=late_end)
+    result = run(peer, sent=(b"deadly", b"a", b"b", b"c", b"d", b"e", b"f"), packets=60)
+    assert {kept.requirements for kept in result.failures} == {("ID-deadly",)}
+
+
+def test_an_outage_that_no_case_brings_about_blames_none(run):
+    """It is gone once, and what was sent before does not end it again."""
+    ends = iter([True])
+
+    def rule(peer):
+        peer.down = peer.heard[-1] == b"c" and next(ends, False)
+
+    peer = FakePeer(rule, connected=late_end)
+    result = run(peer, sent=(b"a", b"b", b"c", b"d"))
+    assert [(kept.requirements, kept.replayed) for kept in result.failures] == [((), False)]
+    assert "after one of 4 cases, but is up after each of them alone" in result.failures[0].text
+
+
+def test_a_wait_is_reported_once_it_takes_long(monkeypatch):
+    lines = []
+
+    class Lines(Silent):
+        def line(self, text):
+            lines.append(text)
+
+    monkeypatch.setattr(watcher, "PATIENCE_S", 0.05)
+    with watcher.noticing(Lines(), "a short wait") as short:
+        pass
+    with watcher.noticing(Lines(), "a long wait") as long:
+        late = time.monotonic() + limit(5)
+        while not lines and time.monotonic() < late:
+            time.sleep(0.01)
+    assert lines == ["a long wait"]
+    assert (short.noticed, long.noticed) == (False, True)
 
 
 def test_a_peer_that_is_not_there_is_no_failure(run):
