@@ -37,7 +37,7 @@ HISTORY: Final = 60
 """Cases before a failure that are tried with it when it does not show alone."""
 SHRINK_S: Final = 20.0
 """Seconds for making one failure shorter."""
-GRACE_S: Final = 25.0
+GRACE_S: Final = 20.0
 """Seconds after the end of a run in which the last finding is still repeated and shortened; nothing is waited
 for after them, whatever the peer does.
 """
@@ -75,8 +75,7 @@ class Campaign:
         self._source = random.Random(options.seed)
         self._memory = None if options.pid is None else MemoryWatch(options.pid, self.stage)
         self._began = time.monotonic()
-        self._end = self._began + options.time
-        self.stage.until = self._end + min(target.bound, GRACE_S)
+        self._set_end(self._began + options.time)
         self.lost = self._away = False
 
     def run(self) -> None:
@@ -98,14 +97,22 @@ class Campaign:
                 self._walks(name, turn)
             turn += 1
 
+    def _set_end(self, end: float) -> None:
+        """Set the end of the run: cases that go on then are cut off after the bound."""
+        self._end = end
+        self.stage.until = end + min(self._target.bound, GRACE_S)
+
     def _choose_probe(self, name: str) -> None:
         """Probe the peer by more than a fresh session, if it stands the probe now."""
         serving = self.stage.protocols[name].serving
         if serving is None or self._over:
             return
+        began = time.monotonic()
+        self.stage.until = began + self._target.bound
         outcome = self.stage.perform(serving(self._target))
         if outcome.failure is None and not outcome.cut:
             self.stage.probes[name] = outcome.case
+        self._set_end(self._end + time.monotonic() - began)  # the run itself has the time that was asked for
 
     def _tick(self) -> None:
         self._watcher.tick(time.monotonic() - self._began, self.stage.packets, len(self.failures))

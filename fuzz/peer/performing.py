@@ -107,11 +107,6 @@ class Stage:
         """Whether its time is over."""
         return time.monotonic() >= self.until
 
-    def unserved(self, protocol: str) -> PeerFailure | None:
-        """Return why a peer does not serve; None if it does, or there is no time to see that."""
-        probe = self.probes.get(protocol)
-        return self.fresh(protocol) if probe is None else self.perform(probe).failure
-
     def fresh(self, protocol: str) -> PeerFailure | None:
         """Return the failure of a fresh session; None if there is none."""
         return self.perform(self.protocols[protocol].fresh(self.target)).failure

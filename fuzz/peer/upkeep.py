@@ -42,7 +42,8 @@ class Upkeep:
 
     def unserved(self) -> PeerFailure | None:
         """Return why the peer does not serve; None if it does. It takes longer than `down`."""
-        return self.stage.unserved(self.protocol)
+        probe = self.stage.probes.get(self.protocol)
+        return self.down() if probe is None else self.stage.perform(probe).failure
 
     def bring_back(self, deadline: float, *, quick: bool = False) -> bool:
         """Wait until the peer serves, after starting it if that is our business; return whether it does.

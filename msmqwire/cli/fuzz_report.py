@@ -81,6 +81,6 @@ def show(report: Report, *, as_json: bool) -> None:
     failures = Table("requirements", "failure", "cases", "packets", "replay")
     for kept in report.failures:
         text = kept.text if kept.replayed else f"{kept.text} (not seen again)"
-        counts = f"{kept.cases:,}", f"{kept.packets:,}"
-        failures.add_row(Text("\n".join(kept.requirements)), Text(text), *counts, Text(kept.seed))
+        numbers = f"{kept.cases:,}", f"{kept.packets:,}"
+        failures.add_row(Text("\n".join(kept.requirements)), Text(text), *numbers, Text(kept.seed))
     console.print(failures)

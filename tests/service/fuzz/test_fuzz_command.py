@@ -43,7 +43,7 @@ def test_a_wrong_peer_and_its_seed(tmp_path):
     address = own_loopback(34)
     with fuzzed_peer(address, "takes messages before the handshake") as peer:
         at = f"{address}:{peer.port}"
-        run = called("fuzz", at, *QUEUES, "--time", "1", "--bound", "0.5", "--out", tmp_path)
+        run = called("fuzz", at, *QUEUES, "--time", "3", "--bound", "0.5", "--out", tmp_path)
         assert run.status == 1
         assert "MQQB-3.1.5.8-01" in run.out
         assert "found: MQQB-3.1.5.8-01: " in run.err
