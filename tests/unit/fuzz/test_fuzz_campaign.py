@@ -26,7 +26,8 @@ def no_waiting(monkeypatch):
     monkeypatch.setattr(upkeep, "BACK_S", 0.01)
     monkeypatch.setattr(upkeep, "_PAUSE_S", 0.0)
     monkeypatch.setattr(campaign, "SHRINK_S", 2.0)
-    monkeypatch.setattr(campaign, "LATE_S", 0.1)
+    monkeypatch.setattr(campaign, "LATE_S", 0.5)
+    monkeypatch.setattr(campaign, "_PAUSE_S", 0.0)
 
 
 @pytest.fixture
