@@ -294,7 +294,7 @@ class Slow(IndependentPeer):
         (OneNumber, taken, "SRMP-2.2.4.3-02", "have the identifier uuid:1@"),
         (Unasked, taken, "SRMP-3.1.1.3.4-04", "a positive commitment receipt"),
         (AnyQueue, malformed, "SRMP-3.1.5.1.3-08", "with 200, not with 400"),
-        (NoHttp, http_checks, "SRMP-2.1.1-01", "no HTTP"),
+        (NoHttp, http_checks, "SRMP-2.1.1-01", "not HTTP"),
         (Slow, http_checks, "SRMP-2.1.1-01", "within 0.75 s"),
     ],
 )
