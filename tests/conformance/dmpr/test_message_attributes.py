@@ -54,7 +54,7 @@ CLASSES = {
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-06")
-def test_the_classes_of_the_specification_are_there_and_no_others() -> None:
+def test_the_classes_are_those_of_the_text_and_no_others() -> None:
     assert {int(member) for member in MessageClass} == set(CLASSES.values())
     assert Message().message_class == CLASSES["Normal"]
 
