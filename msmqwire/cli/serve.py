@@ -150,6 +150,10 @@ def command(
         str | None,
         Option(metavar="NAME", help="Name of the computer in names of queues; it can't change later."),
     ] = None,
+    domain: Annotated[
+        str,
+        Option(metavar="DOMAIN", help="DNS domain of the computer, whose full name is NAME.DOMAIN."),
+    ] = "",
     queue: Annotated[
         list[str] | None,
         Option(metavar="QUEUE[;transactional]", help="A queue to create if it is missing; may be repeated."),
@@ -309,6 +313,7 @@ def command(
     options = ServerOptions(
         data,
         name,
+        domain,
         listen=at,
         ping=None if ping == "off" else parse_endpoint(ping, PING_PORT) if ping else (at[0], PING_PORT),
         queues=tuple(queue or ()),

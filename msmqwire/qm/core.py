@@ -88,6 +88,7 @@ class Core:
         directory: Directory | None = None,
         routes: Routes | None = None,
         known_hosts: Collection[str] = (),
+        domain: str = "",
         identifier: UUID = NULL_GUID,
         quota: int | None = None,
         configurations: Mapping[str, object] | None = None,
@@ -107,6 +108,7 @@ class Core:
             routes: fixed routes.
             known_hosts: names and addresses of computers to which messages of peers may be forwarded: see
                 `Settings.relay`.
+            domain: FQDNDomain, the DNS domain of this computer; its last one if it is empty.
             identifier: of the queue manager, for an empty store; a new one by default.
             quota: QueueManagerQuota in bytes; the specification's by default.
             configurations: those of protocols that have joined, by the name of the protocol.
@@ -125,6 +127,8 @@ class Core:
             manager.security = access.default_manager_security()
         if manager.computer_name != computer_name:
             manager.computer_name, manager.qualified_computer_name = computer_name, computer_name
+        if domain:  # DMPR-3.1.3-06
+            manager.qualified_computer_name = f"{computer_name}.{domain}"
         if quota is not None:
             manager.queue_manager_quota = quota
         self._stored = stored

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from msmqwire.cli import serve as serve_module
-from msmqwire.errors import StoreInUse
+from msmqwire.errors import InvalidName, StoreInUse
 from msmqwire.qm.runtime.data_folder import CONTROL, STORE
 from msmqwire.qm.store import open_store
 from tests.support.running import (
@@ -94,3 +95,23 @@ def test_ports_of_others_are_ports(data: Path, option: str, port: str) -> None:
     assert (run.status, run.out) == (2, "")
     assert option in run.err
     assert not data.exists()
+
+
+@pytest.mark.parametrize("domain", [".example.com", "example..com", "example.com.", "exa mple", "x" * 300])
+def test_a_domain_that_can_not_be_is_refused(data: Path, domain: str) -> None:
+    with pytest.raises(InvalidName, match=r"is not|more than 256"):
+        asyncio.run(serve_module._started(replace(options(data), domain=domain)))
+
+
+def test_the_domain_of_a_folder_is_kept(data: Path) -> None:
+    async def full_name(domain: str) -> str:
+        server = await serve_module._started(replace(options(data), domain=domain))
+        try:
+            assert server.driver is not None
+            return server.driver.core.queue_manager.qualified_computer_name
+        finally:
+            await server.stop()
+
+    names = [asyncio.run(full_name(domain)) for domain in ("", "example.com", "", "example.org")]
+    computer = names[0]
+    assert names[1:] == [f"{computer}.{domain}" for domain in ("example.com", "example.com", "example.org")]

@@ -298,7 +298,23 @@ class DirectoryEvents:
 
     def _update(self, element: DirectoryObject, published: DirectoryObject) -> None:
         update(element, published)
+        if element is self._queue_manager:
+            self._find_routing_servers()
         self.updated(element)
+
+    def _find_routing_servers(self) -> None:
+        """Set the collections of routing servers to those that the lists name: DMPR-3.1.1.1-45 and -46."""
+        manager = self._queue_manager
+        manager.out_routing_servers = self._queue_managers(manager.out_routing_server_identifier_list)
+        manager.in_routing_servers = self._queue_managers(manager.in_routing_server_identifier_list)
+
+    def _queue_managers(self, identifiers: Sequence[UUID]) -> list[QueueManager]:
+        """Read queue managers; those that the directory does not have are left out."""
+        reads = [
+            self.read_directory("QueueManager", [("Identifier", Operator.EQUALS, identifier)], force=True)
+            for identifier in identifiers
+        ]
+        return [read.object for read in reads if isinstance(read.object, QueueManager)]
 
     # -- names ----------------------------------------------------------------------------------------
 

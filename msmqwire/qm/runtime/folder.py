@@ -49,6 +49,19 @@ def check_name(name: str) -> str:
     return name
 
 
+def check_domain(domain: str, name: str) -> str:
+    """Return `domain` if it can follow the name of a computer, or is empty. Raises InvalidName."""
+    if domain:
+        check_name(domain)
+        check_name(f"{name}.{domain}")
+        if not all(domain.split(".")):
+            raise InvalidName(
+                f"{domain!r:.80} is not a DNS domain: it has an empty part",
+                hresult=HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
+            )
+    return domain
+
+
 def stored_name(store: Store) -> str:
     """Return the computer name of the queue manager that a store belongs to; empty for a new store.
 
@@ -79,6 +92,7 @@ def open_core(
     settings: Settings | None = None,
     keep: KeptSettings | None = None,
     known_hosts: Collection[str] = (),
+    domain: str = "",
     configurations: Mapping[str, object] | None = None,
     remote_read: RemoteReadConfiguration | None = None,
     security: SecurityConfiguration | None = None,
@@ -106,6 +120,7 @@ def open_core(
             keep=keep,
             addresses=own_addresses(before if listening is None else listening),
             known_hosts=known_hosts,
+            domain=domain,
             configurations=configurations,
             remote_read=remote_read,
             routes=routes,

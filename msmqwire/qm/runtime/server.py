@@ -19,7 +19,7 @@ from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.folder import check_name, default_name, open_core, stored_name
+from msmqwire.qm.runtime.folder import check_domain, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.joined import JoinedCarrier, configurations_of, transports_of
 from msmqwire.qm.runtime.limits import Limits
@@ -60,6 +60,7 @@ class ServerOptions:
     Attributes:
         data: path of the data folder.
         name: computer name; None for the name stored in the folder, or else the name of this computer.
+        domain: DNS domain of the computer; empty for the last one that the folder was served with.
         listen: address and TCP port; the system chooses a free port for 0.
         ping: address and UDP port for ping requests; None to answer none.
         queues: names of queues to create if they are missing; ``;transactional`` makes one transactional.
@@ -80,6 +81,7 @@ class ServerOptions:
 
     data: Path
     name: str | None = None
+    domain: str = ""
     listen: Endpoint = (LOOPBACK, TCP_PORT)
     ping: Endpoint | None = (LOOPBACK, PING_PORT)
     queues: tuple[str, ...] = ()
@@ -153,6 +155,7 @@ class Server:
         if stored and stored.lower() != self.name.lower():
             raise InvalidValue(f"the queue manager of this folder is {stored}, not {self.name}", path="name")
         self.name = stored or self.name
+        domain = check_domain(options.domain, self.name)
         self._security = security = FolderSecurity(options.data, options.readings)
         core = open_core(
             store,
@@ -161,6 +164,7 @@ class Server:
             keep=options.keep,
             listening=options.listen[0],
             known_hosts=options.overrides.known_hosts,
+            domain=domain,
             configurations=configurations_of(transports),
             remote_read=_remote_read(options),
             security=security.configuration,

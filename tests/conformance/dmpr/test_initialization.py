@@ -10,6 +10,7 @@ import pytest
 
 from msmqwire.errors import StoreDamaged
 from msmqwire.qm.core import Core
+from msmqwire.qm.directory.attributes import ATTRIBUTES
 from msmqwire.qm.model.directory_objects import Enterprise, Site
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
 from msmqwire.qm.model.elements import QueueManager
@@ -26,6 +27,7 @@ from msmqwire.service.store.changes import Key
 from msmqwire.service.store.memory import MemoryStore
 from tests.support.engine_harness import OWN_ID, SEND, START_UTC, EngineHarness
 from tests.support.qm.directory_recorder import DirectoryRecorder
+from tests.support.qm.queue_contents import bodies
 
 ONE, TWO, UNKNOWN = UUID(int=0x51), UUID(int=0x52), UUID(int=0x53)
 ENTERPRISE = UUID(int=0x60)
@@ -41,7 +43,61 @@ def started(recorder: DirectoryRecorder | None = None, **made_with: Any) -> Engi
     return EngineHarness(directory=recorder, **made_with)
 
 
+# -- names ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("DMPR-3.1.3-06")
+def test_the_qualified_name_is_that_of_the_computer_in_its_domain() -> None:
+    harness = started(domain="example.com")
+    manager = harness.core.queue_manager
+    assert (manager.computer_name, manager.qualified_computer_name) == ("here", "here.example.com")
+    queue = harness.queue()
+    assert queue.qualified_pathname == "here.example.com\\private$\\orders"
+    for host in ("here.example.com", "here.example.org"):
+        harness.send(host.encode(), to=f"DIRECT=OS:{host}\\private$\\orders")
+    assert bodies(queue) == [b"here.example.com"], "the other host is not this computer"
+    later = harness.restarted(stop=True, domain="")
+    assert later.core.queue_manager.qualified_computer_name == "here.example.com"
+    moved = later.restarted(stop=True, domain="example.org")
+    assert moved.core.queue_manager.qualified_computer_name == "here.example.org"
+    assert started(domain="").core.queue_manager.qualified_computer_name == "here"
+
+
 # -- the directory --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("identifiers", "servers"),
+    [
+        pytest.param(
+            "out_routing_server_identifier_list", "out_routing_servers",
+            marks=pytest.mark.requirement("DMPR-3.1.1.1-45"),
+        ),
+        pytest.param(
+            "in_routing_server_identifier_list", "in_routing_servers",
+            marks=pytest.mark.requirement("DMPR-3.1.1.1-46"),
+        ),
+    ],
+)  # fmt: skip
+def test_routing_servers_are_those_of_the_list(
+    recorder: DirectoryRecorder, identifiers: str, servers: str
+) -> None:
+    here = QueueManager(OWN_ID, computer_name="here", **{identifiers: [TWO, UNKNOWN, ONE]})
+    recorder.publish(here, *(QueueManager(one, computer_name=f"m{one.int}") for one in (ONE, TWO)))
+    harness = started(recorder)
+    manager = harness.core.queue_manager
+    both = {"out_routing_servers", "in_routing_servers"}
+    found = getattr(manager, servers)
+    assert [(server.identifier, server.computer_name) for server in found] == [(TWO, "m82"), (ONE, "m81")]
+    assert getattr(manager, *(both - {servers})) == []
+    setattr(here, identifiers, [ONE])
+    assert recorder.directory.write_directory(here, None) is DirectoryOperationResult.SUCCESS
+    manager.directory_offline = True
+    harness.core.directory.check_directory_online()
+    assert [server.identifier for server in getattr(manager, servers)] == [ONE]
+    assert "Servers" not in "".join(ATTRIBUTES["QueueManager"]), "they are not published"
+    harness.restart()
+    assert [server.identifier for server in getattr(harness.core.queue_manager, servers)] == [ONE]
 
 
 @pytest.mark.requirement("DMPR-3.1.3-15", "DMPR-3.1.1-03")
