@@ -116,7 +116,7 @@ def test_the_request_of_4_5() -> None:
 # -- path -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("SRMP-2.2.4.1-07")
+@pytest.mark.requirement("SRMP-2.2.4.1-07", "SRMP-3.1.7.2.4-04")
 def test_label() -> None:
     longest = "x" * 247 + "\U0001f600"
     for label in ("", " a  label ", "MSMQ:x", longest):
