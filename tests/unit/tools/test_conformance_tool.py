@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from msmqwire.qm.model.settings import Settings
 from tests.support.paths import ROOT
 from tools.mutate import record
 from tools.pages.conformance import (
@@ -242,6 +244,15 @@ def test_a_row_with_clauses_is_named_by_these(tmp_path: Path) -> None:
     (tmp_path / "X.tsv").write_text("".join("\t".join(row) + "\n" for row in [COLUMNS, *rows]))
     (tmp_path / "clauses.tsv").write_text("id\tclause\nX-1/a\tone\nX-1/b\ttwo\n")
     assert known_marks(tmp_path) == {"X-1/a", "X-1/b", "X-2"}
+
+
+def test_the_settings_of_states_are_no_defaults() -> None:
+    defaults = {option.name: option.default for option in fields(Settings)}
+    for id_, state in read_states().items():
+        for setting in state.of.split(", ") if state.name == BY_SETTING else ():
+            name, _, value = setting.partition(" = ")
+            assert name in defaults, id_
+            assert json.loads(value) != defaults[name], id_
 
 
 @pytest.mark.skipif(
