@@ -11,6 +11,7 @@ import pytest
 from msmqwire.analysis.fate import MessageFate, State, fates
 from msmqwire.constants import class_name
 from msmqwire.qm.model.message import ObjectId
+from msmqwire.qm.sim.fates import OF_SESSIONS
 from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.tracked import Tracked
@@ -28,7 +29,9 @@ def tracked(ledger: MessageLedger, fate: MessageFate) -> Tracked | None:
 def agrees(fate: MessageFate, message: Tracked) -> bool:
     """Whether what a capture shows is what has happened."""
     classes = {class_name(number) for number, _ in message.acknowledgements}
-    status = f"HTTP status {message.refusal}" if message.by_srmp else class_name(message.refusal)
+    status = (
+        f"HTTP status {message.refusal}" if message.fates is not OF_SESSIONS else class_name(message.refusal)
+    )
     match fate.state:
         case State.READ:
             return message.received > 0

@@ -227,7 +227,7 @@ def test_by_lookup_identifier(queue: RemoteQueue) -> None:
         with pytest.raises(QueueError) as missing:
             orders.receive_by_lookup(first, "next")
         called = len(queue.calls)
-        with pytest.raises(InvalidValue, match="no lookup identifier"):
+        with pytest.raises(InvalidValue, match="not a lookup identifier"):
             orders.receive_by_lookup(0)
         assert len(queue.calls) == called
     assert missing.value.name == "MQ_ERROR_MESSAGE_NOT_FOUND"

@@ -127,7 +127,7 @@ def test_a_body_that_is_not_of_its_type_is_received(folder: Path) -> None:
         (("--format", "json"), 2, "--format", "its value is missing: a JSON text in --body or --file"),
         (("--format", "json", "--bstr", "--body", "1"), 2, "--format", "it sets the body type"),
         (("--format", "json", "--body-type", "8", "--body", "1"), 2, "--format", "it sets the body type"),
-        (("--format", "rebus", "--extension", "x", "--body", "1"), 2, "--extension", "rebus makes it"),
+        (("--format", "rebus", "--extension", "x", "--body", "1"), 2, "--extension", "rebus makes the"),
         (("--type", "int", "--body", "1"), 2, "--type", "it goes with --format"),
         (("--headers", "x", "--body", "1"), 2, "--headers", "it goes with --format"),
         (("--format", "json", "--body", "{"), 65, "", "not JSON from line 1, column 2 on"),

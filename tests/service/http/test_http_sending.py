@@ -233,8 +233,8 @@ def test_only_the_status_of_an_answer_counts(script: Script) -> None:
     [
         ("http://127.0.0.1:1/msmq/q", "nobody listens at 127.0.0.1:1"),
         ("http://nowhere.invalid/msmq/q", "nowhere.invalid has no address"),
-        ("ftp://127.0.0.1/msmq/q", "no URL of HTTP"),
-        ("http:///msmq/q", "no URL of HTTP"),
+        ("ftp://127.0.0.1/msmq/q", "not a URL of HTTP"),
+        ("http:///msmq/q", "not a URL of HTTP"),
         ("http://127.0.0.1:99999/msmq/q", "Port"),
     ],
 )

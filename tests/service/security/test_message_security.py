@@ -155,7 +155,7 @@ def test_open_readings_can_be_switched_at_both_ends(pair: Pair, tmp_path: Path) 
     [
         (("--sign", "--reading", "signature_bytes"), "is not NAME=VALUE"),
         (("--sign", "--reading", "signature_bytes=middle"), "there are little and big"),
-        (("--reading", "signature_bytes=big"), "nothing without --sign"),
+        (("--reading", "signature_bytes=big"), "it needs --sign"),
     ],
 )
 def test_wrong_readings_are_wrong_usage(pair: Pair, wrong: tuple[str, ...], why: str) -> None:

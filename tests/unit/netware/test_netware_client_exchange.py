@@ -143,7 +143,7 @@ def test_what_is_not_the_reply_is_malformed(wrong: bytes, path: str) -> None:
 def test_no_connection_has_these_numbers(number: int) -> None:
     exchange = NcpExchange()
     exchange.attach()
-    with pytest.raises(MalformedPacket, match="no connection"):
+    with pytest.raises(MalformedPacket, match="not a connection"):
         exchange.received(reply(0, connection=number))
 
 
