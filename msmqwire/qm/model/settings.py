@@ -107,9 +107,9 @@ class Settings:
             have 40 bits.
         reject_enhanced_rc2_using_40_bit_keys: RejectEnhancedRC2Using40BitKeys: messages under such keys are
             refused.
-        reject_unknown_certificates: follow [MS-MQQB] 3.1.5.8.3 literally: a signed message that names its
-            sender is refused if the certificate is not registered for that sender. If False it is accepted
-            like an unsigned one.
+        reject_unknown_certificates: whether a signed message that names its sender is refused if the
+            certificate is not registered for that sender, as [MS-MQQB] 3.1.5.8.3 has it. If False it is
+            accepted like an unsigned one, except by queues for authenticated messages.
         send_md2, send_md4, send_md5, send_sha1: whether messages are sent whose signature uses this hash.
         send_rc2, send_rc4: whether messages are sent under this broken cipher. If so, a message that asks for
             it gets it even if its destination has a key for a better one.
@@ -183,7 +183,7 @@ class Settings:
     preferred_base_algorithm: LegacyCipher = LegacyCipher.RC4
     send_enhanced_rc2_using_40_bit_keys: bool = False
     reject_enhanced_rc2_using_40_bit_keys: bool = False
-    reject_unknown_certificates: bool = False
+    reject_unknown_certificates: bool = True
     send_md2: bool = False
     send_md4: bool = False
     send_md5: bool = False

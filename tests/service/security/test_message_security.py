@@ -96,13 +96,21 @@ def test_what_the_queue_does_not_take_is_refused(strict: Pair) -> None:
     assert (plain.status, "NACK_BAD_ENCRYPTION" in plain.err) == (69, True), plain
 
 
-def test_a_certificate_that_nobody_has_registered_is_no_identity(pair: Pair, tmp_path: Path) -> None:
+def test_a_setting_takes_certificates_that_nobody_has_registered(tmp_path: Path) -> None:
     cert, key = certificate_of(tmp_path / "elsewhere", tmp_path)
-    signing = ("--sign", "--cert", cert, "--key", key, "--sid", SID)
-    pair.sent_directly("--body", "who", *signing)
-    message = pair.received()
+    (tmp_path / "pair").mkdir()
+    with secured_pair(tmp_path / "pair", reject_unknown_certificates=False) as lenient:
+        lenient.sent_directly("--body", "who", "--sign", "--cert", cert, "--key", key, "--sid", SID)
+        message = lenient.received()
     assert protection(message) == (b"who", False, "2.0", None)
     assert b64decode(message["sender_certificate"]) == cert.read_bytes()
+
+
+def test_a_certificate_that_nobody_has_registered_is_refused(pair: Pair, tmp_path: Path) -> None:
+    cert, key = certificate_of(tmp_path / "elsewhere", tmp_path)
+    signing = ("--sign", "--cert", cert, "--key", key, "--sid", SID)
+    refused = pair.send_directly("--body", "who", "--ack", "full_reach_queue", *signing)
+    assert (refused.status, REFUSED in refused.err) == (69, True), refused
     there = ("--data", pair.there.data)
     done("queue", "set", ORDERS, "--authenticated", *there)
     refused = pair.send_directly("--body", "who", "--ack", "full_reach_queue", *signing)
