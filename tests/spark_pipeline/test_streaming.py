@@ -22,6 +22,7 @@ from spark_udfs.source.schema import arrow_fields, packet_schema, spark_schema
 from spark_udfs.source.streaming import CaptureGone, MsmqStreamReader
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.nightly import nightly
 from tests.support.paths import ROOT
 from tests.support.patience import limit
 from tests.support.running import until
@@ -166,6 +167,7 @@ else:
 """
 
 
+@nightly
 def test_a_driver_that_is_killed_and_started_again(tmp_path: Path) -> None:
     """Every packet is once in the Parquet files, whenever the driver is killed."""
     rng = random.Random(3)
