@@ -43,6 +43,8 @@ _SIGNS = {
 _KEPT = {"annotation", "returns", "type_params", "decorator_list", "bases"}
 _KEPT_NAMES = {"__all__", "__slots__", "__match_args__"}
 _FOR_PEOPLE = {"__repr__", "__rich_repr__", "_repr_html_", "_repr_pretty_"}
+_DOCUMENTING = {"req", "order_req", "section", "meaning"}
+"""Arguments of schemas that the documentation is made of."""
 _TYPES = {"TypeVar", "ParamSpec", "NewType", "Literal", "Annotated"}
 """Calls and subscripts that tell type checkers something."""
 _ROUTINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -147,7 +149,7 @@ class _Finder:
             if isinstance(child, ast.match_case):
                 yield from self._in_expressions(child, _span(child.pattern), called, raised)
                 continue
-            if isinstance(child, ast.keyword) and child.arg == "req":
+            if isinstance(child, ast.keyword) and child.arg in _DOCUMENTING:
                 continue
             if _is_for_types(parent, field, child):
                 continue
@@ -272,7 +274,7 @@ def _instead_of(parent: ast.AST, field: str, child: ast.AST) -> Iterator[tuple[i
                     yield REMOVAL, f"{_shown(element)} -> nothing", ast.copy_location(shorter, element)
         case ast.Call(func=func, args=arguments, keywords=keywords):
             for number, keyword in enumerate(keywords):
-                if keyword.arg not in (None, "req") and not isinstance(keyword.value, ast.Constant):
+                if keyword.arg not in {None, *_DOCUMENTING} and not isinstance(keyword.value, ast.Constant):
                     call = ast.Call(func, arguments, [*keywords[:number], *keywords[number + 1 :]])
                     yield BLUNT, f"{_shown(keyword)} -> nothing", ast.copy_location(call, keyword)
 

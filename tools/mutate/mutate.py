@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -300,6 +301,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, help="another project, with --package")
     parser.add_argument("--package", action="append", help="a folder of its product")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the children and reports, as Ctrl-C does
     project = PRODUCT
     if options.root:
         project = Project(options.root.resolve(), tuple(options.package or ()))

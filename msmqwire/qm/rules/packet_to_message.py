@@ -59,9 +59,8 @@ def deserialize(
         packet = USER_MESSAGE.parse(data)
     assert isinstance(packet, Record)
     message, properties = Message(), packet.MessagePropertiesHeader
-    _read_head(packet.BaseHeader, packet.UserHeader, message)
-
-    _read_properties(properties, message)
+    _read_head(packet.BaseHeader, packet.UserHeader, message)  # MQQB-3.1.7.10-01
+    _read_properties(properties, message)  # MQQB-3.1.7.10-01
 
     if stored:
         message.destination = multicast_of(message.destination)

@@ -639,6 +639,21 @@ def test_a_message_that_is_not_ended_in_time_returns(seconds, action, tx):
     assert bodies(queue) == []
 
 
+@pytest.mark.requirement("MQRR-3.1.2.2-01")
+def test_each_receive_has_a_cleanup_timer_of_its_own(harness, queue, client):
+    fill(harness, queue, 2)
+    handle = client.open()
+    assert client.read(handle, request=1) == b"1"
+    harness.advance(1_000)
+    assert client.read(handle, request=2) == b"2"
+    armed = [name for name, _ in harness.core.context.timers._armed]
+    assert armed.count(Timer.PENDING_REQUEST_CLEANUP) == 2
+    harness.advance(299_000)
+    assert states(queue) == [AVAILABLE, LOCKED]
+    harness.advance(1_000)
+    assert states(queue) == [AVAILABLE, AVAILABLE]
+
+
 @pytest.mark.requirement("MQRR-3.1.5.1-03", "MQRR-3.1.4.9-07")
 def test_a_receive_may_wait_longer_than_entries_are_kept(harness, queue, client):
     """Its client has the whole time for the message when it comes."""

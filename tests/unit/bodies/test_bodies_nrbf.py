@@ -612,6 +612,7 @@ def test_runs_of_nulls_that_do_not_fit():
         "the count is not positive",
         "3 nulls, where 2 items are left",
     ]
+    assert wrong[0][0] == "ObjectNullMultiple.NullCount"
     found, wrong = problems(objects(1, 2), b"\x0e" + int32(-1))
     assert (found, wrong[0][2]) == ([], "-1 is negative")
     members = [("a", Binary.OBJECT), ("b", Binary.PRIMITIVE, INT32)]

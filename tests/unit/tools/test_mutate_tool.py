@@ -327,6 +327,7 @@ def test_the_changes_of(tmp_path, text, expected):
         "x = 'a sentence for people'",
         "x = f'{a}b'",
         "x = field(req='MQQB-4.1.1-01')",
+        "x = field(section='2.2.1', order_req='MQQB-4.1.1-01')",
         "x = 'MQQB-4.1.1-01'",
         "assert x == 1",
         "if TYPE_CHECKING:\n    x = 1",

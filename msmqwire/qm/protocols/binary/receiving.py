@@ -94,7 +94,7 @@ class SessionReceiving:
     def user_message(self, session: Session, packet: Record, data: bytes) -> None:
         """Take a UserMessage packet from an open session."""
         try:
-            message = serialization.deserialize(packet, data)  # MQQB-3.1.7.10-01
+            message = serialization.deserialize(packet, data)
         except MalformedPacket as exc:
             self.unreadable(session, str(exc))
             return

@@ -148,7 +148,7 @@ class RemoteReceiving:
             except Refused:
                 self._drop(request)
                 raise
-        if request.destructive:  # MQRR-3.1.4.7-47
+        if request.destructive:
             self._enter(request)
         read = self._read(request, arguments, action, cursor)
         if read.status == PENDING:

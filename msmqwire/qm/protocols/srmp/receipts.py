@@ -53,7 +53,6 @@ def commitment_receipt(
     """
     decision = DECISIONS.get(reason)
     # final_ack_required adds nothing, and a stored message that is not transactional does not have it.
-    # SRMP-2.2.5.2.3-08
     requested = original.acknowledgements_requested & (_RECEIVED if decision == POSITIVE else _NOT_RECEIVED)
     if decision is None or original.administration is None or not requested:
         return None
