@@ -82,7 +82,7 @@ class Campaign:
         """Test the peer until the time is over. Raises Unreachable if it is not there at the beginning."""
         for name in self.stage.protocols:
             with noticing(
-                self._watcher, f"waiting for {name} at {self._target.host}:{self._target.port(name)}"
+                self._watcher, f"waiting for an answer at {self._target.host}:{self._target.port(name)}"
             ):
                 outcome = self.stage.perform(self.stage.protocols[name].fresh(self._target))
             if outcome.failure is not None and outcome.failure.what == "gone":
@@ -259,7 +259,7 @@ class Campaign:
         count = 0
         while found is None and not (self.lost or self.stage.over):
             found = self._replay((*before[len(before) - count :], case), failure)
-            if found is None and count == 0 and failure.what != DOWN:
+            if found is None and count == 0 and failure.what != DOWN and not self.lost:
                 # Others were performed at the same time: alone it may fail in another way.
                 failure = self.stage.perform(case).failure or failure
                 if failure.key in self._known:
@@ -273,6 +273,7 @@ class Campaign:
             return False
         if found is None:
             why = "no time to see it again" if self.stage.over else "not seen again"
+            why = "not repeated, as the peer is not back" if self.lost else why
             self._watcher.line(f"{why}: {failure.text}")
             if self.stage.over and self._away and not keep_always:
                 self._keep_unexplained(case.protocol, [outcome], failure)
@@ -384,7 +385,7 @@ class Campaign:
         self._tick()
         if self.lost:
             return False
-        deadline = max(self._end, time.monotonic() + 2 * self._target.bound)
+        deadline = max(self._end, time.monotonic() + self._target.bound)
         self._away = not self._upkeep(name).bring_back(deadline, quick=quick)
         if not self._away:
             return True

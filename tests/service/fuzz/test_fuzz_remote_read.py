@@ -27,6 +27,7 @@ from msmqwire.remote_read.constants import Action
 from msmqwire.rpc import presentation, server_association
 from msmqwire.rpc.constants import AuthLevel, FaultStatus
 from msmqwire.rpc.server_association import ServerAssociation
+from tests.support.broken_remote_read import MISTAKES as MISTAKES_OF_PEERS
 from tests.support.running import ADDRESS, LEDGER, ORDERS, options, served
 
 NAME = "remote-read"
@@ -235,6 +236,12 @@ MISTAKES = {
         "_stop",
         stopping_by_number,
         "MQRR-3.1.4.8-05",
+    ),
+    "a PDU is answered before its last byte": (
+        ServerAssociation,
+        "received",
+        MISTAKES_OF_PEERS["answers_a_byte_early"].replace,
+        "MQRR-2.1-01",
     ),
     "a time-out of a read is not waited for": (RemoteReceiving, "_read", impatient, "MQRR-3.1.2.1-03"),
     "a response is always in the first context": (
