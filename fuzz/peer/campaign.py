@@ -108,11 +108,10 @@ class Campaign:
         if serving is None or self._over:
             return
         began = time.monotonic()
-        self.stage.until = began + self._target.bound
         outcome = self.stage.perform(serving(self._target))
         if outcome.failure is None and not outcome.cut:
             self.stage.probes[name] = outcome.case
-        self._set_end(self._end + time.monotonic() - began)  # the run itself has the time that was asked for
+            self._set_end(self._end + time.monotonic() - began)  # the run has the time that was asked for
 
     def _tick(self) -> None:
         self._watcher.tick(time.monotonic() - self._began, self.stage.packets, len(self.failures))

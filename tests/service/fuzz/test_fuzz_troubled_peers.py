@@ -74,3 +74,13 @@ def test_a_run_ends_in_time_whatever_hangs(tmp_path, monkeypatch, hangs, served)
     [kept] = report.failures
     assert not kept.replayed
     assert lines.lines
+
+
+def test_no_wait_goes_on_after_the_end_of_a_run(tmp_path, monkeypatch):
+    """The bound is much longer than what is left of the time."""
+    monkeypatch.setattr(campaign, "GRACE_S", GRACE_S)
+    address = own_loopback(37)
+    with fuzzed_peer(address) as peer, troubled_relay(address, peer.port, hangs="silent", served=4) as relay:
+        began = time.monotonic()
+        fuzzed(relay, tmp_path, 2.0, 60.0)
+        assert time.monotonic() - began < limit(2.0 + GRACE_S + 1.0)
