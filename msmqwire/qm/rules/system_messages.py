@@ -111,7 +111,6 @@ class SystemMessages:
             return
         received = reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE
         message = position.message
-        # SRMP-2.2.5.2.3-08
         if message.acknowledgements_requested & (_RECEIVED if received else _RECEIVE_FAILED):
             self.acknowledge(message, reason)
 

@@ -123,7 +123,7 @@ def _read_services(services: Content, message: Message) -> None:
         message.final_ack_required = True
         if services.commitmentReceiptRequest.positiveOnly:
             requested |= AcknowledgementsRequested.ACK_POS_RECEIVE
-        if services.commitmentReceiptRequest.negativeOnly:
+        if services.commitmentReceiptRequest.negativeOnly:  # SRMP-2.2.5.2.3-08
             requested |= AcknowledgementsRequested.ACK_NEG_RECEIVE
     message.acknowledgements_requested = requested
     for name, request in services.items():  # in the order of the document: the last one counts
