@@ -1,1 +1,1 @@
-"""The protocols beside the core, one folder each; none knows of another, and nothing here does I/O."""
+"""The protocols, apart from the core: one folder each. None depends on another, and none does I/O."""

@@ -60,26 +60,27 @@ class JoinedProtocol(TransferProtocol, Protocol):
         """Yield the messages that are not transferred yet."""
 
     def obstacle(self) -> tuple[str, bool] | None:
-        """Return why messages are not transferred, and whether it is that the peer refuses them.
+        """Return why messages are not transferred, and whether the peer refuses them.
 
-        None if none wait.
+        None if no message waits.
         """
 
 
 class Registration(NamedTuple):
     """A protocol as the rest of the queue manager knows it.
 
-    All parts are named as ``module:name``, and imported when they are needed first. Each is empty if there is
-    none.
+    All parts are named as ``module:name``, and imported on first use. A part that a protocol lacks is empty.
 
     Attributes:
-        name: that of its folder in `msmqwire.qm.protocols`.
-        order: its place among the protocols: the lower hears of events first.
-        engine: the class of its engine, a `JoinedProtocol`, of a core and a configuration, which may be None.
-        stand_in: the class of a `JoinedProtocol` in the place of the engine until it is needed, of a core and
-            the function that makes the engine.
+        name: the name of its folder in `msmqwire.qm.protocols`.
+        order: its place among the protocols; events reach the lowest first.
+        engine: the class of its engine, a `JoinedProtocol`, made from a core and a configuration, which
+            may be None.
+        stand_in: the class of a `JoinedProtocol` in place of the engine until that is needed, made from
+            a core and the function that makes the engine.
         effects: the kinds of effects that it has besides those of `msmqwire.qm.model.effects`.
-        transport: the class of its `msmqwire.qm.runtime.joined.Transport`, of its options, which may be None.
+        transport: the class of its `msmqwire.qm.runtime.joined.Transport`, made from its options, which may
+            be None.
         client_options: returns the options of its transport from arguments of `msmqwire.connect`, by name.
         simulated: its `msmqwire.qm.sim.joined.SimulatedProtocol`.
     """

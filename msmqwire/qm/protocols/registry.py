@@ -1,7 +1,7 @@
 """The protocols that have joined: each has a `Registration` in the module ``registration`` of its folder.
 
-The rest finds them by looking into this folder, and names none: a protocol is added and removed with its own
-files.
+The rest of the queue manager looks for them in this folder and names none, so that a protocol is added or
+removed with its own files alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def registrations() -> tuple[Registration, ...]:
 
 
 def registered(field: str) -> Iterator[tuple[str, Any]]:
-    """Yield the names of protocols with what they have registered in a field, imported."""
+    """Yield the name of each protocol with a part registered in a field, and the part, imported."""
     for registration in registrations():
         if named := getattr(registration, field):
             yield registration.name, resolve_name(named)

@@ -104,7 +104,7 @@ def _range(text: str) -> tuple[int, int]:
     """Parse FROM:TO."""
     first, _, last = text.partition(":")
     if not (first.isdigit() and last.isdigit() and int(first) < int(last)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not FROM:TO, two numbers of which the first is less")
+        raise argparse.ArgumentTypeError(f"{text!r} is not FROM:TO, with FROM less than TO")
     return int(first), int(last)
 
 
@@ -129,19 +129,19 @@ def main(arguments: list[str] | None = None) -> int:
         "--seeds", type=_range, default=(0, 200), metavar="FROM:TO", help="the seeds to run (0:200)"
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--nodes", type=int, choices=(2, 3, 4), help="queue managers; drawn when left out")
+    parser.add_argument("--nodes", type=int, choices=(2, 3, 4), help="queue managers; drawn if left out")
     parser.add_argument(
-        "--http", type=_share, metavar="SHARE", help="how many links are of SRMP, 0 to 1; drawn when left out"
+        "--http", type=_share, metavar="SHARE", help="share of links that use SRMP, 0 to 1; drawn if left out"
     )
     parser.add_argument(
         "--remote", type=_share, default=REMOTE_SHARE, metavar="SHARE",
-        help=f"how many of the runs have remote readers, 0 to 1 ({REMOTE_SHARE})",
+        help=f"share of runs with remote readers, 0 to 1 ({REMOTE_SHARE})",
     )  # fmt: skip
     parser.add_argument(
         "--secured", type=_share, metavar="SHARE",
-        help="how many messages are signed or encrypted, 0 to 1; drawn when left out",
+        help="share of messages that are signed or encrypted, 0 to 1; drawn if left out",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, help="run only this one")
+    parser.add_argument("--seed", type=int, help="run only this seed")
     parser.add_argument("--capture", metavar="FILE", help="write its traffic as a pcap file")
     parser.add_argument("--story", action="store_true", help="print its events")
     options = parser.parse_args(arguments)

@@ -1,5 +1,5 @@
-"""Deliberate mistakes of the driver and of the carrier of TCP: changes are durable first, and each effect
-happens once.
+"""Deliberate mistakes of the driver and of the TCP carrier, against two rules: changes are durable before
+their effects, and each effect happens once.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def pending_work(
     for node in nodes.values():
         core = node.core
         if core is None or node.busy:
-            return f"{node} is down or writes"
+            return f"{node} is down or still writes"
         cores.append((node, core))
         for transfer in core.binary.transfers.values():
             if transfer.table:
@@ -127,7 +127,7 @@ def _check_fate(tracked: Tracked, sender_utc: int, contents: StoreContents, *, l
     if tracked.arrivals:
         in_queue = contents.has_in_user_queue(tracked.destination, tracked)
         if not (tracked.received or tracked.failed or in_queue):
-            raise Violation(Invariant.HELD, f"{tracked} has come, and is not there")
+            raise Violation(Invariant.HELD, f"{tracked} has arrived and is missing")
     elif not (tracked.deadlettered or tracked.refusal or given_up or tracked.may_be_dropped):
         lost = Invariant.TRANSACTIONS_LOST if tracked.is_transactional else Invariant.RECOVERABLE
         raise Violation(lost, f"{tracked} has not come")
@@ -145,4 +145,4 @@ def _check_fate(tracked: Tracked, sender_utc: int, contents: StoreContents, *, l
     requested = tracked.acknowledgements_requested & AcknowledgementsRequested.ACK_POS_RECEIVE
     acknowledged = any(message_class & ABOUT_RECEIVING for message_class, _ in tracked.acknowledgements)
     if tracked.received and requested and not (lenient or acknowledged):
-        raise Violation(Invariant.ACKNOWLEDGED, f"{tracked} was received, which was not reported")
+        raise Violation(Invariant.ACKNOWLEDGED, f"{tracked} was received without a report of it")

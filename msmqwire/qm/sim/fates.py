@@ -6,17 +6,17 @@ from typing import Final, NamedTuple
 
 
 class Fates(NamedTuple):
-    """What may become of a message by the protocol that it goes by. The defaults are those of sessions.
+    """The possible fates of a message under the protocol that carries it. The defaults are those of sessions.
 
     Attributes:
-        begins_anew: a sequence may begin anew with what is left of it, and repeat what has come: only the
-            history of the receiver tells.
-        expires_in_doubt: a message whose time is over is given up even if it may have arrived.
-        reach_time: seconds to reach the queue, which alone count at the sender, where a message names none;
-            None if all limits of a message count there, and none is the default.
-        drops_only_late: of what is not transactional a receiver drops silently only what there is no room for
-            and what is too late, not what its queue does not take.
-        receipt_is_enough: a transactional message may be journaled as soon as it is in its queue.
+        begins_anew: whether a sequence may begin anew with its remaining messages, and repeat messages that
+            have arrived: only the history of the receiver recognises them.
+        expires_in_doubt: whether a message whose time is over is given up even if it may have arrived.
+        reach_time: the default TimeToReachQueue in seconds, if only that limit counts at the sender; None if
+            all limits count there, and there is no default.
+        drops_only_late: whether a receiver silently drops messages that are not transactional only if they
+            are late or there is no room, not if their queue does not accept them.
+        receipt_is_enough: whether a transactional message may be journaled as soon as it is in its queue.
     """
 
     begins_anew: bool = False

@@ -25,11 +25,11 @@ class Surroundings(Protocol):
     """The network that a network of a protocol belongs to.
 
     Attributes:
-        environment: of the run.
+        environment: the environment of the run.
         capture: records the traffic; None for no capture.
         hosts: the nodes, by name; looked up whenever one is needed.
-        views: the same, as observers see them.
-        ledger, contents: for observers.
+        views: the nodes, as observers see them.
+        ledger, contents: the records that observers use.
     """
 
     environment: Environment
@@ -44,7 +44,7 @@ class Surroundings(Protocol):
 
 
 class SimulatedNetwork(Protocol):
-    """What a protocol exchanges between the nodes of a run."""
+    """The traffic of a protocol between the nodes of a run."""
 
     def performers(self, host: Host) -> Performers:
         """Return the carrier of its effects at a node."""
@@ -64,7 +64,7 @@ class SimulatedProtocol(Protocol):
 
     @property
     def form(self) -> str:
-        """The form of the names of queues that are reached by it."""
+        """The form of the names of queues that it reaches."""
 
     @property
     def fates(self) -> Fates:
@@ -72,13 +72,13 @@ class SimulatedProtocol(Protocol):
 
     @property
     def mistakes(self) -> Mapping[str, Mistake]:
-        """Deliberate ones in its engine, by name."""
+        """Deliberate mistakes in its engine, by name."""
 
     def network(self, surroundings: Surroundings) -> SimulatedNetwork:
         """Return the network of a run."""
 
     def booted(self, core: Core) -> None:
-        """Report to the engine of a node that starts where it listens."""
+        """Report the listening addresses to the engine of a node that starts."""
 
     def check_step(self, node: str, core: Core) -> None:
         """Check the engine of a node after a step. Raises Violation."""
@@ -87,10 +87,10 @@ class SimulatedProtocol(Protocol):
         """Describe a message of a node that waits for something to happen; None if none does."""
 
     def idle_timer(self, core: Core) -> TimerKind | None:
-        """Return a timer that runs though there is nothing for it to do."""
+        """Return a timer that runs although it has nothing to do."""
 
     def remainder(self, core: Core) -> str | None:
-        """Describe what a node keeps of transfers that have ended."""
+        """Describe the state that a node still keeps of ended transfers; None if there is none."""
 
 
 @cache

@@ -43,7 +43,7 @@ Undo = Callable[[], None]
 
 
 class NodeView(Protocol):
-    """A node, for the record.
+    """A node as the record sees it.
 
     Attributes:
         core: None while the node is down.
@@ -98,10 +98,10 @@ class MessageLedger:
     """All messages of a run.
 
     Attributes:
-        messages: by number.
-        by_identifier: by MessageID.
-        by_position: by name of the node and number of the position that they have had there.
-        restored: by name of the node, the numbers of the positions that its present life began with.
+        messages: the messages, by number.
+        by_identifier: the messages, by MessageID.
+        by_position: the messages, by name of the node and number of the position that they have had there.
+        restored: the numbers of the positions that the present life of a node began with, by its name.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -122,7 +122,7 @@ class MessageLedger:
     # -- the undo log -----------------------------------------------------------------------------------
 
     def on_crash(self, node: str, undo: Undo) -> None:
-        """Have something undone if a crash of the node loses the present step."""
+        """Register a function that is called if a crash of the node loses the present step."""
         self._pending_undo[node].append(undo)
 
     def take_undo(self, node: str) -> list[Undo]:
@@ -159,7 +159,7 @@ class MessageLedger:
 
         Args:
             node: the sender.
-            messages: those that the transaction sends.
+            messages: the messages that the transaction sends.
             after_crash: their state if a crash loses the commit.
         """
         for tracked in messages:
@@ -186,7 +186,7 @@ class MessageLedger:
             self._arrives(node, tracked, position)
 
     def handed_out(self, node: NodeView, queue: Queue, position: MessagePosition) -> None:
-        """Record a message that a reader holds, a waiting reader before the message was available."""
+        """Record a message that a reader holds; a waiting reader may hold it before it was available."""
         number = message_number(position.message)
         if number is not None and queue_kind(queue) is QueueKind.USER:
             tracked = self.by_position[node.name, position.number] = self.messages[number]
@@ -288,7 +288,7 @@ class MessageLedger:
             elif is_own and message.message_class & _NEGATIVE:
                 self._refused(node, message)
             return
-        # A message lost by a crash leaves its identifier to the next one, which is meant while it is sent.
+        # The next message gets the identifier of one lost in a crash, and is meant while it is sent.
         tracked, being_sent = self.by_identifier.get(message.correlation_identifier), self._being_sent
         if being_sent is not None and message.label == being_sent.label:
             tracked = being_sent
@@ -392,7 +392,7 @@ class MessageLedger:
         tracked.sequence = sequence
         if self._numbers.setdefault((tracked.sender, *sequence), tracked) is not tracked:
             raise Violation(
-                Invariant.NUMBERED, f"{tracked} is sent as {sequence}, which is another one's number"
+                Invariant.NUMBERED, f"{tracked} is sent as {sequence}, the number of another message"
             )
         self._sequences[tracked.sender, *sequence[:2]] = tracked.format_name
 

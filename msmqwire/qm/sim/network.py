@@ -240,7 +240,7 @@ class SimulatedConnection:
         """Cut both directions somewhere in the bytes in flight.
 
         Args:
-            delays: milliseconds after which each end learns of it, first those of the second end.
+            delays: milliseconds after which each end learns of it, the second end first.
         """
         rng = self.network.environment.rng
         for side in range(2):
@@ -275,9 +275,9 @@ class Network:
     """All connections, attempts to connect, and partitions.
 
     Args:
-        environment: of the run.
+        environment: the environment of the run.
         hosts: the nodes, by name; looked up whenever one is needed.
-        views: the same, as observers see them.
+        views: the nodes, as observers see them.
         ledger, contents: for the observers of the connections.
         capture: records the traffic; None for no capture.
 

@@ -47,7 +47,7 @@ _STORED: Final = 0.5
 _STOP_S: Final = 10.0
 """Seconds that a stop waits for a disk that refuses commits."""
 _WRITER: Final = Executor()
-"""In place of a thread: `ProcessLoop` does its work."""
+"""The executor in place of a thread: `ProcessLoop` does its work."""
 _FUSE_MS: Final = 2_000
 """The longest time before a crash that waits for effects."""
 
@@ -221,7 +221,7 @@ class Node:
         return performed
 
     def _burn(self) -> None:
-        """One more commit or effect. Raises Killed if the node crashes before it."""
+        """Count one more commit or effect. Raises Killed if the node crashes before it."""
         if self._fuse is not None:
             self._fuse -= 1
             if self._fuse < 0:
@@ -318,7 +318,7 @@ class Node:
         self._taken.clear()
 
     def step_over(self, effects: list[Effect], since: int, utc: int) -> None:
-        """A call or the action of a timer is over, with these effects; `began` is its time."""
+        """A call or the action of a timer is over, with these effects; `since` is when it began."""
         for effect in effects:
             self._decided[id(effect)] = utc
         self.remote.decided(effects, since)

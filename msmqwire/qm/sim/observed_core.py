@@ -1,4 +1,4 @@
-"""The core of a node as its driver sees it: the books of the run see each step."""
+"""The core of a node as its driver sees it: each step is reported to the books of the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ObservedNode(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the node."""
+        """The name of the node."""
 
     @property
     def now(self) -> int:
@@ -27,17 +27,17 @@ class ObservedNode(Protocol):
         """The time by its clock, in seconds since 1970-01-01."""
 
     def step_over(self, effects: list[Effect], since: int, utc: int) -> None:
-        """A call, or the action of a timer, is over, with these effects: it began at a time."""
+        """A call or the action of a timer is over, with these effects; `since` is when it began."""
 
     def taken(self, core: Core, changes: Changes, utc: int) -> Taken:
         """The changes and effects of a turn have been taken, in which `utc` was the latest time."""
 
     def durable(self) -> None:
-        """The core takes all that has been taken for durable."""
+        """The core considers everything taken durable."""
 
 
 class ObservedCore:
-    """The guest of the driver: a core whose steps the books of the run see."""
+    """The guest of the driver: a core whose steps are reported to the books of the run."""
 
     def __init__(self, core: Core, node: ObservedNode, reader_ledger: ReaderLedger) -> None:
         self._core, self._node, self._reader_ledger = core, node, reader_ledger

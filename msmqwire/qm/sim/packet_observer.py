@@ -95,7 +95,7 @@ class PacketObserver:
         """Check the messages of this direction that the target reports as saved: they must be durable there.
 
         Args:
-            base: RecoverableMsgAckSeqNumber, the number of the first flag; those before it are saved as well.
+            base: RecoverableMsgAckSeqNumber, the number of the first flag; earlier ones are saved as well.
             flags: RecoverableMsgAckFlags.
         """
         if not base or not flags:

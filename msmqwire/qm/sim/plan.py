@@ -19,7 +19,7 @@ from msmqwire.qm.sim.joined import simulated
 
 NAMES: Final = ("alpha", "beta", "gamma", "delta")
 START_UTC: Final = 1_700_000_000
-"""Seconds since 1970-01-01 when every run begins."""
+"""The start of every run, in seconds since 1970-01-01."""
 BUSY_MS: Final = 60_000
 """Operations begin within this time; faults end soon after it."""
 NON_TRANSACTIONAL: Final = "plain"
@@ -35,10 +35,10 @@ HTTP: Final = "HTTP"
 SUBQUEUE: Final = "done"
 """The subqueue to which remote readers move messages."""
 NOBODY: Final = UUID(int=0xDEAD)
-"""Its identifier."""
+"""The identifier of a queue manager that does not exist."""
 _SHORT_HISTORY: Final = 100
 _HTTP_SHARES: Final = (0.0, 0.0, 0.3, 0.6, 1.0)
-"""The fraction of the links of a run that are of HTTP."""
+"""The fraction of the links of a run that use HTTP."""
 _SECURED_SHARES: Final = (0.0, 0.0, 0.0, 0.5, 1.0)
 _PROTECTIONS: Final = (
     {"sign": 1}, {"sign": 2}, {"sign": 3}, {"encrypt": True}, {"sign": 2, "encrypt": True},
@@ -84,17 +84,17 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run before it is run.
+    """The description of a run.
 
     Attributes:
         seed: source of all choices.
         nodes: names of the queue managers.
-        settings: of all queue managers.
-        clock_offsets: seconds that the clock of each node is ahead.
+        settings: the settings of all queue managers.
+        clock_offsets: the seconds by which the clock of each node is ahead.
         router: the node by which messages between two other nodes are routed; None for no routing.
-        split_probability: of bytes that arrive in several chunks.
-        loss_probability: of a datagram.
-        items: by time.
+        split_probability: the probability that bytes arrive in several chunks.
+        loss_probability: the probability that a datagram is lost.
+        items: the operations and faults, by time.
         http_loss: the probability that an HTTP request or its response is lost.
         http_repeat: the probability that a request arrives again.
         http_timeout_ms: the longest wait for a response.
@@ -125,12 +125,12 @@ class Plan:
 
     @property
     def uses_http(self) -> bool:
-        """Whether any message goes by HTTP."""
+        """Whether HTTP carries any message."""
         return any(HTTP in (item.args.get("form"), item.args.get("admin")) for item in self.items)
 
     @property
     def small_quota(self) -> int:
-        """The quota of the small queues in kilobytes; a message by HTTP alone takes more than one."""
+        """The quota of the small queues in kilobytes; a single HTTP message takes more than one."""
         return 4 if self.uses_http else 1
 
     def with_items(self, items: Iterable[Item]) -> Plan:
@@ -149,7 +149,7 @@ def identifier_of(node: str) -> UUID:
 
 
 def stray_hop(nodes: tuple[str, ...], router: str | None) -> str:
-    """Return the node to which the others send messages for `NOBODY`: it refuses to forward them."""
+    """Return the node to which all other nodes send messages for `NOBODY`: it refuses to forward them."""
     return router or nodes[-1]
 
 
@@ -166,7 +166,7 @@ def make_plan(
     Args:
         seed: source of all choices.
         nodes: the number of nodes, 2 to 4; None draws it.
-        http: the fraction of links of HTTP, 0 to 1; None draws it. There are none without its protocol.
+        http: the fraction of links that use HTTP, 0 to 1; None draws it. It is 0 without the protocol.
         remote: the probability of remote readers, 0 to 1.
         secured: the fraction of messages signed or encrypted, 0 to 1; None draws it.
     """
@@ -353,7 +353,7 @@ def _transaction(rng: Random, names: tuple[str, ...], at: int, stream: Stream) -
 
 
 def _strays(rng: Random, names: tuple[str, ...], router: str | None) -> list[Item]:
-    """Draw messages for nobody, which the next hop has to refuse."""
+    """Draw messages for `NOBODY`, which the next hop has to refuse."""
     items = []
     for _ in range(rng.choice((0, 0, 0, 1, 3))):
         hop = stray_hop(names, router)
@@ -366,7 +366,7 @@ def _strays(rng: Random, names: tuple[str, ...], router: str | None) -> list[Ite
 
 
 def _http_links(rng: Random, names: tuple[str, ...], share: float | None) -> set[tuple[str, str]]:
-    """Draw between which nodes, from the first to the second, messages go by HTTP."""
+    """Draw the pairs of nodes between which HTTP carries messages, from the first to the second."""
     share = rng.choice(_HTTP_SHARES) if share is None else share
     if all(protocol.form != HTTP for protocol in simulated()):
         return set()

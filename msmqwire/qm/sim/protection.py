@@ -67,7 +67,7 @@ def _users() -> EmbeddedDirectory:
 
 
 class Keys:
-    """The keys of all nodes, in the form of a directory: each node knows the present one of every other.
+    """The keys of all nodes, in the form of a directory: each node knows the present key of every other node.
 
     Attributes:
         counts: the number of keys that each node has had.
@@ -128,7 +128,7 @@ def check_arrived(tracked: Tracked, message: Message) -> None:
             Invariant.PROTECTED, f"{tracked} has come with {message.authentication_level.name} proved"
         )
     if message.decrypted is not (tracked.is_encrypted and tracked.destination != tracked.sender):
-        raise Violation(Invariant.PROTECTED, f"{tracked} was not encrypted as it asked")
+        raise Violation(Invariant.PROTECTED, f"{tracked} was not encrypted as requested")
 
 
 def check_sent(tracked: Tracked, message: Message, data: bytes) -> None:

@@ -9,7 +9,7 @@ from msmqwire.qm.sim.reader_ledger import ReaderLedger
 
 
 class QueueObserver:
-    """Passes the queue events of a node to the books: another protocol of its core."""
+    """Passes the queue events of a node to the books, as one more protocol of its core."""
 
     def __init__(self, ledger: MessageLedger, reader_ledger: ReaderLedger, node: NodeView) -> None:
         self._ledger, self._reader_ledger, self._node = ledger, reader_ledger, node

@@ -253,7 +253,7 @@ class ReaderLedger:
     def transaction_ended(self, node: str, transaction: UUID, *, commit: bool) -> None:
         """A transaction has ended: check that it has no message any more.
 
-        A message that an aborted one gives to a waiting reader was not in its queue between: see `check`.
+        An abort may give a message to a waiting reader, past its queue: see `check`.
         """
         for number, hold in self._nodes[node].holds.items():
             if hold.transaction == transaction:
@@ -263,7 +263,7 @@ class ReaderLedger:
                 self._ledger.on_crash(node, partial(setattr, hold, "aborted", False))
 
     def check(self, node: str) -> None:
-        """Check that no reader has a message for longer than it may, once those of a step are recorded."""
+        """Check that no reader holds a message for too long, once the holds of a step are recorded."""
         for number, hold in self._nodes[node].holds.items():
             if hold.aborted and not any(self.waiters[waiter] for waiter in self.waiters if waiter[0] == node):
                 raise _stays(node, number, "in a transaction that has been aborted")

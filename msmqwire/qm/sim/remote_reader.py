@@ -35,7 +35,7 @@ MAY_FAIL: Final = frozenset(
 
 
 class Pause(NamedTuple):
-    """Let a script wait."""
+    """A wait in a script."""
 
     ms: int
 
@@ -45,7 +45,7 @@ class ReaderLost(Exception):
 
 
 class Failed(Exception):
-    """A call has failed, with a status that is not MQ_OK or that of a fault."""
+    """A call has failed: with a status other than MQ_OK, or with a fault."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"{status:#010x}")
@@ -80,8 +80,8 @@ class RemoteReader:
     Args:
         environment: the environment of the run. network: the connections of DCE/RPC.
         host: the node on which it runs, and with which it ends.
-        server: the node that it reads at.
-        connections: the number that it makes.
+        server: the node whose queues it reads.
+        connections: the number of its connections.
 
     Attributes:
         finished: whether its script has ended.

@@ -153,7 +153,7 @@ class ReadingProgram:
         self._environment.counts["remote messages"] += 1
         whole = len(rest) == tracked.options["size"] and not any(rest)
         if tracked.destination != self._reader.server.name or not whole or message.cut:
-            raise Violation(Invariant.SENT_ONLY, f"a remote reader gets {tracked} otherwise than it was sent")
+            raise Violation(Invariant.SENT_ONLY, f"a remote reader gets {tracked} in another form than sent")
         return tracked.number
 
     def _end(self, handle: ContextHandle, request: int, *args: Any, **options: Any) -> _Steps:
@@ -253,7 +253,7 @@ class ReadingProgram:
         yield from self._close(handle)
 
     def _walk(self) -> Script:
-        """Go through a queue with a cursor, twice; receive at it between."""
+        """Go through a queue with a cursor, twice; receive messages at it in between."""
         handle = yield from self._open()
         cursor = (yield self._reader.begin(Opnum.R_CreateCursor, phContext=handle)).phCursor
         action = Action.MQ_ACTION_PEEK_CURRENT

@@ -63,7 +63,7 @@ class RpcHost(Host, NodeView, Protocol):
 
 
 class SimulatedRpcConnection(SimulatedConnection):
-    """A connection that breaks once a number of bytes have gone one way, if `breaks` says so."""
+    """A connection that breaks after a number of bytes in one direction, if its network has `breaks`."""
 
     def __init__(self, network: SimulatedRpcNetwork, first: RpcEnd, second: RpcEnd) -> None:
         super().__init__(network.network, first, second, observed=False, port=RPC_PORT)
@@ -86,7 +86,7 @@ class SimulatedRpcNetwork:
 
     Attributes:
         network: the network that carries them. sent: the bytes that all clients, and all servers, have sent.
-        breaks: the number of them after which the connection breaks, once; None for never.
+        breaks: the number of bytes after which the connection breaks, once; None for never.
     """
 
     def __init__(self, network: Network) -> None:

@@ -129,7 +129,7 @@ class StoreContents:
                 continue
             tracked = stored.tracked
             is_over = tracked.failed
-            if stored.kind is QueueKind.OUTGOING:  # some protocols look at once for what has expired
+            if stored.kind is QueueKind.OUTGOING:  # some protocols look for expired messages at once
                 is_over = tracked.fates.expires_in_doubt and tracked.has_expired(utc)
             if not is_over:
                 raise Violation(Invariant.HELD, f"{tracked} is not there after a restart of {node.name}")
@@ -236,7 +236,7 @@ class StoreContents:
         tracked.journaled += 1
         # A local message is journaled as soon as it is in its queue.
         is_remote = tracked.destination != tracked.sender
-        # By some protocols it is enough that it has come, unless it is to be dead-lettered if not received.
+        # With some protocols arrival is enough, unless the message is to be dead-lettered if not received.
         has_come = tracked.received or (
             tracked.fates.receipt_is_enough and tracked.arrivals and not tracked.options.get("deadletter")
         )

@@ -41,12 +41,12 @@ class Tracked:
         delivery: the guarantee with which it is sent.
         destination, queue: the node and the queue that it is sent to.
         format_name: the name used for the queue: sender and format name make the stream whose order holds.
-        options: what it asks for, as in the plan.
+        options: its options, as in the plan.
         sent_utc: the time of sending, by the clock of the sender.
         state: the state of the sending.
         transaction: the transaction it is part of, 0 for none.
         sent_index, committed_index: the order of sending and of commits.
-        identifier: of the message.
+        identifier: its MessageID.
         sequence: its position in a transactional sequence (TimeStamp, Ordinal, number), once transmitted.
         transmitted_by: the nodes that have sent it over a connection.
         stored_by: the nodes that have had it in their stores, or the fact that they accepted it.
@@ -105,7 +105,7 @@ class Tracked:
 
     @property
     def fates(self) -> Fates:
-        """What may become of the message by the protocol that it goes by."""
+        """The possible fates of the message under the protocol that carries it."""
         return fates_of(self.options.get("form")) if self.sender != self.destination else OF_SESSIONS
 
     @property
@@ -115,7 +115,7 @@ class Tracked:
 
     @property
     def signature(self) -> int:
-        """The version of its signature, 1 to 3; 0 if it has none. Those by HTTP are another protocol's."""
+        """The version of its signature, 1 to 3; 0 if it has none. Signatures of SRMP do not count."""
         signs = self.options.get("form") not in (HTTP, STRAY)
         return int(self.options.get("sign", 0)) if signs else 0
 
@@ -148,7 +148,7 @@ class Tracked:
     def reach_s(self) -> int | None:
         """Seconds in which it may be sent; None for the default of the binary protocol, longer than a run.
 
-        By some protocols it is TimeToReachQueue alone that counts at the sender.
+        With some protocols only TimeToReachQueue counts at the sender.
         """
         if (reach_time := self.fates.reach_time) is not None:
             return int(self.options.get("reach_s", reach_time))
@@ -174,7 +174,7 @@ class Tracked:
     def may_be_dropped(self) -> bool:
         """Whether its destination may have refused it silently: it must report only transactional ones.
 
-        By some protocols it is dropped without a word only if its queue is full or its time over.
+        With some protocols it is dropped silently only if its queue is full or its time is over.
         """
         if self.is_transactional:
             return False

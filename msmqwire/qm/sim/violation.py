@@ -17,7 +17,7 @@ class Invariant(StrEnum):
     SENT_ONLY = "only sent messages arrive"
     ACKNOWLEDGED = "acknowledgements are sent at most as often as allowed"
     DURABLE = "nothing is acknowledged before it is durable"
-    NUMBERED = "a message keeps its number, and no two have one"
+    NUMBERED = "a message keeps its number, and no two share one"
     TRUTHFUL = "receipts tell the truth"
     IN_TIME = "no message is sent when its time is over"
     REFUSED = "nothing is refused without a reason"

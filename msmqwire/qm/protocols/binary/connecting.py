@@ -72,7 +72,7 @@ class Connecting:
             self._resolve(session)  # so far only peers have asked for it
 
     def _busy(self, session: Session) -> bool:
-        """Return whether an attempt is under way: names being resolved, a ping or a connection awaited."""
+        """Return whether an attempt is under way: names are resolved, or a ping or connection is awaited."""
         return bool(session.unanswered) or session.connection is not None or self._pings.waits(session)
 
     def attach(self, session: Session, transfer: SessionTransfer) -> None:
@@ -101,7 +101,7 @@ class Connecting:
         )
 
     def ask_locally(self, session: Session) -> None:
-        """A local application needs a session that only messages of peers have needed so far."""
+        """A local application needs a session that so far only messages of peers needed."""
         session.asked_locally = True
         if self._context.timers.active(Timer.SESSION_RETRY_CONNECT, session.number):
             # Even without a message to send yet: the queue is about to be opened.
@@ -124,7 +124,7 @@ class Connecting:
                 self.attach(session, transfer)
 
     def _retry_soon(self, address: str) -> None:
-        """A computer can be reached again: do not wait long for other places there."""
+        """A computer is reachable again: retry other places there soon."""
         for other in list(self._sessions.sessions.values()):
             waits = self._context.timers.active(Timer.SESSION_RETRY_CONNECT, other.number)
             if other.failures > 1 and other.remote_address == address and waits:
@@ -264,7 +264,7 @@ class Connecting:
         session.failures += 1
         origin = session.asked_by
         if origin and session.failures == 1:
-            why = f"which messages of {origin} ask for: {status.value}; retried at growing intervals"
+            why = f"requested by messages of {origin}: {status.value}; retried at growing intervals"
             self._context.trouble("unreachable", f"{session.place}, {why}")
 
     def _retry_delay(self, session: Session) -> int:
@@ -372,8 +372,8 @@ class Connecting:
     def _send_handed_over(self) -> None:
         """Send over the sessions that have taken over transfers.
 
-        That may close a session, which hands its transfers over in turn. A loop, no recursion: a peer can
-        have opened any number of sessions.
+        Sending may close a session, which hands over its transfers in turn. This is a loop, not a recursion,
+        because a peer can have opened any number of sessions.
         """
         if self._sends:
             return

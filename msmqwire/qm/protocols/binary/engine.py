@@ -50,11 +50,11 @@ _EVENTS: Final = {
 class BinaryEngine(TransferProtocol):
     """Transfers messages by [MS-MQQB]: bytes, datagrams, events and the time go in, effects come out.
 
-    No part knows the engine: each is built with the parts that it uses, in this order. If two need each
-    other, the later one is passed to the earlier as a function.
+    No part refers to the engine: each is built with the parts that it uses, in this order. If two parts need
+    each other, a function of the later one is passed to the earlier one.
 
     Attributes:
-        context: shared with the rules of [MS-MQDMPR].
+        context: the context, shared with the rules of [MS-MQDMPR].
         transfers: the transfers of the outgoing queues that it serves, by the number of the queue.
         sessions: the sessions, by number.
     """
@@ -167,7 +167,7 @@ class BinaryEngine(TransferProtocol):
             self.handshake.request(session)
 
     def connect_failed(self, connection: int, status: ConnectionStatus, detail: str = "") -> None:
-        """A requested connection can't be opened; `detail` is the reason, for people."""
+        """A requested connection can't be opened; `detail` is the reason in words."""
         session = self._by_connection.get(connection)
         if session is not None:
             self.connecting.connect_failed(session, status, detail)

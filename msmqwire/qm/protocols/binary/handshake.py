@@ -27,7 +27,7 @@ HANDSHAKE_SIZES: Final = {
     SessionState.WAITING_CP_MSG: _CONNECTION_PARAMETERS_SIZE,
     SessionState.WAITING_CPR_MSG: _CONNECTION_PARAMETERS_SIZE,
 }
-"""The bytes of the only packet that may come in a state, [MS-MQQB] 2.2.2 and 2.2.3.
+"""The size in bytes of the only packet that may arrive in each state, [MS-MQQB] 2.2.2 and 2.2.3.
 
 Any other packet ends the session, which limits the bytes held for an unidentified peer.
 """

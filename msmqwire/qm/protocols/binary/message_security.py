@@ -35,9 +35,9 @@ class MessageSecurity:
     def judge(self, message: Message, queue: Queue, packet: Record | None = None) -> int | None:
         """Decrypt and authenticate a message to a queue, and check the rights of its sender.
 
-        `packet` is the one of `Protection.refusal`. Returns the class of refusal; None if it may be enqueued.
+        `packet` is passed to `Protection.refusal`. Returns the class of refusal; None if it may be enqueued.
 
-        Raises TooMuchWork for a message that its sender is to send again later.
+        Raises TooMuchWork for a message that its sender has to send again later.
         """
         refusal = self._protection.refusal(message, queue, packet)
         if refusal is not None:
@@ -48,7 +48,7 @@ class MessageSecurity:
         return None
 
     def _token(self, kind: SenderIdentifierType, identifier: bytes) -> access.Token:
-        """Return the user whose rights a message has, MQQB-3.1.5.8.3-28 and -30; anonymous without a name."""
+        """Return the user whose rights apply, MQQB-3.1.5.8.3-28 and -30; anonymous if none is named."""
         if kind is _SID and identifier:
             token = _token_of(identifier)
             groups = frozenset() if token is _NOBODY else self._identities.groups_of(identifier)

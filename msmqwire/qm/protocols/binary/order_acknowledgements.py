@@ -29,7 +29,7 @@ from msmqwire.qm.rules.queues import Queues, outgoing_bytes
 from msmqwire.qm.rules.reflection_limits import ReflectionLimits
 
 _AT_ONCE: Final = 16
-"""A sixteenth of the queues of an origin is forgotten at once: finding the origin takes time."""
+"""One in 16 queues of an origin is forgotten in one go, since finding the origin takes time."""
 
 _Key = tuple[UUID, FormatName, str]
 """A sender, the place for its acknowledgements, and the origin that they are bound to."""
@@ -190,9 +190,9 @@ class OrderAcknowledgements:
         return queue
 
     def _has_room(self, origin: str, size: int) -> bool:
-        """Return whether there is room for one more queue; queues of silent senders make room.
+        """Return whether there is room for one more queue; queues of silent senders are forgotten if needed.
 
-        The origin with the most queues loses its longest idle ones.
+        The origin with the most queues loses the ones that have been idle longest.
         """
         if self._fits(origin, size):
             return True
@@ -206,7 +206,7 @@ class OrderAcknowledgements:
             self._transfers.forget(queue)
         if self._fits(origin, size):
             return True
-        self._context.trouble("memory", f"no more acknowledgements to senders of messages of {origin}")
+        self._context.trouble("memory", f"no more acknowledgements to the senders of messages from {origin}")
         return False
 
     def _fits(self, origin: str, size: int) -> bool:

@@ -187,7 +187,7 @@ class OutgoingSequences:
             outgoing.received_order_ack = True
             if outgoing.received_session_ack or outgoing.session is None:
                 self.arrived(outgoing)
-        if tells_more:  # else the receiver repeats itself until it has the messages that are to be sent again
+        if tells_more:  # otherwise the receiver repeats itself until the resent messages arrive
             self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
             if transfer.ordered:
                 self.await_order_ack(transfer)

@@ -57,7 +57,7 @@ class Pings:
         """Handle a datagram: a request if it came to the ping port, a response if to our sending port.
 
         A response that came to the ping port would be answered by the peer, and so on without end. In
-        requests RF is clear (MQQB-2.2.7-05), and QMGuid is that of their maker (MQQB-2.2.7-13).
+        requests RF is clear (MQQB-2.2.7-05), and QMGuid is that of the requester (MQQB-2.2.7-13).
         """
         try:
             packet = PING.parse(data)

@@ -20,8 +20,8 @@ from msmqwire.qm.rules.queues import is_http
 class SessionPlaces:
     """Limits the places that peers make this queue manager try to reach, by origin and in total.
 
-    A place is the destination of a session. Places that a local application has asked for do not count; the
-    others are retried only while their origin stays within its share.
+    A place is the destination of a session. Places that a local application has asked for do not count;
+    all other places are retried only while their origin stays within its share.
 
     Args:
         give_up: gives up a message whose place can't be reached.
@@ -98,7 +98,7 @@ class SessionPlaces:
         if self._evicting:
             return False
         self._evicting = True
-        text = f"{session.place} is given up, which {session.asked_by} asked for, for one of {origin}"
+        text = f"{session.place}, requested by {session.asked_by}, is given up for one of {origin}"
         self._context.trouble("unreachable", text)
         for transfer in list(session.transfers):
             if transfer.queue.state not in HELD:

@@ -176,8 +176,8 @@ class SessionReceiving:
     def _is_local(self, message: Message) -> bool:
         """Return whether a message is for this queue manager: MQQB-3.1.5.8.5-01.
 
-        So is a message for a queue here that names another queue manager: it would be stored unchecked
-        otherwise.
+        This includes a message for a queue here that names another queue manager: otherwise it would be
+        stored unchecked.
         """
         address, name = message.destination_queue_manager_identifier.int, message.destination
         if not address or address == self._context.queue_manager.identifier.int:
@@ -205,7 +205,7 @@ class SessionReceiving:
             if judged is None:
                 judged, queue = self._judge(message, packet, local=local)
         except TooMuchWork:
-            why = "messages from there take too much work for now"
+            why = "messages from this origin take too much work for now"
             self._context.refused(QUOTA, message, self._queue_of(message), why=why, kind="message security")
             self._close(session)
             return False
@@ -285,7 +285,7 @@ class SessionReceiving:
             if queue is None or message.destination.is_read_only:
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q), None
             if not self._accepts_name(message.destination):
-                why = "the name is of another computer: accept_other_names is false"
+                why = "the name belongs to another computer, and accept_other_names is false"
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why), None
             if queue.private_queue_number == ORDER_QUEUE_NUMBER:  # only for OrderAcks and FinalAcks
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED), None
@@ -303,7 +303,7 @@ class SessionReceiving:
             assert message.destination is not None, "a received message has a destination"
             # For its sender the queue is not available, wherever it may be: MQMSG_CLASS_NACK_BAD_DST_Q.
             if not self._relaying.allows(message.destination):
-                why = "messages from there are not sent on over this computer"
+                why = "messages from this origin are not forwarded by this computer"
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why, "relay refused"), None
             if not self._places.may_send_to(message.destination, message.origin):
                 why = "there is no memory for one more destination"
@@ -372,7 +372,7 @@ def _lacks_sequence_number(message: Message) -> bool:
 
 def _asks_for(message: Message, acknowledgements: int) -> bool:
     """Return whether a message asks for any of these acknowledgements."""
-    return int(message.acknowledgements_requested) & acknowledgements != 0  # operators of flags are slow
+    return int(message.acknowledgements_requested) & acknowledgements != 0  # operators on flags are slow
 
 
 def _is_answered(message: Message) -> bool:

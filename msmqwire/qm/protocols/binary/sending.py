@@ -76,11 +76,11 @@ class SessionSending:
             self.send_waiting(transfer.session)
 
     def watch(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
-        """Start the expiry of a message, which ends its time even if nothing can be sent."""
+        """Start the expiry timer of a message, so that its time ends even if nothing can be sent."""
         self._waiting.watch(outgoing, message, time_limit(message))
 
     def _over(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
-        """The time of a message is over, by a clock that may have been set."""
+        """The expiry timer of a message has fired; it counts only if the clock, which may be set, agrees."""
         if outgoing.state is SessionMessageState.WAITING_FOR_FINAL_ACK:
             return
         if not _out_of_time(message, self._context.utc):
@@ -144,7 +144,7 @@ class SessionSending:
         return message.source_machine_identifier.int == self._context.queue_manager.identifier.int
 
     def _protected(self, outgoing: OutgoingMessagePosition, session: Session, message: Message) -> Message:
-        """Return a message in the form for a session, encrypted if it asks for it.
+        """Return a message in the form for a session, encrypted if requested.
 
         A message that is passed on was protected by its sender. Raises QueueError.
         """

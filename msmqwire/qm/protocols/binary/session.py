@@ -41,7 +41,7 @@ class Session:
 
     Attributes:
         number: unique in the engine.
-        role: the side that opened the connection, or the other one.
+        role: whether this side opened the connection or accepted it.
         state: SessionState.
         connection: the transport connection; None without one.
         peer: the destination of an initiator's session.
@@ -49,8 +49,8 @@ class Session:
         send_order: the transfers that have messages to send.
         hops, hop: NextHopCollection and the index of the current one.
         remote_address, remote_host_name, remote_guid: RemoteQMAddress, RemoteQMHostName, RemoteQMGuid.
-        asked, unanswered: while names are resolved, next hops by request, and the requests still open.
-        resolves_locally: whether they are resolved for a local application.
+        asked, unanswered: while names are resolved, the next hops by request, and the open requests.
+        resolves_locally: whether names are resolved for a local application.
         may_ping, pinged: whether a ping may precede a connection, and whether one preceded this one.
         in_flight: messages sent without session acknowledgement, with their sequence numbers, in order;
             a transactional message that was resent is in it twice.
@@ -58,7 +58,7 @@ class Session:
         order_acks_due: the incoming sequences for which an order acknowledgement is due.
         asked_locally: whether a local application has asked for one of its transfers; otherwise only messages
             of peers have.
-        failures: failed attempts since it was open last.
+        failures: the count of failed attempts since it was last open.
         remote_public_keys: RemoteQMPublicKey, read from the directory when the first message is encrypted,
             for each queue manager beyond the session that messages are encrypted for.
     """
@@ -128,7 +128,7 @@ class Session:
 
     @property
     def place(self) -> str:
-        """The destination of the session, for people: a host, or the queue that needs it; truncated if
+        """The destination of the session, for log lines: a host, or the queue that needs it; truncated if
         long.
         """
         if self.remote_host_name or not self.transfers:
@@ -210,7 +210,7 @@ class Session:
     def acknowledge(self, sequence_number: int) -> list[OutgoingMessagePosition]:
         """Return the messages that AckSequenceNumber covers for the first time: [MS-MQQB] 3.1.5.5.1.
 
-        Numbers wrap: one less than half the range ahead is new, any other is old.
+        Numbers wrap: a number less than half the range ahead is new, any other is old.
         """
         in_flight = self.in_flight
         if not in_flight:

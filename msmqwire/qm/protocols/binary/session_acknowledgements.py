@@ -1,4 +1,4 @@
-"""SessionHeaders from the other side, which count received and saved messages: [MS-MQQB] 3.1.5.5."""
+"""SessionHeaders from the peer, which count received and saved messages: [MS-MQQB] 3.1.5.5."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class SessionAcknowledgements:
             self._outcome.delivered(outgoing.position)
 
     def _saved(self, outgoing: OutgoingMessagePosition) -> None:
-        """The other side has saved a recoverable message: [MS-MQQB] 3.1.5.5.3."""
+        """The peer has saved a recoverable message: [MS-MQQB] 3.1.5.5.3."""
         outgoing.session = None
         if outgoing.state is not SessionMessageState.WAITING_FOR_SESSION_ACK:
             return

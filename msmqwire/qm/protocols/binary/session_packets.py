@@ -20,7 +20,7 @@ def session_ack(header: Sequence[int]) -> bytes:
 
 
 def acknowledged(packet: Record) -> tuple[TxSequenceId, int, int]:
-    """The message of an OrderAck or FinalAck: sequence, number, and MessageID (0 in an OrderAck)."""
+    """Return the acknowledged message: sequence, number, and MessageID (0 in an OrderAck)."""
     order = packet.schema.name == "OrderAck"
     body = packet.OrderAckBody if order else packet.FinalAckBody
     sequence = TxSequenceId(body.TxSequenceID.TimeStamp, body.TxSequenceID.Ordinal)

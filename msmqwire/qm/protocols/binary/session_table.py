@@ -14,7 +14,7 @@ class SessionTable:
     """Sessions by number and by transport connection.
 
     Attributes:
-        sessions: all of them, by number.
+        sessions: all sessions, by number.
         by_connection: the sessions with a transport connection, by its number.
     """
 

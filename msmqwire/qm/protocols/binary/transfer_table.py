@@ -23,7 +23,7 @@ class TransferTable:
     """Transfers by the number of their outgoing queue.
 
     Attributes:
-        transfers: all of them.
+        transfers: all transfers, by the number of their queue.
     """
 
     def __init__(self, context: Context, queues: Queues, routing: Routing) -> None:

@@ -1,4 +1,4 @@
-"""How multicast joins the queue manager: without an engine, as that of SRMP sends and takes its messages."""
+"""The registration of multicast: without an engine, since that of SRMP sends and receives its messages."""
 
 from __future__ import annotations
 

@@ -34,8 +34,7 @@ class Call(NamedTuple):
     Attributes:
         number: its number, from the owner.
         association: the association that it came over.
-        kept: the out parameters that it returns beside the return value if it fails, where they have no
-            default.
+        kept: the out parameters without a default that it returns besides the return value if it fails.
     """
 
     number: int
@@ -52,7 +51,7 @@ def answer(context: Context, call: Call, results: Results, status: int = MQ_OK) 
 
 
 def refuse(context: Context, call: Call, refused: Refused) -> None:
-    """Let a call fail."""
+    """Fail a call."""
     if refused.fault or call.opnum in _VOID:
         context.effects.append(RpcFault(call.number, refused.status))
     else:

@@ -1,4 +1,4 @@
-"""The configuration of remote read beside `Settings`."""
+"""The configuration of remote read besides `Settings`."""
 
 from __future__ import annotations
 

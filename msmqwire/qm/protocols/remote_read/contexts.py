@@ -35,7 +35,7 @@ class ReadRequest:
         transaction: its transaction; None for none.
         lookup_identifier: the LookupIdentifier of its message; 0 while there is none.
         position: the position of its message.
-        reader: its number among the reads that wait; 0 if it does not wait.
+        reader: its number among the waiting reads; 0 if it does not wait.
         cancelled: whether its call was cancelled by the RPC runtime.
     """
 

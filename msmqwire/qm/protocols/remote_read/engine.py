@@ -38,10 +38,10 @@ Refused.
 class RemoteReadEngine:
     """Lets remote readers read the queues of this queue manager.
 
-    Each call is answered once, by an `RpcAnswer` or `RpcFault` with its number: at once, or when the message
-    that it waits for comes. Calls on one handle run side by side: MQRR-2.2.4.1-01. The answer of a receive
-    leaves its message locked. It is deleted when the client ends the receive, and returns to its queue if the
-    client does not do so, closes the queue or vanishes.
+    Each call is answered exactly once, by an `RpcAnswer` or `RpcFault` with its number: immediately, or when
+    the message that it waits for arrives. Calls on one handle run side by side: MQRR-2.2.4.1-01. The answer
+    of a receive leaves its message locked. It is deleted when the client ends the receive, and returns to its
+    queue if the client does not do so, closes the queue or vanishes.
 
     Args:
         context, messages, queues, transactions: parts of the core.

@@ -21,7 +21,7 @@ _THIS_HOST: Final = IPv4Address("127.0.0.1")
 class MessageSections:
     """Makes the SectionBuffers of messages.
 
-    The last ones are kept: many readers may peek at the same message.
+    The latest are kept: many readers may peek at the same message.
     """
 
     def __init__(self, lookup: Lookup) -> None:
@@ -68,7 +68,7 @@ def _source(origin: str) -> IPv4Address | IPv6Address | None:
     """Return the address that a message came from; of an IPv6 address only the network is known."""
     try:
         network = ip_network(origin)
-    except ValueError:  # of this computer, or stored by a version without it
+    except ValueError:  # a message of this computer, or stored by a version that kept no origin
         return None
     return network.network_address
 

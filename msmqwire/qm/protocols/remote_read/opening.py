@@ -121,8 +121,8 @@ class Opening:
     def run_down(self, contexts: Iterable[QueueContext], *, answers: bool = True) -> None:
         """Queue Context Handles Rundown Routine, and R_CloseQueue: [MS-MQRR] 3.1.6.1 and 3.1.6.2.
 
-        First all waits on the queues end, then the messages received and not ended return: otherwise another
-        reader that goes as well could get one.
+        First all waiting reads on the queues end, then the messages received and not ended return: otherwise
+        a waiting reader that is about to end could get one.
         """
         contexts = list(contexts)
         for context in contexts:

@@ -39,7 +39,7 @@ class _Enlisting:
 
 
 class Transacting:
-    """The methods on messages of transactions.
+    """The methods for transactions and their messages.
 
     Attributes:
         coordinated: whether the owner carries out `EnlistTransaction`.
@@ -60,7 +60,7 @@ class Transacting:
         self.coordinated = False
         self._requests = count(1)
         self._enlisting: dict[int, _Enlisting] = {}
-        self._enlisted: dict[UUID, str] = {}  # by the identifier: the caller
+        self._enlisted: dict[UUID, str] = {}  # the caller, by identifier
 
     # -- moving -------------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class Transacting:
         if identifier in transactions:
             if identifier in self._enlisted:  # one call for each queue
                 return {}
-            raise Refused(_ENLIST_FAILED)  # of an application of this computer
+            raise Refused(_ENLIST_FAILED)  # a transaction of a local application
         caller = call.caller.counted_as
         self._shares.transactions.take(caller)
         request = next(self._requests)
@@ -174,6 +174,6 @@ def _listed(queue: Queue, identifier: int) -> MessagePosition:
 
 
 def _main(queue: Queue) -> Queue:
-    """Return the queue that a subqueue belongs to; any other itself, a journal too."""
+    """Return the queue that a subqueue belongs to; any other queue, a journal too, is returned itself."""
     owner = queue.owner_queue
     return owner if owner is not None and owner.journal is not queue else queue

@@ -1,4 +1,4 @@
-"""The configuration of SRMP beside `Settings`."""
+"""The configuration of SRMP besides `Settings`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an SRMP message to a message of the queue manager: [MC-MQSRM] 3.1.5.1.1."""
+"""The conversion of an SRMP message into a message of the queue manager: [MC-MQSRM] 3.1.5.1.1."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from msmqwire.srmp.soap_text import soap_text
 from msmqwire.srmp.times import span_of, time_of
 
 WITHOUT_MSMQ: Final = ObjectId(NULL_GUID, 1)
-"""The identifier of a message without Msmq, for which duplicates are not looked for: SRMP-3.1.5.1.1-13."""
+"""The identifier of a message without Msmq, which is not checked for duplicates: SRMP-3.1.5.1.1-13."""
 _HEADER: Final = "Envelope.Header"
 _MESSAGE_CLASSES: Final = {int(member): member for member in MessageClass}
 
@@ -138,7 +138,7 @@ def _read_stream(stream: Content, message: Message) -> None:
     )
     message.transaction_sequence_number = stream.current
     message.transaction_previous_sequence_number = stream.previous or 0
-    # The messages of 4.4 lack durable; a stream message is stored all the same: SRMP-3.1.5.1.6.2-01.
+    # The messages of 4.4 lack durable; a stream message is stored nevertheless: SRMP-3.1.5.1.6.2-01.
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
     if stream.start is not None:  # it overwrites sendTo: SRMP-2.2.5.3.4-04
         uri, path = stream.start.sendReceiptsTo, f"{_HEADER}.stream.start.sendReceiptsTo"
@@ -169,6 +169,6 @@ def _read_msmq(msmq: Content, message: Message) -> None:
 
 
 def _set(message: Message, attribute: str, value: Any) -> None:
-    """Set an attribute, which keeps its default without the element."""
+    """Set an attribute; it keeps its default if the element is missing."""
     if value is not None:
         setattr(message, attribute, value)

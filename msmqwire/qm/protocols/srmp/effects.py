@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 class HttpRequest(NamedTuple):
-    """Send a request of HTTP or HTTPS. Answered with the same number: a status code, or the reason for having
-    none. `url` is its destination, ``https://host:port/msmq/private$/q``; start line and Host of the message
-    say the same unless the destination was redirected.
+    """Send a request of HTTP or HTTPS. The answer has the same number: it is a status code, or the
+    reason why there is none. `url` is the destination, ``https://host:port/msmq/private$/q``; the start line
+    and Host of the message agree with it unless the destination was redirected.
     """
 
     request: int

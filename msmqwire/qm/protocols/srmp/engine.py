@@ -41,11 +41,11 @@ class SrmpEngine(JoinedProtocol):
     """Transfers messages by [MC-MQSRM]: requests, responses, events and the time go in, effects come out.
 
     Args:
-        core: the rules that it uses.
+        core: the parts of the core that it uses.
         configuration: the administrator's configuration.
 
     Attributes:
-        context: shared with the rules of [MS-MQDMPR].
+        context: the context, shared with the rules of [MS-MQDMPR].
         transfers: the transfers of the outgoing queues that it serves, by the number of the queue.
         urls: the URLs of this queue manager.
     """
@@ -125,9 +125,9 @@ class SrmpEngine(JoinedProtocol):
         self.sending.reached(request)
 
     def answered(self, request: int, status: int, address: str = "", text: str = "") -> None:
-        """A request was answered with a status code, from an address; or handed to PGM, which is a 200.
+        """A request was answered with a status code from an address, or handed to PGM, which counts as a 200.
 
-        `text` is the reason phrase beside the code, of any content.
+        `text` is the reason phrase after the code; it may contain anything.
         """
         transfer = self.sending.answered(request, status, text)
         if transfer is not None and address:
@@ -190,7 +190,7 @@ class SrmpEngine(JoinedProtocol):
             self.sending.send(protocol_data)
             self.sending.dispatched(position)
 
-    # -- what programs ask ------------------------------------------------------------------------------
+    # -- queries of programs ----------------------------------------------------------------------------
 
     def untransferred(self) -> Iterator[MessagePosition]:
         """Yield the messages that are not transferred yet."""
@@ -198,7 +198,7 @@ class SrmpEngine(JoinedProtocol):
             yield from transfer.messages
 
     def obstacle(self) -> tuple[str, bool] | None:
-        """Return why messages are not transferred, and whether it is that the server refuses them."""
+        """Return why messages are not transferred, and whether the server refuses them."""
         for transfer in self.transfers.values():
             if transfer.messages:
                 if transfer.answer:

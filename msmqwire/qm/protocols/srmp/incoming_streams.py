@@ -80,7 +80,7 @@ class IncomingStreams:
     def refused(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
         """A message is not next: count it, and repeat the receipt for repeated messages.
 
-        SRMP-3.1.6.3-08: else a sender whose receipt was lost would repeat them forever.
+        SRMP-3.1.6.3-08: otherwise a sender whose receipt was lost would repeat them forever.
         """
         self._sequences.refused(info)
         if _is_present(info, message) and stream.current <= info.sequence_number and not self._is_due(info):

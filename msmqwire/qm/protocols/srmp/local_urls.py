@@ -27,7 +27,7 @@ _URL_MAX: Final = 255
 
 
 class LocalUrls:
-    """Knows the URLs at which the queue manager listens, which its owner reports once it does.
+    """The URLs at which the queue manager listens; its owner reports them once it does.
 
     Until then, after a restart, the former URLs hold: waiting messages are sent at once.
 

@@ -35,11 +35,11 @@ class Engines(Protocol):
     """The core, as far as it has the engines of protocols that have joined."""
 
     def engine(self, name: str) -> JoinedProtocol:
-        """Return the engine of a protocol, made when it is asked for first."""
+        """Return the engine of a protocol, made on first use."""
 
 
 def srmp_of(core: Engines) -> SrmpEngine:
-    """Return the protocol of [MC-MQSRM], made when it is asked for first."""
+    """Return the engine of [MC-MQSRM], made on first use."""
     return cast("SrmpEngine", core.engine(_NAME))
 
 
@@ -51,10 +51,10 @@ def is_awaited(queue: Queue, position: MessagePosition) -> bool:
 
 
 class SrmpOnDemand(JoinedProtocol):
-    """Passes the first event that is for SRMP to its engine, which takes this place with it.
+    """Passes the first event for SRMP to the engine, which replaces this stand-in from then on.
 
     Args:
-        core: of the queue manager.
+        core: the core of the queue manager.
         engine: makes the engine.
     """
 
@@ -114,7 +114,7 @@ class SrmpOnDemand(JoinedProtocol):
         """Resume Queue Event: there are no transfers."""
 
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
-        """Send User Message Wrapper: it has not dispatched any."""
+        """Send User Message Wrapper: no message has been dispatched here."""
 
     def untransferred(self) -> Iterator[MessagePosition]:
         """Yield the messages that are not transferred yet: there are none."""

@@ -89,7 +89,7 @@ class OutgoingStreams:
         number = transfer.next_number
         outgoing.tx_sequence_id, outgoing.tx_sequence_number = transfer.stream_id, number
         last = transfer.unacknowledged[-1].tx_sequence_number if transfer.unacknowledged else 0
-        # Numbers between were given up, and the receiver must not wait for them: SRMP-3.1.7.2.3-09.
+        # The numbers in between were given up, and the receiver must not wait for them: SRMP-3.1.7.2.3-09.
         outgoing.previous_number = max(last, transfer.last_acknowledged, min(number - 1, 1))
         transfer.next_number = number + 1
         transfer.unacknowledged.append(outgoing)
@@ -182,7 +182,7 @@ class OutgoingStreams:
         while transfer.unacknowledged and transfer.unacknowledged[0].tx_sequence_number <= last_ordinal:
             self._acknowledged(transfer.unacknowledged.popleft())
             marked = True
-        if marked:  # else the receiver repeats itself until it has the messages that are to be sent again
+        if marked:  # otherwise the receiver repeats itself until the resent messages arrive
             transfer.resend_index = 0
             self.stop_waiting(transfer)
             if transfer.unacknowledged:
@@ -275,7 +275,7 @@ class OutgoingStreams:
 
         Unless it has arrived with its present number, its successors now follow its predecessor. If the
         receiver may not have accepted the first message of a stream, no message marks the beginning of the
-        stream any more: the others begin a new one, SRMP-3.1.7.2.3-10. Messages that it has accepted
+        stream any more: the rest begin a new one, SRMP-3.1.7.2.3-10. Messages that it has accepted
         nevertheless are recognised by their identifiers.
         """
         transfer = outgoing.transfer
@@ -335,7 +335,7 @@ class OutgoingStreams:
         info.eod_last_non_ack = _sequence_info(unacknowledged[-1]) if unacknowledged else None
         info.eod_next_seq = SequenceInfo(stream, last + 1, last)
         info.eod_no_ack_count, info.eod_no_read_count = len(unacknowledged), len(transfer.awaiting_final)
-        # It counts the times the last message was sent.
+        # eod_resend_count is the number of times that the last message was sent.
         info.eod_resend_interval, info.eod_resend_count = self._interval(transfer), transfer.resend_index + 1
         info.eod_resend_time = transfer.resend_at
 

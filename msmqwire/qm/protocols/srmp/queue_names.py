@@ -69,7 +69,7 @@ def write_destination(name: FormatName | None, path: str) -> str:
 def write_http(name: FormatName | None, path: str) -> str:
     """Return a queue as a URI. Raises InvalidValue for a queue that HTTP can't reach."""
     if name is None or not is_http(name):
-        raise InvalidValue(f"{'no name' if name is None else name.text} is not a name of HTTP", path=path)
+        raise InvalidValue(f"{'no name' if name is None else name.text} is not an HTTP name", path=path)
     return http_uri(name)
 
 

@@ -27,8 +27,9 @@ _NOT_RECEIVED = AcknowledgementsRequested.ACK_NEG_RECEIVE
 class ReceiptSending:
     """Sends receipts as regular messages, within the limits on reflection.
 
-    A receipt that is sent only once, for a stored message, is stored here as well until it is delivered: its
-    sender, who may have no other report, would wait for it in vain after a restart.
+    A receipt that is sent only once, for a stored message, is stored here as well until it is delivered.
+    Otherwise the sender of the message, which may get no other report, would wait for it in vain after a
+    restart.
     """
 
     def __init__(self, context: Context, identity: MessageIdentity, system_messages: SystemMessages) -> None:

@@ -1,7 +1,7 @@
 """Receipts: [MC-MQSRM] 2.2.5.4 to 2.2.5.6, 3.1.5.1.6.2, 3.1.6.3, 3.1.7.3.
 
 A receipt is a message of its own, with a fresh identifier of this queue manager, express and without a body.
-3.1.7.2.4 does not write the elements that make it a receipt; in 4.3 and 4.4 they precede Msmq.
+3.1.7.2.4 omits the elements that make it a receipt; in 4.3 and 4.4 they precede Msmq.
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ _POSITIVE: Final = AcknowledgementsRequested.ACK_POS_ARRIVAL
 
 
 class _NotTaken(Exception):
-    """A message is not accepted; the status notifies its sender.
+    """A message is not accepted; its sender is notified by the status.
 
-    No report follows: it is a duplicate, or its trace has been left.
+    No report follows: the message is a duplicate, or its refusal has been traced already.
     """
 
     def __init__(self, status: int) -> None:
@@ -153,7 +153,7 @@ class SrmpReceiving:
             raise _MessageRefused(BAD_REQUEST, MALFORMED, "a response")
         named, destination = self._destination(envelope.path.to)
         if group is not None and destination.canonical != group.canonical:
-            why = f"it came to {group}, and is for {envelope.path.to:.200}"
+            why = f"it came to {group}, but is addressed to {envelope.path.to:.200}"
             raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         message = deserialize(received, utc, named)
         message.came_from(address, origin_of(address))
@@ -194,7 +194,7 @@ class SrmpReceiving:
         name = read_destination(to, _TO)
         local = self._queues.lookup.is_local_name(name)
         if not local and not self._context.settings.transparent_store_and_forward:
-            why = f"{to:.200} is of another computer"
+            why = f"{to:.200} belongs to another computer"
             raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         return name, name
 
@@ -229,7 +229,7 @@ class SrmpReceiving:
         name = message.destination
         assert name is not None, "a received message has a destination"
         if hops(received) > HOPS_MAX:
-            why = f"it has come over {counted(hops(received), 'computer')}"
+            why = f"it has passed through {counted(hops(received), 'computer')}"
             raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, why)
         if not self._places.may_send_to(name, message.origin):
             why = f"no more messages may be forwarded to {name!s:.200}"

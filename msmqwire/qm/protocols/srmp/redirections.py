@@ -33,7 +33,7 @@ class Redirection:
     """A Redirection element, 3.1.1.1.10.
 
     Attributes:
-        source: From, a URL. A ``*`` at its end stands for any characters, or none.
+        source: From, a URL. A ``*`` at its end matches any characters, or none.
         to: To, a URL.
     """
 
@@ -42,7 +42,7 @@ class Redirection:
 
 
 class UrlPatterns:
-    """URLs to match given ones against; the time of a lookup hardly depends on their number."""
+    """Patterns of URLs, with a lookup whose time hardly depends on their number."""
 
     __slots__ = ("_exact", "_lengths", "_prefixes")
 

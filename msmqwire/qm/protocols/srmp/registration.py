@@ -1,4 +1,4 @@
-"""How SRMP joins the queue manager."""
+"""The registration of SRMP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Restores messages that were to leave by SRMP when the queue manager stopped: [MC-MQSRM] 3.1.3."""
+"""Restores messages that were waiting to leave by SRMP when the queue manager stopped: [MC-MQSRM] 3.1.3."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _DETAIL_MAX: Final = 300
 
 
 class SrmpSending:
-    """Sends messages that wait in outgoing queues, and disposes of them as they are answered.
+    """Sends messages that wait in outgoing queues, and disposes of them according to the responses.
 
     A queue has one request under way at a time, so that its messages arrive in order.
 
@@ -103,11 +103,11 @@ class SrmpSending:
         self.send_waiting(transfer)
 
     def watch(self, outgoing: OutgoingMessage, message: Message) -> None:
-        """Start the expiry of a message, which ends its TimeToReachQueue even if nothing can be sent."""
+        """Start the expiry timer of a message: its TimeToReachQueue ends even if nothing can be sent."""
         self._waiting.watch(outgoing, message, message.time_to_reach_queue)
 
     def _over(self, outgoing: OutgoingMessage, message: Message) -> None:
-        """TimeToReachQueue is over, by a clock that may have been set.
+        """The expiry timer of a message has fired; it counts only if the clock, which may be set, agrees.
 
         A message whose response is awaited may be in its queue: the response decides.
         """
@@ -120,12 +120,12 @@ class SrmpSending:
             self.send_waiting(outgoing.transfer)
 
     def _answered_late(self, outgoing: OutgoingMessage) -> None:
-        """A message that still waits for a receipt has been answered: its time may have been over before."""
+        """A message that still waits for a receipt has been answered: its time may have ended earlier."""
         if outgoing.overdue and not outgoing.is_done:
             self._over(outgoing, outgoing.position.message)
 
     def send_waiting(self, transfer: SrmpTransfer) -> None:
-        """Send the next message, unless a response is awaited or sending does not succeed."""
+        """Send the next message, unless a response is awaited or sending fails for now."""
         while transfer.under_way is None and not (transfer.blocked or transfer.is_held):
             if not self._context.queue_manager.connection_active:
                 return

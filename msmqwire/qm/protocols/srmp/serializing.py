@@ -1,4 +1,4 @@
-"""From a message of the queue manager to an SRMP envelope: [MC-MQSRM] 3.1.7.2.4."""
+"""The conversion of a message of the queue manager into an SRMP envelope: [MC-MQSRM] 3.1.7.2.4."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from msmqwire.qm.protocols.srmp.times import date_of, limit_of
 from msmqwire.srmp.envelope import Envelope
 from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 
-# As numbers: a test of a bit takes a tenth of the time.
+# The flags as plain numbers: testing a bit takes a tenth of the time.
 _ARRIVAL: Final = int(AcknowledgementsRequested.ACK_POS_ARRIVAL)
 _POSITIVE: Final = int(AcknowledgementsRequested.ACK_POS_RECEIVE)
 _NEGATIVE: Final = int(AcknowledgementsRequested.ACK_NEG_RECEIVE)
 
 
 class Serialized(NamedTuple):
-    """The parts of a request, by `msmqwire.srmp.request.make_request`. None: no part for it."""
+    """The parts of a request, for `msmqwire.srmp.request.make_request`; None for a part that is left out."""
 
     envelope: Envelope
     body: bytes | None

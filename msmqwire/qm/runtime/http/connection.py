@@ -22,7 +22,7 @@ from msmqwire.service.logs import log
 from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX
 
 _HEAD_END: Final = re.compile(rb"\n\r?\n")
-"""The end of a head, that of a malformed one included, which aiohttp then refuses."""
+"""The end of a head; malformed heads match as well, and aiohttp then refuses them."""
 _OVERLAP: Final = len(b"\n\r\n") - 1
 _HEAD_TOO_LARGE: Final = b"431 Request Header Fields Too Large"
 _TOO_SLOW: Final = b"408 Request Timeout"
@@ -72,7 +72,7 @@ class HttpRequestHandler(web.RequestHandler):
         super().__init__(
             application,
             loop=asyncio.get_running_loop(),
-            # Our own times are shorter: these would not end a head that is held back.
+            # Our own time limits are shorter: these would not apply to a head that is held back.
             keepalive_timeout=2 * (limits.http_idle_s + limits.http_read_s),
             logger=log,
             access_log=None,  # type: ignore[arg-type]  # its own servers pass it, too
@@ -198,14 +198,14 @@ class HttpConnection(PeerConnection):
         self._is_ending = flow.ended = True
         self._ahead.clear()
         self._wait(self._owner.limits.close_s)
-        if self._eof or not flow.transport.can_write_eof():  # TLS has no half of a connection
+        if self._eof or not flow.transport.can_write_eof():  # TLS can't close one direction alone
             flow.transport.close()
             return
         flow.hold(False)
         self._send_end(flow.transport)
 
     def _wait(self, seconds: float) -> None:
-        """Set the time after which the connection is ended."""
+        """Set the time after which the connection ends."""
         if not self.gone.done():
             self._after(seconds, self._time_is_over)
 
@@ -290,7 +290,7 @@ class HttpConnection(PeerConnection):
             self._flow.write(_CONTINUE)
 
     def end_request(self) -> None:
-        """The last byte of a request was read: further bytes have to wait."""
+        """The last byte of a request was read: the bytes of the next one have to wait."""
         self._stage = _Stage.ANSWER
         self._cancel_timer()
 
@@ -318,7 +318,7 @@ class HttpConnection(PeerConnection):
             self._look_for_head()
 
     def eof_received(self) -> bool:
-        """Return whether the connection stays open: a peer that has sent all may read the answers."""
+        """Return whether the connection stays open: a peer that has sent all may still read the answers."""
         if self._is_ending or self._flow is None or not self._flow.transport.can_write_eof():
             return False
         self._eof = True
@@ -338,7 +338,7 @@ class HttpConnection(PeerConnection):
 class _Flow:
     """The transport that aiohttp sees.
 
-    Reading stops while either aiohttp or we want it to, and the connection is closed in our way.
+    Reading pauses while aiohttp or the connection asks for it; `close` is that of the connection.
     """
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
@@ -347,7 +347,7 @@ class _Flow:
         self._held = self._paused = False
 
     def write(self, data: bytes) -> None:
-        """See `asyncio.WriteTransport.write`; nothing after the end."""
+        """See `asyncio.WriteTransport.write`; nothing is written after the end."""
         if not self.ended:
             self.transport.write(data)
 
@@ -356,7 +356,7 @@ class _Flow:
         self.write(b"".join(chunks))
 
     def hold(self, held: bool) -> None:
-        """Stop or resume reading, on our behalf."""
+        """Stop or resume reading, for the connection."""
         self._held = held
         self._update()
 

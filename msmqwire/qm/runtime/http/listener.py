@@ -1,6 +1,6 @@
 """HTTP and HTTPS requests from other computers, passed on to the engine: [MC-MQSRM] 2.1.1.
 
-The engine answers valid requests for a queue; all others are answered here.
+The engine answers valid requests for a queue; all other requests are answered here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RETRY_AFTER_S: Final = 5
 """Seconds after which a peer that was turned away may try again."""
 _POLL_S: Final = 0.005
 _READ_MAX: Final = 1 << 18
-"""Bytes that asyncio passes on at once: bytes of the next request may be among them."""
+"""The most bytes that asyncio passes on at once, which may include bytes of the next request."""
 _ROOT: Final = "/msmq/"
 _CONTENT_ENCODING: Final = "Content-Encoding"
 _CHUNKED: Final = "chunked"
@@ -39,7 +39,7 @@ _POST: Final = "POST"
 _ABSOLUTE: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z\-._~!$&'()*+,;=%]*)(?::[0-9]*)?")
 _FOR_ROOM: Final = {413: QUOTA, 503: MEMORY}
-"""Statuses of messages without room."""
+"""The reasons in the trace for statuses that report a lack of room."""
 _VERSIONS: Final = (HttpVersion(1, 0), HttpVersion(1, 1))
 
 
@@ -102,7 +102,7 @@ class HttpListener(Listener[HttpConnection]):
                 while any(connection.busy for connection in self):
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
-            log.warning("requests of HTTP are left", extra={"waiting": len(self._answers)})
+            log.warning("HTTP requests are left unanswered", extra={"waiting": len(self._answers)})
 
     async def close(self) -> None:
         """End all connections once their peers have read the answers, or after `Limits.close_s`."""
@@ -116,12 +116,12 @@ class HttpListener(Listener[HttpConnection]):
 
     def _too_much_held(self, connection: HttpConnection) -> None:
         self.traffic.turned_away += 1
-        self._driver.trace_refused(MEMORY, connection.address, "too much of incomplete requests")
+        self._driver.trace_refused(MEMORY, connection.address, "too many bytes of incomplete requests")
 
     # -- requests -------------------------------------------------------------------------------------------
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request of which aiohttp has read the head."""
+        """Answer a request whose head aiohttp has read."""
         connection = cast(HttpRequestHandler, request.protocol).connection
         connection.begin_request()
         try:
@@ -142,7 +142,7 @@ class HttpListener(Listener[HttpConnection]):
             connection.begin_answer()
 
     async def _read(self, request: web.BaseRequest, connection: HttpConnection) -> HttpMessage:
-        """Return a complete request. Raises _Refused."""
+        """Return a complete request. Raises _RequestRefused."""
         start, fields = _head(request)
         _check_target(start)
         values = _checked_values(fields, start.version)
@@ -239,7 +239,7 @@ def _full() -> _RequestRefused:
 
 
 def _head(request: web.BaseRequest) -> tuple[RequestLine, tuple[Field, ...]]:
-    """Return the head as it was sent, except for blanks around values. Raises _Refused for a malformed
+    """Return the head as it was sent, except for blanks around values. Raises _RequestRefused for a malformed
     one.
     """
     version = request.version
@@ -259,7 +259,7 @@ def _head(request: web.BaseRequest) -> tuple[RequestLine, tuple[Field, ...]]:
 
 
 def _check_target(start: RequestLine) -> None:
-    """Raise _Refused for anything but a POST to a queue."""
+    """Raise _RequestRefused for anything but a POST to a queue."""
     target = start.target
     absolute = _ABSOLUTE.match(target)  # RFC 9112 3.2.2: it must be accepted
     path = target[absolute.end() :] if absolute else target
@@ -272,7 +272,7 @@ def _check_target(start: RequestLine) -> None:
 def _checked_values(fields: tuple[Field, ...], version: str) -> dict[str, list[str]]:
     """Return the values of the fields by their names in lower case.
 
-    Raises _Refused for fields that the parsers of aiohttp accept, or would act on themselves.
+    Raises _RequestRefused for fields that the parsers of aiohttp accept, or would act on themselves.
     """
     values: dict[str, list[str]] = {}
     for field in fields:

@@ -35,7 +35,7 @@ from msmqwire.service.logs import log
 from msmqwire.srmp.http_message import HttpMessage, RequestLine
 
 _KEEP_ALIVE_S: Final = 15.0
-"""Seconds that an idle connection is kept: less than servers keep it, which would end it during a request."""
+"""Seconds that an idle connection is kept: less than servers do, which might end it during a request."""
 _DRAIN_S: Final = 1.0
 """Seconds in which the content of an answer has to come; only its end matters."""
 _SCHEMES: Final = ("http", "https")
@@ -190,7 +190,7 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
 
 
 def _reason(exc: Exception) -> str:
-    """Return in one line why there is no answer."""
+    """Return the reason for a missing answer in one line."""
     match exc:
         case aiohttp.ClientConnectorCertificateError():
             text = f"its certificate is not accepted: {exc.certificate_error}"

@@ -19,12 +19,12 @@ from msmqwire.service.endpoints import Endpoint
 
 _ANY: Final = "0.0.0.0"
 _COUNTS: Final = (
-    ("accepted", "Connections of HTTP accepted."),
-    ("refused", "Connections of HTTP refused because there were too many."),
-    ("requests", "Requests of HTTP passed to the engine."),
-    ("turned_away", "Requests of HTTP refused before that."),
-    ("sent", "Requests of HTTP sent."),
-    ("send_failed", "Requests of HTTP without an answer."),
+    ("accepted", "HTTP connections accepted."),
+    ("refused", "HTTP connections refused because there were too many."),
+    ("requests", "HTTP requests passed to the engine."),
+    ("turned_away", "HTTP requests refused before they reached the engine."),
+    ("sent", "HTTP requests sent."),
+    ("send_failed", "HTTP requests sent that had no answer."),
 )
 
 

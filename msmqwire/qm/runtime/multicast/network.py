@@ -1,4 +1,4 @@
-"""The multicast of one server: [MC-MQSRM] 2.1.2, 2.1.3. Nothing is opened before there is a use for it."""
+"""The multicast of one server: [MC-MQSRM] 2.1.2, 2.1.3. Nothing is opened before it is needed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LISTENING_MAX: Final = 256
 SENDING_MAX: Final = 64
 """Limit of groups to send to at the same time."""
 SOURCES_TOTAL: Final = 512
-"""Limit of sources followed in all groups together; each group has a share that the others can't use."""
+"""Limit of sources followed in all groups together; each group has a share that no other group can use."""
 _SOURCES_MIN: Final = 2
 _READ_AT_ONCE: Final = 64  # packets of one socket before the next one has its turn
 _AGAIN_S: Final = 10.0
@@ -232,7 +232,7 @@ class MulticastNetwork:
         return None
 
     def _send_nak(self, group: _Group, data: bytes, address: IPv4Address, port: int) -> None:
-        """Send a NAK to the ports of all kinds of sources, and to the port that this source sends from."""
+        """Send a NAK to the ports of all kinds of sources, and to the port that the source sends from."""
         assert self._sockets is not None, "something has been received"
         where = f"source {address}"
         try:
@@ -262,12 +262,12 @@ class MulticastNetwork:
             sending.received(datagram.data)
 
     def _read(self, source: socket.socket) -> Iterator[Datagram]:
-        """Yield packets that may be PGM; others are dropped."""
+        """Yield packets that may be PGM; all other packets are dropped."""
         assert self._sockets is not None, "something has been opened"
         for _ in range(_READ_AT_ONCE):
             try:
                 datagram = self._sockets.read(source) if source.fileno() >= 0 else None
-            except OSError as exc:  # of a packet sent before, or an interface that is gone
+            except OSError as exc:  # about a packet sent before, or an interface that is gone
                 log.debug("can't receive multicast", extra={"error": _text(exc)})
                 return
             if datagram is None:
@@ -380,7 +380,7 @@ class MulticastNetwork:
 
 
 def _addresses(data: bytes) -> tuple[bool, int, int]:
-    """Return whether a packet goes to a source, the port of the group, and that of the source."""
+    """Return whether a packet goes to a source, the port of the group, and the port of the source."""
     upstream = data[4] in _UPSTREAM
     first, second = int.from_bytes(data[0:2], "big"), int.from_bytes(data[2:4], "big")
     return (True, first, second) if upstream else (False, second, first)

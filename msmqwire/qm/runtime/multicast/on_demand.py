@@ -59,7 +59,7 @@ class MulticastOnDemand:
         self._opened().send(*effect)
 
     def stop_listening(self) -> None:
-        """Leave received messages to be stored: `finish` ends multicast."""
+        """Do nothing: received messages still have to be stored, and `finish` ends multicast."""
 
     async def finish(self) -> None:
         """Send all waiting messages, and close everything, while the outcome can still be stored."""

@@ -36,7 +36,7 @@ class PgmOptions:
         unicast_port: the UDP port of sources, for packets to one computer.
         interface: the address of the interface for joining groups and sending packets; None for the system's
             choice for each group.
-        ttl: the most routers, plus one, that packets may pass.
+        ttl: the largest number of routers that packets may pass, plus one.
         rate: bytes sent to one group in a second, TXW_MAX_RTE.
     """
 

@@ -233,5 +233,5 @@ class Listening:
 
 
 def _session_of(nak: bytes) -> Tsi:
-    """Return the session that an own NAK is for."""
+    """Return the session that a NAK of this server is for."""
     return Tsi(nak[_NAK_GSI], int.from_bytes(nak[_NAK_PORT], "big"))

@@ -1,12 +1,12 @@
 """The sockets of PGM: raw ones of IP protocol 113, or of UDP.
 
 A socket of a group is bound to the address of the group, so that the system selects its packets, and every
-server of one computer gets them. Packets to one computer are another matter:
+server of one computer gets them. Packets to one computer are handled differently:
 
 - With raw sockets every server gets a copy of each NAK, and answers the NAKs for its own sessions.
-- A UDP port belongs to one socket. The first server of a computer gets the port that is agreed upon, any
-other server a separate port. A source sends from the port at which it takes NAKs, and receivers send NAKs to
-that port as well. Other receivers still reach it by the NAKs that they multicast.
+- A UDP port belongs to one socket. The first server of a computer gets the agreed port, every other server a
+  separate one. A source sends from the port at which it takes NAKs, and receivers send NAKs to that port as
+  well. Receivers of other implementations still reach it by the NAKs that they multicast.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from msmqwire.qm.runtime.multicast.options import PgmMode, PgmOptions
 PGM: Final = 113
 """The number of PGM among the protocols of IP: RFC 3208 section 8."""
 SECOND_UDP_PORT: Final = 3056
-"""The address to which other implementations send in UDP: packets to it are accepted."""
+"""The port to which other implementations send in UDP; packets to it are accepted."""
 _RECEIVE_BUFFER: Final = 4 << 20  # bytes; the system may give less
 _IP_MULTICAST_ALL: Final = 49  # of Linux: not in Python's socket module before 3.14
 _IP_HEADER_MIN: Final = 20
@@ -157,7 +157,7 @@ def _may_be_raw(*, or_fail: bool) -> bool:
 def _join(made: socket.socket, group: IPv4Address, port: int, local: IPv4Address) -> None:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if sys.platform.startswith("linux"):
-        # Only from the interface that this very socket has joined on.
+        # Receive only from the interface on which this socket has joined.
         made.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
     elif hasattr(socket, "SO_REUSEPORT"):
         # Other systems need this option to share a port. On Linux it would keep out servers of other users.
@@ -168,7 +168,7 @@ def _join(made: socket.socket, group: IPv4Address, port: int, local: IPv4Address
 
 
 def _bind(made: socket.socket, local: IPv4Address, port: int, *, or_any: bool) -> None:
-    """Bind to an unshared port: of several sockets with one port, the wrong one gets a NAK."""
+    """Bind to an unshared port: with several sockets on one port, the wrong one may get a NAK."""
     try:
         made.bind((str(local), port))
     except OSError as exc:

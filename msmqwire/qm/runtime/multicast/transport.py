@@ -36,7 +36,7 @@ class MulticastTransport:
 
 
 class MulticastCarrier(MulticastOnDemand):
-    """The multicast of a queue manager, joined to its engine of SRMP once there is any: a `JoinedCarrier`."""
+    """The multicast of a queue manager, joined to its engine of SRMP once that exists: a `JoinedCarrier`."""
 
     endpoints = _NOWHERE
 

@@ -28,7 +28,7 @@ _REASONS: Final = {200: "OK", 400: "Bad Request", 500: "Internal Server Error", 
 
 
 class Exchange:
-    """A request of a node in one of its lives, until that knows its outcome.
+    """A request of a node in one of its lives, until the node knows its outcome.
 
     Attributes:
         number: the number of the request at its sender. view: its content.

@@ -26,7 +26,7 @@ class SrmpObserver:
         environment: the environment of the run.
         ledger: records the messages that are sent.
         contents: the durable messages, which may be acknowledged.
-        nodes: by name.
+        nodes: the nodes, by name.
     """
 
     def __init__(

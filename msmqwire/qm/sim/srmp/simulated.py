@@ -46,7 +46,7 @@ class SimulatedSrmp:
         )
 
     def booted(self, core: Core) -> None:
-        """Report to the engine of a node that starts where it listens."""
+        """Report the listening addresses to the engine of a node that starts."""
         srmp_of(core).urls.listens(http=HTTP_PORT, https=None)
 
     def check_step(self, node: str, core: Core) -> None:
@@ -62,11 +62,11 @@ class SimulatedSrmp:
         return None
 
     def idle_timer(self, core: Core) -> TimerKind | None:
-        """Return a timer that runs though there is nothing for it to do."""
+        """Return a timer that runs although it has nothing to do."""
         return _idle_timer(core)
 
     def remainder(self, core: Core) -> str | None:
-        """Describe what a node keeps of transfers that have ended."""
+        """Describe the state that a node still keeps of ended transfers; None if there is none."""
         is_left = any(transfer.stream_id != NO_SEQUENCE for transfer in srmp_of(core).transfers.values())
         return "a stream that has ended" if is_left else None
 
@@ -80,7 +80,7 @@ def _outgoing(core: Core) -> list[OutgoingMessage]:
 
 
 def _waits_for(outgoing: OutgoingMessage, ledger: MessageLedger, *, drained: bool) -> str | None:
-    """Describe the event that a message to be sent by SRMP waits for, unless it waits for none for now."""
+    """Describe a message to be sent by SRMP with its state; None if nothing can happen to it for now."""
     number = message_number(outgoing.position.message)
     tracked = ledger.messages[number] if number is not None else None
     if tracked is not None and not drained:
@@ -91,7 +91,7 @@ def _waits_for(outgoing: OutgoingMessage, ledger: MessageLedger, *, drained: boo
 
 
 def _idle_timer(core: Core) -> TimerKind | None:
-    """Return a timer of SRMP that runs though there is nothing for it to do."""
+    """Return a timer of SRMP that runs although it has nothing to do."""
     timers = core.context.timers
     for number, transfer in srmp_of(core).transfers.items():
         for timer in (SrmpTimer.RETRANSMISSION, SrmpTimer.STREAM_RECEIPT_WAIT):

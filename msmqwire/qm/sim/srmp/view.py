@@ -22,7 +22,7 @@ class StreamPosition(NamedTuple):
     Attributes:
         owner: the queue manager that began it.
         time_stamp, ordinal: its identifier.
-        number: of a message.
+        number: the number of a message.
     """
 
     owner: UUID
