@@ -171,8 +171,10 @@ def test_the_setting_takes_the_text_by_the_letter() -> None:
     assert owner_and_dacl(default_security(LOCAL, local_owner=False)) == (ANONYMOUS, acl(ace(ALL, EVERYONE)))
 
 
+@requirement("DMPR-3.1.7.1.3.1-03")
 def test_what_the_queue_manager_makes_is_its_own() -> None:
     assert default_security(None) == default_security(SYSTEM)
+    assert owner_and_dacl(default_security(None))[0] == SYSTEM
 
 
 # --- what is supplied may be wrong ---

@@ -36,6 +36,18 @@ def test_nothing_else_is_announced(recorded: RecordedDirectoryEvents, obj: Direc
     assert len(recorded.log) == 2
 
 
+@pytest.mark.requirement("DMPR-3.1.7.1.18-01", "DMPR-3.1.7.1.19-01")
+def test_a_private_queue_is_not_announced(recorded: RecordedDirectoryEvents) -> None:
+    recorded.directory.status = Result.SUCCESS  # the embedded directory takes no private queue
+    queue = Queue(guid(100), pathname="here\\private$\\orders")
+    recorded.events.create_directory_object(queue)
+    recorded.events.delete_directory_object(queue)
+    assert recorded.log == [
+        ("create_directory_object", queue, None),
+        ("delete_directory_object", queue),
+    ]
+
+
 @pytest.mark.requirement("DMPR-3.1.7.1.18-03")
 def test_all_attributes_are_stored_or_only_those_named(recorded: RecordedDirectoryEvents) -> None:
     recorded.events.create_directory_object(public_queue(100, "here\\all", label="a", quota=7))

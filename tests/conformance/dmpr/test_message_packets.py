@@ -670,6 +670,11 @@ def test_a_default(attribute: str, default: Any) -> None:
             marks=requirement("DMPR-3.1.1.12-39"),
         ),
         pytest.param("hash_algorithm", list(HashAlgorithm), marks=requirement("DMPR-3.1.1.12-50")),
+        pytest.param(
+            "encryption_algorithm",
+            [0x6602, 0x660E, 0x660F, 0x6610, 0x6801],
+            marks=requirement("DMPR-3.1.1.12-51"),
+        ),
         pytest.param("extension", [b"", b"\0", bytes(range(256))], marks=requirement("DMPR-3.1.1.12-61")),
         pytest.param("connector_type_identifier", [NULL, OTHER], marks=requirement("DMPR-3.1.1.12-62")),
     ],
@@ -683,6 +688,12 @@ def test_values_are_carried_unchanged(attribute: str, values: Any) -> None:
 @requirement("DMPR-3.1.1.12-15")
 def test_authentication_levels() -> None:
     assert [level.name for level in AuthenticationLevel] == ["NONE", "SIG10", "SIG20", "SIG30", "XML_SIG"]
+
+
+@requirement("DMPR-3.1.1.12-51")
+def test_encryption_algorithms() -> None:
+    names = [cipher.name.removeprefix("CALG_").replace("_", "") for cipher in EncryptionAlgorithm]
+    assert names == ["RC2", "AES128", "AES192", "AES256", "RC4"]
 
 
 @requirement("DMPR-3.1.1.12-59")

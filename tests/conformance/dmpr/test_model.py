@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire.constants import HResult
+from msmqwire.constants import HResult, MessageClass
 from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.headers import USER_HEADER
 from msmqwire.qm.directory.attributes import update
@@ -269,6 +269,7 @@ def test_the_types_of_operations() -> None:
 
 AT_FIRST: list[tuple[str, str, Any]] = [
     ("02", "queue_manager_version", ""),
+    ("05", "operating_system_version", ""),
     ("10", "queue_manager_quota", 0x00100000),
     ("11", "journal_quota", 0xFFFFFFFF),
     ("12", "foreign_system", False),
@@ -325,6 +326,11 @@ def test_the_list_of_positions(harness: EngineHarness, queue: Queue) -> None:
     assert all(position.queue is queue for position in added)
     assert positions.start not in added
     assert positions.start not in list(positions)
+    positions.pin(added[2])  # as a cursor does: the removed position stays linked, but is no longer an entry
+    for left, tail in ((2, added[1]), (1, added[0]), (0, positions.start)):
+        harness.core.messages.position_deleted(queue, positions.tail, MessageClass.MQMSG_CLASS_NACK_DELETED)
+        assert (len(list(positions)), positions.tail) == (left, tail)
+    assert positions.head is positions.end
 
 
 @pytest.mark.requirement("DMPR-3.1.1.11-10")

@@ -76,7 +76,7 @@ def test_a_default_of_new_queues(harness: EngineHarness, attribute: str, value: 
     assert getattr(queue, attribute) == value
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.33-11")
+@pytest.mark.requirement("DMPR-3.1.7.1.33-11", "DMPR-3.1.7.1.3.1-03")
 def test_new_queues_have_the_default_descriptor(harness: EngineHarness) -> None:
     owner = access.sid_bytes("S-1-5-21-1-2-3-1001")
     queue = Queue(NULL_GUID)

@@ -301,6 +301,18 @@ def test_base_priority_counts_for_public_names_alone(recorder: DirectoryRecorder
     assert [harness.outgoing(name).base_priority for name in names] == [9, 0, 0]
 
 
+@requirement("MQMQ-2.3.1.6-02")
+def test_base_priority_sends_what_has_a_public_name_first(recorder: DirectoryRecorder) -> None:
+    """All wait for the same session; a base priority of 9 is more than any priority of a message."""
+    harness = EngineHarness(directory=recorder)
+    harness.send(b"private", to=f"PRIVATE={THIRD_ID}\\9", priority=7)
+    harness.send(b"public", to=f"PUBLIC={ORDERS}", priority=0)
+    harness.resolve(PEER_ADDRESS)
+    peer = harness.connect()
+    peer.answer_handshake(server=THIRD_ID)
+    assert peer.bodies() == [b"public", b"private"]
+
+
 @requirement("MQMQ-2.3.1.5-02")
 def test_a_queue_without_a_quota_has_that_of_the_computer() -> None:
     harness = EngineHarness(quota=10_000)

@@ -80,7 +80,7 @@ def test_the_signature_for_one_queue_counts_where_both_are_there() -> None:
     assert verified(with_signature(both, sign(both, V2, private_key(), SHA512), SHA512)) is V2
 
 
-@requirement("MQQB-2.4.1-05", "MQMQ-2.2.20.6-28")
+@requirement("MQQB-2.4.1-05", "MQMQ-2.2.20.6-26", "MQMQ-2.2.20.6-28")
 @pytest.mark.parametrize("bits", [384, 512, 1024])
 def test_a_signature_is_that_of_pkcs_1(bits: int) -> None:
     """By integers alone: s^e mod n is the block of [RFC8017] 9.2, the bytes of s in reverse."""

@@ -242,6 +242,17 @@ def test_by_lookup_identifier(queue: RemoteQueue) -> None:
     assert queue.bodies == [b"body 1"]
 
 
+@pytest.mark.requirement("MQRR-3.1.4.7-13", "MQRR-3.1.4.7-21")
+def test_receiving_the_one_before_a_lookup_identifier(queue: RemoteQueue) -> None:
+    with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
+        second = orders.peek_by_lookup(orders.peek(0).lookup_identifier, "next").lookup_identifier
+        assert orders.receive_by_lookup(second, "previous").body == b"body 1"
+    read = queue.arguments(Opnum.R_StartReceive)[-1]
+    assert Action(read.ulAction) is Action.MQ_LOOKUP_RECEIVE_PREV
+    assert (read.LookupId, read.hCursor, read.ulTimeout) == (second, 0, 0)
+    assert queue.bodies == [b"body 2", b"body 3"]
+
+
 def test_lookups_at_a_server_with_another_priority_order() -> None:
     """Its lookup identifiers order priorities in another way."""
     # By the letter of [MS-MQDMPR] 3.1.7.1.9 the priority is part of those of transactional messages alone.

@@ -40,6 +40,7 @@ from tests.support.rpc.remote_read_harness import (
     ORDERS,
     Fault,
     RemoteReadHarness,
+    lookup_identifiers,
 )
 
 NOT_FOUND = 0xC00E0003
@@ -269,6 +270,8 @@ def test_handles_that_are_not_there(harness, kind):
     harness.enqueue(queue, b"1")
     client = harness.client()
     mine = client.open()
+    number, _ = client.open_for_move(rf"{ORDERS};done")  # of a move only the source is wrong
+    lookup = lookup_identifiers(queue)[0]
     handle = {
         "strange": STRANGE,
         "null": NULL_HANDLE,
@@ -281,7 +284,7 @@ def test_handles_that_are_not_there(harness, kind):
     assert client.call(Opnum.R_CreateCursor, phContext=handle).status == BAD_HANDLE
     results = [
         client.close_cursor(handle, 1), client.purge(handle), client.read(handle), client.cancel(handle, 1),
-        client.end(handle, 1), client.move(handle, 1, 1), client.read(handle, tx=bytes(15) + b"1"),
+        client.end(handle, 1), client.move(handle, number, lookup), client.read(handle, tx=bytes(15) + b"1"),
         client.reject(handle, 1), client.end(handle, 1, transactional=True),
     ]  # fmt: skip
     assert set(results) == {BAD_HANDLE}

@@ -173,7 +173,7 @@ def test_a_cursor_whose_message_another_has_received(harness, queue, client):
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-16", "MQRR-3.1.4.7-40", "MQRR-3.1.4.13-10", "MQRR-3.1.4.13-11",
-    "MQRR-3.1.4.13-12", "MQRR-3.1.4.13-14", "MQRR-3.1.4.13-29",
+    "MQRR-3.1.4.13-12", "MQRR-3.1.4.13-14", "MQRR-3.1.4.13-29", "MQRR-3.1.4.7-13",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX, TX], ids=["7", "13", "13 in a transaction"])
 @pytest.mark.parametrize(

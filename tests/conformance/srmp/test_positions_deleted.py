@@ -64,11 +64,12 @@ def read(harness: SrmpHarness, queue: Queue) -> list[SentRequest]:
 @pytest.mark.requirement(
     "SRMP-3.1.1.1.2.3-01", "SRMP-3.1.1.3.4-02", "SRMP-3.1.7.3.1-01", "SRMP-3.1.1.1.2.6-01", "SRMP-3.1.7.3-01"
 )
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", ["regular", "durable", "stream"])
 @pytest.mark.parametrize("wanted", [("positive",), ("positive", "negative"), ("negative", "positive")])
 @pytest.mark.requirement("SRMP-2.2.5.2.3-07", "SRMP-2.2.5.2.3-10", "SRMP-2.2.5.5-02", "SRMP-2.2.5.5-06")
-def test_a_received_message_sends_a_requested_commitment_receipt(stream, wanted):
-    harness, queue = received(stream=stream, services=commitment(*wanted))
+def test_a_received_message_sends_a_requested_commitment_receipt(kind, wanted):
+    stream, durable = kind == "stream", "<durable/>" if kind == "durable" else ""
+    harness, queue = received(stream=stream, services=durable + commitment(*wanted), dead_letter=not stream)
     harness.advance(5_000)
     decided = harness.utc
     (sent,) = read(harness, queue)
@@ -79,6 +80,7 @@ def test_a_received_message_sends_a_requested_commitment_receipt(stream, wanted)
     assert sent["commitmentReceipt/id"] == f"uuid:7@{PEER_ID}"
     assert (sent["Msmq/Class"], sent["Msmq/SourceQmGuid"]) == (str(int(RECEIVED)), str(OWN_ID))
     assert "streamReceipt" not in sent
+    assert (bodies(queue), harness.where()) == ([], {})
 
 
 @pytest.mark.requirement("SRMP-3.1.1.1.2.3-02")

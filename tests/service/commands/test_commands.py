@@ -64,7 +64,7 @@ def sent(folder: Path, *arguments: str, to: str = TO_ORDERS) -> list[str]:
 # -- queues ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQMQ-2.3.1.6-03")
+@pytest.mark.requirement("MQMQ-2.3.1.6-02", "MQMQ-2.3.1.6-03")
 def test_a_queue_is_made_shown_changed_and_deleted(folder: Path) -> None:
     created = run(
         folder, "queue", "create", r"private$\New-One", "--label", "caf\xe9 \N{SNOWMAN}", "--quota", "100",

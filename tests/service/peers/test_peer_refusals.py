@@ -148,7 +148,7 @@ def test_a_transactional_queue_for_a_message_that_is_not(server: InThread, recov
 # -- too late, too far, for another ---------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8-04", "MQMQ-2.2.19.1-23")
+@pytest.mark.requirement("MQQB-3.1.5.8-04", "MQMQ-2.2.19.1-22", "MQMQ-2.2.19.1-23")
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_a_message_whose_time_is_over(server: InThread, recoverable: bool) -> None:
     message = reporting(age=3_600, time_to_reach_queue=3_000, recoverable=recoverable)
