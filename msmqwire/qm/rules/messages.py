@@ -429,18 +429,13 @@ class MessageEvents:
 
     # -- moving and purging -------------------------------------------------------------------------
 
-    def move(
-        self, position: MessagePosition, target: Queue, transaction: Transaction | None = None
-    ) -> MessagePosition | None:
-        """Move Message: [MS-MQDMPR] 3.1.7.1.16.
-
-        Returns the new position, None if the message is moved when the transaction is committed.
-        """
+    def move(self, position: MessagePosition, target: Queue, transaction: Transaction | None = None) -> None:
+        """Move Message: [MS-MQDMPR] 3.1.7.1.16. `transaction` is None for a system queue."""
         if transaction is not None:
             position.state, position.transaction = PositionState.LOCKED, True
             transaction.operations.append(TransactionalOperation(OperationType.MOVE, position, target))
-            return None
-        return self.transfer(position, target)
+        else:
+            self.transfer(position, target)
 
     def transfer(self, position: MessagePosition, target: Queue) -> MessagePosition:
         """Move a message to another queue now, and return its new position.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from hashlib import md5
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue,
 from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.enumerations import DirectoryServerType, OperatingSystemType, QueuePrivacy, QueueType
 from msmqwire.qm.model.message import NULL_GUID
+from tests.support.paths import ROOT
 
 # The tables of [MS-MQDSSM] 3.1.6.20, and ConnectedNetwork of [MS-MQDMPR] 3.1.1.9.
 PUBLISHED = {
@@ -73,6 +75,20 @@ def create_and_read(directory: EmbeddedDirectory, obj: DirectoryObject) -> Any:
 def test_the_attributes_of_the_schema(kind: str) -> None:
     assert set(ATTRIBUTES[kind]) == set(PUBLISHED[kind].split()) | OWN.get(kind, set())
     assert TYPES.keys() == PUBLISHED.keys()
+
+
+@pytest.mark.requirement("DMPR-2.3-01")
+def test_protocols_reach_the_directory_by_its_events() -> None:
+    """The other two are for the users of a queue manager that is in no directory."""
+    engine, holding = ROOT / "msmqwire/qm", set()
+    for path in (
+        path for part in ("protocols", "rules", "security") for path in (engine / part).rglob("*.py")
+    ):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            of_directory = isinstance(node, ast.ImportFrom) and "qm.directory" in (node.module or "")
+            if of_directory and any(name.name.endswith("Directory") for name in node.names):
+                holding.add(path.relative_to(engine).as_posix())
+    assert holding == {"rules/directory_events.py", "rules/identities.py", "security/configuration.py"}
 
 
 ATTRIBUTE_CASES = [

@@ -250,8 +250,8 @@ def test_a_message_is_moved(harness: EngineHarness, queue: Queue, later: Queue) 
     waiting = harness.core.messages.peek(harness.open("DIRECT=OS:here\\private$\\orders;later"), timeout=0)
     assert body_of(waiting) == b"less urgent"
     message, events = position.message, harness.record_events()
-    moved = harness.core.messages.move(position, later)
-    assert moved is not None
+    harness.core.messages.move(position, later)
+    moved = later.positions.head
     assert position.state is PositionState.DELETED
     assert (moved.message, moved.state, moved.queue) == (message, AVAILABLE, later)
     assert events.log == [("available", later, moved)]
@@ -274,8 +274,8 @@ def test_a_move_to_a_queue_of_the_system_is_not_reported(harness: EngineHarness,
     deadletters = harness.core.queue_manager.system_deadletter_queue
     assert deadletters is not None
     position, events = harness.enqueue(queue, b"1"), harness.record_events()
-    moved = harness.core.messages.move(position, deadletters)
-    assert moved is not None
+    harness.core.messages.move(position, deadletters)
+    (moved,) = deadletters.positions
     assert moved.state is AVAILABLE
     assert events.log == []
     assert bodies(deadletters) == [b"1"]
@@ -285,7 +285,7 @@ def test_a_move_to_a_queue_of_the_system_is_not_reported(harness: EngineHarness,
 @pytest.mark.requirement("DMPR-3.1.7.1.16-04", "DMPR-3.1.1.13-03")
 def test_a_move_in_a_transaction(harness: EngineHarness, queue: Queue, later: Queue) -> None:
     position, transaction, events = harness.enqueue(queue, b"1"), harness.begin(), harness.record_events()
-    assert harness.core.messages.move(position, later, transaction) is None
+    harness.core.messages.move(position, later, transaction)
     assert position.state is LOCKED
     (operation,) = transaction.operations
     assert (operation.operation_type, operation.position, operation.target) == (
@@ -323,9 +323,8 @@ def test_a_message_goes_from_subqueue_to_subqueue_and_back(
     never = harness.queue("orders;never")
     position = harness.enqueue(queue, b"1", delivery_guarantee=RECOVERABLE)
     for target in (later, never, queue, later):
-        moved = harness.core.messages.move(position, target)
-        assert moved is not None
-        position = moved
+        harness.core.messages.move(position, target)
+        (position,) = target.positions
         assert [len(each_queue.positions) for each_queue in (queue, later, never)].count(1) == 1
         assert bodies(target) == [b"1"]
         harness.run()

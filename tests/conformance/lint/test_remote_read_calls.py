@@ -13,9 +13,10 @@ from msmqwire.analysis.dissection import Item, dissect
 from msmqwire.analysis.lint import checks
 from msmqwire.analysis.lint.registry import RPC
 from msmqwire.analysis.lint.remote_read_session import EACH_MAX
+from msmqwire.errors import InvalidValue
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import build_request
-from msmqwire.remote_read.queue_format import QUEUE_FORMAT
+from msmqwire.remote_read.queue_format import DL_ID, MULTICAST_ID, OBJECTID, QUEUE_FORMAT
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 from msmqwire.rpc.ndr import NDR20
@@ -52,12 +53,16 @@ def queue_format(kind: int, arm: Any, **more: int) -> Any:
 OPENING = [
     ({"pQueueFormat": queue_format(0, None)}, "04", "03", "pQueueFormat.m_qft", 0),
     ({"pQueueFormat": queue_format(5, UUID(int=1))}, "04", "03", "pQueueFormat.m_qft", 5),
+    ({"pQueueFormat": queue_format(6, DL_ID.value(m_DlGuid=UUID(int=1)))}, "04", "03",
+     "pQueueFormat.m_qft", 6),
+    ({"pQueueFormat": queue_format(7, MULTICAST_ID.value(m_address=0x010000E0, m_port=1801))}, "04", "03",
+     "pQueueFormat.m_qft", 7),
     ({"dwAccess": 2}, "05", "04", "dwAccess", 2),
     ({"dwShareMode": 2}, "07", "05", "dwShareMode", 2),
     ({"pClientId": UUID(int=0)}, "08", "06", "pClientId", 0),
     ({"fNonRoutingServer": 7}, "11", "09", "fNonRoutingServer", 7),
     ({"fWorkgroup": 7}, "17", "12", "fWorkgroup", 7),
-]
+]  # fmt: skip
 
 
 @pytest.mark.requirement(
@@ -77,6 +82,32 @@ def test_opening(syntax, opnum, changed, of_open, of_move, path, value):
     assert found(item) == [(f"MQRR-3.1.4.{section}", "MUST", path)]
     at = item.findings[0].offset
     assert item.raw[at] == value
+
+
+ONE_QUEUE = {
+    1: queue_format(1, UUID(int=1)),
+    2: queue_format(2, OBJECTID.value(Lineage=UUID(int=1), Uniquifier=9)),
+    3: queue_format(3, "OS:h\\q"),
+    4: queue_format(4, UUID(int=1), m_SuffixAndFlags=0x82),
+    8: queue_format(8, "OS:h\\q;s"),
+}
+
+
+@pytest.mark.requirement("MQRR-3.1.4.2-04", "MQRR-3.1.4.11-03")
+@pytest.mark.parametrize("opnum, access", [(Opnum.R_OpenQueue, 1), (Opnum.R_OpenQueueForMove, 4)])
+@pytest.mark.parametrize("form", ONE_QUEUE.values(), ids=ONE_QUEUE)
+def test_kinds_of_names_that_open_one_queue(form, opnum, access):
+    talk = r.Talk()
+    talk.ask(opnum, r.open_arguments(pQueueFormat=form, dwAccess=access))
+    assert found(items(talk)[2]) == []
+
+
+@pytest.mark.requirement("MQRR-3.1.4.2-04", "MQRR-3.1.4.11-03")
+@pytest.mark.parametrize("opnum", [Opnum.R_OpenQueue, Opnum.R_OpenQueueForMove])
+def test_the_name_of_the_queue_is_not_null(opnum):
+    with pytest.raises(InvalidValue) as caught:
+        build_request(opnum, {**r.open_arguments(), "pQueueFormat": None}, NDR20)
+    assert "pQueueFormat" in str(caught.value)
 
 
 @pytest.mark.requirement("MQRR-2.2.3-02", "MQRR-2.2.3-03")

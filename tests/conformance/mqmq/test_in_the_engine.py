@@ -39,11 +39,16 @@ FIELDS = [
     pytest.param("connector_type", ODD, marks=requirement("MQMQ-2.2.19.2-45"), id="ConnectorType"),
     pytest.param("connector_type", bytes(16), marks=requirement("MQMQ-2.2.19.2-45"), id="ConnectorType-null"),
     pytest.param("connector_type", OWN_ID.bytes_le, marks=requirement("MQMQ-2.2.19.2-45"), id="of-this-qm"),
-    pytest.param("correlation_id", b"\xff" * 20, marks=requirement("MQMQ-2.2.19.3-10"), id="CorrelationID"),
+    pytest.param(
+        "correlation_id",
+        b"\xff" * 20,
+        marks=requirement("MQMQ-2.2.19.3-10", "DMPR-3.1.1.12-38"),
+        id="CorrelationID",
+    ),
     pytest.param(
         "correlation_id",
         OWN_ID.bytes_le + b"\1\0\0\0",
-        marks=requirement("MQMQ-2.2.19.3-10"),
+        marks=requirement("MQMQ-2.2.19.3-10", "DMPR-3.1.1.12-38"),
         id="of-a-message",
     ),
     pytest.param("application_tag", 0xFFFFFFFF, marks=requirement("MQMQ-2.2.19.3-14"), id="ApplicationTag"),

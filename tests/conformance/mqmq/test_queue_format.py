@@ -19,9 +19,25 @@ UNSUPPORTED = 0xC00E0020
 # name, m_qft, suffix type, flags, member, its value
 QUEUE_FORMATS = [
     pytest.param(
-        f"PUBLIC={OTHER}", 1, 0, 0, "m_gPublicID", OTHER, marks=requirement("MQMQ-2.2.7-13"), id="public"
+        f"PUBLIC={OTHER}",
+        1,
+        0,
+        0,
+        "m_gPublicID",
+        OTHER,
+        marks=requirement("MQMQ-2.2.7-13", "MQMQ-2.2.11-01"),
+        id="public",
     ),
-    pytest.param(f"PUBLIC={OTHER};JOURNAL", 1, 1, 8, "m_gPublicID", OTHER, id="public journal"),
+    pytest.param(
+        f"PUBLIC={OTHER};JOURNAL",
+        1,
+        1,
+        8,
+        "m_gPublicID",
+        OTHER,
+        marks=requirement("MQMQ-2.2.11-02"),
+        id="public journal",
+    ),
     pytest.param(
         f"PRIVATE={OTHER}\\0000000a",
         2,
@@ -48,7 +64,7 @@ QUEUE_FORMATS = [
         0,
         "m_pDirectID",
         r"OS:host\private$\q",
-        marks=requirement("MQMQ-2.2.7-15"),
+        marks=requirement("MQMQ-2.2.7-15", "MQMQ-2.2.11-01"),
         id="direct",
     ),
     pytest.param(
@@ -61,6 +77,7 @@ QUEUE_FORMATS = [
         8,
         "m_pDirectID",
         r"OS:host\SYSTEM$;DEADLETTER",
+        marks=requirement("MQMQ-2.2.11-03"),
         id="direct dead letters",
     ),
     pytest.param(
@@ -70,6 +87,7 @@ QUEUE_FORMATS = [
         8,
         "m_pDirectID",
         r"OS:host\SYSTEM$;DEADXACT",
+        marks=requirement("MQMQ-2.2.11-04"),
         id="direct transactional dead letters",
     ),
     *(
@@ -102,7 +120,7 @@ QUEUE_FORMATS = [
         0,
         "m_GConnectorID",
         OTHER,
-        marks=requirement("MQMQ-2.2.7-17", "MQMQ-2.1.6-04"),
+        marks=requirement("MQMQ-2.2.7-17", "MQMQ-2.1.6-04", "MQMQ-2.2.11-05"),
         id="transactional connector",
     ),
     pytest.param(
@@ -142,7 +160,7 @@ QUEUE_FORMATS = [
         0,
         "m_pDirectSubqueueID",
         r"DIRECT=OS:host\private$\q;sub",
-        marks=requirement("MQMQ-2.2.7-20"),
+        marks=requirement("MQMQ-2.2.7-20", "MQMQ-2.2.11-06"),
         id="subqueue",
     ),
 ]

@@ -436,6 +436,19 @@ def test_the_descriptor_decides(harness, entries, allowed):
     assert harness.nothing_is_left()
 
 
+@pytest.mark.requirement("DMPR-3.1.7.1.16-01")
+@pytest.mark.parametrize("name", ["JOURNAL", "DEADLETTER", "DEADXACT"])
+def test_no_right_opens_a_system_queue_for_moves(harness, name):
+    """So that nothing is moved to it, in a transaction or not."""
+    client, manager = harness.client(), harness.core.queue_manager
+    manager.security = descriptor_of((ALLOW, access.RIGHTS_OF[QueueManager].all, access.EVERYONE))
+    for form in (f"MACHINE={OWN_ID};{name}", rf"DIRECT=OS:here\SYSTEM$;{name}"):
+        client.close(client.open(form))
+        with pytest.raises(Fault) as caught:
+            client.open_for_move(form)
+        assert caught.value.status == DENIED
+
+
 JOURNAL, DEADLETTER = r"DIRECT=OS:here\SYSTEM$;JOURNAL", r"DIRECT=OS:here\SYSTEM$;DEADLETTER"
 
 

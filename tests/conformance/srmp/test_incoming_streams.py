@@ -176,8 +176,9 @@ def test_the_owner_of_a_stream_may_be_another_than_the_source():
 
 
 @pytest.mark.requirement(
-    "SRMP-3.1.5.1.6.3-12", "SRMP-3.1.3.2-03", "SRMP-3.1.1.1.6-08", "SRMP-3.1.5.1.6.3-07", "SRMP-3.1.1.1.6-10"
-)
+    "SRMP-3.1.5.1.6.3-12", "SRMP-3.1.3.2-03", "SRMP-3.1.1.1.6-08", "SRMP-3.1.5.1.6.3-07",
+    "SRMP-3.1.1.1.6-10", "SRMP-3.1.5.1.6.4-02",
+)  # fmt: skip
 def test_a_new_stream_begins_anew():
     harness, peer, queue = receiver()
     for number in (1, 2, 3):

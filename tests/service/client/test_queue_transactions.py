@@ -128,6 +128,23 @@ def test_a_queue_that_is_not_transactional_takes_no_part(folder: Path) -> None:
     run(scenario())
 
 
+@pytest.mark.requirement("DMPR-3.1.7.1.16-01")
+@pytest.mark.parametrize("word", ["JOURNAL", "DEADLETTER", "DEADXACT"])
+def test_nothing_moves_to_a_system_queue(folder: Path, word: str) -> None:
+    """Neither in a transaction nor without one."""
+
+    async def scenario() -> None:
+        async with msmqwire.attach(folder) as manager:
+            queue, system = await ledger(manager, b"1"), f"SYSTEM$;{word}"
+            async with queue.transaction() as transaction:
+                for unit in (transaction, None):
+                    moving = queue.move(await queue.peek(0), system, transaction=unit)
+                    assert await refused(moving) == "MQ_ERROR_INVALID_PARAMETER"
+            assert (await rest(queue), await rest(manager.queue(system))) == ([b"1"], [])
+
+    run(scenario())
+
+
 def test_a_transaction_belongs_to_its_manager_until_it_ends(folder: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with (

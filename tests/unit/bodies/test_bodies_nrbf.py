@@ -825,6 +825,7 @@ def call(flags, *rest, root=1, name="Do", of="Shop.Server, Shop", record=21):
     "NRBF-2.2.3.1-04",
     "NRBF-2.2.3.1-05",
     "NRBF-2.2.3.1-06",
+    "NRBF-2.2.3.3-03",
     "NRBF-2.2.3.3-04",
     "NRBF-2.2.3.3-05",
 )

@@ -11,6 +11,7 @@ import pytest
 from msmqwire.errors import InvalidValue
 from msmqwire.srmp.envelope import Envelope, build_envelope, envelope_from_json, parse_envelope
 from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
+from msmqwire.srmp.request import make_request
 from tests.support.srmp.srmp_envelopes import (
     PUBLISHED,
 )
@@ -23,6 +24,16 @@ def test_what_msmq_sent_is_built_byte_for_byte(name):
     assert not envelope.departures
     assert not envelope.kept
     assert build_envelope(Envelope(envelope.header)) == PUBLISHED[name]
+
+
+@pytest.mark.requirement("SRMP-2.2-01")
+def test_an_envelope_is_built_in_utf_8_without_declaration():
+    envelope = parse_envelope(PUBLISHED["4.5-Multicast"])
+    data = build_envelope(envelope.replace(path=envelope.path.replace(action="MSMQ:\u00e9\U0001f600")))
+    assert data.startswith(b"<se:Envelope ")
+    assert b"<action>MSMQ:\xc3\xa9\xf0\x9f\x98\x80</action>" in data
+    made = make_request(data, "/q", "m", boundary=7, queue_manager=UUID(int=1), body=b"")
+    assert b"Content-Type: text/xml; charset=UTF-8\r\n" in made.to_bytes()
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2.4-02")
