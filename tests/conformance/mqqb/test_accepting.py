@@ -180,3 +180,32 @@ def test_what_comes_out_of_order_ends_the_session(role: str, kind: str) -> None:
     peer.send(packet())
     assert peer.closed
     assert len(queue.positions) == 0
+
+
+@pytest.mark.requirement("MQQB-2.1.1-01")
+@pytest.mark.parametrize("role", ["initiator", "acceptor"])
+@pytest.mark.parametrize("kind", ["establish", "message", "ack"])
+def test_what_comes_between_the_exchanges_ends_the_session(role: str, kind: str) -> None:
+    harness = EngineHarness()
+    queue = harness.queue()
+    peer = harness.request_session() if role == "initiator" else harness.accept_connection()
+    peer.send(peer.answer(peer.packets[0]) if role == "initiator" else peer.establish())
+    assert not peer.closed
+    packet = {"establish": peer.establish, "message": peer.message, "ack": peer.ack}[kind]
+    peer.send(packet())
+    assert peer.closed
+    assert len(queue.positions) == 0
+
+
+@pytest.mark.requirement("MQQB-2.1.1-01")
+@pytest.mark.parametrize("role", ["initiator", "acceptor"])
+def test_a_first_message_of_the_handshakes_size_ends_the_session(role: str) -> None:
+    harness = EngineHarness()
+    queue = harness.queue()
+    peer = harness.request_session() if role == "initiator" else harness.accept_connection()
+    size = len(peer.establish())
+    packet = peer.message(bytes(size - len(peer.message(b"", count=False))))
+    assert len(packet) == size
+    peer.send(packet)
+    assert peer.closed
+    assert len(queue.positions) == 0
