@@ -429,6 +429,7 @@ def test_the_capture_has_all_of_it() -> None:
 @pytest.mark.requirement(*(f"QMS-jobfields-{number:02}" for number in range(1, 19)))
 def test_the_job_structure_as_tshark_reads_it(found: dict[int, Places]) -> None:
     first = PACKETS["23/108 reply"][0]
+    assert differences(SENT[first], found[first]) == [], "each field of ours is at one of these places"
     places = {seen.name: (at - 16, size) for (at, size), seen in found[first].items() if at >= 16}
     assert list(places.items()) == [
         ("client_station", (0, 1)),
