@@ -185,7 +185,7 @@ def test_what_comes_out_of_order_ends_the_session(role: str, kind: str) -> None:
 @pytest.mark.requirement("MQQB-2.1.1-01")
 @pytest.mark.parametrize("role", ["initiator", "acceptor"])
 @pytest.mark.parametrize("kind", ["establish", "message", "ack"])
-def test_what_comes_between_the_exchanges_ends_the_session(role: str, kind: str) -> None:
+def test_what_comes_between_the_exchanges_ends_it(role: str, kind: str) -> None:
     harness = EngineHarness()
     queue = harness.queue()
     peer = harness.request_session() if role == "initiator" else harness.accept_connection()
@@ -199,7 +199,7 @@ def test_what_comes_between_the_exchanges_ends_the_session(role: str, kind: str)
 
 @pytest.mark.requirement("MQQB-2.1.1-01")
 @pytest.mark.parametrize("role", ["initiator", "acceptor"])
-def test_a_first_message_of_the_handshakes_size_ends_the_session(role: str) -> None:
+def test_a_first_message_of_the_expected_size_ends_it(role: str) -> None:
     harness = EngineHarness()
     queue = harness.queue()
     peer = harness.request_session() if role == "initiator" else harness.accept_connection()
