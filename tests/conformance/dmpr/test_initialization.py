@@ -47,7 +47,7 @@ def started(recorder: DirectoryRecorder | None = None, **made_with: Any) -> Engi
 
 
 @pytest.mark.requirement("DMPR-3.1.3-06")
-def test_the_qualified_name_is_that_of_the_computer_in_its_domain() -> None:
+def test_the_qualified_name_is_the_computer_in_its_domain() -> None:
     harness = started(domain="example.com")
     manager = harness.core.queue_manager
     assert (manager.computer_name, manager.qualified_computer_name) == ("here", "here.example.com")
