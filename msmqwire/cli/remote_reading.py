@@ -71,9 +71,9 @@ class Remote(NamedTuple):
     auth: str | None = None
 
     def options(self, host: str) -> RemoteOptions:
-        """Return them as the client takes them. Raises BadParameter, and NoInput for the file."""
+        """Return them as the client takes them. Raises BadParameter, NoInput and InvalidValue."""
+        password = None if self.password_file is None else password_of(self.password_file)
         try:
-            password = None if self.password_file is None else password_of(self.password_file)
             credentials = credentials_of(self.user, password, self.auth)
         except InvalidValue as exc:
             option = {"password": "password-file"}.get(exc.path, exc.path)

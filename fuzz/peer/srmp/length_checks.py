@@ -17,6 +17,7 @@ from fuzz.peer.srmp.messages import post
 from fuzz.peer.srmp.taken import TAKEN, asking, number_of
 from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Target
+from msmqwire.names.printable import counted
 
 WHOLE: Final = "SRMP-2.1.1-11"
 PARTS: Final = "SRMP-2.2.2-17"
@@ -66,7 +67,7 @@ def _chunks(data: bytes, what: str) -> Iterator[Step]:
     right, room = len(entity), len(entity + last)
     for number in near(right, room):
         wrong = coded + b"%x\r\n" % number + entity + last
-        note = f"{what} in a chunk of {number} bytes instead of {right}"
+        note = f"{what} in a chunk of {counted(number, 'byte')} in place of {right}"
         if number >= room:
             yield Step("incomplete", data=wrong, breaks=(WHOLE,), note=note)
         else:

@@ -21,6 +21,10 @@ EXAMPLES: Final = {
         "msmqwire netware object show ALICE --data ./nw",
         "msmqwire netware object show PS1:print-server --data ./nw --json",
     ),
+    "netware object password": (
+        "msmqwire netware object password ALICE --data ./nw",
+        "msmqwire netware object password PS1:print-server --remove --data ./nw",
+    ),
     "netware object delete": (
         "msmqwire netware object delete ALICE --data ./nw",
         "msmqwire netware object delete PS1:print-server --data ./nw",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msmqwire.rpc import constants
 from msmqwire.rpc.constants import SyntaxId
@@ -39,6 +39,14 @@ class Syntax:
     def ordered(self, *, big_endian: bool) -> Syntax:
         """Return it with this byte order."""
         return _BY_ORDER[self.identifier, big_endian]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle has its name: what is read from it is this object, not another one."""
+        return _named, (self.identifier, self.big_endian)
+
+
+def _named(identifier: SyntaxId, big_endian: bool) -> Syntax:
+    return _BY_ORDER[identifier, big_endian]
 
 
 NDR20: Final = Syntax("NDR", constants.NDR20, word=4, enum=2, padded=False)

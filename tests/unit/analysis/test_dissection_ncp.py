@@ -181,7 +181,7 @@ def test_signed_units_other_functions_and_types():
     request = talk.request(READ_JOB, JOB)
     signed = request_unit(request, PacketSignature=b"12345678")
     reply = reply_unit(make_reply(request, {"Job": ENTRY}), PacketSignature=b"abcdefgh")
-    other = bytes.fromhex("2222 05 07 01 00 16 0102030405")  # function 22
+    other = bytes.fromhex("2222 05 07 01 00 15 0102030405")  # function 21
     preamble = request_unit(connection_request(0x1111))[:16]
     unit = preamble[:4] + (16 + len(other)).to_bytes(4, "big") + preamble[8:] + other
     unknown = preamble + bytes.fromhex("1234 00 ff 00 ff 00")

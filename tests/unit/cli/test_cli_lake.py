@@ -77,7 +77,7 @@ def test_a_capture_that_is_cut_off(captures, tmp_path):
         (["--from", "yesterday"], 2),
         (["--workers", "0"], 2),
         (["--key", "none.pem"], 66),
-        (["--key", "/usr"], 66),
+        (["--key", "/usr"], 65),
     ],
 )
 def test_wrong_usage(captures, tmp_path, options, status):

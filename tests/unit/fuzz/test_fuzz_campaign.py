@@ -190,7 +190,7 @@ def test_a_wait_is_reported_once_it_takes_long(monkeypatch):
     with watcher.noticing(Lines(), "a long wait") as long:
         late = time.monotonic() + limit(5)
         while not lines and time.monotonic() < late:
-            time.sleep(0.01)
+            time.sleep(0.01)  # the watcher has a thread of its own
     assert lines == ["a long wait"]
     assert (short.noticed, long.noticed) == (False, True)
 

@@ -37,7 +37,7 @@ CAPTURES = sorted(EXAMPLES.glob("*.pcap*"))
 
 FILTERS: Final = [
     (("--kind", "UserMesage"), "'UserMesage' is not a kind of packet; did you mean UserMessage"),
-    (("--kind", "Foo"), "'Foo' is not a kind of packet: docs/columns.md#values lists all"),
+    (("--kind", "Xyz"), "'Xyz' is not a kind of packet: docs/columns.md#values lists all"),
     (("--kind", "usermessage", "--kind", "Pnig"), "did you mean Ping?"),
     (("--findings", "WRONG"), "'WRONG' is not a finding"),
     (("--findings", "MSUT"), "did you mean MUST?"),
