@@ -85,7 +85,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Opened]]:
         context = browser.new_context(**settings)
         contexts.append(context)
         result = Opened(context.new_page())
-        result.page.set_default_timeout(limit(120) * 1000)  # ms: other tests run beside
+        result.page.set_default_timeout(limit(30) * 1000)  # ms: other tests run beside
         page = result.page
         page.on("request", lambda request: result.requests.append(request.url))
         page.on("pageerror", lambda error: result.problems.append(f"uncaught: {error}"))
