@@ -1,8 +1,8 @@
 """Hashing of passwords away from the event loop: one at a time, each peer in its turn.
 
 A hash takes a thread some 50 ms. Whatever the number of logins from one address, other peers wait for at most
-one hash of each address, and calls without a password for none. After a wrong password its address waits for
-its next hash.
+one hash of each address, and calls without a password for none. An address has its next hash once its last
+one is compared, and after a wrong password it waits.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class _Wait:
     """A call that waits for a hash."""
 
     owner: Hashable
+    known: _Known
     needed: HashNeeded
     result: asyncio.Future[bytes]
 
@@ -71,6 +72,7 @@ class PasswordHasher:
         self._wrong_s = wrong_s
         self._thread: ThreadPoolExecutor | None = None
         self._waiting: dict[str, deque[_Wait]] = {}  # by peer, in the order of their turns
+        self._undecided: dict[str, _Known] = {}  # by peer, the call whose hash is not compared yet
         self._not_before: dict[str, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._busy = self._closed = False
@@ -105,18 +107,22 @@ class PasswordHasher:
             except HashNeeded as needed:
                 return needed
 
-        while True:
-            try:
-                result = await driver.run(attempt)
-            except NcpRefused as exc:
-                if exc.code == CompletionCode.FAILURE and len(known):
-                    self._not_before[peer] = asyncio.get_running_loop().time() + self._wrong_s
-                raise
-            if not isinstance(result, HashNeeded):
-                return result
-            if len(known) >= _HASHES_MAX:
-                raise NcpRefused("the password changes all the time", CompletionCode.FAILURE)
-            known.add(result, await self._hash(peer, owner, result))
+        try:
+            while True:
+                try:
+                    result = await driver.run(attempt)
+                except NcpRefused as exc:
+                    if exc.code == CompletionCode.FAILURE and len(known):
+                        self._not_before[peer] = asyncio.get_running_loop().time() + self._wrong_s
+                    raise
+                if not isinstance(result, HashNeeded):
+                    return result
+                if len(known) >= _HASHES_MAX:
+                    raise NcpRefused("the password changes all the time", CompletionCode.FAILURE)
+                self._decided(peer, known)
+                known.add(result, await self._hash(peer, owner, known, result))
+        finally:
+            self._decided(peer, known)
 
     def forget(self, owner: Hashable) -> None:
         """Refuse the waiting calls of a connection that is lost: nobody reads their replies."""
@@ -139,11 +145,17 @@ class PasswordHasher:
         if self._thread is not None:
             self._thread.shutdown(wait=False)
 
-    async def _hash(self, peer: str, owner: Hashable, needed: HashNeeded) -> bytes:
+    def _decided(self, peer: str, known: _Known) -> None:
+        """Let a peer have its next hash, if the last one was for this call."""
+        if self._undecided.get(peer) is known:
+            del self._undecided[peer]
+            self._begin()
+
+    async def _hash(self, peer: str, owner: Hashable, known: _Known, needed: HashNeeded) -> bytes:
         if self._closed:
             raise _stopped()
         result: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(peer, deque()).append(_Wait(owner, needed, result))
+        self._waiting.setdefault(peer, deque()).append(_Wait(owner, known, needed, result))
         self._begin()
         return await result
 
@@ -153,7 +165,8 @@ class PasswordHasher:
             return
         now = asyncio.get_running_loop().time()
         self._not_before = {peer: when for peer, when in self._not_before.items() if when > now}
-        peer = next((peer for peer in self._waiting if peer not in self._not_before), None)
+        held = self._not_before.keys() | self._undecided.keys()
+        peer = next((peer for peer in self._waiting if peer not in held), None)
         if peer is None:
             self._begin_later(now)
             return
@@ -164,6 +177,7 @@ class PasswordHasher:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "qms-passwords")
         self._busy = True
+        self._undecided[peer] = wait.known
         self.hashes += 1
         work = asyncio.get_running_loop().run_in_executor(
             self._thread, passwords.digest, wait.needed.password, wait.needed.salt

@@ -111,6 +111,19 @@ def test_a_wrong_password_delays_its_address_alone(served: InMemory) -> None:
         assert time.monotonic() - start < served.listener._hasher._wrong_s
 
 
+def test_wrong_passwords_of_many_connections_wait_alike(served: InMemory) -> None:
+    hasher = served.listener._hasher
+    hasher._wrong_s = 0.2
+    with ExitStack() as stack:
+        peers = [stack.enter_context(served.connect()) for _ in range(6)]
+        start = time.monotonic()
+        for one in peers:
+            one.send(_unit(one, login("ALICE", "GUESS")))
+        assert [one.reply()[6] for one in peers] == [0xFF] * len(peers)
+    assert time.monotonic() - start >= (len(peers) - 1) * hasher._wrong_s
+    assert hasher.hashes == len(peers)
+
+
 def test_clients_that_are_gone_cost_no_hash(served: InMemory, hashes: Hashes) -> None:
     hashes.may_go.clear()
     with served.connect() as first:
@@ -186,6 +199,27 @@ def test_a_call_is_made_again_a_few_times_only() -> None:
     assert len(made) == 5
 
 
+def test_a_cancelled_call_leaves_its_address_the_next_hash(hashes: Hashes) -> None:
+    def operation(_service: QueueService, hashing: PasswordHashing) -> bytes:
+        return hashing.digest(b"A", SALT)
+
+    async def run() -> bytes:
+        hasher, driver = PasswordHasher(), MemoryDriver(MemoryServer())
+        try:
+            first = asyncio.create_task(hasher.run(driver, operation))
+            while not hashes.begun:
+                await asyncio.sleep(0)
+            first.cancel()
+            hashes.may_go.set()
+            return await asyncio.wait_for(hasher.run(driver, operation), PATIENCE_S)
+        finally:
+            hasher.close()
+
+    hashes.may_go.clear()
+    assert asyncio.run(run()) == AtOnce().digest(b"A", SALT)
+    assert len(hashes.begun) == 2
+
+
 def test_a_hash_without_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def digest(_password: bytes, _salt: bytes) -> bytes:
         raise MemoryError("malloc failure")
@@ -196,14 +230,15 @@ def test_a_hash_without_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     async def run() -> None:
         hasher = PasswordHasher()
         try:
-            await hasher.run(MemoryDriver(MemoryServer()), operation)
+            for _ in range(2):  # the first leaves the address its next hash
+                with pytest.raises(NcpRefused) as caught:
+                    await asyncio.wait_for(hasher.run(MemoryDriver(MemoryServer()), operation), PATIENCE_S)
+                assert caught.value.code == CompletionCode.SERVER_OUT_OF_MEMORY
         finally:
             hasher.close()
 
     monkeypatch.setattr(passwords, "digest", digest)
-    with pytest.raises(NcpRefused) as caught:
-        asyncio.run(run())
-    assert caught.value.code == CompletionCode.SERVER_OUT_OF_MEMORY
+    asyncio.run(run())
 
 
 # -- the command --------------------------------------------------------------------------------------------
