@@ -18,8 +18,8 @@ KEYS_SIZE_MAX: Final = 16 << 20
 EXCHANGE: Final = "exchange"
 """The use of the keys that bodies are encrypted for."""
 
-_PRIVATE_KEYS: Final = re.compile(
-    rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?-----END [A-Z0-9 ]*PRIVATE KEY-----", re.DOTALL
+_PRIVATE_KEYS: Final = re.compile(  # each takes its length, without an end too
+    rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[^-]*+(?:-(?!----)[^-]*+)*+-----END [A-Z0-9 ]*PRIVATE KEY-----"
 )
 _SHOWN: Final = re.compile(rb"\s*[a-z]+ (?:exchange|signature) [0-9a-f]{40}")
 _OTHERS: Final = (

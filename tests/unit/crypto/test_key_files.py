@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from msmqwire.crypto.key_files import KEYS_SIZE_MAX, private_keys
 from msmqwire.errors import InvalidValue
 from tests.support.installed import library
 from tests.support.paths import EXAMPLES
+from tests.support.patience import limit
 from tests.support.running import called
 
 library("cryptography")
@@ -47,6 +49,17 @@ def test_the_keys_of_a_queue_manager_decrypt(folder: Path, name: str) -> None:
 def test_each_key_for_encryption_once(folder: Path) -> None:
     keys = private_keys((folder / "keys.json").read_bytes())
     assert [key.key_size for key in keys] == [1024, 2048]  # of two uses and three providers
+
+
+def test_keys_without_an_end_take_no_time() -> None:
+    content = b"-----BEGIN PRIVATE KEY-----\nMIIE-\n" * 20_000
+    start = time.process_time()
+    with pytest.raises(InvalidValue):
+        private_keys(content)
+    spent = time.process_time() - start
+    assert spent < limit(5)  # a minute, were the rest looked through for each
+    key = PEM.read_bytes()
+    assert len(private_keys(content + key + key)) == 2
 
 
 @pytest.mark.parametrize("command", ["dissect", "lint", "fate"])
