@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
 from uuid import UUID
 
 import pytest
@@ -18,7 +17,7 @@ from msmqwire.qm.protocols.srmp.effects import HttpRequest, HttpResponse
 from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.rules.memory_pool import Kind
 from msmqwire.srmp.http_framer import parse_http
-from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, THIRD_ID
+from tests.support.engine_harness import PEER_ADDRESS, THIRD_ID
 from tests.support.paths import VECTORS
 from tests.support.qm.queue_contents import bodies, messages
 from tests.support.srmp.srmp_harness import SrmpHarness
@@ -362,37 +361,6 @@ def test_a_stream_receipt_ends_its_message_before_it_is_queued():
         assert outgoing.transfer.eod_last_ack_count == count
     assert left == [(1, [b"2"], [b"1"])], "when the receipt is put into its queue, once"
     assert len(messages(queue)) == 1
-
-
-def test_nobody_writes_to_the_order_queue():
-    harness, peer, _ = receiver()
-    assert peer.send(to="http://here/msmq/private$/order_queue$") == BAD_REQUEST
-    receipt = (
-        f"<streamReceipt><streamId>{peer.stream_id()}</streamId><lastOrdinal>1</lastOrdinal></streamReceipt>"
-    )
-    assert (
-        peer.send(
-            None, receipt, to="http://here/msmq/private$/order_queue$", message_class=0xFF, label="other"
-        )
-        == OK
-    )
-    assert bodies(harness.find_queue("order_queue$")) == []
-
-
-@pytest.mark.parametrize(
-    "admin, status",
-    [("private$/orders", OK), ("orders", BAD_REQUEST), ("private$/no", BAD_REQUEST), ("", BAD_REQUEST)],
-)
-def test_the_order_queue_passes_on_what_applications_await(admin, status):
-    """The URL for stream receipts names the administration queue of the first message of the stream."""
-    harness, peer, queue = receiver()
-    inner = f"<receivedAt>{date(harness.utc)}</receivedAt><id>uuid:1@{PEER_ID}</id>"
-    receipt = f"<deliveryReceipt>{inner}</deliveryReceipt>"
-    to = f"http://here/msmq/private$/order_queue$?admin={quote(admin, safe='$')}"
-    assert peer.send(None, receipt, to=to, message_class=2) == status
-    assert len(messages(queue)) == (1 if status == OK else 0)
-    assert peer.send(b"m", to=to) == BAD_REQUEST  # no receipt: it stays a message for the order queue
-    assert bodies(harness.find_queue("order_queue$")) == []
 
 
 # -- 3.1.5.1.12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from urllib.parse import quote
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,6 +58,9 @@ URLS = st.sampled_from([ADMIN, RECEIPTS]) | st.sampled_from(
 )  # fmt: skip
 PLACES = URLS | st.sampled_from(["MSMQ:MULTICAST=234.1.1.1:8001", "MSMQ:MULTICAST=234.1.1.1:1"])
 CLASSES = st.sampled_from([2, 0x4000, 0x8001, 0xC000, 0xC001, 0xC002, 0xC004, 0xFF, 0x100, 0xFFFF])
+ADMINISTRATION_QUEUES = st.text(max_size=40) | st.sampled_from(
+    ["private$/admin", "private$/tx", "private$/order_queue$?admin=private$/admin", "private$/admin;journal"]
+)
 DATES = st.sampled_from(
     [NEVER, date(START_UTC), date(START_UTC + 5), date(START_UTC - 10), "19700101T000000"]
 )
@@ -133,6 +137,9 @@ def likely_receipts(draw: st.DrawFn) -> bytes:
         parts += COMMITMENT_RECEIPT.format(date(START_UTC), decision, original, OWN_ID)
     identifier = f"uuid:{draw(st.integers(1, 3))}@{PEER_ID}"
     to = draw(st.sampled_from([ORDER_QUEUE, HERE]))
+    if draw(st.booleans()):
+        to = f"{ORDER_QUEUE}?admin={quote(draw(ADMINISTRATION_QUEUES), safe='$')}"
+        parts, message_class = COMMITMENT_RECEIPT.format(date(START_UTC), "positive", number, OWN_ID), 0x4000
     return http_request(
         envelope(
             path(to, identifier, "QM Ordering Ack"),

@@ -187,6 +187,19 @@ def test_forged_receipts_change_nothing(server, peer):
         local.call("purge", queue=queue)
 
 
+def test_a_receipt_for_what_is_no_queue_is_refused(server, peer, q):
+    """The URL of the order queue names an administration queue, or any text of a hostile sender."""
+    order_queue = f"http://{ADDRESS}:{server.http_port}/msmq/private$/order_queue$?admin=%3Bdeadletter"
+    receipt = (
+        '<deliveryReceipt xmlns="http://schemas.xmlsoap.org/srmp/"><receivedAt>20300101T000000</receivedAt>'
+        "<id>uuid:1@6fb8f0a1-0000-4000-8000-000000000001</id></deliveryReceipt>"
+    )
+    envelope = peer.envelope(order_queue, more=receipt, kind=2)
+    assert peer.post(envelope, path="/msmq/private$/order_queue$?admin=%3Bdeadletter") == 400
+    assert peer.post(peer.envelope(q), b"good") == 200
+    assert peeked(server.data, Q) == [b"good"]
+
+
 def test_expired_messages_and_messages_without_msmq(server, peer, q):
     past = date(time.time() - 1000)
     assert peer.post(peer.envelope(q, reach=past, sent=date(time.time() - 2000)), b"expired") == 200

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote, unquote
 
+from msmqwire.errors import InvalidName
+from msmqwire.headers.acknowledgements import ORDER_QUEUE_NAME
 from msmqwire.names import DirectName, FormatName
 from msmqwire.names.addresses import HTTP_PORTS
 from msmqwire.qm.model.context import Context
@@ -18,8 +20,7 @@ from msmqwire.qm.rules.recovery import Stored
 PORTS: Final = b"HttpPorts"
 """The row of the ports at which the queue manager has listened."""
 _HOSTS: Final = b"HttpHosts"
-_ORDER_QUEUE_NAME: Final = "order_queue$"
-_ORDER_QUEUE: Final = f"MSMQ/PRIVATE$/{_ORDER_QUEUE_NAME}"
+_ORDER_QUEUE: Final = f"MSMQ/PRIVATE$/{ORDER_QUEUE_NAME}"
 _ADMINISTRATION: Final = "?admin="
 _PRIVATE: Final = "private$/"
 _URL_MAX: Final = 255
@@ -91,19 +92,25 @@ class LocalUrls:
 
 
 def for_application(name: FormatName) -> DirectName | None:
-    """Return the administration queue that a URL of the order queue names; None if it names none."""
+    """Return the administration queue that a URL of the order queue names; None if it names none.
+
+    Any sender can write the URL: text that is not the name of a queue names none.
+    """
     if not isinstance(name, DirectName) or not name.private:
         return None
     queue, _, administration = name.queue.partition(_ADMINISTRATION)
-    if not administration or queue.lower() != _ORDER_QUEUE_NAME:
+    if not administration or queue.lower() != ORDER_QUEUE_NAME:
         return None
     text = unquote(administration)
     private = text.startswith(_PRIVATE)
-    return replace(name, queue=text.removeprefix(_PRIVATE), private=private, text="")
+    try:
+        return replace(name, queue=text.removeprefix(_PRIVATE), private=private, text="")
+    except InvalidName:
+        return None
 
 
 def order_queue_of(name: FormatName) -> FormatName:
     """Return a name without the administration queue that it may have as a URL of the order queue."""
     if for_application(name) is None or not isinstance(name, DirectName):
         return name
-    return replace(name, queue=_ORDER_QUEUE_NAME, text="")
+    return replace(name, queue=ORDER_QUEUE_NAME, text="")
