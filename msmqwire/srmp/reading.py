@@ -24,7 +24,7 @@ def read_document(data: bytes) -> tuple[Any, list[Place] | None]:
     try:
         return parse_xml(data), places
     except UndeclaredPrefix as exc:
-        start = scan(data)[exc.number].start
+        start = (places or scan(data))[exc.number].start
         why = f"not well-formed XML: {exc.msg} ({NOT_XML})"
         raise MalformedPacket(why, path=ENVELOPE.name, offset=start, requirement=NOT_XML) from None
     except SyntaxError as exc:  # the base of lxml's errors about a document

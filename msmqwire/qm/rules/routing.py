@@ -43,7 +43,7 @@ def next_sites(
     """Return the RoutingTable: by destination site, the next site on a path of least cost: [MS-MQBR] 3.1.3.1.
 
     Sites that can't be reached are missing. Of paths of equal cost, every call selects the same one, with the
-    fewest links: over links that cost nothing, a message would go round else. The rows begin with the
+    fewest links; otherwise links without a cost could send a message in a circle. The rows begin with the
     farthest site.
 
     Args:
