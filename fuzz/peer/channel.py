@@ -6,6 +6,7 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
 from typing import Final
@@ -14,7 +15,9 @@ from fuzz.peer.recording import Ends, Recording
 
 READ_SIZE: Final = 1 << 16
 RECEIVED_MAX: Final = 64 << 20
-"""Bytes that are taken from a peer on one connection."""
+"""Bytes that are taken from a peer in one case, on all connections."""
+READS_MAX: Final = 16
+"""Reads in a row of one connection."""
 _LEAST_S: Final = 0.001
 """A time-out of 0 would mean something else to a socket."""
 ACCEPTED_MAX: Final = 128
@@ -78,8 +81,8 @@ class Channel:
         return not view
 
     def read(self) -> bytes:
-        """Return the bytes received, without waiting; empty for none."""
-        if self.closed:
+        """Return the bytes received, without waiting; empty for none, and when the time is over."""
+        if self.closed or time.monotonic() >= self._recording.until:
             return b""
         try:
             data = self.sock.recv(READ_SIZE)
@@ -93,9 +96,17 @@ class Channel:
             return b""
         self.received += len(data)
         self._recording.note("received", self._number, data)
-        if self.received > RECEIVED_MAX:
+        if self._recording.received > RECEIVED_MAX:
             self.close()
         return data
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the bytes received, without waiting: not all of an endless answer, so that deadlines hold."""
+        for _ in range(READS_MAX):
+            data = self.read()
+            if not data:
+                return
+            yield data
 
     def _ended(self, *, reset: bool) -> None:
         self.closed, self.reset = True, reset

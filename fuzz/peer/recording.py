@@ -56,6 +56,7 @@ class Recording:
         ends: the ends of each connection.
         packets: the number of our sends that were recorded.
         size: the bytes that were sent.
+        received: the bytes that were received.
         until: the time after which nothing is waited for any more, by the monotonic clock.
     """
 
@@ -63,6 +64,7 @@ class Recording:
     ends: list[Ends] = field(default_factory=list)
     packets: int = 0
     size: int = 0
+    received: int = 0
     until: float = math.inf
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -85,6 +87,8 @@ class Recording:
             if kind in ("sent", "datagram sent"):
                 self.packets += 1
                 self.size += len(data)
+            else:
+                self.received += len(data)
 
 
 def write_pcap(recordings: list[Recording], path: Path) -> None:

@@ -171,7 +171,7 @@ class PeerSession:
     def read(self, deadline: float) -> list[Record]:
         """Return the packets that have come, after acknowledging them. Raises PeerFailure."""
         taken: list[Record] = []
-        while data := self.channel.read():
+        for data in self.channel.pieces():
             if self._coming.error is not None:
                 return taken  # reported already
             for packet in self._coming.feed(data):

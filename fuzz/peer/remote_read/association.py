@@ -184,7 +184,7 @@ class PeerAssociation:
 
     def read(self) -> None:
         """Take received bytes. Raises PeerFailure if they are not the answer of a correct peer."""
-        while data := self.channel.read():
+        for data in self.channel.pieces():
             self._check_frames(data)
             for result in self._read(1, data):
                 self._take(result)

@@ -59,7 +59,7 @@ class Outgoing:
 
     def read(self) -> None:
         """Take the responses that have come. Raises PeerFailure."""
-        while data := self.channel.read():
+        for data in self.channel.pieces():
             try:
                 messages = self._framer.feed(data)
             except MalformedPacket:
@@ -106,7 +106,7 @@ class Incoming:
     def read(self, deadline: float) -> list[HttpMessage]:
         """Return the requests that have come, after answering them. Raises PeerFailure."""
         taken: list[HttpMessage] = []
-        while data := self.channel.read():
+        for data in self.channel.pieces():
             try:
                 messages = self._framer.feed(data)
             except MalformedPacket:
