@@ -175,6 +175,17 @@ def test_a_right_peer_is_accused_of_nothing(habit: str) -> None:
         assert accused(where, cases()[::7], 1) == []
 
 
+def test_no_transactional_queue_is_no_mistake() -> None:
+    """Transactional messages then go to the other queue, which refuses them with a FinalAck."""
+    with fuzzed_peer(ADDRESS) as peer:
+        target = Target(ADDRESS, Ports(peer.port), queue=QUEUE, bound=5.0)
+        cases = BINARY.checks(target, random.Random(1))
+        few = [case for case in cases if any("TxSequence" in step.note for step in case.steps)]
+        at = Stage(target, {"binary": BINARY}, 1)
+        assert few
+        assert [str(failure) for case in few if (failure := at.perform(case).failure) is not None] == []
+
+
 def test_the_server_is_accused_of_nothing(tmp_path: Path) -> None:
     given = options(tmp_path / "qm", ORDERS, f"{LEDGER};transactional", address=SERVER)
     with served(given) as server:

@@ -66,7 +66,7 @@ def _changed(draw: Draw) -> Iterator[Case]:
     source, packet = draw.source, draw.message(wants=messages.PA)
     count = 2 * len(messages.destination(draw.target)) + 2
     place = draw.sequence(), 1, 0
-    queue = draw.target.transactional_queue or None
+    queue = draw.target.transactional_queue
     for requirement, path, number in (
         ("MQMQ-2.2.19.3-17", "MessagePropertiesHeader.AllocationBodySize", 0xFFFFFFFF),
         ("MQMQ-2.2.19.3-17", "MessagePropertiesHeader.AllocationBodySize", source.randrange(1 << 8, 1 << 31)),
@@ -78,10 +78,11 @@ def _changed(draw: Draw) -> Iterator[Case]:
     ):
         data = messages.changed(packet, path, number)
         yield _either(requirement, f"{path} {number}", data)
-    first = draw.message(sequence=place, queue=queue)
+    first = draw.message(sequence=place, queue=queue or None)
     data = messages.changed(first, "TransactionHeader.TxSequenceNumber", 0)
     yield _either("MQMQ-2.2.20.5-13", "TxSequenceNumber 0", data)
-    yield from _number_zero(draw, queue)
+    if queue:  # another one refuses it as well, with a FinalAck
+        yield from _number_zero(draw, queue)
     yield from _long_names(draw)
     yield from _without_null(draw)
     debugged = draw.message({"BaseHeader": {"Flags": {"DH": 1}}, "DebugHeader": {}})
@@ -95,7 +96,7 @@ def _changed(draw: Draw) -> Iterator[Case]:
     yield _either("MQMQ-2.2.20-12", "12 bytes after its last header", whole + b"\x0c" + bytes(11))
 
 
-def _number_zero(draw: Draw, queue: str | None) -> Iterator[Case]:
+def _number_zero(draw: Draw, queue: str) -> Iterator[Case]:
     """A message with TxSequenceNumber 0 does not conform: whether the session ends, it is not delivered."""
     first = draw.message(sequence=(draw.sequence(), 1, 0), queue=queue, wants=messages.PA)
     data = messages.changed(first, "TransactionHeader.TxSequenceNumber", 0)
