@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from fuzz.peer.evidence import ReportedFailure, Seed, keep
-from fuzz.peer.failure import DOWN, PeerFailure
+from fuzz.peer.failure import DOWN, NO_QUEUE, PeerFailure
 from fuzz.peer.memory import MemoryWatch
 from fuzz.peer.performing import Outcome, Stage
 from fuzz.peer.protocols import FuzzedProtocol
@@ -24,7 +24,7 @@ from fuzz.peer.target import PACKETS_MAX, RunOptions, Target
 from fuzz.peer.upkeep import Upkeep
 from fuzz.peer.walks import walk
 from fuzz.peer.watcher import Watcher, noticing
-from msmqwire.errors import Unreachable
+from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.names.printable import counted
 
 Key: TypeAlias = tuple[str, tuple[str, ...]]
@@ -79,7 +79,10 @@ class Campaign:
         self.lost = self._away = False
 
     def run(self) -> None:
-        """Test the peer until the time is over. Raises Unreachable if it is not there at the beginning."""
+        """Test the peer until the time is over.
+
+        Raises Unreachable if it is not there at the beginning, and InvalidValue if a queue is not.
+        """
         for name in self.stage.protocols:
             with noticing(
                 self._watcher, f"waiting for an answer at {self._target.host}:{self._target.port(name)}"
@@ -103,15 +106,31 @@ class Campaign:
         self.stage.until = end + min(self._target.bound, GRACE_S)
 
     def _choose_probe(self, name: str) -> None:
-        """Probe the peer by more than a fresh session, if it stands the probe now."""
-        serving = self.stage.protocols[name].serving
-        if serving is None or self._over:
+        """Probe the peer by more than a fresh session, if it stands the probe now.
+
+        Raises InvalidValue if it says that it does not have a queue of the target.
+        """
+        protocol = self.stage.protocols[name]
+        if self._over:
             return
         began = time.monotonic()
-        outcome = self.stage.perform(serving(self._target))
-        if outcome.failure is None and not outcome.cut:
-            self.stage.probes[name] = outcome.case
-            self._set_end(self._end + time.monotonic() - began)  # the run has the time that was asked for
+        with self._grace():
+            if protocol.has_queue is not None:
+                self._beginning(protocol.has_queue(self._target))
+            if protocol.serving is not None:
+                outcome = self._beginning(protocol.serving(self._target))
+                if outcome.failure is None and not outcome.cut:
+                    self.stage.probes[name] = outcome.case
+        self._set_end(self._end + time.monotonic() - began)  # the run has the time that was asked for
+
+    def _beginning(self, case: Case) -> Outcome:
+        """Perform a case before the run begins. Raises InvalidValue if it shows that a queue is not there."""
+        outcome = self.stage.perform(case)
+        failure = outcome.failure
+        if failure is not None and failure.what == NO_QUEUE:
+            why = f"the peer does not have the queue: {failure.text}"
+            raise InvalidValue(f"{why}; name one that it has with --queue or --transactional-queue")
+        return outcome
 
     def _tick(self) -> None:
         self._watcher.tick(time.monotonic() - self._began, self.stage.packets, len(self.failures))

@@ -10,6 +10,8 @@ SILENT: Final = frozenset({"gone", "hang", "no answer"})
 """The kinds of failures of a fresh session by which a peer is known to be down."""
 WRONG_ANSWER: Final = "wrong answer"
 """The kind of a failure that `lint` has found: the requirements named may depend on chance."""
+NO_QUEUE: Final = "no queue"
+"""The kind of the failure that a queue of the peer is not there, by its own word."""
 
 
 class PeerFailure(Exception):

@@ -43,6 +43,7 @@ class FuzzedProtocol:
         walk: makes the state machine of walks: it performs its steps by `perform` alone.
         kind: the kind of the packet in the bytes of a step, for the counts of the report.
         serving: the case of a peer that serves, where that is more than a fresh session.
+        has_queue: the case that fails with `NO_QUEUE` at a peer that does not have the queue of the target.
     """
 
     name: str
@@ -52,3 +53,4 @@ class FuzzedProtocol:
     walk: Callable[[Target, Callable[[Step], None]], type[RuleBasedStateMachine]]
     kind: Callable[[bytes], str]
     serving: Callable[[Target], Case] | None = None
+    has_queue: Callable[[Target], Case] | None = None

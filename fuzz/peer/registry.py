@@ -32,6 +32,7 @@ FUZZED: Final = {
             binary_walk.walk,
             binary_messages.kind,
             binary_checks.serving,
+            binary_checks.has_queue,
         ),
         FuzzedProtocol(
             "ping",

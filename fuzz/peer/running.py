@@ -92,7 +92,8 @@ def fuzz_peer(target: Target, options: RunOptions, watcher: Watcher | None = Non
         target: the peer.
         options: the options of the run. watcher: is notified of events.
 
-    Raises Unreachable if the peer is not there, and OSError if nothing can be written.
+    Raises Unreachable if the peer is not there, InvalidValue if it does not have a queue of the target, and
+    OSError if nothing can be written.
     """
     began = time.monotonic()
     protocols = {name: FUZZED[name] for name in options.protocols}

@@ -10,7 +10,7 @@ from uuid import UUID
 from fuzz.peer.binary.expecting import ARRIVED, Expectation
 from fuzz.peer.binary.messages import NA, NR, PA, PR, class_name
 from fuzz.peer.binary.sequences import Sequences
-from fuzz.peer.failure import PeerFailure
+from fuzz.peer.failure import NO_QUEUE, PeerFailure
 from msmqwire.names.header_names import DIRECT
 from msmqwire.schema import Record
 
@@ -19,6 +19,8 @@ NO_ACKNOWLEDGEMENT: Final = "no acknowledgement"
 RECEIVED: Final = 0x4000
 """MQMSG_CLASS_ACK_RECEIVE."""
 _NEGATIVE: Final = 0x8000
+_BAD_DST_Q: Final = 0x8000
+"""MQMSG_CLASS_NACK_BAD_DST_Q."""
 _GONE: Final = 0xC000
 """The lowest class that says that a message has left its queue without being received."""
 _ASKED_BY: Final = {
@@ -217,7 +219,7 @@ class Book:
             due = " or ".join(class_name(other) for other in {*sent.due, *sent.allowed}) or "none"
             ids = sent.requirements or tuple(_MISSING[other] for other in sent.due if other in _MISSING)
             text = f"{class_name(number)} comes for {sent.name} instead of {due}"
-            raise PeerFailure(ids, text, "acknowledgement")
+            raise PeerFailure(ids, text, _kind(number, "acknowledgement"))
         if sent.came[number] > most:
             ids = (_MISSING.get(number, _ASKED_BY[asked]),)
             if sent.copies > 1:
@@ -267,7 +269,7 @@ class Book:
             return
         if number not in sent.finals_due and not (sent.journaled and _after_arrival(number)):
             text = f"a FinalAck of class {class_name(number)} comes for {sent.name}"
-            raise PeerFailure(sent.requirements or ("MQQB-2.2.5-02",), text, "final")
+            raise PeerFailure(sent.requirements or ("MQQB-2.2.5-02",), text, _kind(number, "final"))
         if sent.finals[number] > max(1, sent.copies):
             text = f"{sent.finals[number]} FinalAcks of class {class_name(number)} come for {sent.name}"
             raise PeerFailure(sent.requirements or ("MQQB-2.2.5-02",), text, "doubled")
@@ -309,6 +311,11 @@ class Book:
             identifier, got = self.sequences.foreign[-1]
             text, ids = f"{text}, but one of sequence {identifier:#x}, number {got}", ("MQQB-2.2.4.1-02",)
         return PeerFailure(ids, text, "no order acknowledgement")
+
+
+def _kind(number: int, otherwise: str) -> str:
+    """Return the kind of the failure that an acknowledgement of this class comes."""
+    return NO_QUEUE if number == _BAD_DST_Q else otherwise
 
 
 def _answers(number: int, flag: int) -> bool:

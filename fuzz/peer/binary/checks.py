@@ -29,13 +29,24 @@ def fresh(target: Target) -> Case:
 
 def serving(target: Target) -> Case:
     """Return the case of a peer that serves: it takes messages, and acknowledges their arrival."""
-    taken = [messages.message(target, 1, recoverable=True, wants=messages.PA)]
+    wants = messages.PA | messages.NA
+    taken = {target.queue: messages.message(target, 1, recoverable=True, wants=wants)}
     if target.transactional_queue:
         sequence = 1 << 40, 1, 0
         queue = target.transactional_queue
-        taken.append(messages.message(target, 2, queue=queue, sequence=sequence, wants=messages.PA))
-    steps = [send(packet, "taken", "a message of a peer that serves") for packet in taken]
+        taken[queue] = messages.message(target, 2, queue=queue, sequence=sequence, wants=wants)
+    steps = [send(packet, "taken", f"a message to {name}") for name, packet in taken.items()]
     return case(("MQQB-3.1.5.8.10-01",), "A message is taken, and its arrival acknowledged.", *OPENED, *steps)
+
+
+def has_queue(target: Target) -> Case:
+    """Return the case by which a peer says that it does not have its queue.
+
+    It may drop a plain message for a queue that is not there, but a transactional one has a FinalAck.
+    """
+    packet = messages.message(target, 1, sequence=(1 << 40, 1, 0), wants=messages.NA)
+    step = send(packet, "class 8009, final 8009, uncounted", f"a transactional message to {target.queue}")
+    return case((), "A queue that is not transactional refuses a transactional message.", *OPENED, step)
 
 
 def checks(target: Target, source: random.Random) -> Iterator[Case]:

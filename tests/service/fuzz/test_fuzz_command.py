@@ -39,6 +39,19 @@ def test_a_right_peer(tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.parametrize("option", ["--queue", "--transactional-queue"])
+def test_a_queue_that_the_peer_does_not_have(tmp_path, option):
+    address = own_loopback(39)
+    with fuzzed_peer(address) as peer:
+        at, out = f"{address}:{peer.port}", tmp_path / "out"
+        run = called("fuzz", at, *QUEUES, option, "private$\\none", "--time", "60", "--out", out)
+    assert (run.status, run.out) == (2, "")
+    assert "the peer does not have the queue" in run.err
+    assert "NACK_BAD_DST_Q" in run.err
+    assert "private$\\\\none; name one that it has with --queue or --transactional-queue" in run.err
+    assert not out.exists()
+
+
 def test_a_wrong_peer_and_its_seed(tmp_path):
     address = own_loopback(34)
     with fuzzed_peer(address, "takes messages before the handshake") as peer:
