@@ -6,7 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
+from msmqwire.names import parse_format_name
 from msmqwire.qm.model.elements import Queue
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from tests.support.engine_harness import PEER_ID
 from tests.support.qm.queue_contents import bodies, messages
 from tests.support.srmp.srmp_harness import SrmpHarness
@@ -70,3 +72,29 @@ def test_the_order_queue_refuses_receipts_for_no_queue(admin):
     assert peer.send(b"m", to=to) == BAD_REQUEST
     assert not any(queue.positions for queue in harness.core.queue_manager.queues.values())
     assert harness.take() == []
+
+
+@pytest.mark.parametrize(
+    "administration, named",
+    [
+        ("http://here/msmq/private$/orders", "?admin=private$%2Forders"),
+        ("http://here/msmq/private$/orders;part", ""),
+        ("http://here/msmq/private$/orders;journal", ""),
+        ("http://here/msmq/system$;deadletter", ""),
+        ("http://here/msmq/private$/none", ""),
+        ("http://there/msmq/private$/orders", ""),
+    ],
+)
+def test_receipts_are_asked_for_at_the_queue_that_takes_them(administration, named):
+    """Its own name in the URL brings a receipt into the queue; a journal and a subqueue take none."""
+    harness, peer, queue = receiver()
+    assert harness.core.queues.create_subqueue(parse_format_name(r"DIRECT=OS:here\private$\orders;part"))
+    harness.send(
+        b"m", transactional=True, administration=parse_format_name(f"DIRECT={administration}"),
+        acknowledgements_requested=AcknowledgementsRequested.ACK_POS_ARRIVAL,
+    )  # fmt: skip
+    url = harness.sent[0].stream[3] or ""
+    assert url.partition("order_queue$")[2] == named
+    inner = f"<receivedAt>{date(harness.utc)}</receivedAt><id>uuid:1@{PEER_ID}</id>"
+    status = peer.send(None, f"<deliveryReceipt>{inner}</deliveryReceipt>", to=url, message_class=2)
+    assert (status, len(messages(queue))) == ((OK, 1) if named else (BAD_REQUEST, 0))

@@ -83,7 +83,11 @@ class LocalUrls:
         port = self._ports.get(scheme, usual)
         suffix = "" if port == usual else f":{port}"
         url = f"{scheme}://{self._context.queue_manager.computer_name}{suffix}/{_ORDER_QUEUE}"
-        if isinstance(administration, DirectName) and self._lookup.is_local_name(administration):
+        if (
+            isinstance(administration, DirectName)
+            and not (administration.is_read_only or administration.subqueue)
+            and self._lookup.is_local_name(administration)
+        ):
             folder = _PRIVATE if administration.private else ""
             named = f"{url}{_ADMINISTRATION}{quote(folder + administration.queue, safe='$')}"
             if len(named) <= _URL_MAX and self._lookup.addressed(administration) is not None:
@@ -91,8 +95,8 @@ class LocalUrls:
         return url
 
 
-def for_application(name: FormatName) -> DirectName | None:
-    """Return the administration queue that a URL of the order queue names; None if it names none.
+def order_queue_parts(name: FormatName) -> tuple[DirectName, DirectName] | None:
+    """Return the order queue of a URL, and the administration queue that the URL names; None if it has none.
 
     Any sender can write the URL: text that is not the name of a queue names none.
     """
@@ -104,13 +108,7 @@ def for_application(name: FormatName) -> DirectName | None:
     text = unquote(administration)
     private = text.startswith(_PRIVATE)
     try:
-        return replace(name, queue=text.removeprefix(_PRIVATE), private=private, text="")
+        application = replace(name, queue=text.removeprefix(_PRIVATE), private=private, text="")
     except InvalidName:
         return None
-
-
-def order_queue_of(name: FormatName) -> FormatName:
-    """Return a name without the administration queue that it may have as a URL of the order queue."""
-    if for_application(name) is None or not isinstance(name, DirectName):
-        return name
-    return replace(name, queue=ORDER_QUEUE_NAME, text="")
+    return replace(name, queue=ORDER_QUEUE_NAME, text=""), application

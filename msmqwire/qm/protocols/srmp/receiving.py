@@ -26,7 +26,7 @@ from msmqwire.qm.model.refusals import MALFORMED, MEMORY
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize, reach_limit
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
-from msmqwire.qm.protocols.srmp.local_urls import for_application, order_queue_of
+from msmqwire.qm.protocols.srmp.local_urls import order_queue_parts
 from msmqwire.qm.protocols.srmp.outgoing_streams import OutgoingStreams
 from msmqwire.qm.protocols.srmp.places import HttpPlaces
 from msmqwire.qm.protocols.srmp.queue_names import MSMQ, read_destination, read_http
@@ -162,9 +162,10 @@ class SrmpReceiving:
                 message.destination = destination
                 self._forward(received, message)
                 return
-            if kind_of(envelope) in _FOR_APPLICATIONS:
-                destination = for_application(destination) or destination
-            arrived = _Arrived(received, envelope, message, self._find(order_queue_of(destination), message))
+            if (parts := order_queue_parts(destination)) is not None:
+                order_queue, application = parts
+                destination = application if kind_of(envelope) in _FOR_APPLICATIONS else order_queue
+            arrived = _Arrived(received, envelope, message, self._find(destination, message))
             if is_past(reach_limit(envelope), utc):
                 reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
                 raise _MessageRefused(OK, reason, queue=arrived.queues[0])  # SRMP-3.1.1.1.2.2-02
