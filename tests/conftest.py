@@ -21,8 +21,12 @@ pytest_plugins = ["tests.support.heap", "tests.support.requirements_plugin", "te
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Scale the limit of each test, before pytest-timeout reads it; workers of pytest-xdist are given it."""
-    if not hasattr(config, "workerinput"):
-        config.option.timeout = limit(float(config.option.timeout or config.getini("timeout")))
+    if hasattr(config, "workerinput"):
+        return
+    seconds = config.option.timeout
+    if seconds is None:  # 0 is none at all, as for a debugger
+        seconds = os.environ.get("PYTEST_TIMEOUT") or config.getini("timeout")
+    config.option.timeout = limit(float(seconds))
 
 
 settings.register_profile(

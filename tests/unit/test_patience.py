@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,6 +47,26 @@ def test_a_slower_machine_has_longer_limits(
 ) -> None:
     monkeypatch.setattr(patience, "_work_s", lambda: seconds)
     assert patience.measured_scale() == pytest.approx(expected)
+
+
+def limits_of_tests(*options: str, **environment: str) -> list[float]:
+    """The limit of each test in the head of a run of pytest with these options, if there is one."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider", *options, __file__],
+        env={**os.environ, patience.VARIABLE: "1", **environment}, cwd=ROOT, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    return [float(seconds) for seconds in re.findall(r"^timeout: ([\d.]+)s$", done.stdout, re.MULTILINE)]
+
+
+def test_the_limit_of_each_test_scales_as_given() -> None:
+    (usual,) = limits_of_tests()
+    assert 900 <= usual <= 900 * patience.SCALE_MAX
+    (given,) = limits_of_tests("--timeout=7", PYTEST_TIMEOUT="1000")
+    assert 7 <= given <= 7 * patience.SCALE_MAX
+    (by_variable,) = limits_of_tests(PYTEST_TIMEOUT="7")
+    assert 7 <= by_variable <= 7 * patience.SCALE_MAX
+    assert limits_of_tests("--timeout=0") == []
 
 
 def calls(having: str) -> Iterator[tuple[str, ast.Call, str]]:
