@@ -238,7 +238,7 @@ def test_held_bytes_are_measured_again_before_any_eviction() -> None:
 
 def test_a_close_stops_all_and_waits_for_their_ends() -> None:
     async def run() -> None:
-        home = Home(close_s=SOON_S)
+        home = Home(close_s=2 * SOON_S)  # a close that notices no end comes too late
         connections = several(home, 3)
         closing = asyncio.ensure_future(home.listener.close())
         await happens(lambda: all(connection.ended for connection in connections), "all are stopped")
