@@ -25,6 +25,7 @@ from msmqwire.tables.compiled.library import FOLDER, NAME
 from tests.support import handmade as h
 from tests.support.fresh_environment import fresh_environment
 from tests.support.installed import library
+from tests.support.nightly import nightly
 from tests.support.paths import EXAMPLES, ROOT
 from tests.support.patience import limit
 from tests.support.running import READY
@@ -168,7 +169,7 @@ def test_the_wheels_library_works_without_numba_or_compiler(programs: Path, tmp_
         assert run_program(python, "-P", "-c", code, **nothing) == "none\n"
 
 
-@pytest.mark.skipif(os.environ.get("MSMQWIRE_HYPOTHESIS") != "nightly", reason="make nightly")
+@nightly
 @pytest.mark.timeout(BUILD_S)
 def test_the_wheel_is_built_in_isolation_from_nothing(tmp_path: Path) -> None:
     source, made = tmp_path / "project", tmp_path / "wheel"
