@@ -33,6 +33,12 @@ _TEXT: Final = "msmqwire"
 _GUID: Final = UUID("6d736d71-7769-7265-b66f-756e64617279")
 
 
+def near(right: int, *rooms: int) -> list[int]:
+    """Return the numbers to try: what there is room for and what is right, and one more and less of each."""
+    numbers = {base + more for base in (right, *rooms) for more in (-1, 0, 1)}
+    return sorted(number for number in numbers - {right} if number >= 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Boundary:
     """A length or count in a value, and the greatest number that its container has room for.
@@ -70,9 +76,8 @@ class Boundary:
     @property
     def numbers(self) -> tuple[int, ...]:
         """The numbers to try: what there is room for and what is right, and one more and less of each."""
-        value = int(self.field.value)
-        near = {base + more for base in (self.available, value) for more in (-1, 0, 1)}
-        return tuple(sorted(number for number in near - {value} if 0 <= number < 1 << 8 * self.field.size))
+        tried = near(int(self.field.value), self.available)
+        return tuple(number for number in tried if number < 1 << 8 * self.field.size)
 
     def goes_beyond(self, number: int) -> bool:
         """Return whether a number counts bytes that are not there, so that no right peer takes it."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from fuzz.boundaries import Boundary, boundaries
+from fuzz.boundaries import Boundary, boundaries, near
 from fuzz.peer.remote_read import pdus
 from fuzz.peer.remote_read.association import TRANSPORT
 from fuzz.peer.remote_read.rpc_checks import BIND, CONNECT, STRICT, case, port_call
@@ -100,11 +100,11 @@ def _stub(transfer: SyntaxId, opnum: int, arguments: Mapping[str, Any]) -> Itera
     for offset in count_offsets(request, arguments, syntax):
         end = offset + syntax.word
         right, room = int.from_bytes(stub[offset:end], "little"), len(stub) - end
-        for number in _near(right, room, room // 2):
+        for number in near(right, room, room // 2):
             note = f"{Opnum(opnum).name} with the count at {offset} {number} instead of {right}"
             tried[note] = stub[:offset] + number.to_bytes(syntax.word, "little") + stub[end:]
     for name, right in _lengths(request, arguments).items():
-        for number in _near(right, len(stub)):
+        for number in near(right, len(stub)):
             note = f"{Opnum(opnum).name} with {name} {number} instead of {right}"
             tried[note] = pdus.stub_of(opnum, transfer, **{**arguments, name: number})
     bind = BIND if transfer == NDR20 else Step("bind", data=pdus.bind(transfer), note="bind to NDR64")
@@ -116,12 +116,6 @@ def _stub(transfer: SyntaxId, opnum: int, arguments: Mapping[str, Any]) -> Itera
         else:
             text = "A count that the stub has no room for, or that disagrees with another, is refused."
             yield case((STRICT,), text, CONNECT, bind, replace(step, expects="refused"), *_AFTER)
-
-
-def _near(right: int, *rooms: int) -> list[int]:
-    """Return the numbers to try: what is right and what there is room for, and one more and less of each."""
-    near = {base + more for base in (right, *rooms) for more in (-1, 0, 1)}
-    return sorted(number for number in near - {right} if number >= 0)
 
 
 def _lengths(request: Stub, arguments: Mapping[str, Any]) -> dict[str, int]:

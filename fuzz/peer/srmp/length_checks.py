@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from fuzz.boundaries import near
 from fuzz.peer.srmp.cases import accepted, case
 from fuzz.peer.srmp.messages import post
 from fuzz.peer.srmp.taken import TAKEN, asking, number_of
@@ -72,9 +73,3 @@ def _chunks(data: bytes, what: str) -> Iterator[Step]:
             yield Step("incomplete", data=wrong, breaks=(WHOLE,), note=note)
         else:
             yield Step("bytes", data=wrong, breaks=(WHOLE,), note=note)
-
-
-def near(right: int, room: int) -> list[int]:
-    """Return the numbers to try: what is right and what there is room for, and one more and less of each."""
-    near = {base + more for base in (right, room) for more in (-1, 0, 1)}
-    return sorted(number for number in near - {right} if number >= 0)
