@@ -30,7 +30,9 @@ from msmqwire.headers.acknowledgements import ACK_BODY_SIZE, FINAL_ACK_BODY, ORD
 CONNECTIONS_MAX: Final = 1 << 14
 """Connections that are followed at a time; of more, the one that was silent longest is taken as ended."""
 OUTSTANDING_MAX: Final = 1 << 20
-"""Messages without a session acknowledgement on all of them; of more, connections are taken as ended."""
+"""Messages without a session acknowledgement or a response of HTTP on all of them; of more, connections are
+taken as ended.
+"""
 CLAIMS_MAX: Final = 16
 """Queue managers that claim an address on one connection; of more, the rest are not looked at."""
 
@@ -71,7 +73,7 @@ class Connection:
     @property
     def size(self) -> int:
         """The number of messages that it remembers."""
-        return self._session.size
+        return self._session.size + sum(follower.size for follower in self._followers.values())
 
     def feed(self, row: Row, where: Where) -> Iterator[Sighting]:
         """Take a packet; yield its observations of messages."""

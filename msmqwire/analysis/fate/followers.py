@@ -18,9 +18,14 @@ class Follower(ABC):
 
     Attributes:
         kinds: the kinds of packets that it takes.
+        size: the number of messages that it remembers.
     """
 
     kinds: ClassVar[tuple[str, ...]]
+
+    @property
+    def size(self) -> int:
+        return 0
 
     @abstractmethod
     def feed(self, row: Row, where: Where) -> Iterator[Sighting]:

@@ -41,6 +41,10 @@ class SrmpFollower(Follower):
         self._requests: OrderedDict[int, str] = OrderedDict()  # identities of messages, by exchange
         self._is_one_sided = False
 
+    @property
+    def size(self) -> int:
+        return len(self._requests)
+
     def feed(self, row: Row, where: Where) -> Iterator[Sighting]:
         self._is_one_sided = bool(row.one_sided)
         if row.http_status is not None:

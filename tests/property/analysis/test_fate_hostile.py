@@ -194,3 +194,20 @@ def test_times_further_apart_than_64_bits_have_no_latency(tmp_path: Path) -> Non
     (batch,) = fate_batches([fate])
     assert batch.num_rows == 1
     assert write_report(dissect(path), tmp_path / "far.html").packets == 6
+
+
+def test_requests_without_a_response_count_on_all_connections() -> None:
+    with mock.patch.object(connections, "OUTSTANDING_MAX", 3):
+        table = Connections()
+        seen = []
+        for position in range(10):
+            row = Row(*[None] * len(Row._fields))._replace(
+                stream=position // 2, kind="SrmpMessage", src="a", src_port=1, dst="b", dst_port=80,
+                srmp_id=f"uuid:{position}@00000000-0000-0000-0000-000000000001", exchange=position,
+            )  # fmt: skip
+            seen += list(table.feed(row, position))
+            assert table._size <= 3
+        seen += list(table.end())
+    assert table._size == 0
+    ends = [one for one in seen if isinstance(one, Observation) and one.what is EventKind.UNACKNOWLEDGED]
+    assert [one.is_certain for one in ends] == [False] * 8 + [True] * 2
