@@ -57,6 +57,7 @@ FUZZED: Final = {
             remote_read_checks.checks,
             remote_read_walk.walk,
             remote_read_checks.kind,
+            has_queue=remote_read_checks.has_queue,
         ),
     )
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from fuzz.peer.failure import PeerFailure
+from fuzz.peer.failure import NO_QUEUE, PeerFailure
 from fuzz.peer.remote_read import reads
 from fuzz.peer.remote_read.association import Answer
 from fuzz.peer.remote_read.pdus import Known
@@ -160,7 +160,8 @@ class Judge:
             if status == _H.MQ_ERROR_SHARING_VIOLATION:
                 text = "a queue stays closed to other callers though nobody has it open exclusively"
                 raise _failure(answer, "MQRR-3.1.6.1-03", text)
-            raise _failure(answer, "MQRR-3.1.4.2-21", f"{name} can't be opened: {status:#010x}")
+            kind = NO_QUEUE if status == _H.MQ_ERROR_QUEUE_NOT_FOUND else "status"
+            raise _failure(answer, "MQRR-3.1.4.2-21", f"{name} can't be opened: {status:#010x}", kind)
         if status != _H.MQ_ERROR_SHARING_VIOLATION:
             text = f"a queue in use is refused with {status:#010x}, not with MQ_ERROR_SHARING_VIOLATION"
             raise _failure(answer, "MQRR-3.1.4.2-27", text)
@@ -407,6 +408,6 @@ def _must_succeed(answer: Answer, requirement: str) -> None:
         raise _failure(answer, requirement, f"{name} of an open queue fails with {answer}")
 
 
-def _failure(answer: Answer, requirement: str, text: str) -> PeerFailure:
+def _failure(answer: Answer, requirement: str, text: str, kind: str = "status") -> PeerFailure:
     after = f" (after {answer.call.note})" if answer.call.note else ""
-    return PeerFailure((requirement,), f"{text}{after}", "status")
+    return PeerFailure((requirement,), f"{text}{after}", kind)

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 
 from fuzz.peer.binary import messages
+from fuzz.peer.remote_read import pdus
 from fuzz.peer.remote_read.length_checks import length_checks
 from fuzz.peer.remote_read.message_checks import message_checks
 from fuzz.peer.remote_read.ndr_checks import ndr_checks
@@ -13,7 +14,7 @@ from fuzz.peer.remote_read.opening_checks import opening_checks
 from fuzz.peer.remote_read.rpc_checks import BIND, CONNECT, PORT, case, port_call, rpc_checks
 from fuzz.peer.remote_read.transaction_checks import transaction_checks
 from fuzz.peer.remote_read.waiting_checks import waiting_checks
-from fuzz.peer.steps import Case
+from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Target
 from msmqwire.errors import MalformedPacket
 from msmqwire.remote_read.constants import Opnum
@@ -25,6 +26,16 @@ from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, PDUS
 def fresh(target: Target) -> Case:
     """Return the case of a fresh association, which every peer that is up answers."""
     return case((PORT,), "A fresh association is answered.", CONNECT, BIND, port_call(2))
+
+
+def has_queue(target: Target) -> Case:
+    """Return the case by which a peer says that it does not have a queue of the target."""
+    names = filter(None, (target.queue, target.transactional_queue))
+    opened = [
+        Step("persist", data=pdus.open_queue(slot, target, name), note=f"R_OpenQueue of {name}")
+        for slot, name in enumerate(names, 2)
+    ]
+    return case((), "The queues of the run can be opened.", CONNECT, BIND, *opened)
 
 
 def checks(target: Target, source: random.Random) -> Iterator[Case]:

@@ -13,10 +13,12 @@ import pytest
 from fuzz.peer.failure import PeerFailure
 from fuzz.peer.performing import Stage
 from fuzz.peer.registry import FUZZED
+from fuzz.peer.running import fuzz_peer
 from fuzz.peer.steps import Case, Step
-from fuzz.peer.target import Ports, Target
+from fuzz.peer.target import Ports, RunOptions, Target
 from fuzz.peer.walks import walk
 from msmqwire.constants import HResult
+from msmqwire.errors import InvalidValue
 from msmqwire.qm.protocols.remote_read import contexts, message_sections, receiving
 from msmqwire.qm.protocols.remote_read.calls import Refused
 from msmqwire.qm.protocols.remote_read.opening import Opening
@@ -63,6 +65,14 @@ def cases(target: Target, *rules: str) -> list[Case]:
 def first_failure(stage: Stage, performed: list[Case]) -> PeerFailure | None:
     """What is wrong with the peer in the first case that shows something."""
     return next((failure for case in performed if (failure := stage.perform(case).failure)), None)
+
+
+@pytest.mark.parametrize("field", ["queue", "transactional_queue"])
+def test_a_queue_that_the_server_does_not_have(target, tmp_path, field):
+    lacking = replace(target, **{field: "private$\\none"})
+    assert stage_of(target).perform(PROTOCOL.has_queue(target)).failure is None
+    with pytest.raises(InvalidValue, match=r"does not have the queue: private\$.none can't be opened"):
+        fuzz_peer(lacking, RunOptions((NAME,), 60.0, out=tmp_path))
 
 
 def test_our_own_server_is_right_in_every_directed_case(stage, target):
