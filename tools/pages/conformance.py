@@ -1,10 +1,11 @@
 """Writes the conformance pages, docs/conformance/*.md: the proof of each requirement by tests.
 
 The requirements are the rows of docs/conformance/*.tsv; tests name the requirements they prove with the
-marker ``requirement`` (tests/support/requirements_plugin.py). Three more tables are about the rows:
+marker ``requirement`` (tests/support/requirements_plugin.py). Further tables are about the rows:
 
 - states.tsv, for each row that is not wholly proved: left out, deviates, proved by setting or by part;
 - clauses.tsv, the clauses of rows whose tests name them one by one, as ``MQQB-3.1.5.6-06/a``;
+- read/*.tsv, the rows that were compared, clause by clause, with their tests and the code, and the date;
 - mutants.tsv, what the marks of a random sample of rows are worth (tools/mutate/mutate.py --record).
 
 Every row has a test or a line of states.tsv.
@@ -19,7 +20,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +40,7 @@ MEANING = {
     LEFT_OUT: "No test proves it.",
 }
 """The states of rows that are not wholly proved."""
+PROVED, NAMED = "proved", "named by tests"
 _NAMED_BY = {BY_SETTING: "a setting", BY_PART: "a clause"}
 """What the column `of` names in these states; it is empty in the others."""
 COLUMNS = ["id", "section", "kind", "role", "strength", "title", "requirement", "values"]
@@ -160,6 +162,19 @@ def read_clauses(folder: Path = FOLDER) -> dict[str, str]:
     return clauses
 
 
+def read_reviews(folder: Path = FOLDER) -> frozenset[str]:
+    """Return the ids of the rows that were compared with their tests and the code, clause by clause."""
+    found: set[str] = set()
+    for path in sorted((folder / "read").glob("*.tsv")):
+        for id_, date in _rows(path, ["id", "date"]):
+            if not id_.startswith(f"{path.stem}-") or id_ in found:
+                raise ConformanceError(f"read/{path.name}: {id_} must be a row of {path.name}, once")
+            if not re.fullmatch(r"\d{4}-\d\d-\d\d", date):
+                raise ConformanceError(f"read/{path.name}: {id_}: {date!r} is not a date")
+            found.add(id_)
+    return frozenset(found)
+
+
 def known_marks(folder: Path = FOLDER) -> set[str]:
     """Return what a test may name: each row, and instead of a row with clauses those."""
     clauses = read_clauses(folder)
@@ -188,8 +203,9 @@ def problems(
     tests: Mapping[str, list[str]],
     states: Mapping[str, State],
     clauses: Mapping[str, str] | None = None,
+    reviewed: Iterable[str] = (),
 ) -> list[str]:
-    """Return the faults of tables, marks, states and clauses, which prevent writing pages."""
+    """Return the faults of tables, marks, states, clauses and reviews, which prevent writing pages."""
     clauses = clauses or {}
     known = {id_ for table in tables.values() for id_ in table}
     divided = {row_of(mark) for mark in clauses}
@@ -212,6 +228,7 @@ def problems(
         *(f"{CLAUSES}: no table has {id_}" for id_ in sorted(divided - known)),
         *(f"{CLAUSES}: no test names {mark}" for mark in sorted(clauses.keys() - tests.keys())),
         *(f"{STATES}: no table has {id_}" for id_ in sorted(states.keys() - known)),
+        *(f"read: no table has {id_}" for id_ in sorted({*reviewed} - known)),
         *(
             f"{STATES}: {id_} is left out, and proved by {', '.join(named[id_])}"
             for id_ in sorted(states.keys() & named.keys())
@@ -241,15 +258,22 @@ def tests_by_row(tests: Mapping[str, list[str]]) -> dict[str, list[str]]:
 
 @dataclass(slots=True)
 class Count:
-    """A line of a coverage table; only wholly proved rows make up the share."""
+    """A line of a coverage table; only rows that count as proved make up the share."""
 
     all: int = 0
     proved: int = 0
+    named: int = 0
     others: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MEANING, 0))
+
+    def rest(self) -> str:
+        """The rows in each other state, in words."""
+        return ", ".join(f"{number} {name}" for name, number in {NAMED: self.named, **self.others}.items())
 
     def row(self, *names: str) -> str:
         share = f"{100 * self.proved // self.all} %" if self.all else "-"
-        return _row(*names, str(self.all), str(self.proved), *map(str, self.others.values()), share)
+        return _row(
+            *names, str(self.all), str(self.proved), str(self.named), *map(str, self.others.values()), share
+        )
 
 
 @dataclass(frozen=True)
@@ -260,6 +284,8 @@ class Pages:
     tests: Mapping[str, list[str]]
     states: Mapping[str, State] = field(default_factory=dict)
     clauses: Mapping[str, str] = field(default_factory=dict)
+    reviewed: Set[str] = frozenset()
+    """The rows that were compared with their tests."""
     measured: Sequence[record.Measured] = ()
     """The worth of the marks in a random sample."""
 
@@ -276,11 +302,13 @@ class Pages:
         parts = [
             NOTE,
             "# Conformance\n\n",
-            "Every testable requirement of the specifications has an id and a row in a table. A requirement "
-            "counts as proved when tests name its id and they prove all of it; `make test` runs those tests. "
-            f"The others are in [{STATES}]({STATES}), with the reason:\n\n",
+            "Every testable requirement of the specifications has an id and a row in a table. Tests name the "
+            "ids; `make test` runs them. A row has one state:\n\n",
+            f"- *{PROVED}*: The row was compared with its tests and the code: they prove each clause.\n",
+            f"- *{NAMED}*: Tests name it; whether they prove each clause was not reviewed.\n",
             *(f"- *{name}*: {meaning}\n" for name, meaning in MEANING.items()),
-            "\nThe share is that of the wholly proved rows.\n\n",
+            f"\nThe reasons of the last four are in [{STATES}]({STATES}). The share is that of the proved "
+            "rows.\n\n",
             f"{record.sentence(self.measured)}\n\n",
             _head("specification", "table", *_COUNTS, right=len(_COUNTS)),
             *(
@@ -300,26 +328,28 @@ class Pages:
     def summary(self) -> str:
         """The counts of all rows in one line."""
         count = self._count(row for table in self.tables.values() for row in table.values())
-        others = ", ".join(f"{number} {name}" for name, number in count.others.items())
-        return f"{count.proved} of {count.all} requirements are wholly proved by tests; {others}"
+        return f"{count.proved} of {count.all} requirements are proved by tests; {count.rest()}"
 
     def specification(self, spec: str) -> str:
         rows = list(self.tables[spec].values())
         count = self._count(rows)
-        proved = [row for row in rows if self._is_proved(row)]
-        without = [row for row in rows if not self._is_proved(row) and row.id not in self.states]
-        others = ", ".join(f"{number} {name}" for name, number in count.others.items())
+        tested = [row for row in rows if row.id in self._named and row.id not in self.states]
+        without = [row for row in rows if row.id not in self._named and row.id not in self.states]
         parts = [
             NOTE,
             f"# {_text(_title(spec))}\n\n",
-            f"{count.all} requirements ([{spec}.tsv]({spec}.tsv)): {count.proved} wholly proved, {others}.\n",
+            f"{count.all} requirements ([{spec}.tsv]({spec}.tsv)): {count.proved} proved, {count.rest()}.\n",
         ]
-        if proved:
-            parts += ["\n## Proved\n"]
-        for chapter in dict.fromkeys(row.chapter for row in proved):
-            group = [row for row in proved if row.chapter == chapter]
-            parts += [f"\n### {_chapter(chapter)}\n\n", _head("id", "requirement", "tests")]
-            parts += [_row(row.id, _text(row.title), self._proof(row)) for row in group]
+        for title, some in (
+            (PROVED, [row for row in tested if row.id in self.reviewed]),
+            (NAMED, [row for row in tested if row.id not in self.reviewed]),
+        ):
+            parts += [f"\n## {title.capitalize()}\n"] if some else []
+            for chapter in dict.fromkeys(row.chapter for row in some):
+                parts += [f"\n### {_chapter(chapter)}\n\n", _head("id", "requirement", "tests")]
+                parts += [
+                    _row(row.id, _text(row.title), self._proof(row)) for row in some if row.chapter == chapter
+                ]
         for name, meaning in MEANING.items():
             if group := [row for row in rows if (state := self.states.get(row.id)) and state.name == name]:
                 parts += [f"\n## {name.capitalize()}\n\n{meaning}\n\n", *self._section(name, group)]
@@ -346,16 +376,15 @@ class Pages:
             for mark in marks
         )
 
-    def _is_proved(self, row: Requirement) -> bool:
-        return row.id not in self.states and row.id in self._named
-
     def _count(self, rows: Iterable[Requirement]) -> Count:
         count = Count()
         for row in rows:
             count.all += 1
-            count.proved += self._is_proved(row)
             if state := self.states.get(row.id):
                 count.others[state.name] += 1
+            elif row.id in self._named:
+                count.proved += row.id in self.reviewed
+                count.named += row.id not in self.reviewed
         return count
 
     def _counted(
@@ -366,7 +395,7 @@ class Pages:
             yield self._count(row for row in rows if key(row) == value).row(_text(value))
 
 
-_COUNTS = ("requirements", "proved", *MEANING, "share")
+_COUNTS = ("requirements", PROVED, NAMED, *MEANING, "share")
 
 
 def _title(spec: str) -> str:
@@ -397,13 +426,13 @@ def _test(node: str) -> str:
 def main() -> int:
     try:
         tables, states, clauses, tests = read_tables(), read_states(), read_clauses(), collect_markers()
-        measured = record.read(FOLDER / record.FILE)
-        if contradictions := problems(tables, tests, states, clauses):
+        reviewed, measured = read_reviews(), record.read(FOLDER / record.FILE)
+        if contradictions := problems(tables, tests, states, clauses, reviewed):
             raise ConformanceError("\n".join(contradictions))
     except (ConformanceError, record.RecordError) as exc:
         print(exc, file=sys.stderr)
         return 1
-    all_pages = Pages(tables, tests, states, clauses, measured)
+    all_pages = Pages(tables, tests, states, clauses, reviewed, measured)
     pages = all_pages.render()
     for path in FOLDER.glob("*.md"):
         if path.name not in pages:

@@ -27,6 +27,7 @@ from tools.pages.conformance import (
     known_marks,
     problems,
     read_clauses,
+    read_reviews,
     read_states,
     read_tables,
 )
@@ -119,12 +120,14 @@ STATES = {
 
 
 def test_pages_show_each_state_in_a_section() -> None:
-    tables = a_table("X-1", "X-2", "X-3", "X-4", "X-5", "X-6")
-    page = Pages(tables, TESTS, STATES).render()["X.md"]
+    tables = a_table("X-1", "X-2", "X-3", "X-4", "X-5", "X-6", "X-7")
+    tests = TESTS | {"X-7": ["t.py::test_7"]}
+    page = Pages(tables, tests, STATES, reviewed={"X-1", "X-2"}).render()["X.md"]
     sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
     title = "A \\<b\\>\\|title"
     rows = {
         "Proved": f"| X-1 | {title} | `t.py::test_1` |",
+        "Named by tests": f"| X-7 | {title} | `t.py::test_7` |",
         "By setting": f"| X-2 | {title} | relay = all | closed by default | `t.py::test_2` |",
         "By part": f"| X-3 | {title} | its second half | no clock | `t.py::test_3` |",
         "Deviates": f"| X-4 | {title} | a peer's way | `t.py::test_4` |",
@@ -136,13 +139,17 @@ def test_pages_show_each_state_in_a_section() -> None:
         assert [line for line in sections[name].splitlines() if line.startswith("| X-")] == [row]
 
 
-def test_only_wholly_proved_rows_make_up_the_share() -> None:
-    pages = Pages(a_table("X-1", "X-2", "X-3", "X-4", "X-5"), TESTS, STATES)
-    assert "| 2.1 | 5 | 1 | 1 | 1 | 1 | 1 | 20 % |" in pages.render()["index.md"]
+def test_only_reviewed_rows_make_up_the_share() -> None:
+    rows, tests = [f"X-{number}" for number in range(1, 8)], TESTS | {"X-6": ["t.py"], "X-7": ["t.py"]}
+    pages = Pages(a_table(*rows), tests, STATES, reviewed={"X-1", "X-4"})
+    assert "| 2.1 | 7 | 1 | 2 | 1 | 1 | 1 | 1 | 14 % |" in pages.render()["index.md"]
     assert pages.summary() == (
-        "1 of 5 requirements are wholly proved by tests; 1 by setting, 1 by part, 1 deviates, 1 left out"
+        "1 of 7 requirements are proved by tests; "
+        "2 named by tests, 1 by setting, 1 by part, 1 deviates, 1 left out"
     )
-    assert "5 requirements ([X.tsv](X.tsv)): 1 wholly proved, 1 by setting" in pages.render()["X.md"]
+    assert (
+        "7 requirements ([X.tsv](X.tsv)): 1 proved, 2 named by tests, 1 by setting" in pages.render()["X.md"]
+    )
 
 
 def test_the_tests_of_a_clause_stand_beside_its_words() -> None:
@@ -151,7 +158,7 @@ def test_the_tests_of_a_clause_stand_beside_its_words() -> None:
     pages = Pages(a_table("X-1"), tests, {}, clauses).render()
     words = "*one*:<br>`t.py::test_a`<br>*two*:<br>`t.py::test_a`<br>`t.py::test_b`"
     assert f"| X-1 | A \\<b\\>\\|title | {words} |" in pages["X.md"]
-    assert "| 2.1 | 1 | 1 | 0 | 0 | 0 | 0 | 100 % |" in pages["index.md"]
+    assert "| 2.1 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 % |" in pages["index.md"]
 
 
 def test_the_index_says_what_the_marks_are_worth(tmp_path):
@@ -159,7 +166,7 @@ def test_the_index_says_what_the_marks_are_worth(tmp_path):
     record.write(tmp_path / record.FILE, lines, 7)
     assert read_tables(tmp_path) == {}
     measured = record.read(tmp_path / record.FILE)
-    index = Pages(a_table("X-1", "X-2"), TESTS, STATES, {}, measured).render()["index.md"]
+    index = Pages(a_table("X-1", "X-2"), TESTS, STATES, measured=measured).render()["index.md"]
     assert "Of 2 random rows (seed 7, last measured on 2026-11-30)" in index
     assert "the tests of 1 (50 %;" in index
 
@@ -174,6 +181,22 @@ def test_states_must_fit_tables_and_tests() -> None:
         "states.tsv: X-1 is left out, and proved by t.py::test_1",
         "states.tsv: X-5 is proved by part, by no test",
     ]
+
+
+def test_reviews_must_fit_the_tables(tmp_path: Path) -> None:
+    (tmp_path / "read").mkdir()
+    path = tmp_path / "read" / "X.tsv"
+    path.write_text("id\tdate\nX-1\t2026-11-30\nX-2\t2026-11-30\n")
+    assert (reviewed := read_reviews(tmp_path)) == {"X-1", "X-2"}
+    assert problems(a_table("X-1"), {"X-1": ["t.py"]}, {}, {}, reviewed) == ["read: no table has X-2"]
+    for line, why in (
+        ("Y-1\t2026-11-30", "Y-1 must be a row of X.tsv, once"),
+        ("X-1\t2026-11-30", "X-1 must be a row of X.tsv, once"),
+        ("X-3\tyesterday", "X-3: 'yesterday' is not a date"),
+    ):
+        path.write_text(f"id\tdate\nX-1\t2026-11-30\n{line}\n")
+        with pytest.raises(ConformanceError, match=why):
+            read_reviews(tmp_path)
 
 
 def test_a_deviation_needs_no_test() -> None:
