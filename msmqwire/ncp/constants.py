@@ -75,10 +75,10 @@ class ObjectType(IntEnum):
 
     NWOT_USER = 0x0001
     NWOT_GROUP = 0x0002
-    NWOT_PRINT_QUEUE = 0x0003
+    NWOT_PRINT_QUEUE = 0x0003  # QMS-createq-03
     NWOT_FILE_SERVER = 0x0004
     NWOT_JOB_SERVER = 0x0005
-    NWOT_PRINT_SERVER = 0x0007
+    NWOT_PRINT_SERVER = 0x0007  # QMS-qservers-07 and QMS-createqs-02
     NWOT_ARCHIVE_QUEUE = 0x0008
     NWOT_ARCHIVE_SERVER = 0x0009
     NWOT_JOB_QUEUE = 0x000A
@@ -152,7 +152,7 @@ ANY_JOB_TYPE: Final = 0xFFFF
 AT_ONCE: Final = b"\xff" * 6
 """targetExecutionTime of a job to be serviced at the first opportunity."""
 
-JOBS_MAX: Final = 250
+JOBS_MAX: Final = 250  # QMS-ext-08
 """Jobs in a queue."""
 JOB_NUMBER_MAX: Final = 999
 """Job numbers are 1 to this."""

@@ -67,6 +67,7 @@ class JobEntry(Job):
             "client_task": self.client_task,
             "client_id": id_text(self.client_id),
             "job_file_name": self.job_file_name,
+            # QMS-jobfields-35
             "servicing_server_station": self.servicing_server_station if serviced else None,
             "servicing_server_task_number": self.servicing_server_task_number if serviced else None,
             "servicing_server_id_number": id_text(self.servicing_server_id_number) if serviced else None,

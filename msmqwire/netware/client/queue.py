@@ -138,7 +138,7 @@ class Queue:
         self,
         *,
         description: str = "",
-        job_type: int = 0,
+        job_type: int = 0,  # QMS-jobfields-30
         hold: bool = False,
         auto_start: bool = False,
         restart: bool = False,
@@ -264,7 +264,7 @@ class Queue:
             ),
             **fields,
         )
-        job = request_fields(request, entry.job_number)
+        job = request_fields(request, entry.job_number)  # QMS-jobfields-27
         await self._connection.call("ChangeQueueJobEntry", QueueID=self.id, Job=job)
         return await self.job(entry.job_number)
 

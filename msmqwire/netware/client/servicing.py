@@ -76,6 +76,7 @@ class ServicedJob:
 
         Open files keep the rights they were opened with. Raises NcpRefused, MalformedPacket and Unreachable.
         """
+        # QMS-service-11
         await self._connection.call(
             "ChangeToClientRights", QueueID=self._queue_id, JobNumber=self.entry.job_number
         )
@@ -101,6 +102,7 @@ async def serviced_job(
     lost = asyncio.create_task(_loss(connection, queue_id))
     try:
         read = await connection.call("ReadQueueJobEntry", QueueID=queue_id, JobNumber=number)
+        # QMS-service-04
         size = (await connection.call("GetQueueJobFileSize", QueueID=queue_id, JobNumber=number)).FileSize
         file = JobFile(connection, taken.Job.jobFileHandle)
         yield ServicedJob(connection, queue_id, file, entry_of(read.Job), size, lost)

@@ -60,6 +60,7 @@ async def open_job(connection: NcpConnection, queue_id: int, request: JobRequest
     try:
         job = created.Job
         yield OpenJob(JobFile(connection, job.jobFileHandle), entry_of(job))
+        # QMS-submit-02
         await connection.call("CloseFileAndStartQueueJob", QueueID=queue_id, JobNumber=job.jobNumber)
     except BaseException:
         with suppress(MsmqError):  # the connection may be lost, the job gone

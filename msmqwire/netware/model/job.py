@@ -116,16 +116,17 @@ class Job:
     @property
     def in_service(self) -> bool:
         """Whether a queue server has the job."""
-        return self.servicing_server_id_number != 0
+        return self.servicing_server_id_number != 0  # QMS-jobfields-37
 
     def state(self, now: datetime) -> JobState:
         """The state of the job at this time, UTC."""
-        if self.is_open:
+        if self.is_open:  # QMS-manage-11
             return JobState.OPEN
         if self.in_service:
             return JobState.IN_SERVICE
-        if self.job_control_flags & _HOLDS:
+        if self.job_control_flags & _HOLDS:  # QMS-flags-07, QMS-flags-08 and QMS-flags-09
             return JobState.HELD
+        # QMS-jobfields-22, QMS-jobfields-23 and QMS-manage-08
         if self.target_execution_time != AT_ONCE and times.from_bytes(self.target_execution_time) > now:
             return JobState.WAITING
         return JobState.READY
@@ -142,5 +143,5 @@ class Job:
             job_file_handle=0,
             servicing_server_station=0,
             servicing_server_task_number=0,
-            servicing_server_id_number=0,
+            servicing_server_id_number=0,  # QMS-jobfields-36
         )

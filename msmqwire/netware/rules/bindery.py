@@ -70,12 +70,14 @@ class Bindery:
     ) -> BinderyObject:
         """Return an object that may be added; raises as `create_object`."""
         if not self._rights.is_supervisor(caller):
+            # QMS-createqs-01 and QMS-supervisor-01
             raise NcpRefused("only a supervisor creates objects", CompletionCode.NO_OBJECT_CREATE_RIGHTS)
         name = names.object_name(name)
-        if not 0 < type_ < ObjectType.NWOT_WILD:
+        if not 0 < type_ < ObjectType.NWOT_WILD:  # QMS-qobject-05 and QMS-qservers-06
             raise NcpRefused(f"{type_:#x} is not a type of an object", CompletionCode.WILD_CARD_NOT_ALLOWED)
         self._rights.check_security(caller, None, security)
-        self._objects.check_new(name, type_)
+        self._objects.check_new(name, type_)  # QMS-qobject-02
+        # QMS-qobject-01 and QMS-qobject-04
         return BinderyObject(self._objects.next_id, name, type_, security, dynamic)
 
     def delete_object(self, caller: Caller, object_id: int) -> None:
@@ -93,7 +95,7 @@ class Bindery:
                 CompletionCode.NO_OBJECT_DELETE_RIGHTS,
             )
         self._trustees.forget_object(object_id)
-        self._objects.delete(object_id)
+        self._objects.delete(object_id)  # QMS-createqs-09
 
     def own_level(self, caller: Caller) -> Level:
         """Return the level of a caller on its own object; ANY without a login."""
@@ -151,7 +153,7 @@ class Bindery:
             if (
                 (any_type or found.type == type_)
                 and fits(found.name)
-                and self._rights.may_read(caller, found)
+                and self._rights.may_read(caller, found)  # QMS-qobject-08
             ):
                 return found
         raise no_object(f"{pattern!r} of type {type_:#06x} after {after:08X}")

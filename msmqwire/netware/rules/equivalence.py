@@ -31,8 +31,8 @@ class Equivalence:
         everyone = self._objects.find(EVERYONE, ObjectType.NWOT_GROUP)
         return frozenset().union(
             (found.id,),
-            found.members(SECURITY_EQUALS),
-            found.members(GROUPS_IM_IN),
+            found.members(SECURITY_EQUALS),  # QMS-qusers-02
+            found.members(GROUPS_IM_IN),  # QMS-qusers-03
             self._objects.sets_of(found.id, GROUP_MEMBERS),
             () if everyone is None else (everyone.id,),
         )
@@ -45,10 +45,11 @@ class Equivalence:
         """Return whether an object is SUPERVISOR or equivalent to it."""
         found = self._objects.get(object_id)
         return found is not None and (
-            found.id == SUPERVISOR_ID or SUPERVISOR_ID in found.members(SECURITY_EQUALS)
+            found.id == SUPERVISOR_ID or SUPERVISOR_ID in found.members(SECURITY_EQUALS)  # QMS-qobject-09
         )
 
     def admitted(self, object_id: int | None, holder: BinderyObject, property_name: str) -> bool:
         """Return whether a set admits an object: itself, one of its groups or equivalents is a member."""
         members = holder.members(property_name)
+        # QMS-createq-11, QMS-qoperators-02 and QMS-qusers-05
         return bool(members) and not members.isdisjoint(self.identities(object_id))

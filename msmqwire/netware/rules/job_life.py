@@ -49,21 +49,21 @@ class JobLife:
         out.
         """
         number = queue.row.next_number
-        while number in queue.jobs:
+        while number in queue.jobs:  # QMS-files-06
             number = number % JOB_NUMBER_MAX + 1
         return number
 
     def enter(self, queue: JobQueue, job: Job) -> None:
         """Put a job with the number `next_number` at the end of a queue."""
         queue.jobs[job.job_number] = job
-        queue.order.append(job.job_number)
+        queue.order.append(job.job_number)  # QMS-bindery-01 and QMS-submit-04
         queue.row = replace(queue.row, next_number=job.job_number % JOB_NUMBER_MAX + 1)
         self._changes += PutQueue(queue.row), PutJob(queue.id, job)
         self._order_changed(queue)
 
     def create(self, caller: Caller, queue: JobQueue, job: Job) -> Job:
         """Enter a new job with its file open for the caller; return it with its position and handle."""
-        self._changes.append(CreateJobFile(queue.id, job.job_number, job.job_file_name))
+        self._changes.append(CreateJobFile(queue.id, job.job_number, job.job_file_name))  # QMS-process-02
         handle = self._files.open(
             caller, StoredJobFile(queue.id, job.job_number), may_read=True, may_write=True
         )
@@ -75,7 +75,7 @@ class JobLife:
         """Release an open job: its file is closed and durable, NWCF_ENTRY_OPEN is clear."""
         self._close(queue, job)
         self._changes.append(SyncJobFile(queue.id, job.job_number, job.job_file_name))
-        self.put(queue, job.with_flags(off=JobControlFlags.NWCF_ENTRY_OPEN).idle())
+        self.put(queue, job.with_flags(off=JobControlFlags.NWCF_ENTRY_OPEN).idle())  # QMS-submit-06
 
     def take(self, caller: Caller, queue: JobQueue, job: Job) -> Job:
         """Hand a job to a queue server with its file open; return it with its position and handle."""
@@ -88,7 +88,7 @@ class JobLife:
             replace(
                 job,
                 job_file_handle=handle,
-                servicing_server_station=caller.connection,
+                servicing_server_station=caller.connection,  # QMS-manage-15
                 servicing_server_task_number=caller.task,
                 servicing_server_id_number=caller.object_id,
             ),
@@ -98,14 +98,16 @@ class JobLife:
 
     def fail_service(self, queue: JobQueue, job: Job) -> None:
         """End the service of an unfinished job: NWCF_SERVICE_RESTART decides whether it stays."""
+        # QMS-flags-04, QMS-flags-05, QMS-service-16 and QMS-service-17
         if not job.job_control_flags & JobControlFlags.NWCF_SERVICE_RESTART:
             self.remove(queue, job)
             return
         self._close(queue, job)
-        self.put(queue, job.idle())
+        self.put(queue, job.idle())  # QMS-ext-02
 
     def fail_submission(self, queue: JobQueue, job: Job) -> None:
         """End an open job whose client is gone: NWCF_SERVICE_AUTO_START decides whether it starts."""
+        # QMS-flags-01, QMS-flags-02, QMS-submit-08 and QMS-submit-09
         if job.job_control_flags & JobControlFlags.NWCF_SERVICE_AUTO_START:
             self.start(queue, job)
         else:
@@ -116,10 +118,10 @@ class JobLife:
         self._close(queue, job)
         self._files.delete(StoredJobFile(queue.id, job.job_number))
         del queue.jobs[job.job_number]
-        queue.order.remove(job.job_number)
+        queue.order.remove(job.job_number)  # QMS-jobfields-33 and QMS-monitor-17
         self._changes.append(DeleteJob(queue.id, job.job_number))
         self._order_changed(queue)
-        self._changes.append(DeleteJobFile(queue.id, job.job_number, job.job_file_name))
+        self._changes.append(DeleteJobFile(queue.id, job.job_number, job.job_file_name))  # QMS-files-08
 
     def put(self, queue: JobQueue, job: Job) -> None:
         """Replace a job."""
@@ -176,7 +178,7 @@ class JobLife:
     def _close(self, queue: JobQueue, job: Job) -> None:
         """Close the file of a job for all, and forget the connections with the job open or in service."""
         key = queue.id, job.job_number
-        self._files.close_file(StoredJobFile(*key))
+        self._files.close_file(StoredJobFile(*key))  # QMS-ext-04
         self._client_rights.end(*key)
         for jobs_by, connection in (
             (self.open_by, job.client_station),

@@ -53,23 +53,23 @@ class Jobs:
                 an invalid target execution time, NO_MORE_FILE_HANDLES, OUT_OF_DISK_SPACE.
         """
         queue = self._queues.found(queue_id)
-        roles = self._roles.check_queue(caller, queue, QueueRole.USER)
+        roles = self._roles.check_queue(caller, queue, QueueRole.USER)  # QMS-submit-01
         self._check_open_to_jobs(queue)
         _check_target_time(request)
         self._files.check_new(caller)
-        flags = int(request.job_control_flags | JobControlFlags.NWCF_ENTRY_OPEN)
+        flags = int(request.job_control_flags | JobControlFlags.NWCF_ENTRY_OPEN)  # QMS-flags-06
         if not roles & QueueRole.OPERATOR:
             flags &= ~int(JobControlFlags.NWCF_OPERATOR_HOLD)
         number = self._life.next_number(queue)
         assert caller.effective_id is not None
         job = Job(
-            client_station=caller.connection,
+            client_station=caller.connection,  # QMS-manage-02 and QMS-jobfields-20
             client_task=caller.task,
             client_id=caller.effective_id,
             target_server_id=request.target_server_id,
             target_execution_time=request.target_execution_time,
-            job_entry_time=times.to_bytes(now),
-            job_number=number,
+            job_entry_time=times.to_bytes(now),  # QMS-jobfields-26
+            job_number=number,  # QMS-jobfields-28
             job_type=request.job_type,
             job_control_flags=flags,
             job_file_name=job_file_name(queue_id, number),
@@ -85,11 +85,11 @@ class Jobs:
             NcpRefused: ERR_NO_Q_JOB_RIGHTS for all connections except the one that created the job, and if it
                 is not open; ERR_NO_Q_RIGHTS for callers without a part in the queue.
         """
-        self._life.start(*self._open_job(caller, queue_id, number))
+        self._life.start(*self._open_job(caller, queue_id, number))  # QMS-submit-06
 
     def close_and_abort(self, caller: Caller, queue_id: int, number: int) -> None:
         """Close the file of a job and remove the job; raises as `close_and_start`."""
-        self._life.remove(*self._open_job(caller, queue_id, number))
+        self._life.remove(*self._open_job(caller, queue_id, number))  # QMS-submit-07
 
     def remove(self, caller: Caller, queue_id: int, number: int) -> None:
         """Remove a job; a service of it is aborted.
@@ -99,6 +99,7 @@ class Jobs:
                 without a part in the queue.
         """
         queue = self._queues.found(queue_id)
+        # QMS-monitor-06
         job, _ = self._roles.check_job(caller, queue, number, QueueRole.OWNER | QueueRole.OPERATOR)
         self._life.remove(queue, job)
 
@@ -116,7 +117,7 @@ class Jobs:
         """Return the bytes in the file of a job; raises as `read_entry`."""
         queue = self._queues.found(queue_id)
         self._roles.check_job(caller, queue, number, MEMBER)
-        return self._files.size(StoredJobFile(queue_id, number))
+        return self._files.size(StoredJobFile(queue_id, number))  # QMS-service-05
 
     def numbers(self, caller: Caller, queue_id: int) -> tuple[int, ...]:
         """Return the numbers of all jobs in the order of the queue; raises as `listed`."""
@@ -139,7 +140,7 @@ class Jobs:
             jobs = self._queues[queue_id].jobs
             numbers = tuple(number for number in numbers if jobs[number].job_type in types)
         first = 0 if start in (0, 0xFFFFFFFF) else start - 1
-        return JobList(len(numbers), numbers[first : first + self._settings.job_list_max])
+        return JobList(len(numbers), numbers[first : first + self._settings.job_list_max])  # QMS-monitor-20
 
     def change_entry(self, caller: Caller, queue_id: int, number: int, request: JobRequest) -> None:
         """Change the fields of step 3 of a job; other fields are kept.
@@ -152,15 +153,15 @@ class Jobs:
                 time.
         """
         queue = self._queues.found(queue_id)
-        allowed = QueueRole.OWNER | QueueRole.OPERATOR | QueueRole.SERVER
+        allowed = QueueRole.OWNER | QueueRole.OPERATOR | QueueRole.SERVER  # QMS-monitor-08 and QMS-createq-10
         job, roles = self._roles.check_job(caller, queue, number, allowed)
         if job.in_service:
             raise NcpRefused(f"job {number} is in service", CompletionCode.ERR_Q_IN_SERVICE)
         _check_target_time(request)
-        kept = int(JobControlFlags.NWCF_ENTRY_OPEN)
+        kept = int(JobControlFlags.NWCF_ENTRY_OPEN)  # QMS-flags-06
         if not roles & QueueRole.OPERATOR:
             kept |= int(JobControlFlags.NWCF_OPERATOR_HOLD)
-        changed = replace(
+        changed = replace(  # QMS-manage-03 and QMS-manage-04
             job,
             target_server_id=request.target_server_id,
             target_execution_time=request.target_execution_time,
@@ -170,7 +171,7 @@ class Jobs:
             queue_record=request.queue_record,
         )
         self._life.put(queue, changed)
-        if roles & QueueRole.OPERATOR and request.job_position:
+        if roles & QueueRole.OPERATOR and request.job_position:  # QMS-manage-05
             self._life.place(queue, number, request.job_position)
 
     def change_position(self, caller: Caller, queue_id: int, number: int, position: int) -> None:
@@ -215,6 +216,7 @@ class Jobs:
         """Return a job that this connection has created and not yet released."""
         queue = self._queues.found(queue_id)
         job, _ = self._roles.check_job(caller, queue, number, MEMBER | QueueRole.OWNER)
+        # QMS-submit-11 and QMS-submit-12
         if (queue_id, number) not in self._life.open_by.get(caller.connection, ()):
             raise no_job_rights(f"job {number} is not open on this connection")
         return queue, job
@@ -225,12 +227,12 @@ class Jobs:
         Raises:
             NcpRefused: ERR_Q_HALTED or ERR_Q_FULL.
         """
-        if queue.row.status & QueueStatus.QS_CANT_ADD_JOBS:
+        if queue.row.status & QueueStatus.QS_CANT_ADD_JOBS:  # QMS-monitor-21 and QMS-ext-11
             raise NcpRefused("the queue takes no jobs", CompletionCode.ERR_Q_HALTED)
-        if len(queue.jobs) >= self._settings.jobs_max:
+        if len(queue.jobs) >= self._settings.jobs_max:  # QMS-ext-09
             raise NcpRefused(f"the queue has {counted(len(queue.jobs), 'job')}", CompletionCode.ERR_Q_FULL)
 
 
 def _check_target_time(request: JobRequest) -> None:
-    if not times.is_target_time(request.target_execution_time):
+    if not times.is_target_time(request.target_execution_time):  # QMS-jobfields-25
         raise NcpRefused(f"{request.target_execution_time.hex()} is not a time", CompletionCode.FAILURE)

@@ -41,7 +41,7 @@ class BinderyLogins:
             HashNeeded: by `hashing`.
         """
         found = self._objects.named(name, type_)
-        if not _is_right(found, password, hashing):
+        if not _is_right(found, password, hashing):  # QMS-qservers-04
             raise NcpRefused(f"{found.name} is not logged in by this password", CompletionCode.FAILURE)
         return found.id
 
@@ -73,7 +73,7 @@ class BinderyLogins:
         if not has_password and len(holder.properties) >= self._settings.properties_max:
             raise limit_reached(f"properties of {holder.name}")
         value = PasswordHash.of(new, hashing).segments
-        held = Property(PASSWORD, False, BINDERY_READ_BINDERY_WRITE, segments=value)
+        held = Property(PASSWORD, False, BINDERY_READ_BINDERY_WRITE, segments=value)  # QMS-createqs-04
         self._objects.replace(holder.with_property(held))
 
 

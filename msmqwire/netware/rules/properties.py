@@ -64,6 +64,7 @@ class BinderyProperties:
             raise NcpRefused(f"{holder.name} has {name} already", CompletionCode.PROPERTY_ALREADY_EXISTS)
         if len(holder.properties) >= self._settings.properties_max:
             raise limit_reached(f"properties of {holder.name}")
+        # QMS-qprops-03, QMS-createq-14 and QMS-createqs-05
         self._objects.replace(holder.with_property(Property(name, is_set, security, dynamic)))
 
     def delete(self, caller: Caller, object_id: int, name: str) -> None:
@@ -136,7 +137,7 @@ class BinderyProperties:
             raise limit_reached(f"segments of {found.name}")
         after = found.segments[segment:] if more else ()
         segments = (*found.segments[: segment - 1], data.ljust(SEGMENT_SIZE, b"\0"), *after)
-        self._objects.replace(holder.with_property(replace(found, segments=segments)))
+        self._objects.replace(holder.with_property(replace(found, segments=segments)))  # QMS-createqs-06
 
     def add_member(self, caller: Caller, object_id: int, name: str, member_id: int) -> None:
         """Add an object to a set.
@@ -146,7 +147,7 @@ class BinderyProperties:
                 NO_PROPERTY_WRITE_RIGHTS, MEMBER_ALREADY_EXISTS, SERVER_OUT_OF_MEMORY.
         """
         holder, found = self._writable_set(caller, object_id, name)
-        member = self._objects[member_id]
+        member = self._objects[member_id]  # QMS-qservers-03
         if found.name == Q_OPERATORS and member.type not in _OPERATOR_TYPES:
             raise NcpRefused(f"{member.name} is neither a user nor a group", CompletionCode.NO_SUCH_OBJECT)
         if member_id in found.members:
@@ -154,6 +155,7 @@ class BinderyProperties:
                 f"{member.name} is in {found.name} already", CompletionCode.MEMBER_ALREADY_EXISTS
             )
         self._check_room(found)
+        # QMS-createq-13 and QMS-createqs-08
         self._objects.replace(holder.with_property(found.with_member(member_id)))
 
     def delete_member(self, caller: Caller, object_id: int, name: str, member_id: int) -> None:
@@ -229,6 +231,7 @@ class BinderyProperties:
     def _readable(self, caller: Caller, object_id: int, name: str) -> Property:
         holder, found = self._found(object_id, name)
         if not self._rights.may_read(caller, holder, found):
+            # QMS-qdir-03
             raise NcpRefused(f"no right to read {found.name}", CompletionCode.NO_PROPERTY_READ_RIGHTS)
         return found
 
@@ -237,6 +240,7 @@ class BinderyProperties:
         if found.name in IDENTITY_PROPERTIES:
             self._check_supervisor(caller)
         if not self._rights.may_write(caller, holder, found):
+            # QMS-qusers-04
             raise NcpRefused(f"no right to write {found.name}", CompletionCode.NO_PROPERTY_WRITE_RIGHTS)
         return holder, found
 

@@ -78,27 +78,31 @@ class JobQueues:
             NcpRefused: NO_OBJECT_CREATE_RIGHTS for all but supervisors, INVALID_PATH, DIRECTORY_FULL, and as
                 `Bindery.create_object`.
         """
+        # QMS-createq-01 and QMS-qobject-07
         new = self._bindery.new_object(caller, name, type_, security=ANY_READ_SUPER_WRITE)
-        if len(path) > QUEUE_PATH_MAX:
+        if len(path) > QUEUE_PATH_MAX:  # QMS-qdir-09
             raise NcpRefused(
                 f"a path of {counted(len(path), 'character')}, more than {QUEUE_PATH_MAX:,}",
                 CompletionCode.INVALID_PATH,
             )
         if len(self._queues) >= self._settings.queues_max:
             raise limit_reached("queues")
-        directory = queue_directory(path, new.id)
-        place = names.volume_path(directory)
+        directory = queue_directory(path, new.id)  # QMS-qdir-07 and QMS-qdir-08
+        place = names.volume_path(directory)  # QMS-qdir-04 and QMS-qdir-06
         if self._queues.has_directory(place) or self._volumes.entry(place) is not None:
             raise NcpRefused(f"{path} has another use", CompletionCode.INVALID_PATH)
         above = self._volumes.missing_above(place)
-        value = directory.encode("ascii").ljust(SEGMENT_SIZE, b"\0")
+        value = directory.encode("ascii").ljust(SEGMENT_SIZE, b"\0")  # QMS-qdir-10
+        # QMS-qdir-01 and QMS-qprops-01
         new = new.with_property(Property(Q_DIRECTORY, False, SUPER_READ_SUPER_WRITE, segments=(value,)))
+        # QMS-createq-04, QMS-createq-06 and QMS-createq-12
         for set_name in (Q_USERS, Q_SERVERS, Q_OPERATORS):
-            new = new.with_property(Property(set_name, True, ANY_READ_SUPER_WRITE))
-        self._objects.add(new)
+            new = new.with_property(Property(set_name, True, ANY_READ_SUPER_WRITE))  # QMS-qdir-02
+        self._objects.add(new)  # QMS-bindery-02 and QMS-createq-02
         queue = JobQueue(QueueRow(new.id, place))
         self._queues.add(queue)
         self._volumes.add_directories(caller, above)
+        # QMS-qdir-05 and QMS-process-01
         self._changes += MakeQueueDirectory(new.id, place), PutQueue(queue.row), PutOrder(new.id, ())
         return new.id
 
@@ -110,10 +114,10 @@ class JobQueues:
         """
         queue = self._queues.found(queue_id)
         if not self._rights.is_supervisor(caller):
-            raise no_queue_rights("only a supervisor destroys queues")
-        self._life.forget_queue(queue)
+            raise no_queue_rights("only a supervisor destroys queues")  # QMS-createq-16
+        self._life.forget_queue(queue)  # QMS-ext-15
         self._servicing.forget_queue(queue)
-        self._queues.remove(queue)
+        self._queues.remove(queue)  # QMS-createq-15
         self._trustees.forget_object(queue_id)
         self._objects.delete(queue_id)
         self._changes += DeleteQueue(queue_id), RemoveQueueDirectory(queue_id, queue.row.directory)
@@ -125,7 +129,8 @@ class JobQueues:
             NcpRefused: ERR_NO_QUEUE; ERR_NO_Q_RIGHTS for all but users, operators and servers.
         """
         queue = self._queues.found(queue_id)
-        self._roles.check_queue(caller, queue, MEMBER)
+        self._roles.check_queue(caller, queue, MEMBER)  # QMS-monitor-11
+        # QMS-service-02
         servers = tuple((server.object_id, connection) for connection, server in queue.servers.items())
         return QueueStatusReport(queue_id, queue.row.status, len(queue.jobs), servers)
 
@@ -136,7 +141,7 @@ class JobQueues:
             NcpRefused: ERR_NO_QUEUE; ERR_NO_Q_RIGHTS for all but operators; FAILURE for more than 8 bits.
         """
         queue = self._queues.found(queue_id)
-        self._roles.check_queue(caller, queue, QueueRole.OPERATOR)
+        self._roles.check_queue(caller, queue, QueueRole.OPERATOR)  # QMS-monitor-12 and QMS-qoperators-05
         if not 0 <= status <= _STATUS_MAX:
             raise NcpRefused(f"{status:#x} is not a status of a queue", CompletionCode.FAILURE)
         queue.row = replace(queue.row, status=status)

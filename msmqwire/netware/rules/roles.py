@@ -37,16 +37,17 @@ class Roles:
         holder = self._objects[queue.id]
         roles = NOBODY
         for name, role in (
-            (Q_USERS, QueueRole.USER),
-            (Q_OPERATORS, QueueRole.OPERATOR),
-            (Q_SERVERS, QueueRole.SERVER),
+            (Q_USERS, QueueRole.USER),  # QMS-qusers-01
+            (Q_OPERATORS, QueueRole.OPERATOR),  # QMS-qoperators-01
+            (Q_SERVERS, QueueRole.SERVER),  # QMS-qservers-01
         ):
-            if self._equivalence.admitted(caller.effective_id, holder, name):
+            if self._equivalence.admitted(caller.effective_id, holder, name):  # QMS-monitor-16
                 roles |= role
         return roles
 
     def may_service(self, caller: Caller, queue: JobQueue) -> bool:
         """Return whether Q_SERVERS admits the object logged in, whatever rights it has assumed."""
+        # QMS-qservers-05
         return self._equivalence.admitted(caller.object_id, self._objects[queue.id], Q_SERVERS)
 
     def check_queue(self, caller: Caller, queue: JobQueue, allowed: QueueRole) -> QueueRole:
@@ -56,7 +57,7 @@ class Roles:
             NcpRefused: ERR_NO_Q_RIGHTS.
         """
         roles = self.on_queue(caller, queue)
-        if not roles & allowed:
+        if not roles & allowed:  # QMS-bindery-03 and QMS-monitor-04
             raise no_queue_rights("neither the object nor an equivalent of it is in the queue's sets")
         return roles
 

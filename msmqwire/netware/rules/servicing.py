@@ -57,15 +57,15 @@ class Servicing:
         """
         queue = self._queues.found(queue_id)
         if not self._roles.may_service(caller, queue):
-            raise no_queue_rights("the caller is not a server of the queue")
+            raise no_queue_rights("the caller is not a server of the queue")  # QMS-service-03
         if caller.connection in queue.servers:
             return
-        if queue.row.status & QueueStatus.QS_SERVERS_CANT_ATTACH:
+        if queue.row.status & QueueStatus.QS_SERVERS_CANT_ATTACH:  # QMS-ext-11
             raise NcpRefused("no server may attach to the queue", CompletionCode.ERR_Q_HALTED)
-        if len(queue.servers) >= self._settings.servers_max:
+        if len(queue.servers) >= self._settings.servers_max:  # QMS-ext-10
             raise NcpRefused(f"{len(queue.servers)} servers are attached", CompletionCode.ERR_Q_MAX_SERVERS)
         assert caller.object_id is not None
-        queue.servers[caller.connection] = AttachedServer(caller, caller.object_id)
+        queue.servers[caller.connection] = AttachedServer(caller, caller.object_id)  # QMS-service-02
         self._attached[caller.connection].add(queue_id)
 
     def detach(self, caller: Caller, queue_id: int) -> None:
@@ -79,7 +79,7 @@ class Servicing:
         for served_id, number in sorted(self._life.served_by.get(caller.connection, ())):
             if served_id == queue_id:
                 self._life.fail_service(queue, queue.jobs[number])
-        self._detach(queue, caller.connection)
+        self._detach(queue, caller.connection)  # QMS-service-15
 
     def service(
         self, caller: Caller, queue_id: int, types: Collection[int] = (ANY_JOB_TYPE,), *, now: datetime
@@ -101,17 +101,19 @@ class Servicing:
         self._attached_server(caller, queue)
         if not self._roles.may_service(caller, queue):
             raise _not_attached()
-        if queue.row.status & QueueStatus.QS_CANT_SERVICE_JOBS:
+        if queue.row.status & QueueStatus.QS_CANT_SERVICE_JOBS:  # QMS-monitor-22
             raise NcpRefused("the queue hands out no jobs", CompletionCode.ERR_Q_HALTED)
-        for number in queue.order:
+        for number in queue.order:  # QMS-manage-14 and QMS-flags-10
             job = queue.jobs[number]
             if (
-                job.state(now) is JobState.READY
+                job.state(now) is JobState.READY  # QMS-manage-06 and QMS-manage-09
+                # QMS-manage-07 and QMS-jobfields-21
                 and job.target_server_id in (ANY_SERVER, caller.object_id)
-                and (job.job_type in types or ANY_JOB_TYPE in types)
+                and (job.job_type in types or ANY_JOB_TYPE in types)  # QMS-manage-10 and QMS-ext-12
             ):
                 self._files.check_room(caller)
                 return self._life.take(caller, queue, job)
+        # QMS-service-08 and QMS-ext-13
         raise NcpRefused("no job of the queue can be serviced", CompletionCode.ERR_NO_Q_JOB)
 
     def finish(self, caller: Caller, queue_id: int, number: int) -> None:
@@ -121,14 +123,14 @@ class Servicing:
             NcpRefused: ERR_Q_STN_NOT_SERVER if the caller is not attached; ERR_NO_Q_JOB; ERR_NO_Q_JOB_RIGHTS
                 if it does not have the job.
         """
-        self._life.remove(*self._served_job(caller, queue_id, number))
+        self._life.remove(*self._served_job(caller, queue_id, number))  # QMS-service-14
 
     def abort(self, caller: Caller, queue_id: int, number: int) -> None:
         """Abort the service of a job: it stays at its place or is removed, depending on NWCF_SERVICE_RESTART.
 
         Raises as `finish`.
         """
-        self._life.fail_service(*self._served_job(caller, queue_id, number))
+        self._life.fail_service(*self._served_job(caller, queue_id, number))  # QMS-ext-01
 
     def change_to_client_rights(self, caller: Caller, queue_id: int, number: int) -> None:
         """Let the rights of the client of a job decide on this connection, until they are restored.
@@ -139,7 +141,7 @@ class Servicing:
         _, job = self._served_job(caller, queue_id, number)
         if self._objects.get(job.client_id) is None:
             raise no_object(f"{job.client_id:08X}")
-        self._client_rights.assume(caller, AssumedRights(queue_id, number, job.client_id))
+        self._client_rights.assume(caller, AssumedRights(queue_id, number, job.client_id))  # QMS-service-10
 
     def restore_server_rights(self, caller: Caller) -> None:
         """Let the rights of the queue server decide again; does nothing if they do.
@@ -149,7 +151,7 @@ class Servicing:
         """
         if caller.connection not in self._attached:
             raise _not_attached()
-        self._client_rights.restore(caller)
+        self._client_rights.restore(caller)  # QMS-service-13
 
     def read_server_status(self, caller: Caller, queue_id: int, server_id: int, station: int) -> bytes:
         """Return the status record of an attached server.
@@ -159,7 +161,7 @@ class Servicing:
                 attached.
         """
         queue = self._queues.found(queue_id)
-        self._roles.check_queue(caller, queue, QueueRole.USER | QueueRole.OPERATOR)
+        self._roles.check_queue(caller, queue, QueueRole.USER | QueueRole.OPERATOR)  # QMS-monitor-13
         server = queue.servers.get(station)
         if server is None or server.object_id != server_id:
             raise NcpRefused(
@@ -174,8 +176,8 @@ class Servicing:
         Raises:
             NcpRefused: ERR_Q_STN_NOT_SERVER for all but an attached server; BAD_LENGTH.
         """
-        server = self._attached_server(caller, self._queues.found(queue_id))
-        if len(status) != SERVER_STATUS_SIZE:
+        server = self._attached_server(caller, self._queues.found(queue_id))  # QMS-monitor-14
+        if len(status) != SERVER_STATUS_SIZE:  # QMS-ext-18
             raise NcpRefused(f"a status record of {counted(len(status), 'byte')}", CompletionCode.BAD_LENGTH)
         server.status = bytes(status)
 
@@ -208,7 +210,7 @@ class Servicing:
         job = queue.jobs.get(number)
         if job is None:
             raise no_job(number)
-        if (queue_id, number) not in self._life.served_by.get(caller.connection, ()):
+        if (queue_id, number) not in self._life.served_by.get(caller.connection, ()):  # QMS-ext-03
             raise no_job_rights(f"the caller does not have job {number}")
         return queue, job
 

@@ -62,7 +62,7 @@ class QueueFiles:
         return self.path / job_file_name(self._queue_id, job_number)
 
     def _system_file(self, extension: str) -> Path:
-        return self.path / (self._stem + extension)
+        return self.path / (self._stem + extension)  # QMS-files-02 and QMS-files-03
 
     # -- the directory ------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class QueueFiles:
     def create(self, job_number: int) -> None:
         """Create the file of a new job without data."""
         with disk.opened(self.file(job_number), os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
-            disk.write_at(file, bytes(SIZE), 0)
+            disk.write_at(file, bytes(SIZE), 0)  # QMS-files-07
 
     def copy(self, job_number: int, other: QueueFiles, other_number: int) -> None:
         """Give a file durably to a job of another queue; it must be deleted here before it is changed there.
@@ -139,12 +139,12 @@ class QueueFiles:
     def read(self, job_number: int, offset: int, count: int) -> bytes:
         """Read data of a job, less only at its end."""
         with disk.opened(self.file(job_number), os.O_RDONLY) as file:
-            return disk.read_at(file, SIZE + offset, count)
+            return disk.read_at(file, SIZE + offset, count)  # QMS-files-09 and QMS-service-09
 
     def write(self, job_number: int, offset: int, data: bytes) -> None:
         """Write data of a job."""
         with disk.opened(self.file(job_number), os.O_WRONLY) as file:
-            disk.write_at(file, data, SIZE + offset)
+            disk.write_at(file, data, SIZE + offset)  # QMS-files-09 and QMS-submit-05
 
     def size(self, job_number: int) -> int:
         """Return the bytes of data that a job has."""
@@ -183,7 +183,7 @@ class QueueFiles:
     def _show(self, extension: str, content: bytes) -> None:
         """Give a system file its content, unless it has it: replacing a file is as slow as syncing it."""
         if self._system.get(extension) != content:
-            disk.replace_hidden(self._system_file(extension), content)
+            disk.replace_hidden(self._system_file(extension), content)  # QMS-files-04
             self._system[extension] = content
 
     def _structure(self, number: int, position: int) -> bytes:

@@ -32,6 +32,9 @@ def test_objects_are_made_and_deleted_by_supervisors(harness: QueueServiceHarnes
     for caller in (user, harness.connect()):
         with harness.refused(Code.NO_OBJECT_CREATE_RIGHTS):
             bindery.create_object(caller, "PS9", ObjectType.NWOT_PRINT_SERVER)
+    for no_type in (0, ObjectType.NWOT_WILD):
+        with harness.refused(Code.WILD_CARD_NOT_ALLOWED):
+            bindery.create_object(harness.supervisor, "PS9", no_type)
     new = bindery.create_object(harness.supervisor, "ps9", ObjectType.NWOT_PRINT_SERVER)
     assert bindery.get_id(user, "Ps9", ObjectType.NWOT_PRINT_SERVER) == new
     assert bindery.get_name(user, new.id).name == "PS9"

@@ -109,6 +109,7 @@ def test_aborting(office: Office, subfunction: int, number: bytes, restarts: boo
 
 
 @requirement("QMS-service-02", "QMS-service-15", "QMS-monitor-11", "QMS-monitor-12", "QMS-monitor-21")
+@requirement("QMS-ext-11", "QMS-ext-13")
 def test_status_of_the_queue(office: Office) -> None:
     queue = be32(office.queue)
     second = Station(office.server).login("PS1", PRINT_SERVER)

@@ -118,7 +118,7 @@ def test_open_files_keep_their_rights(archive: Archive) -> None:
         files.write(server, handle, 0, 1)
 
 
-@requirement("QMS-ext-16")
+@requirement("QMS-ext-16", "QMS-ext-01")
 @pytest.mark.parametrize("end", ["finish", "abort", "detach", "remove", "destroy"])
 def test_client_rights_end_with_the_job(archive: Archive, end: str) -> None:
     server, service = archive.ps1, archive.service

@@ -117,6 +117,7 @@ def test_the_position_in_a_change_is_for_operators(harness: QueueServiceHarness)
 
 
 @requirement("QMS-monitor-19", "QMS-qoperators-04", "QMS-jobfields-28", "QMS-jobfields-32", "QMS-ext-07")
+@requirement("QMS-createq-09")
 @pytest.mark.parametrize(
     "number, position, order",
     [
@@ -161,6 +162,7 @@ def test_a_job_in_service_is_moved_without_effect_on_its_service(harness: QueueS
 
 
 @requirement("QMS-monitor-17", "QMS-jobfields-33", "QMS-monitor-18", "QMS-createq-09", "QMS-flags-12")
+@requirement("QMS-createq-10")
 @pytest.mark.parametrize("actor", ["owner", "operator"])
 @pytest.mark.parametrize("state", ["open", "held", "waiting", "ready"])
 def test_removing_a_job_that_is_not_in_service(harness: QueueServiceHarness, actor: str, state: str) -> None:

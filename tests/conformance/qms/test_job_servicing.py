@@ -353,7 +353,7 @@ def test_the_status_record_of_a_server(harness: QueueServiceHarness) -> None:
         servicing.set_server_status(server, QUEUE_ID, bytes(63))
 
 
-@requirement("QMS-using-01")
+@requirement("QMS-using-01", "QMS-manage-14")
 def test_five_peers_of_which_each_covers_one_area(harness: QueueServiceHarness) -> None:
     service, now = harness.service, harness.now
     creator, installer = harness.login("SUPERVISOR"), harness.login("SUPERVISOR")

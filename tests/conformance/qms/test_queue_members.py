@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -148,6 +149,28 @@ def test_an_empty_or_absent_set_admits_nobody(
         harness.service.properties.delete(harness.supervisor, harness.queue_id, property_name)
     with harness.refused(NO_RIGHTS):
         call(harness, harness.supervisor)
+
+
+@requirement("QMS-qoperators-02")
+def test_without_operators_nobody_makes_their_calls(harness: QueueServiceHarness) -> None:
+    jobs, queue_id, other = harness.service.jobs, harness.queue_id, harness.queue("OTHER")
+    number = harness.job(harness.user())
+    for set_name in (Q_USERS, Q_SERVERS):
+        harness.admit(set_name, SUPERVISOR_ID)
+    callers = (harness.supervisor, harness.user("BOB"), harness.server())
+    for caller in callers:
+        with harness.refused(NO_RIGHTS):
+            set_status(harness, caller)
+        for call in (
+            partial(jobs.remove, caller, queue_id, number),
+            partial(jobs.change_position, caller, queue_id, number, 1),
+            partial(jobs.move, caller, queue_id, number, other),
+        ):
+            with harness.refused(CompletionCode.ERR_NO_Q_JOB_RIGHTS):
+                call()
+    harness.admit(Q_OPERATORS, SUPERVISOR_ID)
+    set_status(harness, harness.supervisor)
+    jobs.remove(harness.supervisor, queue_id, number)
 
 
 @requirement("QMS-qservers-02")

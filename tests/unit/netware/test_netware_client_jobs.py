@@ -145,6 +145,7 @@ def test_a_request_has_the_fields_of_an_application_only() -> None:
     assert NEW_JOB.build(request_fields(request)) == expected
 
 
+@pytest.mark.requirement("QMS-jobfields-38")
 @pytest.mark.parametrize("text", ["x" * 50, "a\0b", "\N{SNOWMAN}"])
 def test_a_description_that_does_not_fit(text: str) -> None:
     with pytest.raises(InvalidValue):
