@@ -61,7 +61,7 @@ def ping(server: tuple[str, int], address: str) -> tuple[bytes, tuple[str, int]]
         return client.recvfrom(100)
 
 
-@pytest.mark.requirement("MQQB-2.1.1-04", "MQQB-2.1.1-05", "MQQB-2.1.1-06")
+@pytest.mark.requirement("MQQB-2.1.1-04", "MQQB-2.1.1-05", "MQQB-2.1.1-06", "MQQB-1.9-01")
 def test_an_initiator_connects_to_port_1801_from_any_port() -> None:
     address, ports, requests = own_loopback(41), [], []
     with socket.create_server((address, SESSION_PORT)) as listener:
@@ -89,6 +89,7 @@ def test_an_initiator_connects_to_port_1801_from_any_port() -> None:
     assert SESSION_PORT not in ports
 
 
+@pytest.mark.requirement("MQQB-1.9-01", "MQQB-2.1.2-06")
 @pytest.mark.requirement("MQQB-2.1.1-04", "MQQB-2.1.1-07", "MQQB-2.1.2-03", "MQQB-2.1.2-07")
 def test_a_server_listens_on_tcp_1801_and_udp_3527(tmp_path: Path) -> None:
     address = own_loopback(42)

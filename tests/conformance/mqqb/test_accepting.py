@@ -107,6 +107,7 @@ def test_whether_a_caller_is_a_server_makes_no_difference() -> None:
     assert sessions(0x0310) == sessions(0x0110) == refused
 
 
+@pytest.mark.requirement("MQQB-3.1.2.1-02")
 @pytest.mark.requirement(
     "MQQB-3.1.5.4-02", "MQQB-3.1.5.4.1-01", "MQQB-3.1.5.4.1-02", "MQQB-3.1.5.4.1-03", "MQQB-3.1.1.1.1.2-05"
 )
@@ -209,3 +210,20 @@ def test_a_first_message_of_the_expected_size_ends_it(role: str) -> None:
     peer.send(packet)
     assert peer.closed
     assert len(queue.positions) == 0
+
+
+@pytest.mark.requirement("MQQB-2.2.2.1-02", "MQQB-2.2.2.1-04")
+@pytest.mark.parametrize("role", ["initiator", "acceptor"])
+@pytest.mark.parametrize(
+    ("recoverable", "ack", "taken"),
+    [
+        (500, 20_000, True), (120_000, 120_000, True), (499, 20_000, False), (120_001, 20_000, False),
+        (500, 19_999, False), (500, 120_001, False),
+    ],
+)  # fmt: skip
+def test_the_times_of_the_parameters_have_limits(role: str, recoverable: int, ack: int, taken: bool) -> None:
+    harness = EngineHarness()
+    peer = harness.request_session() if role == "initiator" else harness.accept_connection()
+    peer.send(peer.answer(peer.packets[0]) if role == "initiator" else peer.establish())
+    peer.send(peer.parameters(recoverable=recoverable, ack=ack))
+    assert (peer.state is S.OPEN, peer.closed) == (taken, not taken)

@@ -245,7 +245,7 @@ def test_names_are_resolved_for_each_session_and_not_during_it() -> None:
 # -- 3.1.5.2.3: the request --------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQQB-2.2.3.1-02", "MQQB-2.2.3.1-04")
+@pytest.mark.requirement("MQQB-2.2.3.1-02", "MQQB-2.2.3.1-04", "MQQB-2.2.3.1-06", "MQQB-2.2.3.1-14")
 @pytest.mark.requirement(
     "MQQB-3.1.5.2.1-07/b",
     "MQQB-3.1.5.2.3-02",
@@ -266,6 +266,12 @@ def test_the_request_byte_for_byte(direct: bool) -> None:
     assert request.base_flags & h.IN
     assert request.internal_flags == 2
     assert peer.connection == harness.last_effect(Connect).connection
+
+
+@pytest.mark.requirement("MQQB-2.2.3.1-12")
+def test_a_client_system_says_so_in_its_request() -> None:
+    (request,) = EngineHarness(server_class=False).request_session().take()
+    assert request.OperatingSystem == 0x0110
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.3-01", "MQQB-3.1.5.2.3-08", "MQQB-3.1.2.1-01", "MQQB-3.1.2.1-04")

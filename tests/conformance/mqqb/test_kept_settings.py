@@ -32,6 +32,7 @@ def resend_intervals(harness: EngineHarness, count: int) -> list[int]:
     return intervals
 
 
+@pytest.mark.requirement("MQQB-3.1.3.1-01", "MQQB-3.1.1.3-12")
 @pytest.mark.parametrize(
     ("name", "entries"),
     [

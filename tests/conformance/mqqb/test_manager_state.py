@@ -122,6 +122,7 @@ def test_recoverable_history_survives_and_detects_duplicates() -> None:
     assert [position.message.identifier.uniquifier for position in restored.positions] == [1, 2]
 
 
+@pytest.mark.requirement("MQQB-3.1.1.3-14")
 @pytest.mark.requirement("MQQB-3.1.6.7-01", "MQQB-3.1.6.7-02", "MQQB-3.1.2.8-01", "MQQB-3.1.2.8-02")
 @pytest.mark.parametrize("period", [HALF_AN_HOUR, 60_000])
 def test_history_cleanup_deletes_old_entries_until_none_is_left(period: int) -> None:

@@ -128,7 +128,7 @@ def test_an_acknowledgement_is_as_recoverable_as_its_message(recoverable, depart
     assert [message.recoverable for message in messages(admin)] == [recoverable, recoverable]
 
 
-@pytest.mark.requirement("MQQB-3.1.7.2.2-01", "MQQB-3.1.7.2.2-02")
+@pytest.mark.requirement("MQQB-3.1.7.2.2-01", "MQQB-3.1.7.2.2-02", "MQQB-2.2.5-02")
 @pytest.mark.parametrize("departure", ALL_REASONS)
 @pytest.mark.parametrize(("flags", "final"), [(JP, True), (JN, True), (JP | JN, True), (0, False)])
 @pytest.mark.parametrize("tx", [None, (1, 0)])

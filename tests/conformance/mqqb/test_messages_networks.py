@@ -38,6 +38,26 @@ def receive_all(network: HarnessNetwork, harness: EngineHarness, queue: Queue) -
     return received
 
 
+@pytest.mark.requirement("MQQB-3.1.1.7.3-01")
+def test_the_order_of_figure_14():
+    network, alpha, beta = joined_pair(delay=200)  # session acknowledgements wait for eight round trips
+    queue = beta.queue("tx", transactional=True)
+    for body in (b"1", b"2"):
+        alpha.send(body, to=TX_QUEUE, transactional=True, positive_journaling_requested=True)
+        network.advance(1_800)
+    network.advance(900)
+    sent, acks = ("alpha", "UserMessage"), [("beta", "OrderAck"), ("beta", "SessionAck")]
+    assert network.exchanged()[4:] == [sent, acks[0], sent, *acks]
+    assert [packet.acknowledged_tx[2] for packet in network.between("beta", "alpha", "OrderAck")] == [1, 2]
+    (ack,) = network.between("beta", "alpha", "SessionAck")
+    assert ack.RecoverableMsgAckFlags == 0b11
+    network.log.clear()
+    assert receive_all(network, beta, queue) == [b"1", b"2"]
+    network.advance(3_000)
+    assert network.exchanged() == [("beta", "FinalAck")] * 2 + [("alpha", "SessionAck")]
+    assert bodies(alpha.core.queue_manager.system_journal_queue) == [b"1", b"2"]
+
+
 @pytest.mark.requirement("MQQB-3.1.1.7.3-01", "MQQB-3.1.1.7.3-02", "MQQB-3.1.1.7.3-03")
 def test_the_exchange_of_figure_14():
     network, alpha, beta = joined_pair()

@@ -301,7 +301,7 @@ def test_an_order_ack_of_another_sequence_has_no_effect(sequence):
     assert list(transfer.unacked_sequence) == infos(1, 2)
 
 
-@pytest.mark.requirement("MQQB-3.1.1.6.2-08", "MQQB-3.1.5.6-08", "MQQB-3.1.1.6.2-09")
+@pytest.mark.requirement("MQQB-3.1.1.6.2-08", "MQQB-3.1.5.6-08", "MQQB-3.1.1.6.2-09", "MQQB-3.1.1.3.1-30")
 @pytest.mark.parametrize("which", ["positive", "negative", None])
 def test_a_transactional_message_is_kept_until_its_last_ack(which):
     journaling = {f"{which}_journaling_requested": True} if which else {}

@@ -185,6 +185,7 @@ def expected(body: bytes, message_id: int, message_class: int, destination: tupl
 ORDER_QUEUE = direct("order_queue$", PEER_ADDRESS)
 
 
+@pytest.mark.requirement("MQQB-2.2.4.1-04")
 @pytest.mark.requirement("MQQB-3.1.7.17-01", "MQQB-3.1.7.17-03", "MQQB-3.1.7.17-04", "MQQB-3.1.7.17-07")
 @pytest.mark.requirement("MQQB-3.1.7.17-02")
 def test_the_bytes_of_an_order_acknowledgement():
@@ -199,6 +200,17 @@ def test_the_bytes_of_an_order_acknowledgement():
     assert packet == expected(body, 1, 0x00FF, destination)
 
 
+@pytest.mark.requirement(
+    "MQQB-2.2.5-01",
+    "MQQB-2.2.5-04",
+    "MQQB-2.2.5-06",
+    "MQQB-2.2.5-10",
+    "MQQB-2.2.5.1-02",
+    "MQQB-2.2.5.1-03",
+    "MQQB-2.2.5.1-04",
+    "MQQB-2.2.5.1-05",
+    "MQQB-2.2.5.1-06",
+)
 @pytest.mark.requirement("MQQB-3.1.7.17-01", "MQQB-3.1.7.17-03", "MQQB-3.1.7.17-05", "MQQB-3.1.7.17-06")
 @pytest.mark.parametrize("outcome", ["refused", "received"])
 def test_the_bytes_of_a_final_acknowledgement(outcome):

@@ -10,7 +10,7 @@ from msmqwire.qm.model.enumerations import AcknowledgementsRequested
 from msmqwire.qm.protocols.binary.states import SessionState
 from tests.support import handmade as h
 from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, EngineHarness, harness_with_peer
-from tests.support.peers.handwritten_peer import DM, JP, NA, PA, PR, direct
+from tests.support.peers.handwritten_peer import DM, JN, JP, NA, PA, PR, direct
 from tests.support.qm.queue_contents import bodies
 
 
@@ -35,7 +35,9 @@ def test_acks_and_messages_that_ask_for_none_are_not_journaled() -> None:
     harness.advance(1_000)
     assert {"OrderAck", "FinalAck"} <= set(peer.kinds())
     (called,) = harness.called
-    assert [packet.MessageClass for packet in called.take("UserMessage")] == [0x0002, 0x4000]
+    acks = called.take("UserMessage")
+    assert [packet.MessageClass for packet in acks] == [0x0002, 0x4000]
+    assert not any(packet.Flags & (JN | JP) for packet in acks)
     for one in (peer, called):
         one.acknowledge()
     harness.send(b"m", to=rf"DIRECT=TCP:{PEER_ADDRESS}\private$\adm")

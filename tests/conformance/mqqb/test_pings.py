@@ -60,6 +60,7 @@ def test_the_table_is_figure_11() -> None:
     assert PingState.REFUSED.value == "FALSE"
 
 
+@pytest.mark.requirement("MQQB-2.1.2-04", "MQQB-2.2.7-03", "MQQB-2.2.7-05", "MQQB-2.2.7-13")
 @pytest.mark.requirement("MQQB-3.1.7.6-01", "MQQB-3.1.1.1.1.9-01", "MQQB-3.1.5.2.2-01", "MQQB-3.1.5.2.2-02")
 @pytest.mark.parametrize("server", [True, False])
 def test_the_request_byte_for_byte(server: bool) -> None:
@@ -206,6 +207,7 @@ def test_a_response_that_nobody_waits_for_is_ignored() -> None:
     assert fresh.new_effects() == []
 
 
+@pytest.mark.requirement("MQQB-2.1.2-02", "MQQB-2.1.2-07", "MQQB-2.2.7-04", "MQQB-2.2.7-07")
 @pytest.mark.requirement("MQQB-3.1.7.7-02", "MQQB-3.1.7.7-03")
 @pytest.mark.parametrize("flags", [0, RC, 0xFFFC])
 def test_a_request_is_answered_where_it_came_from(flags: int) -> None:

@@ -108,6 +108,7 @@ def of(name: str, *ids: str) -> Any:
     return pytest.param(KINDS[name], marks=pytest.mark.requirement(*ids), id=name)
 
 
+@pytest.mark.requirement("MQQB-3.1.1.3-01", "MQQB-3.1.1.3-02", "MQQB-3.1.1.3-04")
 @pytest.mark.requirement(
     "MQQB-3.1.3.1-04", "MQQB-3.1.3.1-05", "MQQB-3.1.3.1-07", "MQQB-3.1.3.1-09", "MQQB-3.1.3.1-10",
     "MQQB-3.1.3.1-11", "MQQB-3.1.3.1-12", "MQQB-3.1.3.1-13", "MQQB-3.1.3.1-14", "MQQB-3.1.1.3-06",
@@ -134,7 +135,7 @@ def test_defaults():
         of("user certificates", "MQQB-3.1.5.8.3-11", "MQQB-3.1.1.3-01", "MQQB-3.1.1.3.4-03"),
         of("received keys", "MQQB-3.1.5.8.3-21", "MQQB-3.1.1.3-02", "MQQB-3.1.1.3.3-06"),
         of("sent keys", "MQQB-3.1.7.1.5-17", "MQQB-3.1.1.3-04"),
-        of("sent base keys", "MQQB-3.1.7.1.5-17"),
+        of("sent base keys", "MQQB-3.1.7.1.5-17", "MQQB-3.1.1.3-05"),
     ],
 )
 @pytest.mark.parametrize("size", [4, 5])
@@ -172,8 +173,13 @@ def test_whoever_fills_a_cache_loses_its_own_entries(kind):
             "MQQB-3.1.6.13-01",
             "MQQB-3.1.6.13-02",
             "MQQB-3.1.2.13-01",
+            "MQQB-3.1.1.3-01",
+            "MQQB-3.1.1.3.4-03",
         ),
-        of("received keys", "MQQB-3.1.5.8.3-22", "MQQB-3.1.6.10-01", "MQQB-3.1.6.10-02", "MQQB-3.1.2.10-01"),
+        of(
+            "received keys", "MQQB-3.1.5.8.3-22", "MQQB-3.1.6.10-01", "MQQB-3.1.6.10-02", "MQQB-3.1.2.10-01",
+            "MQQB-3.1.1.3.3-06",
+        ),
         of("sent keys", "MQQB-3.1.7.1.5-18", "MQQB-3.1.6.11-01", "MQQB-3.1.6.11-02", "MQQB-3.1.2.11-01"),
         of("sent base keys", "MQQB-3.1.6.12-01", "MQQB-3.1.6.12-02", "MQQB-3.1.2.12-01"),
     ],
@@ -204,6 +210,7 @@ def test_old_entries_are_removed_by_a_timer(kind, lifetime):
         assert harness.time_left(kind.timer) == limit + 60_000 - (limit - limit // 2 + 60_000)
 
 
+@pytest.mark.requirement("MQQB-3.1.1.3-01", "MQQB-3.1.1.3-02", "MQQB-3.1.1.3-04", "MQQB-3.1.1.3-05")
 @pytest.mark.requirement("MQQB-3.1.3.1-03", "MQQB-3.1.3.1-06", "MQQB-3.1.3.1-08")
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_caches_are_empty_at_the_start(kind):

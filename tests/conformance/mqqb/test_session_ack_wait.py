@@ -53,7 +53,7 @@ def test_without_any_packet_the_session_is_closed(asked: bool) -> None:
     assert session.state is (S.CLOSED if asked else S.WAITING_RECONNECT)
 
 
-@pytest.mark.requirement("MQQB-3.1.6.3-03", "MQQB-3.1.1.3.1-23")
+@pytest.mark.requirement("MQQB-3.1.6.3-03", "MQQB-3.1.1.3.1-23", "MQQB-3.1.1.1.1.1-12", "MQQB-3.1.1.1.1.2-11")
 def test_any_packet_puts_off_the_end() -> None:
     harness = EngineHarness()
     harness.queue()
@@ -97,7 +97,7 @@ def test_unacknowledged_packets_are_resent_in_a_new_session(recoverable: bool) -
     assert again.session.message_sent_count == 2
 
 
-@pytest.mark.requirement("MQQB-3.1.6.3-01")
+@pytest.mark.requirement("MQQB-3.1.6.3-01", "MQQB-3.1.1.1.1.1-12", "MQQB-3.1.1.1.1.2-11")
 def test_with_nothing_to_wait_for_the_timer_ends() -> None:
     harness = EngineHarness()
     peer = harness.open_session()
@@ -130,7 +130,7 @@ def test_a_partial_ack_restarts_the_ack_wait_timer() -> None:
     )
 
 
-@pytest.mark.requirement("MQQB-3.1.1.7.2-01")
+@pytest.mark.requirement("MQQB-3.1.1.7.2-01", "MQQB-3.1.1.7.3-03")
 def test_figure_13() -> None:
     network, alpha, beta = joined_pair(delay=1)
     queue = beta.queue()

@@ -149,6 +149,7 @@ def test_what_was_acknowledged_is_not_acknowledged_again() -> None:
     assert acks(peer) == [SessionHeader(4, 0, 0, 0, 0, 64, 0)], "no recoverable message has arrived since"
 
 
+@pytest.mark.requirement("MQQB-3.1.1.6.1-07")
 @pytest.mark.requirement("MQQB-3.1.2.5-01", "MQQB-3.1.6.4-01", "MQQB-3.1.6.4-10", "MQQB-3.1.2.5-03")
 def test_express_messages_are_acked_after_half_of_the_wait() -> None:
     harness, peer = receiving()
@@ -219,6 +220,26 @@ def test_half_a_window_is_acknowledged_at_once(our_window: int, peer_window: int
     assert harness.time_left(Timer.SESSION_ACK_SEND, peer.session.number) == 15_000
 
 
+@pytest.mark.requirement(
+    "MQQB-3.1.1.3.1-05", "MQQB-3.1.1.3.1-06", "MQQB-3.1.1.3.1-07", "MQQB-3.1.1.3.1-08", "MQQB-3.1.1.3.1-09"
+)
+def test_the_counts_of_a_session_wrap() -> None:
+    harness, peer = receiving()
+    harness.core.routing.routes = {PEER_ID: ["beta"]}
+    session = peer.session
+    session.message_sent_count = session.recoverable_message_sent_count = 0xFFFE
+    session.message_received_count = session.recoverable_message_received_count = 0xFFFE
+    session.last_acked_recoverable = 0xFFFE
+    harness.send(to=f"PRIVATE={PEER_ID}\\00000009", count=2, recoverable=True)
+    assert [entry.sequence_number for entry in session.unsaved] == [0xFFFF, 0]
+    assert [entry.recoverable_sequence_number for entry in session.unsaved] == [0xFFFF, 0]
+    peer.take()
+    peer.send(peer.message(recoverable=True), peer.message(recoverable=True))
+    harness.advance(1_000)
+    assert acks(peer) == [SessionHeader(0, 0xFFFF, 0b11, 0, 0, 64, 0)]
+    assert session.last_acked_recoverable == 0
+
+
 # -- 3.1.5.5: being acknowledged ---------------------------------------------------------------------------
 
 
@@ -259,7 +280,7 @@ def test_what_was_never_sent_over_the_session_is_not_marked() -> None:
     assert not any(entry.received_session_ack for entry in waiting)
 
 
-@pytest.mark.requirement("MQQB-3.1.5.5.1-01")
+@pytest.mark.requirement("MQQB-3.1.5.5.1-01", "MQQB-3.1.1.3.1-05")
 @pytest.mark.parametrize(
     ("ahead", "remaining"),
     [(0, 1), (1, 0), (2, 0), (1_000, 0), (0x7FFF, 0), (0x8001, 2), (0xFFFE, 2), (0xFFFF, 2)],
@@ -277,6 +298,7 @@ def test_numbers_are_compared_with_their_wrap(ahead: int, remaining: int) -> Non
     assert peer.state is S.OPEN
 
 
+@pytest.mark.requirement("MQQB-3.1.1.6-01")
 @pytest.mark.requirement("MQQB-3.1.5.5.3-01", "MQQB-3.1.5.5.3-02", "MQQB-3.1.1.6.1-05", "MQQB-3.1.5.5-03")
 @pytest.mark.parametrize(
     ("base", "flags", "remaining"),
@@ -307,7 +329,7 @@ def test_recoverable_messages_are_dropped_by_base_and_bits(
     assert peer.session.unacked_message_count == 0
 
 
-@pytest.mark.requirement("MQQB-3.1.5.5.3-01", "MQQB-3.1.5.5.2-01")
+@pytest.mark.requirement("MQQB-3.1.5.5.3-01", "MQQB-3.1.5.5.2-01", "MQQB-3.1.1.6-01")
 def test_flags_cover_recoverable_and_numbers_express_messages() -> None:
     """Flags acknowledge recoverable messages alone, and numbers the express ones alone."""
     harness = EngineHarness()
@@ -322,6 +344,7 @@ def test_flags_cover_recoverable_and_numbers_express_messages() -> None:
     assert ids(harness) == [express]
 
 
+@pytest.mark.requirement("MQQB-3.1.1.6.1-05", "MQQB-3.1.1.6.2-08")
 @pytest.mark.requirement("MQQB-3.1.5.5.3-04", "MQQB-3.1.5.5.5-03", "MQQB-3.1.5.5.3-03")
 @pytest.mark.parametrize("order_ack_first", [False, True])
 def test_transactional_messages_need_both_acknowledgements(order_ack_first: bool) -> None:
@@ -410,6 +433,7 @@ def test_wrong_counts_close_the_session(wrong: dict[str, int], piggy_backed: boo
     assert len(ids(harness)) == 1, "its acknowledgement counts"
 
 
+@pytest.mark.requirement("MQQB-2.2.6-04")
 @pytest.mark.requirement("MQQB-3.1.5.5.5-01", "MQQB-3.1.5.5-02", "MQQB-3.1.1.6.1-01", "MQQB-3.1.1.4-05")
 def test_a_piggybacked_header_counts_its_own_message() -> None:
     harness = EngineHarness()

@@ -299,7 +299,9 @@ def test_there_are_these_timers() -> None:
         "Session Ack Wait Timer",
         "Session Ack Send Timer", "Transactional Ack Wait Timer", "Order Ack Send Timer",
         "MessageIDHistory Cleanup Timer",
-        "Ping Response Timer",
+        "Ping Response Timer", "ReceiveSymmetricKeyCache Cleanup Timer",
+        "SendSymmetricKeyCache Cleanup Timer", "SendBaseSymmetricKeyCache Cleanup Timer",
+        "UserCertCache Cleanup Timer",
     }  # fmt: skip
     defaults = {field.name: field.default for field in fields(Settings)}
     assert defaults["session_initialization_ms"] == 60_000

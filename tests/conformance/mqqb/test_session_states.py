@@ -46,6 +46,7 @@ FIGURE_4 = {
 }
 
 
+@pytest.mark.requirement("MQQB-3.1.1.3.1-21")
 @pytest.mark.requirement(
     *(f"MQQB-3.1.1.1.1.1-{row:02}" for row in (1, 4, 6, 7, 8, 13, 15)),
     *(f"MQQB-3.1.1.1.1.2-{row:02}" for row in (1, 3, 5, 6, 7, 12)),
@@ -436,7 +437,7 @@ def test_a_session_with_messages_is_closed_one_period_later(event: str) -> None:
     assert peer.closed
 
 
-@pytest.mark.requirement("MQQB-3.1.1.1.1.1-09", "MQQB-3.1.1.1.1.2-08")
+@pytest.mark.requirement("MQQB-3.1.1.1.1.1-09", "MQQB-3.1.1.1.1.2-08", "MQQB-3.1.1.6-02")
 @pytest.mark.parametrize("role", [ASKS, ASKED], ids=lambda role: role.value)
 def test_transactional_messages_are_resent_in_the_same_session(role: SessionRole) -> None:
     harness = EngineHarness(routes={PEER_ID: ["beta"]})

@@ -139,6 +139,7 @@ def pinging(data: Path, listener: Listener, port: int) -> Iterator[InThread]:
         yield server
 
 
+@pytest.mark.requirement("MQQB-2.2.7-13")
 @pytest.mark.requirement(
     "MQQB-2.2.7-03", "MQQB-2.2.7-05", "MQQB-3.1.7.6-01", "MQQB-3.1.7.6-04", "MQQB-3.1.7.8-01",
     "MQQB-3.1.7.8-02", "MQQB-3.1.5.2.2-02", "MQQB-2.2.3.1-10", "MQQB-2.1.2-05",

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.runtime.server import SETTINGS
 from tests.support.paths import ROOT
 from tools.mutate import record
 from tools.pages.conformance import (
@@ -270,7 +271,8 @@ def test_a_row_with_clauses_is_named_by_these(tmp_path: Path) -> None:
 
 
 def test_the_settings_of_states_are_no_defaults() -> None:
-    defaults = {option.name: option.default for option in fields(Settings)}
+    """Those of a server, which differ from those of the specifications."""
+    defaults = {option.name: getattr(SETTINGS, option.name) for option in fields(Settings)}
     for id_, state in read_states().items():
         for setting in state.of.split(", ") if state.name == BY_SETTING else ():
             name, _, value = setting.partition(" = ")

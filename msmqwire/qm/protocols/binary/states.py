@@ -53,18 +53,20 @@ _S, _E = SessionState, SessionEvent
 SESSION: Final[Mapping[tuple[SessionRole, SessionState, SessionEvent], SessionState]] = {
     (_I, _S.CLOSED, _E.START): _S.WAITING_ECR_MSG,  # MQQB-3.1.1.1.1.1-01, MQQB-3.1.5.2.3-07
     (_I, _S.WAITING_RECONNECT, _E.START): _S.WAITING_ECR_MSG,  # MQQB-3.1.1.1.1.1-15
+    # MQQB-3.1.1.1.1.1-04
     (_I, _S.WAITING_ECR_MSG, _E.ESTABLISH_CONNECTION): _S.WAITING_CPR_MSG,  # MQQB-3.1.5.3.2-07
     (_I, _S.WAITING_CPR_MSG, _E.CONNECTION_PARAMETERS): _S.OPEN,  # MQQB-3.1.5.4.2-03, MQQB-3.1.1.1.1.1-06
-    (_A, _S.CLOSED, _E.ACCEPT): _S.WAITING_EC_MSG,  # MQQB-3.1.5.10-01
+    (_A, _S.CLOSED, _E.ACCEPT): _S.WAITING_EC_MSG,  # MQQB-3.1.5.10-01, MQQB-3.1.1.1.1.2-01
+    # MQQB-3.1.1.1.1.2-03
     (_A, _S.WAITING_EC_MSG, _E.ESTABLISH_CONNECTION): _S.WAITING_CP_MSG,  # MQQB-3.1.5.3.1-10
-    (_A, _S.WAITING_CP_MSG, _E.CONNECTION_PARAMETERS): _S.OPEN,  # MQQB-3.1.5.4.1-03
+    (_A, _S.WAITING_CP_MSG, _E.CONNECTION_PARAMETERS): _S.OPEN,  # MQQB-3.1.5.4.1-03, MQQB-3.1.1.1.1.2-05
     **{
-        (role, _S.OPEN, event): _S.OPEN
+        (role, _S.OPEN, event): _S.OPEN  # MQQB-3.1.1.1.1.1-07 and -08, MQQB-3.1.1.1.1.2-06 and -07
         for role in SessionRole
         for event in (_E.USER_MESSAGE, _E.SESSION_ACK, _E.ORDER_ACK, _E.FINAL_ACK)
     },
     **{(role, state, _E.CLOSE): _S.CLOSED for role in SessionRole for state in _S},
-    (_I, _S.CLOSED, _E.RECONNECT_LATER): _S.WAITING_RECONNECT,  # MQQB-3.1.5.9-04
+    (_I, _S.CLOSED, _E.RECONNECT_LATER): _S.WAITING_RECONNECT,  # MQQB-3.1.5.9-04, MQQB-3.1.1.1.1.1-13
 }
 """The next state by role, state and event. An event without entry closes the session."""
 
