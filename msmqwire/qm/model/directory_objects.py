@@ -26,11 +26,11 @@ class DirectoryObject:
 class Enterprise(DirectoryObject):
     """All sites together: [MS-MQDMPR] 3.1.1.6. `default_time_to_live` is seconds."""
 
-    name: str = ""
+    name: str = ""  # DMPR-3.1.1.6-01
     weakened_security: bool = False
-    non_ldap_capable_queue_manager_notification: bool = False
-    default_time_to_live: int = 0
-    old_directory: bool = False
+    non_ldap_capable_queue_manager_notification: bool = False  # DMPR-3.1.1.6-03
+    default_time_to_live: int = 0  # DMPR-3.1.1.6-04
+    old_directory: bool = False  # DMPR-3.1.1.6-05
     security: bytes = b""
 
 
@@ -38,16 +38,16 @@ class Enterprise(DirectoryObject):
 class Site(DirectoryObject):
     """A site: [MS-MQDMPR] 3.1.1.7. Intervals are seconds."""
 
-    name: str = ""
-    primary_site_controller: str = ""
+    name: str = ""  # DMPR-3.1.1.7-01
+    primary_site_controller: str = ""  # DMPR-3.1.1.7-02
     intra_site_replication_interval: int = 0
     inter_site_replication_interval: int = 0
-    full_path: str = ""
-    foreign_site: bool = False
-    public_signing_key_list: bytes = b""
-    migrated_from_msmq10: bool = False
+    full_path: str = ""  # DMPR-3.1.1.7-04
+    foreign_site: bool = False  # DMPR-3.1.1.7-05
+    public_signing_key_list: bytes = b""  # DMPR-3.1.1.7-06
+    migrated_from_msmq10: bool = False  # DMPR-3.1.1.7-07
     security: bytes = b""
-    site_gates: list[QueueManager] = field(default_factory=list)
+    site_gates: list[QueueManager] = field(default_factory=list)  # DMPR-3.1.1.7-09
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -59,22 +59,22 @@ class RoutingLink(DirectoryObject):
         site1, site2: the sites of the two identifiers.
     """
 
-    description: str = ""
+    description: str = ""  # DMPR-3.1.1.8-01
     full_path: str = ""
     actual_cost: int = 1
     site1_identifier: UUID = NULL_GUID
     site2_identifier: UUID = NULL_GUID
-    site_gate_identifier_list: list[UUID] = field(default_factory=list)
+    site_gate_identifier_list: list[UUID] = field(default_factory=list)  # DMPR-3.1.1.8-04
     site1: Site | None = None
     site2: Site | None = None
-    site_gates: list[QueueManager] = field(default_factory=list)
+    site_gates: list[QueueManager] = field(default_factory=list)  # DMPR-3.1.1.8-06
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ConnectedNetwork(DirectoryObject):
     """A network whose computers reach each other: [MS-MQDMPR] 3.1.1.9."""
 
-    name: str = ""
+    name: str = ""  # DMPR-3.1.1.9-01
     security: bytes = b""
 
 
@@ -90,7 +90,7 @@ class User(DirectoryObject):
             user (MQQB-3.1.5.8.3-31); a directory without accounts keeps them here.
     """
 
-    security_identifier: bytes = b""
+    security_identifier: bytes = b""  # DMPR-3.1.1.15-01
     certificate_digest_list: list[bytes] = field(default_factory=list)
-    certificates: bytes = b""
+    certificates: bytes = b""  # DMPR-3.1.1.15-03
     groups: list[bytes] = field(default_factory=list)

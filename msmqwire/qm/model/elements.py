@@ -48,51 +48,51 @@ class QueueManager(DirectoryObject):
         sequential_id: counts the enqueued messages; persistent.
     """
 
-    computer_name: str = ""
-    queue_manager_version: str = ""
-    operating_system_version: str = ""
-    operating_system_type: OperatingSystemType = OperatingSystemType.OTHER
-    qualified_computer_name: str = ""
-    create_time: int = 0
-    modify_time: int = 0
-    queue_manager_quota: int = 0x00100000
-    journal_quota: int = INFINITE
-    foreign_system: bool = False
+    computer_name: str = ""  # DMPR-3.1.1.1-01
+    queue_manager_version: str = ""  # DMPR-3.1.1.1-02
+    operating_system_version: str = ""  # DMPR-3.1.1.1-05
+    operating_system_type: OperatingSystemType = OperatingSystemType.OTHER  # DMPR-3.1.1.1-06
+    qualified_computer_name: str = ""  # DMPR-3.1.1.1-07
+    create_time: int = 0  # DMPR-3.1.1.1-08
+    modify_time: int = 0  # DMPR-3.1.1.1-09
+    queue_manager_quota: int = 0x00100000  # DMPR-3.1.1.1-10
+    journal_quota: int = INFINITE  # DMPR-3.1.1.1-11
+    foreign_system: bool = False  # DMPR-3.1.1.1-12
     full_path: str = ""
-    site_identifier_list: list[UUID] = field(default_factory=list)
-    connected_network_identifier_list: list[UUID] = field(default_factory=list)
-    out_routing_server_identifier_list: list[UUID] = field(default_factory=list)
-    in_routing_server_identifier_list: list[UUID] = field(default_factory=list)
-    directory_server: bool = False
-    remote_access_server: bool = False
-    routing_server: bool = False
-    supporting_server: bool = False
-    directory_server_type: DirectoryServerType | None = None
-    public_encryption_key_list: bytes = b""
-    public_signing_key_list: bytes = b""
+    site_identifier_list: list[UUID] = field(default_factory=list)  # DMPR-3.1.1.1-14
+    connected_network_identifier_list: list[UUID] = field(default_factory=list)  # DMPR-3.1.1.1-15
+    out_routing_server_identifier_list: list[UUID] = field(default_factory=list)  # DMPR-3.1.1.1-16
+    in_routing_server_identifier_list: list[UUID] = field(default_factory=list)  # DMPR-3.1.1.1-17
+    directory_server: bool = False  # DMPR-3.1.1.1-18
+    remote_access_server: bool = False  # DMPR-3.1.1.1-19
+    routing_server: bool = False  # DMPR-3.1.1.1-20
+    supporting_server: bool = False  # DMPR-3.1.1.1-21
+    directory_server_type: DirectoryServerType | None = None  # DMPR-3.1.1.1-22
+    public_encryption_key_list: bytes = b""  # DMPR-3.1.1.1-23
+    public_signing_key_list: bytes = b""  # DMPR-3.1.1.1-24
     security: bytes = b""
-    clustered: bool = False
+    clustered: bool = False  # DMPR-3.1.1.1-26
     machine_domain_id: UUID = NULL_GUID
     last_domain: UUID | None = None
-    directory_server_list: list[str] = field(default_factory=list)
-    directory_integrated: bool = False
-    srmp_http_support: bool = False
-    srmp_pgm_support: bool = False
+    directory_server_list: list[str] = field(default_factory=list)  # DMPR-3.1.1.1-29
+    directory_integrated: bool = False  # DMPR-3.1.1.1-30
+    srmp_http_support: bool = False  # DMPR-3.1.1.1-31
+    srmp_pgm_support: bool = False  # DMPR-3.1.1.1-32
     directory_offline: bool = False
-    throttled: bool = False
-    connection_active: bool = True
-    hardened_security: bool = False
-    state: QueueManagerState = QueueManagerState.STOPPED
-    system_deadletter_queue: Queue | None = None
-    system_transactional_deadletter_queue: Queue | None = None
-    system_journal_queue: Queue | None = None
-    queues: dict[int, Queue] = field(default_factory=dict)
-    site_collection: list[Site] = field(default_factory=list)
-    transactions: dict[UUID, Transaction] = field(default_factory=dict)
+    throttled: bool = False  # DMPR-3.1.1.1-34
+    connection_active: bool = True  # DMPR-3.1.1.1-35
+    hardened_security: bool = False  # DMPR-3.1.1.1-36
+    state: QueueManagerState = QueueManagerState.STOPPED  # DMPR-3.1.1.1-37
+    system_deadletter_queue: Queue | None = None  # DMPR-3.1.1.1-38
+    system_transactional_deadletter_queue: Queue | None = None  # DMPR-3.1.1.1-39
+    system_journal_queue: Queue | None = None  # DMPR-3.1.1.1-40
+    queues: dict[int, Queue] = field(default_factory=dict)  # DMPR-3.1.1.1-41
+    site_collection: list[Site] = field(default_factory=list)  # DMPR-3.1.1.1-42
+    transactions: dict[UUID, Transaction] = field(default_factory=dict)  # DMPR-3.1.1.1-44
     out_routing_servers: list[QueueManager] = field(default_factory=list)
     in_routing_servers: list[QueueManager] = field(default_factory=list)
-    enterprise: Enterprise | None = None
-    initialization_retry_timer_duration: int = 120
+    enterprise: Enterprise | None = None  # DMPR-3.1.1.1-47
+    initialization_retry_timer_duration: int = 120  # DMPR-3.1.1.1-48
     sequential_id: int = 0
     total_bytes: int = 0
 
@@ -114,34 +114,34 @@ class Queue(DirectoryObject):
         opened_for: how many of them have each access type and share mode.
     """
 
-    label: str = ""
-    create_time: int = 0
-    modify_time: int = 0
-    type: UUID = NULL_GUID
-    pathname: str = ""
-    qualified_pathname: str = ""
-    private_queue_number: int = 0
-    journaling: bool = False
-    quota: int = INFINITE
-    journal_quota: int = INFINITE
-    authentication: bool = False
-    privacy_level: QueuePrivacy = QueuePrivacy.OPTIONAL
-    transactional: bool = False
+    label: str = ""  # DMPR-3.1.1.2-02
+    create_time: int = 0  # DMPR-3.1.1.2-03
+    modify_time: int = 0  # DMPR-3.1.1.2-04
+    type: UUID = NULL_GUID  # DMPR-3.1.1.2-05
+    pathname: str = ""  # DMPR-3.1.1.2-06
+    qualified_pathname: str = ""  # DMPR-3.1.1.2-07
+    private_queue_number: int = 0  # DMPR-3.1.1.2-08
+    journaling: bool = False  # DMPR-3.1.1.2-09
+    quota: int = INFINITE  # DMPR-3.1.1.2-10
+    journal_quota: int = INFINITE  # DMPR-3.1.1.2-11
+    authentication: bool = False  # DMPR-3.1.1.2-12
+    privacy_level: QueuePrivacy = QueuePrivacy.OPTIONAL  # DMPR-3.1.1.2-13
+    transactional: bool = False  # DMPR-3.1.1.2-14
     multicast_address: str | None = None
     security: bytes = b""
-    base_priority: int = 0
-    full_path: str = ""
-    directory_path: str = ""
+    base_priority: int = 0  # DMPR-3.1.1.2-17
+    full_path: str = ""  # DMPR-3.1.1.2-18
+    directory_path: str = ""  # DMPR-3.1.1.2-19
     scope: QueueScope = QueueScope.ENTERPRISE
     number: int = 0
-    total_bytes: int = 0
-    queue_manager: QueueManager | None = None
+    total_bytes: int = 0  # DMPR-3.1.1.2-22
+    queue_manager: QueueManager | None = None  # DMPR-3.1.1.2-23
     queue_type: QueueType = QueueType.PRIVATE
-    journal: Queue | None = None
+    journal: Queue | None = None  # DMPR-3.1.1.2-25
     owner_queue: Queue | None = None
-    subqueues: dict[str, Queue] = field(default_factory=dict)
+    subqueues: dict[str, Queue] = field(default_factory=dict)  # DMPR-3.1.1.2-26
     incoming: dict[SequenceKey, IncomingTransactionalTransferInfo] = field(default_factory=dict)
-    descriptors: dict[int, OpenQueueDescriptor] = field(default_factory=dict)
+    descriptors: dict[int, OpenQueueDescriptor] = field(default_factory=dict)  # DMPR-3.1.1.2-33
     opened_for: Counter[tuple[QueueAccessType, QueueShareMode]] = field(default_factory=Counter, init=False)
     positions: MessagePositionList = field(init=False)
 
@@ -167,7 +167,7 @@ class OutgoingQueue(Queue):
     """
 
     destination: FormatName | None = None
-    next_hops: list[str] = field(default_factory=list)
+    next_hops: list[str] = field(default_factory=list)  # DMPR-3.1.1.3-02
     multicast: bool = False
     transfer: OutgoingTransferInfo = field(default_factory=lambda: OutgoingTransferInfo())  # noqa: PLW0108  # defined below
     state: OutgoingQueueState = OutgoingQueueState.INACTIVE
@@ -213,17 +213,17 @@ class SequenceInfo:
 class OutgoingTransferInfo:
     """The state of the transactional transfer out of a queue: [MS-MQDMPR] 3.1.1.4. Times are seconds."""
 
-    eod_first_non_ack: SequenceInfo | None = None
-    eod_last_ack: SequenceInfo | None = None
-    eod_last_ack_count: int = 0
-    eod_last_ack_time: int = 0
-    eod_last_non_ack: SequenceInfo | None = None
-    eod_next_seq: SequenceInfo | None = None
-    eod_no_ack_count: int = 0
-    eod_no_read_count: int = 0
-    eod_resend_count: int = 0
-    eod_resend_interval: int = 0
-    eod_resend_time: int = 0
+    eod_first_non_ack: SequenceInfo | None = None  # DMPR-3.1.1.4-02
+    eod_last_ack: SequenceInfo | None = None  # DMPR-3.1.1.4-03
+    eod_last_ack_count: int = 0  # DMPR-3.1.1.4-04
+    eod_last_ack_time: int = 0  # DMPR-3.1.1.4-05
+    eod_last_non_ack: SequenceInfo | None = None  # DMPR-3.1.1.4-06
+    eod_next_seq: SequenceInfo | None = None  # DMPR-3.1.1.4-07
+    eod_no_ack_count: int = 0  # DMPR-3.1.1.4-08
+    eod_no_read_count: int = 0  # DMPR-3.1.1.4-09
+    eod_resend_count: int = 0  # DMPR-3.1.1.4-10
+    eod_resend_interval: int = 0  # DMPR-3.1.1.4-11
+    eod_resend_time: int = 0  # DMPR-3.1.1.4-12
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -243,13 +243,13 @@ class IncomingTransactionalTransferInfo:
         former_streams: the identifiers of the last streams before the present one, 8 bytes each.
     """
 
-    queue: Queue | None
-    format_name: FormatName
-    sender_identifier: UUID
-    sequence_identifier: TxSequenceId = NO_SEQUENCE
-    sequence_number: int = 0
-    last_access_time: int = 0
-    reject_count: int = 0
+    queue: Queue | None  # DMPR-3.1.1.5-01
+    format_name: FormatName  # DMPR-3.1.1.5-02
+    sender_identifier: UUID  # DMPR-3.1.1.5-03
+    sequence_identifier: TxSequenceId = NO_SEQUENCE  # DMPR-3.1.1.5-04
+    sequence_number: int = 0  # DMPR-3.1.1.5-05
+    last_access_time: int = 0  # DMPR-3.1.1.5-06
+    reject_count: int = 0  # DMPR-3.1.1.5-07
     origin: str = ""
     bound: bool = False
     stream_owner: UUID | None = None
@@ -284,9 +284,9 @@ class TransactionalOperation:
         dequeue_reason: the message class that reports the removal, of Dequeue.
     """
 
-    operation_type: OperationType
-    position: MessagePosition
-    target: Queue | None = None
+    operation_type: OperationType  # DMPR-3.1.1.13-01
+    position: MessagePosition  # DMPR-3.1.1.13-02
+    target: Queue | None = None  # DMPR-3.1.1.13-03
     dequeue_reason: int | None = None
 
 
@@ -300,9 +300,9 @@ class Transaction:
         prepared: whether it is prepared, and waits for its coordinator's decision.
     """
 
-    identifier: UUID
-    operations: list[TransactionalOperation] = field(default_factory=list)
-    single_phase: bool = True
+    identifier: UUID  # DMPR-3.1.1.14-01
+    operations: list[TransactionalOperation] = field(default_factory=list)  # DMPR-3.1.1.14-02
+    single_phase: bool = True  # DMPR-3.1.1.14-03
     prepared: bool = False
 
 
@@ -319,17 +319,17 @@ class OpenQueueDescriptor:
             manager's owner.
     """
 
-    handle: int
-    context_value: int
+    handle: int  # DMPR-3.1.1.16-01
+    context_value: int  # DMPR-3.1.1.16-02
     access_type: QueueAccessType
-    share_mode: QueueShareMode
-    queue: Queue | None
-    format_name: FormatName
-    multiple: bool = False
+    share_mode: QueueShareMode  # DMPR-3.1.1.16-04
+    queue: Queue | None  # DMPR-3.1.1.16-05
+    format_name: FormatName  # DMPR-3.1.1.16-06
+    multiple: bool = False  # DMPR-3.1.1.16-07 and -08
     children: list[OpenQueueDescriptor] = field(default_factory=list)
-    remote_read_state: RemoteReadState = RemoteReadState.NONE
-    cursors: dict[int, Cursor] = field(default_factory=dict)
-    waiting: dict[int, WaitingMessageReadOperation] = field(default_factory=dict)
+    remote_read_state: RemoteReadState = RemoteReadState.NONE  # DMPR-3.1.1.16-10
+    cursors: dict[int, Cursor] = field(default_factory=dict)  # DMPR-3.1.1.16-11
+    waiting: dict[int, WaitingMessageReadOperation] = field(default_factory=dict)  # DMPR-3.1.1.16-12
     user: Any = None
 
 
@@ -362,9 +362,9 @@ class WaitingMessageReadOperation:
 
     request: int
     descriptor: OpenQueueDescriptor
-    destructive: bool
-    tag: Any = None
-    cursor: Cursor | None = None
+    destructive: bool  # DMPR-3.1.1.10-01
+    tag: Any = None  # DMPR-3.1.1.10-02
+    cursor: Cursor | None = None  # DMPR-3.1.1.10-03
     transaction: Transaction | None = None
     two_phase: bool = False
 
@@ -373,10 +373,10 @@ class WaitingMessageReadOperation:
 class DispatchEntry:
     """A message that waits to be sent: [MS-MQDMPR] 3.1.1.18."""
 
-    position: MessagePosition
-    protocol_data: Any
-    priority: int
-    send_in_progress: bool = False
+    position: MessagePosition  # DMPR-3.1.1.18-01
+    protocol_data: Any  # DMPR-3.1.1.18-02
+    priority: int  # DMPR-3.1.1.18-03
+    send_in_progress: bool = False  # DMPR-3.1.1.18-04
 
 
 @dataclass(frozen=True, slots=True)

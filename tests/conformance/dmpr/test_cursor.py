@@ -172,6 +172,7 @@ def test_a_read_on_a_cursor_that_waits_leaves_its_wait_alone() -> None:
     assert list(table.descriptor.waiting) == [waiting.request]
 
 
+@pytest.mark.requirement("DMPR-3.1.1.2-31/b")
 @pytest.mark.requirement("DMPR-3.2.1.1-01", "DMPR-3.2.7.1-01", "DMPR-3.2.1.2-02", "DMPR-3.2.1.2-03")
 def test_a_new_cursor_is_unread_and_stands_at_start() -> None:
     table = Table(1)
@@ -236,6 +237,7 @@ def test_a_peek_of_an_unread_cursor_goes_on_behind_its_position() -> None:
     assert cursors.get_message_for_peek(table.cursor) == (SUCCEEDED, table.messages[1])
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-03")
 @pytest.mark.requirement("DMPR-3.2.7.2-01")
 def test_an_unread_cursor_peeks_at_a_peekable_locked_message() -> None:
     table = Table()
@@ -389,7 +391,7 @@ def test_a_peek_timeout_leaves_the_cursor_in_place() -> None:
     assert table.cursor.position is table.messages[0]
 
 
-@pytest.mark.requirement("DMPR-3.2.1.2-03", "DMPR-3.1.1-10")
+@pytest.mark.requirement("DMPR-3.2.1.2-03", "DMPR-3.1.1-10/a")
 def test_a_cursor_keeps_its_place_when_the_message_there_goes() -> None:
     table = read(3)
     second = table.harness.core.queues.open_cursor(table.descriptor)
@@ -398,6 +400,8 @@ def test_a_cursor_keeps_its_place_when_the_message_there_goes() -> None:
         SUCCEEDED,
         table.messages[0],
     )  # two cursors at one position
+    assert second.position is table.cursor.position is table.messages[0]
+    assert second.descriptor.queue is table.cursor.descriptor.queue is table.queue
     table.receive()
     table.receive()
     assert bodies(table.queue) == [b"3"]

@@ -183,7 +183,7 @@ def test_a_wait_without_a_limit_never_ends(
     assert completed_reads(harness.run()) == [(waiting.request, MQ_OK, b"late")]
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.10-11", "DMPR-3.1.1.13-04", "DMPR-3.1.1.11-03")
+@pytest.mark.requirement("DMPR-3.1.7.1.10-11", "DMPR-3.1.1.13-04", "DMPR-3.1.1.11-03/a")
 def test_a_transaction_locks_what_it_receives(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
 ) -> None:
@@ -243,6 +243,7 @@ def test_a_transaction_without_an_identifier_is_none(
     assert nobody.operations == []
 
 
+@pytest.mark.requirement("DMPR-3.1.1.11-03/b")
 @pytest.mark.requirement("DMPR-3.1.7.1.10-13", "DMPR-3.1.7.1.11-02", "DMPR-3.1.7.1.10-02")
 def test_a_read_in_two_phases_locks_the_message(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
@@ -365,7 +366,7 @@ def test_a_message_given_back_goes_to_who_waits(
     assert completed_reads(harness.run()) == [(waiting.request, MQ_OK, b"1")]
 
 
-@pytest.mark.requirement("DMPR-3.1.1.11-11")
+@pytest.mark.requirement("DMPR-3.1.1.11-11/c")
 def test_a_read_in_two_phases_does_not_survive(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:

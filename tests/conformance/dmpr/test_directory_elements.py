@@ -22,10 +22,16 @@ from msmqwire.qm.model.directory_objects import (
     Site,
     User,
 )
-from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue, QueueManager
+from msmqwire.qm.model.elements import (
+    IncomingTransactionalTransferInfo,
+    OutgoingTransferInfo,
+    Queue,
+    QueueManager,
+)
 from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.enumerations import DirectoryServerType, OperatingSystemType, QueuePrivacy, QueueType
 from msmqwire.qm.model.message import NULL_GUID
+from msmqwire.qm.security.user_certificates import register
 from tests.support.paths import ROOT
 
 # The tables of [MS-MQDSSM] 3.1.6.20, and ConnectedNetwork of [MS-MQDMPR] 3.1.1.9.
@@ -245,6 +251,16 @@ def test_digests_of_certificates(directory: EmbeddedDirectory, size: int, valid:
         assert stored.certificate_digest_list == digests
 
 
+@pytest.mark.requirement("DMPR-3.1.1.15-02")
+def test_a_registered_certificate_is_listed_by_its_digest() -> None:
+    user = User(guid(1), security_identifier=b"s")
+    for certificate in (b"one", b"two", b"one"):
+        register(user, certificate, guid(9))
+    digests = [md5(certificate).digest() for certificate in (b"one", b"two")]
+    assert user.certificate_digest_list == digests
+    assert [entry.Digest for entry in MQUSERSIGNCERTS.parse(user.certificates).Certificates] == digests
+
+
 @pytest.mark.requirement("DMPR-3.1.1.15-03")
 def test_certificates_of_a_user(directory: EmbeddedDirectory) -> None:
     packed = MQUSERSIGNCERTS.build({"Certificates": [{"Certificate": b"one"}, {"Certificate": b"two"}]})
@@ -253,11 +269,14 @@ def test_certificates_of_a_user(directory: EmbeddedDirectory) -> None:
     assert [entry.Certificate for entry in certificates.Certificates] == [b"one", b"two"]
 
 
+@pytest.mark.requirement("DMPR-3.1.1.4-01/c")
 @pytest.mark.requirement("DMPR-3.1.1.5-01/b")
 def test_a_transfer_is_not_published() -> None:
     info = IncomingTransactionalTransferInfo(Queue(guid(1)), DirectName("OS", "here", "q"), guid(2))
     assert not isinstance(info, DirectoryObject)
     assert "IncomingTransactionalTransferInfo" not in TYPES
+    assert not isinstance(OutgoingTransferInfo(), DirectoryObject)
+    assert {"OutgoingTransferInfo", "OutgoingQueue"}.isdisjoint(TYPES)
 
 
 def test_every_attribute_of_a_queue_manager_and_a_queue(directory: EmbeddedDirectory) -> None:

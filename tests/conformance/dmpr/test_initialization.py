@@ -46,6 +46,7 @@ def started(recorder: DirectoryRecorder | None = None, **made_with: Any) -> Engi
 # -- names ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("DMPR-3.1.1.1-07")
 @pytest.mark.requirement("DMPR-3.1.3-06")
 def test_the_qualified_name_is_the_computer_in_its_domain() -> None:
     harness = started(domain="example.com")
@@ -172,6 +173,7 @@ def test_the_timers_of_the_directory_run(recorder: DirectoryRecorder) -> None:
     assert not timers.active(*GATES)
 
 
+@pytest.mark.requirement("DMPR-3.1.1.1-33/a")
 def test_startup_succeeds_without_a_directory(
     recorder: DirectoryRecorder,
 ) -> None:
@@ -229,7 +231,7 @@ def test_the_journal_has_the_quota_of_the_queue_manager() -> None:
     assert journal.quota == 5
 
 
-@pytest.mark.requirement("DMPR-3.1.3-23", "DMPR-3.1.1.3-11")
+@pytest.mark.requirement("DMPR-3.1.3-23", "DMPR-3.1.1.3-11/a")
 def test_a_locked_queue_waits_once_security_is_not_hardened() -> None:
     harness = started()
     harness.core.queue_manager.hardened_security = True

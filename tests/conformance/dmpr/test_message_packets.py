@@ -588,6 +588,7 @@ def test_a_response_queue_that_is_the_administration_queue() -> None:
     assert parsed.response == parsed.administration == DIRECT
 
 
+@requirement("DMPR-3.1.1.12-26", "DMPR-3.1.1.12-30")
 @requirement("DMPR-3.1.7.1.31-49", "DMPR-3.1.7.1.32-61", "DMPR-3.1.1.12-55")
 def test_a_response_queue_where_the_administration_queue_is() -> None:
     original = message(administration=PrivateName(OTHER, 5), response=PrivateName(OTHER, 6))
@@ -610,6 +611,7 @@ def test_no_list_of_queues_has_a_list() -> None:
         serialization.to_packet(message(destinations=(several,)))
 
 
+@requirement("DMPR-3.1.1.12-28")
 def test_no_destination_is_a_list() -> None:
     with pytest.raises(InvalidName):
         serialization.to_packet(
@@ -627,13 +629,17 @@ def test_no_destination_is_a_list() -> None:
         for row, attribute, default in [
             ("13", "privacy_level", 0),
             ("15", "authentication_level", AuthenticationLevel.NONE),
+            ("17", "delivery_guarantee", DeliveryGuarantee.EXPRESS),
             ("19", "tracing_requested", False),
             ("20", "tracing_queue_identifier", NULL),
             ("21", "priority", 3),
+            ("22", "positive_journaling_requested", False),
+            ("24", "negative_journaling_requested", False),
             ("26", "response", None),
             ("27", "responses", ()),
             ("30", "administration", None),
             ("31", "administrations", ()),
+            ("33", "multiple_destination_signature", b""),
             ("34", "application_tag", 0),
             ("36", "body", b""),
             ("37", "body_type", 0),
@@ -688,6 +694,13 @@ def test_values_are_carried_unchanged(attribute: str, values: Any) -> None:
 @requirement("DMPR-3.1.1.12-15")
 def test_authentication_levels() -> None:
     assert [level.name for level in AuthenticationLevel] == ["NONE", "SIG10", "SIG20", "SIG30", "XML_SIG"]
+
+
+@requirement("DMPR-3.1.1.12-50")
+def test_hash_algorithms() -> None:
+    """SHA and SHA1 are one number."""
+    names = [algorithm.name for algorithm in HashAlgorithm]
+    assert names == [f"CALG_{name}" for name in ("MD2", "MD4", "MD5", "SHA1", "SHA_256", "SHA_512")]
 
 
 @requirement("DMPR-3.1.1.12-51")

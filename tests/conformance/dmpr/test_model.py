@@ -132,7 +132,8 @@ def test_there_is_one_local_queue_manager_for_all_parts(harness: EngineHarness) 
     assert harness.queue().queue_manager is manager
 
 
-@pytest.mark.requirement("DMPR-3.1.1-08", "DMPR-3.1.1.3-04")
+@pytest.mark.requirement("DMPR-3.1.1.2-33/a")
+@pytest.mark.requirement("DMPR-3.1.1-08/a", "DMPR-3.1.1.3-04")
 def test_what_belongs_to_what(harness: EngineHarness, queue: Queue) -> None:
     manager, core = harness.core.queue_manager, harness.core
     transactions = [harness.begin() for _ in range(2)]
@@ -281,6 +282,8 @@ AT_FIRST: list[tuple[str, str, Any]] = [
     ("21", "supporting_server", False),
     ("22", "directory_server_type", None),
     ("", "last_domain", None),
+    ("23", "public_encryption_key_list", b""),
+    ("24", "public_signing_key_list", b""),
     ("29", "directory_server_list", []),
     ("36", "hardened_security", False),
     ("48", "initialization_retry_timer_duration", 120),
@@ -312,7 +315,7 @@ def test_names_and_time_of_a_new_queue_manager(harness: EngineHarness) -> None:
 
 
 @pytest.mark.requirement(
-    "DMPR-3.1.1.2-29", "DMPR-3.1.1.2-30", "DMPR-3.1.1.2-31", "DMPR-3.1.1.2-32", "DMPR-3.1.1.11-07",
+    "DMPR-3.1.1.2-29", "DMPR-3.1.1.2-30", "DMPR-3.1.1.2-31/a", "DMPR-3.1.1.2-32", "DMPR-3.1.1.11-07",
     "DMPR-3.1.1.11-08", "DMPR-3.1.1.11-09",
 )  # fmt: skip
 def test_the_list_of_positions(harness: EngineHarness, queue: Queue) -> None:

@@ -43,7 +43,6 @@ def connecting(harness: EngineHarness) -> int:
 @pytest.mark.requirement(
     "DMPR-3.1.1.3-06",
     "DMPR-3.1.1.3-08",
-    "DMPR-3.1.1.3-11",
     "DMPR-3.1.1.3-12",
     "DMPR-3.1.1.3-14",
     "DMPR-3.1.1.3-02",
@@ -64,7 +63,7 @@ def test_a_connection_from_its_first_message_on(pair: Pair) -> None:
         assert (entry.time, entry.error, entry.addresses) == (alpha.utc, 0, ("10.0.0.2",))
 
 
-@pytest.mark.requirement("DMPR-3.1.1.3-11")
+@pytest.mark.requirement("DMPR-3.1.1.3-11/a")
 def test_while_a_connection_is_being_opened_the_queue_waits(harness: EngineHarness) -> None:
     connecting(harness)
     assert harness.outgoing(TARGET).state is State.WAITING

@@ -174,6 +174,7 @@ def test_peeks_wait_without_a_limit_unless_one_is_given(
     assert completed_reads(harness.run()) == [(second.request, MQ_OK, b"2")]
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-03")
 @pytest.mark.requirement("DMPR-3.1.7.1.15-06", "DMPR-3.1.7.3.2-05")
 def test_a_peek_without_a_cursor_shows_the_first_message(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
@@ -188,6 +189,7 @@ def test_a_peek_without_a_cursor_shows_the_first_message(
     assert states(queue) == [LOCKED, LOCKED, AVAILABLE]
 
 
+@pytest.mark.requirement("DMPR-3.1.1.10-01")
 @pytest.mark.requirement("DMPR-3.1.7.1.15-07")
 def test_waiting_peeks_leave_the_message_to_the_next_reader(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
@@ -310,7 +312,7 @@ def test_identifiers_go_on_over_a_restart(harness: EngineHarness, queue: Queue, 
 # -- Seek Available Message Position --------------------------------------------------------------------
 
 
-@pytest.mark.requirement("DMPR-3.1.7.3.2-01", "DMPR-3.1.7.3.2-02", "DMPR-3.1.1.2-31")
+@pytest.mark.requirement("DMPR-3.1.7.3.2-01", "DMPR-3.1.7.3.2-02", "DMPR-3.1.1.2-31/a")
 def test_a_search_runs_forward_by_default_and_skips_its_start(
     queue: Queue, five: list[MessagePosition]
 ) -> None:

@@ -137,6 +137,7 @@ def test_a_receiver_that_only_locks_stops_the_others_too(
 # -- Pause, Resume, flow control ------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("DMPR-3.1.1.3-11/b")
 @pytest.mark.requirement("DMPR-3.1.7.2.3-01", "DMPR-3.1.4.14-01")
 @pytest.mark.parametrize("state", list(OutgoingQueueState))
 def test_a_paused_queue_is_on_hold(harness: EngineHarness, state: OutgoingQueueState) -> None:
@@ -194,6 +195,7 @@ def test_a_message_that_nobody_receives_in_time_is_deleted(harness: EngineHarnes
     assert list(queue.positions) == [forever]
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-47")
 @pytest.mark.requirement("DMPR-3.1.2.4-01", "DMPR-3.1.1.12-49")
 def test_time_to_be_received_counts_from_the_sent_time(harness: EngineHarness, queue: Queue) -> None:
     harness.enqueue(queue, time_to_be_received=10, sent_time=harness.utc - 4)
@@ -337,6 +339,8 @@ def test_no_read_waits_at_a_queue_that_is_gone(
     assert open_queue.waiting == {}
 
 
+@pytest.mark.requirement("DMPR-3.1.1-10/b")
+@pytest.mark.requirement("DMPR-3.1.1.10-01", "DMPR-3.1.1.10-03")
 @pytest.mark.requirement("DMPR-3.1.7.3.1-03", "DMPR-3.1.7.3.4-01", "DMPR-3.1.2.3-01", "DMPR-3.1.2.3-03")
 def test_a_read_that_waits_has_a_timer(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor

@@ -9,6 +9,7 @@ import pytest
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.names import parse_path_name
+from msmqwire.qm.directory.attributes import ATTRIBUTES
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import (
@@ -53,22 +54,25 @@ OTHER_THAN_DEFAULT: dict[str, Any] = {
     "base_priority": 7,
 }
 DEFAULTS = [
-    ("01", "label", ""),
-    ("02", "type", NULL_GUID),
-    ("03", "journaling", False),
-    ("04", "quota", 0xFFFFFFFF),
-    ("05", "journal_quota", 0xFFFFFFFF),
-    ("06", "authentication", False),
-    ("07", "privacy_level", QueuePrivacy.OPTIONAL),
-    ("08", "transactional", False),
-    ("09", "multicast_address", None),
-    ("10", "base_priority", 0),
+    ("01", "02", "label", ""),
+    ("02", "05", "type", NULL_GUID),
+    ("03", "09", "journaling", False),
+    ("04", "10", "quota", 0xFFFFFFFF),
+    ("05", "11", "journal_quota", 0xFFFFFFFF),
+    ("06", "12", "authentication", False),
+    ("07", "13", "privacy_level", QueuePrivacy.OPTIONAL),
+    ("08", "14", "transactional", False),
+    ("09", "15", "multicast_address", None),
+    ("10", "17", "base_priority", 0),
 ]
 
 
 @pytest.mark.parametrize(
     "attribute, value",
-    [pytest.param(*case, marks=pytest.mark.requirement(f"DMPR-3.1.7.1.33-{row}")) for row, *case in DEFAULTS],
+    [
+        pytest.param(*case, marks=pytest.mark.requirement(f"DMPR-3.1.7.1.33-{row}", f"DMPR-3.1.1.2-{of}"))
+        for row, of, *case in DEFAULTS
+    ],
 )
 def test_a_default_of_new_queues(harness: EngineHarness, attribute: str, value: object) -> None:
     queue = Queue(NULL_GUID, **OTHER_THAN_DEFAULT)
@@ -114,6 +118,7 @@ def test_a_path_name_must_be_one(harness: EngineHarness, pathname: str) -> None:
     assert harness.core.queue_manager.queues == before
 
 
+@pytest.mark.requirement("DMPR-3.1.1.2-09")
 @pytest.mark.requirement("DMPR-3.1.7.1.3-03", "DMPR-3.1.1.2-25")
 def test_a_new_queue_has_a_journal(harness: EngineHarness) -> None:
     queue = harness.queue(journal_quota=77, journaling=True)
@@ -121,8 +126,10 @@ def test_a_new_queue_has_a_journal(harness: EngineHarness) -> None:
     assert journal is not None
     assert journal in harness.core.queue_manager.queues.values()
     assert (journal.quota, journal.journal, journal.owner_queue) == (77, None, queue)
-    harness.enqueue(queue, b"1")
-    assert body_of(harness.core.messages.dequeue(harness.open(queue))) == b"1"
+    for body in (b"1", b"2"):
+        harness.enqueue(queue, body)
+        assert body_of(harness.core.messages.dequeue(harness.open(queue))) == body
+        queue.journaling = False
     assert bodies(journal) == [b"1"]
 
 
@@ -135,7 +142,7 @@ def test_a_subqueue_has_no_journal(harness: EngineHarness) -> None:
     assert queue.subqueues == {"later": subqueue}
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.3-05", "DMPR-3.1.1.2-23", "DMPR-3.1.1.2-27", "DMPR-3.1.1.2-33")
+@pytest.mark.requirement("DMPR-3.1.7.1.3-05", "DMPR-3.1.1.2-23", "DMPR-3.1.1.2-27", "DMPR-3.1.1.2-33/a")
 def test_a_new_queue_is_empty_and_unused(harness: EngineHarness) -> None:
     queue = harness.queue()
     assert queue.queue_manager is harness.core.queue_manager
@@ -145,6 +152,7 @@ def test_a_new_queue_is_empty_and_unused(harness: EngineHarness) -> None:
     assert list(queue.positions) == []
 
 
+@pytest.mark.requirement("DMPR-3.1.1.2-01")
 @pytest.mark.requirement("DMPR-3.1.7.1.3-06", "DMPR-3.1.1.2-03", "DMPR-3.1.1.2-04")
 def test_times_of_a_queue(harness: EngineHarness) -> None:
     harness.advance(5_000)
@@ -155,6 +163,10 @@ def test_times_of_a_queue(harness: EngineHarness) -> None:
     queue.label = "new"
     harness.core.queues.changed(queue)
     assert (queue.create_time, queue.modify_time) == (created_at, created_at + 7)
+    harness.run()
+    harness.restart()
+    restored = harness.find_queue()
+    assert (restored.create_time, restored.modify_time) == (created_at, created_at + 7)
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-07", "DMPR-3.1.1.2-24")
@@ -187,6 +199,7 @@ def test_names_and_scope_of_a_new_queue(harness: EngineHarness) -> None:
     assert queue.qualified_pathname == "here.example.com\\private$\\orders"
     assert parse_path_name(queue.qualified_pathname).computer == "here.example.com"
     assert queue.scope is QueueScope.ENTERPRISE
+    assert "Scope" not in ATTRIBUTES["Queue"]
     assert (queue.full_path, queue.directory_path) == ("", "")
 
 
@@ -227,7 +240,9 @@ def test_a_public_queue_is_published(integrated: EngineHarness, recorder: Direct
         "Queue", [("Identifier", "EQUALS", queue.identifier)], None
     ).object
     assert isinstance(stored, Queue)
-    assert (queue.full_path, queue.directory_path) == (stored.full_path, stored.directory_path)
+    path = "CN=orders,CN=msmq,CN=here,CN=Computers"
+    assert (queue.full_path, queue.directory_path) == (path, f"LDAP://{path}")
+    assert (stored.full_path, stored.directory_path) == (path, f"LDAP://{path}")
     assert stored.label == "Orders"
 
 

@@ -83,7 +83,8 @@ def harness() -> EngineHarness:
 
 @pytest.mark.parametrize(
     "attribute, value",
-    parameters(DIRECTORY_ATTRIBUTES + PERSISTENT_ATTRIBUTES, "DMPR-3.1.1-02", "DMPR-3.1.1-12"),
+    parameters(DIRECTORY_ATTRIBUTES, "DMPR-3.1.1-03", "DMPR-3.1.1-12")
+    + parameters(PERSISTENT_ATTRIBUTES, "DMPR-3.1.1-02", "DMPR-3.1.1-12"),
 )
 @pytest.mark.parametrize("orderly", [True, False])
 def test_an_attribute_of_the_queue_manager_survives(
@@ -120,14 +121,15 @@ def test_an_attribute_of_the_queue_manager_is_published(attribute: str, value: o
 
 @pytest.mark.requirement("DMPR-3.1.1.1-08", "DMPR-3.1.1.1-09", "DMPR-3.1.1.1-13")
 def test_path_and_times_of_the_manager_come_from_the_directory() -> None:
-    directory = EmbeddedDirectory()
-    directory.create_directory_object(QueueManager(OWN_ID, computer_name="here"), None)
-    published = directory.read_directory("QueueManager", None, None).object
-    assert isinstance(published, QueueManager)
-    harness = EngineHarness(directory=directory)
-    manager = harness.core.queue_manager
-    assert manager.full_path == published.full_path
-    assert (manager.create_time, manager.modify_time) == (published.create_time, published.modify_time)
+    times = [1_700_000_000]
+    directory = EmbeddedDirectory(utc=lambda: times[-1])
+    described = QueueManager(OWN_ID, computer_name="here", full_path="CN=mine")
+    directory.create_directory_object(described, None)
+    times.append(1_700_000_005)
+    directory.write_directory(described, ["Clustered"])
+    manager = EngineHarness(directory=directory).core.queue_manager
+    assert manager.full_path == "CN=msmq,CN=here,CN=Computers"
+    assert (manager.create_time, manager.modify_time) == (1_700_000_000, 1_700_000_005)
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-30", "DMPR-3.1.1-12")
@@ -140,8 +142,9 @@ def test_the_mode_stays_over_a_restart() -> None:
 
 
 @pytest.mark.requirement(
-    "DMPR-3.1.1-04", "DMPR-3.1.1-13", "DMPR-3.1.1.1-34", "DMPR-3.1.1.1-35", "DMPR-3.1.1.1-37"
-)
+    "DMPR-3.1.1-04", "DMPR-3.1.1-13", "DMPR-3.1.1.1-34", "DMPR-3.1.1.1-35", "DMPR-3.1.1.1-37",
+    "DMPR-3.1.1.2-33/b",
+)  # fmt: skip
 def test_what_is_volatile_begins_anew(harness: EngineHarness) -> None:
     queue = harness.queue()
     manager, core = harness.core.queue_manager, harness.core
@@ -166,7 +169,7 @@ def test_what_is_volatile_begins_anew(harness: EngineHarness) -> None:
     assert harness.advance(10**9) == []
 
 
-@pytest.mark.requirement("DMPR-3.1.1.1-33")
+@pytest.mark.requirement("DMPR-3.1.1.1-33/b")
 def test_without_a_directory_it_is_never_away(harness: EngineHarness) -> None:
     manager = harness.core.queue_manager
     assert manager.directory_integrated is False
@@ -235,6 +238,7 @@ def test_public_queue_attributes_are_published_and_survive(attribute: str, value
     assert harness.find_queue("orders", public=True).identifier == identifier
 
 
+@pytest.mark.requirement("DMPR-3.1.1.2-01")
 @pytest.mark.requirement("DMPR-3.1.1.2-24", "DMPR-3.1.1.2-08", "DMPR-3.1.1.2-06", "DMPR-3.1.1-12")
 def test_types_names_and_numbers_of_queues_survive() -> None:
     harness = EngineHarness(directory=EmbeddedDirectory())
@@ -258,6 +262,8 @@ def test_types_names_and_numbers_of_queues_survive() -> None:
 def test_journals_and_subqueues_keep_their_queue_after_a_restart(harness: EngineHarness) -> None:
     harness.queue(journaling=True)
     harness.queue("orders;Later")
+    harness.outgoing()
+    harness.run()
     before = set(harness.core.queue_manager.queues)
     harness.restart()
     queue = harness.find_queue()
@@ -298,17 +304,19 @@ def test_an_outgoing_queue_survives(harness: EngineHarness, name: str) -> None:
     assert harness.open(name, SEND).queue is queue
 
 
-@pytest.mark.requirement("DMPR-3.1.1-04", "DMPR-3.1.1.3-02")
+@pytest.mark.requirement("DMPR-3.1.1-04", "DMPR-3.1.1.3-02", "DMPR-3.1.1.4-01/b")
 @pytest.mark.parametrize("state", [OutgoingQueueState.CONNECTED, OutgoingQueueState.WAITING])
 def test_a_connection_does_not_survive(harness: EngineHarness, state: OutgoingQueueState) -> None:
     queue = harness.outgoing()
     queue.state, queue.next_hops = state, ["IP=10.0.0.9"]
+    queue.transfer.eod_no_read_count, queue.transfer.eod_last_ack_time = 3, 1_600_000_000
     harness.core.queues.changed(queue)
     harness.run()
     harness.restart()
     restored = harness.outgoing()
     assert restored.state is OutgoingQueueState.INACTIVE
     assert restored.next_hops == []
+    assert (restored.transfer.eod_no_read_count, restored.transfer.eod_last_ack_time) == (0, 0)
     assert len(restored.connection_history) == 0
 
 
@@ -363,12 +371,15 @@ def test_numbers_go_on_when_only_express_messages_came(harness: EngineHarness) -
     assert harness.enqueue(harness.find_queue()).lookup_identifier > last
 
 
+@pytest.mark.requirement("DMPR-3.1.1-12")
 @pytest.mark.requirement("DMPR-3.1.1.1-49")
 def test_the_count_survives_exactly_when_it_stops_in_order(harness: EngineHarness) -> None:
     queue = harness.queue()
+    harness.core.queue_manager.sequential_id = 1 << 40
     for _ in range(10):
         harness.enqueue(queue)
     last = harness.core.queue_manager.sequential_id
+    assert last == (1 << 40) + 10
     for _ in range(3):
         harness.stop()
         harness.restart()

@@ -317,6 +317,7 @@ def prepared_then_crashed(harness: EngineHarness, queue: Queue) -> UUID:
     return transaction.identifier
 
 
+@pytest.mark.requirement("DMPR-3.1.1.11-11/b", "DMPR-3.1.1-12")
 @pytest.mark.requirement(
     "DMPR-3.1.1.1-44", "DMPR-3.1.1.14-01", "DMPR-3.1.1.14-02", "DMPR-3.1.1.14-03", "DMPR-3.1.1.13-01",
     "DMPR-3.1.1.13-02", "DMPR-3.1.1.13-03", "DMPR-3.1.1.13-04", "DMPR-3.1.3-26", "DMPR-3.1.1.11-06",
@@ -379,7 +380,7 @@ def test_a_coordinator_that_does_not_answer_is_reported(harness: EngineHarness, 
     assert states(harness.find_queue()) == [LOCKED] * 3  # still undecided
 
 
-@pytest.mark.requirement("DMPR-3.1.3-26", "DMPR-3.1.1.11-11", "DMPR-3.1.4.5-02")
+@pytest.mark.requirement("DMPR-3.1.3-26", "DMPR-3.1.1.11-11/a", "DMPR-3.1.4.5-02")
 @pytest.mark.parametrize("prepared", [True, False])
 def test_an_internal_transaction_is_aborted_by_a_restart(
     harness: EngineHarness, queue: Queue, prepared: bool

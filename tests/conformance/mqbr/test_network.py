@@ -149,6 +149,7 @@ def test_public_and_private_names_are_routed_alone() -> None:
     assert enterprise.received("far") == [b"private", b"os", b"tcp"]
 
 
+@requirement("DMPR-3.1.1.3-15")
 @requirement("MQBR-3.1.5.1-08", "MQBR-1.6-01")
 @pytest.mark.parametrize("site", [None, B], ids=["unknown", "without a router"])
 def test_without_a_hop_the_attempt_fails(site: object) -> None:

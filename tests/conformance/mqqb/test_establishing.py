@@ -303,6 +303,7 @@ def test_the_request_changes_states_and_is_written_down() -> None:
     assert harness.outgoing().state is Q.WAITING
 
 
+@pytest.mark.requirement("DMPR-3.1.1.3-11/b")
 @pytest.mark.requirement("MQQB-3.1.5.2.3-09", "MQQB-3.1.5.4.2-04")
 def test_a_queue_on_hold_stays_so_while_its_session_opens() -> None:
     harness = EngineHarness()
@@ -339,6 +340,7 @@ def test_a_valid_response_is_answered_by_the_parameters() -> None:
     ]
 
 
+@pytest.mark.requirement("DMPR-3.1.1.3-15")
 @pytest.mark.requirement(
     "MQQB-3.1.5.3.2-01", "MQQB-3.1.5.3.2-03", "MQQB-3.1.5.3.2-04", "MQQB-3.1.1.1.1.1-03", "MQQB-3.1.5.2-03"
 )

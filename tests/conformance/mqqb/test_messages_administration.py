@@ -26,6 +26,7 @@ PRIVATE = {"destination": (3, handmade.private_id(5)), "address": OWN_ID.bytes_l
 # --- 3.1.5.8.10, 3.1.5.11 ---
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-39")
 @pytest.mark.requirement("MQQB-3.1.5.8.10-01", "DMPR-3.1.1.12-40", "DMPR-3.1.1.12-43", "DMPR-3.1.1.12-08")
 @pytest.mark.parametrize("address_fields", [{"destination": direct()}, PRIVATE], ids=["zero", "own"])
 @pytest.mark.parametrize("asked", [PA, PA | NA, NA | PR | NR, 0])
@@ -82,6 +83,7 @@ def leave(harness: EngineHarness, queue: object, departure: str) -> None:
     harness.run()
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-40", "DMPR-3.1.1.12-39")
 @pytest.mark.requirement("MQQB-3.1.7.2-01", "MQQB-3.1.7.2.1-01", "MQQB-3.1.7.2.1-02", "MQQB-3.1.7.2.1-03")
 @pytest.mark.requirement("DMPR-3.1.1.12-42", "DMPR-3.1.1.12-44", "DMPR-3.1.1.12-45", "DMPR-3.1.1.12-08")
 @pytest.mark.parametrize(

@@ -136,6 +136,7 @@ def test_how_the_transfer_stands():
     assert (info.sequence_identifier, info.sequence_number) == (TxSequenceId(2, 7), 1)
 
 
+@pytest.mark.requirement("DMPR-3.1.1-08/b", "DMPR-3.1.1.2-27")
 @pytest.mark.requirement("MQQB-3.1.5.8.8-07", "DMPR-3.1.1.5-01/a", "DMPR-3.1.1.5-02", "DMPR-3.1.1.5-03")
 def test_each_sender_and_each_name_has_a_sequence_of_its_own():
     _, queue, peer = prepared()

@@ -57,8 +57,10 @@ def test_messages_of_a_sequence_are_numbered():
     first = peer.packets[0]
     assert first.tx[0] == START_UTC
     assert peer.sequenced_bodies() == [(b"a", 1, 1, 0), (b"b", 1, 2, 1)]
-    harness.send(b"plain")
+    (plain,) = harness.send(b"plain")
     assert [entry.tx_sequence_number for entry in transfer.table.values()] == [1, 2, 0]
+    assert plain.transactional_message_sequence_identifier is None
+    assert peer.packets[-1].tx is None
 
 
 @pytest.mark.requirement("MQQB-3.1.1.5-05", "MQQB-3.1.6.5-02")
@@ -86,6 +88,7 @@ def test_numbers_survive():
     assert restarted_again.called[0].sequenced_bodies() == [(b"b", 1, 2, 0), (b"c", 1, 3, 2), (b"d", 1, 4, 3)]
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-69")
 @pytest.mark.requirement("MQQB-3.1.1.5-02", "MQQB-3.1.1.5-06", "MQQB-3.1.1.5-07", "MQQB-3.1.5.6-09")
 def test_the_next_sequence_begins_when_all_is_acknowledged():
     harness, peer, transfer = started(b"a", b"b")

@@ -288,7 +288,9 @@ def test_journal_and_dead_letter_queues_reject_messages():
         pytest.param(
             "orders",
             0x8009,
-            marks=pytest.mark.requirement("MQQB-3.1.5.8.2-11", "MQQB-3.1.5.8.2-12", "DMPR-3.1.1.12-11"),
+            marks=pytest.mark.requirement(
+                "MQQB-3.1.5.8.2-11", "MQQB-3.1.5.8.2-12", "DMPR-3.1.1.12-11", "DMPR-3.1.1.2-14"
+            ),
         ),
     ],
 )
@@ -303,6 +305,7 @@ def test_a_transactional_message_that_has_no_queue(asked, name, expected):
     assert bodies(queue) == []
 
 
+@pytest.mark.requirement("DMPR-3.1.1.2-14")
 @pytest.mark.requirement("MQQB-3.1.5.8.2-13", "DMPR-3.1.1.12-11")
 @pytest.mark.parametrize("asked", [NA, 0])
 def test_a_transactional_queue_refuses_a_plain_message(asked):

@@ -181,7 +181,7 @@ def test_resend_times_restart_after_expired_messages():
     assert resent_after(harness, 30) == [b"2"]
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8.8-09", "MQQB-3.1.5.8.8-10", "DMPR-3.1.1.4-01")
+@pytest.mark.requirement("MQQB-3.1.5.8.8-09", "MQQB-3.1.5.8.8-10", "DMPR-3.1.1.4-01/a")
 def test_the_queue_state_of_a_message_passed_on_is_reported():
     harness = harness_with_peer(routes={PEER_ID: ["far"]})
     harness.names["far"] = PEER_ADDRESS

@@ -76,6 +76,7 @@ def verdict(harness: EngineHarness, security: bytes, **options: object) -> str:
         ([USER], handmade.security_header(flags=2, security_id=PEER_ID.bytes_le), "8004"),
         ([ANONYMOUS], handmade.security_header(flags=2, security_id=PEER_ID.bytes_le), "8004"),
         ([ANONYMOUS], handmade.security_header(flags=0), "taken"),
+        ([USER], handmade.security_header(flags=0), "8004"),
         ([], from_user(USER), "8004"),
     ],
 )
@@ -233,7 +234,14 @@ def test_an_encrypted_body_under_an_unknown_cipher_is_refused(level, algorithm, 
 
 @pytest.mark.parametrize(
     ("attributes", "expected"),
-    [({"authentication": True}, "8006"), ({"privacy_level": QueuePrivacy.BODY}, "8007")],
+    [
+        pytest.param(
+            {"authentication": True},
+            "8006",
+            marks=pytest.mark.requirement("DMPR-3.1.1.2-12"),
+        ),
+        ({"privacy_level": QueuePrivacy.BODY}, "8007"),
+    ],
 )
 def test_a_queue_that_wants_protection_refuses_what_has_none(attributes, expected):
     harness = harness_with_peer(settings=OPEN_NACKS)
@@ -241,6 +249,7 @@ def test_a_queue_that_wants_protection_refuses_what_has_none(attributes, expecte
     assert verdict(harness, from_user()) == expected
 
 
+@pytest.mark.requirement("DMPR-3.1.1.3-15")
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("flags", [JN, 0])
 @pytest.mark.parametrize(

@@ -498,6 +498,7 @@ def test_a_connection_that_is_lost_while_messages_wait():
     ] * 4
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-47")
 @pytest.mark.requirement("DMPR-3.1.1.12-02", "DMPR-3.1.1.12-35")
 def test_who_a_message_is_from():
     harness = harness_with_peer()
@@ -506,6 +507,7 @@ def test_who_a_message_is_from():
     assert first.source_machine_identifier == OWN_ID
     (packet, _) = harness.called[0].take("UserMessage")
     assert packet.SourceQueueManager == OWN_ID.bytes_le == first.identifier.lineage.bytes_le
+    assert packet.SentTime == first.sent_time == harness.utc
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.2-05")

@@ -102,6 +102,7 @@ def test_a_response_with_rf_1_is_a_ping_failure() -> None:
     ]
 
 
+@pytest.mark.requirement("DMPR-3.1.1.3-15")
 @pytest.mark.requirement(
     "MQQB-3.1.6.8-01", "MQQB-3.1.7.6-02", "MQQB-3.1.7.6-03", "MQQB-3.1.1.1.1.9-02", "MQQB-3.1.2.9-02",
     "MQQB-3.1.5.2.2-03",

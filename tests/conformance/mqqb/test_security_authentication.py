@@ -47,6 +47,8 @@ def by_alice(**fields: object) -> Sealed:
     return Sealed(**{"signer": "alice", "sid": ALICE} | fields)  # type: ignore[arg-type]
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-58")
+@pytest.mark.requirement("DMPR-3.1.1.2-12")
 @pytest.mark.parametrize(
     ("version", "level"),
     [
@@ -102,6 +104,7 @@ def test_the_security_header_signature_overrides_the_lists():
     assert bodies(harness.find_queue()) == []
 
 
+@pytest.mark.requirement("DMPR-3.1.1.2-12")
 @pytest.mark.requirement("MQQB-3.1.5.8.3-02")
 def test_an_unsigned_message_is_not_authenticated():
     harness = secured()

@@ -106,6 +106,7 @@ def test_a_message_that_is_disregarded(received, arrival, trust):
     assert message.sender_certificate == b""
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-16")
 @pytest.mark.parametrize("attribute", ["body", "extension"])
 def test_the_message_must_be_the_one_that_is_signed(attribute):
     received = signed_request()
@@ -117,6 +118,7 @@ def test_the_message_must_be_the_one_that_is_signed(attribute):
 # -- sending ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-16")
 @pytest.mark.requirement("SRMP-3.1.7.2.4-37", "SRMP-3.1.7.2.4-39", "SRMP-3.1.7.2.4-40")
 @pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize(("body", "extension"), [(BODY, EXTENSION), (BODY, b""), (b"", EXTENSION)])

@@ -127,6 +127,7 @@ def test_every_attribute_is_generated() -> None:
     assert drawn | NOT_IN_PACKETS == set(Message.__annotations__)
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-27", "DMPR-3.1.1.12-31")
 @given(messages() | messages(everything=True))
 def test_a_message_comes_back_from_its_packet(message: Message) -> None:
     data = serialization.to_packet(message)
@@ -139,6 +140,7 @@ def test_a_message_comes_back_from_its_packet(message: Message) -> None:
         assert restored.packet == data
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-18")
 @given(messages(), st.sampled_from(AuthenticationLevel), BOOLEANS)
 def test_a_message_comes_back_from_a_store(
     message: Message, level: AuthenticationLevel, encrypted: bool
