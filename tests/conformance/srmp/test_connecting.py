@@ -120,7 +120,7 @@ def test_a_queue_sends_one_request_at_a_time():
             harness.answer(OK, taken[0])
 
 
-@pytest.mark.requirement("SRMP-3.1.7.8-01", "SRMP-3.1.7.2-01")
+@pytest.mark.requirement("SRMP-3.1.7.8-01")
 def test_messages_are_sent_by_priority():
     harness = SrmpHarness()
     harness.core.queues.take_offline()
@@ -197,6 +197,7 @@ def test_a_lost_connection_is_a_failed_attempt():
     "SRMP-3.1.7.4-01", "SRMP-3.1.7.4-02", "SRMP-3.1.7.7-02", "SRMP-3.1.7.5-01", "SRMP-3.1.7.5-02"
 )
 @pytest.mark.parametrize("answer", [OK, 500, None])
+@pytest.mark.requirement("SRMP-3.1.7-01")
 def test_a_paused_queue_sends_nothing_until_it_is_resumed(answer):
     harness = SrmpHarness()
     harness.send(b"1", transactional=True)
@@ -301,6 +302,7 @@ OUTBOUND = {
         ("https://there/msmq/q", None),
     ],
 )
+@pytest.mark.requirement("SRMP-2.1.1-06")
 def test_connections_are_redirected_and_messages_are_not(name, url):
     harness = SrmpHarness(redirections=OUTBOUND)
     harness.send(to=f"DIRECT={name}")
@@ -333,6 +335,7 @@ def test_receipts_go_to_another_url(default):
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.requirement("SRMP-3.1.7.2-01")
 def test_a_message_unfit_for_srmp_is_dropped_and_blocks_none(stream):
     harness = SrmpHarness(answers=lambda _: OK)
     harness.send(b"1", transactional=stream)

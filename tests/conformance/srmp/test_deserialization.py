@@ -171,6 +171,7 @@ def test_defaults_without_msmq(identifier: str) -> None:
         ("MSMQ:DIRECT=OS:h\\private$\\q", "DIRECT=OS:h\\private$\\q"),
     ],
 )
+@pytest.mark.requirement("SRMP-2.2.4.4-03")
 def test_response_queue(text: str, name: str) -> None:
     response = message(via(text)).response
     assert response is not None
@@ -213,6 +214,7 @@ def test_times_without_msmq() -> None:
         ("99991231T235959", "00010101T000000", INFINITE, 0),
     ],
 )
+@pytest.mark.requirement("SRMP-2.2.5.1.1-03", "SRMP-2.2.6.17-01")
 def test_times_with_msmq(expires: str, limit: str, to_be_received: int, to_reach_queue: int) -> None:
     read = message(properties(expires), msmq(limit=limit))
     assert read.sent_time == SENT
@@ -301,6 +303,7 @@ def test_malformed_administration_queue(inner: str) -> None:
 @pytest.mark.requirement(
     "SRMP-3.1.5.1.1-25", "SRMP-3.1.5.1.1-26", "SRMP-3.1.5.1.1-27", "SRMP-2.2.5.3.1-03", "SRMP-2.2.5.3.2-03"
 )
+@pytest.mark.requirement("SRMP-2.2.5.3.3-03")
 def test_stream() -> None:
     read = message(services("<durable/>"), stream(42, "<previous>40</previous>"), msmq())
     assert read.transactional_message_sequence_identifier == TxSequenceId(0x432B1643, 6)
@@ -349,6 +352,7 @@ def test_the_stream_identifier_is_that_of_the_envelope() -> None:
 @pytest.mark.requirement(
     "SRMP-3.1.5.1.1-29", "SRMP-3.1.5.1.1-30", "SRMP-3.1.5.1.1-31", "SRMP-3.1.5.1.1-42", "SRMP-2.2.6.1-01"
 )
+@pytest.mark.requirement("SRMP-2.2.6.2-01", "SRMP-2.2.6.9-01", "SRMP-2.2.6.13-01")
 def test_required_children() -> None:
     read = message(msmq("", 0xC002, 7, 8, OTHER))
     assert read.message_class is MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT

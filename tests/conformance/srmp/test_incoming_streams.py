@@ -140,6 +140,7 @@ def test_a_stream_message_is_stored_before_its_receipts():
 
 
 @pytest.mark.requirement("SRMP-3.1.1.1.3-03")
+@pytest.mark.requirement("SRMP-3.1.5.1.6.2-01")
 def test_a_stream_message_without_durable_is_stored_too():
     harness, peer, _ = receiver()
     peer.send_in_stream(1, services="")
@@ -251,6 +252,7 @@ def test_how_many_former_streams_are_known_is_limited():
     "SRMP-3.1.2.3-01", "SRMP-3.1.5.1.6.3-10", "SRMP-3.1.1.3.2-05", "SRMP-3.1.1.3.2-06", "SRMP-3.1.1.1.6-09",
     "SRMP-3.1.5.1.6.3-08", "SRMP-3.1.6.3-01", "SRMP-3.1.6.3-03", "SRMP-3.1.6.3-05", "SRMP-3.1.6.3-06",
 )  # fmt: skip
+@pytest.mark.requirement("SRMP-3.1.1.4.2-01")
 def test_a_stream_receipt_waits_for_half_a_second_of_silence():
     """It acknowledges everything up to then."""
     harness, peer, queue = receiver()
@@ -275,6 +277,7 @@ def test_a_stream_receipt_waits_for_half_a_second_of_silence():
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.6.3-09", "SRMP-3.1.5.1.6.3-11", "SRMP-3.1.1.1.6-11", "SRMP-3.1.6.3-07")
+@pytest.mark.requirement("SRMP-3.1.1.3.2-06")
 def test_a_receipt_waits_for_ten_seconds_at_most():
     harness, peer, queue = receiver()
     times = []
@@ -286,6 +289,20 @@ def test_a_receipt_waits_for_ten_seconds_at_most():
     harness.advance(100)
     assert receipts(harness) == [(peer.stream_id(), 60)]
     assert info_of(queue).unacknowledged_since is None
+
+
+@pytest.mark.requirement("SRMP-3.1.5.1.6.3-11")
+def test_no_timer_runs_after_the_ten_seconds():
+    harness, peer, queue = receiver()
+    for number in range(1, 27):  # the last at 10 seconds
+        peer.send_in_stream(number)
+        harness.advance(400 if number < 26 else 0)
+    assert receipts(harness) == [(peer.stream_id(), 26)]
+    info = info_of(queue)
+    assert (info.unacknowledged_since, info.acknowledged) == (None, 26)
+    assert harness.time_left(SrmpTimer.STREAM_RECEIPT_COALESCING, info.key) is None
+    harness.advance(60_000)
+    assert harness.take() == []
 
 
 @pytest.mark.requirement("SRMP-3.1.6.3-07", "SRMP-3.1.5.1.6.3-09")

@@ -163,6 +163,7 @@ def test_the_transport_stands_in_the_destination():
 
 @pytest.mark.requirement("SRMP-2.2.4.5-02", "SRMP-2.2.5.1.3-02", "SRMP-2.2.5.4-01", "SRMP-2.2.5.5-01")
 @pytest.mark.requirement("SRMP-2.2.5.6-01")
+@pytest.mark.requirement("SRMP-2.2.2-08")
 def test_which_requests_have_receipts_and_what_none_has():
     harness = SrmpHarness(answers=lambda _: 200)
     queue = harness.queue("orders")
@@ -184,6 +185,9 @@ def test_which_requests_have_receipts_and_what_none_has():
         ("streamReceipt",),
         ("commitmentReceipt", "streamReceipt"),
     ]
+    assert [(request.fields["content-type"], request.body) for request in sent[1:]] == [
+        ("text/xml", None)
+    ] * 4
     never = ("path/fwd", "path/from", "path/relatesTo", "path/fault", "properties/inReplyTo")
     assert not [path for request in sent for path in never if path in request]
 

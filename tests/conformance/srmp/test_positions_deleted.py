@@ -67,6 +67,7 @@ def read(harness: SrmpHarness, queue: Queue) -> list[SentRequest]:
 @pytest.mark.parametrize("kind", ["regular", "durable", "stream"])
 @pytest.mark.parametrize("wanted", [("positive",), ("positive", "negative"), ("negative", "positive")])
 @pytest.mark.requirement("SRMP-2.2.5.2.3-07", "SRMP-2.2.5.2.3-10", "SRMP-2.2.5.5-02", "SRMP-2.2.5.5-06")
+@pytest.mark.requirement("SRMP-2.2.5.5-03")
 def test_a_received_message_sends_a_requested_commitment_receipt(kind, wanted):
     stream, durable = kind == "stream", "<durable/>" if kind == "durable" else ""
     harness, queue = received(stream=stream, services=durable + commitment(*wanted), dead_letter=not stream)
@@ -104,6 +105,7 @@ def test_a_received_message_without_a_request_has_no_receipt(services, dead_lett
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("reason", RECEIPTED, ids=lambda reason: reason.name)
 @pytest.mark.requirement("SRMP-2.2.5.2.3-08", "SRMP-2.2.5.2.3-10")
+@pytest.mark.requirement("SRMP-3.1.7-01")
 def test_the_commitment_receipt_for_each_reason(reason, stream):
     harness, queue = received(stream=stream, services=commitment("positive", "negative"))
     (sent,) = leave(harness, queue, reason)
@@ -156,6 +158,7 @@ def test_a_dead_letter_stream_message_gets_a_final_receipt(reason):
 
 @pytest.mark.requirement("SRMP-3.1.1.1.2.6-03", "SRMP-3.1.7.3.3-01")
 @pytest.mark.parametrize("reason", RECEIPTED, ids=lambda reason: reason.name)
+@pytest.mark.requirement("SRMP-3.1.1.3.3-02")
 def test_a_stream_message_without_dead_letter_has_no_receipt(reason):
     harness, queue = received(stream=True)
     assert leave(harness, queue, reason) == []
@@ -182,6 +185,7 @@ def test_a_stream_message_may_have_both_receipts():
         ("queue deleted", C.MQMSG_CLASS_NACK_Q_DELETED),
     ],
 )
+@pytest.mark.requirement("SRMP-3.1.1.1.2.3-03", "SRMP-3.1.1.1.2.3-04")
 def test_how_messages_leave_their_queue(how, reason):
     harness, queue = received(services=commitment("negative"), dead_letter=True, be_received=30)
     if how == "expired":
@@ -257,6 +261,7 @@ def test_both_receipts_go_to_the_queue_that_is_named_last():
 
 
 @pytest.mark.requirement("SRMP-3.1.1.4.1-01")
+@pytest.mark.requirement("SRMP-2.2.5.2.2-05")
 def test_the_receipts_of_figure_9():
     harness = SrmpHarness(answers=lambda _: OK)
     queue, peer = harness.queue("orders"), SrmpPeer(harness)

@@ -103,6 +103,7 @@ def rev_moved(data: bytes) -> bytes:
     "SRMP-2.2.4.4-07",
     "SRMP-3.1.7.2.4-35",
 )
+@pytest.mark.requirement("SRMP-4.3-03", "SRMP-4.3-04")
 def test_receipts_of_4_3() -> None:
     original = published("4.3-ReceiptRequests", arrival=SENT_4_3_3 + 3)
     delivery = delivery_receipt(original, ObjectId(RECEIVER, 34826), SENT_4_3_3)
@@ -117,6 +118,14 @@ def test_receipts_of_4_3() -> None:
 
 @pytest.mark.requirement("SRMP-3.1.6.3-04", "SRMP-2.2.4.1-06", "SRMP-2.2.5.6-02")
 @pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.requirement(
+    "SRMP-2.2.4.4-07",
+    "SRMP-2.2.5.4-07",
+    "SRMP-2.2.5.4-08",
+    "SRMP-2.2.5.6-03",
+    "SRMP-3.1.7.2.4-35",
+    "SRMP-4.4-02",
+)
 def test_receipts_of_4_4(number: int) -> None:
     original = published(f"4.4-Stream{number}")
     stream = stream_of(original)
@@ -134,6 +143,7 @@ def test_receipts_of_4_4(number: int) -> None:
 @pytest.mark.requirement(
     "SRMP-3.1.5.1.6.2-03", "SRMP-3.1.5.1.6.2-04", "SRMP-2.2.4.1-04", "SRMP-2.2.5.4-05", "SRMP-3.1.1.3.1-01"
 )
+@pytest.mark.requirement("SRMP-2.2.5.4-02", "SRMP-2.2.5.4-03")
 def test_delivery_receipt() -> None:
     original = asking(A.ACK_POS_ARRIVAL)
     receipt = delivery_receipt(original, ObjectId(RECEIVER, 9), SENT_4_3_5)
@@ -166,6 +176,7 @@ def test_delivery_receipt() -> None:
     "SRMP-3.1.7.3.1-08",
 )
 @pytest.mark.parametrize("reason", [C.MQMSG_CLASS_ACK_RECEIVE, *NEGATIVE])
+@pytest.mark.requirement("SRMP-2.2.4.1-04")
 def test_commitment_receipt(reason: MessageClass) -> None:
     envelope = envelope_of(commitment(asking(A.ACK_POS_RECEIVE | A.ACK_NEG_RECEIVE), reason))
     assert kind_of(envelope) is EnvelopeKind.COMMITMENT_RECEIPT
@@ -202,6 +213,7 @@ def test_commitment_receipts_that_are_not_due() -> None:
     "SRMP-3.1.1.3.3-01",
 )
 @pytest.mark.parametrize("reason", [C.MQMSG_CLASS_ACK_RECEIVE, *NEGATIVE])
+@pytest.mark.requirement("SRMP-2.2.4.1-06")
 def test_final_stream_receipt(reason: MessageClass) -> None:
     envelope = envelope_of(final(in_stream(), reason))
     assert kind_of(envelope) is EnvelopeKind.FINAL_STREAM_RECEIPT

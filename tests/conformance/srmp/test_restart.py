@@ -33,10 +33,12 @@ def stream_id(ordinal: int) -> str:
 @pytest.mark.parametrize("guarantee", DeliveryGuarantee)
 @pytest.mark.parametrize("state", ["prepared", "under way", "failed"])
 @pytest.mark.requirement("SRMP-2.2.5.2.1-03")
+@pytest.mark.requirement("SRMP-3.1.3.1-05")
 def test_a_restart_resends_durable_messages_and_no_express_ones(guarantee, state):
-    harness = SrmpHarness()
+    harness, stored = SrmpHarness(), []
     if state == "prepared":
         harness.core.queues.take_offline()
+    harness.answers = lambda _: stored.append(len(harness.rows(Table.MESSAGE)))
     harness.send(b"m", delivery_guarantee=guarantee)
     first = [sent.data for sent in harness.take()]
     if state == "failed":
@@ -48,6 +50,7 @@ def test_a_restart_resends_durable_messages_and_no_express_ones(guarantee, state
         return
     assert [sent.data for sent in again] == first or state == "prepared"
     assert [sent.body for sent in again] == [b"m"]
+    assert set(stored) == {1}, "it is stored before it is sent"
     assert harness.message_states() == [S.WAIT_FOR_RESPONSE]
     assert harness.time_left(SrmpTimer.RETRANSMISSION, harness.outgoing().number) == 20_000
     harness.answer()
@@ -56,7 +59,7 @@ def test_a_restart_resends_durable_messages_and_no_express_ones(guarantee, state
 
 
 @pytest.mark.requirement(
-    "SRMP-3.1.1.1.1-01", "SRMP-3.1.3.2-01", "SRMP-3.1.7.7-03", "SRMP-3.1.3.2-02", "SRMP-3.1.1.1.6-03",
+    "SRMP-3.1.1.1.1-01", "SRMP-3.1.3.2-01", "SRMP-3.1.7.7-03", "SRMP-3.1.1.1.6-03",
     "SRMP-3.1.1.1.6-04", "SRMP-3.1.3.1-03",
 )  # fmt: skip
 @pytest.mark.parametrize("stop", [False, True])
@@ -140,6 +143,7 @@ def test_a_renumbered_stream_is_restored_with_its_new_numbers():
 @pytest.mark.requirement(
     "SRMP-3.1.3.1-02", "SRMP-3.1.3.1-03", "SRMP-3.1.1.1.5-02", "SRMP-3.1.1.1.5-03", "SRMP-3.1.1.1.3-01"
 )
+@pytest.mark.requirement("SRMP-3.1.1.1.1-01")
 def test_message_and_stream_identifiers_are_never_reused():
     harness = SrmpHarness(answers=lambda _: OK)
     used: list[tuple[int, str]] = []
@@ -198,6 +202,7 @@ def test_a_purged_message_is_not_sent_after_a_restart():
 
 
 @pytest.mark.requirement("SRMP-3.1.3.1-01", "SRMP-3.1.1.1.5-05")
+@pytest.mark.requirement("SRMP-3.1.1.1.1-01")
 def test_durable_duplicates_are_detected_after_a_restart():
     harness = SrmpHarness()
     harness.queue("orders")
@@ -354,6 +359,7 @@ def test_a_message_to_be_forwarded_is_whole_after_a_restart():
 
 
 @pytest.mark.requirement("SRMP-3.1.1.1.7-01", "SRMP-3.1.1.1.10-01", "SRMP-3.1.1.1.8-01")
+@pytest.mark.requirement("SRMP-3.1.1.1.1-01")
 def test_what_the_administrator_sets_is_given_at_each_start():
     """TransparentStoreAndForward and the redirections are the owner's to keep."""
     assert SrmpHarness().core.context.settings.transparent_store_and_forward is False

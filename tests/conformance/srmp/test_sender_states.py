@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from msmqwire.qm.model.enumerations import ConnectionStatus, DeliveryGuarantee, OutgoingQueueState
+from msmqwire.qm.model.message import NO_SEQUENCE
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import MESSAGES, SrmpMessageEvent, SrmpMessageState
 from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
@@ -116,6 +118,7 @@ def test_a_message_that_expires_before_it_is_sent_is_never_sent(kind, wanted):
     assert outgoing.state is S.DONE
     assert harness.take() == []
     assert harness.where() == ({dead(kind): [b"m"]} if wanted else {})
+    assert [key.reason for key in harness.core.context.refusals.kept] == ["REACH_QUEUE_TIMEOUT"]
 
 
 @each("04 05 09", "03")
@@ -141,7 +144,7 @@ def test_a_message_without_an_answer_or_with_5xx_is_resent_as_is(kind):
         assert outgoing.state is S.WAIT_FOR_RESPONSE
 
 
-@each("03", "02")
+@each("03 09", "02 03")
 @pytest.mark.requirement("SRMP-3.1.7.2.1-02")
 def test_expiry_is_checked_at_each_transmission(kind):
     harness = SrmpHarness()
@@ -163,6 +166,8 @@ def test_expiry_is_checked_at_each_transmission(kind):
 def test_a_message_that_is_refused_is_not_sent_again(kind, wanted):
     harness = SrmpHarness()
     outgoing = send_message(harness, kind, negative_journaling_requested=wanted)
+    srmp_of(harness.core).reached(harness.sent[-1].number)
+    harness.advance(1_000)
     harness.answer(400)
     assert outgoing.state is S.DONE
     assert harness.where() == ({dead(kind): [b"m"]} if wanted else {})
@@ -207,6 +212,28 @@ def test_an_idle_queue_disconnects_and_reconnects_to_send():
     assert (len(harness.sent), harness.outgoing().state) == (2, OutgoingQueueState.CONNECTED)
 
 
+@pytest.mark.requirement("SRMP-3.1.2.4-01")
+def test_the_time_of_an_idle_session_can_be_set():
+    harness = SrmpHarness(answers=lambda _: 200, session_cleanup_ms=7_000)
+    harness.send()
+    harness.advance(6_999)
+    assert harness.outgoing().state is OutgoingQueueState.CONNECTED
+    harness.advance(1)
+    assert harness.outgoing().state is OutgoingQueueState.DISCONNECTED
+
+
+@pytest.mark.requirement("SRMP-3.1.7.2-01")
+def test_an_expired_message_takes_no_number():
+    harness = SrmpHarness()
+    harness.core.queues.take_offline()
+    harness.send(b"1", transactional=True, time_to_reach_queue=5)
+    harness.send(b"2", transactional=True)
+    harness.core.queues.bring_online()
+    harness.advance(RETRY_MS)
+    sent = harness.take_one()
+    assert (sent.body, sent.stream[1:3]) == (b"2", (1, None))
+
+
 @pytest.mark.requirement("SRMP-3.1.7.2.5-07")
 @pytest.mark.parametrize(
     ("status", "fate"),
@@ -238,6 +265,7 @@ def test_which_4xx_are_tried_again_can_be_set():
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2.5-06")
+@pytest.mark.requirement("SRMP-3.1.7.7-02")
 def test_a_failure_stops_its_queue_until_the_timer_fires():
     harness = SrmpHarness()
     harness.send(b"1", b"2", transactional=True)
@@ -277,6 +305,7 @@ def test_an_accepted_stream_message_waits_for_its_receipt(status):
     "SRMP-3.1.5.1.8.3-01", "SRMP-3.1.5.1.8.4-01", "SRMP-3.1.5.2.2-01", "SRMP-3.1.1.3.2-07"
 )
 @pytest.mark.requirement("SRMP-2.2.5.6-04")
+@pytest.mark.requirement("SRMP-3.1.1.3-01", "SRMP-3.1.7.2.3-13")
 def test_a_stream_receipt_ends_a_message_that_is_journaled_once(journal):
     harness = SrmpHarness()
     outgoing = send_message(harness, "stream", positive_journaling_requested=journal)
@@ -317,6 +346,7 @@ def test_a_dead_letter_message_waits_for_its_final_receipt(message_class, decisi
 
 @pytest.mark.parametrize("wanted", [False, True])
 @rows("stream", "06", "12")
+@pytest.mark.requirement("SRMP-3.1.7.2.1-04")
 def test_a_stream_message_that_expires_before_its_receipt(wanted):
     harness = SrmpHarness()
     outgoing = send_message(harness, "stream", time_to_reach_queue=10, negative_journaling_requested=wanted)
@@ -403,3 +433,22 @@ def test_a_message_deleted_by_an_administrator_is_not_sent(kind, pending):
     assert harness.take() == []
     third = send_message(harness, kind, b"3")
     assert third.state is S.WAIT_FOR_RESPONSE
+
+
+@pytest.mark.requirement("SRMP-3.1.1.1.4-01", "SRMP-3.1.1.1.4-02", "SRMP-3.1.7.7-03", "SRMP-3.1.3.2-02")
+def test_a_message_is_numbered_when_it_is_sent():
+    harness = SrmpHarness(answers=lambda _: 200)
+    harness.core.queues.take_offline()
+    harness.send(b"m", transactional=True)
+    outgoing, transfer = harness.only_message(), harness.outgoing_transfer()
+    assert (outgoing.tx_sequence_number, transfer.unacknowledged, transfer.awaiting_final) == (
+        0,
+        type(transfer.unacknowledged)(),
+        {},
+    )
+    assert (transfer.stream_id, harness.rows_of_streams()) == (NO_SEQUENCE, {})
+    number = harness.outgoing().number
+    assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, number) is None
+    harness.core.queues.bring_online()
+    harness.advance(20_000)
+    assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, number) == 30_000

@@ -78,6 +78,7 @@ def queue(name: str) -> FormatName:
     "SRMP-3.1.7.2.4-45",
     "SRMP-2.2.4.3-04",
 )
+@pytest.mark.requirement("SRMP-2.2.6-01", "SRMP-2.2.6.8-01")
 def test_the_least() -> None:
     assert text() == (
         f"{START}{PATH}<action>MSMQ:mqsender label</action><to>http://h/msmq/q</to>"
@@ -170,6 +171,7 @@ def test_destinations_beyond_srmp(name: FormatName | None) -> None:
         (queue(f"PUBLIC={GUID}"), f"MSMQ:PUBLIC={GUID}"),
     ],
 )
+@pytest.mark.requirement("SRMP-2.2.4.4-03", "SRMP-2.2.4.4-06")
 def test_response_queue(name: FormatName | None, via: str | None) -> None:
     data = text(response=name)
     assert inside(data, "rev") == (via and f"<via>{via}</via>")
@@ -192,6 +194,7 @@ def test_several_response_queues_in_one_name() -> None:
         (INFINITE - 1, 0x7FFFFFFF - SENT, "20380119T031407", "20380119T031407"),
     ],
 )
+@pytest.mark.requirement("SRMP-2.2.5.1.1-04")
 def test_limits(to_be_received: int, to_reach_queue: int, expires: str, limit: str) -> None:
     data = text(time_to_be_received=to_be_received, time_to_reach_queue=to_reach_queue)
     assert inside(data, "expiresAt") == expires
@@ -294,6 +297,7 @@ def test_stream(current: int, previous: int, rest: str) -> None:
 
 
 @pytest.mark.parametrize("sequence", [None, NO_SEQUENCE])
+@pytest.mark.requirement("SRMP-3.1.7.2.4-15")
 def test_messages_outside_streams(sequence: TxSequenceId | None) -> None:
     data = text(transactional_message_sequence_identifier=sequence, transaction_sequence_number=1)
     assert inside(data, "stream") is None
@@ -343,7 +347,11 @@ CORRELATION = "<Correlation>AAAAAAAAAAAAAAAAAAAAAAAAAAA=</Correlation>"
         ),
         ({"application_tag": 36}, "<App>36</App><BodyType>"),
         ({"body_type": 8}, "<BodyType>8</BodyType><HashAlgorithm>"),
-        ({"hash_algorithm": 0}, "<HashAlgorithm>0</HashAlgorithm><SourceQmGuid>"),
+        pytest.param(
+            {"hash_algorithm": 0},
+            "<HashAlgorithm>0</HashAlgorithm><SourceQmGuid>",
+            marks=pytest.mark.requirement("SRMP-2.2.6.10-01"),
+        ),
         (
             {"first_in_transaction": True, "last_in_transaction": True},
             "</HashAlgorithm><Eod><First/><Last/></Eod><SourceQmGuid>",

@@ -122,6 +122,7 @@ def test_the_message_must_be_the_one_that_is_signed(attribute):
 @pytest.mark.requirement("SRMP-3.1.7.2.4-37", "SRMP-3.1.7.2.4-39", "SRMP-3.1.7.2.4-40")
 @pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize(("body", "extension"), [(BODY, EXTENSION), (BODY, b""), (b"", EXTENSION)])
+@pytest.mark.requirement("SRMP-3.1.5.1.1-07")
 def test_a_signed_message_comes_back_as_it_was(asked, body, extension):
     """Asked for by the message, or by a signer that is configured for all."""
     level = XML_SIG if asked else AuthenticationLevel.NONE
@@ -162,10 +163,13 @@ def test_a_signature_without_a_key():
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2.4-41", "SRMP-3.1.7.2.4-42", "SRMP-3.1.7.2.4-43")
+@pytest.mark.requirement("SRMP-2.2.7.1.2.1-02")
 def test_the_hash_algorithm_of_the_message():
     for algorithm, uri in ((HashAlgorithm.CALG_SHA1, SHA1_URI), (HashAlgorithm.CALG_MD5, MD5_URI)):
         parts = sent(outgoing(hash_algorithm=algorithm), signer().signer)
         methods = {item.DigestMethod.Algorithm for item in parts.envelope.Signature.SignedInfo.Reference}
         assert methods == {uri}
+    (reference, _) = sent(outgoing(), signer().signer).envelope.Signature.SignedInfo.Reference
+    assert reference.DigestMethod.Algorithm == SHA1_URI, "by default"
     with pytest.raises(InvalidValue, match="hash algorithm"):
         sent(outgoing(hash_algorithm=HashAlgorithm.CALG_SHA_512), signer().signer)

@@ -86,7 +86,6 @@ async def refused(server: Service, data: bytes, status: int) -> None:
     assert server.entities == []
 
 
-@pytest.mark.requirement("SRMP-2.1.1-13")
 @pytest.mark.parametrize("name", MALFORMED)
 def test_requests_with_more_than_one_reading_are_refused(name: str) -> None:
     """Two readers could take them for different requests."""

@@ -31,6 +31,7 @@ EXAMPLE = (ROOT / "tests/vectors/srmp/4.2.http").read_bytes()
 
 
 @pytest.mark.requirement("SRMP-2.1.1-01", "SRMP-2.1.1-05", "SRMP-2.1.1-12")
+@pytest.mark.requirement("SRMP-2.1.1-13", "SRMP-2.1.2-05")
 def test_a_request_reaches_the_engine_as_it_was_sent() -> None:
     async def run() -> None:
         async with service() as server:

@@ -158,6 +158,15 @@ def test_rate_of_spm_odata_and_rdata_together():
             assert seen <= 2800 + 1400 + 100 + (at - begin) * 70_000
 
 
+@pytest.mark.requirement("SRMP-2.1.3.1-09")
+def test_the_bucket_holds_the_bytes_of_40_ms():
+    run = Run(rate=70_000.0)
+    run.send(*[bytes(50)] * 100)
+    largest = max(size for _, size in run.sizes)
+    assert 2800 - largest < sum(size for _, size in run.sizes) <= 2800
+    assert run.source.waiting > 0
+
+
 def test_a_packet_larger_than_the_bucket_goes():
     run = Run(rate=10_000.0)
     run.send(bytes(5000))
@@ -297,6 +306,7 @@ def test_window_advances_every_45_seconds(asked):
 
 
 @pytest.mark.requirement("SRMP-2.1.3.1-02")
+@pytest.mark.requirement("SRMP-2.1.3.1-03", "SRMP-2.1.3.1-04")
 def test_another_txw_secs():
     run = Run(txw_secs=20.0)
     run.send(b"x")

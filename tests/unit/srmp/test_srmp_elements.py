@@ -57,6 +57,7 @@ def test_a_guid_is_read_in_either_case_and_written_in_lower_case():
         *("20070619T240000", "20070619T210660", "20071301T000000", "00000101T000000", "\uff120070619T210654"),
     ],
 )
+@pytest.mark.requirement("SRMP-2.2.1.2-02")
 def test_a_date_of_another_form(wrong):
     exc = refused(changed(SMALL, "20070619T210654", wrong))
     assert exc.path == "Envelope.Header.properties.expiresAt"
@@ -71,12 +72,14 @@ def test_a_date_of_another_form(wrong):
 def test_a_number_of_another_form(wrong):
     data = xml(PATH, PROPERTIES, SERVICES, STREAM, MSMQ)
     assert refused(changed(data, "<current>42", f"<current>{wrong}")).path == "Envelope.Header.stream.current"
+    assert refused(changed(data, "<current>42", "<current>4294967296"))  # the attribute has 32 bits
     assert (
         refused(changed(data, "\\4839986701558349830", f"\\{wrong}")).path
         == "Envelope.Header.stream.streamId"
     )
 
 
+@pytest.mark.requirement("SRMP-2.2.1.3-01")
 def test_a_number_may_have_leading_zeros_and_white_space():
     data = xml(PATH, PROPERTIES, SERVICES, STREAM, MSMQ)
     assert (
@@ -98,6 +101,7 @@ def test_priority():
 @pytest.mark.parametrize(
     "wrong", ["7@{}", "uuid:7", "uuid:@{}", "uuid:-7@{}", "uuid:4294967296@{}", "uuid:7@{}0", ""]
 )
+@pytest.mark.requirement("SRMP-2.2.4.3-07")
 def test_an_identifier_of_another_form(wrong):
     text = wrong.format(GUID)
     data = changed(WITH_MSMQ, f"uuid:7@{GUID}", text)
@@ -146,6 +150,17 @@ def test_names_are_split_at_white_space(name):
     assert other.Msmq[name] == ("http://a/q", "http://b\u00a0/q\u2028", "http://c/q")
     assert envelope_from_json(other.to_json()) == other
     assert refused(changed(WITH_MSMQ, "<TTrq>", f"<{name}> </{name}><TTrq>")).path.endswith(name)
+
+
+@pytest.mark.requirement("SRMP-2.2.5.3.4-02")
+def test_stream_receipts_go_to_http_only():
+    start = "<start><sendReceiptsTo>{}</sendReceiptsTo></start></stream>"
+    for uri in ("http://h/r", "https://h/r", "MSMQ:DIRECT=OS:h\\r", "ftp://h/r"):
+        data = xml(PATH, PROPERTIES, SERVICES, STREAM.replace("</stream>", start.format(uri)), MSMQ)
+        if uri.startswith("http"):
+            assert parse_envelope(data).stream.start.sendReceiptsTo == uri
+        else:
+            assert refused(data).path == "Envelope.Header.stream.start.sendReceiptsTo"
 
 
 @pytest.mark.requirement("SRMP-2.2.5.3.4-03")
@@ -292,15 +307,30 @@ def test_what_may_be_there_once(path, requirement):
 @pytest.mark.parametrize(
     "path",
     [
-        *("services", "streamReceipt", "deliveryReceipt", "commitmentReceipt", "path.rev", "Msmq.Provider"),
-        *("services.commitmentReceiptRequest.positiveOnly", "services.commitmentReceiptRequest.negativeOnly"),
-        *(
-            f"Msmq.{name}"
-            for name in [
-                *("Journal", "DeadLetter", "Correlation", "Trace", "ConnectorType", "App", "HashAlgorithm"),
-                *("Eod.First", "Eod.Last", "Eod.ConnectorId", "DestinationMqf", "AdminMqf", "ResponseMqf"),
-            ]
-        ),
+        pytest.param(path, marks=pytest.mark.requirement(f"SRMP-2.2.{row}"))
+        for path, row in [
+            ("path.rev", "4.4-01"),
+            ("services", "5.2-01"),
+            ("services.commitmentReceiptRequest.positiveOnly", "5.2.3-05"),
+            ("services.commitmentReceiptRequest.negativeOnly", "5.2.3-06"),
+            ("deliveryReceipt", "5.4-01"),
+            ("commitmentReceipt", "5.5-01"),
+            ("streamReceipt", "5.6-01"),
+            ("Msmq.Journal", "6.3-01"),
+            ("Msmq.DeadLetter", "6.4-01"),
+            ("Msmq.Correlation", "6.5-01"),
+            ("Msmq.Trace", "6.6-01"),
+            ("Msmq.ConnectorType", "6.7-01"),
+            ("Msmq.App", "6.8-01"),
+            ("Msmq.HashAlgorithm", "6.10-01"),
+            ("Msmq.Eod.First", "6.11-02"),
+            ("Msmq.Eod.Last", "6.11-03"),
+            ("Msmq.Eod.ConnectorId", "6.11-04"),
+            ("Msmq.Provider", "6.12-01"),
+            ("Msmq.DestinationMqf", "6.14-01"),
+            ("Msmq.AdminMqf", "6.15-01"),
+            ("Msmq.ResponseMqf", "6.16-01"),
+        ]
     ],
 )
 def test_other_elements_that_may_be_there_once(path):
@@ -326,6 +356,7 @@ def test_other_elements_that_may_be_there_once(path):
 )
 def test_header_and_body_stand_first_and_in_this_order(old, new, path):
     assert refused(changed(SMALL, old, new)).path == path
+    assert refused(SMALL.replace(b"se:Envelope", b"se:Message")).path == "Envelope"
 
 
 @pytest.mark.requirement("SRMP-2.2.3-01", "SRMP-2.2.3-02", "SRMP-2.2.3-03", "SRMP-2.2.3-04", "SRMP-2.2.3-08")
@@ -339,9 +370,14 @@ def test_namespaces_are_exact():
 
 
 @pytest.mark.requirement("SRMP-2.2.5-02")
-def test_the_namespace_of_srmp_may_be_declared_on_each_element():
-    declared = PROPERTIES.replace("<properties", '<properties xmlns="http://schemas.xmlsoap.org/srmp/"')
-    data = changed(xml(PATH, declared), f'="{SOAP}" xmlns="http://schemas.xmlsoap.org/srmp/"', f'="{SOAP}"')
+def test_the_namespace_of_srmp_may_be_declared_in_other_places():
+    """On each element, or on Header."""
+    on_srmp = 'xmlns="http://schemas.xmlsoap.org/srmp/"'
+    declared = PROPERTIES.replace("<properties", f"<properties {on_srmp}")
+    undeclared = f'="{SOAP}" {on_srmp}', f'="{SOAP}"'
+    data = changed(xml(PATH, declared), *undeclared)
+    assert parse_envelope(data) == parse_envelope(SMALL)
+    data = changed(changed(SMALL, *undeclared), "<se:Header>", f"<se:Header {on_srmp}>")
     assert parse_envelope(data) == parse_envelope(SMALL)
 
 
@@ -356,6 +392,12 @@ def test_groups_that_have_to_be_understood_say_so(name, mark):
     exc = refused(wrong.encode())
     assert exc.path == f"Envelope.Header.{name}"
     assert "mustUnderstand" in exc.why
+
+
+@pytest.mark.requirement("SRMP-2.2.6-01")
+def test_msmq_may_be_there_once():
+    assert parse_envelope(SMALL).Msmq is None
+    assert refused(xml(PATH, PROPERTIES, MSMQ, MSMQ)).path == "Envelope.Header.Msmq"
 
 
 @pytest.mark.requirement("SRMP-2.2.5.3-03")

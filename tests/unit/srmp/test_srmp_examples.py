@@ -121,6 +121,7 @@ def test_the_first_message_of_a_stream():
     assert not envelope.unknown
 
 
+@pytest.mark.requirement("SRMP-2.2.5.3-06")
 def test_a_departure_is_never_built():
     envelope = parse_envelope(PUBLISHED["4.4-Stream1"])
     with pytest.raises(InvalidValue, match=r"SRMP-2\.2\.5\.2\.1-02"):

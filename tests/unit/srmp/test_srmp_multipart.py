@@ -136,6 +136,7 @@ def test_example_4_5_is_made_to_the_byte():
 
 @pytest.mark.requirement("SRMP-2.1.1-10", "SRMP-2.2.2-08")
 @pytest.mark.parametrize("name", RECEIPTS)
+@pytest.mark.requirement("SRMP-2.1.1-07", "SRMP-2.1.1-08")
 def test_receipts_are_made_to_the_byte(name):
     data = message(name).envelope_bytes
     target, host = request_address(message(name).envelope.path.to)
@@ -353,6 +354,7 @@ def test_departures(old, new, found):
     assert parsed.to_bytes() == data
 
 
+@pytest.mark.requirement("SRMP-2.2.2-13")
 def test_the_order_of_fields_and_the_boundary():
     fields = message().fields[::-1]
     assert replace(message(), fields=fields).departures == [
@@ -366,6 +368,7 @@ def test_the_order_of_fields_and_the_boundary():
 @pytest.mark.parametrize(
     "status, told", [(200, 0), (400, 0), (500, 0), (503, 0), (202, 1), (404, 1), (302, 1)]
 )
+@pytest.mark.requirement("SRMP-2.1.1-13")
 def test_statuses_that_have_a_meaning(status, told):
     parsed = parse_message(b"HTTP/1.1 %d x\r\nContent-Length: 0\r\n\r\n" % status)
     assert [d.requirement for d in parsed.departures] == ["SRMP-2.1.1-13"] * told
