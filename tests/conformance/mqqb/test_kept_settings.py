@@ -42,6 +42,7 @@ def resend_intervals(harness: EngineHarness, count: int) -> list[int]:
         pytest.param(FINAL, (9,), marks=pytest.mark.requirement("MQQB-3.1.1.3-23"), id="final"),
     ],
 )
+@pytest.mark.requirement("SRMP-3.1.1.1.5-07")
 def test_the_time_between_resends_has_its_default_and_survives(name: str, entries: tuple[int, ...]) -> None:
     default = [30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600]
     assert resend_intervals(EngineHarness(), 10) == default

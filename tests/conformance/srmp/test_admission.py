@@ -37,7 +37,7 @@ def granting(rights: int, sid: bytes) -> bytes:
 
 
 @pytest.mark.requirement(
-    "SRMP-3.1.5.1.12-01", "SRMP-3.1.5.1.12-03", "SRMP-3.1.5.1.12-04", "SRMP-3.1.5.1.12-06",
+    "SRMP-3.1.5.1.12-01", "SRMP-3.1.5.1.12-03", "SRMP-3.1.5.1.12-04",
     "SRMP-3.1.5.1.12-07",
 )  # fmt: skip
 @pytest.mark.requirement("SRMP-2.2.5.2.2-05")

@@ -6,6 +6,7 @@ import pytest
 
 from msmqwire.qm.model.enumerations import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.message import TxSequenceId
+from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.states import SrmpMessageState
@@ -210,6 +211,9 @@ def test_durable_duplicates_are_detected_after_a_restart():
     harness.restart()
     assert SrmpPeer(harness).send(b"again", number=5, services="<durable/>") == OK
     assert bodies(harness.find_queue()) == [b"m"]
+    harness.advance(1_799_000)
+    assert SrmpPeer(harness).send(b"half an hour later", number=5) == OK
+    assert bodies(harness.find_queue()) == [b"m"]
     harness.advance(3_601_000)
     assert SrmpPeer(harness).send(b"an hour later", number=5) == OK
     assert len(harness.find_queue().positions) == 2
@@ -217,6 +221,8 @@ def test_durable_duplicates_are_detected_after_a_restart():
 
 @pytest.mark.requirement("SRMP-3.1.1.1.5-05")
 def test_the_history_has_a_limit():
+    defaults = Settings()
+    assert (defaults.remove_duplicate_size, defaults.message_id_history_cleanup_ms) == (10_000, 1_800_000)
     harness = SrmpHarness(remove_duplicate_size=3)
     harness.queue("orders")
     peer = SrmpPeer(harness)
