@@ -86,7 +86,8 @@ def to_stored(message: Message) -> bytes:
     received over HTTP. Raises as `to_packet` does.
     """
     kind = message.authentication_level or message.signature_type
-    packet = to_readable(message)
+    has_more = message.packet is None or message.soap_envelope
+    packet = _cleared(message, new_packet(message, stored=True) if has_more else to_packet(message))
     if not kind:
         return packet
     return mark_verified(packet, kind, authenticated=bool(message.authentication_level))
@@ -99,8 +100,13 @@ def to_readable(message: Message) -> bytes:
     the body is in clear here. Its SecurityHeader does not report verification by this queue manager: AU and
     AS are 0 in everything sent, and no override of [MS-MQRR] changes that. Raises as `to_packet` does.
     """
-    has_more = message.packet is None or message.soap_envelope
-    packet = new_packet(message, stored=True) if has_more else to_packet(message)
+    # MQRR-2.2.5.1-12: a receipt of this queue manager has an envelope alone, and no AH
+    is_srmp = message.soap_envelope and message.soap_compound_message
+    return _cleared(message, new_packet(message, stored=True) if is_srmp else to_packet(message))
+
+
+def _cleared(message: Message, packet: bytes) -> bytes:
+    """Return a packet of a message, with EB 0 if the body is in clear here."""
     return mark_clear(packet) if _is_clear(message) else packet
 
 

@@ -20,9 +20,11 @@ from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import Limit
 from msmqwire.qm.protocols.srmp.on_demand import srmp_of
+from msmqwire.qm.rules.serialization import to_stored
 from msmqwire.remote_read.constants import Access, Action, Opnum, SectionType
 from msmqwire.srmp.http_framer import parse_http
-from tests.support.engine_harness import PEER_ADDRESS, START_UTC
+from tests.support import handmade as h
+from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, START_UTC
 from tests.support.qm.queue_contents import bodies, states
 from tests.support.rpc.remote_read_harness import (
     ANNE,
@@ -94,7 +96,7 @@ def test_a_receive_locks_its_message_and_its_end_deletes_it(harness, queue, clie
     assert harness.nothing_is_left()
 
 
-@pytest.mark.requirement("MQRR-3.1.4.9-06")
+@pytest.mark.requirement("MQRR-3.1.4.9-06", "MQRR-3.1.4.9-12")
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_LOOKUP_RECEIVE_CURRENT])
 def test_a_message_that_is_given_back_is_at_its_old_place(harness, queue, client, action):
     identifiers = fill(harness, queue)
@@ -135,7 +137,8 @@ def test_peeking_and_cursors(harness, queue, client, tx):
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-08", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21", "MQRR-3.1.4.7-49", "MQRR-3.1.4.7-50",
-    "MQRR-3.1.4.7-51", "MQRR-3.1.4.7-52", "MQRR-3.1.4.7-55", "MQRR-3.1.4.13-13",
+    "MQRR-3.1.4.7-51", "MQRR-3.1.4.7-52", "MQRR-3.1.4.7-55", "MQRR-3.1.4.13-13", "MQRR-3.1.4.7-05",
+    "MQRR-3.1.4.7-38", "MQRR-3.1.4.13-27", "MQRR-3.1.4.13-07",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 @pytest.mark.parametrize("seven_bytes", [False, True])
@@ -146,6 +149,8 @@ def test_lookups(harness, queue, client, step, body, seven_bytes, tx):
     handle = client.open()
     assert client.read(handle, A[f"MQ_LOOKUP_PEEK_{step}"], lookup=lookup, tx=tx) == body
     assert states(queue) == [AVAILABLE] * 5
+    (context,) = harness.core.remote_read.contexts
+    assert not context.pending
     assert client.read(handle, A[f"MQ_LOOKUP_RECEIVE_{step}"], lookup=lookup, request=1, tx=tx) == body
     assert bodies(queue, LOCKED) == [body]
     assert client.end(handle, 1) == OK
@@ -154,6 +159,21 @@ def test_lookups(harness, queue, client, step, body, seven_bytes, tx):
         assert client.read(handle, A[f"MQ_LOOKUP_{action}_{step}"], lookup=12345, tx=tx) == NOT_FOUND
     client.close(handle)
     assert harness.nothing_is_left()
+
+
+@pytest.mark.requirement("MQRR-3.1.4.7-08", "MQRR-3.1.4.7-09")
+def test_messages_of_other_readers_are_passed_over(harness, queue, client):
+    identifiers = fill(harness, queue, 5)
+    other = harness.client(2, BOB)
+    theirs, handle = other.open(), client.open()
+    for at in (1, 3):
+        assert other.read(theirs, A.MQ_LOOKUP_RECEIVE_CURRENT, lookup=identifiers[at]) == b"%d" % (at + 1)
+    cursor = client.create_cursor(handle)
+    assert client.read(handle, A.MQ_ACTION_PEEK_CURRENT, cursor=cursor) == b"1"
+    assert client.read(handle, A.MQ_ACTION_PEEK_NEXT, cursor=cursor) == b"3"
+    for action in ("PEEK", "RECEIVE"):
+        for step, body in (("NEXT", b"5"), ("PREV", b"1")):
+            assert client.read(handle, A[f"MQ_LOOKUP_{action}_{step}"], lookup=identifiers[2]) == body
 
 
 @pytest.mark.requirement("MQRR-3.1.4.7-54", "MQRR-3.1.4.7-38", "MQRR-3.1.4.7-52")
@@ -173,7 +193,8 @@ def test_a_cursor_whose_message_another_has_received(harness, queue, client):
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-16", "MQRR-3.1.4.7-40", "MQRR-3.1.4.13-10", "MQRR-3.1.4.13-11",
-    "MQRR-3.1.4.13-12", "MQRR-3.1.4.13-14", "MQRR-3.1.4.13-29", "MQRR-3.1.4.7-13",
+    "MQRR-3.1.4.13-12", "MQRR-3.1.4.13-14", "MQRR-3.1.4.13-29", "MQRR-3.1.4.7-13", "MQRR-3.1.4.7-38",
+    "MQRR-3.1.4.13-27",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX, TX], ids=["7", "13", "13 in a transaction"])
 @pytest.mark.parametrize(
@@ -244,6 +265,7 @@ def test_a_whole_message(harness, queue, client, action, limit, infinite, tx):
     assert result.pdwArriveTime == START_UTC + 5
     assert result.pSequenceId == position.lookup_identifier & 0x00FFFFFFFFFFFFFF
     assert position.lookup_identifier >> 56
+    assert result.pdwNumberOfSections == 1
     (section,) = result.ppPacketSections
     assert section.SectionBufferType == SectionType.stFullPacket
     assert section.SectionSizeAlloc == section.SectionSize == len(section.pSectionBuffer)
@@ -259,6 +281,7 @@ def test_a_whole_message(harness, queue, client, action, limit, infinite, tx):
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-31/c", "MQRR-3.1.4.7-33", "MQRR-3.1.4.7-34", "MQRR-3.1.4.7-35", "MQRR-3.1.4.13-20/c",
     "MQRR-3.1.4.13-22", "MQRR-3.1.4.13-23", "MQRR-3.1.4.13-24", "MQRR-3.1.1.4-01", "MQRR-3.1.1.4-02",
+    "MQRR-3.1.4.7-30", "MQRR-3.1.4.13-19",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 def test_a_message_that_is_larger_than_asked_for(harness, queue, client, tx):
@@ -301,6 +324,8 @@ def test_a_message_that_has_come_by_the_binary_protocol(harness, transactional):
     "MQRR-2.2.5.1-12",
     "MQRR-3.1.1.4-01",
     "MQRR-3.1.4.7-33",
+    "MQRR-2.2.5.1.2.2-05",
+    "MQRR-2.2.5.1.2.2-06",
 )
 def test_a_message_that_has_come_by_http(harness, queue, client):
     srmp_of(harness.core).urls.listens(http=80, https=443)
@@ -328,6 +353,34 @@ def test_a_message_that_has_come_by_http(harness, queue, client):
         SectionType.stSrmpFirstSection,
         SectionType.stSrmpSecondSection,
     ]
+
+
+@pytest.mark.requirement("MQRR-2.2.5.1-12", "MQRR-3.1.1.4-01")
+@pytest.mark.parametrize("envelope, compound", [("<e/>", b""), ("", b"POST 12345")])
+def test_an_envelope_or_a_compound_message_alone(harness, queue, client, envelope, compound):
+    """As receipts of this queue manager have an envelope alone, for example in a dead-letter queue."""
+    harness.enqueue(queue, b"12345", soap_envelope=envelope, soap_compound_message=compound)
+    call = client.start(client.open(), A.MQ_ACTION_PEEK_CURRENT)
+    assert client.result(call) == b"12345"
+    packet = parse(client.answer(call).ppPacketSections[0].pSectionBuffer, protocol="remote_read")
+    assert not packet.UserHeader.Flags.AH
+    assert (packet.SRMPEnvelopeHeader, packet.CompoundMessageHeader) == (None, None)
+    assert packet.MessagePropertiesHeader.MessageBody == b"12345"
+    (position,) = queue.positions
+    stored = parse(to_stored(position.message))
+    assert stored.UserHeader.Flags.AH
+
+
+@pytest.mark.requirement("MQRR-2.2.5.1-05")
+@pytest.mark.parametrize("hops", [0, 1])
+def test_the_sender_of_a_message_to_a_private_name(harness, queue, client, hops):
+    """Its GUID is there; that of a routing server which has passed the message on is unknown."""
+    destination = 3, h.private_id(queue.private_queue_number)
+    address = OWN_ID.bytes_le
+    harness.accept_session().send_message(b"1", destination=destination, address=address, hops=hops)
+    (section,) = client.answer(client.start(client.open())).ppPacketSections
+    assert section.pSectionBuffer[16:32] == PEER_ID.bytes_le
+    assert section.pSectionBuffer[32:48] == (address if hops else PEER_ID.bytes_le)
 
 
 @pytest.mark.requirement("MQRR-2.2.5.1-07", "MQRR-2.2.5.1-08", "MQRR-2.2.5.1-10")
@@ -362,6 +415,7 @@ def test_readers_do_not_learn_what_was_verified_here(harness, queue, client, del
         assert parse(harness.rows(Table.PACKET)[position.number]).SecurityHeader.Flags.AS == 3
 
 
+@pytest.mark.requirement("MQRR-2.2.5.3-09")
 def test_a_message_in_a_subqueue_says_so(harness, queue, client):
     harness.enqueue(harness.queue("orders;done"), b"1")
     (section,) = client.answer(client.start(client.open(rf"{ORDERS};done"))).ppPacketSections
@@ -404,7 +458,8 @@ def test_a_message_that_no_section_can_hold_returns_to_its_queue(harness, queue,
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-07", "MQRR-3.1.4.7-53", "MQRR-3.1.2.1-03", "MQRR-3.1.2.1-04", "MQRR-3.1.4.7-56",
-    "MQRR-3.1.2-01", "MQRR-3.1.4.13-08", "MQRR-3.1.4.7-47", "MQRR-3.1.4.7-52",
+    "MQRR-3.1.2-01", "MQRR-3.1.4.13-08", "MQRR-3.1.4.7-47", "MQRR-3.1.4.7-48", "MQRR-3.1.4.7-52",
+    "MQRR-3.1.4.7-38",
 )  # fmt: skip
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT, A.MQ_ACTION_PEEK_NEXT])
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
@@ -474,7 +529,7 @@ def test_a_queue_that_is_deleted_ends_its_reads(harness, queue, client):
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.8-02", "MQRR-3.1.4.8-05", "MQRR-3.1.4.8-07", "MQRR-3.1.4.8-08", "MQRR-3.1.4.8-09",
-    "MQRR-2.2.4.1-01", "MQRR-3.1.4.7-52", "MQRR-3.1.4.13-08",
+    "MQRR-2.2.4.1-01", "MQRR-3.1.4.7-52", "MQRR-3.1.4.13-08", "MQRR-3.1.4.7-38",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT])
@@ -537,21 +592,25 @@ def test_ending_what_was_not_begun(harness, queue, client, transactional):
     assert client.end(handle, 1, transactional=transactional) == BAD_HANDLE
     client.read(handle, request=1)
     client.read(handle, request=2)
+    assert cleanup_timers(harness) == 2
     assert client.end(handle, 3, transactional=transactional) == INVALID
     assert client.end(other, 1, transactional=transactional) == BAD_HANDLE
     assert client.end(handle, 1, transactional=transactional) == OK
+    assert cleanup_timers(harness) == 1
     assert client.end(handle, 1, transactional=transactional) == INVALID
     assert client.end(handle, 2, transactional=transactional) == OK
+    assert cleanup_timers(harness) == 0
     assert client.end(handle, 2, transactional=transactional) == BAD_HANDLE
     assert bodies(queue) == [b"3"]
 
 
-@pytest.mark.requirement("MQRR-3.1.4.9-11", "MQRR-3.1.4.9-09")
+@pytest.mark.requirement("MQRR-3.1.4.9-11", "MQRR-3.1.4.9-09", "MQRR-2.2.4.1-01")
 def test_ending_a_receive_that_still_waits(harness, queue, client):
     """Its entry is gone; the call itself goes on, and makes another for its message."""
     handle = client.open()
     call = client.start(handle, request=1, timeout=FOREVER)
     assert client.end(handle, 1) == NOT_FOUND
+    assert cleanup_timers(harness) == 0
     assert client.end(handle, 1) == BAD_HANDLE
     fill(harness, queue, 1)
     harness.run()
@@ -610,7 +669,7 @@ def test_the_time_of_a_request_is_of_32_bits(now, stamp):
 
 @pytest.mark.requirement(
     "MQRR-3.1.5.1-01", "MQRR-3.1.5.1-02", "MQRR-3.1.2.2-01", "MQRR-3.1.2.2-02", "MQRR-3.1.4.7-43",
-    "MQRR-3.1.4.7-44", "MQRR-3.1.1.2-04/a",
+    "MQRR-3.1.4.7-44", "MQRR-3.1.1.2-04/a", "MQRR-3.1.4.7-51",
 )  # fmt: skip
 @pytest.mark.parametrize("seconds", [None, 7])
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
@@ -639,17 +698,17 @@ def test_a_message_that_is_not_ended_in_time_returns(seconds, action, tx):
     assert bodies(queue) == []
 
 
-@pytest.mark.requirement("MQRR-3.1.2.2-01")
+@pytest.mark.requirement("MQRR-3.1.2.2-01", "MQRR-3.1.5.1-02")
 def test_each_receive_has_a_cleanup_timer_of_its_own(harness, queue, client):
     fill(harness, queue, 2)
     handle = client.open()
     assert client.read(handle, request=1) == b"1"
     harness.advance(1_000)
     assert client.read(handle, request=2) == b"2"
-    armed = [name for name, _ in harness.core.context.timers._armed]
-    assert armed.count(Timer.PENDING_REQUEST_CLEANUP) == 2
+    assert cleanup_timers(harness) == 2
     harness.advance(299_000)
     assert states(queue) == [AVAILABLE, LOCKED]
+    assert client.end(handle, 1) == INVALID  # the second has an entry still
     harness.advance(1_000)
     assert states(queue) == [AVAILABLE, AVAILABLE]
 
@@ -673,13 +732,19 @@ def test_a_receive_may_wait_longer_than_entries_are_kept(harness, queue, client)
     assert bodies(queue) == []
 
 
-@pytest.mark.requirement("MQRR-3.1.5.1-01")
+@pytest.mark.requirement(
+    "MQRR-3.1.5.1-01", "MQRR-3.1.1.2-02", "MQRR-3.1.4.7-43", "MQRR-3.1.4.7-46", "MQRR-3.1.1.2-01"
+)
 def test_the_time_of_an_entry_begins_with_its_message(harness, queue, client):
     handle = client.open()
     call = client.start(handle, request=1, timeout=FOREVER)
+    (context,) = harness.core.remote_read.contexts
+    entry = context.pending[1]  # before there is a message
+    assert (entry.request_id, entry.context.handle, entry.lookup_identifier) == (1, handle, 0)
     harness.advance(MINUTES - 1)
-    fill(harness, queue, 1)
+    (identifier,) = fill(harness, queue, 1)
     harness.run()
+    assert context.pending[1].lookup_identifier == identifier
     assert client.result(call) == b"1"
     harness.advance(MINUTES - 1)
     assert states(queue) == [LOCKED]
