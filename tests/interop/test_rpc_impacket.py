@@ -128,6 +128,7 @@ def test_methods_and_interfaces_that_are_not_there():
                 client(server.port).bind(uuidtup_to_bin(other))
 
 
+@pytest.mark.requirement("MQRR-2.1-05", "MQRR-5.1-01")
 def test_calls_below_the_least_level_are_denied():
     with rpc_server(acceptors(USERS), AuthLevel.PKT_INTEGRITY) as server:
         for level in (AuthLevel.NONE, AuthLevel.CONNECT):
@@ -154,7 +155,7 @@ def test_a_second_security_context_on_the_same_connection():
     assert len(server.connections) == 1
 
 
-@pytest.mark.requirement("MQRR-2.1-02", "MQRR-3.1.3-01")
+@pytest.mark.requirement("MQRR-2.1-01", "MQRR-2.1-02", "MQRR-3.1.3-01")
 def test_the_port_of_an_interface_by_the_endpoint_mapper():
     interfaces = {ENDPOINT_MAPPER: ENDPOINT_MAPPER_METHODS}
     perform = map_endpoints(EndpointMapper({REMOTE_READ: 49_321}))

@@ -210,8 +210,10 @@ def test_the_gates_of_a_site(directory: EmbeddedDirectory) -> None:
     assert "SiteGateCollection" not in ATTRIBUTES["Site"]
 
 
-@pytest.mark.requirement("DMPR-3.1.1.8-02")
-@pytest.mark.parametrize("cost, valid", [(0, False), (1, True), (999_999, True), (1_000_000, False)])
+@pytest.mark.requirement("DMPR-3.1.1.8-02", "MQBR-1.3.3-02", "MQBR-3.1.3.1-06")
+@pytest.mark.parametrize(
+    "cost, valid", [(-1, False), (0, False), (1, True), (999_999, True), (1_000_000, False)]
+)
 def test_the_cost_of_a_link(directory: EmbeddedDirectory, cost: int, valid: bool) -> None:
     link = RoutingLink(guid(1), site1_identifier=guid(2), site2_identifier=guid(3), actual_cost=cost)
     assert directory.create_directory_object(link).status is (

@@ -67,7 +67,7 @@ def refusal(work: Any) -> str:
     "MQRR-3.2.1-01", "MQRR-3.2.3-01", "MQRR-3.2.4.1-01", "MQRR-3.2.4.1-02", "MQRR-3.2.4.1-05",
     "MQRR-3.2.4.1-07",
     "MQRR-3.1.4.2-03", "MQRR-3.1.4.2-04", "MQRR-3.1.4.2-08", "MQRR-3.1.4.2-11", "MQRR-3.1.4.2-17",
-    "MQRR-3.2.4.13-02", "MQRR-3.1.4.2-13", "MQRR-3.1.4.2-14", "MQRR-3.1.4.2-15",
+    "MQRR-3.2.4.13-02", "MQRR-3.1.4.2-13", "MQRR-3.1.4.2-14", "MQRR-3.1.4.2-15", "MQRR-2.2.3-06",
 )  # fmt: skip
 def test_a_queue_is_opened_for_what_is_done_with_it_and_closed(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
@@ -94,6 +94,10 @@ def test_a_queue_is_opened_for_what_is_done_with_it_and_closed(queue: RemoteQueu
     assert queue.arguments(Opnum.R_PurgeQueue)[0].phContext.uuid == second
     assert {arguments.pphContext.uuid for arguments in queue.arguments(Opnum.R_CloseQueue)} == {first, second}
     assert len(server_of(queue).connections) == 1
+    queue.messages.append(message(4))
+    with msmqwire.connect(NAME, rpc_port=queue.port) as another:
+        another.peek(0)
+    assert queue.arguments(Opnum.R_OpenQueue)[-1].pClientId not in (UUID(int=0), looking.pClientId)
 
 
 @pytest.mark.requirement(
@@ -195,10 +199,15 @@ def test_cursors(queue: RemoteQueue) -> None:
         (1, "MQ_ACTION_PEEK_NEXT"),
     ]
     assert all(read.LookupId == 0 for read in reads)
+    assert len({read.dwRequestId for read in reads}) == len(reads)
     (end,) = queue.arguments(Opnum.R_EndReceive)
-    assert (end.dwRequestId, end.dwAck) == (reads[3].dwRequestId, Acknowledge.RR_ACK)
+    assert (end.phContext, end.dwRequestId, end.dwAck) == (
+        reads[3].phContext,
+        reads[3].dwRequestId,
+        Acknowledge.RR_ACK,
+    )
     assert [arguments.hCursor for arguments in queue.arguments(Opnum.R_CloseCursor)] == [2, 1]
-    assert queue.cursors == {}
+    assert (queue.cursors, queue.breaches) == ({}, [])
 
 
 def test_a_cursor_of_who_may_only_look(queue: RemoteQueue) -> None:
@@ -214,8 +223,9 @@ def test_a_cursor_of_who_may_only_look(queue: RemoteQueue) -> None:
 
 
 @pytest.mark.requirement(
-    "MQRR-3.1.4.7-13", "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21", "MQRR-3.1.4.7-23"
-)
+    "MQRR-3.1.4.7-13", "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21", "MQRR-3.1.4.7-22",
+    "MQRR-3.1.4.7-23",
+)  # fmt: skip
 def test_by_lookup_identifier(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
         first = orders.peek(0).lookup_identifier
@@ -284,7 +294,7 @@ def test_lookups_at_a_server_with_another_priority_order() -> None:
 def test_purging(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
         orders.purge()
-    assert queue.bodies == []
+    assert (queue.bodies, queue.breaches) == ([], [])
 
 
 @pytest.mark.requirement(
@@ -358,7 +368,10 @@ def test_reads_that_wait_are_cancelled() -> None:
             with pytest.raises(QueueError) as of_cursor:
                 await by_cursor
             assert list(queue.called()[-2:]) == [Opnum.R_CancelReceive, Opnum.R_CloseCursor]
-            await orders.close()
+            async with orders.cursor():
+                await orders.close()
+            ends = Opnum.R_CancelReceive, Opnum.R_CloseCursor, Opnum.R_CloseQueue
+            assert queue.called(*ends)[-3:] == [*ends]
             with pytest.raises(QueueError) as of_queue:
                 await closing
             assert of_cursor.value.name == of_queue.value.name == "MQ_ERROR_OPERATION_CANCELLED"
@@ -413,13 +426,17 @@ def test_a_message_is_acknowledged_when_its_block_is_left(queue: RemoteQueue) ->
     "MQRR-3.2.4.2-01", "MQRR-3.2.4.2-02", "MQRR-3.2.4.4.2-01", "MQRR-3.2.4.4.2-02", "MQRR-3.2.4.4.2-04",
     "MQRR-3.2.4.4.2-05", "MQRR-3.2.4.6-01", "MQRR-3.2.4.10.2-01", "MQRR-3.2.4.10.2-02", "MQRR-2.2.8-02",
     "MQRR-3.1.4.10-07", "MQRR-3.1.4.12-04", "MQRR-3.1.4.12-05", "MQRR-3.1.4.12-07", "MQRR-3.1.4.12-08",
-    "MQRR-3.1.4.13-16", "MQRR-3.1.4.13-18", "MQRR-3.2.4.4-01",
+    "MQRR-3.1.4.13-16", "MQRR-3.1.4.13-18", "MQRR-3.2.4.4-01", "MQRR-3.2.4.10-01", "MQRR-3.1.4.13-11",
+    "MQRR-3.1.4.13-12", "MQRR-3.1.4.13-14", "MQRR-3.1.4.9-02",
 )  # fmt: skip
 def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     async def scenario() -> None:
         reading = reading_of(queue)
         read = Read(Action.MQ_ACTION_RECEIVE, 0, transaction=TX)
-        for refused in (reading.start(1, read), reading.move(1, r"private$\orders;x", TX)):
+        by_cursor = read._replace(cursor=1)
+        for refused in (
+            reading.start(1, read), reading.start(2, by_cursor), reading.move(1, r"private$\orders;x", TX)
+        ):  # fmt: skip
             with pytest.raises(QueueError) as unknown:
                 await refused
             assert unknown.value.name == "MQ_ERROR_TRANSACTION_ENLIST"
@@ -433,7 +450,7 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
                 assert usage.value.name == "MQ_ERROR_TRANSACTION_USAGE"
         cursor = await reading.open_cursor()
         assert (await reading.start(5, read)).body == b"body 1"
-        assert (await reading.start(6, read._replace(cursor=cursor))).body == b"body 2"
+        assert (await reading.start(6, read._replace(cursor=cursor, timeout_ms=1_500))).body == b"body 2"
         await reading.end(5, acknowledge=True)
         await reading.end(6, acknowledge=True)
         await reading.move(4 << 56 | 3, r"private$\orders;x", TX)
@@ -448,6 +465,7 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     first, second = queue.arguments(Opnum.R_StartTransactionalReceive)
     assert bytes(first.pTransactionId.rgb) == bytes(second.pTransactionId.rgb) == TX.bytes_le
     assert (first.hCursor, second.hCursor, second.LookupId) == (0, 1, 0)
+    assert (first.ulTimeout, second.ulTimeout) == (0, 1_500)
     assert {call.dwMaxBodySize for call in (first, second)} == {0x40_0000}
     assert {call.dwMaxCompoundMessageSize for call in (first, second)} == {0x40_0000}
     ends = queue.arguments(Opnum.R_EndTransactionalReceive)
@@ -521,7 +539,7 @@ def test_a_program_has_no_coordinator(queue: RemoteQueue) -> None:
     "MQRR-3.1.4.5-03",
     "MQRR-3.1.4.6-02", "MQRR-3.1.4.7-06", "MQRR-3.1.4.7-11", "MQRR-3.1.4.7-23", "MQRR-3.1.4.8-03",
     "MQRR-3.1.4.9-02", "MQRR-3.1.4.9-03", "MQRR-3.1.4.10-04", "MQRR-3.1.4.10-05", "MQRR-3.1.4.11-02",
-    "MQRR-4.2-01",
+    "MQRR-4.2-01", "MQRR-3.1.4-04",
 )  # fmt: skip
 def test_handles_cursors_and_requests_are_used_as_they_must_be(queue: RemoteQueue) -> None:
     async def scenario() -> None:
@@ -544,6 +562,7 @@ def test_handles_cursors_and_requests_are_used_as_they_must_be(queue: RemoteQueu
 
     asyncio.run(scenario())
     assert queue.breaches == []
+    assert Opnum.Opnum1NotUsedOnWire not in queue.called()
     assert (queue.opened, queue.cursors, queue.locked, queue.waiting) == ({}, {}, {}, {})
     starts = [
         call.dwRequestId for call in queue.arguments(Opnum.R_StartReceive) if Action(call.ulAction).receives
@@ -616,9 +635,12 @@ def test_what_is_refused_has_its_name(queue: RemoteQueue) -> None:
     assert Opnum.R_EndReceive not in queue.called()
 
 
-@pytest.mark.requirement("MQRR-3.2.4.4.1-03", "MQRR-3.2.4.4.2-03", "MQRR-3.1.4.7-32")
+@pytest.mark.requirement("MQRR-3.2.4.4.1-03", "MQRR-3.2.4.4.2-03", "MQRR-3.2.4.10.1-02", "MQRR-3.1.4.7-32")
+@pytest.mark.parametrize("by_cursor", [False, True])
 @pytest.mark.parametrize("transaction", [None, TX])
-def test_a_message_that_can_not_be_read_is_given_back(queue: RemoteQueue, transaction: UUID | None) -> None:
+def test_a_message_that_can_not_be_read_is_given_back(
+    queue: RemoteQueue, transaction: UUID | None, by_cursor: bool
+) -> None:
     def cut(honest: Callable[[], Any], arguments: Any) -> Any:
         honest()
         return received(message(1), 3)
@@ -627,8 +649,9 @@ def test_a_message_that_can_not_be_read_is_given_back(queue: RemoteQueue, transa
         reading = reading_of(queue)
         if transaction is not None:
             await reading.enlist(transaction, b"")
+        cursor = await reading.open_cursor() if by_cursor else 0
         with pytest.raises(MalformedPacket, match="3 bytes of the body came"):
-            await reading.start(8, Read(Action.MQ_ACTION_RECEIVE, 0, transaction=transaction))
+            await reading.start(8, Read(Action.MQ_ACTION_RECEIVE, 0, cursor=cursor, transaction=transaction))
         await reading.close()
 
     opnum = Opnum.R_StartReceive if transaction is None else Opnum.R_StartTransactionalReceive
@@ -660,6 +683,9 @@ def test_a_failed_end_is_reported(queue: RemoteQueue) -> None:
         async with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
             with pytest.raises(QueueError):
                 await orders.receive(0)
+            async with orders.cursor() as by_cursor:
+                with pytest.raises(QueueError):
+                    await by_cursor.receive(0)
         await reading.close()
 
     asyncio.run(scenario())

@@ -154,6 +154,7 @@ def failing(answer: Any, honest: Callable[[], Any], arguments: Any) -> Any:
         ),
     ],
 )
+@requirement("MQRR-2.2.1-01")
 def test_all_failures_of_a_method_are_reported_alike(
     queue: RemoteQueue, opnum: Opnum, deed: Deed, calls: list[int]
 ) -> None:

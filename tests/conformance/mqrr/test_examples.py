@@ -41,7 +41,7 @@ class Deletions(EventRecorder):
         self.seen.append((pending(self._harness), len(self._harness.answers)))
 
 
-@pytest.mark.requirement("MQRR-4.2-02")
+@pytest.mark.requirement("MQRR-4.2-01", "MQRR-4.2-02")
 def test_receiving_a_message(harness: RemoteReadHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     queue, client = harness.queue(), harness.client()
     harness.enqueue(queue, b"1")

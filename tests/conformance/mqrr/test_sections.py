@@ -249,21 +249,31 @@ def test_a_full_packet(data: bytes, limits: tuple[int, int]) -> None:
     "MQRR-2.2.6-04",
     "MQRR-2.2.6-05",
     "MQRR-2.2.6-06",
+    "MQRR-2.2.6-07",
     "MQRR-2.2.6-08",
     "MQRR-2.2.7-03",
     "MQRR-2.2.7-04",
 )
 @pytest.mark.parametrize("limit", range(len(BODY)))
-@pytest.mark.parametrize("soap", [b"", handmade.soap_header()])
-def test_a_cut_binary_message(limit: int, soap: bytes) -> None:
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"soap": handmade.soap_header()},
+        {"debug": handmade.debug_header(HOST.bytes_le), "multi_queue": handmade.multi_queue_format_header()},
+    ],
+    ids=str,
+)
+def test_a_cut_binary_message(limit: int, parts: dict[str, bytes]) -> None:
     """Headers and the start of the body, unpadded; then what follows the MessagePropertiesHeader."""
-    data = message(soap=soap)
+    data = message(**parts)
     packet = packet_of(data)
-    body, end = data.index(BODY), len(data) - len(soap)
+    more = sum(map(len, parts.values()))
+    body, end = data.index(BODY), len(data) - more
     first, second = sections_of(packet, limit, 0)
     assert shapes([first, second]) == [
         (FIRST, body + len(BODY), body + limit),
-        (SECOND, len(soap) + BEHIND, len(soap) + BEHIND),
+        (SECOND, more + BEHIND, more + BEHIND),
     ]
     assert first.pSectionBuffer == packet[: body + limit]
     assert second.pSectionBuffer == packet[end:]
@@ -281,6 +291,9 @@ def test_a_cut_binary_message(limit: int, soap: bytes) -> None:
     "MQRR-3.1.4.13-23",
     "MQRR-3.1.4.13-24",
     "MQRR-2.2.6-04",
+    "MQRR-2.2.6-06",
+    "MQRR-2.2.6-07",
+    "MQRR-2.2.6-08",
     "MQRR-2.2.7-05",
     "MQRR-2.2.7-06",
 )

@@ -152,10 +152,12 @@ def test_calls_of_a_client_that_has_gone_are_not_answered(harness, queue):
     (context, *_) = [each for each in harness.core.remote_read.contexts if each.handle == second]
     state = context.cursors[cursor]
     assert state.state is CursorState.WAIT_RECEIVE
+    assert [*context.descriptor.cursors.values()] == [state]
     other = harness.client(2, BOB)
     theirs = other.open()
     waiting = other.start(theirs, request=1, timeout=FOREVER)
     harness.lose()
+    assert context.descriptor.cursors == {}
     harness.advance(600_000)
     assert not harness.answers.keys() & set(calls)
     # The message does not go to a read of the client that goes, but to one that waits behind them.

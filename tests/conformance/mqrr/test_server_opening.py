@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -20,7 +21,7 @@ from msmqwire.names import parse_format_name
 from msmqwire.qm.model import access
 from msmqwire.qm.model.caller import Caller, user_sid
 from msmqwire.qm.model.elements import QueueManager
-from msmqwire.qm.model.enumerations import QueueAccessType
+from msmqwire.qm.model.enumerations import QueueAccessType, QueueShareMode
 from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadConfiguration
 from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, changed_access
 from msmqwire.remote_read.constants import Access, Action, Opnum, ShareMode
@@ -37,6 +38,7 @@ from tests.support.rpc.remote_read_harness import (
     FULL,
     INVALID,
     NO_MESSAGE,
+    OK,
     ORDERS,
     Fault,
     RemoteReadHarness,
@@ -121,7 +123,7 @@ def test_a_queue_is_opened_by_each_kind_of_name(harness, name):
     assert descriptor.access_type is QueueAccessType.RECEIVE_ACCESS
 
 
-@pytest.mark.requirement("MQRR-3.1.4.2-24", "MQRR-3.1.4.2-22", "MQRR-2.2.3-01")
+@pytest.mark.requirement("MQRR-3.1.4.2-24", "MQRR-3.1.4.2-22", "MQRR-2.2.3-01", "MQRR-2.2.3-02")
 @pytest.mark.parametrize(
     "form",
     [
@@ -131,6 +133,8 @@ def test_a_queue_is_opened_by_each_kind_of_name(harness, name):
         queue_format_of(parse_format_name(f"DL={GUID_NAME}")),
         queue_format_of(parse_format_name(f"CONNECTOR={GUID_NAME}")),
         queue_format_of(parse_format_name(r"DIRECT=HTTP://here/msmq/private$/orders")),
+        queue_format_of(parse_format_name(r"DIRECT=HTTPS://here/msmq/private$/orders")),
+        queue_format_of(parse_format_name(r"DIRECT=IPX:00000001:000000000002\private$\orders")),
         QUEUE_FORMAT.value(m_qft=3, arm=None),
         QUEUE_FORMAT.value(m_qft=3, arm="OS:"),
         QUEUE_FORMAT.value(m_qft=3, m_SuffixAndFlags=0x0F, arm=r"OS:here\private$\orders"),
@@ -144,6 +148,8 @@ def test_a_queue_is_opened_by_each_kind_of_name(harness, name):
         "list",
         "connector",
         "http",
+        "https",
+        "ipx",
         "null",
         "cut",
         "suffix",
@@ -155,6 +161,14 @@ def test_names_that_no_queue_can_be_opened_by(harness, form):
     harness.queue()
     assert refused(harness, form) == (NOT_FOUND if form.m_qft == 1 else INVALID)
     assert harness.nothing_is_left()
+
+
+@pytest.mark.requirement("MQRR-2.2.3-03")
+def test_reserved_bytes_of_a_name_are_not_used(harness):
+    queue = harness.queue()
+    form = QUEUE_FORMAT.value(m_qft=3, m_reserved=0xFFFF, arm=r"OS:here\private$\orders")
+    harness.client().open(form)
+    assert len(queue.descriptors) == 1
 
 
 @pytest.mark.requirement("MQRR-3.1.4.2-25", "MQRR-3.1.4.2-22")
@@ -179,7 +193,7 @@ def test_messages_to_other_queue_managers_are_not_for_readers(harness):
     assert refused(harness, PEER_QUEUE) == NOT_FOUND
 
 
-@pytest.mark.requirement("MQRR-3.1.4.2-05", "MQRR-3.1.4.2-06", "MQRR-3.1.4.7-12")
+@pytest.mark.requirement("MQRR-3.1.4.2-05", "MQRR-3.1.4.2-06", "MQRR-3.1.4.2-26", "MQRR-3.1.4.7-12")
 @pytest.mark.parametrize("wanted", [0, 2, Access.MQ_MOVE_ACCESS, Access.PEEK_ACCESS, 0x21])
 def test_any_other_access_is_for_peeking(harness, wanted):
     queue = harness.queue()
@@ -192,7 +206,7 @@ def test_any_other_access_is_for_peeking(harness, wanted):
     assert bodies(queue) == [b"1"]
 
 
-@pytest.mark.requirement("MQRR-3.1.4.2-07", "MQRR-3.1.4.2-27")
+@pytest.mark.requirement("MQRR-3.1.4.2-07", "MQRR-3.1.4.2-24", "MQRR-3.1.4.2-26", "MQRR-3.1.4.2-27")
 def test_exclusive_access(harness):
     harness.queue()
     client, other = harness.client(), harness.client(2, BOB)
@@ -262,7 +276,7 @@ def test_handles_of_others_are_refused(harness, who):
 @pytest.mark.requirement(
     "MQRR-3.1.4.3-03", "MQRR-3.1.4.4-03", "MQRR-3.1.4.5-04", "MQRR-3.1.4.6-03", "MQRR-3.1.4.7-41",
     "MQRR-3.1.4.8-04", "MQRR-3.1.4.9-10", "MQRR-3.1.4.10-08", "MQRR-3.1.4.13-31", "MQRR-3.1.4.14-07",
-    "MQRR-3.1.4.15-10",
+    "MQRR-3.1.4.15-10", "MQRR-2.2.4.1-02", "MQRR-2.2.4.2-02", "MQRR-3.1.4.7-38", "MQRR-3.1.4.13-27",
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["strange", "null", "closed", "attributes"])
 def test_handles_that_are_not_there(harness, kind):
@@ -296,7 +310,7 @@ def test_handles_that_are_not_there(harness, kind):
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.3-04", "MQRR-3.1.4.3-05", "MQRR-3.1.4.3-06", "MQRR-3.1.4.3-07", "MQRR-2.2.4.1-01",
-    "MQRR-2.2.4.2-01",
+    "MQRR-2.2.4.2-02",
 )  # fmt: skip
 def test_closing_ends_what_waits_and_returns_what_was_not_ended(harness):
     queue = harness.queue()
@@ -316,6 +330,32 @@ def test_closing_ends_what_waits_and_returns_what_was_not_ended(harness):
     assert bodies(queue) == []
     other.close(theirs)
     assert harness.nothing_is_left()
+
+
+@pytest.mark.requirement("MQRR-2.2.4.2-01")
+def test_calls_that_close_a_handle_run_one_by_one(harness):
+    """Both have come before either is answered: the second finds what the first has left."""
+    harness.queue()
+    handle = harness.client().open()
+    for call in (98, 99):
+        harness.opnums[call] = Opnum.R_CloseQueue
+        arguments = SimpleNamespace(pphContext=handle)
+        harness.core.remote_read.called(call, 1, ANNE, Opnum.R_CloseQueue, arguments)
+    harness.run()
+    assert [harness.answers[call].status for call in (98, 99)] == [OK, BAD_HANDLE]
+
+
+@pytest.mark.requirement("MQRR-3.1.4.11-17")
+@pytest.mark.parametrize(
+    "share, mode",
+    [(0, QueueShareMode.DENY_NONE), (1, QueueShareMode.DENY_RECEIVE), (7, QueueShareMode.DENY_RECEIVE)],
+)
+@pytest.mark.parametrize("wanted", [0, *Access])
+def test_a_destination_is_opened_for_moves(harness, share, mode, wanted):
+    queue = harness.queue()
+    harness.client().open_for_move(ORDERS, dwAccess=wanted, dwShareMode=share)
+    (descriptor,) = queue.descriptors.values()
+    assert (descriptor.access_type, descriptor.share_mode) == (QueueAccessType.MOVE_ACCESS, mode)
 
 
 # -- cursors -------------------------------------------------------------------------------------------------

@@ -186,7 +186,14 @@ FAILED = "1b000ec0"
 SAME = [
     proving(0, "request", "", {}, ids=("MQRR-3.1.4.1-01", "MQRR-3.1.4-05"), name="0"),
     proving(0, "response", "37080000", {"status": 2103}, ids="MQRR-3.1.4.1-01", name="0 response"),
-    proving(2, "response", CONTEXT, {"pphContext": HANDLE}, ids="MQRR-3.1.4.2-02", name="2 response"),
+    proving(
+        2,
+        "response",
+        CONTEXT,
+        {"pphContext": HANDLE},
+        ids=("MQRR-3.1.4.2-02", "MQRR-2.2.4-03"),
+        name="2 response",
+    ),
     proving(
         3,
         "request",
@@ -203,7 +210,7 @@ SAME = [
         ids=("MQRR-3.1.4.3-01", "MQRR-2.2.4-03"),
         name="3 response",
     ),
-    proving(4, "request", CONTEXT, {"phContext": HANDLE}, ids="MQRR-3.1.4.4-01", name="4"),
+    proving(4, "request", CONTEXT, {"phContext": HANDLE}, ids=("MQRR-3.1.4.4-01", "MQRR-2.2.4-03"), name="4"),
     proving(
         4,
         "response",
@@ -369,8 +376,9 @@ ARMS64 = {
 
 
 @requirement(
-    "MQRR-2.2.3-03", "MQRR-2.2.3-04", "MQRR-2.2.3-06", "MQRR-2.2.3-07", "MQRR-2.2.2-01", "MQRR-3.1.4.2-01"
-)
+    "MQRR-2.2.3-03", "MQRR-2.2.3-04", "MQRR-2.2.3-06", "MQRR-2.2.3-07", "MQRR-2.2.2-01", "MQRR-3.1.4.2-01",
+    "MQRR-2.2-02",
+)  # fmt: skip
 @pytest.mark.parametrize("opnum", [2, proving(11, ids="MQRR-3.1.4.11-01")])
 @pytest.mark.parametrize("kind", ARMS20)
 def test_queue_format_in_ndr(kind: int, opnum: int) -> None:
@@ -401,7 +409,7 @@ def test_queue_format_with_an_empty_arm(syntax: Syntax, text: str) -> None:
     check(2, "request", syntax, f"{text} {OPEN}", {"pQueueFormat": form, **OPEN_VALUES})
 
 
-@requirement("MQRR-3.1.4.12-01")
+@requirement("MQRR-3.1.4.12-01", "MQRR-6-01")
 def test_enlisting_in_ndr() -> None:
     text = f"""
         {UNIT.hex()}                                # 0
@@ -484,7 +492,7 @@ NOTHING_VALUES = {
         proving(13, ids=("MQRR-3.1.4.13-03", "MQRR-3.1.4.13-05")),
     ],
 )
-@requirement("MQRR-2.2.6-01", "MQRR-2.2.6-02")
+@requirement("MQRR-2.2.6-01", "MQRR-2.2.6-02", "MQRR-2.2.1-01", "MQRR-6-01")
 def test_an_answer_in_ndr(opnum: int) -> None:
     check(opnum, "response", NDR20, NDR_ANSWER, ANSWER_VALUES)
     check(opnum, "response", NDR20, f"{'00' * 24} {FAILED}", NOTHING_VALUES)
@@ -498,7 +506,7 @@ def test_an_answer_in_ndr(opnum: int) -> None:
         proving(13, ids=("MQRR-3.1.4.13-04", "MQRR-3.1.4.13-05")),
     ],
 )
-@requirement("MQRR-2.2.6-01", "MQRR-2.2.6-03")
+@requirement("MQRR-2.2.6-01", "MQRR-2.2.6-03", "MQRR-2.2.1-01")
 def test_an_answer_in_ndr64(opnum: int) -> None:
     check(opnum, "response", NDR64, NDR64_ANSWER, ANSWER_VALUES)
     check(opnum, "response", NDR64, f"{'00' * 32} {FAILED}", NOTHING_VALUES)

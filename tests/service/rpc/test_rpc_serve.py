@@ -108,7 +108,9 @@ def check_reading(data: Path, reader: Reader) -> None:
     assert listed(data)[ORDERS]["messages"] == 0
 
 
-@pytest.mark.requirement("MQRR-2.1-01", "MQRR-2.1-02", "MQRR-2.1-04", "MQRR-3.1.4.1-01", "MQRR-4.1-01")
+@pytest.mark.requirement(
+    "MQRR-2.1-01", "MQRR-2.1-02", "MQRR-2.1-04", "MQRR-3.1.3-01", "MQRR-3.1.4.1-01", "MQRR-4.1-01"
+)  # fmt: skip
 def test_an_anonymous_client_finds_the_port_by_the_mapper(anonymous: Process) -> None:
     assert mapped(anonymous.mapper_port) == f"ncacn_ip_tcp:{ADDRESS}[{anonymous.rpc_port}]"
     for syntax in (NDR20, NDR64):
@@ -328,6 +330,7 @@ def test_options_that_do_not_go_together(data: Path, options: tuple[str, ...], w
 def test_a_taken_default_port_is_replaced_by_a_later_one(data: Path, tmp_path: Path) -> None:
     """A port that was given is not replaced."""
     address = "127.0.0.62"
+    assert DEFAULT_PORT == 2103
     with socket.create_server((address, DEFAULT_PORT)), socket.create_server((address, DEFAULT_PORT + 11)):
         with process(data, "--rpc", address, "--rpc-auth", "none") as server:
             assert server.rpc_port == DEFAULT_PORT + 22

@@ -169,6 +169,7 @@ def test_text_that_is_none_is_kept_as_bytes(text: bytes, big_endian: bool) -> No
         name_of(value.pQueueFormat)
 
 
+@pytest.mark.requirement("MQRR-2.2-02")
 def test_big_endian_stubs() -> None:
     stub = build_request(2, OPEN, NDR20.ordered(big_endian=True))
     assert stub[12:24] == bytes.fromhex("00000007 00000000 00000007")

@@ -160,6 +160,7 @@ def test_a_call_is_answered_in_the_order_of_the_server(step):
     assert (pair.told[-1].call, pair.told[-1].status) == (call, FaultStatus.NCA_S_OP_RNG_ERROR)
 
 
+@pytest.mark.requirement("MQRR-2.2-02")
 @pytest.mark.parametrize("opnum", [Opnum.R_StartReceive, Opnum.R_OpenQueue])
 @pytest.mark.parametrize("syntax", [NDR, NDR64])
 def test_arguments_are_read_in_the_order_of_the_caller(opnum, syntax):

@@ -52,7 +52,7 @@ def request(tower, **more):
     return build_stub(EPT_MAP_REQUEST, values, SYNTAXES[NDR20])
 
 
-@pytest.mark.requirement("MQRR-2.1-02")
+@pytest.mark.requirement("MQRR-2.1-02", "MQRR-2.1-01")
 @pytest.mark.parametrize("syntax", STUBS, ids=["NDR20", "NDR64"])
 def test_question_and_answer_byte_for_byte(syntax):
     question, answer = (bytes.fromhex(text) for text in STUBS[syntax])
@@ -78,7 +78,7 @@ def test_every_cut_is_refused(syntax):
             mapped_port(answer[:cut], REMOTE_READ, syntax)
 
 
-@pytest.mark.requirement("MQRR-3.1.3-01")
+@pytest.mark.requirement("MQRR-3.1.3-01", "MQRR-2.1-01")
 def test_what_is_not_there():
     for interface in (NDR20, REMOTE_READ._replace(major=3), REMOTE_READ._replace(minor=1)):
         stub = MAPPER.called(EPT_MAP, map_request(interface, NDR20), NDR20)
