@@ -36,7 +36,7 @@ def floating(value: float, digits: str, precision: int) -> str:
         digits: it in the fewest digits, in any notation of Python.
         precision: digits that every number of its size has: 7 or 15.
     """
-    if math.isinf(value):
+    if math.isinf(value):  # NBFX-2.2.3.9-03 and NBFX-2.2.3.10-03
         return "INF" if value > 0 else "-INF"
     if math.isnan(value):
         return "NaN"
@@ -48,8 +48,8 @@ def floating(value: float, digits: str, precision: int) -> str:
         return sign + "0"
     # The point stands this many digits after the first one that counts.
     point = len(whole) + int(power or 0) - (len(whole + fraction) - len(significant))
-    significant = significant.rstrip("0")
-    if point > max(precision, len(significant)) or point < -3:
+    significant = significant.rstrip("0")  # NBFX-2.2.3.9-01 and NBFX-2.2.3.10-01
+    if point > max(precision, len(significant)) or point < -3:  # NBFX-2.2.3.9-02 and NBFX-2.2.3.10-02
         rest = "." + significant[1:] if len(significant) > 1 else ""
         return f"{sign}{significant[0]}{rest}E{point - 1:+03d}"
     if point <= 0:
@@ -81,7 +81,7 @@ def decimal(data: bytes) -> str:
     """Return the characters of a DecimalText: [MS-OAUT] 2.2.26; the zeros of its scale are kept."""
     digits = str(int.from_bytes(data[4:8], "little") << 64 | int.from_bytes(data[8:16], "little"))
     scale = data[2]
-    if scale:
+    if scale:  # NBFX-2.2.3.11-01
         digits = digits.rjust(scale + 1, "0")
         digits = f"{digits[:-scale]}.{digits[-scale:]}"
     return "-" + digits if data[3] & 0x80 and digits.strip("0.") else digits
@@ -107,17 +107,17 @@ def date_time(value: int) -> str:
     seconds, fraction = divmod(ticks, TICKS)
     text = date.fromordinal(_EPOCH_DAY + days).isoformat()
     minutes, seconds = divmod(seconds, 60)
-    text = f"{text}T{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
+    text = f"{text}T{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"  # NBFX-2.2.3.12-04
     if fraction:
         text = f"{text}.{fraction:07d}".rstrip("0")
-    return text + ("", "Z", "+00:00", "")[kind]
+    return text + ("", "Z", "+00:00", "")[kind]  # NBFX-2.2.3.12-05, NBFX-2.2.3.12-06 and NBFX-2.2.3.12-07
 
 
 def date_time_fault(value: int) -> str | None:
     """Return the fault of a date, None if there is none."""
-    if value & 0x3FFF_FFFF_FFFF_FFFF >= TICKS_MAX:
+    if value & 0x3FFF_FFFF_FFFF_FFFF >= TICKS_MAX:  # NBFX-2.2.3.12-01
         return "a date after the year 9999"
-    return "a date of the kind 3" if value >> 62 > LOCAL else None
+    return "a date of the kind 3" if value >> 62 > LOCAL else None  # NBFX-2.2.3.12-02
 
 
 def time_span(value: int) -> str:
@@ -127,7 +127,7 @@ def time_span(value: int) -> str:
     seconds, fraction = divmod(abs(value), TICKS)
     days, seconds = divmod(seconds, 86_400)
     hours, minutes, seconds = seconds // 3600, seconds // 60 % 60, seconds % 60
-    text = ("-P" if value < 0 else "P") + (f"{days}D" if days else "")
+    text = ("-P" if value < 0 else "P") + (f"{days}D" if days else "")  # NBFX-2.2.3.23-01
     if not (hours or minutes or seconds or fraction):
         return text
     text += "T" + (f"{hours}H" if hours else "") + (f"{minutes}M" if minutes else "")
@@ -138,25 +138,25 @@ def time_span(value: int) -> str:
 
 def uuid(data: bytes) -> str:
     """Return the characters of a UuidText."""
-    return str(UUID(bytes_le=data))
+    return str(UUID(bytes_le=data))  # NBFX-2.2.3.24-01
 
 
 def unique_id(data: bytes) -> str:
     """Return the characters of a UniqueIdText."""
-    return f"urn:uuid:{UUID(bytes_le=data)}"
+    return f"urn:uuid:{UUID(bytes_le=data)}"  # NBFX-2.2.3.22-01
 
 
 def boolean(value: int) -> str:
     """Return the characters of a BoolText."""
-    return "true" if value else "false"
+    return "true" if value else "false"  # NBFX-2.2.3.26-02
 
 
 FIXED: Final[Mapping[int, tuple[struct.Struct, Callable[[Any], str]]]] = MappingProxyType(
     {
-        0x88: (struct.Struct("<b"), str),
-        0x8A: (struct.Struct("<h"), str),
-        0x8C: (struct.Struct("<i"), str),
-        0x8E: (struct.Struct("<q"), str),
+        0x88: (struct.Struct("<b"), str),  # NBFX-2.2.3.5-01
+        0x8A: (struct.Struct("<h"), str),  # NBFX-2.2.3.6-01
+        0x8C: (struct.Struct("<i"), str),  # NBFX-2.2.3.7-01
+        0x8E: (struct.Struct("<q"), str),  # NBFX-2.2.3.8-01
         0x90: (struct.Struct("<f"), single),
         0x92: (struct.Struct("<d"), double),
         0x94: (struct.Struct("16s"), decimal),
@@ -164,7 +164,7 @@ FIXED: Final[Mapping[int, tuple[struct.Struct, Callable[[Any], str]]]] = Mapping
         0xAC: (struct.Struct("16s"), unique_id),
         0xAE: (struct.Struct("<q"), time_span),
         0xB0: (struct.Struct("16s"), uuid),
-        0xB2: (struct.Struct("<Q"), str),
+        0xB2: (struct.Struct("<Q"), str),  # NBFX-2.2.3.25-01
         0xB4: (struct.Struct("B"), boolean),
     }
 )
@@ -174,12 +174,13 @@ FAULTS: Final[Mapping[int, Callable[[Any], str | None]]] = MappingProxyType(
     {
         0x94: decimal_fault,
         0x96: date_time_fault,
-        0xB4: lambda value: None if value < 2 else f"a Boolean of {value}",
+        0xB4: lambda value: None if value < 2 else f"a Boolean of {value}",  # NBFX-2.2.3.26-01
     }
 )
 """The check of the value of a text record, by type."""
 
 CONSTANTS: Final[Mapping[int, str]] = MappingProxyType(
+    # NBFX-2.2.3.1-01, NBFX-2.2.3.2-01, NBFX-2.2.3.3-01, NBFX-2.2.3.4-01 and NBFX-2.2.3.20-01
     {0x80: "0", 0x82: "1", 0x84: "false", 0x86: "true", 0xA8: ""}
 )
 """The characters of a text record without a value, by type."""
@@ -188,8 +189,8 @@ CONSTANTS: Final[Mapping[int, str]] = MappingProxyType(
 # an attribute, would come back from a reader of XML as something else, so they have theirs too.
 _FORBIDDEN: Final = [*range(0x20), 0xFFFE, 0xFFFF, *range(0xD800, 0xE000)]
 _ESCAPES: Final = {
-    **{code: f"&#{code};" for code in _FORBIDDEN if code not in (0x09, 0x0A)},
-    ord("&"): "&amp;",
+    **{code: f"&#{code};" for code in _FORBIDDEN if code not in (0x09, 0x0A)},  # NBFX-2.2.3.13.1-03
+    ord("&"): "&amp;",  # NBFX-2.2.3.13.1-02
     ord("<"): "&lt;",
     ord(">"): "&gt;",
 }
@@ -200,7 +201,7 @@ TO_ESCAPE_IN_ATTRIBUTE: Final = re.compile('[\x00-\x1f&<>"\ud800-\udfff\ufffe\uf
 
 def escape(text: str) -> str:
     """Return the content of an element as it stands in XML."""
-    return text.translate(_ESCAPES) if TO_ESCAPE.search(text) else text
+    return text.translate(_ESCAPES) if TO_ESCAPE.search(text) else text  # NBFX-2.2.3.13.1-01
 
 
 def escape_attribute(text: str) -> str:

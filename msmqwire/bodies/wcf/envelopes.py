@@ -93,7 +93,7 @@ def read_envelope(
             return read_mtom(data, budget, problems)
         if encoding.kind == BINARY:
             return read_document(data, None, budget, problems)
-        start = session.read(data, budget, problems)
+        start = session.read(data, budget, problems)  # NBFX-NBFSE-2-01
         if problems.base is not None:
             problems.base += start
         return read_document(data[start:], session, budget, problems)

@@ -34,7 +34,7 @@ def read_size(data: bytes, at: int, largest: int = 0x7FFF_FFFF) -> tuple[int, in
         part = data[index]
         value |= (part & 0x7F) << shift
         if part < 0x80:
-            if value > largest:
+            if value > largest:  # NBFX-2.1.2-01
                 break
             return value, index + 1
         shift += 7

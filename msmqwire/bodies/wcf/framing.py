@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from msmqwire.bodies.wcf.fault import Fault, announced, build_size, read_size
 
 MODES: Final[Mapping[int, str]] = MappingProxyType(
-    {1: "SingletonUnsized", 2: "Duplex", 3: "Simplex", 4: "SingletonSized"}
+    {1: "SingletonUnsized", 2: "Duplex", 3: "Simplex", 4: "SingletonSized"}  # NMF-2.2.3.2-01
 )
 """The values of a ModeRecord; bodies of queues have SingletonSized, those of transactions Simplex."""
 
@@ -30,16 +30,16 @@ ENCODINGS: Final[Mapping[int, str]] = MappingProxyType(
         5: "SOAP 1.2, UTF-16 little-endian",
         6: "SOAP 1.2, MTOM",
         7: "SOAP 1.2, binary",
-        8: "SOAP 1.2, binary with an in-band dictionary",
+        8: "SOAP 1.2, binary with an in-band dictionary",  # NMF-2.2.3.4.1-01
     }
 )
 """The values of a KnownEncodingRecord."""
 
 SINGLETON_UNSIZED, DUPLEX, SIMPLEX, SINGLETON_SIZED = MODES
 
-VIA_MAX: Final = 2048
-CONTENT_TYPE_MAX: Final = 256
-UPGRADE_MAX: Final = 256
+VIA_MAX: Final = 2048  # NMF-3.1.4.5-01
+CONTENT_TYPE_MAX: Final = 256  # NMF-3.1.4.6-01
+UPGRADE_MAX: Final = 256  # NMF-3.1.4.7-01
 SIZE_MAX: Final = 0xFFFF_FFFF  # NMF-2.2.2-01
 
 
@@ -119,11 +119,11 @@ def read_record(data: bytes, at: int) -> tuple[Record, int]:
         raise Fault("the bytes end before a record", at)
     kind = KINDS.get(data[at])
     if kind is None:
-        raise Fault(f"0x{data[at]:02X} is the type of no record", at)
+        raise Fault(f"0x{data[at]:02X} is the type of no record", at)  # NMF-2.2.1-01
     start, at = at, at + 1
     value: Value = None
     if kind is Kind.VERSION:
-        value, at = (_byte(data, at, kind), _byte(data, at + 1, kind)), at + 2
+        value, at = (_byte(data, at, kind), _byte(data, at + 1, kind)), at + 2  # NMF-2.2.3.1-01
     elif kind is Kind.MODE or kind is Kind.KNOWN_ENCODING:
         value, at = _byte(data, at, kind), at + 1
     elif kind in _TEXTS:
@@ -131,14 +131,14 @@ def read_record(data: bytes, at: int) -> tuple[Record, int]:
         try:
             value = data[start:at].decode("utf-8")
         except UnicodeDecodeError as exc:
-            raise Fault("the text is not UTF-8", start + exc.start, kind.record) from None
+            raise Fault("the text is not UTF-8", start + exc.start, kind.record) from None  # NMF-2.2.3.3-02
     elif kind is Kind.SIZED_ENVELOPE:
         start, at = sized(data, at, kind)
         value = data[start:at]
     elif kind is Kind.UNSIZED_ENVELOPE:
         places = list(chunks_of(data, at))
         if not places:
-            raise Fault("an envelope of no chunks", at, kind.record)
+            raise Fault("an envelope of no chunks", at, kind.record)  # NMF-2.2.4.3-01
         value, at = tuple(data[start:end] for start, end in places), places[-1][1] + 1
     return Record(kind, value), at
 
@@ -156,6 +156,7 @@ def sized(data: bytes, at: int, kind: Kind) -> tuple[int, int]:
     except Fault as exc:
         raise Fault(exc.why, exc.offset, f"{kind.record}.Size") from None
     if size == 0 or data[start - 1] == 0:  # NMF-3.1.1.2-05: the last byte of a size is not zero
+        # NMF-3.1.4.1-01, NMF-2.2.3.3-01 and NMF-2.2.4.1-01
         raise Fault("a size of zero, or with a zero after it", at, f"{kind.record}.Size")
     if size > len(data) - start:
         raise Fault(
@@ -168,8 +169,8 @@ def sized(data: bytes, at: int, kind: Kind) -> tuple[int, int]:
 
 def chunks_of(data: bytes, at: int) -> Iterator[tuple[int, int]]:
     """Give where each chunk of an unsized envelope begins and ends. Raises Fault."""
-    while _byte(data, at, Kind.UNSIZED_ENVELOPE):
-        start, at = sized(data, at, Kind.UNSIZED_ENVELOPE)
+    while _byte(data, at, Kind.UNSIZED_ENVELOPE):  # NMF-3.1.4.12-01
+        start, at = sized(data, at, Kind.UNSIZED_ENVELOPE)  # NMF-2.2.4.2-01
         yield start, at
 
 
@@ -208,10 +209,10 @@ def read_preamble(data: bytes) -> NmfMessage:
             else:
                 return NmfMessage((1, data[2]), data[4], via, data[end + 1], None, data[end + 2 :])
     version, at = _expected(data, 0, Kind.VERSION)
-    if version[0] != 1:
+    if version[0] != 1:  # NMF-2.2.3.1-02 and NMF-3.1.4.3-01
         raise Fault(f"version {version[0]} of the framing is not known", 1, "VersionRecord.MajorVersion")
     mode, at = _expected(data, at, Kind.MODE)
-    if mode not in MODES:
+    if mode not in MODES:  # NMF-3.1.4.4-01
         raise Fault(f"{mode} is not a mode", at - 1, "ModeRecord.Mode")
     via, at = _expected(data, at, Kind.VIA)
     start = at
@@ -226,7 +227,7 @@ def read_preamble(data: bytes) -> NmfMessage:
 def _expected(data: bytes, at: int, kind: Kind) -> tuple[Any, int]:
     record, end = read_record(data, at)
     if record.kind is not kind:
-        raise Fault(f"{record.kind.record} stands where {kind.record} should", at)
+        raise Fault(f"{record.kind.record} stands where {kind.record} should", at)  # NMF-2.2.6-01
     return record.value, end
 
 

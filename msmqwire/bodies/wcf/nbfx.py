@@ -55,6 +55,7 @@ _openings: dict[bytes, _Opening] = {}
 """The beginnings that WCF gives to nearly all envelopes, up to the characters of the action: see below."""
 
 # By type of an element: its prefix of one letter or none, and how its name begins.
+# NBFX-2.2.1.5-01
 _PREFIXES: Final = ["" if kind < 0x44 else LETTERS[(kind - 0x44) % 26] for kind in range(0x78)]
 _LEADS: Final = [f"{prefix}:" if prefix else "" for prefix in _PREFIXES]
 _LETTERED: Final = frozenset({0x42, *range(0x44, 0x5E)})
@@ -156,7 +157,7 @@ class _Reader(Values):
                         text = escape(text)
                     parts.append(text)
                 else:
-                    if kind == 0xA5:
+                    if kind == 0xA5:  # NBFX-2.1.1-01
                         raise Fault("a record of the reserved type 0xA5", at)
                     text, at = self.value(kind & 0xFE, at)
                     if len(text) > _LONG_TEXT:
@@ -216,7 +217,7 @@ class _Reader(Values):
                     stack.append((f"</{tag}>", None))
             elif kind == END_ELEMENT:
                 if not stack:
-                    raise Fault("the end of an element that was not opened", at)
+                    raise Fault("the end of an element that was not opened", at)  # NBFX-2.3.1-01
                 tag, undo = stack.pop()
                 parts.append(tag)
                 if undo:
@@ -224,12 +225,13 @@ class _Reader(Values):
                 at += 1
             elif kind == COMMENT:
                 text, at = self.string(at + 1)
-                parts.append(self.comment(text))
+                parts.append(self.comment(text))  # NBFX-2.3.2-01
             elif kind == ARRAY:
                 if not stack and not fragment:
                     raise Fault("an array outside of the element", at)
-                at = self.array(at, depth)
+                at = self.array(at, depth)  # NBFX-2.3.3-01
             else:
+                # NBFX-2.2.2-01
                 why = "an attribute that follows no element" if kind else "a record of the reserved type 0x00"
                 raise Fault(why, at)
             count += 1
@@ -274,10 +276,10 @@ class _Reader(Values):
         undo: dict[str, str | None] | None = None
         names: list[tuple[str, str, int]] | None = None
         count = 0
-        while 3 < (kind := data[at]) < 0x40:
+        while 3 < (kind := data[at]) < 0x40:  # NBFX-2.2.1-01
             first = at
             at += 1
-            if 7 < kind < 0x0C:
+            if 7 < kind < 0x0C:  # NBFX-2.2.2.5-01
                 declared = ""
                 if kind & 1:
                     declared, at = self.name(at)
@@ -296,7 +298,7 @@ class _Reader(Values):
                     self.problem(f"the prefix {declared[:40]!r} can't be declared as {uri[:80]!r}", first)
             else:
                 if kind > 0x25:
-                    its_prefix = LETTERS[kind - 0x26]
+                    its_prefix = LETTERS[kind - 0x26]  # NBFX-2.2.2.9-01
                     name, at = self.name(at)
                 elif kind > 0x0B:
                     its_prefix = LETTERS[kind - 0x0C]
@@ -308,7 +310,7 @@ class _Reader(Values):
                     its_prefix = ""
                     name, at = self.name(at) if kind == 4 else self.word_name(at)
                 kind = data[at]
-                if kind & 1 or kind < 0x80:
+                if kind & 1 or kind < 0x80:  # NBFX-2.2.2.2-02 and NBFX-2.2.3.31-02
                     raise Fault(f"a record of the type 0x{kind:02X} where a text should be", at)
                 text, at = self.value(kind, at)
                 if kind > 0x97:
@@ -372,7 +374,7 @@ class _Reader(Values):
         count, at = read_size(data, at + 2)
         end = at + count * layout.size
         if not count:
-            raise Fault("an array of no values", begin)
+            raise Fault("an array of no values", begin)  # NBFX-2.3.3-02
         if end > len(data):
             left = counted(len(data) - at, "byte", "are")
             raise Fault(f"{counted(count, 'value', 'are')} announced and {left} left", begin)

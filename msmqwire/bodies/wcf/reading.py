@@ -49,8 +49,9 @@ def read_body(body: bytes, budget: Budget) -> Content:
     _judge(message, problems)
     encoding = encoding_of(value["encoding"])
     if encoding is None:
+        # NMF-3.1.4.6-02
         problems.add(f"the encoding {value['encoding']!r} is not known", -1, "EncodingRecord")
-    if message.mode == SINGLETON_SIZED:
+    if message.mode == SINGLETON_SIZED:  # NMF-3.1.1.2-01 and NMF-3.3.4.4-01
         _put(value, message.message, encoding, Session(), budget, problems)
     else:
         value["mode"] = MODES[message.mode]
@@ -109,19 +110,21 @@ def _read_stream(
             problems.base = base
             budget.records()
             start, kind = at, data[at]
-            if not ready and kind == Kind.UPGRADE_REQUEST and message.mode != SIMPLEX:
+            if not ready and kind == Kind.UPGRADE_REQUEST and message.mode != SIMPLEX:  # NMF-3.1.1.2-04
                 record, at = read_record(data, at)
                 value["upgrade"] = record.value
                 if len(str(record.value).encode()) > UPGRADE_MAX:
                     why = f"the upgrade has more than {UPGRADE_MAX} bytes"
                     problems.add(why, start, "UpgradeRequestRecord.UpgradeProtocol")
                 raise Fault("the bytes after an upgrade are a protocol of their own, and not read", at)
-            if not ready and kind == Kind.PREAMBLE_END:
+            if not ready and kind == Kind.PREAMBLE_END:  # NMF-3.3.4.2-01
                 ready, at = True, at + 1
+            # NMF-3.1.1.2-02
             elif ready and kind == Kind.SIZED_ENVELOPE and message.mode != SINGLETON_UNSIZED:
                 begin, at = sized(data, at + 1, Kind.SIZED_ENVELOPE)
                 problems.base = base + begin
                 _put(value, data[begin:at], encoding, session, budget, problems)
+            # NMF-3.1.1.2-03
             elif ready and kind == Kind.UNSIZED_ENVELOPE and message.mode == SINGLETON_UNSIZED:
                 if "xml" in value or "message" in value:
                     raise Fault("a second envelope in a session of one", at)
@@ -141,7 +144,7 @@ def _read_stream(
                 break
             else:
                 record, _ = read_record(data, at)
-                raise Fault(f"{record.kind.record} can't stand here", at)
+                raise Fault(f"{record.kind.record} can't stand here", at)  # NMF-3.1.4.2-01
         problems.base = base
         if at < len(data):
             raise Fault(f"{counted(len(data) - at, 'byte', 'are')} after the end record", at)

@@ -47,19 +47,20 @@ class Session:
                 length, at = read_size(data, start)
             stop = at + length
             if stop > end:
+                # NBFX-NBFSE-2.1-01
                 raise Fault("a string ends after its table", start, "StringTable.Strings")
             try:
                 word = data[at:stop].decode()
             except UnicodeDecodeError as exc:
                 problems.add("the string is not UTF-8", at + exc.start, "StringTable.Strings")
                 word = data[at:stop].decode("utf-8", "replace")
-            if word in known:
+            if word in known:  # NBFX-NBFSE-2.1-02
                 problems.add("a string that the session has already", start, "StringTable.Strings")
             known.add(word)
             words[number] = word
-            number += 2
+            number += 2  # NBFX-NBFSE-2.1-03
             at = stop
             if not number & 0x1FE:
                 budget.spend(_WORD_COST << 8)
-        self.new = number
+        self.new = number  # NBFX-NBFSE-2.1-04
         return end

@@ -89,14 +89,14 @@ class Values:
             at += 1
         end = at + size
         if end > len(data):
-            raise Fault("a text ends after the bytes", at)
+            raise Fault("a text ends after the bytes", at)  # NBFX-2.1.3-01
         try:
             return data[at:end].decode(), end
         except UnicodeDecodeError as exc:
             return self.replaced(data[at:end], at + exc.start), end
 
     def replaced(self, raw: bytes, at: int) -> str:
-        self.problem("the text is not UTF-8", at)
+        self.problem("the text is not UTF-8", at)  # NBFX-2.1.3-02 and NBFX-2.2.3.13-02
         return raw.decode("utf-8", "replace")
 
     def name(self, at: int) -> tuple[str, int]:
@@ -125,10 +125,10 @@ class Values:
 
     def checked(self, text: str, key: bytes | str, at: int) -> str:
         """Return a name as it stands in XML."""
-        if not text:
+        if not text:  # NBFX-2.2.1.1-01, NBFX-2.2.1.2-01 and NBFX-2.2.1.3-01
             raise Fault("a name of no characters", at)
         name = as_name(text)
-        if name != text or name == XMLNS:
+        if name != text or name == XMLNS:  # NBFX-2.2.2.1-01, NBFX-2.2.2.2-01 and NBFX-2.2.2.6-01
             self.problem(f"{text[:40]!r} can't be a name", at)
         elif len(key) <= _NAME_LENGTH_MAX:
             if len(known_names) >= _NAMES_MAX:
@@ -154,15 +154,15 @@ class Values:
         number = self.data[at]
         at += 1
         if number > 0x7F:
-            number, at = read_size(self.data, start)
-        if not number & 1:
+            number, at = read_size(self.data, start)  # NBFX-2.1.4-01
+        if not number & 1:  # NBFX-NBFS-2.1-01 and NBFX-NBFSE-2.2-01
             word = self.dictionary.get(number)
             if word is None:
-                raise Fault(f"{number} is not a string of the static dictionary", start)
+                raise Fault(f"{number} is not a string of the static dictionary", start)  # NBFX-NBFS-2.1-03
             return word, at
         word = self.words.get(number)
         if word is None:
-            raise Fault(f"{number} is not a string of the session", start)
+            raise Fault(f"{number} is not a string of the session", start)  # NBFX-NBFSE-2.2-02
         if len(word) > _WORD_LENGTH:
             self.out.count(len(word))
         return word, at
@@ -180,7 +180,7 @@ class Values:
         constant = _CONSTANTS.get(kind)
         if constant is not None:
             return constant, at + 1
-        if kind == 0xAA:
+        if kind == 0xAA:  # NBFX-2.2.3.21-01
             return self.word(at + 1)
         read = _LONG.get(kind)
         if read is None:
@@ -203,8 +203,8 @@ class Values:
         texts: list[str] = []
         whole: list[str] = []
         size = 0
-        while (kind := data[at]) != 0xA6:
-            if kind < 0x80 or kind & 1 or kind == 0xA4:
+        while (kind := data[at]) != 0xA6:  # NBFX-2.2.3.19-03
+            if kind < 0x80 or kind & 1 or kind == 0xA4:  # NBFX-2.2.3.19-02
                 raise Fault(f"a record of the type 0x{kind:02X} in a list", at)
             text, at = self.value(kind, at)
             texts.append(text)
@@ -218,12 +218,12 @@ class Values:
         self.budget.records(len(texts))
         if texts:
             whole.append(" ".join(texts))
-        return " ".join(whole), at + 1
+        return " ".join(whole), at + 1  # NBFX-2.2.3.19-01
 
     def qualified(self, at: int) -> tuple[str, int]:
         """Read a name with the prefix of one letter."""
         letter = self.data[at + 1]
-        if letter >= len(LETTERS):
+        if letter >= len(LETTERS):  # NBFX-2.2.3.30-01
             raise Fault(f"{letter} is the prefix of no name", at + 1)
         name, end = self.word(at + 2)
         return f"{LETTERS[letter]}:{name}", end
@@ -256,7 +256,7 @@ def _unicode(layout: struct.Struct) -> Callable[[Values, int], tuple[str, int]]:
             raw = raw[:-1]
         text = raw.decode("utf-16-le", "surrogatepass")
         if not text.isascii() and (lone := _SURROGATE.search(text)):
-            reader.problem("half of a pair of surrogates", start + 2 * lone.start())
+            reader.problem("half of a pair of surrogates", start + 2 * lone.start())  # NBFX-2.2.3.13-03
         return text, end
 
     return read
@@ -267,16 +267,16 @@ _UINT8, _UINT16, _INT32 = struct.Struct("B"), struct.Struct("<H"), struct.Struct
 
 _LONG: Final[Mapping[int, Callable[[Values, int], tuple[str, int]]]] = MappingProxyType(
     {
-        0x98: _characters(_UINT8),
-        0x9A: _characters(_UINT16),
-        0x9C: _characters(_INT32),
-        0x9E: _base64(_UINT8),
-        0xA0: _base64(_UINT16),
+        0x98: _characters(_UINT8),  # NBFX-2.2.3.13-01
+        0x9A: _characters(_UINT16),  # NBFX-2.2.3.14-01
+        0x9C: _characters(_INT32),  # NBFX-2.2.3.15-01
+        0x9E: _base64(_UINT8),  # NBFX-2.2.3.16-01
+        0xA0: _base64(_UINT16),  # NBFX-2.2.3.17-01
         0xA2: _base64(_INT32),  # NBFX-2.2.3.18-01
         0xA4: Values.listed,
-        0xB6: _unicode(_UINT8),
-        0xB8: _unicode(_UINT16),
-        0xBA: _unicode(_INT32),
+        0xB6: _unicode(_UINT8),  # NBFX-2.2.3.27-01
+        0xB8: _unicode(_UINT16),  # NBFX-2.2.3.28-01
+        0xBA: _unicode(_INT32),  # NBFX-2.2.3.29-01
         0xBC: Values.qualified,
     }
 )

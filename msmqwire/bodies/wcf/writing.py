@@ -64,7 +64,7 @@ def write_body(value: Plain, type_: str | None) -> bytes:
             raise InvalidValue("only one envelope of records can stand without framing", path="via")
         return envelopes[0]
     frames = [
-        Frame(Kind.VERSION, (1, 0)),
+        Frame(Kind.VERSION, (1, 0)),  # NMF-2.2.3.1-03
         Frame(Kind.MODE, mode),
         Frame(Kind.VIA, _text(via, "via", VIA_MAX)),
         encoding,
@@ -80,7 +80,7 @@ def write_body(value: Plain, type_: str | None) -> bytes:
         stream = [Frame(Kind.UNSIZED_ENVELOPE, (envelopes[0],))]
     else:
         stream = [Frame(Kind.SIZED_ENVELOPE, envelope) for envelope in envelopes]
-    stream = [Frame(Kind.PREAMBLE_END), *stream, Frame(Kind.END)]
+    stream = [Frame(Kind.PREAMBLE_END), *stream, Frame(Kind.END)]  # NMF-3.2.4.2-01 and NMF-3.2.4.3-01
     return preamble + b"".join(build_record(frame) for frame in stream)
 
 
