@@ -313,7 +313,7 @@ def _check_base(data: bytes) -> None:
     if len(data) >= BASE_HEADER_SIZE:
         packet_length(data)
         return
-    if data and data[0] != VERSION:
+    if data and data[0] != VERSION:  # MQQB-3.1.5.1.2-01
         raise _bad_version(data[0])
     if len(data) >= SIGNATURE_END and data[SIGNATURE_OFFSET:SIGNATURE_END] != SIGNATURE_BYTES:
         packet_length(data.ljust(BASE_HEADER_SIZE, b"\0"))
@@ -332,7 +332,7 @@ def _internal_schema(data: bytes) -> Packet:
     kind = data[PT_OFFSET] & PT_MASK
     if kind not in _INTERNAL_PACKETS:
         raise MalformedPacket(reasons.not_internal(kind), path="InternalHeader.Flags.PT", offset=PT_OFFSET)
-    if kind == PT_SESSION_ACK and not data[FLAGS_OFFSET] & SESSION_HEADER_BIT:
+    if kind == PT_SESSION_ACK and not data[FLAGS_OFFSET] & SESSION_HEADER_BIT:  # MQQB-3.1.5.1.1-03
         raise MalformedPacket(reasons.NO_SESSION_HEADER, path="BaseHeader.Flags.SH", offset=FLAGS_OFFSET)
     return _INTERNAL_PACKETS[kind]
 
@@ -340,7 +340,7 @@ def _internal_schema(data: bytes) -> Packet:
 def _acknowledgement_schema(packet: Record) -> Packet | None:
     """Return the schema of an OrderAck or FinalAck, identified by [MS-MQQB] 3.1.5.1.1; None for the rest."""
     properties = packet.MessagePropertiesHeader
-    if int(packet.BaseHeader.Flags) or properties.Label != ACK_LABEL:
+    if int(packet.BaseHeader.Flags) or properties.Label != ACK_LABEL:  # MQQB-3.1.5.1.1-04, MQQB-3.1.5.1.1-05
         return None
     if not _is_order_queue(packet.UserHeader):
         return None

@@ -80,7 +80,9 @@ class ExpiringCache(Generic[K, V]):
         """Cleanup Timer Event: [MS-MQQB] 3.1.6.10 to 3.1.6.13."""
         now = self._context.now
         first = now - self._lifetime
+        # MQQB-3.1.6.10-01, MQQB-3.1.6.11-01, MQQB-3.1.6.12-01, MQQB-3.1.6.13-01
         self._entries = {key: entry for key, entry in self._entries.items() if entry.cached_time >= first}
         if self._entries:
             oldest = next(iter(self._entries.values()))
+            # MQQB-3.1.6.10-02, MQQB-3.1.6.11-02, MQQB-3.1.6.12-02, MQQB-3.1.6.13-02
             self._start(self._lifetime + _MINUTE - (now - oldest.cached_time))

@@ -63,6 +63,7 @@ class History:
         received = self._key(message)
         size, limit = _size(received), self._context.settings.remove_duplicate_size
         entries = self._entries
+        # MQQB-3.1.5.8.2-05
         while entries and (len(entries) >= limit or not self._memory.fits(Kind.HISTORY, "", size)):
             own = self._of_origins.of(message.origin)
             self._forget(next(iter(own if _SHARE * len(own) >= len(entries) else entries)))
@@ -71,9 +72,9 @@ class History:
         if received in entries:
             self._touch(received)
         else:
-            self._enter(received, self._context.utc, message.origin)
+            self._enter(received, self._context.utc, message.origin)  # MQQB-3.1.5.8.2-04
             self._store(received)
-        if not self._context.timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None):
+        if not self._context.timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None):  # MQQB-3.1.5.8.2-06
             self._start()
 
     def _key(self, message: Message) -> _Key:

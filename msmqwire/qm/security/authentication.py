@@ -59,7 +59,7 @@ class Authentication:
         settings = context.settings
         self.user_cert_cache: ExpiringCache[tuple[bytes, bytes], CachedUserCert] = ExpiringCache(
             context,
-            Timer.USER_CERT_CACHE_CLEANUP,
+            Timer.USER_CERT_CACHE_CLEANUP,  # MQQB-3.1.5.8.3-12
             settings.user_cert_cache_size,
             settings.user_cert_lifetime_ms,
         )
@@ -99,11 +99,12 @@ class Authentication:
                 raise InvalidSignature("its hash would take too long for an unknown sender")
         self._work.spend(message.origin, slow)
         try:
+            # MQQB-3.1.5.8.3-04, MQQB-3.1.5.8.3-05
             version = version_of(packet, recovered, configuration.readings)
         except (UnsupportedAlgorithm, InvalidValue, InvalidName) as exc:  # MQMQ-2.2.19.3-29
             raise InvalidSignature(str(exc)) from None
         if version is None:
-            raise InvalidSignature("the signature is not that of the message")
+            raise InvalidSignature("the signature is not that of the message")  # MQQB-3.1.5.8.3-07
         legacy.warn(self._context, message.hash_algorithm, f"a message of {message.origin} is signed")
         is_known = is_known or self._is_registered(certificate, message, sid)
         return Verified(AuthenticationLevel(version), is_known)
@@ -129,6 +130,7 @@ class Authentication:
                 )
                 return True
         if message.sender_identifier_type and self._context.settings.reject_unknown_certificates:
+            # MQQB-3.1.5.8.3-13, MQQB-3.1.5.8.3-14
             raise InvalidSignature("the certificate is not registered for this sender")  # -13
         return False
 

@@ -39,7 +39,7 @@ class Decryption:
         settings = context.settings
         self.receive_symmetric_key_cache: ExpiringCache[_Found, CachedSymmetricKey] = ExpiringCache(
             context,
-            Timer.RECEIVE_SYMMETRIC_KEY_CACHE_CLEANUP,
+            Timer.RECEIVE_SYMMETRIC_KEY_CACHE_CLEANUP,  # MQQB-3.1.5.8.3-22
             settings.receive_symmetric_key_cache_size,
             settings.symmetric_key_short_lifetime_ms,
         )
@@ -51,7 +51,7 @@ class Decryption:
             DecryptionFailed: the message is to be refused with NACK_BAD_ENCRYPTION.
             TooMuchWork: it is to be sent again later.
         """
-        provider = PROVIDER_OF_LEVEL.get(message.privacy_level)
+        provider = PROVIDER_OF_LEVEL.get(message.privacy_level)  # MQQB-3.1.5.8.3-15, MQQB-3.1.5.8.3-17
         algorithm = message.encryption_algorithm
         # MQQB-3.1.5.8.3-16, MQMQ-2.2.19.3-38 and -39
         if provider is None or algorithm not in CIPHERS_OF_LEVEL[message.privacy_level]:
@@ -79,13 +79,13 @@ class Decryption:
         if cached is not None:
             self._check_length(cached)
             self._work.spend(message.origin, cost)
-            return decrypt(cached.symmetric_key, message.body)
+            return decrypt(cached.symmetric_key, message.body)  # MQQB-3.1.5.8.3-25
         for cached in self._unwrapped(message, provider, configuration):
             self._work.spend(message.origin, cost)
             try:
-                body = decrypt(cached.symmetric_key, message.body)
+                body = decrypt(cached.symmetric_key, message.body)  # MQQB-3.1.5.8.3-25
             except DecryptionFailed:
-                continue
+                continue  # MQQB-3.1.5.8.3-26, MQQB-3.1.5.8.3-27
             self._check_length(cached)
             self.receive_symmetric_key_cache.add(found, cached, message.origin)  # MQQB-3.1.5.8.3-20
             return body
@@ -119,7 +119,7 @@ class Decryption:
         if (
             self._context.settings.reject_enhanced_rc2_using_40_bit_keys
             and cached.crypto_service_provider is CryptographicProvider.ENHANCED
-            and cached.crypto_algorithm == EncryptionAlgorithm.CALG_RC2
+            and cached.crypto_algorithm == EncryptionAlgorithm.CALG_RC2  # MQQB-3.1.5.8.3-24
             and cached.symmetric_key.key.endswith(bytes(_REDUCED))
         ):
             raise DecryptionFailed

@@ -114,12 +114,15 @@ def test_whether_a_caller_is_a_server_makes_no_difference() -> None:
 def test_the_parameters_of_the_one_that_asks_are_taken_over() -> None:
     harness = EngineHarness(window_size=50)
     harness.queue()
+    harness.send(b"waiting", to=f"PRIVATE={PEER_ID}\\0000000a")
     peer = harness.accept_connection()
     peer.send(peer.establish())
     peer.take()
     peer.send(peer.parameters(recoverable=1_480, ack=45_000, window=33))
     fields = h.connection_parameters_header(recoverable_ack_timeout=1_480, ack_timeout=45_000, window=50)
-    assert peer.take() == [h.connection_parameters(fields)]
+    answer, message = peer.take()
+    assert answer == h.connection_parameters(fields)
+    assert message.body == b"waiting", "messages may be sent from now on"
     session = peer.session
     assert (session.received_window_size, session.ack_wait_timeout) == (33, 45_000)
     assert session.recoverable_ack_send_timeout == 1_480

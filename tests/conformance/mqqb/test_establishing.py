@@ -70,9 +70,13 @@ def test_a_name_is_asked_for_again_by_who_still_needs_it() -> None:
     assert [question.local for question in harness.effects_of(Resolve)] == [False, True]
 
 
-@pytest.mark.requirement("MQQB-3.1.5.2-01", "MQQB-3.1.5.2-02", "MQQB-3.1.1.1.1.1-01", "MQQB-3.1.5.2.1-07/a")
+@pytest.mark.requirement(
+    "MQQB-3.1.5.2-01", "MQQB-3.1.5.2-02", "MQQB-3.1.1.1.1.1-01", "MQQB-3.1.5.2.1-07/a", "MQQB-3.1.5.2.1-04"
+)
 def test_a_message_for_elsewhere_makes_a_session_step_by_step() -> None:
     harness = EngineHarness()
+    asked: list[UUID] = []
+    harness.core.routing.get_next_hops = lambda guid: asked.append(guid) or []  # type: ignore[method-assign, func-returns-value]
     harness.open_to_send()
     assert harness.new_effects() == [], "nothing happens before there is a message"
     harness.send()
@@ -88,6 +92,7 @@ def test_a_message_for_elsewhere_makes_a_session_step_by_step() -> None:
     assert isinstance(send, Send)
     assert ReceivedPacket(send.data).kind == "EstablishConnection"
     assert peer.state is S.WAITING_ECR_MSG
+    assert asked == [], "a direct name has no next hops"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.1-01", "MQQB-3.1.1.3.1-17")
@@ -167,6 +172,22 @@ def test_a_queue_on_hold_starts_no_validation_and_no_retry() -> None:
     assert len(queue.connection_history) == 0
 
 
+@pytest.mark.requirement("MQQB-3.1.5.2.1-03", "MQQB-3.1.5.2.1-05")
+@pytest.mark.parametrize("known", [False, True], ids=["no destination", "no next hops"])
+def test_a_failed_lookup_leaves_a_queue_on_hold(known: bool) -> None:
+    harness = EngineHarness()
+    if not known:
+        harness.core.routing.get_destination_info = lambda _: None  # type: ignore[method-assign]
+    harness.send(to=PRIVATE)
+    queue = harness.outgoing(PRIVATE)
+    assert queue.state is Q.NEED_VALIDATION
+    harness.core.queues.pause(queue)
+    harness.advance(5_000)
+    assert queue.state is Q.ON_HOLD
+    assert len(queue.connection_history) == 2, "it was looked up again"
+    assert harness.time_left(Timer.SESSION_RETRY_CONNECT, 1) is None
+
+
 @pytest.mark.requirement(
     "MQQB-3.1.5.2.1-04", "MQQB-3.1.5.2.1-06", "MQQB-3.1.5.2.1-08", "MQQB-3.1.1.3.1-03", "MQQB-3.1.1.3.1-02",
     "MQQB-3.1.1.3.1-26", "MQQB-3.1.1.3.1-27", "MQQB-3.1.1.3.1.3-01", "MQQB-3.1.1.3.1.3-02",
@@ -229,7 +250,7 @@ def test_a_connection_that_can_not_be_opened_is_written_down(status: ConnectionS
     assert retry_left(harness) == 5_000
 
 
-@pytest.mark.requirement("MQQB-3.1.5.2.1-09")
+@pytest.mark.requirement("MQQB-3.1.5.2.1-09", "MQQB-3.1.5.2-01")
 def test_names_are_resolved_for_each_session_and_not_during_it() -> None:
     harness = EngineHarness()
     peer = harness.open_session()
@@ -289,6 +310,13 @@ def test_the_initialization_timer_ends_with_the_parameters(delay: int, expected:
     peer.acknowledge()
     harness.advance(100_000)
     assert peer.state is S.OPEN
+    other = EngineHarness(round_trip_delay_ms=delay)
+    other.request_session().disconnect()
+    assert other.time_left(*timer) is None
+    other.advance(10_000)
+    other.resolve(PEER_ADDRESS)
+    other.connect()
+    assert other.time_left(*timer) == expected, "it starts anew with each request"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.3-07", "MQQB-3.1.5.2.3-09")
@@ -403,6 +431,16 @@ def test_the_ack_interval_is_eight_round_trips_within_limits(took: int, expected
     peer.send(peer.establish(client=OWN_ID, server=PEER_ID, time_stamp=request.TimeStamp))
     assert peer.session.recoverable_ack_send_timeout == expected
     assert struct.unpack_from("<L", peer.packets[0], 20) == (expected,)
+
+
+@pytest.mark.requirement("MQQB-3.1.5.3.2-05")
+def test_the_ack_interval_is_taken_from_the_answer() -> None:
+    harness = EngineHarness()
+    peer = harness.request_session()
+    peer.take()
+    harness.advance(3_000)
+    peer.send(peer.establish(client=OWN_ID, server=PEER_ID, time_stamp=harness.now - 1_000))
+    assert peer.session.recoverable_ack_send_timeout == 8_000, "not by the time of our own request"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.3-01")

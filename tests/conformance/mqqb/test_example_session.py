@@ -170,6 +170,7 @@ def played() -> Session:
     return Session(ping=True)
 
 
+@pytest.mark.requirement("MQQB-4.1-01")
 def test_the_kinds_and_directions(played: Session) -> None:
     assert list(played.frames) == [1, 2, 3, 4, 5, 6, 7, 8]
     kinds = [
@@ -220,7 +221,7 @@ def test_frame_4_the_establish_connection_response(played: Session) -> None:
     )
 
 
-@pytest.mark.requirement("MQQB-3.1.5.3.2-05", "MQQB-3.1.5.3.2-06")
+@pytest.mark.requirement("MQQB-3.1.5.3.2-05", "MQQB-3.1.5.3.2-06", "MQQB-4.1.5-02")
 def test_frame_5_the_connection_parameters_request(played: Session) -> None:
     assert differences(played.frames[5], 5, PARAMETERS) == {"Reserved": ("00", "c0")}
 
@@ -253,6 +254,19 @@ def test_the_message_has_arrived_and_left(played: Session) -> None:
     assert states == [SessionState.OPEN] * 2
 
 
+@pytest.mark.requirement("MQQB-4.1.2-02")
+def test_the_captured_ping_response_is_an_acceptance() -> None:
+    client = EngineHarness(identifier=CLIENT, ping=True)
+    client.engine.pings.cookie = 3
+    client.send(to=NAME)
+    client.resolve("10.0.0.2")
+    assert client.effects_of(Connect) == []
+    client.engine.datagram(captured(2), "10.0.0.2", 3527, request=False)
+    client.run()
+    assert [connect.address for connect in client.effects_of(Connect)] == ["10.0.0.2"]
+
+
+@pytest.mark.requirement("MQQB-4.1-01", "MQQB-4.1.7-08")
 def test_the_captured_client_is_served_as_it_was() -> None:
     """The server receives the captured bytes of frames 1, 3, 5 and 7."""
     harness = EngineHarness(identifier=SERVER, computer_name="a04bm02", utc=SENT)
@@ -276,3 +290,7 @@ def test_the_captured_client_is_served_as_it_was() -> None:
     assert [packet[2:] for packet in peer.take()] == [captured(8)[2:]]
     assert len(queue.positions) == 1
     assert peer.state is SessionState.OPEN
+    assert len(harness.receive(queue)) == 2000
+    harness.advance(60_000)
+    assert peer.take() == [], "all four acknowledgements are requested, and none has a place to go"
+    assert harness.effects_of(Resolve) == []

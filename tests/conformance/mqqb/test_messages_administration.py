@@ -9,7 +9,12 @@ import pytest
 from msmqwire.constants import MessageClass
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.enumerations import INFINITE, AcknowledgementsRequested, DeliveryGuarantee
+from msmqwire.qm.model.enumerations import (
+    INFINITE,
+    AcknowledgementsRequested,
+    AuthenticationLevel,
+    DeliveryGuarantee,
+)
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.settings import Settings
 from tests.support import handmade
@@ -288,7 +293,7 @@ def test_what_an_acknowledgement_is(message_class, privacy, body):
         administration=parse_format_name("DIRECT=OS:here\\private$\\adm"), positive_journaling_requested=True,
         negative_journaling_requested=True, time_to_reach_queue=5, time_to_be_received=5,
         acknowledgements_requested=AcknowledgementsRequested(15),
-        delivery_guarantee=DeliveryGuarantee.RECOVERABLE,
+        delivery_guarantee=DeliveryGuarantee.RECOVERABLE, authentication_level=AuthenticationLevel.SIG20,
     )  # fmt: skip
     harness.core.system_messages.acknowledge(message, message_class)
     (ack,) = messages(admin)

@@ -181,15 +181,24 @@ def test_resend_times_restart_after_expired_messages():
     assert resent_after(harness, 30) == [b"2"]
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8.8-09", "MQQB-3.1.5.8.8-10", "DMPR-3.1.1.4-01/a")
+@pytest.mark.requirement("MQQB-3.1.5.8.8-09", "MQQB-3.1.5.8.8-10", "MQQB-3.1.5.8.6-01", "DMPR-3.1.1.4-01/a")
 def test_the_queue_state_of_a_message_passed_on_is_reported():
     harness = harness_with_peer(routes={PEER_ID: ["far"]})
     harness.names["far"] = PEER_ADDRESS
     harness.send(b"own", to=harness.open_to_send(f"PRIVATE={PEER_ID}\\9"), transactional=True)
     queue = harness.outgoing(f"PRIVATE={PEER_ID}\\9")
-    queue.transfer.eod_next_seq, queue.transfer.eod_no_ack_count = None, 77
+    info = queue.transfer
+    names = [name for name in dir(info) if name.startswith("eod_")]
+    for name in names:
+        setattr(info, name, 77)
     other = harness.accept_session(client=THIRD_ID, address="10.0.0.8")
     other.send_message(b"m", tx=(4, 3, 7), address=PEER_ID.bytes_le, destination=(3, handmade.private_id(9)))
     assert queue.transfer.eod_next_seq == SequenceInfo(FIRST, 2, 1)
     assert queue.transfer.eod_no_ack_count == 1
     assert queue.transfer.eod_first_non_ack == SequenceInfo(FIRST, 1, 0)
+    assert info.eod_last_non_ack == SequenceInfo(FIRST, 1, 0)
+    assert (info.eod_last_ack_time, info.eod_last_ack_count) == (harness.utc, 0)
+    assert info.eod_last_ack == SequenceInfo()
+    assert (info.eod_resend_interval, info.eod_resend_count) == (30, 1)
+    assert (info.eod_resend_time, info.eod_no_read_count) == (harness.utc + 30, 0)
+    assert bodies(queue) == [b"own", b"m"], "its place in its sequence is not judged here"

@@ -65,7 +65,7 @@ def verdict(harness: EngineHarness, security: bytes, **options: object) -> str:
     return f"{message_classes(admin)[-1]:04x}"
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8.3-28", "MQQB-3.1.5.8.3-30", "DMPR-3.1.1.12-60")
+@pytest.mark.requirement("MQQB-3.1.5.8.3-28", "MQQB-3.1.5.8.3-30", "MQQB-5.1-03/b", "DMPR-3.1.1.12-60")
 @pytest.mark.parametrize(
     ("allowed", "security", "expected"),
     [
@@ -118,7 +118,7 @@ def test_a_sender_that_cannot_be_read_has_no_right(sid):
     assert verdict(harness, handmade.security_header(flags=1, security_id=sid)) == "8004"
 
 
-@pytest.mark.requirement("DMPR-3.1.1.12-09/d", "MQQB-3.1.5.8.3-33", "MQQB-3.1.5.8.3-34")
+@pytest.mark.requirement("DMPR-3.1.1.12-09/d", "MQQB-3.1.5.8.3-33", "MQQB-3.1.5.8.3-34", "MQQB-3.1.7.15-03")
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize("tx", [None, (1, 0)])
 @pytest.mark.parametrize("insecure", [False, True])

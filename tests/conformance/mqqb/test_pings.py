@@ -25,6 +25,7 @@ def asking(**settings: object) -> EngineHarness:
     """A harness that has a message to send and waits for the reply to its ping."""
     harness = EngineHarness(ping=True, **settings)  # type: ignore[arg-type]
     harness.send()
+    assert harness.effects_of(SendDatagram) == [], "its address comes first"
     harness.resolve(PEER_ADDRESS)
     return harness
 
@@ -61,7 +62,9 @@ def test_the_table_is_figure_11() -> None:
 
 
 @pytest.mark.requirement("MQQB-2.1.2-04", "MQQB-2.2.7-03", "MQQB-2.2.7-05", "MQQB-2.2.7-13")
-@pytest.mark.requirement("MQQB-3.1.7.6-01", "MQQB-3.1.1.1.1.9-01", "MQQB-3.1.5.2.2-01", "MQQB-3.1.5.2.2-02")
+@pytest.mark.requirement(
+    "MQQB-3.1.7.6-01", "MQQB-3.1.1.1.1.9-01", "MQQB-3.1.5.2.2-01", "MQQB-3.1.5.2.2-02", "MQQB-3.1.5.2-02"
+)
 @pytest.mark.parametrize("server", [True, False])
 def test_the_request_byte_for_byte(server: bool) -> None:
     harness = asking(server_class=server)
@@ -88,7 +91,9 @@ def test_a_response_with_rf_0_goes_on_to_the_connection() -> None:
     assert len(harness.effects_of(Connect)) == 1
 
 
-@pytest.mark.requirement("MQQB-3.1.7.6-04", "MQQB-3.1.1.1.1.9-03", "MQQB-3.1.5.2.2-03", "MQQB-3.1.7.9-01")
+@pytest.mark.requirement(
+    "MQQB-3.1.7.6-04", "MQQB-3.1.1.1.1.9-03", "MQQB-3.1.5.2.2-02", "MQQB-3.1.5.2.2-03", "MQQB-3.1.7.9-01"
+)
 def test_a_response_with_rf_1_is_a_ping_failure() -> None:
     harness = asking()
     harness.advance(500)

@@ -46,14 +46,18 @@ def queued(harness: EngineHarness) -> int:
 
 
 @pytest.mark.requirement("MQQB-3.1.5.1-01", "MQQB-3.1.1.3.1-23")
-@pytest.mark.parametrize("what", ["message", "ack", "order"])
+@pytest.mark.parametrize("what", ["message", "ack", "order", "final"])
 def test_any_packet_sets_received_ack(what: str) -> None:
     _, peer = opened()
     peer.session.received_ack = False
     body = h.order_ack_body()
-    peer.send(
-        {"message": peer.message, "ack": peer.ack, "order": lambda: ordering_ack(peer, 0xFF, body)}[what]()
-    )
+    packets = {
+        "message": peer.message,
+        "ack": peer.ack,
+        "order": lambda: ordering_ack(peer, 0xFF, body),
+        "final": lambda: ordering_ack(peer, 0x4000, h.final_ack_body()),
+    }
+    peer.send(packets[what]())
     assert peer.session.received_ack is True
     assert peer.state is S.OPEN
 
@@ -64,6 +68,9 @@ def test_packets_of_the_handshake_set_received_ack_too() -> None:
     peer = harness.accept_connection()
     assert peer.session.received_ack is False
     peer.send(peer.establish())
+    assert peer.session.received_ack is True
+    peer.session.received_ack = False
+    peer.send(peer.parameters())
     assert peer.session.received_ack is True
 
 

@@ -95,13 +95,14 @@ def test_the_host_of_a_direct_name(name: str, host: str) -> None:
 
 
 @pytest.mark.requirement("MQQB-3.1.7.4-03")
-def test_the_host_of_a_public_name() -> None:
+@pytest.mark.parametrize("name", [PublicName(guid(100)), ConnectorName(guid(100))])
+def test_the_host_of_a_public_name(name: FormatName) -> None:
     enterprise = Enterprise()
     enterprise.manager_of(2)
     queue = Queue(guid(100), pathname="m2\\orders")
     queue.queue_type = QueueType.PUBLIC
     enterprise.add(queue)
-    assert enterprise.routing.get_destination_info(PublicName(guid(100))) == Destination("m2.example", THERE)
+    assert enterprise.routing.get_destination_info(name) == Destination("m2.example", THERE)
 
 
 @pytest.mark.requirement("MQQB-3.1.7.4-03", "MQQB-3.1.7.4-04")

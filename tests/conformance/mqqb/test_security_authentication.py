@@ -184,11 +184,14 @@ def test_a_certificate_is_read_from_the_directory_and_cached():
     user.certificates = user_certificates(other, certificate("alice"))
     recorder(harness).directory.write_directory(user)
     recorder(harness).log.clear()
+    harness.advance(5_000)
     assert verdict(harness, by_alice()) == TAKEN
     reads = [entry for entry in recorder(harness).log if entry[:2] == ("read_directory", "User")]
     assert reads[0][2] == [("SecurityIdentifier", "EQUALS", ALICE)]
     cached = harness.core.protection.authentication.user_cert_cache.get((certificate("alice"), ALICE))
     assert (cached.user_cert.der, cached.security_id) == (certificate("alice"), ALICE)
+    (entry,) = harness.core.protection.authentication.user_cert_cache._entries.values()
+    assert entry.cached_time == harness.now == 5_000
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-08")
@@ -203,9 +206,10 @@ def test_a_certificate_in_the_cache_needs_no_directory():
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-13", "MQQB-3.1.5.8.3-14")
+@pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("case", ["no user", "another certificate", "unreadable", "offline"])
-def test_a_sender_whose_certificate_nobody_knows_is_refused(case, transactional):
+def test_a_sender_whose_certificate_nobody_knows_is_refused(case, transactional, asked):
     """By default everywhere; by a setting only by queues for authenticated messages."""
     lenient = {"reject_unknown_certificates": False}
     for options, refused in (
@@ -225,10 +229,10 @@ def test_a_sender_whose_certificate_nobody_knows_is_refused(case, transactional)
             )
         peer = harness.accept_session()
         directory.directory.connected = case != "offline"
-        sealed = by_alice(acks=NA, admin=direct("adm"), others={"tx": (1, 0)} if transactional else {})
+        sealed = by_alice(acks=asked, admin=direct("adm"), others={"tx": (1, 0)} if transactional else {})
         peer.send_message(**sealed.fields())
         assert bodies(harness.find_queue()) == ([] if refused else [b"secret body"])
-        assert message_classes(harness.find_queue("adm")) == ([0x8006] if refused else [])
+        assert message_classes(harness.find_queue("adm")) == ([0x8006] if refused and asked else [])
         finals = [packet.MessageClass for packet in peer.take("FinalAck")]
         assert finals == ([0x8006] if refused and transactional else [])
         if not refused:
@@ -315,11 +319,15 @@ def test_old_hashes_can_be_switched_off(name, algorithm):
     assert verdict(harness, by_alice()) == TAKEN
 
 
-@pytest.mark.requirement("MQQB-5.1-03")
+@pytest.mark.requirement("MQQB-5.1-03/a")
 def test_an_authenticated_queue_takes_no_unsigned_messages():
     harness = secured(queue=AUTHENTICATED)
     assert verdict(harness, Sealed(sid=ALICE)) == BAD_SIGNATURE
     assert verdict(harness, by_alice()) == TAKEN
+    forged = by_alice(acks=NA, admin=direct("adm")).fields() | {"body": b"SECRET BODY"}
+    harness.accept_session().send_message(**forged)
+    assert bodies(harness.find_queue()) == [b"secret body"]
+    assert verdict(secured(users=False, queue=AUTHENTICATED), by_alice()) == BAD_SIGNATURE
 
 
 def test_a_replayed_message_is_taken_once():

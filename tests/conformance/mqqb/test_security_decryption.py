@@ -178,7 +178,8 @@ def test_the_privacy_of_a_queue(level, clear, sealed):
 
 
 @pytest.mark.requirement(
-    "MQQB-3.1.5.8.3-18", "MQQB-3.1.5.8.3-20", "MQQB-3.1.1.3.3-01", "MQQB-3.1.1.3.3-02", "MQQB-3.1.1.3.3-03",
+    "MQQB-3.1.5.8.3-18", "MQQB-3.1.5.8.3-19", "MQQB-3.1.5.8.3-20", "MQQB-3.1.1.3.3-01", "MQQB-3.1.1.3.3-02",
+    "MQQB-3.1.1.3.3-03",
     "MQQB-3.1.1.3.3-04", "MQQB-3.1.1.3.3-05",
 )  # fmt: skip
 def test_a_key_is_unwrapped_once(monkeypatch):
@@ -187,6 +188,7 @@ def test_a_key_is_unwrapped_once(monkeypatch):
     sealed = for_us()
     sealed.blob = blob = sealed.wrapped()
     peer = harness.accept_session()
+    harness.advance(5_000)
     for body in (b"1", b"2", b"3"):
         sealed.body = body
         assert verdict(harness, sealed, peer) == TAKEN
@@ -197,6 +199,8 @@ def test_a_key_is_unwrapped_once(monkeypatch):
     assert cached.remote_qm_guid == PEER_ID
     assert (cached.crypto_service_provider, cached.crypto_algorithm) == (AES, AES256)
     assert (cached.encrypted_symmetric_key, cached.symmetric_key.key) == (blob, bytes(range(1, 33)))
+    (entry,) = harness.core.protection.decryption.receive_symmetric_key_cache._entries.values()
+    assert entry.cached_time == harness.now == 5_000
 
 
 def _count_unwrapping(monkeypatch) -> list[bytes]:
@@ -245,7 +249,8 @@ def test_a_cached_key_is_used_if_all_four_are_the_same(other, monkeypatch):
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("reduced", [False, True])
 @pytest.mark.parametrize("insecure", [False, True])
-def test_reduced_rc2_keys_can_be_rejected(insecure, reduced, transactional, reject):
+@pytest.mark.parametrize("asked", [NA, 0])
+def test_reduced_rc2_keys_can_be_rejected(asked, insecure, reduced, transactional, reject):
     harness = secured(
         queue={"transactional": transactional},
         reject_enhanced_rc2_using_40_bit_keys=reject,
@@ -253,7 +258,7 @@ def test_reduced_rc2_keys_can_be_rejected(insecure, reduced, transactional, reje
     )
     key = bytes(range(1, 6)) + (bytes(11) if reduced else bytes(range(11)))
     sealed = for_us("rc4", algorithm=RC2, session_key=key, others={"tx": (1, 0)} if transactional else {})
-    sealed.acks, sealed.admin = NA, direct("adm")
+    sealed.acks, sealed.admin = asked, direct("adm")
     blob = sealed.wrapped()
     sealed.recipient, sealed.blob, sealed.kind = None, blob, 1 | 0x20
     fields = sealed.fields() | {"privacy": 3, "body": _rc2(key, b"secret body")}
@@ -261,9 +266,15 @@ def test_reduced_rc2_keys_can_be_rejected(insecure, reduced, transactional, reje
     peer.send_message(**fields)
     refused = reduced and reject
     assert bodies(harness.find_queue()) == ([] if refused else [b"secret body"])
-    assert message_classes(harness.find_queue("adm")) == ([0x8007] if refused and insecure else [])
+    assert message_classes(harness.find_queue("adm")) == ([0x8007] if refused and insecure and asked else [])
     finals = [packet.MessageClass for packet in peer.take("FinalAck")]
     assert finals == ([0x8007] if refused and transactional else [])
+
+
+@pytest.mark.requirement("MQQB-3.1.5.8.3-23")
+def test_only_reduced_keys_of_rc2_are_rejected():
+    harness = secured(reject_enhanced_rc2_using_40_bit_keys=True)
+    assert verdict(harness, for_us("rc4", session_key=bytes(range(1, 6)) + bytes(11))) == TAKEN
 
 
 def _rc2(key: bytes, body: bytes) -> bytes:

@@ -8,6 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
 from msmqwire.constants import CryptographicProvider, HResult
+from msmqwire.qm.model.effects import Send
 from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.enumerations import AesCipher, ConnectionStatus, LegacyCipher
 from msmqwire.qm.model.settings import Settings
@@ -96,6 +97,30 @@ def test_a_body_is_encrypted_if_its_privacy_level_says_so(delivery):
     assert clear.SecurityHeader is None
     if delivery == "transactional":
         assert [packet.tx[2], clear.tx[2]] == [1, 2]
+
+
+@pytest.mark.requirement("MQQB-3.1.7.1-05")
+def test_the_steps_of_sending_are_made_in_their_order(monkeypatch):
+    harness = sender()  # without a key every encryption fails
+    context, traces = harness.core.context, []
+    monkeypatch.setattr(
+        harness.core.system_messages, "trace", lambda message, next_hop: traces.append(context.effects[-1])
+    )
+    traced = {"tracing_requested": True, "tracing_queue_identifier": THIRD_ID}
+    harness.hosts.clear()
+    harness.send(b"late", to=TO_PEER, privacy_level=5, time_to_reach_queue=100, **traced)
+    harness.utc_start += 200
+    harness.hosts[PEER_ADDRESS] = PEER_ID
+    harness.advance(5_000)
+    assert bodies(harness.outgoing(TO_PEER)) == []
+    statuses = [entry.status for entry in harness.outgoing(TO_PEER).connection_history]
+    assert ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE not in statuses, "expiration before encryption"
+    harness.send(b"secret", to=TO_PEER, privacy_level=5, transactional=True, **traced)
+    harness.send(b"clear", to=TO_PEER, transactional=True)
+    assert harness.called[0].sequenced_bodies() == [(b"clear", 1, 1, 0)], "encryption before numbers"
+    assert traces == []
+    harness.send(b"traced", to=TO_PEER, **traced)
+    assert [type(effect) for effect in traces] == [Send], "the report comes last"
 
 
 @pytest.mark.requirement("MQQB-3.1.7.1.5-02", "MQQB-5.1-02")
@@ -247,7 +272,7 @@ def test_without_an_aes_key_the_advanced_level_fails(keys):
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-14")
-@pytest.mark.requirement("MQQB-3.1.7.1.5-08", "MQQB-3.1.1.3-08", "MQQB-3.1.1.3-10")
+@pytest.mark.requirement("MQQB-3.1.7.1.5-08", "MQQB-3.1.7.1.5-20", "MQQB-3.1.1.3-08", "MQQB-3.1.1.3-10")
 @pytest.mark.parametrize("level", [1, 3])
 @pytest.mark.parametrize("reduced", [False, True])
 @pytest.mark.parametrize(("preferred", "algorithm"), [(LegacyCipher.RC2, RC2), (LegacyCipher.RC4, RC4)])
@@ -278,7 +303,7 @@ def test_without_an_enhanced_key_the_enhanced_level_fails():
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-14")
-@pytest.mark.requirement("MQQB-3.1.7.1.5-10", "MQQB-3.1.1.3-09")
+@pytest.mark.requirement("MQQB-3.1.7.1.5-10", "MQQB-3.1.7.1.5-20", "MQQB-3.1.1.3-09")
 @pytest.mark.parametrize(("preferred", "algorithm"), [(LegacyCipher.RC2, RC2), (LegacyCipher.RC4, RC4)])
 def test_the_base_provider_comes_last(preferred, algorithm):
     harness = sender("base", preferred_base_algorithm=preferred, **{f"send_{preferred.value}": True})

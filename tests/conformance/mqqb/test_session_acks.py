@@ -413,7 +413,7 @@ def test_the_window_of_a_session_header_is_taken_over() -> None:
     assert peer.kinds() == ["UserMessage"] * 2
 
 
-@pytest.mark.requirement("MQQB-3.1.5.5.5-01")
+@pytest.mark.requirement("MQQB-3.1.5.5.5-01", "MQQB-3.1.5.5-03")
 @pytest.mark.parametrize(
     "wrong", [{"sent": 1}, {"sent": 3}, {"recoverable_sent": 0}, {"recoverable_sent": 2}], ids=str
 )
@@ -421,7 +421,7 @@ def test_the_window_of_a_session_header_is_taken_over() -> None:
 def test_wrong_counts_close_the_session(wrong: dict[str, int], piggy_backed: bool) -> None:
     harness = EngineHarness()
     queue = harness.queue()
-    peer = harness.open_session(count=2)
+    peer = harness.open_session(count=2, positive_journaling_requested=True)
     peer.send(peer.message(recoverable=True), peer.message())
     if piggy_backed:
         wrong = {name: value + (name == "sent") for name, value in wrong.items()}
@@ -431,6 +431,9 @@ def test_wrong_counts_close_the_session(wrong: dict[str, int], piggy_backed: boo
         peer.send(peer.ack(ack=1, **wrong))
     assert peer.closed
     assert len(ids(harness)) == 1, "its acknowledgement counts"
+    journal = harness.core.queue_manager.system_journal_queue
+    assert journal is not None
+    assert len(journal.positions) == 1, "and is journaled before the counts are looked at"
 
 
 @pytest.mark.requirement("MQQB-2.2.6-04")

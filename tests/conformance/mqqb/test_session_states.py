@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from msmqwire.qm.model.effects import Connect, Disconnect, Resolve
+from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.enumerations import DeliveryGuarantee, OutgoingQueueState
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.states import SESSION, SessionEvent, SessionRole, SessionState
 from tests.support import handmade as h
-from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, PEER_QUEUE, EngineHarness
+from tests.support.engine_harness import OWN_ID, PEER_ADDRESS, PEER_ID, PEER_QUEUE, THIRD_ID, EngineHarness
 from tests.support.peers.handwritten_peer import HandwrittenPeer
 
 ASKS, ASKED, S, E = SessionRole.INITIATOR, SessionRole.ACCEPTOR, SessionState, SessionEvent
@@ -360,6 +361,25 @@ def test_a_retry_goes_to_the_next_address_without_resolving() -> None:
     peer.disconnect()
     harness.advance(5_000)
     assert len(harness.effects_of(Resolve)) == 2, "after the last address it starts over"
+
+
+@pytest.mark.requirement("MQQB-3.1.6.1-03")
+def test_a_retry_takes_name_and_guid_of_the_next_hop() -> None:
+    harness = EngineHarness()
+    gates = [
+        QueueManager(guid, computer_name=name, qualified_computer_name=f"{name}.example")
+        for guid, name in ((PEER_ID, "beta"), (THIRD_ID, "gamma"))
+    ]
+    harness.core.routing.get_next_hops = lambda _: gates  # type: ignore[method-assign]
+    harness.send(to=f"PRIVATE={PEER_ID}\\00000009")
+    for question, address in zip(harness.effects_of(Resolve), (PEER_ADDRESS, "10.0.0.4"), strict=True):
+        harness.engine.resolved(question.request, [address])
+    harness.run()
+    harness.connect().disconnect()
+    harness.advance(5_000)
+    session = harness.connect().session
+    assert (session.remote_address, session.remote_host_name) == ("10.0.0.4", "gamma.example")
+    assert session.remote_guid == THIRD_ID
 
 
 @pytest.mark.requirement("MQQB-3.1.6.1-05", "MQQB-3.1.1.6-02", "MQQB-3.1.4.1-01")

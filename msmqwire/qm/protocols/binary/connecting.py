@@ -89,8 +89,9 @@ class Connecting:
         """Start serving a transfer with an open session: resend messages of an earlier connection."""
         queue = transfer.queue
         if queue.state not in HELD:
-            queue.state = OutgoingQueueState.CONNECTED
-        queue.next_hops = [address_text(session.remote_address)]
+            queue.state = OutgoingQueueState.CONNECTED  # MQQB-3.1.5.4.2-04
+        queue.next_hops = [address_text(session.remote_address)]  # MQQB-3.1.5.4.2-02
+        # MQQB-3.1.5.4.2-03
         self._transfers.record(transfer, ConnectionStatus.ESTABLISHED, 0, session.remote_address)
         unacknowledged = (
             SessionMessageState.WAITING_FOR_SESSION_ACK,
@@ -147,9 +148,13 @@ class Connecting:
         session.hops, session.hop, session.asked = [], 0, {}
         if not asked:
             self.failed(
-                session, ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE, OutgoingQueueState.NEED_VALIDATION
+                # MQQB-3.1.5.2.1-03, MQQB-3.1.5.2.1-05
+                session,
+                ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE,
+                OutgoingQueueState.NEED_VALIDATION,
             )
             return
+        # MQQB-3.1.5.2.1-08
         session.remote_host_name, session.remote_guid = asked[0].host_name, asked[0].qm_guid
         for hop in asked:
             self._requests += 1
@@ -163,6 +168,7 @@ class Connecting:
         session.resolves_locally = any(_is_local(transfer) for transfer in session.transfers)
         for request in sorted(session.unanswered):
             host = session.asked[request][0].host_name
+            # MQQB-3.1.5.2.1-09
             self._context.effects.append(Resolve(request, host, session.resolves_locally))
 
     def _has_moved(self, session: Session, first: SessionTransfer) -> bool:
@@ -212,7 +218,7 @@ class Connecting:
         hop = session.hops[session.hop]
         session.remote_address, session.remote_host_name = hop.address, hop.host_name
         session.remote_guid = hop.qm_guid
-        session.pinged = ping
+        session.pinged = ping  # MQQB-3.1.5.2-02
         if ping:
             self._pings.request(session, self._pinged)
         else:
@@ -225,13 +231,13 @@ class Connecting:
         if accepted:
             self._connect(session)
         else:
-            self.failed(session, ConnectionStatus.PING_FAILURE, None)
+            self.failed(session, ConnectionStatus.PING_FAILURE, None)  # MQQB-3.1.5.2.2-03
 
     def _connect(self, session: Session) -> None:
         connection = self._sessions.open_connection(session)
         for transfer in session.transfers:
             if transfer.queue.state not in HELD:
-                transfer.queue.state = OutgoingQueueState.WAITING
+                transfer.queue.state = OutgoingQueueState.WAITING  # MQQB-3.1.5.2.3-09
         self._context.effects.append(Connect(connection, session.remote_address, session.remote_host_name))
 
     def connect_failed(self, session: Session, status: ConnectionStatus, detail: str) -> None:
@@ -281,6 +287,7 @@ class Connecting:
 
     def retry_later(self, session: Session) -> None:
         """Start the Session Retry Connect Timer if there is anything to send: [MS-MQQB] 3.1.2.3."""
+        # MQQB-3.1.5.9-04, MQQB-3.1.5.9-05
         needed = any(transfer.table and transfer.queue.state not in HELD for transfer in session.transfers)
         if not needed or self._context.queue_manager.state is QueueManagerState.STOPPING:
             self._sessions.release(session)
@@ -307,7 +314,7 @@ class Connecting:
             return
         if session.hop + 1 < len(session.hops):  # MQQB-3.1.6.1-03
             session.hop += 1
-            self.try_hop(session, ping=False)
+            self.try_hop(session, ping=False)  # MQQB-3.1.6.1-04
         else:
             self.establish(session, retry=True)  # MQQB-3.1.6.1-02
 
@@ -322,16 +329,16 @@ class Connecting:
             self._count_failure(session, ConnectionStatus.CONNECTION_REFUSED)
         for transfer in session.transfers:
             if transfer.queue.state not in HELD:
-                transfer.queue.state = OutgoingQueueState.DISCONNECTING
-            self._dispatch.remove_queue(transfer.queue)
+                transfer.queue.state = OutgoingQueueState.DISCONNECTING  # MQQB-3.1.5.9-02
+            self._dispatch.remove_queue(transfer.queue)  # MQQB-3.1.7.1.6-02
         if session.connection is not None:
-            context.effects.append(Disconnect(session.connection))
+            context.effects.append(Disconnect(session.connection))  # MQQB-3.1.5.9-01
             self._sessions.forget_connection(session)
-        for timer in _SESSION_TIMERS:
+        for timer in _SESSION_TIMERS:  # MQQB-3.1.5.9-03
             context.timers.stop(timer, session.number)
         for transfer in session.transfers:
             context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
-        session.step(SessionEvent.CLOSE)
+        session.step(SessionEvent.CLOSE)  # MQQB-3.1.5.9-03
         for outgoing in (*(message for _, message in session.in_flight), *session.unsaved):
             outgoing.session = None
         session.in_flight.clear()
@@ -340,9 +347,10 @@ class Connecting:
         session.order_acks_due.clear()
         for transfer in session.transfers:
             if transfer.queue.state not in HELD:
-                transfer.queue.state = OutgoingQueueState.DISCONNECTED
+                transfer.queue.state = OutgoingQueueState.DISCONNECTED  # MQQB-3.1.5.9-02
             # MQQB-3.1.1.1.1.3-04: resent over the next connection
             lost = SessionMessageState.WAITING_FOR_SESSION_ACK
+            # MQQB-3.1.6.1-05
             transfer.send_again([message for message in transfer.table.values() if message.state is lost])
         initiator = session.role is SessionRole.INITIATOR
         own = [transfer for transfer in session.transfers if initiator and transfer.peer == session.peer]

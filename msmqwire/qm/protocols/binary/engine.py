@@ -123,7 +123,7 @@ class BinaryEngine(TransferProtocol):
             stored, queues, self.transfer_table, self.outgoing_sequences, self.sending
         )
         for transfer in self.transfers.values():
-            if transfer.table:
+            if transfer.table:  # MQQB-3.1.4-01, MQQB-3.1.4.1-01
                 self.connecting.ensure_session(transfer)
 
     def stop(self) -> None:
@@ -131,6 +131,7 @@ class BinaryEngine(TransferProtocol):
         self.context.queue_manager.connection_active = False
         for session in list(self.sessions.values()):
             self.close(session)
+        # MQQB-3.1.4.2-01
         for session in list(self.sessions.values()):  # sessions that were being established
             self.session_table.release(session)
 
@@ -181,7 +182,7 @@ class BinaryEngine(TransferProtocol):
             if session.state is SessionState.CLOSED or session.state is SessionState.WAITING_RECONNECT:
                 self.connecting.failed(session, ConnectionStatus.SOCKET_CONNECT_FAILURE, None)
             else:
-                session.ended_by_peer()
+                session.ended_by_peer()  # MQQB-3.1.7.3-01
                 self.close(session)
 
     def received(self, connection: int, data: bytes) -> None:
@@ -221,27 +222,28 @@ class BinaryEngine(TransferProtocol):
 
     def packet(self, session: Session, data: bytes) -> None:
         """Receiving a packet of a session: [MS-MQQB] 3.1.5.1."""
-        session.received_ack = True
+        session.received_ack = True  # MQQB-3.1.5.1-01
         if lacks_properties(data):
             self._without_properties(session, data)
             return
         try:
-            packet = parse(data)
+            packet = parse(data)  # MQQB-3.1.5.1-02
         except MalformedPacket as exc:
             self.receiving.unreadable(session, str(exc))
             return
         kind = packet.schema.name
-        if kind == "EstablishConnection":
+        if kind == "EstablishConnection":  # MQQB-3.1.5.1.1-01
             self.handshake.establish_connection(session, packet)
-        elif kind == "ConnectionParameters":
+        elif kind == "ConnectionParameters":  # MQQB-3.1.5.1.1-02
             self.handshake.connection_parameters(session, packet)
         elif packet.SessionHeader is not None and not packet.SessionHeader.WindowSize:
             self.receiving.unreadable(session, _NO_WINDOW)  # MQMQ-2.2.20.4-14
+        # MQQB-3.1.5.5-01, MQQB-3.1.5.6-01, MQQB-3.1.5.7-01, MQQB-3.1.5.8-01
         elif not session.step(_EVENTS[kind]):
             self.close(session)
-        elif kind == "SessionAck":
+        elif kind == "SessionAck":  # MQQB-3.1.5.1.1-03
             self.session_acks.received(session, packet.SessionHeader)
-        elif kind == "UserMessage":
+        elif kind == "UserMessage":  # MQQB-3.1.5.1.1-06
             self.receiving.user_message(session, packet, data)
         else:
             self._acknowledgement(session, packet)
@@ -344,17 +346,17 @@ class BinaryEngine(TransferProtocol):
         if queue.queue_type is QueueType.SYSTEM or position.silent:
             return
         if not position.message.soap_envelope:  # HTTP acknowledges its own messages
-            self.order_acks.removed(position.message, reason)
+            self.order_acks.removed(position.message, reason)  # MQQB-3.1.7.2-01
 
     def queue_paused(self, queue: OutgoingQueue) -> None:
         """Pause Queue Event: [MS-MQQB] 3.1.7.13."""
         transfer = self.transfers.get(queue.number)
         session = transfer.session if transfer else None
         if session is not None and session.is_open:
-            self.context.timers.stop(Timer.SESSION_ACK_SEND, session.number)
-            self.session_timers.send_session_ack(session, 1)
-            session.session_active = False
-        self._dispatch.remove_queue(queue)
+            self.context.timers.stop(Timer.SESSION_ACK_SEND, session.number)  # MQQB-3.1.7.13-01
+            self.session_timers.send_session_ack(session, 1)  # MQQB-3.1.7.13-01, MQQB-3.1.7.13-02
+            session.session_active = False  # MQQB-3.1.7.13-02
+        self._dispatch.remove_queue(queue)  # MQQB-3.1.7.13-03
 
     def queue_resumed(self, queue: OutgoingQueue) -> None:
         """Resume Queue Event: [MS-MQQB] 3.1.7.14."""
@@ -363,15 +365,15 @@ class BinaryEngine(TransferProtocol):
             return
         session = transfer.session
         if session is not None and session.is_open:
-            session.session_active = True
+            session.session_active = True  # MQQB-3.1.7.14-02
             queue.state = OutgoingQueueState.CONNECTED
             session.send_order.enter(transfer)
             self.sending.send_waiting(session)
-        elif transfer.table:
+        elif transfer.table:  # MQQB-3.1.7.14-01
             self.connecting.ensure_session(transfer)
 
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         """Send User Message Wrapper: [MS-MQQB] 3.1.7.16."""
         if isinstance(protocol_data, OutgoingMessagePosition):
             self.sending.send(protocol_data)
-            self._dispatch.remove(position)
+            self._dispatch.remove(position)  # MQQB-3.1.7.16-01

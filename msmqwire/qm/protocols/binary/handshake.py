@@ -66,7 +66,11 @@ class SessionHandshake:
         settings = self._context.settings
         delay = settings.session_initialization_ms + 2 * settings.round_trip_delay_ms
         self._context.timers.start(
-            Timer.SESSION_INITIALIZATION, session.number, delay, lambda: self._close(session)
+            # MQQB-3.1.6.6-01
+            Timer.SESSION_INITIALIZATION,
+            session.number,
+            delay,
+            lambda: self._close(session),
         )
 
     def initialize(self, session: Session) -> None:
@@ -85,35 +89,36 @@ class SessionHandshake:
     def accepted(self, session: Session) -> None:
         """Begin the session of an accepted connection: [MS-MQQB] 3.1.5.10."""
         self.initialize(session)
-        session.step(SessionEvent.ACCEPT)
+        session.step(SessionEvent.ACCEPT)  # MQQB-3.1.5.10-01, MQQB-3.1.5.10-02
         self._start_initialization_timer(session)
 
     def request(self, session: Session) -> None:
         """Request a session over a new transport connection: [MS-MQQB] 3.1.5.2.3."""
         self.initialize(session)
-        session.step(SessionEvent.START)
+        session.step(SessionEvent.START)  # MQQB-3.1.5.2.3-07
         settings = self._context.settings
-        flags = {"SE": not session.pinged, "OS": settings.server_class}
+        flags = {"SE": not session.pinged, "OS": settings.server_class}  # MQQB-3.1.5.2.3-06
         self._send(
             session,
             ESTABLISH_CONNECTION.build(
                 {
                     "EstablishConnectionHeader": {
-                        "ClientGuid": self._context.queue_manager.identifier,
-                        "ServerGuid": session.remote_guid,
-                        "TimeStamp": self._context.now % _TIME_STAMPS,
+                        "ClientGuid": self._context.queue_manager.identifier,  # MQQB-3.1.5.2.3-03
+                        "ServerGuid": session.remote_guid,  # MQQB-3.1.5.2.1-07, MQQB-3.1.5.2.3-05
+                        "TimeStamp": self._context.now % _TIME_STAMPS,  # MQQB-3.1.5.2.3-04
                         "OperatingSystem": flags,
                     }
                 }
             ),
         )
         for transfer in session.transfers:
+            # MQQB-3.1.5.2.3-07
             self._transfers.record(transfer, ConnectionStatus.IN_PROCESS, 0, session.remote_address)
         self._start_initialization_timer(session)
 
     def establish_connection(self, session: Session, packet: Record) -> None:
         """Receiving an EstablishConnection packet: [MS-MQQB] 3.1.5.3."""
-        if session.state is SessionState.WAITING_EC_MSG:
+        if session.state is SessionState.WAITING_EC_MSG:  # MQQB-3.1.5.3-02
             self._respond(session, packet)
         elif session.state is SessionState.WAITING_ECR_MSG:
             self._established(session, packet)
@@ -125,19 +130,19 @@ class SessionHandshake:
         header = packet.EstablishConnectionHeader
         own = self._context.queue_manager.identifier
         full = header.OperatingSystem.SE and self._sessions.is_full()  # MQQB-3.1.5.3.1-02
-        session.remote_guid = header.ClientGuid
-        refused = full or header.ServerGuid not in (own, NULL_GUID)
+        session.remote_guid = header.ClientGuid  # MQQB-3.1.5.3.1-01
+        refused = full or header.ServerGuid not in (own, NULL_GUID)  # MQQB-3.1.5.3.1-08, MQQB-3.1.5.3.1-09
         self._send(
             session,
             ESTABLISH_CONNECTION.build(
                 {
                     "InternalHeader": {"Flags": {"CS": refused}},
                     "EstablishConnectionHeader": {
-                        "ClientGuid": header.ClientGuid,
-                        "ServerGuid": own,
-                        "TimeStamp": header.TimeStamp,
+                        "ClientGuid": header.ClientGuid,  # MQQB-3.1.5.3.1-04
+                        "ServerGuid": own,  # MQQB-3.1.5.3.1-05
+                        "TimeStamp": header.TimeStamp,  # MQQB-3.1.5.3.1-06
                         "OperatingSystem": {
-                            "SE": header.OperatingSystem.SE,
+                            "SE": header.OperatingSystem.SE,  # MQQB-3.1.5.3.1-07
                             "OS": self._context.settings.server_class,
                         },
                     },
@@ -154,11 +159,11 @@ class SessionHandshake:
         header = packet.EstablishConnectionHeader
         expected = session.remote_guid
         valid = (
-            header.ClientGuid == self._context.queue_manager.identifier
-            and expected in (header.ServerGuid, NULL_GUID)
-            and not packet.InternalHeader.Flags.CS
+            header.ClientGuid == self._context.queue_manager.identifier  # MQQB-3.1.5.3.2-01
+            and expected in (header.ServerGuid, NULL_GUID)  # MQQB-3.1.5.3.2-02
+            and not packet.InternalHeader.Flags.CS  # MQQB-3.1.5.3.2-03
         )
-        if not valid:
+        if not valid:  # MQQB-3.1.5.3.2-04
             for transfer in session.transfers:
                 self._transfers.record(
                     transfer, ConnectionStatus.CONNECTION_REFUSED,
@@ -168,12 +173,17 @@ class SessionHandshake:
             return
         session.remote_guid = header.ServerGuid
         round_trip = (self._context.now - header.TimeStamp) % _TIME_STAMPS
+        # MQQB-3.1.5.3.2-05
         session.recoverable_ack_send_timeout = _within(_ROUND_TRIPS * round_trip, RECOVERABLE_ACK_TIMEOUT)
         session.step(SessionEvent.ESTABLISH_CONNECTION)
         self._parameters(session)
         for transfer in session.transfers:
             self._transfers.record(
-                transfer, ConnectionStatus.ESTABLISH_PACKET_RECEIVED, 0, session.remote_address
+                # MQQB-3.1.5.3.2-07
+                transfer,
+                ConnectionStatus.ESTABLISH_PACKET_RECEIVED,
+                0,
+                session.remote_address,
             )
 
     def _parameters(self, session: Session) -> None:
@@ -182,6 +192,7 @@ class SessionHandshake:
             CONNECTION_PARAMETERS.build(
                 {
                     "ConnectionParametersHeader": {
+                        # MQQB-3.1.5.3.2-06, MQQB-3.1.5.4.1-02
                         "RecoverableAckTimeout": session.recoverable_ack_send_timeout,
                         "AckTimeout": session.ack_wait_timeout,
                         "WindowSize": session.window_size,
@@ -198,13 +209,13 @@ class SessionHandshake:
             and _within(header.AckTimeout, ACK_TIMEOUT) == header.AckTimeout  # MQQB-2.2.2.1-04
             and _within(header.RecoverableAckTimeout, RECOVERABLE_ACK_TIMEOUT) == header.RecoverableAckTimeout
         )
-        if not valid or not session.step(SessionEvent.CONNECTION_PARAMETERS):
+        if not valid or not session.step(SessionEvent.CONNECTION_PARAMETERS):  # MQQB-3.1.5.4-01
             self._close(session)
             return
-        session.received_window_size = header.WindowSize
-        if session.role is SessionRole.ACCEPTOR:
-            session.ack_wait_timeout = header.AckTimeout
-            session.recoverable_ack_send_timeout = header.RecoverableAckTimeout
+        session.received_window_size = header.WindowSize  # MQQB-3.1.5.4.1-01, MQQB-3.1.5.4.2-01
+        if session.role is SessionRole.ACCEPTOR:  # MQQB-3.1.5.4-02
+            session.ack_wait_timeout = header.AckTimeout  # MQQB-3.1.5.4.1-01
+            session.recoverable_ack_send_timeout = header.RecoverableAckTimeout  # MQQB-3.1.5.4.1-01
             self._parameters(session)
         self._context.timers.stop(Timer.SESSION_INITIALIZATION, session.number)
         self._opened(session)

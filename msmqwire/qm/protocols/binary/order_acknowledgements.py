@@ -94,10 +94,10 @@ class OrderAcknowledgements:
     def send_due(self, session: Session) -> None:
         """Order Ack Send Timer Event: [MS-MQQB] 3.1.6.9."""
         due, session.order_acks_due = session.order_acks_due, {}
-        if session.is_open:
+        if session.is_open:  # MQQB-3.1.6.9-01
             for info in due:
                 self._send_order_ack(info, session)
-            session.last_order_ack_send_time = self._context.utc
+            session.last_order_ack_send_time = self._context.utc  # MQQB-3.1.6.9-02
 
     def _send_order_ack(self, info: IncomingTransactionalTransferInfo, session: Session) -> None:
         """Send Transactional Acknowledgment of class ORDER_ACK: [MS-MQQB] 3.1.7.17."""
@@ -128,8 +128,8 @@ class OrderAcknowledgements:
             or message.final_ack_required
         )
         own = message.source_machine_identifier == self._context.queue_manager.identifier
-        if message.transactional and requested and not own:
-            self.send_final_ack(message, reason, None)
+        if message.transactional and requested and not own:  # MQQB-3.1.7.2.2-01
+            self.send_final_ack(message, reason, None)  # MQQB-3.1.7.2.2-02
 
     def remember_route(self, sender: UUID, session: Session) -> None:
         """Messages of a sender arrive over a session: its acknowledgements can go back there."""

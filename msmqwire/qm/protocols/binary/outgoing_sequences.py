@@ -80,8 +80,8 @@ class OutgoingSequences:
         self.begin(transfer)
         number, sequence = transfer.next_number, transfer.sequence_id
         outgoing.tx_sequence_id, outgoing.tx_sequence_number = sequence, number
-        outgoing.tx_previous_number = number - 1
-        transfer.next_number = number + 1
+        outgoing.tx_previous_number = number - 1  # MQQB-3.1.7.1.3-01
+        transfer.next_number = number + 1  # MQQB-3.1.7.1.3-02
         transfer.numbered += 1
         transfer.ordered.append(outgoing)
         self._numbered[outgoing.position.message.identifier.uniquifier] = outgoing
@@ -139,7 +139,7 @@ class OutgoingSequences:
             [
                 message
                 for message in transfer.ordered
-                if message.state is not SessionMessageState.WAITING_TO_SEND
+                if message.state is not SessionMessageState.WAITING_TO_SEND  # MQQB-3.1.6.5-01
             ]
         )
         self.await_order_ack(transfer)
@@ -158,7 +158,7 @@ class OutgoingSequences:
             index = ordered.index(outgoing)
             del ordered[index]
             if index < len(ordered):
-                ordered[index].tx_previous_number = outgoing.tx_previous_number
+                ordered[index].tx_previous_number = outgoing.tx_previous_number  # MQQB-3.1.7.1.3-04
         for info in transfer.unacked_sequence:
             if info.number == outgoing.tx_sequence_number:
                 transfer.unacked_sequence.remove(info)
@@ -170,15 +170,15 @@ class OutgoingSequences:
     def order_ack(self, sequence: TxSequenceId, number: int) -> None:
         """Receiving an OrderAck: [MS-MQQB] 3.1.5.6. It is ignored if the sequence has ended."""
         transfer = self._by_id.get(sequence)
-        if transfer is None or number >= transfer.next_number:
+        if transfer is None or number >= transfer.next_number:  # MQQB-3.1.5.6-11
             return
-        transfer.time_of_last_ack = self._context.utc
+        transfer.time_of_last_ack = self._context.utc  # MQQB-3.1.5.6-02
         transfer.last_ack_count += 1
         if transfer.last_ack.sequence != sequence or transfer.last_ack.number < number:
-            transfer.last_ack = SequenceInfo(sequence, number, max(number - 1, 0))
+            transfer.last_ack = SequenceInfo(sequence, number, max(number - 1, 0))  # MQQB-3.1.5.6-04
         last = transfer.last_ack.number
         unacked = len(transfer.unacked_sequence)
-        while transfer.unacked_sequence and transfer.unacked_sequence[0].number <= last:
+        while transfer.unacked_sequence and transfer.unacked_sequence[0].number <= last:  # MQQB-3.1.5.6-05
             transfer.unacked_sequence.popleft()
         tells_more = len(transfer.unacked_sequence) < unacked
         self._reset_interval_if_done(transfer)
@@ -211,7 +211,7 @@ class OutgoingSequences:
 
     def final_ack(self, sequence: TxSequenceId, message_id: int, message_class: int) -> None:
         """Receiving a FinalAck: [MS-MQQB] 3.1.5.7."""
-        outgoing = self._numbered.get(message_id)
+        outgoing = self._numbered.get(message_id)  # MQQB-3.1.5.7-02
         if outgoing is None or outgoing.tx_sequence_id != sequence:
             return
         transfer = outgoing.transfer
@@ -225,10 +225,10 @@ class OutgoingSequences:
             self.given_up(outgoing)
             if message_class != MessageClass.MQMSG_CLASS_ACK_RECEIVE:
                 self._outcome.report(message, delivered=False, reason=message_class)
-        if message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE:
+        if message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE:  # MQQB-3.1.5.7-03
             self._outcome.delivered(outgoing.position)
         else:
-            self._outcome.dead_letter(outgoing.position, message, message_class)
+            self._outcome.dead_letter(outgoing.position, message, message_class)  # MQQB-3.1.5.7-04
         self.report(transfer)
 
     def removed(self, outgoing: OutgoingMessagePosition) -> None:
@@ -243,12 +243,14 @@ class OutgoingSequences:
         info, unacked = transfer.queue.transfer, transfer.unacked_sequence
         info.eod_last_ack_time, info.eod_last_ack_count = transfer.time_of_last_ack, transfer.last_ack_count
         info.eod_last_ack = transfer.last_ack
-        info.eod_no_ack_count = len(unacked)
+        info.eod_no_ack_count = len(unacked)  # MQQB-3.1.5.6-13
         info.eod_first_non_ack = unacked[0] if unacked else None
         info.eod_last_non_ack = unacked[-1] if unacked else None
+        # MQQB-3.1.5.8.8-10
         info.eod_next_seq = SequenceInfo(transfer.sequence_id, transfer.next_number, transfer.next_number - 1)
         # ResendIntervalIndex counts from 1 in the text, as does the number of times the last message was
         # sent.
+        # MQQB-3.1.5.6-14
         info.eod_resend_interval, info.eod_resend_count = self._interval(transfer), transfer.resend_index + 1
         info.eod_resend_time = transfer.resend_time
         info.eod_no_read_count = len(transfer.awaiting_final_ack)

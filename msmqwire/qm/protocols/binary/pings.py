@@ -37,7 +37,7 @@ class Pings:
 
     def request(self, session: Session, answered: Answered) -> None:
         """Send Ping Request: [MS-MQQB] 3.1.7.6."""
-        self.cookie = cookie = (self.cookie + 1) % _COOKIES
+        self.cookie = cookie = (self.cookie + 1) % _COOKIES  # MQQB-3.1.7.6-01
         self._waiting[cookie] = session, answered  # MQQB-3.1.1.1.1.9-01
         data = PING.build(
             {
@@ -49,8 +49,8 @@ class Pings:
         self._context.effects.append(SendDatagram(session.remote_address, PING_PORT, data, request=True))
         # MQQB-3.1.1.1.1.9-01
         self._context.timers.start(
-            Timer.PING_RESPONSE, cookie, self._context.settings.ping_response_ms,
-            lambda: self._processed(cookie, "Ping Response Timer"),
+            Timer.PING_RESPONSE, cookie, self._context.settings.ping_response_ms,  # MQQB-3.1.7.6-02
+            lambda: self._processed(cookie, "Ping Response Timer"),  # MQQB-3.1.6.8-01, MQQB-3.1.7.6-03
         )  # fmt: skip
 
     def received(self, data: bytes, address: str, port: int, *, request: bool) -> None:
@@ -73,6 +73,7 @@ class Pings:
         elif self._context.settings.answer_pings:
             answer = PING.build(
                 {
+                    # MQQB-3.1.7.7-02, MQQB-3.1.7.7-03
                     "Flags": {"RC": packet.Flags.RC, "RF": self._is_full()},
                     "Cookie": packet.Cookie,
                     "QMGuid": self._context.queue_manager.identifier,
@@ -83,8 +84,9 @@ class Pings:
     def _processed(self, cookie: int, event: str) -> None:
         """Ping Response Processed, or the timer has expired: [MS-MQQB] 3.1.7.9 and 3.1.6.8."""
         waiting = self._waiting.pop(cookie, None)
-        if waiting is None:
+        if waiting is None:  # MQQB-3.1.7.8-03
             return
         self._context.timers.stop(Timer.PING_RESPONSE, cookie)
         session, answered = waiting
+        # MQQB-3.1.7.6-04, MQQB-3.1.7.9-01
         answered(session, STATES[PingState.WAITING, event] is PingState.ACCEPTED)

@@ -94,7 +94,7 @@ class SessionReceiving:
     def user_message(self, session: Session, packet: Record, data: bytes) -> None:
         """Take a UserMessage packet from an open session."""
         try:
-            message = serialization.deserialize(packet, data)
+            message = serialization.deserialize(packet, data)  # MQQB-3.1.5.8.8-01
         except MalformedPacket as exc:
             self.unreadable(session, str(exc))
             return
@@ -134,7 +134,7 @@ class SessionReceiving:
             self._context.refused(MALFORMED, message, why=why, kind="malformed")
             self._close(session)  # MQQB-3.1.5.1.3-01
             return
-        local = self._is_local(message)
+        local = self._is_local(message)  # MQQB-3.1.5.8-02
         manager = self._context.queue_manager
         if not local and manager.throttled:  # MQQB-3.1.5.8.2-01: it is not saved
             # Later messages would be counted one too low, and acknowledged in place of this one.
@@ -143,15 +143,15 @@ class SessionReceiving:
             return
         self.count(session, recoverable=message.recoverable)
         if isinstance(message.destination, DirectName):
-            session.direct_format_session = True
+            session.direct_format_session = True  # MQQB-3.1.5.8.2-03
         if message.transactional:
             self._transactional(session, message, packet, local=local, refusal=refusal)
         elif refusal is not None:
             self._context.refused(refusal, message, self._queue_of(message))
-        elif not self._history.known(message):
+        elif not self._history.known(message):  # MQQB-3.1.5.8.1-01, MQQB-3.1.5.8.1-02
             self._once(session, message, packet, local=local)
         if header is not None and session.is_open:
-            self._acknowledged(session, header)
+            self._acknowledged(session, header)  # MQQB-3.1.5.8.4-01, MQQB-3.1.5.8.4-02
         if session.is_open:
             self._timers.acknowledge_at_window(session)
 
@@ -160,17 +160,18 @@ class SessionReceiving:
 
         Duplicates and refused messages count too: their sender has counted them as well.
         """
-        if recoverable and session.recoverable_unacked >= ACK_FLAGS:
+        if recoverable and session.recoverable_unacked >= ACK_FLAGS:  # MQQB-3.1.5.8.7-01
             self._timers.send_session_ack(session)
-        session.count_received()
-        session.session_active = True
+        session.count_received()  # MQQB-3.1.5.8.1-04, MQQB-3.1.5.8.2-02
+        session.session_active = True  # MQQB-3.1.5.8.2-08
         timers, key, settings = self._context.timers, session.number, self._context.settings
         if session.unacked_received_count == 1 and settings.ack_delay_ms < session.ack_wait_timeout // 2:
             self._timers.start_ack_send(session, settings.ack_delay_ms)
-        elif not timers.active(Timer.SESSION_ACK_SEND, key):
+        elif not timers.active(Timer.SESSION_ACK_SEND, key):  # MQQB-3.1.5.8.2-07
             self._timers.start_ack_send(session)
-        if recoverable and session.count_recoverable_received():
+        if recoverable and session.count_recoverable_received():  # MQQB-3.1.5.8.2-15, MQQB-3.1.5.8.2-20
             limit = settings.recoverable_ack_delay_ms
+            # MQQB-3.1.5.8.7-05
             self._timers.start_ack_send(session, min(session.recoverable_ack_send_timeout, limit))
 
     def _is_local(self, message: Message) -> bool:
@@ -180,7 +181,7 @@ class SessionReceiving:
         stored unchecked.
         """
         address, name = message.destination_queue_manager_identifier.int, message.destination
-        if not address or address == self._context.queue_manager.identifier.int:
+        if not address or address == self._context.queue_manager.identifier.int:  # MQQB-3.1.5.8.2-16
             return True
         return name is not None and self._queues.lookup.is_local_name(name)
 
@@ -188,7 +189,7 @@ class SessionReceiving:
 
     def _once(self, session: Session, message: Message, packet: Record | None, *, local: bool) -> None:
         if self._take(session, message, packet, local=local):
-            self._history.add(message)
+            self._history.add(message)  # MQQB-3.1.5.8.2-04
 
     def _take(
         self,
@@ -217,13 +218,14 @@ class SessionReceiving:
             message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
         if refusal is None:
             assert queue is not None, "a message that is not refused has a queue"
-            status = self._messages.enqueue(queue, message)
+            status = self._messages.enqueue(queue, message)  # MQQB-3.1.5.8.8-02
             if status is _MANAGER_QUOTA_EXCEEDED:  # MQQB-3.1.5.8.8-06
                 self._close(session)
                 return False
             if status is _QUEUE_QUOTA_EXCEEDED:  # MQQB-3.1.5.8.8-03 to -05
                 refusal = MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA
                 deadletter = self._context.queue_manager.system_deadletter_queue
+                # MQQB-3.1.5.8.8-05
                 if message.negative_journaling_requested and not message.transactional and deadletter:
                     self._messages.journal(message, deadletter)
         if refusal is not None:
@@ -231,7 +233,7 @@ class SessionReceiving:
                 # MQQB-3.1.5.8.8-06: otherwise the number of acknowledgements would have no limit
                 self._close(session)
                 return False
-            self._refuse(session, message, refusal)
+            self._refuse(session, message, refusal)  # MQQB-3.1.5.8.2-14
             return True
         assert queue is not None, "a message that is not refused has a queue"
         if message.tracing_requested:  # MQQB-3.1.5.8.9-01
@@ -259,6 +261,7 @@ class SessionReceiving:
         if _asks_for(message, _NEGATIVE):
             self._system_messages.acknowledge(message, message_class)
         if message.transactional:
+            # MQQB-3.1.5.8.2-10, MQQB-3.1.5.8.2-12, MQQB-3.1.5.8.2-19
             self._order_acks.send_final_ack(message, message_class, session)
 
     def _queue_of(self, message: Message) -> Queue | None:
@@ -275,25 +278,25 @@ class SessionReceiving:
         General Processing, Security and Expiration of [MS-MQQB] 3.1.5.8.
         """
         if not local:
-            message.hop_count += 1
+            message.hop_count += 1  # MQQB-3.1.5.8.2-17
             if message.hop_count > HOPS_MAX:
-                return _Refusal(MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED), None
+                return _Refusal(MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED), None  # MQQB-3.1.5.8.2-18
         queue = None
         if local:
             assert message.destination is not None, "a received message has a destination"
-            queue = self._queues.lookup.addressed(message.destination)
-            if queue is None or message.destination.is_read_only:
+            queue = self._queues.lookup.addressed(message.destination)  # MQQB-3.1.5.8.5-01
+            if queue is None or message.destination.is_read_only:  # MQQB-3.1.5.8.2-09
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q), None
             if not self._accepts_name(message.destination):
                 why = "the name belongs to another computer, and accept_other_names is false"
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why), None
             if queue.private_queue_number == ORDER_QUEUE_NUMBER:  # only for OrderAcks and FinalAcks
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED), None
-            if message.transactional and not queue.transactional:
+            if message.transactional and not queue.transactional:  # MQQB-3.1.5.8.2-11
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q), None
-            if queue.transactional and not message.transactional:
+            if queue.transactional and not message.transactional:  # MQQB-3.1.5.8.2-13
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG), None
-            refusal = self._security.judge(message, queue, packet)
+            refusal = self._security.judge(message, queue, packet)  # MQQB-3.1.5.8.3-01
             if refusal is not None:
                 return _Refusal(refusal), None
         passes = message.transactional and not local and not self._context.settings.expire_in_doubt
@@ -308,7 +311,7 @@ class SessionReceiving:
             if not self._places.may_send_to(message.destination, message.origin):
                 why = "there is no memory for one more destination"
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why), None
-            status, descriptor = self._queues.open(
+            status, descriptor = self._queues.open(  # MQQB-3.1.5.8.5-02
                 message.destination, QueueAccessType.SEND_ACCESS, asked_by=message.origin
             )
             if status != MQ_OK or descriptor is None or descriptor.queue is None:
@@ -347,10 +350,10 @@ class SessionReceiving:
         with a different result.
         """
         if not local:  # MQQB-3.1.1.6.2-01: only the final destination checks the sequence
-            self._take(session, message, packet, local=False, refusal=refusal)
+            self._take(session, message, packet, local=False, refusal=refusal)  # MQQB-3.1.5.8.6-01
             return
         info = self._incoming.incoming(message)
-        if not self._incoming.follows(info, message):
+        if not self._incoming.follows(info, message):  # MQQB-3.1.5.8.6-03, MQQB-3.1.5.8.6-05
             self._incoming.refused(info)
             self._order_acks.due(session, info)
             return

@@ -68,10 +68,10 @@ class SessionSending:
         """Message Position Available Event: [MS-MQQB] 3.1.7.12."""
         message = position.message
         transfer = self._transfers.transfer_of(queue)
-        outgoing = transfer.add(position, message.priority)
+        outgoing = transfer.add(position, message.priority)  # MQQB-3.1.7.12-03
         self.watch(outgoing, message)
         if transfer.session is None or not transfer.session.is_open:
-            self._connecting.ensure_session(transfer)
+            self._connecting.ensure_session(transfer)  # MQQB-3.1.7.12-02
         if transfer.session is not None:
             self.send_waiting(transfer.session)
 
@@ -95,6 +95,7 @@ class SessionSending:
             next_message = session.send_order.first()
             if next_message is None:
                 return
+            # MQQB-3.1.7.12-04, MQQB-3.1.7.14-02
             dispatch.add(next_message.position, next_message, next_message.priority)
             if next_message.state is SessionMessageState.WAITING_TO_SEND:
                 return  # it can't be sent now
@@ -119,12 +120,13 @@ class SessionSending:
         if not self._has_room(session):  # MQQB-3.1.7.1-03
             return
         message = outgoing.position.message
+        # MQQB-3.1.7.1-05, MQQB-3.1.7.1.2-01, MQQB-3.1.7.1.2-02
         if _out_of_time(message, self._context.utc) and not self._is_in_doubt(outgoing, message):
             self._undelivered(outgoing, message)
             return
         if self._sequences.is_used_up(transfer) and self._needs_number(outgoing, message):
             return
-        self._identity.identify(message)
+        self._identity.identify(message)  # MQQB-3.1.7.1.1-01
         self._address(transfer, message)
         try:
             protected = self._protected(outgoing, session, message)
@@ -160,7 +162,7 @@ class SessionSending:
         transfer = outgoing.transfer
         session = transfer.session
         self._transfers.record(
-            transfer, ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, refused.hresult,
+            transfer, ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, refused.hresult,  # MQQB-3.1.7.1.5.1-03
             session.remote_address if session else "",
         )  # fmt: skip
         if self._is_in_doubt(outgoing, message):
@@ -169,9 +171,13 @@ class SessionSending:
             return
         transfer.remove(outgoing)
         self._sequences.given_up(outgoing)
-        self._outcome.report(message, delivered=False, reason=refused.why)
+        self._outcome.report(message, delivered=False, reason=refused.why)  # MQQB-3.1.7.1.5.1-01
         self._outcome.dead_letter(
-            outgoing.position, message, MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, why=refused.why
+            # MQQB-3.1.7.1.5.1-02
+            outgoing.position,
+            message,
+            MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
+            why=refused.why,
         )
 
     def _send_packet(
@@ -191,20 +197,22 @@ class SessionSending:
         key = session.number
         # With a SessionHeader an order or final acknowledgement would not be recognised: MQQB-3.1.5.1.1-04.
         carries = session.unacked_received_count and not transfer.to_order_queue
+        # MQQB-3.1.7.11-02
         if carries and context.timers.elapsed(Timer.SESSION_ACK_SEND, key) > PIGGY_BACK_AFTER:
             header = session.header()
-            self._timers.start_ack_send(session)
+            self._timers.start_ack_send(session)  # MQQB-3.1.7.11-04
         outgoing.state = MESSAGES[kind][outgoing.state, SessionMessageEvent.SENT]
-        outgoing.transmitted = True
+        outgoing.transmitted = True  # MQQB-3.1.7.1.6-01
         self._outcome.transmitted(message, transfer.queue, session.origin)
         self._waiting.moved()
-        if not context.timers.active(Timer.SESSION_ACK_WAIT, key):
+        if not context.timers.active(Timer.SESSION_ACK_WAIT, key):  # MQQB-3.1.7.1.3-12
             self._timers.start_ack_wait(session)
         assert session.connection is not None, "an open session has a connection"
+        # MQQB-3.1.7.1.1-02, MQQB-3.1.7.1.6-01
         context.effects.append(Send(session.connection, serialization.session_packet(protected, header)))
         if kind == "Transactional" and own:
-            self._sequences.await_order_ack(transfer)
-        if message.tracing_requested:
+            self._sequences.await_order_ack(transfer)  # MQQB-3.1.7.1.3-03
+        if message.tracing_requested:  # MQQB-3.1.7.1.7-01
             self._system_messages.trace(message, next_hop=session.remote_address)
 
     def _needs_number(self, outgoing: OutgoingMessagePosition, message: Message) -> bool:
@@ -214,7 +222,7 @@ class SessionSending:
 
     def _number(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
         """Set the position of a message in its transactional sequence: MQQB-3.1.7.1.3-01 to -04."""
-        if not outgoing.tx_sequence_number:
+        if not outgoing.tx_sequence_number:  # MQQB-3.1.7.1.3-01
             self._sequences.number(outgoing)
         message.transactional_message_sequence_identifier = outgoing.tx_sequence_id
         message.transaction_sequence_number = outgoing.tx_sequence_number
@@ -255,7 +263,7 @@ class SessionSending:
             asked |= AcknowledgementsRequested.ACK_NEG_RECEIVE  # by its TimeToBeReceived alone
         outgoing.transfer.remove(outgoing)
         self._sequences.given_up(outgoing)
-        if message.acknowledgements_requested & asked:
+        if message.acknowledgements_requested & asked:  # MQQB-3.1.7.1.2-03
             self._system_messages.acknowledge(message, _TOO_LATE)
         transfer, why = outgoing.transfer, ""
         if not outgoing.transmitted:  # else the destination may have it

@@ -162,9 +162,10 @@ class Session:
 
         Returns whether it is the first since the last acknowledgement.
         """
+        # MQQB-3.1.5.8.7-04
         self.recoverable_message_received_count = (self.recoverable_message_received_count + 1) % COUNTS
-        first = not self.recoverable_ack_flags
-        self.recoverable_ack_flags |= 1 << (self.recoverable_unacked - 1)
+        first = not self.recoverable_ack_flags  # MQQB-3.1.5.8.7-05
+        self.recoverable_ack_flags |= 1 << (self.recoverable_unacked - 1)  # MQQB-3.1.5.8.7-06
         return first
 
     def header(self, window_size: int | None = None) -> tuple[int, int, int, int, int, int]:
@@ -173,14 +174,17 @@ class Session:
         AckSequenceNumber, RecoverableMsgAckSeqNumber, RecoverableMsgAckFlags, UserMsgSequenceNumber,
         RecoverableMsgSeqNumber and WindowSize.
         """
-        flags = self.recoverable_ack_flags
+        flags = self.recoverable_ack_flags  # MQQB-3.1.7.11-03
+        # MQQB-3.1.6.4-08, MQQB-3.1.7.1.3-09
         base = (self.last_acked_recoverable + 1) % COUNTS if flags else 0
         fields = (
-            self.message_received_count, base, flags, self.message_sent_count,
+            # MQQB-3.1.6.4-03, MQQB-3.1.6.4-04, MQQB-3.1.6.4-06
+            self.message_received_count, base, flags, self.message_sent_count,  # MQQB-3.1.5.8.7-02
+            # MQQB-3.1.6.4-05, MQQB-3.1.6.4-07, MQQB-3.1.7.1.3-10
             self.recoverable_message_sent_count, self.window_size if window_size is None else window_size,
         )  # fmt: skip
-        self.recoverable_ack_flags = self.unacked_received_count = 0
-        self.last_acked_recoverable = self.recoverable_message_received_count
+        self.recoverable_ack_flags = self.unacked_received_count = 0  # MQQB-3.1.5.8.7-01, MQQB-3.1.5.8.7-03
+        self.last_acked_recoverable = self.recoverable_message_received_count  # MQQB-3.1.5.8.7-03
         return fields
 
     def ended_by_peer(self) -> None:
@@ -192,7 +196,7 @@ class Session:
 
     def count_sent(self, outgoing: OutgoingMessagePosition, *, recoverable: bool) -> None:
         """Count a message that is being sent: MQQB-3.1.7.1.3-06 to -08 and -12."""
-        self.message_sent_count = (self.message_sent_count + 1) % COUNTS
+        self.message_sent_count = (self.message_sent_count + 1) % COUNTS  # MQQB-3.1.7.1.3-06
         outgoing.sequence_number = self.message_sent_count
         outgoing.recoverable_sequence_number = 0
         outgoing.recoverable = recoverable
@@ -200,11 +204,11 @@ class Session:
         if recoverable:
             # MQQB-3.1.1.3.1-06
             self.recoverable_message_sent_count = (self.recoverable_message_sent_count + 1) % COUNTS
-            outgoing.recoverable_sequence_number = self.recoverable_message_sent_count
+            outgoing.recoverable_sequence_number = self.recoverable_message_sent_count  # MQQB-3.1.7.1.3-07
             self.unsaved.append(outgoing)
-        self.unacked_message_count += 1
+        self.unacked_message_count += 1  # MQQB-3.1.7.1.3-08
         self.unacked_bytes += outgoing.position.size
-        outgoing.session = self
+        outgoing.session = self  # MQQB-3.1.7.1.3-12
         self.session_active = True
 
     def acknowledge(self, sequence_number: int) -> list[OutgoingMessagePosition]:
@@ -216,10 +220,10 @@ class Session:
         if not in_flight:
             return []
         ahead = (sequence_number - in_flight[0][0]) % COUNTS
-        if ahead >= _HALF:
+        if ahead >= _HALF:  # MQQB-3.1.5.5.1-01
             return []
         count = min(ahead + 1, len(in_flight))
-        self.unacked_message_count -= count
+        self.unacked_message_count -= count  # MQQB-3.1.5.5.1-02
         covered = [in_flight.popleft() for _ in range(count)]
         self.unacked_bytes -= sum(outgoing.position.size for _, outgoing in covered)
         return [outgoing for number, outgoing in covered if outgoing.sequence_number == number]
@@ -233,6 +237,7 @@ class Session:
         for outgoing in self.unsaved:
             distance = (outgoing.recoverable_sequence_number - base) % COUNTS
             before = distance >= _HALF
+            # MQQB-3.1.5.5.3-01, MQQB-3.1.5.5.3-02
             covered = before or distance == 0 or (distance < ACK_FLAGS and flags >> distance & 1)
             (saved if covered and outgoing.received_session_ack else unsaved).append(outgoing)
         self.unsaved = unsaved

@@ -40,7 +40,7 @@ class SessionAcknowledgements:
     def received(self, session: Session, header: Record) -> None:
         """Take a SessionHeader, and send the messages that the window now allows: [MS-MQQB] 3.1.5.5."""
         session.received_window_size = header.WindowSize  # MQQB-3.1.5.5-04
-        for outgoing in session.acknowledge(header.AckSequenceNumber):
+        for outgoing in session.acknowledge(header.AckSequenceNumber):  # MQQB-3.1.5.5-03
             self._acknowledged(outgoing)
         for outgoing in session.saved(header.RecoverableMsgAckSeqNumber, header.RecoverableMsgAckFlags):
             self._saved(outgoing)
@@ -53,15 +53,16 @@ class SessionAcknowledgements:
         ):
             self._close(session)  # MQQB-3.1.5.5.5-01
             return
-        if session.awaits_acks:
+        if session.awaits_acks:  # MQQB-3.1.5.5.5-02
             self._timers.start_ack_wait(session)
-        self._sending.send_waiting(session)
+        self._sending.send_waiting(session)  # MQQB-3.1.5.5.1-03
 
     def _acknowledged(self, outgoing: OutgoingMessagePosition) -> None:
         """AckSequenceNumber covers a message: [MS-MQQB] 3.1.5.5.1 and 3.1.5.5.2."""
-        outgoing.received_session_ack = True
+        outgoing.received_session_ack = True  # MQQB-3.1.5.5.1-01
         outgoing.transfer.ended_unacknowledged = 0
         # Not RecoverableSequenceNumber: it is 0 for every 65,536th recoverable message too.
+        # MQQB-3.1.5.5.2-01
         if outgoing.state is SessionMessageState.WAITING_FOR_SESSION_ACK and not outgoing.recoverable:
             outgoing.transfer.remove(outgoing)
             self._outcome.delivered(outgoing.position)
@@ -71,10 +72,10 @@ class SessionAcknowledgements:
         outgoing.session = None
         if outgoing.state is not SessionMessageState.WAITING_FOR_SESSION_ACK:
             return
-        if not outgoing.tx_sequence_number:
+        if not outgoing.tx_sequence_number:  # MQQB-3.1.5.5.3-01, MQQB-3.1.5.5.3-04, MQQB-3.1.5.5.5-03
             outgoing.transfer.remove(outgoing)
             self._outcome.delivered(outgoing.position)
             return
         outgoing.state = MESSAGES["Transactional"][outgoing.state, SessionMessageEvent.SESSION_ACK]
-        if outgoing.received_order_ack:
+        if outgoing.received_order_ack:  # MQQB-3.1.5.5.3-03
             self._sequences.arrived(outgoing)

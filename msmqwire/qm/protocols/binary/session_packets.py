@@ -10,6 +10,7 @@ from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.rules.packet_patch import session_header
 from msmqwire.schema import Record
 
+# MQQB-3.1.6.4-02
 _HEADERS: Final = SESSION_ACK.build({"SessionHeader": {}})[: -len(session_header((0,) * 6))]
 """The bytes before the SessionHeader of a SessionAck: always the same."""
 

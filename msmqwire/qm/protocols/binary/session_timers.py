@@ -26,7 +26,7 @@ class SessionTimers:
         """Session Cleanup Timer: [MS-MQQB] 3.1.2.2 and 3.1.6.2."""
 
         def expired() -> None:
-            if session.session_active:
+            if session.session_active:  # MQQB-3.1.6.2-01, MQQB-3.1.6.2-02
                 session.session_active = False
                 self.start_cleanup(session)
             else:
@@ -39,10 +39,10 @@ class SessionTimers:
         """Session Ack Wait Timer: [MS-MQQB] 3.1.2.4 and 3.1.6.3."""
 
         def expired() -> None:
-            received, session.received_ack = session.received_ack, False
+            received, session.received_ack = session.received_ack, False  # MQQB-3.1.6.3-01, MQQB-3.1.6.3-03
             if not session.awaits_acks:
                 return
-            if received:
+            if received:  # MQQB-3.1.6.3-02, MQQB-3.1.6.3-03
                 self.start_ack_wait(session)
             else:
                 self._close(session)
@@ -56,12 +56,12 @@ class SessionTimers:
         """Session Ack Send Timer: [MS-MQQB] 3.1.2.5 and 3.1.6.4."""
 
         def expired() -> None:
-            if session.unacked_received_count:
+            if session.unacked_received_count:  # MQQB-3.1.6.4-01
                 self.send_session_ack(session)
             self.start_ack_send(session)
 
         if delay is None:
-            delay = session.ack_wait_timeout // 2
+            delay = session.ack_wait_timeout // 2  # MQQB-3.1.6.4-10
         self._context.timers.start(Timer.SESSION_ACK_SEND, session.number, delay, expired)
 
     def send_session_ack(self, session: Session, window_size: int | None = None) -> None:
