@@ -16,28 +16,28 @@ VARIANT_FALSE = 0x0000
 class VarEnum(IntEnum):
     """VARENUM: the kind of value, a 16-bit number. VT_VECTOR and VT_ARRAY are added to another kind."""
 
-    VT_EMPTY = 0
-    VT_NULL = 1
-    VT_I2 = 2
-    VT_I4 = 3
-    VT_BOOL = 11
+    VT_EMPTY = 0  # MQMQ-2.2.12-01
+    VT_NULL = 1  # MQMQ-2.2.12-02
+    VT_I2 = 2  # MQMQ-2.2.12-03
+    VT_I4 = 3  # MQMQ-2.2.12-04
+    VT_BOOL = 11  # MQMQ-2.2.12-05
     VT_VARIANT = 12  # only with VT_VECTOR
-    VT_I1 = 16
-    VT_UI1 = 17
-    VT_UI2 = 18
-    VT_UI4 = 19
-    VT_I8 = 20
-    VT_UI8 = 21
-    VT_LPWSTR = 31
-    VT_BLOB = 65
-    VT_CLSID = 72
-    VT_VECTOR = 0x1000
+    VT_I1 = 16  # MQMQ-2.2.12-07
+    VT_UI1 = 17  # MQMQ-2.2.12-08
+    VT_UI2 = 18  # MQMQ-2.2.12-09
+    VT_UI4 = 19  # MQMQ-2.2.12-10
+    VT_I8 = 20  # MQMQ-2.2.12-11
+    VT_UI8 = 21  # MQMQ-2.2.12-12
+    VT_LPWSTR = 31  # MQMQ-2.2.12-13
+    VT_BLOB = 65  # MQMQ-2.2.12-14
+    VT_CLSID = 72  # MQMQ-2.2.12-15
+    VT_VECTOR = 0x1000  # MQMQ-2.2.12-16
     # [MS-OAUT] 2.2.7 and the property set constants of the platform, as they occur as body types.
     VT_R4 = 4
     VT_R8 = 5
     VT_CY = 6
     VT_DATE = 7
-    VT_BSTR = 8
+    VT_BSTR = 8  # MQMQ-2.2.12-17
     VT_DISPATCH = 9
     VT_ERROR = 10
     VT_UNKNOWN = 13
