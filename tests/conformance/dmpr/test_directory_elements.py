@@ -210,6 +210,7 @@ def test_the_gates_of_a_site(directory: EmbeddedDirectory) -> None:
     assert "SiteGateCollection" not in ATTRIBUTES["Site"]
 
 
+@pytest.mark.requirement("MQMQ-2.3.7.12-01")
 @pytest.mark.requirement("DMPR-3.1.1.8-02", "MQBR-1.3.3-02", "MQBR-3.1.3.1-06")
 @pytest.mark.parametrize(
     "cost, valid", [(-1, False), (0, False), (1, True), (999_999, True), (1_000_000, False)]

@@ -102,6 +102,7 @@ def test_a_single_name_stays_as_it_is(recorded: RecordedDirectoryEvents, name: D
     assert recorded.log == []
 
 
+@pytest.mark.requirement("MQMQ-2.1.5-01")
 @pytest.mark.requirement("DMPR-3.1.7.3.8-02", "DMPR-3.1.7.3.8-06")
 def test_distribution_lists_are_resolved(recorded: RecordedDirectoryEvents) -> None:
     inner = DistributionListName(guid(0xD2))

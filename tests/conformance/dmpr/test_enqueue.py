@@ -59,6 +59,7 @@ def test_the_quota_of_the_queue_manager_is_judged_first() -> None:
     assert harness.core.messages.enqueue(harness.queue(quota=0), Message()) == 2
 
 
+@pytest.mark.requirement("MQMQ-2.3.1.5-01")
 @pytest.mark.requirement("DMPR-3.1.7.1.9-04", "DMPR-3.1.1.2-10", "DMPR-3.1.7.1.9-05")
 def test_the_quota_of_a_queue_is_kilobytes(harness: EngineHarness) -> None:
     queue = harness.queue(quota=1)
@@ -80,6 +81,7 @@ def test_messages_of_open_transactions_count_for_the_quota(harness: EngineHarnes
     assert harness.core.messages.enqueue(queue, Message(body=bytes(600))) == 0
 
 
+@pytest.mark.requirement("MQMQ-2.3.1.7-01")
 @pytest.mark.requirement("DMPR-3.1.1.2-11", "DMPR-3.1.1.12-22")
 def test_a_full_journal_gets_no_more_copies(harness: EngineHarness) -> None:
     queue = harness.queue(journaling=True, journal_quota=1)

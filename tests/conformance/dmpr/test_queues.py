@@ -65,12 +65,19 @@ DEFAULTS = [
     ("09", "15", "multicast_address", None),
     ("10", "17", "base_priority", 0),
 ]
+PROPERTIES = {"03": ("MQMQ-2.3.1.4-01",), "07": ("MQMQ-2.3.1.12-01",), "10": ("MQMQ-2.3.1.6-01",)}
+"""Rows on properties of queues that state their default."""
 
 
 @pytest.mark.parametrize(
     "attribute, value",
     [
-        pytest.param(*case, marks=pytest.mark.requirement(f"DMPR-3.1.7.1.33-{row}", f"DMPR-3.1.1.2-{of}"))
+        pytest.param(
+            *case,
+            marks=pytest.mark.requirement(
+                f"DMPR-3.1.7.1.33-{row}", f"DMPR-3.1.1.2-{of}", *PROPERTIES.get(row, ())
+            ),
+        )
         for row, of, *case in DEFAULTS
     ],
 )

@@ -47,6 +47,7 @@ from msmqwire.qm.model.access import (
 from msmqwire.qm.model.directory_objects import ConnectedNetwork, Enterprise, Site
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import QueueAccessType
+from tests.support.codec_checks import proving
 
 requirement = pytest.mark.requirement
 ALLOW, DENY, AUDIT, ALLOW_OBJECT, ALLOW_IF, DENY_IF = 0, 1, 2, 5, 9, 10
@@ -210,6 +211,7 @@ def test_a_malformed_descriptor_lets_nobody_in() -> None:
             granted_access(whole[:cut], Token.of(ALICE), 1)
 
 
+@requirement("MQMQ-2.2.24-13", "MQMQ-2.2.24-14", "MQMQ-2.2.24-15")
 def test_generic_rights_are_translated_in_what_is_asked_for() -> None:
     token, kind = Token.of(ALICE), QUEUE_RIGHTS
     for generic, meant in ((0x80000000, 0x0002002B), (0x40000000, 0x00020024), (0x10000000, 0x000F003F)):
@@ -300,19 +302,19 @@ def test_the_high_rights_are_the_standard_ones(rights: Any, prefix: str, noun: s
 @pytest.mark.parametrize(
     ("kind", "generic", "meant"),
     [
-        (QueueManager, 0x80000000, 0x000200E3),
-        (QueueManager, 0x40000000, 0x00020024),
-        (QueueManager, 0x10000000, 0x000F00F7),
-        (Queue, 0x80000000, 0x0002002B),
-        (OutgoingQueue, 0x10000000, 0x000F003F),
-        (Site, 0x80000000, 0x00020020),
-        (Site, 0x40000000, 0x00020024),
-        (Site, 0x10000000, 0x000F0037),
-        (Enterprise, 0x80000000, 0x00020021),
-        (Enterprise, 0x40000000, 0x00020027),
-        (Enterprise, 0x10000000, 0x000F0037),
-        (ConnectedNetwork, 0x80000000, 0x00020020),
-        (ConnectedNetwork, 0x10000000, 0x000F0031),
+        proving(QueueManager, 0x80000000, 0x000200E3, ids="MQMQ-2.2.23-14"),
+        proving(QueueManager, 0x40000000, 0x00020024, ids="MQMQ-2.2.23-15"),
+        proving(QueueManager, 0x10000000, 0x000F00F7, ids="MQMQ-2.2.23-16"),
+        proving(Queue, 0x80000000, 0x0002002B, ids="MQMQ-2.2.24-13"),
+        proving(OutgoingQueue, 0x10000000, 0x000F003F, ids="MQMQ-2.2.24-15"),
+        proving(Site, 0x80000000, 0x00020020, ids="MQMQ-2.2.25-10"),
+        proving(Site, 0x40000000, 0x00020024, ids="MQMQ-2.2.25-11"),
+        proving(Site, 0x10000000, 0x000F0037, ids="MQMQ-2.2.25-12"),
+        proving(Enterprise, 0x80000000, 0x00020021, ids="MQMQ-2.2.26-10"),
+        proving(Enterprise, 0x40000000, 0x00020027, ids="MQMQ-2.2.26-11"),
+        proving(Enterprise, 0x10000000, 0x000F0037, ids="MQMQ-2.2.26-12"),
+        proving(ConnectedNetwork, 0x80000000, 0x00020020, ids="MQMQ-2.2.27-08"),
+        proving(ConnectedNetwork, 0x10000000, 0x000F0031, ids="MQMQ-2.2.27-09"),
     ],
 )
 def test_generic_rights_are_translated_in_entries(kind: Any, generic: int, meant: int) -> None:

@@ -34,6 +34,9 @@ def test_journal_is_the_only_suffix_of_a_queue(word):
     # From MSMQ 4.0 the same text names a subqueue, not a dead-letter queue.
     name = parse_format_name(rf"DIRECT=OS:host\q;{word}", version=4.0)
     assert (name.subqueue, name.system, name.is_read_only) == (word, None, False)
+    assert refused(rf"DIRECT=OS:host\PRIVATE$\q;{word}", version=3.0) == 25
+    private = parse_format_name(rf"DIRECT=OS:host\PRIVATE$\q;{word}", version=4.0)
+    assert (private.subqueue, private.system, private.is_read_only) == (word, None, False)
 
 
 @requirement("MQMQ-2.1.2-06")
@@ -164,6 +167,7 @@ def test_http_names_are_written_with_slashes_too():
     assert refused("DIRECT=OS:host/private$/q") == 25
 
 
+@requirement("MQMQ-2.2.6-09")
 @requirement("MQMQ-2.1.2-13")
 def test_a_subqueue_has_1_to_32_characters():
     start = r"DIRECT=OS:host\PRIVATE$\q;"

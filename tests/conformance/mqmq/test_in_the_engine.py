@@ -164,6 +164,17 @@ def test_each_transaction_numbers_all_its_messages_alike() -> None:
     assert len(set(found)) == 6, "after a restart too"
 
 
+@requirement("MQMQ-2.2.20.5-06", "MQMQ-2.2.20.5-07")
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_ends_of_each_transaction_are_marked(count: int) -> None:
+    harness = harness_with_peer()
+    for _ in "12":
+        harness.send(count=count, transactional=True)
+        packets = harness.called[0].take("UserMessage")
+        flags = [msmqwire.parse(bytes(sent)).TransactionHeader.Flags for sent in packets]
+        assert [(flag.FM, flag.LM) for flag in flags] == [(n == 0, n == count - 1) for n in range(count)]
+
+
 # -- one packet a message and destination ------------------------------------------------------------------
 
 
@@ -186,6 +197,7 @@ def test_a_message_is_in_one_packet_or_not_sent() -> None:
     assert harness.called[0].take() == []
 
 
+@requirement("MQMQ-2.2.20.1-03")
 @requirement("MQMQ-2.2.20.1-01")
 def test_each_packet_to_several_queues_lists_all_of_them() -> None:
     hosts = {PEER_ADDRESS: PEER_ID, "10.0.0.3": THIRD_ID}
@@ -219,6 +231,7 @@ def test_an_unknown_privacy_level_is_a_failure_of_authentication(level: int, mes
     assert (bodies(queue), message_classes(admin)) == ([], [message_class])
 
 
+@requirement("MQMQ-2.2.20.4-10", "MQMQ-2.2.20.4-13")
 @requirement("MQMQ-2.2.20.4-05")
 def test_the_numbers_of_a_session_say_how_many_were_sent() -> None:
     harness = EngineHarness()
@@ -280,6 +293,7 @@ def test_a_direct_name_needs_no_directory(recorder: DirectoryRecorder) -> None:
     assert recorder.log == []
 
 
+@requirement("MQMQ-2.1.3-03")
 @requirement("MQMQ-2.1.3-04")
 def test_a_public_name_is_routed(recorder: DirectoryRecorder) -> None:
     for routes, host in (({}, "there.example"), ({THIRD_ID: ["hop"]}, "hop")):
@@ -288,6 +302,7 @@ def test_a_public_name_is_routed(recorder: DirectoryRecorder) -> None:
         assert [asked.host for asked in harness.effects_of(Resolve)] == [host]
 
 
+@requirement("MQMQ-2.1.4-03")
 @requirement("MQMQ-2.1.4-04")
 def test_a_private_name_reads_only_its_computer_in_the_directory(recorder: DirectoryRecorder) -> None:
     harness = EngineHarness(directory=recorder)

@@ -186,6 +186,7 @@ def test_reserved_of_a_list(part: str, offset: int) -> None:
     assert differences(before, msmqwire.parse(data)) == {f"{NAME}.{part}.Reserved"}
 
 
+@requirement("MQMQ-2.2.20.2-08")
 @requirement("MQMQ-2.2.20.2-02")
 @pytest.mark.parametrize("part", [0, 1, 2])
 def test_header_ids(part: int) -> None:

@@ -49,6 +49,12 @@ def refused(path, version=6.0):
             marks=requirement("MQMQ-2.1-02"),
             id="letter case",
         ),
+        pytest.param(
+            r"Host\SYSTEM$;deadxact",
+            PathName("Host", "deadxact", system=True),
+            marks=requirement("MQMQ-2.1-02"),
+            id="letter case of a system queue",
+        ),
         pytest.param(r"host\private$", PathName("host", "private$"), id="a public queue named private$"),
     ],
 )
@@ -69,6 +75,7 @@ def test_the_three_forms(text, parts):
         (r"host\private$\a\b", 15),
         (r"host\private$\\", 14),
         (r"host\system$;a\b", 14),
+        (r"host\system$\a", 12),
     ],
 )
 def test_nothing_else_is_a_path(text, offset):

@@ -628,6 +628,7 @@ def test_ularge_integer(value: int) -> None:
 # -- pointers ----------------------------------------------------------------------------------------------
 
 
+@requirement("MQMQ-2.2.13.1-27")
 @pytest.mark.parametrize(
     "vt, member, target",
     [
@@ -644,6 +645,7 @@ def test_null_pointers(vt: int, member: bytes, target: str) -> None:
     assert PROPVARIANT.build({"vt": vt, "_varUnion": {target: None}}) == variant(vt, member)
 
 
+@requirement("MQMQ-2.2.13.1-27")
 @pytest.mark.parametrize("referent", [1, 0x20004, 0xFFFFFFFF])
 def test_any_referent_id_points_to_something(referent: int) -> None:
     record = assert_same(PROPVARIANT, variant(72, u32(referent) + GUID))

@@ -25,7 +25,7 @@ QUEUE_FORMATS = [
         0,
         "m_gPublicID",
         OTHER,
-        marks=requirement("MQMQ-2.2.7-13", "MQMQ-2.2.11-01"),
+        marks=requirement("MQMQ-2.2.7-13", "MQMQ-2.2.11-01", "MQMQ-2.2.7-04"),
         id="public",
     ),
     pytest.param(
@@ -35,7 +35,7 @@ QUEUE_FORMATS = [
         8,
         "m_gPublicID",
         OTHER,
-        marks=requirement("MQMQ-2.2.11-02"),
+        marks=requirement("MQMQ-2.2.11-02", "MQMQ-2.2.7-05"),
         id="public journal",
     ),
     pytest.param(
@@ -77,7 +77,7 @@ QUEUE_FORMATS = [
         8,
         "m_pDirectID",
         r"OS:host\SYSTEM$;DEADLETTER",
-        marks=requirement("MQMQ-2.2.11-03"),
+        marks=requirement("MQMQ-2.2.11-03", "MQMQ-2.2.7-06"),
         id="direct dead letters",
     ),
     pytest.param(
@@ -87,7 +87,7 @@ QUEUE_FORMATS = [
         8,
         "m_pDirectID",
         r"OS:host\SYSTEM$;DEADXACT",
-        marks=requirement("MQMQ-2.2.11-04"),
+        marks=requirement("MQMQ-2.2.11-04", "MQMQ-2.2.7-07"),
         id="direct transactional dead letters",
     ),
     *(
@@ -120,7 +120,7 @@ QUEUE_FORMATS = [
         0,
         "m_GConnectorID",
         OTHER,
-        marks=requirement("MQMQ-2.2.7-17", "MQMQ-2.1.6-04", "MQMQ-2.2.11-05"),
+        marks=requirement("MQMQ-2.2.7-17", "MQMQ-2.1.6-04", "MQMQ-2.2.11-05", "MQMQ-2.2.7-08"),
         id="transactional connector",
     ),
     pytest.param(
@@ -160,7 +160,7 @@ QUEUE_FORMATS = [
         0,
         "m_pDirectSubqueueID",
         r"DIRECT=OS:host\private$\q;sub",
-        marks=requirement("MQMQ-2.2.7-20", "MQMQ-2.2.11-06"),
+        marks=requirement("MQMQ-2.2.7-20", "MQMQ-2.2.11-06", "MQMQ-2.2.7-09"),
         id="subqueue",
     ),
 ]

@@ -171,6 +171,7 @@ def test_sizes_decide_and_not_the_bit() -> None:
         assert built[:2] == b"\x81\x00"
 
 
+@requirement("MQMQ-2.2.20.6-25")
 @requirement("MQMQ-2.2.20.6-04")
 def test_sid() -> None:
     """ST 1: 28 bytes with five sub-authorities, as captured, in packet form."""
@@ -181,6 +182,7 @@ def test_sid() -> None:
     assert record.SecurityData.SecurityID == SID
 
 
+@requirement("MQMQ-2.2.20.6-25")
 @requirement("MQMQ-2.2.20.6-05")
 def test_queue_manager_guid() -> None:
     data = handmade.security_header(flags=2, security_id=handmade.CLIENT)

@@ -59,6 +59,7 @@ def sent(harness: EngineHarness, body: bytes = b"m", **message: Any) -> Received
 # -- BaseHeader -----------------------------------------------------------------------------------------
 
 
+@requirement("MQMQ-2.2.19.1-08", "MQMQ-2.2.19.1-09", "MQMQ-2.2.19.1-10")
 @requirement("MQMQ-2.2.19.1-13")
 def test_packets_of_the_session_bear_no_debug_header() -> None:
     """Also where the messages around them do."""
@@ -77,6 +78,7 @@ def test_packets_of_the_session_bear_no_debug_header() -> None:
     }  # fmt: skip
 
 
+@requirement("MQMQ-2.2.19.1-14")
 @requirement("MQMQ-2.2.19.1-15")
 @pytest.mark.parametrize("queue", [THIRD_ID, UUID(int=0)], ids=["queue", "no queue"])
 def test_a_traced_message_has_a_debug_header(queue: UUID) -> None:
@@ -196,6 +198,7 @@ def sizes(packet: ReceivedPacket) -> tuple[int, ...]:
     return struct.unpack_from("<HHHLL", packet.SecurityHeader, 2)
 
 
+@requirement("MQMQ-2.2.20.6-08", "MQMQ-2.2.20.6-35", "MQMQ-2.2.20.6-36")
 @requirement("MQMQ-2.2.20.6-09")
 @pytest.mark.parametrize("name", ["", "Microsoft Base Cryptographic Provider, v1.0", "Other Provider"])
 def test_a_signature_of_another_provider_names_it(name: str) -> None:

@@ -59,6 +59,7 @@ def test_signed_and_verified(version: SignatureVersion, algorithm: HashAlgorithm
             assert verified(with_signature(message(), signature, other)) is None
 
 
+@requirement("MQMQ-2.5-01")
 @requirement("MQMQ-2.2.20.3-05", "MQMQ-2.2.20.6-27")
 def test_signed_for_several_queues() -> None:
     signature = sign(multiple(), V3, private_key(), SHA512)

@@ -32,6 +32,7 @@ PRIVATE = {"destination": (3, handmade.private_id(5)), "address": OWN_ID.bytes_l
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-39")
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-03", "MQMQ-2.2.19.3-02")
 @pytest.mark.requirement("MQQB-3.1.5.8.10-01", "DMPR-3.1.1.12-40", "DMPR-3.1.1.12-43", "DMPR-3.1.1.12-08")
 @pytest.mark.parametrize("address_fields", [{"destination": direct()}, PRIVATE], ids=["zero", "own"])
 @pytest.mark.parametrize("asked", [PA, PA | NA, NA | PR | NR, 0])
@@ -89,6 +90,7 @@ def leave(harness: EngineHarness, queue: object, departure: str) -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-40", "DMPR-3.1.1.12-39")
+@pytest.mark.requirement("MQMQ-2.2.19.3-03", "MQMQ-2.2.19.3-05")
 @pytest.mark.requirement("MQQB-3.1.7.2-01", "MQQB-3.1.7.2.1-01", "MQQB-3.1.7.2.1-02", "MQQB-3.1.7.2.1-03")
 @pytest.mark.requirement("DMPR-3.1.1.12-42", "DMPR-3.1.1.12-44", "DMPR-3.1.1.12-45", "DMPR-3.1.1.12-08")
 @pytest.mark.parametrize(
@@ -98,7 +100,10 @@ def leave(harness: EngineHarness, queue: object, departure: str) -> None:
         (PA | NA, False, False), (0, False, False),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("departure", ALL_REASONS)
+@pytest.mark.parametrize(
+    "departure",
+    [pytest.param("received", marks=pytest.mark.requirement("MQMQ-2.2.18.1.6-05")), *list(ALL_REASONS)[1:]],
+)
 def test_a_sender_that_asked_is_notified_how_a_message_left(asked, positive, negative, departure):
     harness = harness_with_peer()
     queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
@@ -148,6 +153,7 @@ def test_a_final_acknowledgement_tells_how_a_message_left(departure, flags, fina
     assert finals == ([ALL_REASONS[departure]] if final and tx else [])
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.5-05")
 @pytest.mark.requirement("MQQB-3.1.7.2.2-01", "DMPR-3.1.1.12-72")
 @pytest.mark.parametrize("required", [True, False])
 def test_the_transaction_header_can_require_a_final_ack(required):
@@ -176,7 +182,12 @@ def _reject(harness: EngineHarness, queue: Queue) -> None:
 @pytest.mark.requirement("DMPR-3.1.1.12-12")
 @pytest.mark.parametrize(
     ("failure", "message_class"),
-    [("deleted", 0xC000), ("purged", 0xC001), ("expires", 0xC002), ("rejected", 0xC004)],
+    [
+        pytest.param("deleted", 0xC000, marks=pytest.mark.requirement("MQMQ-2.2.18.1.6-17")),
+        pytest.param("purged", 0xC001, marks=pytest.mark.requirement("MQMQ-2.2.18.1.6-18")),
+        pytest.param("expires", 0xC002, marks=pytest.mark.requirement("MQMQ-2.2.18.1.6-19")),
+        pytest.param("rejected", 0xC004, marks=pytest.mark.requirement("MQMQ-2.2.18.1.6-20")),
+    ],
 )
 def test_each_way_of_not_being_received_has_its_class(failure, message_class):
     harness = harness_with_peer()

@@ -43,6 +43,7 @@ def infos(*numbers: int) -> list[SequenceInfo]:
 # --- numbers ---
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.5-13", "MQMQ-2.2.20.5-14")
 @pytest.mark.requirement("MQMQ-2.2.5-02")
 @pytest.mark.requirement(
     "MQQB-3.1.1.5-01", "MQQB-3.1.1.5-03", "MQQB-3.1.7.1.3-01", "MQQB-3.1.7.1.3-02", "MQQB-3.1.1.5-05",

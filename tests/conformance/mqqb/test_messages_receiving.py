@@ -100,6 +100,7 @@ def test_the_steps_are_made_in_their_order():
     assert session_of(peer).state is SessionState.OPEN
 
 
+@pytest.mark.requirement("MQMQ-2.2.19.1-23")
 @pytest.mark.requirement("DMPR-3.1.1.12-09/b", "MQQB-3.1.5.8-04")
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize(
@@ -251,6 +252,7 @@ def test_the_history_has_the_last_messages():
     assert bodies(queue) == [b"1", b"2", b"3", b"4", b"2"]
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-06", "MQMQ-2.2.19.3-04")
 @pytest.mark.requirement("DMPR-3.1.1.12-09/a", "MQQB-3.1.5.8.2-09", "MQQB-3.1.5.8.2-16")
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize(
@@ -289,7 +291,11 @@ def test_journal_and_dead_letter_queues_reject_messages():
             "orders",
             0x8009,
             marks=pytest.mark.requirement(
-                "MQQB-3.1.5.8.2-11", "MQQB-3.1.5.8.2-12", "DMPR-3.1.1.12-11", "DMPR-3.1.1.2-14"
+                "MQQB-3.1.5.8.2-11",
+                "MQQB-3.1.5.8.2-12",
+                "DMPR-3.1.1.12-11",
+                "DMPR-3.1.1.2-14",
+                "MQMQ-2.2.18.1.6-14",
             ),
         ),
     ],
@@ -306,6 +312,7 @@ def test_a_transactional_message_that_has_no_queue(asked, name, expected):
 
 
 @pytest.mark.requirement("DMPR-3.1.1.2-14")
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-15")
 @pytest.mark.requirement("MQQB-3.1.5.8.2-13", "DMPR-3.1.1.12-11")
 @pytest.mark.parametrize("asked", [NA, 0])
 def test_a_transactional_queue_refuses_a_plain_message(asked):
@@ -331,6 +338,7 @@ def test_a_rejected_message_is_counted_and_acknowledged():
     assert session_of(peer).state is SessionState.OPEN
 
 
+@pytest.mark.requirement("MQMQ-2.2.19.2-10")
 @pytest.mark.requirement("MQQB-3.1.5.8.2-16", "MQQB-3.1.5.8.2-17")
 def test_the_hop_count_grows_when_a_message_is_passed_on():
     harness = routed()
@@ -343,6 +351,7 @@ def test_the_hop_count_grows_when_a_message_is_passed_on():
     assert sent.hops == 8
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-11", "MQMQ-2.2.19.2-10")
 @pytest.mark.requirement("DMPR-3.1.1.12-09/e", "MQQB-3.1.5.8.2-18", "MQQB-3.1.5.8.2-19")
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize("tx", [None, (1, 0)])
@@ -428,6 +437,7 @@ def test_a_message_is_what_its_packet_says():
     assert not message.positive_journaling_requested
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-09")
 @pytest.mark.requirement("DMPR-3.1.1.12-09/c", "MQQB-3.1.5.8.8-03", "MQQB-3.1.5.8.8-04", "MQQB-3.1.5.8.8-05")
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize("flags", [JN, 0])

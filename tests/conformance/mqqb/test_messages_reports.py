@@ -47,6 +47,7 @@ def traced() -> tuple[EngineHarness, HandwrittenPeer]:
 # --- reports of arrivals ---
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-02")
 @pytest.mark.requirement(
     "MQQB-3.1.5.8.9-01", "MQQB-3.1.5.8.9-02", "MQQB-3.1.5.8.9-03", "MQQB-3.1.5.8.9-05", "MQQB-3.1.5.8.9-06",
     "DMPR-3.1.1.12-07", "DMPR-3.1.1.12-19", "DMPR-3.1.1.12-20",
@@ -186,6 +187,7 @@ ORDER_QUEUE = direct("order_queue$", PEER_ADDRESS)
 
 
 @pytest.mark.requirement("MQQB-2.2.4.1-04")
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-04")
 @pytest.mark.requirement("MQQB-3.1.7.17-01", "MQQB-3.1.7.17-03", "MQQB-3.1.7.17-04", "MQQB-3.1.7.17-07")
 @pytest.mark.requirement("MQQB-3.1.7.17-02")
 def test_the_bytes_of_an_order_acknowledgement():

@@ -118,6 +118,7 @@ def test_a_sender_that_cannot_be_read_has_no_right(sid):
     assert verdict(harness, handmade.security_header(flags=1, security_id=sid)) == "8004"
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-10", "MQMQ-2.2.24-03")
 @pytest.mark.requirement("DMPR-3.1.1.12-09/d", "MQQB-3.1.5.8.3-33", "MQQB-3.1.5.8.3-34", "MQQB-3.1.7.15-03")
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize("tx", [None, (1, 0)])

@@ -192,6 +192,7 @@ def test_messages_are_numbered_once():
     assert later.identifier.uniquifier > 3
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-01", "MQMQ-2.2.19.2-01", "MQMQ-2.2.19.2-06", "MQMQ-2.2.19.2-07")
 @pytest.mark.requirement("MQQB-3.1.7.1.1-02", "MQQB-3.1.7.1.6-01")
 def test_the_bytes_of_a_message_that_is_sent():
     harness = harness_with_peer()
@@ -218,6 +219,7 @@ def test_the_bytes_of_a_message_that_is_sent():
 # --- 3.1.7.1.2 ---
 
 
+@pytest.mark.requirement("MQMQ-2.2.19.1-23")
 @pytest.mark.requirement("MQQB-3.1.7.1.2-01", "MQQB-3.1.7.1.2-02", "DMPR-3.1.1.12-47", "DMPR-3.1.1.12-48")
 @pytest.mark.parametrize(
     ("reach", "waited", "late"),

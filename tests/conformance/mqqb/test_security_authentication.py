@@ -115,6 +115,7 @@ def test_an_unsigned_message_is_not_authenticated():
     assert len(harness.core.protection.authentication.user_cert_cache) == 0
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-12")
 @pytest.mark.requirement("MQQB-3.1.5.8.3-06", "MQQB-3.1.5.8.3-07", "DMPR-3.1.1.12-10")
 @pytest.mark.parametrize("insecure", [False, True])
 @pytest.mark.parametrize("asked", [NA, 0])

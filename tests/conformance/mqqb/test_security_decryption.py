@@ -75,6 +75,7 @@ def test_only_the_key_of_the_provider_will_do(key):
     assert verdict(secured(), sealed) == BAD_ENCRYPTION
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.6-07", "MQMQ-2.5-04")
 def test_decryption_comes_before_signature_verification():
     harness = secured(queue={"authentication": True, "privacy_level": QueuePrivacy.BODY})
     sealed = for_us(signer="alice")
@@ -90,6 +91,7 @@ def test_decryption_comes_before_signature_verification():
     assert bodies(harness.find_queue("adm")) == [b"", b""]  # clear bodies are not sent back in clear
 
 
+@pytest.mark.requirement("MQMQ-2.2.18.1.6-13")
 @pytest.mark.requirement("MQQB-3.1.5.8.3-26", "MQQB-3.1.5.8.3-27", "DMPR-3.1.1.12-10")
 @pytest.mark.parametrize("insecure", [False, True])
 @pytest.mark.parametrize("asked", [NA, 0])

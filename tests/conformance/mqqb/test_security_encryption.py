@@ -82,6 +82,7 @@ def session_key(packet: ReceivedPacket, key: str = "aes") -> bytes:
     return rsa_key(key).decrypt(blob[12:][::-1], PKCS1v15())
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.6-07")
 @pytest.mark.requirement("MQQB-3.1.7.1.5-01", "DMPR-3.1.1.12-14", "DMPR-3.1.1.12-65", "DMPR-3.1.7.1.32-12")
 @pytest.mark.parametrize("delivery", ["express", "recoverable", "transactional"])
 def test_a_body_is_encrypted_if_its_privacy_level_says_so(delivery):

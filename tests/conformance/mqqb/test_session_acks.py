@@ -109,6 +109,7 @@ def test_what_is_received_is_counted_by_kind() -> None:
 # -- 3.1.6.4 and 3.1.2.5: acknowledging --------------------------------------------------------------------
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.4-06", "MQMQ-2.2.20.4-07")
 @pytest.mark.requirement(
     "MQQB-3.1.6.4-01", "MQQB-3.1.6.4-02", "MQQB-3.1.6.4-03", "MQQB-3.1.6.4-04", "MQQB-3.1.6.4-05",
     "MQQB-3.1.6.4-06",
@@ -132,6 +133,7 @@ def test_the_acknowledgement_byte_for_byte() -> None:
     assert packet.internal_flags == 1
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.4-07", "MQMQ-2.2.20.4-08")
 @pytest.mark.requirement("MQQB-3.1.6.4-09", "MQQB-3.1.6.4-08", "MQQB-3.1.1.3.1-09", "MQQB-3.1.1.6.1-06")
 def test_what_was_acknowledged_is_not_acknowledged_again() -> None:
     harness, peer = receiving()
@@ -243,6 +245,7 @@ def test_the_counts_of_a_session_wrap() -> None:
 # -- 3.1.5.5: being acknowledged ---------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("MQMQ-2.2.20.4-06")
 @pytest.mark.requirement(
     "MQQB-3.1.5.5.1-01", "MQQB-3.1.5.5.1-02", "MQQB-3.1.5.5.2-01", "MQQB-3.1.1.6.1-03", "MQQB-3.1.1.6-01"
 )

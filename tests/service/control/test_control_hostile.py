@@ -251,11 +251,12 @@ def test_an_invalid_property_is_named_and_nothing_is_sent(
         ("quota", "1"),
         ("quota", 1.5),
         ("journal", 1),
-        ("journal_quota", 1 << 32),
+        pytest.param("journal_quota", 1 << 32, marks=pytest.mark.requirement("MQMQ-2.3.1.7-01")),
         ("authenticated", None),
         ("privacy", "all"),
         ("privacy", ["none"]),
-        ("base_priority", 1 << 15),
+        pytest.param("base_priority", 1 << 15, marks=pytest.mark.requirement("MQMQ-2.3.1.6-01")),
+        pytest.param("base_priority", -0x8001, marks=pytest.mark.requirement("MQMQ-2.3.1.6-01")),
         ("type", "x"),
         ("type", None),
         ("allow", r"HOME\anne:receive"),
@@ -293,6 +294,12 @@ def test_a_wrong_property_of_a_queue_is_named_and_nothing_is_set(
     before = lines.ask({"op": "show", "queue": ORDERS})["answer"]
     assert lines.error({"op": "set", "queue": ORDERS, "label": "new", name: value})["path"] == name
     assert lines.ask({"op": "show", "queue": ORDERS})["answer"] == before
+
+
+@pytest.mark.requirement("MQMQ-2.3.1.8-01/b")
+def test_a_label_has_up_to_124_characters(lines: Lines) -> None:
+    for label in ("x" * 124, ""):
+        assert lines.ask({"op": "set", "queue": ORDERS, "label": label})["answer"]["label"] == label
 
 
 @pytest.mark.requirement("MQMQ-2.3.1.23-02")
