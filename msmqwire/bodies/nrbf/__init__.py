@@ -58,12 +58,12 @@ def write(value: Plain, type_: str | None = None) -> bytes:
 def _check_header(body: bytes) -> None:
     """Refuse bytes that do not begin with a SerializationHeaderRecord of version 1.0, 2.6.1."""
     path = "SerializationHeaderRecord"
-    if len(body) < HEADER.size or body[0] != Record.SERIALIZED_STREAM_HEADER:
+    if len(body) < HEADER.size or body[0] != Record.SERIALIZED_STREAM_HEADER:  # NRBF-2.6.1-01
         raise MalformedBody("the header of a serialized object is missing", path=path, offset=0)
     _, _, _, major, minor = HEADER.unpack_from(body)
-    if major != 1:
+    if major != 1:  # NRBF-2.6.1-09
         raise MalformedBody(f"the version is {major}, not 1", path=path + ".MajorVersion", offset=9)
-    if minor != 0:
+    if minor != 0:  # NRBF-2.6.1-10
         raise MalformedBody(f"the version is 1.{minor}, not 1.0", path=path + ".MinorVersion", offset=13)
 
 

@@ -47,17 +47,18 @@ class Arrays:
         body = self._body
         number = _int32(body, at)[0]
         if number <= 0:
+            # NRBF-2.4.2.1-01 and NRBF-2.4.3.1-02
             self._stream.problem("the id is not positive", NAMES[record] + ".ObjectId", at)
         if record == Record.BINARY_ARRAY:
             return number, *self._binary_array(at + 4)
-        count, at = length(body, at + 4, NAMES[record] + ".ArrayInfo.Length")
+        count, at = length(body, at + 4, NAMES[record] + ".ArrayInfo.Length")  # NRBF-2.4.2.1-02
         if record == Record.ARRAY_SINGLE_PRIMITIVE:
             kind = body[at]
-            if kind not in FIXED and kind not in (Primitive.CHAR, Primitive.DECIMAL):
+            if kind not in FIXED and kind not in (Primitive.CHAR, Primitive.DECIMAL):  # NRBF-2.4.3.3-02
                 raise Fault(
                     f"{kind} is not a primitive type of items", NAMES[record] + ".PrimitiveTypeEnum", at
                 )
-            items, at = self._primitives(count, kind, at + 1)
+            items, at = self._primitives(count, kind, at + 1)  # NRBF-2.4.3.3-03 and NRBF-2.4.3.3-04
             return number, plain.raw(items) if kind == Primitive.BYTE else items, None, 0, at
         made: list[Plain] = []
         return number, made, made, count, at
@@ -67,16 +68,16 @@ class Arrays:
         kind = body[at]
         if kind > ArrayType.RECTANGULAR_OFFSET:
             raise Fault(f"{kind} is not a type of an array", "BinaryArray.BinaryArrayTypeEnum", at)
-        rank, at = length(body, at + 1, "BinaryArray.Rank")
+        rank, at = length(body, at + 1, "BinaryArray.Rank")  # NRBF-2.4.3.1-03
         if not 0 < rank <= RANK_MAX:
             raise Fault(f"{rank} dimensions, an array has 1 to {RANK_MAX}", "BinaryArray.Rank", at - 4)
         lengths = []
-        for _ in range(rank):
-            count, at = length(body, at, "BinaryArray.Lengths")
+        for _ in range(rank):  # NRBF-2.4.3.1-04
+            count, at = length(body, at, "BinaryArray.Lengths")  # NRBF-2.4.3.1-05
             lengths.append(count)
         lower = [0] * rank
-        if kind >= ArrayType.SINGLE_OFFSET:
-            lower = list(struct.unpack_from(f"<{rank}i", body, at))
+        if kind >= ArrayType.SINGLE_OFFSET:  # NRBF-2.4.3.1-07
+            lower = list(struct.unpack_from(f"<{rank}i", body, at))  # NRBF-2.4.3.1-06
             at += 4 * rank
         binary = body[at]
         libraries: list[int] = []
@@ -84,7 +85,7 @@ class Arrays:
         for number in libraries:
             if number not in self._stream.libraries:
                 self._stream.no_library(number, "ClassTypeInfo.LibraryId", end - 4)
-        count = math.prod(lengths)
+        count = math.prod(lengths)  # NRBF-2.4-03
         whole = rank == 1 and lower == [0]
         items: Any = []
         if binary == Binary.PRIMITIVE:
@@ -102,7 +103,7 @@ class Arrays:
         body, budget = self._body, self._budget
         fixed = FIXED.get(kind)
         size = struct.calcsize(fixed.code) if fixed is not None else 1
-        fits = min(count, (len(body) - at) // size)
+        fits = min(count, (len(body) - at) // size)  # NRBF-4-01
         if fits < count:
             self._stream.problem(f"{count} items do not fit into the body", "Length", at)
             self.is_cut = True

@@ -36,14 +36,14 @@ def prefix(body: bytes, at: int, path: str) -> tuple[int, int]:
     """Read the length of a LengthPrefixedString, 2.1.1.6; return it and the offset after."""
     count = 0
     for number, byte in enumerate(body[at : at + 5]):
-        count |= (byte & 0x7F) << (7 * number)
-        if byte < 0x80:
-            if count > 0x7FFF_FFFF:
+        count |= (byte & 0x7F) << (7 * number)  # NRBF-2.1.1.6-02
+        if byte < 0x80:  # NRBF-2.1.1.6-03
+            if count > 0x7FFF_FFFF:  # NRBF-2.1.1.6-04
                 raise Fault("the length takes more than 31 bits", path, at)
             return count, at + number + 1
     if at + 5 > len(body):
         raise Fault(ENDS, path, len(body))
-    raise Fault("the length takes more than five bytes", path, at)
+    raise Fault("the length takes more than five bytes", path, at)  # NRBF-2.1.1.6-01
 
 
 def string(body: bytes, at: int, path: str) -> tuple[str, int]:
@@ -64,6 +64,7 @@ def character(body: bytes, at: int, path: str) -> tuple[str, int]:
     if at >= len(body):
         raise Fault(ENDS, path, len(body))
     first = body[at]
+    # NRBF-2.1.1.1-01
     size = 1 if first < 0x80 else 2 if 0xC2 <= first < 0xE0 else 3 if 0xE0 <= first < 0xF0 else 4
     try:
         return body[at : at + size].decode("utf-8"), at + size
@@ -100,4 +101,4 @@ def primitive(body: bytes, at: int, number: int, path: str) -> tuple[Plain, int,
             return decimal_text(text), at, ""
         except Junk as exc:
             return exc.value, at, exc.why
-    raise Fault(f"{number} is not a primitive type of a value", path, at - 1)
+    raise Fault(f"{number} is not a primitive type of a value", path, at - 1)  # NRBF-2.5.1-02

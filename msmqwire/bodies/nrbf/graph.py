@@ -31,11 +31,11 @@ def assemble(stream: Stream, budget: Budget) -> Plain:
         if wrong:
             stream.problem(wrong, "CallArray")
         _place(holder, stream, budget)
-        if "signature" in holder and _count(holder["signature"]) != _count(holder["args"]):
+        if "signature" in holder and _count(holder["signature"]) != _count(holder["args"]):  # NRBF-2.2.3.2-06
             stream.problem("the signature has not as many items as there are arguments", "CallArray")
         return holder
     root = stream.root
-    if root not in stream.objects:
+    if root not in stream.objects:  # NRBF-2.6.1-05
         stream.problem(f"no object has the id {root}", "SerializationHeaderRecord.RootId", 1)
         if not stream.objects:
             return None
@@ -153,7 +153,7 @@ def _reference(number: int, found: Any, stream: Stream, budget: Budget) -> Plain
         return reference
     budget.spend(DICT_COST)
     reference = {plain.REF: number}
-    if found is _MISSING:
+    if found is _MISSING:  # NRBF-2.5.3-03
         stream.problem(f"no object has the id {number}", "MemberReference.IdRef")
     elif found:  # an array, which has an id only where it is referred to
         container, key = found

@@ -163,13 +163,13 @@ def _read(body: bytes, start: int, record: int, budget: Budget) -> Layout:
     path = f"{NAMES[record]}.ClassInfo"
     name, at = string(body, start, path + ".Name")
     budget.text(len(name))
-    count, at = length(body, at, path + ".MemberCount")
+    count, at = length(body, at, path + ".MemberCount")  # NRBF-2.3.1.1-03
     typed = record in _TYPED
     if count * (2 if typed else 1) > len(body) - at:
         raise Fault(f"{count} members do not fit into the body", path + ".MemberCount", at - 4)
     budget.spend(_LAYOUT_COST + MEMBER_COST * count)
     names: dict[str, None] = {}
-    for _ in range(count):
+    for _ in range(count):  # NRBF-2.3.1.1-04
         member, at = string(body, at, path + ".MemberNames")
         member = plain.member(member)
         if member in names:  # .NET gives members of base classes other names
@@ -179,13 +179,13 @@ def _read(body: bytes, start: int, record: int, budget: Budget) -> Layout:
     classes: list[str] = []
     libraries: list[int] = []
     if typed:
-        binaries = body[at : at + count]
+        binaries = body[at : at + count]  # NRBF-2.3.1.2-01 and NRBF-2.3.1.2-02
         if len(binaries) < count:
             raise Fault(ENDS, "MemberTypeInfo.BinaryTypeEnums", len(body))
         at += count
         types = []
         for binary in binaries:
-            primitive, at = additional(body, at, binary, at - count, classes, libraries)
+            primitive, at = additional(body, at, binary, at - count, classes, libraries)  # NRBF-2.3.1.2-04
             types.append((binary, primitive))
     library = NO_LIBRARY
     if record in _WITH_LIBRARY:
@@ -205,10 +205,11 @@ def additional(
         The primitive type, 0 if it is none, and the offset after. Names of classes and ids of libraries are
         added to the lists.
     """
-    if binary in (Binary.PRIMITIVE, Binary.PRIMITIVE_ARRAY):
+    if binary in (Binary.PRIMITIVE, Binary.PRIMITIVE_ARRAY):  # NRBF-2.3.1.2-03 and NRBF-2.4.3.1-08
         if at >= len(body):
             raise Fault(ENDS, "MemberTypeInfo.AdditionalInfos", len(body))
         primitive = body[at]
+        # NRBF-2.3.1.2-05 and NRBF-2.4.3.1-09
         if primitive not in FIXED and primitive not in (Primitive.CHAR, Primitive.DECIMAL):
             raise Fault(
                 f"{primitive} is not a primitive type of a member", "MemberTypeInfo.AdditionalInfos", at

@@ -19,21 +19,22 @@ _VALUE_COST: Final = 300
 _CONTEXT_TYPE: Final = "System.Runtime.Remoting.Messaging.CallContextRemotingData"
 _int32: Final = struct.Struct("<i")
 
-_CALL_ITEMS: Final = (
+_CALL_ITEMS: Final = (  # NRBF-2.2.3.2-01
     (Message.ARGS_IN_ARRAY, "args"),
-    (Message.GENERIC_METHOD, "generic"),
-    (Message.METHOD_SIGNATURE_IN_ARRAY, "signature"),
+    (Message.GENERIC_METHOD, "generic"),  # NRBF-2.2.3.2-03
+    (Message.METHOD_SIGNATURE_IN_ARRAY, "signature"),  # NRBF-2.2.3.2-05
     (Message.CONTEXT_IN_ARRAY, "context"),
     (Message.PROPERTIES_IN_ARRAY, "properties"),
 )
-_RETURN_ITEMS: Final = (
-    (Message.RETURN_VALUE_IN_ARRAY, RETURN_NAME),
+_RETURN_ITEMS: Final = (  # NRBF-2.2.3.4-01
+    (Message.RETURN_VALUE_IN_ARRAY, RETURN_NAME),  # NRBF-2.2.3.4-02
     (Message.ARGS_IN_ARRAY, "args"),
-    (Message.EXCEPTION_IN_ARRAY, "exception"),
+    (Message.EXCEPTION_IN_ARRAY, "exception"),  # NRBF-2.2.3.4-04
     (Message.CONTEXT_IN_ARRAY, "context"),
     (Message.PROPERTIES_IN_ARRAY, "properties"),
 )
 """Items of the array that follows, in their order: 2.2.3.2 and 2.2.3.4."""
+# NRBF-2.2.1.1-02, NRBF-2.2.1.1-03, NRBF-2.2.1.1-04 and NRBF-2.2.1.1-05
 _APART: Final = ((ARGS, EXCEPTION), (RETURN, EXCEPTION), (RETURN, SIGNATURE), (EXCEPTION, SIGNATURE))
 _CATEGORIES: Final = ((ARGS, "arguments"), (CONTEXT, "the context"), (RETURN, "the return value"))
 
@@ -66,6 +67,7 @@ class Method:
         """Return the method with the contents of the array, references in it as they are, and the faults."""
         value = dict(self.value)
         if not self.has_array:
+            # NRBF-2.6.1-03 and NRBF-2.6.1-04
             return value, f"the RootId is {root}, though no array follows" if root else ""
         if not isinstance(array, list):
             return value, "the array that the flags announce is missing"
@@ -86,7 +88,7 @@ def read_call(body: bytes, at: int, budget: Budget, faults: list[Wrong]) -> Meth
     """
     flags = Message(_int32.unpack_from(body, at)[0] & 0xFFFF_FFFF)
     faults += [(why, "BinaryMethodCall.MessageEnum", at) for why in _wrong(flags)]
-    if flags & (RETURN | EXCEPTION):
+    if flags & (RETURN | EXCEPTION):  # NRBF-2.2.3.1-02
         faults.append(("a call has flags of a return", "BinaryMethodCall.MessageEnum", at))
     name, at = _text(body, at + 4, "BinaryMethodCall.MethodName", budget)
     type_, at = _text(body, at, "BinaryMethodCall.TypeName", budget)
@@ -99,11 +101,11 @@ def read_return(body: bytes, at: int, budget: Budget, faults: list[Wrong]) -> Me
     """Read a BinaryMethodReturn, 2.2.3.3, as `read_call` does a call."""
     flags = Message(_int32.unpack_from(body, at)[0] & 0xFFFF_FFFF)
     faults += [(why, "BinaryMethodReturn.MessageEnum", at) for why in _wrong(flags)]
-    if flags & (SIGNATURE | Message.GENERIC_METHOD):
+    if flags & (SIGNATURE | Message.GENERIC_METHOD):  # NRBF-2.2.3.3-02
         faults.append(("a return has flags of a call", "BinaryMethodReturn.MessageEnum", at))
     value: dict[str, Any] = {RETURN_NAME: None}
     at += 4
-    if flags & Message.RETURN_VALUE_INLINE:
+    if flags & Message.RETURN_VALUE_INLINE:  # NRBF-2.2.3.3-03
         value[RETURN_NAME], at = _value(body, at, "BinaryMethodReturn.ReturnValue", budget, faults)
     value, at = _context_and_args(body, at, flags, value, budget, faults)
     return Method(flags, value, at)
@@ -117,16 +119,17 @@ def _context_and_args(
     budget: Budget,
     faults: list[Wrong],
 ) -> tuple[dict[str, Any], int]:
-    if flags & Message.CONTEXT_INLINE:
+    if flags & Message.CONTEXT_INLINE:  # NRBF-2.2.3.1-03 and NRBF-2.2.3.3-04
         call, at = _text(body, at, "CallContext", budget)
+        # NRBF-2.2.3.1-04
         value["context"] = {"__RemotingData": {plain.TYPE: _CONTEXT_TYPE, "logicalCallID": call}}
-    if flags & Message.ARGS_INLINE:
+    if flags & Message.ARGS_INLINE:  # NRBF-2.2.3.1-06 and NRBF-2.2.3.3-05
         count, at = length(body, at, "Args.Length")
         if count > len(body) - at:
             raise Fault(f"{counted(count, 'argument', 'do')} not fit into the body", "Args.Length", at - 4)
         budget.items(count)
         value["args"] = args = []
-        for number in range(count):
+        for number in range(count):  # NRBF-2.2.2.3-01 and NRBF-2.2.3.1-05
             argument, at = _value(body, at, f"Args[{number}]", budget, faults)
             args.append(argument)
     return value, at
@@ -135,7 +138,7 @@ def _context_and_args(
 def _wrong(flags: Message) -> Iterator[str]:
     """Yield the violations of 2.2.1.1."""
     for category, name in _CATEGORIES:
-        if (flags & category).bit_count() > 1:
+        if (flags & category).bit_count() > 1:  # NRBF-2.2.1.1-01
             yield f"the flags have more than one place for {name}"
     if any(flags & one and flags & other for one, other in _APART):
         yield "the flags are of categories that exclude each other"
@@ -145,7 +148,7 @@ def _text(body: bytes, at: int, path: str, budget: Budget) -> tuple[str, int]:
     """Read a StringValueWithCode, 2.2.2.2."""
     if at >= len(body):
         raise Fault(ENDS, path, len(body))
-    if body[at] != Primitive.STRING:
+    if body[at] != Primitive.STRING:  # NRBF-2.2.2.2-01
         raise Fault(f"the primitive type is {body[at]}, not 18", path, at)
     text, at = string(body, at + 1, path)
     budget.text(len(text))
@@ -158,10 +161,10 @@ def _value(body: bytes, at: int, path: str, budget: Budget, faults: list[Wrong])
         raise Fault(ENDS, path, len(body))
     if body[at] == Primitive.STRING:
         return _text(body, at, path, budget)
-    if body[at] == Primitive.NULL:
+    if body[at] == Primitive.NULL:  # NRBF-2.2.2.1-02
         return None, at + 1
     budget.spend(_VALUE_COST)
-    value, end, wrong = primitive(body, at + 1, body[at], path)
+    value, end, wrong = primitive(body, at + 1, body[at], path)  # NRBF-2.2.2.1-01
     if wrong:
         faults.append((wrong, path, at + 1))
     return value, end

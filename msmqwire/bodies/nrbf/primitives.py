@@ -18,8 +18,8 @@ UNSPECIFIED, UTC, LOCAL = 0, 1, 2
 """Kinds of times."""
 
 DECIMAL_DIGITS: Final = 29
-DECIMAL_MAX: Final = (1 << 96) - 1
-_DECIMAL: Final = re.compile(r"-?([0-9]+)(?:\.([0-9]+))?")
+DECIMAL_MAX: Final = (1 << 96) - 1  # NRBF-2.1.1.7-03
+_DECIMAL: Final = re.compile(r"-?([0-9]+)(?:\.([0-9]+))?")  # NRBF-2.1.1.7-01
 is_decimal: Final = _DECIMAL.fullmatch
 _ROUNDED: Final = decimal.Context(
     prec=DECIMAL_DIGITS, rounding=decimal.ROUND_HALF_EVEN, Emin=decimal.MIN_EMIN, traps=[]
@@ -50,7 +50,7 @@ def single(value: float) -> Plain:
     """Return a Single as the shortest float that is the same Single."""
     if not math.isfinite(value):
         return plain.floating(value)
-    for digits in range(1 if abs(value) < _SUBNORMAL_SINGLE else 6, 9):
+    for digits in range(1 if abs(value) < _SUBNORMAL_SINGLE else 6, 9):  # NRBF-2.1.1.3-01
         short = float(f"{value:.{digits}g}")
         try:
             if _single.unpack(_single.pack(short))[0] == value:
@@ -66,7 +66,7 @@ def date_time(raw: int) -> Plain:
     The kind 3, which the text does not have, is written by .NET for a local time that comes twice, when
     clocks are put back.
     """
-    ticks, kind = raw & TICKS_MASK, raw >> 62
+    ticks, kind = raw & TICKS_MASK, raw >> 62  # NRBF-2.1.1.5-01
     if ticks > dates.TICKS_MAX:
         raise Junk(f"{ticks} ticks are later than the year 9999", plain.integer(raw))
     value: Plain = {plain.DATE: dates.of_ticks(ticks, "Z" if kind == UTC else "")}
@@ -77,7 +77,7 @@ def date_time(raw: int) -> Plain:
 
 def time_span(ticks: int) -> Plain:
     """Return a TimeSpan as a duration of XML."""
-    seconds, fraction = divmod(abs(ticks), dates.SECOND)
+    seconds, fraction = divmod(abs(ticks), dates.SECOND)  # NRBF-2.1.1.4-01
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)
@@ -106,7 +106,7 @@ def decimal_text(text: str) -> Plain:
     if len(whole) > DECIMAL_DIGITS or (len(whole) == DECIMAL_DIGITS and int(whole) > DECIMAL_MAX):
         raise Junk(f"{text[:40]} is beyond the range of a decimal", text)
     if len(whole or "0") + len(fraction) > DECIMAL_DIGITS:
-        rounded = _ROUNDED.create_decimal(text)
+        rounded = _ROUNDED.create_decimal(text)  # NRBF-2.1.1.7-02
         text = format(rounded if whole else rounded.quantize(_LAST_PLACE, context=_ROUNDED), "f")
     return {plain.DECIMAL: text}
 

@@ -185,6 +185,7 @@ class _Reader:
                     else:
                         objects[number] = value
                     if number <= 0:
+                        # NRBF-2.5.7-02
                         stream.problem("the id is not positive", "BinaryObjectString.ObjectId", start + 1)
                     if memory > _FLUSH:
                         budget.spend(memory)
@@ -194,7 +195,7 @@ class _Reader:
                     at += 5
                     if at > size:
                         raise Fault(ENDS, "MemberReference.IdRef", size)
-                    if value[3] > 0x7F or value == b"\0\0\0\0":
+                    if value[3] > 0x7F or value == b"\0\0\0\0":  # NRBF-2.5.3-02 and NRBF-2.3.1.1-01
                         stream.problem("the id is not positive", "MemberReference.IdRef", start + 1)
                     references += 1
                     memory += REFERENCE_COST
@@ -209,7 +210,7 @@ class _Reader:
                 elif record == 1 or 2 <= record <= 5:  # classes
                     if record == 1:
                         number, of = _two_int32(body, at + 1)
-                        if of not in classes:
+                        if of not in classes:  # NRBF-2.3.2.5-02
                             why = f"no class is described by the id {of}"
                             raise Fault(why, "ClassWithId.MetadataId", at + 5)
                         layout, template, characters = classes[of]
@@ -251,7 +252,7 @@ class _Reader:
                     container, steps, at_step, owner, clean = made, layout.steps, 0, number, fresh
                     continue
                 elif record == 12:  # BinaryLibrary
-                    at = self._library(at + 1)
+                    at = self._library(at + 1)  # NRBF-2.7-01
                     if steps is not None:
                         at_step -= 1
                     continue
@@ -294,7 +295,7 @@ class _Reader:
                     if steps is not None:
                         at_step = self._nulls(steps, at_step, count)
                     elif at_step > 0:
-                        if count > at_step:
+                        if count > at_step:  # NRBF-2.4-04
                             why = f"{count} nulls, where {at_step} items are left"
                             stream.problem(why, NAMES[record], start)
                             count = at_step
@@ -305,6 +306,7 @@ class _Reader:
                         stream.problem("the value belongs to no object", NAMES[record], start)
                     continue
                 elif at_step >= 0:
+                    # NRBF-2.4-01
                     raise Fault(f"record {record} is not a value", NAMES.get(record, ""), start)
                 elif record == 11:  # MessageEnd, NRBF-2.6.3-01
                     start = at + 1
@@ -333,7 +335,7 @@ class _Reader:
         """Read a BinaryLibrary, 2.6.2; return the offset after."""
         number = _int32(self._body, at)[0]
         if number <= 0:
-            self._stream.problem("the id is not positive", "BinaryLibrary.LibraryId", at)
+            self._stream.problem("the id is not positive", "BinaryLibrary.LibraryId", at)  # NRBF-2.6.2-02
         name, end = string(self._body, at + 4, "BinaryLibrary.LibraryName")
         self._budget.records()
         self._budget.text(len(name))
@@ -346,11 +348,11 @@ class _Reader:
         """Return an object without values of a class that was just described."""
         libraries = self._stream.libraries
         for number in layout.libraries:
-            if number not in libraries:
+            if number not in libraries:  # NRBF-2.1.1.8-01
                 self._stream.no_library(number, "ClassTypeInfo.LibraryId", at)
         if layout.library == layouts.NO_LIBRARY:
             return layout.template("")
-        if layout.library not in libraries:
+        if layout.library not in libraries:  # NRBF-2.3.2.1-02 and NRBF-2.3.2.2-03
             self._stream.no_library(layout.library, "LibraryId", at - 4)
         library = libraries.get(layout.library, "")
         self._budget.spend(len(layout.name) + len(library))  # before the whole name is made of them
@@ -375,7 +377,7 @@ class _Reader:
 
     def _null_count(self, record: int, at: int) -> tuple[int, int]:
         if record == Record.OBJECT_NULL_MULTIPLE_256:
-            return self._body[at], at + 1
+            return self._body[at], at + 1  # NRBF-2.5.6-02
         count, end = length(self._body, at, "ObjectNullMultiple.NullCount")
         if count == 0:  # NRBF-2.5.5-02
             self._stream.problem("the count is not positive", "ObjectNullMultiple.NullCount", at)

@@ -6,29 +6,29 @@ from enum import IntEnum, IntFlag
 from typing import Final
 
 
-class Record(IntEnum):
+class Record(IntEnum):  # NRBF-2.1.2.1-01
     """RecordTypeEnumeration, 2.1.2.1."""
 
-    SERIALIZED_STREAM_HEADER = 0
-    CLASS_WITH_ID = 1
-    SYSTEM_CLASS_WITH_MEMBERS = 2
-    CLASS_WITH_MEMBERS = 3
-    SYSTEM_CLASS_WITH_MEMBERS_AND_TYPES = 4
-    CLASS_WITH_MEMBERS_AND_TYPES = 5
-    BINARY_OBJECT_STRING = 6
-    BINARY_ARRAY = 7
-    MEMBER_PRIMITIVE_TYPED = 8
-    MEMBER_REFERENCE = 9
-    OBJECT_NULL = 10
+    SERIALIZED_STREAM_HEADER = 0  # NRBF-2.6.1-02
+    CLASS_WITH_ID = 1  # NRBF-2.3.2.5-01
+    SYSTEM_CLASS_WITH_MEMBERS = 2  # NRBF-2.3.2.4-01
+    CLASS_WITH_MEMBERS = 3  # NRBF-2.3.2.2-01
+    SYSTEM_CLASS_WITH_MEMBERS_AND_TYPES = 4  # NRBF-2.3.2.3-01
+    CLASS_WITH_MEMBERS_AND_TYPES = 5  # NRBF-2.3.2.1-01
+    BINARY_OBJECT_STRING = 6  # NRBF-2.5.7-01
+    BINARY_ARRAY = 7  # NRBF-2.4.3.1-01
+    MEMBER_PRIMITIVE_TYPED = 8  # NRBF-2.5.1-01
+    MEMBER_REFERENCE = 9  # NRBF-2.5.3-01
+    OBJECT_NULL = 10  # NRBF-2.5.4-01
     MESSAGE_END = 11  # NRBF-2.6.3-01
-    BINARY_LIBRARY = 12
-    OBJECT_NULL_MULTIPLE_256 = 13
-    OBJECT_NULL_MULTIPLE = 14
-    ARRAY_SINGLE_PRIMITIVE = 15
-    ARRAY_SINGLE_OBJECT = 16
-    ARRAY_SINGLE_STRING = 17
-    METHOD_CALL = 21
-    METHOD_RETURN = 22
+    BINARY_LIBRARY = 12  # NRBF-2.6.2-01
+    OBJECT_NULL_MULTIPLE_256 = 13  # NRBF-2.5.6-01
+    OBJECT_NULL_MULTIPLE = 14  # NRBF-2.5.5-01
+    ARRAY_SINGLE_PRIMITIVE = 15  # NRBF-2.4.3.3-01
+    ARRAY_SINGLE_OBJECT = 16  # NRBF-2.4.3.2-01
+    ARRAY_SINGLE_STRING = 17  # NRBF-2.4.3.4-01
+    METHOD_CALL = 21  # NRBF-2.2.3.1-01
+    METHOD_RETURN = 22  # NRBF-2.2.3.3-01
 
 
 NAMES: Final[dict[int, str]] = {
@@ -37,7 +37,7 @@ NAMES: Final[dict[int, str]] = {
 """Records by their numbers, as the text names them."""
 
 
-class Binary(IntEnum):
+class Binary(IntEnum):  # NRBF-2.1.2.2-01
     """BinaryTypeEnumeration, 2.1.2.2: the type of a member or of the items of an array."""
 
     PRIMITIVE = 0
@@ -50,7 +50,7 @@ class Binary(IntEnum):
     PRIMITIVE_ARRAY = 7
 
 
-class Primitive(IntEnum):
+class Primitive(IntEnum):  # NRBF-2.1.2.3-01
     """PrimitiveTypeEnumeration, 2.1.2.3."""
 
     BOOLEAN = 1

@@ -12,8 +12,9 @@ import pytest
 from msmqwire.bodies import Limits, decode, nrbf, plain
 from msmqwire.bodies.limits import DEFAULT, Budget
 from msmqwire.bodies.nrbf.gadgets import GADGETS, dangerous, type_names
-from msmqwire.bodies.nrbf.records import Binary, Primitive
+from msmqwire.bodies.nrbf.records import Binary, Primitive, Record
 from msmqwire.errors import MalformedBody
+from tests.support.codec_checks import proving
 from tests.support.nrbf_streams import (
     END,
     NULL,
@@ -194,60 +195,62 @@ def boxed(kind, data):
     return content.value, [(problem.path, problem.offset, problem.error) for problem in content.problems]
 
 
-@pytest.mark.requirement(
-    "NRBF-2.1.1.1-01",
-    "NRBF-2.1.1.3-01",
-    "NRBF-2.1.1.4-01",
-    "NRBF-2.1.1.5-01",
-    "NRBF-2.1.2.3-01",
-    "NRBF-2.5.2-01",
-    "NRBF-2.1.1.7-01",
-)
+OF_KINDS = {
+    3: "NRBF-2.1.1.1-01",
+    5: "NRBF-2.1.1.7-01",
+    11: "NRBF-2.1.1.3-01",
+    12: "NRBF-2.1.1.4-01",
+    13: "NRBF-2.1.1.5-01",
+}
+VALUES = [
+    (1, b"\x01", True),
+    (1, b"\x00", False),
+    (3, b"a", "a"),
+    (3, "ß".encode(), "ß"),
+    (3, "€".encode(), "€"),
+    (5, text("-1.50"), {"$decimal": "-1.50"}),
+    (5, text("79228162514264337593543950335"), {"$decimal": "79228162514264337593543950335"}),
+    (6, struct.pack("<d", 0.1), 0.1),
+    (6, struct.pack("<d", float("nan")), {"$float": "NaN"}),
+    (6, struct.pack("<d", float("-inf")), {"$float": "-INF"}),
+    (7, b"\xfe\xff", -2),
+    (8, b"\0\0\0\x80", -(1 << 31)),
+    (9, struct.pack("<q", 1 << 53), 1 << 53),
+    (9, struct.pack("<q", -(1 << 53) - 1), {"$decimal": "-9007199254740993"}),
+    (10, b"\x80", -128),
+    (11, struct.pack("<f", 0.1), 0.1),
+    (11, struct.pack("<f", float("inf")), {"$float": "INF"}),
+    (12, struct.pack("<q", 0), {"$timespan": "PT0S"}),
+    (12, struct.pack("<q", 26 * 36_000_000_000), {"$timespan": "P1DT2H"}),
+    (12, struct.pack("<q", -15), {"$timespan": "-PT0.0000015S"}),
+    (12, struct.pack("<q", -(1 << 63)), {"$timespan": "-P10675199DT2H48M5.4775808S"}),
+    (12, struct.pack("<q", 864_000_000_000), {"$timespan": "P1D"}),
+    (13, struct.pack("<Q", 0), {"$date": "0001-01-01T00:00:00.000000000"}),
+    (
+        13,
+        struct.pack("<Q", 3_155_378_975_999_999_999 | 1 << 62),
+        {"$date": "9999-12-31T23:59:59.999999900Z"},
+    ),
+    (
+        13,
+        struct.pack("<Q", 639_187_344_001_234_567 | 2 << 62),
+        {"$date": "2026-07-04T04:00:00.123456700", "$kind": "local"},
+    ),
+    # The hour that comes twice: .NET writes the kind 3, which the text does not have.
+    (
+        13,
+        struct.pack("<Q", 639_187_344_001_234_567 | 3 << 62),
+        {"$date": "2026-07-04T04:00:00.123456700", "$kind": "local"},
+    ),
+    (14, b"\xfe\xff", 65534),
+    (15, b"\xff" * 4, (1 << 32) - 1),
+    (16, b"\xff" * 8, {"$decimal": "18446744073709551615"}),
+]
+
+
+@pytest.mark.requirement("NRBF-2.1.2.3-01", "NRBF-2.5.2-01")
 @pytest.mark.parametrize(
-    "kind, data, expected",
-    [
-        (1, b"\x01", True),
-        (1, b"\x00", False),
-        (3, "ß".encode(), "ß"),
-        (3, "€".encode(), "€"),
-        (5, text("-1.50"), {"$decimal": "-1.50"}),
-        (5, text("79228162514264337593543950335"), {"$decimal": "79228162514264337593543950335"}),
-        (6, struct.pack("<d", 0.1), 0.1),
-        (6, struct.pack("<d", float("nan")), {"$float": "NaN"}),
-        (6, struct.pack("<d", float("-inf")), {"$float": "-INF"}),
-        (7, b"\xfe\xff", -2),
-        (8, b"\0\0\0\x80", -(1 << 31)),
-        (9, struct.pack("<q", 1 << 53), 1 << 53),
-        (9, struct.pack("<q", -(1 << 53) - 1), {"$decimal": "-9007199254740993"}),
-        (10, b"\x80", -128),
-        (11, struct.pack("<f", 0.1), 0.1),
-        (11, struct.pack("<f", float("inf")), {"$float": "INF"}),
-        (12, struct.pack("<q", 0), {"$timespan": "PT0S"}),
-        (12, struct.pack("<q", 26 * 36_000_000_000), {"$timespan": "P1DT2H"}),
-        (12, struct.pack("<q", -15), {"$timespan": "-PT0.0000015S"}),
-        (12, struct.pack("<q", -(1 << 63)), {"$timespan": "-P10675199DT2H48M5.4775808S"}),
-        (12, struct.pack("<q", 864_000_000_000), {"$timespan": "P1D"}),
-        (13, struct.pack("<Q", 0), {"$date": "0001-01-01T00:00:00.000000000"}),
-        (
-            13,
-            struct.pack("<Q", 3_155_378_975_999_999_999 | 1 << 62),
-            {"$date": "9999-12-31T23:59:59.999999900Z"},
-        ),
-        (
-            13,
-            struct.pack("<Q", 639_187_344_001_234_567 | 2 << 62),
-            {"$date": "2026-07-04T04:00:00.123456700", "$kind": "local"},
-        ),
-        # The hour that comes twice: .NET writes the kind 3, which the text does not have.
-        (
-            13,
-            struct.pack("<Q", 639_187_344_001_234_567 | 3 << 62),
-            {"$date": "2026-07-04T04:00:00.123456700", "$kind": "local"},
-        ),
-        (14, b"\xfe\xff", 65534),
-        (15, b"\xff" * 4, (1 << 32) - 1),
-        (16, b"\xff" * 8, {"$decimal": "18446744073709551615"}),
-    ],
+    "kind, data, expected", [proving(*one, ids=OF_KINDS.get(one[0], ())) for one in VALUES]
 )
 def test_primitive_values(kind, data, expected):
     assert boxed(Primitive(kind), data) == ([expected], [])
@@ -309,6 +312,7 @@ def test_a_converted_member_that_is_junk_has_its_name_and_offset():
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 16383, 16384, 2097152])
 def test_texts_of_any_length(size):
     assert value(string(1, "x" * size)) == "x" * size
+    assert value(string(1, "é" * (size // 2))) == "é" * (size // 2)  # its bytes are counted
 
 
 @pytest.mark.requirement("NRBF-2.1.1.6-01", "NRBF-2.1.1.6-04")
@@ -346,10 +350,41 @@ def test_characters():
     assert broken.problems[0].error == "the bytes are not a character in UTF-8"
 
 
+@pytest.mark.requirement(
+    "NRBF-2.1.2.1-01", "NRBF-2.3.2.5-01", "NRBF-2.3.2.4-01", "NRBF-2.3.2.2-01", "NRBF-2.3.2.3-01",
+    "NRBF-2.4.3.1-01", "NRBF-2.5.1-01", "NRBF-2.5.4-01", "NRBF-2.5.6-01", "NRBF-2.5.5-01", "NRBF-2.4.3.3-01",
+    "NRBF-2.4.3.4-01",
+)  # fmt: skip
+def test_the_numbers_of_records():
+    assert {record.name: int(record) for record in Record} == {
+        "SERIALIZED_STREAM_HEADER": 0, "CLASS_WITH_ID": 1, "SYSTEM_CLASS_WITH_MEMBERS": 2,
+        "CLASS_WITH_MEMBERS": 3, "SYSTEM_CLASS_WITH_MEMBERS_AND_TYPES": 4, "CLASS_WITH_MEMBERS_AND_TYPES": 5,
+        "BINARY_OBJECT_STRING": 6, "BINARY_ARRAY": 7, "MEMBER_PRIMITIVE_TYPED": 8, "MEMBER_REFERENCE": 9,
+        "OBJECT_NULL": 10, "MESSAGE_END": 11, "BINARY_LIBRARY": 12, "OBJECT_NULL_MULTIPLE_256": 13,
+        "OBJECT_NULL_MULTIPLE": 14, "ARRAY_SINGLE_PRIMITIVE": 15, "ARRAY_SINGLE_OBJECT": 16,
+        "ARRAY_SINGLE_STRING": 17, "METHOD_CALL": 21, "METHOD_RETURN": 22,
+    }  # fmt: skip
+
+
+@pytest.mark.requirement("NRBF-2.1.2.2-01", "NRBF-2.1.2.3-01")
+def test_the_numbers_of_types():
+    assert [kind.name for kind in sorted(Binary)] == [
+        "PRIMITIVE", "STRING", "OBJECT", "SYSTEM_CLASS", "CLASS", "OBJECT_ARRAY", "STRING_ARRAY",
+        "PRIMITIVE_ARRAY",
+    ]  # fmt: skip
+    assert [int(kind) for kind in sorted(Binary)] == list(range(8))
+    assert {kind.name: int(kind) for kind in Primitive} == {
+        "BOOLEAN": 1, "BYTE": 2, "CHAR": 3, "DECIMAL": 5, "DOUBLE": 6, "INT16": 7, "INT32": 8, "INT64": 9,
+        "SBYTE": 10, "SINGLE": 11, "TIME_SPAN": 12, "DATE_TIME": 13, "UINT16": 14, "UINT32": 15, "UINT64": 16,
+        "NULL": 17, "STRING": 18,
+    }  # fmt: skip
+
+
 # -- classes --
 
 
 @pytest.mark.requirement("NRBF-2.3.2.3-01", "NRBF-2.3.1.1-04", "NRBF-2.1.2.2-01")
+@pytest.mark.requirement("NRBF-2.3.1.2-01", "NRBF-2.3.1.2-02", "NRBF-2.3.1.2-03", "NRBF-2.3.1.2-04")
 def test_members_of_every_type():
     members = [
         ("primitive", Binary.PRIMITIVE, INT32),
@@ -446,6 +481,11 @@ def test_libraries_that_are_missing_or_wrong():
     assert found == {"$type": "A", "$id": 1}
     assert [error for _, _, error in wrong] == ["no library has the id 2"]
     assert problems(untyped(1, "A", [], 5))[1][0][2] == "no library has the id 5"
+    assert problems(untyped(1, "A", [], -1))[1][0][2] == "no library has the id -1"
+    for late in (klass(1, "A", [], 2), untyped(1, "A", [], 2), array(1, 0, [0], Binary.CLASS, "B", 2)):
+        assert [error for _, _, error in problems(late, library(2))[1]] == ["no library has the id 2"]
+    of_class = klass(1, "A", [("b", Binary.CLASS, "B", 2)]) + NULL
+    assert [error for _, _, error in problems(of_class, library(2))[1]] == ["no library has the id 2"]
     _, wrong = problems(klass(1, "A", [("b", Binary.CLASS, "B", 7)]), NULL)
     assert wrong[0][0::2] == ("ClassTypeInfo.LibraryId", "no library has the id 7")
     _, wrong = problems(array(1, 0, [0], Binary.CLASS, "B", 7))
@@ -462,28 +502,39 @@ def test_dollar_names_are_escaped_and_duplicates_numbered():
     assert found == {"$type": "T", "$id": 1, "$$type": "2", "$$$x": "3", "a": "4", "a#3": "5"}
 
 
-@pytest.mark.requirement("NRBF-2.3.1.1-03", "NRBF-2.3.1.2-05", "NRBF-4-01")
 @pytest.mark.parametrize(
     "rest, path, why",
     [
-        (int32(-1), "ClassInfo.MemberCount", "-1 is negative"),
-        (int32(0x7FFFFFFF), "ClassInfo.MemberCount", "2147483647 members do not fit into the body"),
-        (
+        proving(int32(-1), "ClassInfo.MemberCount", "-1 is negative", ids="NRBF-2.3.1.1-03"),
+        proving(
+            int32(0x7FFFFFFF),
+            "ClassInfo.MemberCount",
+            "2147483647 members do not fit into the body",
+            ids="NRBF-4-01",
+        ),
+        proving(
             int32(1) + text("a") + b"\0\x11",
             "MemberTypeInfo.AdditionalInfos",
             "17 is not a primitive type of a member",
+            ids="NRBF-2.3.1.2-05",
         ),
-        (
+        proving(
             int32(1) + text("a") + b"\0\x12",
             "MemberTypeInfo.AdditionalInfos",
             "18 is not a primitive type of a member",
+            ids="NRBF-2.3.1.2-05",
         ),
         (
             int32(1) + text("a") + b"\0\x04",
             "MemberTypeInfo.AdditionalInfos",
             "4 is not a primitive type of a member",
         ),
-        (int32(1) + text("a") + b"\x08", "MemberTypeInfo.BinaryTypeEnums", "8 is not a type of a member"),
+        proving(
+            int32(1) + text("a") + b"\x08",
+            "MemberTypeInfo.BinaryTypeEnums",
+            "8 is not a type of a member",
+            ids="NRBF-2.1.2.2-01",
+        ),
     ],
 )
 def test_descriptions_that_can_not_be(rest, path, why):
@@ -527,6 +578,9 @@ def test_arrays_of_several_dimensions_and_lower_bounds():
     assert value(array(1, 5, [1, 1], Binary.OBJECT, lower=[1, 2]), string(2, "a"))["$lower"] == [1, 2]
     assert value(array(1, 2, [1, 2], Binary.PRIMITIVE, Primitive.BYTE), b"\1\2")["$items"] == [1, 2]
     assert value(array(1, 3, [1], Binary.OBJECT_ARRAY, lower=[0]), NULL) == [None]
+    assert value(array(1, 4, [1], Binary.STRING_ARRAY, lower=[7]), NULL) == {
+        "$lengths": [1], "$lower": [7], "$items": [None],
+    }  # fmt: skip
     assert value(
         array(1, 1, [2], Binary.PRIMITIVE_ARRAY, INT32), ref(2), NULL, primitives(2, INT32, [5])
     ) == [
@@ -536,34 +590,51 @@ def test_arrays_of_several_dimensions_and_lower_bounds():
     assert value(array(1, 0, [1], Binary.PRIMITIVE, Primitive.BYTE), b"\1") == {"$bytes": "01"}
 
 
-@pytest.mark.requirement(
-    "NRBF-2.4.2.1-01",
-    "NRBF-2.4.2.1-02",
-    "NRBF-2.4.3.1-02",
-    "NRBF-2.4.3.1-03",
-    "NRBF-2.4.3.1-05",
-    "NRBF-2.4.3.1-09",
-    "NRBF-2.4.3.3-02",
-    "NRBF-4-01",
-)
 @pytest.mark.parametrize(
     "record, path, why",
     [
-        (objects(-1, 0), "ArraySingleObject.ObjectId", "the id is not positive"),
-        (array(0, 0, [0], Binary.OBJECT), "BinaryArray.ObjectId", "the id is not positive"),
-        (objects(1, -1), "ArraySingleObject.ArrayInfo.Length", "-1 is negative"),
-        (strings(1, -1), "ArraySingleString.ArrayInfo.Length", "-1 is negative"),
-        (array(1, 0, [-1], Binary.OBJECT), "BinaryArray.Lengths", "-1 is negative"),
-        (b"\x07" + int32(1) + b"\0" + int32(-1), "BinaryArray.Rank", "-1 is negative"),
+        proving(
+            objects(-1, 0), "ArraySingleObject.ObjectId", "the id is not positive", ids="NRBF-2.4.2.1-01"
+        ),
+        proving(
+            array(0, 0, [0], Binary.OBJECT), "BinaryArray.ObjectId", "the id is not positive",
+            ids="NRBF-2.4.3.1-02",
+        ),
+        proving(
+            objects(1, -1), "ArraySingleObject.ArrayInfo.Length", "-1 is negative", ids="NRBF-2.4.2.1-02"
+        ),
+        proving(
+            strings(1, -1), "ArraySingleString.ArrayInfo.Length", "-1 is negative", ids="NRBF-2.4.2.1-02"
+        ),
+        proving(
+            array(1, 0, [-1], Binary.OBJECT), "BinaryArray.Lengths", "-1 is negative", ids="NRBF-2.4.3.1-05"
+        ),
+        proving(
+            b"\x07" + int32(1) + b"\0" + int32(-1), "BinaryArray.Rank", "-1 is negative",
+            ids="NRBF-2.4.3.1-03",
+        ),
         (b"\x07" + int32(1) + b"\0" + int32(33), "BinaryArray.Rank", "33 dimensions, an array has 1 to 32"),
         (array(1, 6, [1], Binary.OBJECT), "BinaryArray.BinaryArrayTypeEnum", "6 is not a type of an array"),
-        (array(1, 0, [1], Binary.PRIMITIVE) + b"\x11", "MemberTypeInfo.AdditionalInfos", None),
-        (array(1, 0, [1], Binary.PRIMITIVE) + b"\x12", "MemberTypeInfo.AdditionalInfos", None),
-        (b"\x0f" + int32(1, 0) + b"\x11", "ArraySinglePrimitive.PrimitiveTypeEnum", None),
-        (b"\x0f" + int32(1, 0) + b"\x12", "ArraySinglePrimitive.PrimitiveTypeEnum", None),
-        (b"\x0f" + int32(1, 0x7FFFFFFF) + b"\x08", "Length", "2147483647 items do not fit into the body"),
+        *(
+            proving(
+                array(1, 0, [1], Binary.PRIMITIVE) + kind, "MemberTypeInfo.AdditionalInfos", None,
+                ids="NRBF-2.4.3.1-09",
+            )
+            for kind in (b"\x11", b"\x12")
+        ),
+        *(
+            proving(
+                b"\x0f" + int32(1, 0) + kind, "ArraySinglePrimitive.PrimitiveTypeEnum", None,
+                ids="NRBF-2.4.3.3-02",
+            )
+            for kind in (b"\x11", b"\x12")
+        ),
+        proving(
+            b"\x0f" + int32(1, 0x7FFFFFFF) + b"\x08", "Length", "2147483647 items do not fit into the body",
+            ids="NRBF-4-01",
+        ),
     ],
-)
+)  # fmt: skip
 def test_arrays_that_can_not_be(record, path, why):
     _, wrong = problems(record)
     assert wrong[0][0] == path
@@ -790,6 +861,13 @@ def test_libraries_may_precede_any_object():
     ) == [{"$type": f"A, {SHOP}", "$id": 4, "b": None}, "x", None]  # fmt: skip
 
 
+@pytest.mark.requirement("NRBF-2.7-01")
+def test_objects_may_stand_before_a_method():
+    method = call(0x18, objects(1, 1), ref(10), objects(10, 1), ref(50))[17:]
+    content = read(header(1) + string(50, "a") + method)
+    assert (content.value["args"], content.problems) == (["a"], ())
+
+
 def test_what_was_read_before_a_fault_stays():
     members = [
         ("a", Binary.PRIMITIVE, INT32),
@@ -907,53 +985,55 @@ def test_the_array_of_a_return():
     assert content.value == {
         "$return": None, "exception": {"$type": "System.Exception", "$id": 5, "Message": "no"},
     }  # fmt: skip
+    items = [objects(1, 3), ref(5), ref(20), ref(13)]
+    content = read(call(0x2000 | 0x40 | 0x100, *items, error, context_object(20), objects(13, 0), record=22))
+    assert content.problems == ()
+    assert (content.value["exception"]["$id"], content.value["context"]) == (5, CONTEXT)
+    assert content.value["properties"] == []
 
 
-@pytest.mark.requirement(
-    "NRBF-2.2.1.1-01",
-    "NRBF-2.2.1.1-02",
-    "NRBF-2.2.1.1-03",
-    "NRBF-2.2.1.1-04",
-    "NRBF-2.2.1.1-05",
-    "NRBF-2.2.3.1-02",
-    "NRBF-2.2.3.3-02",
-)
 @pytest.mark.parametrize(
     "flags, record, why",
     [
-        (0x3, 21, "the flags have more than one place for arguments"),
-        (0x30, 21, "the flags have more than one place for the context"),
-        (0x600, 22, "the flags have more than one place for the return value"),
-        (0x2001, 22, "the flags are of categories that exclude each other"),
-        (0x2200, 22, "the flags are of categories that exclude each other"),
-        (0x280, 22, "the flags are of categories that exclude each other"),
-        (0x2080, 22, "the flags are of categories that exclude each other"),
-        (0x211, 21, "a call has flags of a return"),
-        (0x2010, 21, "a call has flags of a return"),
-        (0x91, 22, "a return has flags of a call"),
-        (0x8011, 22, "a return has flags of a call"),
+        proving(0x3, 21, "the flags have more than one place for arguments", ids="NRBF-2.2.1.1-01"),
+        proving(0x30, 21, "the flags have more than one place for the context", ids="NRBF-2.2.1.1-01"),
+        proving(0x600, 22, "the flags have more than one place for the return value", ids="NRBF-2.2.1.1-01"),
+        proving(0x2001, 22, "the flags are of categories that exclude each other", ids="NRBF-2.2.1.1-02"),
+        proving(0x2200, 22, "the flags are of categories that exclude each other", ids="NRBF-2.2.1.1-03"),
+        proving(0x280, 22, "the flags are of categories that exclude each other", ids="NRBF-2.2.1.1-04"),
+        proving(0x2080, 22, "the flags are of categories that exclude each other", ids="NRBF-2.2.1.1-05"),
+        proving(0x211, 21, "a call has flags of a return", ids="NRBF-2.2.3.1-02"),
+        proving(0x2010, 21, "a call has flags of a return", ids="NRBF-2.2.3.1-02"),
+        proving(0x91, 22, "a return has flags of a call", ids="NRBF-2.2.3.3-02"),
+        proving(0x8011, 22, "a return has flags of a call", ids="NRBF-2.2.3.3-02"),
     ],
 )
 def test_flags_that_can_not_be(flags, record, why):
     assert why in [problem.error for problem in read(call(flags, record=record)).problems]
 
 
-@pytest.mark.requirement(
-    "NRBF-2.2.3.2-06", "NRBF-2.2.3.2-02", "NRBF-2.6.1-03", "NRBF-2.6.1-04", "NRBF-2.2.2.2-01"
-)
 @pytest.mark.parametrize(
     "body, why",
     [
-        (
+        proving(
             call(0x98, objects(1, 2), ref(10), ref(11), objects(10, 1), NULL, objects(11, 0)),
             "the signature has not as many items as there are arguments",
+            ids="NRBF-2.2.3.2-06",
         ),
-        (call(0x18, objects(1, 2), NULL, NULL), "the array has 2 items, not 1"),
+        proving(call(0x18, objects(1, 2), NULL, NULL), "the array has 2 items, not 1", ids="NRBF-2.2.3.2-02"),
         (call(0x14), "the array that the flags announce is missing"),
-        (call(0x11), "the RootId is 1, though no array follows"),
-        (call(0x211, record=22), "the RootId is 1, though no array follows"),
-        (header(0) + b"\x15" + int32(0x11) + b"\x08", "the primitive type is 8, not 18"),
-        (call(0x12, int32(1000), root=0), "1,000 arguments do not fit into the body"),
+        proving(call(0x11), "the RootId is 1, though no array follows", ids="NRBF-2.6.1-03"),
+        proving(call(0x211, record=22), "the RootId is 1, though no array follows", ids="NRBF-2.6.1-04"),
+        proving(
+            header(0) + b"\x15" + int32(0x11) + b"\x08",
+            "the primitive type is 8, not 18",
+            ids="NRBF-2.2.2.2-01",
+        ),
+        proving(
+            call(0x12, int32(1000), root=0),
+            "1,000 arguments do not fit into the body",
+            ids="NRBF-2.2.2.3-01",
+        ),
         (call(0x12, int32(1), b"\x04", root=0), "4 is not a primitive type of a value"),
         (call(0x12, int32(1), with_code(Primitive.DECIMAL, "x"), root=0), "'x' is not a decimal"),
         (call(0x11, call(0x11, root=0)[17:-1], root=0), "a second method"),
