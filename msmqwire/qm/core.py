@@ -217,7 +217,7 @@ class Core:
     def start(self) -> None:
         """Queue Manager Started: [MS-MQDMPR] 3.1.4.1. The time must have been set."""
         manager = self.context.queue_manager
-        manager.state = QueueManagerState.INITIALIZING
+        manager.state = QueueManagerState.INITIALIZING  # DMPR-3.1.4.1-01
         self.directory.updated = self._updated
         self.directory.initialize()
         self.protection.publish()
@@ -256,7 +256,7 @@ class Core:
 
     def stop(self) -> None:
         """Queue Manager Stopped: [MS-MQDMPR] 3.1.4.2."""
-        self.context.queue_manager.state = QueueManagerState.STOPPING
+        self.context.queue_manager.state = QueueManagerState.STOPPING  # DMPR-3.1.4.2-01
         if self._remote_read is not None:
             self._remote_read.stop()
         for protocol in self.protocols:

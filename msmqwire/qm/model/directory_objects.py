@@ -40,8 +40,8 @@ class Site(DirectoryObject):
 
     name: str = ""  # DMPR-3.1.1.7-01
     primary_site_controller: str = ""  # DMPR-3.1.1.7-02
-    intra_site_replication_interval: int = 0
-    inter_site_replication_interval: int = 0
+    intra_site_replication_interval: int = 0  # DMPR-3.1.1.7-03
+    inter_site_replication_interval: int = 0  # DMPR-3.1.1.7-03
     full_path: str = ""  # DMPR-3.1.1.7-04
     foreign_site: bool = False  # DMPR-3.1.1.7-05
     public_signing_key_list: bytes = b""  # DMPR-3.1.1.7-06
@@ -62,11 +62,11 @@ class RoutingLink(DirectoryObject):
     description: str = ""  # DMPR-3.1.1.8-01
     full_path: str = ""
     actual_cost: int = 1
-    site1_identifier: UUID = NULL_GUID
-    site2_identifier: UUID = NULL_GUID
+    site1_identifier: UUID = NULL_GUID  # DMPR-3.1.1.8-03
+    site2_identifier: UUID = NULL_GUID  # DMPR-3.1.1.8-03
     site_gate_identifier_list: list[UUID] = field(default_factory=list)  # DMPR-3.1.1.8-04
-    site1: Site | None = None
-    site2: Site | None = None
+    site1: Site | None = None  # DMPR-3.1.1.8-05
+    site2: Site | None = None  # DMPR-3.1.1.8-05
     site_gates: list[QueueManager] = field(default_factory=list)  # DMPR-3.1.1.8-06
 
 

@@ -140,6 +140,7 @@ class Queue(DirectoryObject):
     journal: Queue | None = None  # DMPR-3.1.1.2-25
     owner_queue: Queue | None = None
     subqueues: dict[str, Queue] = field(default_factory=dict)  # DMPR-3.1.1.2-26
+    # DMPR-3.1.1.2-27
     incoming: dict[SequenceKey, IncomingTransactionalTransferInfo] = field(default_factory=dict)
     descriptors: dict[int, OpenQueueDescriptor] = field(default_factory=dict)  # DMPR-3.1.1.2-33
     opened_for: Counter[tuple[QueueAccessType, QueueShareMode]] = field(default_factory=Counter, init=False)
@@ -151,7 +152,7 @@ class Queue(DirectoryObject):
     @property
     def active(self) -> bool:
         """Whether the queue is in use: open, or an outgoing queue with messages to transfer."""
-        return bool(self.descriptors)
+        return bool(self.descriptors)  # DMPR-3.1.1.2-21
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -169,16 +170,18 @@ class OutgoingQueue(Queue):
     destination: FormatName | None = None
     next_hops: list[str] = field(default_factory=list)  # DMPR-3.1.1.3-02
     multicast: bool = False
+    # DMPR-3.1.1.3-04 and DMPR-3.1.1.4-01
     transfer: OutgoingTransferInfo = field(default_factory=lambda: OutgoingTransferInfo())  # noqa: PLW0108  # defined below
     state: OutgoingQueueState = OutgoingQueueState.INACTIVE
     acknowledged_peer: UUID | None = None
     asked_by: str | None = ""
+    # DMPR-3.1.1.3-12
     connection_history: deque[ConnectionHistory] = field(default_factory=lambda: deque(maxlen=64))
 
     @property
     def active(self) -> bool:
         """Whether the queue is in use: open, or with messages to transfer."""
-        return bool(self.descriptors or len(self.positions))
+        return bool(self.descriptors or len(self.positions))  # DMPR-3.1.1.2-21
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +329,7 @@ class OpenQueueDescriptor:
     queue: Queue | None  # DMPR-3.1.1.16-05
     format_name: FormatName  # DMPR-3.1.1.16-06
     multiple: bool = False  # DMPR-3.1.1.16-07 and -08
-    children: list[OpenQueueDescriptor] = field(default_factory=list)
+    children: list[OpenQueueDescriptor] = field(default_factory=list)  # DMPR-3.1.1.16-09
     remote_read_state: RemoteReadState = RemoteReadState.NONE  # DMPR-3.1.1.16-10
     cursors: dict[int, Cursor] = field(default_factory=dict)  # DMPR-3.1.1.16-11
     waiting: dict[int, WaitingMessageReadOperation] = field(default_factory=dict)  # DMPR-3.1.1.16-12
@@ -383,7 +386,7 @@ class DispatchEntry:
 class InternalCertificate:
     """A certificate that the server created for a user: [MS-MQDMPR] 3.1.1.19."""
 
-    certificate: bytes
+    certificate: bytes  # DMPR-3.1.1.19-01
     user: UUID
 
 

@@ -67,7 +67,7 @@ class QueueScope(Enum):
 class OutgoingQueueState(Enum):
     """The state of an outgoing queue: [MS-MQDMPR] 3.1.1.3."""
 
-    CONNECTED = "Connected"
+    CONNECTED = "Connected"  # DMPR-3.1.1.3-05
     DISCONNECTED = "Disconnected"
     DISCONNECTING = "Disconnecting"
     INACTIVE = "Inactive"
@@ -80,7 +80,7 @@ class OutgoingQueueState(Enum):
 class ConnectionStatus(Enum):
     """ConnectionHistory.Status, the state or failure of a connection: [MS-MQDMPR] 3.1.1.3."""
 
-    IN_PROCESS = "InProcess"
+    IN_PROCESS = "InProcess"  # DMPR-3.1.1.3-13
     ESTABLISH_PACKET_RECEIVED = "EstablishPacketReceived"
     ESTABLISHED = "Established"
     UNKNOWN_FAILURE = "UnknownFailure"
@@ -102,7 +102,7 @@ class ConnectionStatus(Enum):
 class PositionState(IntEnum):
     """The state of a message in a queue, which says how it may be read: [MS-MQDMPR] 3.1.1.11."""
 
-    AVAILABLE = 0
+    AVAILABLE = 0  # DMPR-3.1.1.11-01
     LOCKED = 1
     DELETED = 2
     PURGE_PENDING = 3
@@ -156,14 +156,14 @@ class AcknowledgementsRequested(IntFlag):
     """
 
     NONE = 0x00
-    ACK_POS_ARRIVAL = 0x01
-    ACK_POS_RECEIVE = 0x02
+    ACK_POS_ARRIVAL = 0x01  # DMPR-3.1.1.12-40
+    ACK_POS_RECEIVE = 0x02  # DMPR-3.1.1.12-40
     ACK_NEG_ARRIVAL = 0x04
-    ACK_NEG_RECEIVE = 0x08
-    ACK_NACK_REACH_QUEUE = ACK_NEG_ARRIVAL
-    ACK_FULL_REACH_QUEUE = ACK_POS_ARRIVAL | ACK_NEG_ARRIVAL
-    ACK_NACK_RECEIVE = ACK_NEG_ARRIVAL | ACK_NEG_RECEIVE
-    ACK_FULL_RECEIVE = ACK_NEG_ARRIVAL | ACK_POS_RECEIVE | ACK_NEG_RECEIVE
+    ACK_NEG_RECEIVE = 0x08  # DMPR-3.1.1.12-42
+    ACK_NACK_REACH_QUEUE = ACK_NEG_ARRIVAL  # DMPR-3.1.1.12-41
+    ACK_FULL_REACH_QUEUE = ACK_POS_ARRIVAL | ACK_NEG_ARRIVAL  # DMPR-3.1.1.12-43
+    ACK_NACK_RECEIVE = ACK_NEG_ARRIVAL | ACK_NEG_RECEIVE  # DMPR-3.1.1.12-44
+    ACK_FULL_RECEIVE = ACK_NEG_ARRIVAL | ACK_POS_RECEIVE | ACK_NEG_RECEIVE  # DMPR-3.1.1.12-45
 
 
 class OperationType(IntEnum):
@@ -177,7 +177,7 @@ class OperationType(IntEnum):
 class DirectoryOperationResult(Enum):
     """The result of a directory event: [MS-MQDMPR] 3.1.1.17."""
 
-    SUCCESS = "Success"
+    SUCCESS = "Success"  # DMPR-3.1.1.17-01
     GENERIC_ERROR = "GenericError"
     DIRECTORY_NOT_CONNECTED = "DirectoryNotConnected"
     OBJECT_NOT_FOUND = "ObjectNotFound"
@@ -189,7 +189,7 @@ class DirectoryOperationResult(Enum):
 class MessageSeekAction(Enum):
     """The message that a read by LookupIdentifier returns: [MS-MQDMPR] 3.1.1.17."""
 
-    SEEK_FIRST = "SeekFirst"
+    SEEK_FIRST = "SeekFirst"  # DMPR-3.1.1.17-03
     SEEK_PREVIOUS = "SeekPrevious"
     SEEK_CURRENT = "SeekCurrent"
     SEEK_NEXT = "SeekNext"
@@ -210,7 +210,7 @@ class QueueAccessType(Enum):
 class QueueShareMode(Enum):
     """The access to an open queue that is left to its other readers: [MS-MQDMPR] 3.1.1.17."""
 
-    DENY_NONE = "DenyNone"
+    DENY_NONE = "DenyNone"  # DMPR-3.1.1.17-05
     DENY_RECEIVE = "DenyReceive"
 
 

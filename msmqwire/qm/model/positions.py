@@ -95,9 +95,9 @@ class MessagePosition:
     )
 
     def __init__(self, queue: Queue, number: int, lookup_identifier: int, size: int) -> None:
-        self.queue, self.number, self.lookup_identifier = queue, number, lookup_identifier
+        self.queue, self.number, self.lookup_identifier = queue, number, lookup_identifier  # DMPR-3.1.1.11-09
         self.size = size
-        self.state = _AVAILABLE
+        self.state = _AVAILABLE  # DMPR-3.1.1.11-02
         self.next: MessagePosition = self
         self.previous: MessagePosition = self
         self.pins = 0
@@ -110,7 +110,7 @@ class MessagePosition:
         self._load: Callable[[MessagePosition], Message] | None = None
 
     @property
-    def message(self) -> Message:
+    def message(self) -> Message:  # DMPR-3.1.1.11-05
         """MessageReference; read from the store if it is not in memory."""
         message = self._message
         if message is None:
@@ -151,8 +151,8 @@ class MessagePositionList:
     __slots__ = ("_by_identifier", "_last_by_priority", "_search_start", "end", "inserted", "start")
 
     def __init__(self, queue: Queue) -> None:
-        self.start = MessagePosition(queue, 0, -1, 0)
-        self.end = MessagePosition(queue, 0, 1 << 64, 0)
+        self.start = MessagePosition(queue, 0, -1, 0)  # DMPR-3.1.1.2-31
+        self.end = MessagePosition(queue, 0, 1 << 64, 0)  # DMPR-3.1.1.2-32
         self.start.state = self.end.state = PositionState.DELETED
         self.start.next, self.end.previous = self.end, self.start
         self._by_identifier: dict[int, MessagePosition] = {}
@@ -177,7 +177,7 @@ class MessagePositionList:
     def head(self) -> MessagePosition:
         """The first position; `end` of an empty list."""
         position = self.start.next
-        while not position.listed and position is not self.end:
+        while not position.listed and position is not self.end:  # DMPR-3.1.1.2-29
             position = position.next
         return position
 
@@ -185,7 +185,7 @@ class MessagePositionList:
     def tail(self) -> MessagePosition:
         """The last position; `start` of an empty list."""
         position = self.end.previous
-        while not position.listed and position is not self.start:
+        while not position.listed and position is not self.start:  # DMPR-3.1.1.2-30
             position = position.previous
         return position
 
@@ -201,12 +201,12 @@ class MessagePositionList:
         if before is None:
             lower = [other for other in self._last_by_priority if other < priority]
             before = self._last_by_priority[max(lower)] if lower else self.start
-        while before.lookup_identifier > identifier:
+        while before.lookup_identifier > identifier:  # DMPR-3.1.1.2-28
             before = before.previous
         following = before.next
         if following is self.end or following.lookup_identifier >> PRIORITY_SHIFT != priority:
             self._last_by_priority[priority] = position
-        position.previous, position.next = before, following
+        position.previous, position.next = before, following  # DMPR-3.1.1.11-07 and -08
         following.previous = before.next = position
         position.listed = True
         self.inserted += 1
@@ -219,12 +219,12 @@ class MessagePositionList:
         if position.listed:
             position.listed = False
             del self._by_identifier[position.lookup_identifier]
-            if not position.pins:
+            if not position.pins:  # DMPR-3.1.1.11-10
                 self._unlink(position)
 
     def pin(self, position: MessagePosition) -> None:
         """Count a cursor that moved to a position."""
-        position.pins += 1
+        position.pins += 1  # DMPR-3.1.1.11-10
 
     def unpin(self, position: MessagePosition) -> None:
         """Uncount a cursor that left a position; unlink a removed position without cursors."""

@@ -38,7 +38,7 @@ TRANSITIONS: Final[Mapping[tuple[CursorState, str], CursorState]] = {
 def open_cursor(descriptor: OpenQueueDescriptor, handle: int) -> Cursor | None:
     """Initialize: [MS-MQDMPR] 3.2.7.1. Returns None if the queue was deleted."""
     queue = descriptor.queue
-    if queue is None:  # DMPR-3.2.7.1-02
+    if queue is None:  # DMPR-3.2.7.1-02, DMPR-3.1.7.1.1-01
         return None
     start = queue.positions.start
     queue.positions.pin(start)

@@ -211,7 +211,7 @@ class DirectoryEvents:
         return status
 
     def _start_online_timer(self) -> None:
-        self._timers.start(
+        self._timers.start(  # DMPR-3.1.2.5-01
             Timer.DIRECTORY_ONLINE, None, self._settings.directory_online_ms, self.check_directory_online
         )
 
@@ -255,18 +255,18 @@ class DirectoryEvents:
             manager.enterprise = enterprise
         elif status is DirectoryOperationResult.ATTRIBUTE_NOT_FOUND:  # DMPR-3.1.3-19
             manager.enterprise = Enterprise(NULL_GUID, non_ldap_capable_queue_manager_notification=True)
-        self.start_timers()
+        self.start_timers()  # DMPR-3.1.3-20
 
     def start_timers(self) -> None:
         """Start the timers of Directory Sites Update and Site Gates Update, as Initialization does."""
         if self._directory is not None:
             settings = self._settings
-            self._repeat(
+            self._repeat(  # DMPR-3.1.2.1-01
                 Timer.DIRECTORY_SITES_UPDATE, settings.directory_sites_update_ms, self.directory_sites_update
             )
             self._repeat(
                 Timer.DIRECTORY_SITE_GATES_UPDATE,
-                settings.directory_site_gates_update_ms,
+                settings.directory_site_gates_update_ms,  # DMPR-3.1.2.2-01
                 self.directory_site_gates_update,
             )
 
@@ -282,13 +282,13 @@ class DirectoryEvents:
     def directory_sites_update(self) -> None:
         """Directory Sites Update: [MS-MQDMPR] 3.1.6.1."""
         for site in self._queue_manager.site_collection:
-            self._refresh(site)
+            self._refresh(site)  # DMPR-3.1.6.1-01
 
     def directory_site_gates_update(self) -> None:
         """Directory Site Gates Update: [MS-MQDMPR] 3.1.6.2."""
         for site in self._queue_manager.site_collection:
             for gate in site.site_gates:
-                self._refresh(gate)
+                self._refresh(gate)  # DMPR-3.1.6.2-01
 
     def _refresh(self, element: Queue | QueueManager | Site) -> None:
         """Update an element from the directory, if it is published."""

@@ -244,7 +244,7 @@ class MessageEvents:
 
     def lock(self, position: MessagePosition, transaction: Transaction | None, reason: int) -> None:
         """Lock a message that was read until its transaction or reader is done."""
-        position.state = PositionState.LOCKED
+        position.state = PositionState.LOCKED  # DMPR-3.1.1.11-03
         if transaction is not None:
             position.transaction = True
             operation = TransactionalOperation(OperationType.DEQUEUE, position, dequeue_reason=reason)
@@ -259,13 +259,13 @@ class MessageEvents:
     def expire_at(self, position: MessagePosition, time: int) -> None:
         """Set the expiry time of a message, in seconds since 1970-01-01 UTC."""
         self._context.timers.start(
-            Timer.TIME_TO_BE_RECEIVED, position.number, (time - self._context.utc) * 1000,
-            lambda: self.time_to_be_received_expired(position),
+            Timer.TIME_TO_BE_RECEIVED, position.number, (time - self._context.utc) * 1000,  # DMPR-3.1.2.4-02
+            lambda: self.time_to_be_received_expired(position),  # DMPR-3.1.2.4-03
         )  # fmt: skip
 
     def time_to_be_received_expired(self, position: MessagePosition) -> None:
         """Time To Be Received Timer Expired: [MS-MQDMPR] 3.1.7.2.7."""
-        reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
+        reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT  # DMPR-3.1.1.12-12
         if position.state is PositionState.AVAILABLE:
             self.position_deleted(position.queue, position, reason)
             return
@@ -471,7 +471,7 @@ class MessageEvents:
         for position in queue.positions:
             if position.state is PositionState.AVAILABLE:
                 self.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
-            elif position.state is PositionState.LOCKED:
+            elif position.state is PositionState.LOCKED:  # DMPR-3.1.1.11-04
                 position.state = PositionState.PURGE_PENDING
                 if position.stored:
                     stored_rows.put_message(self._context.changes, position)

@@ -116,7 +116,7 @@ class Queues:
         """
         context, manager = self._context, self._context.queue_manager
         try:
-            path = parse_path_name(template.pathname)
+            path = parse_path_name(template.pathname)  # DMPR-3.1.7.1.3-02
         except InvalidName as error:
             return error.hresult, None
         parent = self.lookup.path(str(type(path)(path.computer, path.queue, path.private, path.system)))
@@ -125,17 +125,18 @@ class Queues:
             return HResult.MQ_ERROR_QUEUE_EXISTS, None
         if path.subqueue is not None and parent is None:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
+        # DMPR-3.1.7.1.3-05
         queue = Queue(context.new_guid(), **{name: getattr(template, name) for name in _CREATION_ATTRIBUTES})
-        queue.create_time = queue.modify_time = context.utc
+        queue.create_time = queue.modify_time = context.utc  # DMPR-3.1.7.1.3-06
         queue.queue_type = queue_type(path)
         host = manager.qualified_computer_name or manager.computer_name
-        queue.qualified_pathname = f"{host}{template.pathname[len(path.computer) :]}"
+        queue.qualified_pathname = f"{host}{template.pathname[len(path.computer) :]}"  # DMPR-3.1.7.1.3-08
         queue.scope = QueueScope.ENTERPRISE
         if queue.queue_type is QueueType.PRIVATE and path.subqueue is None:
             queue.private_queue_number = self.lookup.unused_private_number()
-        if queue.queue_type is QueueType.PUBLIC and not skip_directory:
+        if queue.queue_type is QueueType.PUBLIC and not skip_directory:  # DMPR-3.1.7.1.3-12
             status = self._publish(queue)
-            if status is not _SUCCESS:
+            if status is not _SUCCESS:  # DMPR-3.1.7.1.3-11
                 return status, None
         if path.subqueue is not None:
             assert parent is not None
@@ -355,7 +356,7 @@ class Queues:
         )
         queue.base_priority, queue.multicast = base_priority, isinstance(name, MulticastName)
         queue.security = manager.security
-        if manager.hardened_security and not is_http(name):
+        if manager.hardened_security and not is_http(name):  # DMPR-3.1.1.3-09
             queue.state = OutgoingQueueState.LOCKED
         self.add(queue)
         return MQ_OK, queue
@@ -425,15 +426,16 @@ class Queues:
         self._handles += 1
         cursor = cursors.open_cursor(descriptor, self._handles)
         if cursor is not None:
-            descriptor.cursors[cursor.handle] = cursor
+            descriptor.cursors[cursor.handle] = cursor  # DMPR-3.1.7.1.1-02
         return cursor
 
     def close_cursor(self, cursor: Cursor) -> None:
         """Close Cursor: [MS-MQDMPR] 3.1.7.1.2."""
         descriptor = cursor.descriptor
+        # DMPR-3.1.7.1.2-01
         for reader in [waiting for waiting in descriptor.waiting.values() if waiting.cursor is cursor]:
             self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
-        if descriptor.cursors.pop(cursor.handle, None) is not None:
+        if descriptor.cursors.pop(cursor.handle, None) is not None:  # DMPR-3.1.7.1.2-02
             cursors.close_cursor(cursor)
 
     # -- pausing and flow control -------------------------------------------------------------------
@@ -442,7 +444,7 @@ class Queues:
         """Pause Queue: [MS-MQDMPR] 3.1.4.14 and 3.1.7.2.3."""
         for subscriber in self._context.subscribers:
             subscriber.queue_paused(queue)
-        queue.state = OutgoingQueueState.ON_HOLD
+        queue.state = OutgoingQueueState.ON_HOLD  # DMPR-3.1.4.14-01
         stored_rows.put_queue(self._context.changes, queue)
 
     def resume(self, queue: OutgoingQueue) -> None:
@@ -451,7 +453,7 @@ class Queues:
         With hardened security a queue that does not use HTTP becomes Locked.
         """
         locked = self._context.queue_manager.hardened_security and not is_http(queue.destination)
-        queue.state = OutgoingQueueState.LOCKED if locked else OutgoingQueueState.INACTIVE
+        queue.state = OutgoingQueueState.LOCKED if locked else OutgoingQueueState.INACTIVE  # DMPR-3.1.4.15-01
         stored_rows.put_queue(self._context.changes, queue)
         for subscriber in self._context.subscribers:
             subscriber.queue_resumed(queue)
@@ -466,11 +468,11 @@ class Queues:
 
     def take_offline(self) -> None:
         """Take Offline: [MS-MQDMPR] 3.1.4.12."""
-        self._context.queue_manager.connection_active = False
+        self._context.queue_manager.connection_active = False  # DMPR-3.1.4.12-01
 
     def bring_online(self) -> None:
         """Bring Online: [MS-MQDMPR] 3.1.4.13."""
-        self._context.queue_manager.connection_active = True
+        self._context.queue_manager.connection_active = True  # DMPR-3.1.4.13-01
 
 
 def _may_open(queue: Queue, user: access.Token | None, access_type: QueueAccessType) -> bool:

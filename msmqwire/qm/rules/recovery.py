@@ -65,7 +65,7 @@ class Recovery:
             assert isinstance(number, int)
             queue, journal_of, subqueue_of = stored_rows.read_queue(number, row)
             if isinstance(queue, OutgoingQueue) and queue.state not in _PERSISTENT_STATES:
-                queue.state = OutgoingQueueState.INACTIVE
+                queue.state = OutgoingQueueState.INACTIVE  # DMPR-3.1.1.3-08
             queues[number] = queue
             relations.append((queue, journal_of, subqueue_of))
         for queue, journal_of, subqueue_of in relations:

@@ -41,12 +41,12 @@ class Transactions:
         """Transaction Prepare: [MS-MQDMPR] 3.1.4.3."""
         transaction = self._context.queue_manager.transactions.get(identifier)
         if transaction is None:
-            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        transaction.single_phase = single_phase
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE  # DMPR-3.1.4.3-02
+        transaction.single_phase = single_phase  # DMPR-3.1.4.3-01
         operations = transaction.operations
         if operations:
-            operations[0].position.message.first_in_transaction = True
-            operations[-1].position.message.last_in_transaction = True
+            operations[0].position.message.first_in_transaction = True  # DMPR-3.1.4.3-03 and DMPR-3.1.1.12-73
+            operations[-1].position.message.last_in_transaction = True  # DMPR-3.1.4.3-03 and DMPR-3.1.1.12-73
             number: int | None = None
             for operation in operations:
                 if operation.operation_type is OperationType.ENQUEUE:
@@ -65,7 +65,7 @@ class Transactions:
         """Transaction Commit: [MS-MQDMPR] 3.1.4.4."""
         transaction = self._remove(identifier)
         if transaction is None:
-            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE  # DMPR-3.1.4.4-01
         messages = self._messages
         for operation in transaction.operations:
             position = operation.position
@@ -76,32 +76,32 @@ class Transactions:
                     )
                 elif position.listed:
                     message = position.message
-                    messages.position_available(position.queue, position)
+                    messages.position_available(position.queue, position)  # DMPR-3.1.4.4-02
                     messages.arrived(position.queue, message)
             elif operation.operation_type is OperationType.DEQUEUE:
                 if position.listed:
                     reason = operation.dequeue_reason
                     assert reason is not None, "DMPR-3.1.1.13-04"
-                    messages.position_deleted(position.queue, position, reason)
+                    messages.position_deleted(position.queue, position, reason)  # DMPR-3.1.4.4-03
             elif position.listed:
                 target = operation.target
                 if target is not None and target.number in self._context.queue_manager.queues:
-                    messages.transfer(position, target)
+                    messages.transfer(position, target)  # DMPR-3.1.4.4-04
                 else:  # deleted meanwhile, with all its messages
                     messages.position_deleted(
                         position.queue, position, MessageClass.MQMSG_CLASS_NACK_Q_DELETED
                     )
-        transaction.operations.clear()
+        transaction.operations.clear()  # DMPR-3.1.4.4-05
         return MQ_OK
 
     def abort(self, identifier: UUID) -> int:
         """Transaction Abort: [MS-MQDMPR] 3.1.4.5."""
         transaction = self._remove(identifier)
         if transaction is None:
-            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE  # DMPR-3.1.4.5-01
         for operation in transaction.operations:
             self._undo(operation)
-        transaction.operations.clear()
+        transaction.operations.clear()  # DMPR-3.1.4.5-05
         return MQ_OK
 
     def takes(self, transaction: Transaction, position: MessagePosition) -> bool:
@@ -149,9 +149,9 @@ class Transactions:
         if not position.listed:
             return
         if operation.operation_type is OperationType.ENQUEUE:
-            messages.discard(position)
+            messages.discard(position)  # DMPR-3.1.4.5-04
         elif position.state is PositionState.PURGE_PENDING:
-            reason = operation.dequeue_reason or MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+            reason = operation.dequeue_reason or MessageClass.MQMSG_CLASS_NACK_Q_PURGED  # DMPR-3.1.4.5-03
             messages.position_deleted(position.queue, position, reason)
         else:
             message = position.message
@@ -159,7 +159,7 @@ class Transactions:
                 stored_rows.delete_message(self._context.changes, position)
                 position.keep_in_memory(message)
                 position.stored = position.recoverable = False
-            messages.given_back(position)
+            messages.given_back(position)  # DMPR-3.1.4.5-02
 
     @property
     def in_doubt(self) -> list[UUID]:
@@ -171,33 +171,34 @@ class Transactions:
 
     def dtc_prepare(self, identifier: UUID, *, single_phase: bool) -> None:
         """DTC Transaction Prepare Event: [MS-MQDMPR] 3.1.4.6."""
-        if self.prepare(identifier, single_phase=False) != MQ_OK:
+        if self.prepare(identifier, single_phase=False) != MQ_OK:  # DMPR-3.1.4.6-01 and -04
             self.dtc_abort(identifier)
-        elif single_phase:
+        elif single_phase:  # DMPR-3.1.4.6-03
             self.dtc_commit(identifier)
         else:
-            self._reply(identifier, PREPARE_DONE)
+            self._reply(identifier, PREPARE_DONE)  # DMPR-3.1.4.6-02
 
     def dtc_commit(self, identifier: UUID) -> None:
         """DTC Transaction Commit Event: [MS-MQDMPR] 3.1.4.7."""
         self.commit(identifier)
-        self._reply(identifier, COMMIT_DONE)
+        self._reply(identifier, COMMIT_DONE)  # DMPR-3.1.4.7-01
 
     def dtc_abort(self, identifier: UUID) -> None:
         """DTC Transaction Abort Event: [MS-MQDMPR] 3.1.4.8."""
         self.abort(identifier)
-        self._reply(identifier, ABORT_DONE)
+        self._reply(identifier, ABORT_DONE)  # DMPR-3.1.4.8-01
 
     def dtc_reenlistment_commit(self, identifier: UUID) -> None:
         """DTC Reenlistment Commit Event: [MS-MQDMPR] 3.1.4.9."""
-        self.commit(identifier)
+        self.commit(identifier)  # DMPR-3.1.4.9-01
 
     def dtc_reenlistment_abort(self, identifier: UUID) -> None:
         """DTC Reenlistment Abort Event: [MS-MQDMPR] 3.1.4.10."""
-        self.abort(identifier)
+        self.abort(identifier)  # DMPR-3.1.4.10-01
 
     def dtc_reenlistment_timeout(self) -> None:
         """DTC Reenlistment Timeout Event: [MS-MQDMPR] 3.1.4.11. The owner stops the queue manager."""
+        # DMPR-3.1.4.11-01
         self._context.effects.append(ErrorReport("the transaction coordinator does not answer"))
 
     def _reply(self, identifier: UUID, tag: str) -> None:

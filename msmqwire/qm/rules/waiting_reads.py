@@ -40,10 +40,10 @@ class WaitingReads:
         self._requests += 1
         reader.request = self._requests
         reader.descriptor.waiting[reader.request] = reader
-        if timeout != INFINITE:
+        if timeout != INFINITE:  # DMPR-3.1.2.3-02
             self._context.timers.start(
-                Timer.WAITING_MESSAGE_READ, reader.request, timeout,
-                lambda: self.stop(reader, HResult.MQ_ERROR_IO_TIMEOUT),
+                Timer.WAITING_MESSAGE_READ, reader.request, timeout,  # DMPR-3.1.2.3-01
+                lambda: self.stop(reader, HResult.MQ_ERROR_IO_TIMEOUT),  # DMPR-3.1.2.3-03 and DMPR-3.1.6.3-01
             )  # fmt: skip
         return ReadOutcome(PENDING, request=reader.request)
 

@@ -172,6 +172,7 @@ def test_a_read_on_a_cursor_that_waits_leaves_its_wait_alone() -> None:
     assert list(table.descriptor.waiting) == [waiting.request]
 
 
+@pytest.mark.requirement("DMPR-3.1.7.1.1-02")
 @pytest.mark.requirement("DMPR-3.1.1.2-31/b")
 @pytest.mark.requirement("DMPR-3.2.1.1-01", "DMPR-3.2.7.1-01", "DMPR-3.2.1.2-02", "DMPR-3.2.1.2-03")
 def test_a_new_cursor_is_unread_and_stands_at_start() -> None:

@@ -696,6 +696,15 @@ def test_authentication_levels() -> None:
     assert [level.name for level in AuthenticationLevel] == ["NONE", "SIG10", "SIG20", "SIG30", "XML_SIG"]
 
 
+@requirement("DMPR-3.1.1.12-41", "DMPR-3.1.1.12-43", "DMPR-3.1.1.12-44", "DMPR-3.1.1.12-45")
+def test_names_of_several_acknowledgements() -> None:
+    asked = AcknowledgementsRequested
+    assert asked.ACK_NACK_REACH_QUEUE == asked.ACK_NEG_ARRIVAL
+    assert asked.ACK_FULL_REACH_QUEUE == asked.ACK_POS_ARRIVAL | asked.ACK_NEG_ARRIVAL
+    assert asked.ACK_NACK_RECEIVE == asked.ACK_NEG_ARRIVAL | asked.ACK_NEG_RECEIVE
+    assert asked.ACK_FULL_RECEIVE == asked.ACK_NEG_ARRIVAL | asked.ACK_POS_RECEIVE | asked.ACK_NEG_RECEIVE
+
+
 @requirement("DMPR-3.1.1.12-50")
 def test_hash_algorithms() -> None:
     """SHA and SHA1 are one number."""

@@ -82,6 +82,7 @@ def test_the_expanded_name_is_used(harness: EngineHarness, queue: Queue) -> None
     assert str(descriptor.format_name).lower() == "direct=os:here\\private$\\orders"
 
 
+@pytest.mark.requirement("DMPR-3.1.1.16-08")
 @pytest.mark.requirement("DMPR-3.1.7.1.5-02", "DMPR-3.1.7.1.5-24", "DMPR-3.1.1.16-06", "DMPR-3.1.1.16-05")
 @pytest.mark.parametrize("access_type", [RECEIVE, SEND, PEEK, MOVE])
 @pytest.mark.parametrize("share", [NONE, DENY])

@@ -63,6 +63,19 @@ def test_a_connection_from_its_first_message_on(pair: Pair) -> None:
         assert (entry.time, entry.error, entry.addresses) == (alpha.utc, 0, ("10.0.0.2",))
 
 
+@pytest.mark.requirement(
+    "DMPR-3.1.1.4-02", "DMPR-3.1.1.4-03", "DMPR-3.1.1.4-05", "DMPR-3.1.1.4-06", "DMPR-3.1.1.4-07",
+    "DMPR-3.1.1.4-08", "DMPR-3.1.1.4-09", "DMPR-3.1.1.4-11", "DMPR-3.1.1.4-12",
+)  # fmt: skip
+def test_a_queue_without_transactions_reports_nothing(harness: EngineHarness) -> None:
+    info = harness.outgoing("DIRECT=HTTP://there/msmq/private$/q").transfer
+    reported = [info.eod_first_non_ack, info.eod_last_ack, info.eod_last_non_ack, info.eod_next_seq]
+    assert reported == [None] * 4
+    counts = [info.eod_last_ack_count, info.eod_no_ack_count, info.eod_no_read_count, info.eod_resend_count]
+    assert counts == [0] * 4
+    assert (info.eod_last_ack_time, info.eod_resend_interval, info.eod_resend_time) == (0, 0, 0)
+
+
 @pytest.mark.requirement("DMPR-3.1.1.3-11/a")
 def test_while_a_connection_is_being_opened_the_queue_waits(harness: EngineHarness) -> None:
     connecting(harness)

@@ -13,6 +13,7 @@ from msmqwire.qm.model.enumerations import (
     OperationType,
     OutgoingQueueState,
     PositionState,
+    QueueType,
 )
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.tables import Table
@@ -214,7 +215,9 @@ def test_only_where_messages_are_received_their_time_runs(harness: EngineHarness
         position = harness.enqueue(where, time_to_be_received=limit, sent_time=harness.utc)
         return harness.time_left(Timer.TIME_TO_BE_RECEIVED, position.number)
 
-    assert (left(queue, 10), left(queue, INFINITE)) == (10_000, None)
+    public = harness.queue("public")
+    public.queue_type = QueueType.PUBLIC
+    assert (left(queue, 10), left(public, 10), left(queue, INFINITE)) == (10_000, 10_000, None)
     assert (left(harness.outgoing(), 10), left(journal, 10)) == (None, None)
     harness.advance(100_000)
     assert len(journal.positions) == 1

@@ -84,7 +84,7 @@ PROPERTIES = {"03": ("MQMQ-2.3.1.4-01",), "07": ("MQMQ-2.3.1.12-01",), "10": ("M
 def test_a_default_of_new_queues(harness: EngineHarness, attribute: str, value: object) -> None:
     queue = Queue(NULL_GUID, **OTHER_THAN_DEFAULT)
     harness.core.queues.set_defaults(queue)
-    assert getattr(queue, attribute) == value
+    assert getattr(queue, attribute) == getattr(Queue(NULL_GUID), attribute) == value
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.33-11", "DMPR-3.1.7.1.3.1-03")
@@ -232,6 +232,7 @@ def test_numbers_of_private_queues_are_unique(harness: EngineHarness) -> None:
         assert opened.pathname == queue.pathname
 
 
+@pytest.mark.requirement("DMPR-3.1.7.1.3-01")
 @pytest.mark.requirement("DMPR-3.1.7.1.3-10", "DMPR-3.1.1.2-18", "DMPR-3.1.1.2-19")
 def test_a_public_queue_is_published(integrated: EngineHarness, recorder: DirectoryRecorder) -> None:
     queue = integrated.queue("orders", public=True, label="Orders")

@@ -103,6 +103,7 @@ def test_prepare_marks_the_first_and_the_last_message(
 # -- Commit ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("DMPR-3.1.4.4-04")
 @pytest.mark.requirement("DMPR-3.1.4.4-02", "DMPR-3.1.4.4-03", "DMPR-3.1.4.4-05", "DMPR-3.1.1.14-02")
 def test_commit_carries_out_the_operations_in_their_order(harness: EngineHarness, queue: Queue) -> None:
     other, target = harness.queue("others"), harness.queue("orders;done")

@@ -397,6 +397,7 @@ def test_closing_a_cursor_ends_the_read_that_waits_at_it(harness):
 # -- R_PurgeQueue --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("DMPR-3.1.1.17-04")
 @pytest.mark.requirement("MQRR-3.1.4.6-04", "MQRR-3.1.4.6-05", "MQRR-4.1-02")
 def test_purging_needs_a_queue_opened_to_receive(harness):
     queue = harness.queue()

@@ -791,6 +791,7 @@ def test_a_receive_at_the_limit_of_waits_leaves_no_state():
     assert harness.nothing_is_left()
 
 
+@pytest.mark.requirement("DMPR-3.1.1.17-04")
 @pytest.mark.requirement("MQRR-3.1.4.7-12", "MQRR-3.1.4.2-05")
 def test_a_destination_of_moves_is_not_for_reading(harness, queue, client):
     fill(harness, queue)

@@ -89,9 +89,9 @@ class Connecting:
         """Start serving a transfer with an open session: resend messages of an earlier connection."""
         queue = transfer.queue
         if queue.state not in HELD:
-            queue.state = OutgoingQueueState.CONNECTED  # MQQB-3.1.5.4.2-04
+            queue.state = OutgoingQueueState.CONNECTED  # MQQB-3.1.5.4.2-04, DMPR-3.1.1.3-06
         queue.next_hops = [address_text(session.remote_address)]  # MQQB-3.1.5.4.2-02
-        # MQQB-3.1.5.4.2-03
+        # MQQB-3.1.5.4.2-03, DMPR-3.1.1.3-14
         self._transfers.record(transfer, ConnectionStatus.ESTABLISHED, 0, session.remote_address)
         unacknowledged = (
             SessionMessageState.WAITING_FOR_SESSION_ACK,
@@ -148,7 +148,7 @@ class Connecting:
         session.hops, session.hop, session.asked = [], 0, {}
         if not asked:
             self.failed(
-                # MQQB-3.1.5.2.1-03, MQQB-3.1.5.2.1-05
+                # MQQB-3.1.5.2.1-03, MQQB-3.1.5.2.1-05, DMPR-3.1.1.3-10 and -15
                 session,
                 ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE,
                 OutgoingQueueState.NEED_VALIDATION,
@@ -202,6 +202,7 @@ class Connecting:
         for transfer in session.transfers:
             transfer.queue.next_hops = [address_text(hop.address) for hop in session.hops]
         if not session.hops:
+            # DMPR-3.1.1.3-10 and -15
             self.failed(session, ConnectionStatus.DNS_FAILURE, OutgoingQueueState.NEED_VALIDATION)
             return
         self.try_hop(session, ping=session.may_ping)
@@ -231,13 +232,13 @@ class Connecting:
         if accepted:
             self._connect(session)
         else:
-            self.failed(session, ConnectionStatus.PING_FAILURE, None)  # MQQB-3.1.5.2.2-03
+            self.failed(session, ConnectionStatus.PING_FAILURE, None)  # MQQB-3.1.5.2.2-03, DMPR-3.1.1.3-15
 
     def _connect(self, session: Session) -> None:
         connection = self._sessions.open_connection(session)
         for transfer in session.transfers:
             if transfer.queue.state not in HELD:
-                transfer.queue.state = OutgoingQueueState.WAITING  # MQQB-3.1.5.2.3-09
+                transfer.queue.state = OutgoingQueueState.WAITING  # MQQB-3.1.5.2.3-09, DMPR-3.1.1.3-11
         self._context.effects.append(Connect(connection, session.remote_address, session.remote_host_name))
 
     def connect_failed(self, session: Session, status: ConnectionStatus, detail: str) -> None:
@@ -329,7 +330,7 @@ class Connecting:
             self._count_failure(session, ConnectionStatus.CONNECTION_REFUSED)
         for transfer in session.transfers:
             if transfer.queue.state not in HELD:
-                transfer.queue.state = OutgoingQueueState.DISCONNECTING  # MQQB-3.1.5.9-02
+                transfer.queue.state = OutgoingQueueState.DISCONNECTING  # MQQB-3.1.5.9-02, DMPR-3.1.1.3-07
             self._dispatch.remove_queue(transfer.queue)  # MQQB-3.1.7.1.6-02
         if session.connection is not None:
             context.effects.append(Disconnect(session.connection))  # MQQB-3.1.5.9-01
@@ -347,7 +348,7 @@ class Connecting:
         session.order_acks_due.clear()
         for transfer in session.transfers:
             if transfer.queue.state not in HELD:
-                transfer.queue.state = OutgoingQueueState.DISCONNECTED  # MQQB-3.1.5.9-02
+                transfer.queue.state = OutgoingQueueState.DISCONNECTED  # MQQB-3.1.5.9-02, DMPR-3.1.1.3-07
             # MQQB-3.1.1.1.1.3-04: resent over the next connection
             lost = SessionMessageState.WAITING_FOR_SESSION_ACK
             # MQQB-3.1.6.1-05

@@ -112,7 +112,7 @@ class SessionHandshake:
             ),
         )
         for transfer in session.transfers:
-            # MQQB-3.1.5.2.3-07
+            # MQQB-3.1.5.2.3-07, DMPR-3.1.1.3-14
             self._transfers.record(transfer, ConnectionStatus.IN_PROCESS, 0, session.remote_address)
         self._start_initialization_timer(session)
 
@@ -179,7 +179,7 @@ class SessionHandshake:
         self._parameters(session)
         for transfer in session.transfers:
             self._transfers.record(
-                # MQQB-3.1.5.3.2-07
+                # MQQB-3.1.5.3.2-07, DMPR-3.1.1.3-14
                 transfer,
                 ConnectionStatus.ESTABLISH_PACKET_RECEIVED,
                 0,

@@ -55,7 +55,7 @@ class MessageSecurity:
             return access.Token(token.user, token.groups | groups) if groups else token
         if kind is SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
             return _QUEUE_MANAGER
-        return _ANONYMOUS
+        return _ANONYMOUS  # DMPR-3.1.1.12-60
 
     def protected(self, message: Message, transfer: SessionTransfer, session: Session) -> Message:
         """Return a message of this queue manager in the form for a session.

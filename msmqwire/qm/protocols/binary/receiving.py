@@ -223,7 +223,7 @@ class SessionReceiving:
                 self._close(session)
                 return False
             if status is _QUEUE_QUOTA_EXCEEDED:  # MQQB-3.1.5.8.8-03 to -05
-                refusal = MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA
+                refusal = MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA  # DMPR-3.1.1.12-09
                 deadletter = self._context.queue_manager.system_deadletter_queue
                 # MQQB-3.1.5.8.8-05
                 if message.negative_journaling_requested and not message.transactional and deadletter:
@@ -242,7 +242,7 @@ class SessionReceiving:
             if message.transactional and isinstance(queue, OutgoingQueue):  # MQQB-3.1.5.8.8-09
                 self._outgoing.report(self._transfers.transfer_of(queue))
         elif _asks_for(message, _POSITIVE) and queue.queue_type is not QueueType.SYSTEM:
-            # MQQB-3.1.5.8.10-01 and -02
+            # MQQB-3.1.5.8.10-01 and -02, DMPR-3.1.1.12-08
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
         return True
 
@@ -280,28 +280,29 @@ class SessionReceiving:
         if not local:
             message.hop_count += 1  # MQQB-3.1.5.8.2-17
             if message.hop_count > HOPS_MAX:
+                # DMPR-3.1.1.12-09
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED), None  # MQQB-3.1.5.8.2-18
         queue = None
         if local:
             assert message.destination is not None, "a received message has a destination"
             queue = self._queues.lookup.addressed(message.destination)  # MQQB-3.1.5.8.5-01
-            if queue is None or message.destination.is_read_only:  # MQQB-3.1.5.8.2-09
+            if queue is None or message.destination.is_read_only:  # MQQB-3.1.5.8.2-09, DMPR-3.1.1.12-09
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q), None
             if not self._accepts_name(message.destination):
                 why = "the name belongs to another computer, and accept_other_names is false"
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why), None
             if queue.private_queue_number == ORDER_QUEUE_NUMBER:  # only for OrderAcks and FinalAcks
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED), None
-            if message.transactional and not queue.transactional:  # MQQB-3.1.5.8.2-11
+            if message.transactional and not queue.transactional:  # MQQB-3.1.5.8.2-11, DMPR-3.1.1.12-11
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q), None
-            if queue.transactional and not message.transactional:  # MQQB-3.1.5.8.2-13
+            if queue.transactional and not message.transactional:  # MQQB-3.1.5.8.2-13, DMPR-3.1.1.12-11
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG), None
             refusal = self._security.judge(message, queue, packet)  # MQQB-3.1.5.8.3-01
             if refusal is not None:
                 return _Refusal(refusal), None
         passes = message.transactional and not local and not self._context.settings.expire_in_doubt
         if expired(message, self._context.utc) and not passes:  # MQQB-3.1.5.8-04
-            return _Refusal(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT), None
+            return _Refusal(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT), None  # DMPR-3.1.1.12-09
         if queue is None:
             assert message.destination is not None, "a received message has a destination"
             # For its sender the queue is not available, wherever it may be: MQMSG_CLASS_NACK_BAD_DST_Q.

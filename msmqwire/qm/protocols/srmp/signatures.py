@@ -46,6 +46,7 @@ def authenticate(
     from msmqwire.srmp.verifying import verify
 
     verified = verify(received, trust or Trust(), message.arrival_time)
+    # DMPR-3.1.1.12-16
     if (verified.body or b"", verified.extension or b"") != (message.body, message.extension):
         raise InvalidSignature("another body or extension is signed", path=SIGNATURE_PATH)
     message.authentication_level = message.signature_type = AuthenticationLevel.XML_SIG
