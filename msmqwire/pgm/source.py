@@ -143,7 +143,7 @@ class Source:
             self._window.advance(now - self._settings.txw_secs + self._advance_every)
             self._window.shrink(now - _HELD_BACK_MAX * self._settings.txw_secs, WINDOW_MAX)
             while self._advance_at <= now:
-                self._advance_at += self._advance_every
+                self._advance_at += self._advance_every  # SRMP-2.1.3-14
         effects += self._confirm(now)
         effects += self._pump(now)
         if now >= self._spm_at:
@@ -249,7 +249,7 @@ class Source:
                 kind, sequence = PgmType.ODATA, self._window.lead + 1
                 options, data, last = self._queue[0]
                 # The last packet of the session may be on its way before anyone knows: SPMs tell as well.
-                options += (OptSyn(),) if sequence == self._first else ()
+                options += (OptSyn(),) if sequence == self._first else ()  # SRMP-2.1.3-08
                 options += (OptFin(),) if self._closed and len(self._queue) == 1 else ()
             else:
                 self._data_at = repair[0] if repair else float("inf")

@@ -61,7 +61,7 @@ class TransmitWindow:
         packet = self[sequence]
         if not packet.pending:
             packet.pending = True
-            # SRMP-2.1.3.1-12
+            # SRMP-2.1.3.1-12, SRMP-2.1.3-05
             delay = (sequence - self.trail) * RDATA_DELAY / (self.lead - self.trail + 1)
             heapq.heappush(self._repairs, (now + delay, sequence))
 

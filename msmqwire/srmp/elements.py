@@ -28,13 +28,13 @@ UINT64_MAX: Final = 0xFFFF_FFFF_FFFF_FFFF  # SRMP-2.2.1.3-01
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 _GUID = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_GUID_TEXT = re.compile(_GUID)
+_GUID_TEXT = re.compile(_GUID)  # SRMP-2.2.1.1-01
 _DIGITS_MAX = 20  # of 2^64: SRMP-2.2.1.3-01
 _DIGITS = re.compile(f"0*([0-9]{{1,{_DIGITS_MAX}}})")
-_DATE = re.compile("[0-9]{8}T([0-9]{2})[0-9]{4}")
+_DATE = re.compile("[0-9]{8}T([0-9]{2})[0-9]{4}")  # SRMP-2.2.1.2-01 and -02
 _IDENTIFIER = re.compile(f"uuid:([0-9]+)@({_GUID})")
 _SPACES = re.compile(f"[{SPACE}]+")
-_STREAM = re.compile(rf"uid:({_GUID})\\([0-9]+)")
+_STREAM = re.compile(rf"uid:({_GUID})\\([0-9]+)")  # SRMP-2.2.5.3.1-04
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,8 +17,8 @@ _STREAM_RECEIPT_ACTION: Final = f"MSMQ:{STREAM_RECEIPT_LABEL}"
 POSITIVE: Final = "positive"
 NEGATIVE: Final = "negative"
 DECISIONS: Final[Mapping[int, str]] = {
-    MessageClass.MQMSG_CLASS_ACK_RECEIVE: POSITIVE,
-    MessageClass.MQMSG_CLASS_NACK_DELETED: NEGATIVE,
+    MessageClass.MQMSG_CLASS_ACK_RECEIVE: POSITIVE,  # SRMP-3.1.7.3.1-04
+    MessageClass.MQMSG_CLASS_NACK_DELETED: NEGATIVE,  # SRMP-3.1.7.3.1-05, SRMP-2.2.6.1-02
     MessageClass.MQMSG_CLASS_NACK_Q_DELETED: NEGATIVE,
     MessageClass.MQMSG_CLASS_NACK_Q_PURGED: NEGATIVE,
     MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT: NEGATIVE,
@@ -53,9 +53,9 @@ def kind_of(envelope: Envelope) -> EnvelopeKind | None:
             return EnvelopeKind.DELIVERY_RECEIPT
         case (False, True, False) if for_sender and message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
             return EnvelopeKind.STREAM_RECEIPT
-        case (False, True, True) if for_sender and _is_decided(envelope, message_class):
+        case (False, True, True) if for_sender and _is_decided(envelope, message_class):  # SRMP-3.1.5.1.5-05
             return EnvelopeKind.FINAL_STREAM_RECEIPT
-        case (False, False, True) if _is_decided(envelope, message_class):
+        case (False, False, True) if _is_decided(envelope, message_class):  # SRMP-3.1.5.1.5-07
             return EnvelopeKind.COMMITMENT_RECEIPT
     return None
 
@@ -69,4 +69,4 @@ def _is_of_application(message_class: int) -> bool:
 
 def _is_decided(envelope: Envelope, message_class: int) -> bool:
     decision = DECISIONS.get(message_class)
-    return decision is not None and envelope.commitmentReceipt.decision == decision
+    return decision is not None and envelope.commitmentReceipt.decision == decision  # SRMP-3.1.5.1.5-06

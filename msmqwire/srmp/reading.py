@@ -104,7 +104,7 @@ class Reading:
         for node in parent:
             if (text := node.tail) and text.strip(SPACE):
                 raise self._text(group, parent, path)
-            known: Child = by_tag.get(node.tag, NO_CHILD)
+            known: Child = by_tag.get(node.tag, NO_CHILD)  # SRMP-2.2.3-06, SRMP-2.2.5-02
             index, element, name, most, read, strip, other_name = known
             if in_order:
                 self._check_order(group, element, position, node, path)

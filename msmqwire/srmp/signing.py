@@ -52,9 +52,9 @@ def sign(
         {
             "URI": f"{CID}{prefix}{queue_manager}",  # SRMP-2.2.7.1.2-02 and -03
             "DigestMethod": {"Algorithm": name},
-            "DigestValue": DIGESTS[name](content),
+            "DigestValue": DIGESTS[name](content),  # SRMP-2.2.7.1.2.2-02, SRMP-3.1.7.2.4-41 and -42
         }
-        for prefix, content in ((BODY_ID, body), (EXTENSION_ID, extension))
+        for prefix, content in ((BODY_ID, body), (EXTENSION_ID, extension))  # SRMP-3.1.7.2.4-40
         if content is not None
     ]
     if not references:

@@ -47,9 +47,9 @@ def _form(element: Element, default: str) -> _Form:
     if isinstance(element, Group):
         inner = default if element.namespace == SOAP else element.namespace
         if inner != default:
-            start += f' xmlns="{inner}"'
+            start += f' xmlns="{inner}"'  # SRMP-2.2.3-05
         if element.must_understand:
-            start += ' se:mustUnderstand="1"'
+            start += ' se:mustUnderstand="1"'  # SRMP-2.2.4-03
         children = tuple(
             (child.name, child.least, _form(child, inner))
             for child in element.children
@@ -112,7 +112,7 @@ class Writing:
             if not is_xml_text(item.xml):
                 raise InvalidValue("a kept element with characters that can't be in XML", path=path)
             written.insert(item.position, item.xml)
-        return "".join(written)
+        return "".join(written)  # SRMP-3.1.7.2.4-02 and -45
 
     def _group(self, form: _Form, value: Any, path: str) -> str:
         element, start = form.element, form.start

@@ -40,7 +40,7 @@ class DeliveryOutcome:
         own = message.source_machine_identifier.int == manager.identifier.int
         self.report(message, delivered=True)
         if own and message.positive_journaling_requested and journal is not None:
-            self._messages.transfer(position, journal)
+            self._messages.transfer(position, journal)  # SRMP-3.1.5.2.2-01, SRMP-3.1.1.1.2.1-07
         else:
             self._messages.discard(position)
 
@@ -58,9 +58,9 @@ class DeliveryOutcome:
             target = manager.system_transactional_deadletter_queue
             if message.application_deadletter_queue:
                 named = self._lookup.path(message.application_deadletter_queue)
-                target = named if named is not None and named.transactional else target
-        if message.negative_journaling_requested and target is not None:
-            self._messages.transfer(position, target)
+                target = named if named is not None and named.transactional else target  # SRMP-3.1.5.2.1.2-02
+        if message.negative_journaling_requested and target is not None:  # SRMP-3.1.5.2.1-01
+            self._messages.transfer(position, target)  # SRMP-3.1.5.2.1.2-03
         else:
             self._messages.discard(position)
 

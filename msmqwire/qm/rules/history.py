@@ -43,7 +43,7 @@ class History:
         for time, key in sorted((int.from_bytes(row, "little"), key) for key, row in rows):
             received = _key_of_row(key)
             self._enter(received, time, "" if isinstance(received, int) else received[2])
-            self._stored[received] = key
+            self._stored[received] = key  # SRMP-3.1.3.1-01
         if self._entries:
             self._start()
 
@@ -63,7 +63,7 @@ class History:
         received = self._key(message)
         size, limit = _size(received), self._context.settings.remove_duplicate_size
         entries = self._entries
-        # MQQB-3.1.5.8.2-05
+        # MQQB-3.1.5.8.2-05, SRMP-3.1.1.1.5-05
         while entries and (len(entries) >= limit or not self._memory.fits(Kind.HISTORY, "", size)):
             own = self._of_origins.of(message.origin)
             self._forget(next(iter(own if _SHARE * len(own) >= len(entries) else entries)))

@@ -26,7 +26,7 @@ class MessageIdentity:
     def restore(self, stored: Stored) -> None:
         """Continue after every ordinal that may have been used before."""
         row = stored.row(Table.META, MESSAGE_ID_ORDINAL)
-        self._ordinal = self._reserved_until = int.from_bytes(row, "little") if row else 0
+        self._ordinal = self._reserved_until = int.from_bytes(row, "little") if row else 0  # SRMP-3.1.3.1-02
 
     def store(self) -> None:
         """Give back the ordinals that were reserved and not used."""
@@ -39,7 +39,7 @@ class MessageIdentity:
 
     def next(self) -> ObjectId:
         """Return an unused identifier."""
-        self._ordinal = self._ordinal % (_ORDINALS - 1) + 1
+        self._ordinal = self._ordinal % (_ORDINALS - 1) + 1  # SRMP-3.1.1.1.5-02
         if self._ordinal > self._reserved_until or self._ordinal == 1:
             self._reserve(min(self._ordinal + _RESERVED, _ORDINALS - 1))
         return ObjectId(self._context.queue_manager.identifier, self._ordinal)

@@ -23,7 +23,7 @@ class SequenceIdentity:
     def restore(self, stored: Stored) -> None:
         """Continue after the last stored identifier."""
         row = stored.row(Table.META, TX_SEQUENCE_ORDINAL)
-        number = int.from_bytes(row, "little") if row else 0
+        number = int.from_bytes(row, "little") if row else 0  # SRMP-3.1.3.1-03
         self._last = TxSequenceId(number >> 32, number & _ORDINAL_MAX)
 
     def next(self) -> TxSequenceId:
@@ -33,7 +33,7 @@ class SequenceIdentity:
             time_stamp = self._context.utc & 0xFFFFFFFF
         if ordinal >= _ORDINAL_MAX:
             time_stamp, ordinal = time_stamp + 1, 0
-        self._last = TxSequenceId(time_stamp, ordinal + 1)
+        self._last = TxSequenceId(time_stamp, ordinal + 1)  # SRMP-3.1.1.1.5-03
         row = (time_stamp << 32 | ordinal + 1).to_bytes(8, "little")
         self._context.changes.put(Table.META, TX_SEQUENCE_ORDINAL, row)
         return self._last

@@ -84,7 +84,7 @@ class SrmpEngine(JoinedProtocol):
     def start(self, stored: Stored) -> None:
         """Queue Manager Started: [MC-MQSRM] 3.1.4.1. The queues have been restored."""
         self.urls.restore(stored)
-        restoring.restore_transfers(stored, self.context.queue_manager, self.sending)
+        restoring.restore_transfers(stored, self.context.queue_manager, self.sending)  # SRMP-3.1.4.1-01
         self.incoming.restore()
         for transfer in list(self.transfers.values()):
             self.sending.start_retransmission(transfer)  # SRMP-3.1.3.1-06
@@ -154,7 +154,7 @@ class SrmpEngine(JoinedProtocol):
     def message_position_available(self, queue: Queue, position: MessagePosition) -> None:
         """[MC-MQSRM] 3.1.7.7."""
         if isinstance(queue, OutgoingQueue) and self.serves(queue):
-            self.sending.available(queue, position)
+            self.sending.available(queue, position)  # SRMP-3.1.1.1.3-04
 
     def message_position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
         """[MC-MQSRM] 3.1.7.3. Commitment receipts are acknowledgements, which the core sends."""
@@ -164,12 +164,15 @@ class SrmpEngine(JoinedProtocol):
             if transfer is not None and outgoing is not None:
                 self.sending.purged(outgoing)
             return
-        if not is_awaited(queue, position):
+        if not is_awaited(queue, position):  # SRMP-3.1.7.3-01
             return
         message = position.message
         if message.transactional:
+            # SRMP-3.1.7.3.3-01, SRMP-3.1.1.1.2.6-03
             self.receipts.final(message, self.incoming.send_receipts_to(message), reason)
+        # SRMP-3.1.7.3.2-02
         elif reason in DEADLETTERED and self.context.queue_manager.system_deadletter_queue is not None:
+            # SRMP-3.1.5.2.1.1-01, SRMP-3.1.1.1.2.3-04
             self._messages.journal(message, self.context.queue_manager.system_deadletter_queue)
 
     def queue_paused(self, queue: OutgoingQueue) -> None:
@@ -182,7 +185,7 @@ class SrmpEngine(JoinedProtocol):
         """Resume Queue Event: [MC-MQSRM] 3.1.7.5."""
         transfer = self.transfers.get(queue.number)
         if transfer is not None and not transfer.is_held:
-            self.sending.resume(transfer)
+            self.sending.resume(transfer)  # SRMP-3.1.7.5-01 and -02
 
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         """Send User Message Wrapper: [MC-MQSRM] 3.1.7.8."""

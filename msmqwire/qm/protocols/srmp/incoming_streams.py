@@ -50,6 +50,7 @@ class IncomingStreams:
         if not _is_present(info, message):
             return stream.start is not None and stream.current == 1
         last, current = info.sequence_number, stream.current
+        # SRMP-3.1.5.1.6.3-02 and -03, SRMP-3.1.1.2-03 and -04
         return current == last + 1 or (stream.previous is not None and current > last >= stream.previous)
 
     def is_former(
@@ -75,29 +76,30 @@ class IncomingStreams:
         A waiting reader receives it at once, and its final stream receipt is due.
         """
         if stream.start is not None and stream.current == 1:
-            info.send_receipts_to = stream.start.sendReceiptsTo
+            info.send_receipts_to = stream.start.sendReceiptsTo  # SRMP-3.1.5.1.6.3-07, SRMP-3.1.1.1.6-10
 
     def refused(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
         """A message is not next: count it, and repeat the receipt for repeated messages.
 
         SRMP-3.1.6.3-08: otherwise a sender whose receipt was lost would repeat them forever.
         """
-        self._sequences.refused(info)
+        self._sequences.refused(info)  # SRMP-3.1.5.1.6.4-04
         if _is_present(info, message) and stream.current <= info.sequence_number and not self._is_due(info):
             self._start(info)
 
     def accepted(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
         """Advance to a message, and acknowledge it after a delay: SRMP-3.1.5.1.6.3-05 to -12."""
         if not _is_present(info, message):
-            info.acknowledged, info.unacknowledged_since = 0, None
+            info.acknowledged, info.unacknowledged_since = 0, None  # SRMP-3.1.5.1.6.3-12, SRMP-3.1.3.2-03
             if info.sequence_number:
                 former = info.former_streams + STREAM_IDENTIFIER.pack(*info.sequence_identifier)
                 info.former_streams = former[-FORMER_STREAMS_BYTES_MAX:]
-        info.sender_identifier = message.source_machine_identifier
-        self._sequences.accepted(info, message)
+        info.sender_identifier = message.source_machine_identifier  # SRMP-3.1.5.1.6.4-03
+        self._sequences.accepted(info, message)  # SRMP-3.1.5.1.6.3-06 and -08
         now = self._context.now
         if info.unacknowledged_since is None:
-            info.unacknowledged_since = now
+            info.unacknowledged_since = now  # SRMP-3.1.5.1.6.3-09, SRMP-3.1.1.1.6-11
+        # SRMP-3.1.5.1.6.3-11, SRMP-3.1.1.3.2-06
         if now - info.unacknowledged_since >= self._context.settings.stream_receipt_delay_max_ms:
             self._context.timers.stop(SrmpTimer.STREAM_RECEIPT_COALESCING, info.key)
             self._acknowledge(info)
@@ -128,7 +130,7 @@ class IncomingStreams:
         return self._context.timers.active(SrmpTimer.STREAM_RECEIPT_COALESCING, info.key)
 
     def _start(self, info: IncomingTransactionalTransferInfo) -> None:
-        delay = self._context.settings.stream_receipt_delay_ms
+        delay = self._context.settings.stream_receipt_delay_ms  # SRMP-3.1.2.3-01, SRMP-3.1.5.1.6.3-10
         self._context.timers.start(
             SrmpTimer.STREAM_RECEIPT_COALESCING, info.key, delay, lambda: self._acknowledge(info)
         )
@@ -137,11 +139,12 @@ class IncomingStreams:
         """Stream Receipt Coalescing Timer Event: [MC-MQSRM] 3.1.6.3."""
         if self._sequences.infos.get(info.key) is not info:
             return  # evicted meanwhile
-        info.unacknowledged_since = None
+        info.unacknowledged_since = None  # SRMP-3.1.6.3-07
         if info.acknowledged != info.sequence_number:
+            # SRMP-3.1.6.3-03 and -06, SRMP-3.1.1.3.2-05, SRMP-3.1.1.1.6-08
             info.acknowledged = info.sequence_number
             transfer_rows.put_incoming(self._context, info)
-        self._send_receipt(info)
+        self._send_receipt(info)  # SRMP-3.1.1.3.2-01, SRMP-3.1.6.3-05
 
 
 def _is_present(info: IncomingTransactionalTransferInfo, message: Message) -> bool:

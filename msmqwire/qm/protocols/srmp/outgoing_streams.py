@@ -87,11 +87,13 @@ class OutgoingStreams:
         if transfer.stream_id == NO_SEQUENCE:
             self._begin(transfer)
         number = transfer.next_number
+        # SRMP-3.1.7.2.3-06 and -11
         outgoing.tx_sequence_id, outgoing.tx_sequence_number = transfer.stream_id, number
         last = transfer.unacknowledged[-1].tx_sequence_number if transfer.unacknowledged else 0
         # The numbers in between were given up, and the receiver must not wait for them: SRMP-3.1.7.2.3-09.
+        # SRMP-3.1.7.2.3-05
         outgoing.previous_number = max(last, transfer.last_acknowledged, min(number - 1, 1))
-        transfer.next_number = number + 1
+        transfer.next_number = number + 1  # SRMP-3.1.1.2-01, SRMP-3.1.1.1.6-03
         transfer.unacknowledged.append(outgoing)
         transfer_rows.put_outgoing(self._context, outgoing)
         transfer_rows.put_sequence(
@@ -101,8 +103,9 @@ class OutgoingStreams:
 
     def _begin(self, transfer: SrmpTransfer) -> None:
         """Create a Stream: SRMP-3.1.7.2.3-03, -15 and -18."""
+        # SRMP-3.1.1.1.6-02, SRMP-3.1.7.2.3-04
         transfer.stream_id, transfer.next_number = self._identity.next(), 1
-        transfer.last_acknowledged = transfer.acknowledgements = 0
+        transfer.last_acknowledged = transfer.acknowledgements = 0  # SRMP-3.1.7.2.3-15
         self._by_id[transfer.stream_id] = transfer
 
     def _end_if_done(self, transfer: SrmpTransfer) -> None:
@@ -123,7 +126,7 @@ class OutgoingStreams:
 
     def _end(self, transfer: SrmpTransfer) -> None:
         self._by_id.pop(transfer.stream_id, None)
-        transfer.stream_id, transfer.next_number = NO_SEQUENCE, 1
+        transfer.stream_id, transfer.next_number = NO_SEQUENCE, 1  # SRMP-3.1.7.6-02, SRMP-3.1.1.2-05
         self._context.changes.delete(Table.SEQUENCE, transfer.queue.number)
 
     # -- the Stream Receipt Wait Timer ------------------------------------------------------------------
@@ -134,9 +137,13 @@ class OutgoingStreams:
         if transfer.is_held or context.timers.active(SrmpTimer.STREAM_RECEIPT_WAIT, key):
             return
         interval = self._interval(transfer)
-        transfer.resend_at = context.utc + interval
+        transfer.resend_at = context.utc + interval  # SRMP-3.1.6.2-03
         context.timers.start(
-            SrmpTimer.STREAM_RECEIPT_WAIT, key, interval * 1000, lambda: self._resend(transfer)
+            # SRMP-3.1.2.2-01, SRMP-3.1.6.2-02
+            SrmpTimer.STREAM_RECEIPT_WAIT,
+            key,
+            interval * 1000,
+            lambda: self._resend(transfer),
         )
         self.report(transfer)
 
@@ -145,7 +152,7 @@ class OutgoingStreams:
         self._context.timers.stop(SrmpTimer.STREAM_RECEIPT_WAIT, transfer.queue.number)
 
     def _interval(self, transfer: SrmpTransfer) -> int:
-        return self._context.settings.resend_timer_table[transfer.resend_index]
+        return self._context.settings.resend_timer_table[transfer.resend_index]  # SRMP-3.1.1.1.5-06
 
     def _resend(self, transfer: SrmpTransfer) -> None:
         """Stream Receipt Wait Timer Event: [MC-MQSRM] 3.1.6.2.
@@ -153,7 +160,7 @@ class OutgoingStreams:
         The interval grows with consecutive timeouts, not with receipts: SRMP-3.1.5.1.8.2-07.
         """
         last = len(self._context.settings.resend_timer_table) - 1
-        transfer.resend_index = min(transfer.resend_index + 1, last)
+        transfer.resend_index = min(transfer.resend_index + 1, last)  # SRMP-3.1.1.1.6-05
         for outgoing in transfer.unacknowledged:
             if outgoing.state is SrmpMessageState.WAIT_FOR_STREAM_RECEIPT:
                 outgoing.step(SrmpMessageEvent.STREAM_RECEIPT_WAIT_TIMER)
@@ -168,17 +175,19 @@ class OutgoingStreams:
         """Return the transfer of a stream that a receipt names; None if the stream is not from here."""
         if stream.queue_manager != self._context.queue_manager.identifier:
             return None
-        return self._by_id.get(_ordinal(stream))
+        return self._by_id.get(_ordinal(stream))  # SRMP-3.1.5.1.8.1-01, SRMP-3.1.5.1.9.1-01
 
     def received(self, stream: StreamIdentifier, last_ordinal: int) -> None:
         """Process a stream receipt: [MC-MQSRM] 3.1.5.1.8. It is ignored if the stream has ended."""
         transfer = self.find(stream)
+        # SRMP-3.1.5.1.8.1-02
         if transfer is None or transfer.stream_id != _ordinal(stream) or last_ordinal >= transfer.next_number:
             return
         transfer.acknowledged_at = self._context.utc
-        transfer.acknowledgements += 1
-        transfer.last_acknowledged = max(transfer.last_acknowledged, last_ordinal)
+        transfer.acknowledgements += 1  # SRMP-3.1.5.1.8.2-03
+        transfer.last_acknowledged = max(transfer.last_acknowledged, last_ordinal)  # SRMP-3.1.5.1.8.2-02
         marked = False
+        # SRMP-3.1.5.1.8.1-03
         while transfer.unacknowledged and transfer.unacknowledged[0].tx_sequence_number <= last_ordinal:
             self._acknowledged(transfer.unacknowledged.popleft())
             marked = True
@@ -193,7 +202,7 @@ class OutgoingStreams:
     def _acknowledged(self, outgoing: OutgoingMessage) -> None:
         """A message is in its queue: SRMP-3.1.5.1.8.3-01 and -03."""
         message, transfer = outgoing.position.message, outgoing.transfer
-        if message.negative_journaling_requested:
+        if message.negative_journaling_requested:  # SRMP-3.1.7.2.3-13
             outgoing.step(SrmpMessageEvent.STREAM_RECEIPT_FINAL_AWAITED)
             transfer.awaiting_final[outgoing.tx_sequence_id, outgoing.tx_sequence_number] = outgoing
             transfer_rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
@@ -231,7 +240,7 @@ class OutgoingStreams:
         """
         numbered = self._numbered(stream, number)
         outgoing = numbered or self._renumbered_as(stream, identifier)
-        if outgoing is None:
+        if outgoing is None:  # SRMP-3.1.5.1.9.1-03
             return
         transfer, message = outgoing.transfer, outgoing.position.message
         early = self._remove(outgoing, arrived=numbered is not None)  # before the stream receipt
@@ -242,6 +251,7 @@ class OutgoingStreams:
         else:
             if early:
                 self._outcome.report(message, delivered=False, reason=reason)
+            # SRMP-3.1.5.1.9.3-01, SRMP-3.1.5.2.1.2-01
             self._outcome.dead_letter(outgoing.position, message, reason)
         self._end_if_done(transfer)
         self.report(transfer)
@@ -258,7 +268,7 @@ class OutgoingStreams:
             for outgoing in transfer.unacknowledged
             if (outgoing.tx_sequence_id, outgoing.tx_sequence_number) == key
         )
-        return transfer.awaiting_final.get(key) or next(waiting, None)
+        return transfer.awaiting_final.get(key) or next(waiting, None)  # SRMP-3.1.5.1.9.1-02
 
     def _renumbered_as(
         self, stream: StreamIdentifier, identifier: MessageIdentifier
@@ -330,12 +340,15 @@ class OutgoingStreams:
         info, unacknowledged = transfer.queue.transfer, transfer.unacknowledged
         stream, last = transfer.stream_id, transfer.next_number - 1
         info.eod_last_ack_time, info.eod_last_ack_count = transfer.acknowledged_at, transfer.acknowledgements
-        info.eod_last_ack = SequenceInfo(stream, transfer.last_acknowledged)
+        info.eod_last_ack = SequenceInfo(stream, transfer.last_acknowledged)  # SRMP-3.1.7.2.3-18
+        # SRMP-3.1.5.1.8.2-05 and -06
         info.eod_first_non_ack = _sequence_info(unacknowledged[0]) if unacknowledged else None
         info.eod_last_non_ack = _sequence_info(unacknowledged[-1]) if unacknowledged else None
-        info.eod_next_seq = SequenceInfo(stream, last + 1, last)
+        info.eod_next_seq = SequenceInfo(stream, last + 1, last)  # SRMP-3.1.7.2.3-17
+        # SRMP-3.1.5.1.8.2-04, SRMP-3.1.5.1.9.2-01, SRMP-3.1.7.2.3-19
         info.eod_no_ack_count, info.eod_no_read_count = len(unacknowledged), len(transfer.awaiting_final)
         # eod_resend_count is the number of times that the last message was sent.
+        # SRMP-3.1.5.1.8.2-08
         info.eod_resend_interval, info.eod_resend_count = self._interval(transfer), transfer.resend_index + 1
         info.eod_resend_time = transfer.resend_at
 

@@ -41,6 +41,8 @@ class ReceiptSending:
         if reason is MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE:
             self._send(message, lambda number: receipts.delivery_receipt(message, number, utc))
         else:
+            # SRMP-3.1.7.3.1-01, SRMP-3.1.1.1.2.3-01 and -03,
+            # SRMP-3.1.1.1.2.6-01 and -02, SRMP-3.1.1.3.4-02 and -03
             self._send(message, lambda number: receipts.commitment_receipt(message, reason, number, utc, utc))
 
     def stream(self, info: IncomingTransactionalTransferInfo) -> None:

@@ -35,11 +35,18 @@ def delivery_receipt(original: Message, identifier: ObjectId, sent_time: int) ->
 
     `identifier` is the receipt's: a new number of this queue manager. Raises InvalidValue.
     """
+    # SRMP-2.2.5.4-02, SRMP-3.1.1.3.1-01
     if original.administration is None or not original.acknowledgements_requested & _ARRIVAL:
         return None
     message = _answer(
-        original, original.administration, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, identifier, sent_time
+        # SRMP-2.2.5.4-05 and -06
+        original,
+        original.administration,
+        MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE,
+        identifier,
+        sent_time,
     )
+    # SRMP-3.1.5.1.6.2-03 and -04
     element = {"receivedAt": date_of(original.arrival_time, "arrival_time"), "id": _identifier(original)}
     return _receipt(message, deliveryReceipt=element)
 
@@ -53,9 +60,11 @@ def commitment_receipt(
     """
     decision = DECISIONS.get(reason)
     # final_ack_required adds nothing, and a stored message that is not transactional does not have it.
+    # SRMP-3.1.1.3.4-01 and -04
     requested = original.acknowledgements_requested & (_RECEIVED if decision == POSITIVE else _NOT_RECEIVED)
-    if decision is None or original.administration is None or not requested:
+    if decision is None or original.administration is None or not requested:  # SRMP-3.1.7.3.1-06
         return None
+    # SRMP-3.1.7.3.1-07 and -08, SRMP-2.2.5.5-06
     message = _answer(original, original.administration, reason, identifier, sent_time)
     return _receipt(message, commitmentReceipt=_commitment(original, decision, decided_at))
 
@@ -74,7 +83,7 @@ def stream_receipt(
     message = _answer(last, send_receipts_to, MessageClass.MQMSG_CLASS_ORDER_ACK, identifier, sent_time).copy(
         label=STREAM_RECEIPT_LABEL, correlation_identifier=bytes(20)
     )  # both as in 4.4
-    return _receipt(message, streamReceipt=_accepted(stream, last))
+    return _receipt(message, streamReceipt=_accepted(stream, last))  # SRMP-3.1.6.3-04
 
 
 def final_stream_receipt(
@@ -91,12 +100,13 @@ def final_stream_receipt(
     It is due to a message that its sender keeps for its dead-letter queue. Raises InvalidValue.
     """
     decision = DECISIONS.get(reason)
+    # SRMP-3.1.7.3.3-04, SRMP-3.1.1.3.3-02
     if decision is None or not original.transactional or not original.negative_journaling_requested:
         return None
-    message = _answer(original, send_receipts_to, reason, identifier, sent_time)
+    message = _answer(original, send_receipts_to, reason, identifier, sent_time)  # SRMP-3.1.7.3.3-06
     return _receipt(
         message.copy(label=STREAM_RECEIPT_LABEL),
-        streamReceipt=_accepted(stream, original),
+        streamReceipt=_accepted(stream, original),  # SRMP-3.1.7.3.3-03, SRMP-3.1.1.3.3-01
         commitmentReceipt=_commitment(original, decision, decided_at),
     )
 
@@ -106,7 +116,7 @@ def _answer(
 ) -> Message:
     """Return the message of a receipt: SRMP-2.2.5.4-07, SRMP-2.2.5.4-08, SRMP-2.2.4.4-07."""
     return Message(
-        label=original.label,
+        label=original.label,  # SRMP-2.2.4.1-04 and -05
         identifier=identifier,
         message_class=reason,
         priority=original.priority,
@@ -122,7 +132,7 @@ def _answer(
 
 def _receipt(message: Message, **elements: Any) -> Receipt:
     envelope = serialize(message, queue_manager=message.source_machine_identifier).envelope
-    return Receipt(message, envelope.replace(**elements))
+    return Receipt(message, envelope.replace(**elements))  # SRMP-3.1.7.2.4-35
 
 
 def _identifier(original: Message) -> MessageIdentifier:
@@ -131,9 +141,9 @@ def _identifier(original: Message) -> MessageIdentifier:
 
 def _commitment(original: Message, decision: str, decided_at: int) -> dict[str, Any]:
     return {
-        "decidedAt": date_of(decided_at, "decided_at"),
+        "decidedAt": date_of(decided_at, "decided_at"),  # SRMP-3.1.7.3.1-03, SRMP-3.1.7.3.3-02
         "decision": decision,
-        "id": _identifier(original),
+        "id": _identifier(original),  # SRMP-3.1.7.3.1-02
     }
 
 

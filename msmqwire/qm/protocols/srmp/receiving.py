@@ -139,7 +139,7 @@ class SrmpReceiving:
             self._take(parse(), address, group)
         except MalformedPacket as exc:
             self._context.refused(MALFORMED, why=f"{exc!s:.400}", peer=address, kind="malformed")
-            return BAD_REQUEST
+            return BAD_REQUEST  # SRMP-3.1.1.1.2.2-01, SRMP-3.1.1.1.2.5-01
         except _MessageRefused as exc:
             self._context.refused(exc.reason, exc.message, exc.queue, why=f"{exc.why:.400}", peer=address)
             return exc.status
@@ -160,12 +160,14 @@ class SrmpReceiving:
         try:
             if isinstance(destination, DirectName) and not self._queues.lookup.is_local_name(destination):
                 message.destination = destination
-                self._forward(received, message)
+                self._forward(received, message)  # SRMP-3.1.5.1.3-07
                 return
             if (parts := order_queue_parts(destination)) is not None:
                 order_queue, application = parts
                 destination = application if kind_of(envelope) in _FOR_APPLICATIONS else order_queue
+            # SRMP-3.1.5.1.3-12
             arrived = _Arrived(received, envelope, message, self._find(destination, message))
+            # SRMP-3.1.5.1.4-02, SRMP-3.1.1.1.2.5-02, SRMP-3.1.1.1.2.2-05, SRMP-2.2.5.1.1-02, SRMP-2.2.6.17-02
             if is_past(reach_limit(envelope), utc):
                 reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
                 raise _MessageRefused(OK, reason, queue=arrived.queues[0])  # SRMP-3.1.1.1.2.2-02
@@ -185,7 +187,7 @@ class SrmpReceiving:
         if to.startswith(MSMQ):
             name = read_destination(to, _TO)
             return name, name
-        redirected = self._redirections.inbound(to)
+        redirected = self._redirections.inbound(to)  # SRMP-3.1.5.1.3-05 and -06
         if redirected != to and self._names_this_computer(to):
             target = read_http(redirected, "To")
             try:
@@ -194,6 +196,7 @@ class SrmpReceiving:
                 return target, target
         name = read_destination(to, _TO)
         local = self._queues.lookup.is_local_name(name)
+        # SRMP-3.1.5.1.3-02, SRMP-3.1.1.1.7-01
         if not local and not self._context.settings.transparent_store_and_forward:
             why = f"{to:.200} belongs to another computer"
             raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
@@ -215,10 +218,10 @@ class SrmpReceiving:
         else:
             queue = lookup.addressed(name)
             queues = () if queue is None else (queue,)
-        if not queues or name.is_read_only:
+        if not queues or name.is_read_only:  # SRMP-3.1.5.1.3-08 and -11
             why = f"there is no queue {name!s:.200}"
             raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
-        if any(queue.transactional != message.transactional for queue in queues):
+        if any(queue.transactional != message.transactional for queue in queues):  # SRMP-3.1.5.1.3-09 and -10
             reason = MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG
             if message.transactional:
                 reason = MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q
@@ -238,7 +241,7 @@ class SrmpReceiving:
         if self._places.awaits(name, message):
             raise _NotTaken(OK)  # its sender repeats it
         status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=message.origin)
-        if status != MQ_OK or descriptor is None:
+        if status != MQ_OK or descriptor is None:  # SRMP-3.1.5.1.3-04
             why = f"{name!s:.200} can't be opened: {hresult_name(status)}"
             raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         try:
@@ -270,7 +273,7 @@ class SrmpReceiving:
             return  # SRMP-3.1.5.1.9-01
         if not internal:
             if envelope.stream is None:
-                self._once(arrived)
+                self._once(arrived)  # SRMP-3.1.5.1.7-01, SRMP-3.1.5.1.10-01
             else:
                 self._in_stream(arrived, envelope.stream)
         elif kind is not EnvelopeKind.STREAM_RECEIPT:
@@ -284,10 +287,10 @@ class SrmpReceiving:
         arrived = self._admitted(arrived)
         if arrived.message.acknowledgements_requested:
             self._check_room(arrived)
-        if self._is_duplicate(arrived.message):
+        if self._is_duplicate(arrived.message):  # SRMP-3.1.5.1.11-02, SRMP-3.1.1.1.2.2-03, SRMP-3.1.1.1.5-04
             raise _NotTaken(OK)
         self._enqueue(arrived)
-        self._remember(arrived.message)
+        self._remember(arrived.message)  # SRMP-3.1.5.1.11-03
 
     def _in_stream(self, arrived: _Arrived, stream: Content) -> None:
         """Put a stream message into its queue if it is next: 3.1.5.1.6.3 and 3.1.5.1.6.4.
@@ -299,8 +302,9 @@ class SrmpReceiving:
         info = self._incoming.of(stream, message)
         follows = self._incoming.follows(info, stream, message)
         duplicate = follows and self._is_duplicate(message)
+        # SRMP-2.2.5.3-04 and -05
         if not follows or self._incoming.is_former(info, message, duplicate=duplicate):
-            self._incoming.refused(info, stream, message)
+            self._incoming.refused(info, stream, message)  # SRMP-3.1.5.1.6.3-04, SRMP-3.1.1.1.2.5-03
             raise _NotTaken(OK)
         self._incoming.begins(info, stream)
         if not duplicate:
@@ -311,6 +315,7 @@ class SrmpReceiving:
         self._incoming.accepted(info, stream, message)
 
     def _is_duplicate(self, message: Message) -> bool:
+        # SRMP-3.1.5.1.11-01 and -04
         return message.identifier != WITHOUT_MSMQ and self._history.known(message)
 
     def _remember(self, message: Message) -> None:
@@ -324,6 +329,7 @@ class SrmpReceiving:
         """
         required = all(queue.authentication for queue in arrived.queues)
         try:
+            # SRMP-3.1.5.1.6-01
             authenticate(arrived.received, arrived.message, self._trust, required=required)
         except InvalidSignature as exc:
             reason = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
@@ -361,6 +367,7 @@ class SrmpReceiving:
         if queue.privacy_level is QueuePrivacy.BODY:
             why = "the queue takes encrypted messages only"
             return _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, why, queue)
+        # SRMP-3.1.5.1.12-03, -04, -07
         if not access.access_allowed(security, _EVERYONE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE):
             why = "not everybody may write to the queue"
             return _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED, why, queue)
@@ -375,15 +382,16 @@ class SrmpReceiving:
             raise refusals[0]
         message = arrived.message
         if message.acknowledgements_requested & _POSITIVE and first.queue_type is not QueueType.SYSTEM:
+            # SRMP-3.1.5.1.6.2-02, SRMP-3.1.1.1.2.5-04, SRMP-2.2.5.2.1-05, SRMP-2.2.5.2.2-05
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
     def _put(self, queue: Queue, message: Message) -> _NotTaken | None:
         """Put a message into a queue; return the reason if that fails."""
         try:
-            status = self._messages.enqueue(queue, message)
+            status = self._messages.enqueue(queue, message)  # SRMP-3.1.5.1.12-08
         except (InvalidName, InvalidValue) as exc:
             return _MessageRefused(BAD_REQUEST, MALFORMED, str(exc), queue)
-        if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
+        if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:  # SRMP-3.1.5.1.12-10
             return _NotTaken(INTERNAL_SERVER_ERROR)
         if status is not EnqueueStatus.OK:
             return _NotTaken(OK)  # SRMP-3.1.5.1.12-09

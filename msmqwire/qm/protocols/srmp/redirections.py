@@ -62,7 +62,7 @@ class UrlPatterns:
         if not self._exact and not self._prefixes:
             return None
         folded = url.casefold()
-        found = [self._exact.get(folded)]
+        found = [self._exact.get(folded)]  # SRMP-3.1.1.1.10-01
         for length in self._lengths:
             if length > len(folded):
                 break
@@ -110,7 +110,7 @@ class Redirections:
 
     def inbound(self, url: str) -> str:
         """Return the URL of the queue for a message that was sent to `url`: 3.1.5.1.3."""
-        redirected = self.inbound_collection.find(url)
+        redirected = self.inbound_collection.find(url)  # SRMP-3.1.1.1.10.2-01
         return url if redirected is None else redirected
 
     def outbound(self, url: str) -> str:
@@ -119,8 +119,8 @@ class Redirections:
         It is the same URL, with the host and port of the transparent store-and-forward server if there is
         one. The message itself still names `url`.
         """
-        to = self.outbound_collection.find(url)
-        if to is None or self._exceptions.find(url) is not None:
+        to = self.outbound_collection.find(url)  # SRMP-3.1.1.1.10.1-01
+        if to is None or self._exceptions.find(url) is not None:  # SRMP-3.1.1.1.9-01
             return url
         scheme, _, rest = url.partition("://")
         _, slash, path = rest.partition("/")
@@ -131,7 +131,8 @@ class Redirections:
 
         `own` is the URL of this queue manager's order queue.
         """
-        replacement = self.receipts_collection.find(destination)  # SRMP-3.1.7.2.4-21
+        replacement = self.receipts_collection.find(destination)  # SRMP-3.1.7.2.4-21, SRMP-3.1.1.1.10.3-01
+        # SRMP-3.1.7.2.4-22, SRMP-3.1.1.1.8-01
         return replacement or self.default_receipts or own  # SRMP-3.1.7.2.4-21
 
     @classmethod

@@ -96,7 +96,7 @@ class SrmpSending:
     def available(self, queue: OutgoingQueue, position: MessagePosition) -> None:
         """Message Position Available: [MC-MQSRM] 3.1.7.7."""
         message, transfer = position.message, self.transfer_of(queue)
-        outgoing = transfer.add(position, message)
+        outgoing = transfer.add(position, message)  # SRMP-3.1.1.1.2.1-01, SRMP-3.1.7.7-03
         transfer.wait(outgoing)
         self.watch(outgoing, message)
         self.start_retransmission(transfer)
@@ -126,13 +126,14 @@ class SrmpSending:
 
     def send_waiting(self, transfer: SrmpTransfer) -> None:
         """Send the next message, unless a response is awaited or sending fails for now."""
+        # SRMP-3.1.7.2.5-01, SRMP-3.1.1.4.2-02
         while transfer.under_way is None and not (transfer.blocked or transfer.is_held):
             if not self._context.queue_manager.connection_active:
                 return
             outgoing = transfer.next_waiting()
             if outgoing is None:
                 return
-            self._dispatch.add(outgoing.position, outgoing, -outgoing.urgency[0])
+            self._dispatch.add(outgoing.position, outgoing, -outgoing.urgency[0])  # SRMP-3.1.7.7-05
             if outgoing.state is SrmpMessageState.PREPARE_TO_SEND:
                 return  # it can't be sent now
 
@@ -148,7 +149,7 @@ class SrmpSending:
             self._expire(outgoing, message)
             self.send_waiting(transfer)
             return
-        self._identity.identify(message)
+        self._identity.identify(message)  # SRMP-3.1.7.2.2-02
         if outgoing.stream:
             if not outgoing.tx_sequence_number and not self.streams.can_number(transfer):
                 return
@@ -160,20 +161,20 @@ class SrmpSending:
             self._give_up(outgoing, message, SrmpMessageEvent.GIVEN_UP, MALFORMED, why=why)
             self.send_waiting(transfer)
             return
-        if queue.state is not OutgoingQueueState.CONNECTED:
+        if queue.state is not OutgoingQueueState.CONNECTED:  # SRMP-3.1.7.7-04 and -06
             self._connect(transfer)
         self._request += 1
         outgoing.request, transfer.under_way = self._request, outgoing
         self._requests[self._request] = outgoing
         outgoing.step(SrmpMessageEvent.SENT)
         self._waiting.moved()
-        if isinstance(queue.destination, MulticastName):
+        if isinstance(queue.destination, MulticastName):  # SRMP-3.1.7.9-02
             name = queue.destination
             self._context.effects.append(
                 Multicast(self._request, str(name.address), name.port, request.to_bytes())
             )
         else:
-            url = self._redirections.outbound(transfer.url)
+            url = self._redirections.outbound(transfer.url)  # SRMP-3.1.7.9-03, -04, -05
             self._context.effects.append(HttpRequest(self._request, url, request))
             if outgoing.stream:
                 self.streams.await_receipt(transfer)
@@ -181,7 +182,7 @@ class SrmpSending:
     def _number(self, outgoing: OutgoingMessage, message: Message) -> None:
         """Outgoing Stream Message Processing; numbers are kept when it is sent again: 3.1.7.2.3."""
         if not outgoing.tx_sequence_number:
-            self.streams.number(outgoing)
+            self.streams.number(outgoing)  # SRMP-3.1.7.2.3-08
         message.transactional_message_sequence_identifier = outgoing.tx_sequence_id
         message.transaction_sequence_number = outgoing.tx_sequence_number
         message.transaction_previous_sequence_number = outgoing.previous_number
@@ -191,7 +192,7 @@ class SrmpSending:
         if message.soap_compound_message:
             return forward_request(message, queue_manager=manager.identifier, computer=manager.computer_name)
         administration = message.administration if message.acknowledgements_requested else None
-        own = self._urls.order_queue(transfer.url, administration)
+        own = self._urls.order_queue(transfer.url, administration)  # SRMP-3.1.7.2.4-20
         receipts_url = self._redirections.receipts_url(transfer.url, own)
         return build_request(
             message, queue_manager=manager.identifier, receipts_url=receipts_url, signer=self._signer
@@ -199,7 +200,7 @@ class SrmpSending:
 
     def _connect(self, transfer: SrmpTransfer) -> None:
         """Establish Transport Connection: [MC-MQSRM] 3.1.7.9. The transport connects on demand."""
-        transfer.queue.state = OutgoingQueueState.WAITING
+        transfer.queue.state = OutgoingQueueState.WAITING  # SRMP-3.1.7.9-01
         self._record(transfer, ConnectionStatus.IN_PROCESS, 0)
         if isinstance(transfer.queue.destination, MulticastName):
             self._connected(transfer)  # PGM begins with the data
@@ -232,7 +233,7 @@ class SrmpSending:
         if outgoing is None:
             return None
         answer = _answer(status, text)
-        if status in _ACCEPTED:
+        if status in _ACCEPTED:  # SRMP-3.1.7.2.5-07
             self._accepted(outgoing)
         elif _REFUSED_FROM <= status < _FAILED_FROM and status not in self._context.settings.retry_statuses:
             self._start_cleanup(outgoing.transfer)
@@ -279,18 +280,18 @@ class SrmpSending:
         transfer.failures, transfer.answer = 0, ""
         self._start_cleanup(transfer)
         outgoing.step(SrmpMessageEvent.ACCEPTED)
-        if not outgoing.is_done:
+        if not outgoing.is_done:  # SRMP-3.1.7.2.5-03
             self.streams.await_receipt(transfer)  # its queue may have been paused since it was sent
             self._answered_late(outgoing)
             return
         transfer.remove(outgoing)
-        self._outcome.delivered(outgoing.position)
+        self._outcome.delivered(outgoing.position)  # SRMP-3.1.7.2.5-02, SRMP-3.1.1.1.2.1-08
 
     def _failed(self, outgoing: OutgoingMessage, reason: str, answer: str = "") -> None:
         """The transfer of a message has failed: it waits for the Retransmission Timer."""
         transfer, queue = outgoing.transfer, outgoing.transfer.queue
         outgoing.step(SrmpMessageEvent.FAILED)
-        transfer.failed, transfer.blocked = outgoing, True
+        transfer.failed, transfer.blocked = outgoing, True  # SRMP-3.1.2.1-02
         transfer.failures, transfer.answer = transfer.failures + 1, answer
         if transfer.failures == 1:
             self._context.trouble("unreachable", f"{transfer.url or queue.label:.200}: {reason:.200}")
@@ -298,7 +299,7 @@ class SrmpSending:
             transfer, ConnectionStatus.SOCKET_CONNECT_FAILURE, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE,
             reason[:_DETAIL_MAX],
         )  # fmt: skip
-        self.streams.stop_waiting(transfer)
+        self.streams.stop_waiting(transfer)  # SRMP-3.1.7.2.5-06
         if not transfer.is_held:
             queue.state = OutgoingQueueState.INACTIVE
         self._dispatch.remove_queue(queue)
@@ -325,6 +326,7 @@ class SrmpSending:
         """Delete a message, dead-lettered if it asks for that: [MC-MQSRM] 3.1.7.2.1 and 3.1.7.2.5."""
         self.removed(outgoing, event)
         self._outcome.report(message, delivered=False, reason=why or None)
+        # SRMP-3.1.7.2.1-03, SRMP-3.1.1.1.2.1-10 and -11, SRMP-3.1.1.1.2.4-12
         self._outcome.dead_letter(outgoing.position, message, reason, why=why)
 
     def give_up(self, outgoing: OutgoingMessage) -> None:
@@ -355,7 +357,7 @@ class SrmpSending:
 
     def dispatched(self, position: MessagePosition) -> None:
         """Remove Message From Dispatch Collection: [MC-MQSRM] 3.1.7.8."""
-        self._dispatch.remove(position)
+        self._dispatch.remove(position)  # SRMP-3.1.7.8-01
 
     # -- timers -----------------------------------------------------------------------------------------
 
@@ -367,7 +369,7 @@ class SrmpSending:
         settings, key = self._context.settings, transfer.queue.number
         if self._context.timers.active(SrmpTimer.RETRANSMISSION, key):
             return
-        delay = settings.retransmission_timeout_ms
+        delay = settings.retransmission_timeout_ms  # SRMP-3.1.2.1-01, SRMP-3.1.1.1.5-08, SRMP-3.1.3.1-05
         if transfer.queue.asked_by and transfer.failures:
             longest = max(settings.session_retry_connect_max_ms, delay)
             delay = min(delay << min(transfer.failures - 1, _DOUBLINGS_MAX), longest)
@@ -388,7 +390,7 @@ class SrmpSending:
     def resume(self, transfer: SrmpTransfer) -> None:
         """Send all failed messages again."""
         transfer.blocked = False
-        failed, transfer.failed = transfer.failed, None
+        failed, transfer.failed = transfer.failed, None  # SRMP-3.1.6.1-01 and -02
         if failed is not None and failed.state is SrmpMessageState.WAIT_FOR_RETRANSMISSION:
             failed.step(SrmpMessageEvent.RETRANSMISSION_TIMER)
             transfer.wait(failed)
@@ -403,12 +405,13 @@ class SrmpSending:
         """Pause Queue Event: [MC-MQSRM] 3.1.7.4."""
         for timer in _QUEUE_TIMERS:
             self._context.timers.stop(timer, transfer.queue.number)
-        self._dispatch.remove_queue(transfer.queue)
+        self._dispatch.remove_queue(transfer.queue)  # SRMP-3.1.7.4-02
 
     def _start_cleanup(self, transfer: SrmpTransfer) -> None:
         """Start the Session Cleanup Timer: SRMP-3.1.7.2.5-04, SRMP-3.1.7.9-06."""
         queue = transfer.queue
         self._context.timers.start(
+            # SRMP-3.1.2.4-01
             SrmpTimer.SESSION_CLEANUP, queue.number, self._context.settings.session_cleanup_ms,
             lambda: self._clean_up(queue),
         )  # fmt: skip
@@ -416,11 +419,11 @@ class SrmpSending:
     def _clean_up(self, queue: OutgoingQueue) -> None:
         """Session Cleanup Timer Event: [MC-MQSRM] 3.1.6.4. The transport has closed the connection by now."""
         if queue.state is OutgoingQueueState.CONNECTED:
-            queue.state = OutgoingQueueState.DISCONNECTED
+            queue.state = OutgoingQueueState.DISCONNECTED  # SRMP-3.1.6.4-01
 
 
 def _has_expired(message: Message, utc: int) -> bool:
-    return is_over(message, message.time_to_reach_queue, utc)
+    return is_over(message, message.time_to_reach_queue, utc)  # SRMP-3.1.7.2.1-01
 
 
 def _answer(status: int, text: str) -> str:

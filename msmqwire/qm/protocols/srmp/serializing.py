@@ -57,11 +57,11 @@ def serialize(message: Message, *, queue_manager: UUID, receipts_url: str = "") 
         "path": _path(message),
         "properties": {
             "expiresAt": limit_of(message.sent_time, message.time_to_be_received, "time_to_be_received"),
-            "sentAt": date_of(message.sent_time, "sent_time"),
+            "sentAt": date_of(message.sent_time, "sent_time"),  # SRMP-3.1.7.2.4-09, SRMP-2.2.5.1.2-03
         },
         "services": _services(message),
         "stream": _stream(message, queue_manager, receipts_url) if _in_stream(message) else None,
-        "Msmq": _msmq(message),
+        "Msmq": _msmq(message),  # SRMP-3.1.7.2.4-23
     }
     return Serialized(Envelope(header), message.body or None, message.extension or None)  # type: ignore[arg-type]
 
@@ -75,10 +75,11 @@ def _path(message: Message) -> dict[str, Any]:
         raise InvalidValue(f"a label has {LABEL_MAX} characters at most", path="label")
     rev = None
     if message.response is not None:
-        rev = {"via": write_name(message.response, "response")}
+        rev = {"via": write_name(message.response, "response")}  # SRMP-3.1.7.2.4-07, SRMP-2.2.4.4-06
     return {
-        "action": f"{MSMQ}{message.label}",
-        "to": write_destination(message.destination, "destination"),
+        "action": f"{MSMQ}{message.label}",  # SRMP-3.1.7.2.4-04
+        "to": write_destination(message.destination, "destination"),  # SRMP-3.1.7.2.4-05, SRMP-2.2.4.2-05
+        # SRMP-3.1.7.2.4-06
         "id": MessageIdentifier(message.identifier.uniquifier, message.identifier.lineage),
         "rev": rev,
     }
@@ -91,7 +92,7 @@ def _services(message: Message) -> dict[str, Any] | None:
         services["durable"] = True
     if message.administration is not None:  # without it no receipt can be asked for: there is no sendTo
         if requested & _ARRIVAL:
-            services["deliveryReceiptRequest"] = {"sendTo": _administration(message)}
+            services["deliveryReceiptRequest"] = {"sendTo": _administration(message)}  # SRMP-3.1.7.2.4-12
         # Without the request its two children have no place: SRMP-3.1.7.2.4-14.
         if message.final_ack_required or requested & (_POSITIVE | _NEGATIVE):
             services["commitmentReceiptRequest"] = {
@@ -99,7 +100,7 @@ def _services(message: Message) -> dict[str, Any] | None:
                 "positiveOnly": bool(requested & _POSITIVE),
                 "negativeOnly": bool(requested & _NEGATIVE),
             }
-    return services or None
+    return services or None  # SRMP-3.1.7.2.4-10
 
 
 def _administration(message: Message) -> str:
@@ -114,10 +115,11 @@ def _stream(message: Message, queue_manager: UUID, receipts_url: str) -> dict[st
             raise InvalidValue(
                 "the first message of a stream names the place for receipts", path="receipts_url"
             )
-        start = {"sendReceiptsTo": receipts_url}
+        start = {"sendReceiptsTo": receipts_url}  # SRMP-3.1.7.2.4-19
     return {
+        # SRMP-3.1.7.2.4-16
         "streamId": StreamIdentifier(queue_manager, sequence.time_stamp << 32 | sequence.ordinal),
-        "current": message.transaction_sequence_number,
+        "current": message.transaction_sequence_number,  # SRMP-3.1.7.2.4-17
         "previous": message.transaction_previous_sequence_number or None,
         "start": start,
     }
@@ -125,22 +127,23 @@ def _stream(message: Message, queue_manager: UUID, receipts_url: str) -> dict[st
 
 def _msmq(message: Message) -> dict[str, Any]:
     return {
-        "Class": int(message.message_class),
+        "Class": int(message.message_class),  # SRMP-3.1.7.2.4-24
         "Priority": message.priority,
-        "Journal": message.positive_journaling_requested,
+        "Journal": message.positive_journaling_requested,  # SRMP-3.1.7.2.4-25
         "DeadLetter": message.negative_journaling_requested,
-        "Correlation": message.correlation_identifier,
-        "Trace": message.tracing_requested,
+        "Correlation": message.correlation_identifier,  # SRMP-3.1.7.2.4-26
+        "Trace": message.tracing_requested,  # SRMP-3.1.7.2.4-27
         "ConnectorType": _guid(message.connector_type_identifier),
-        "App": message.application_tag,
+        "App": message.application_tag,  # SRMP-3.1.7.2.4-28
         "BodyType": message.body_type,
-        "HashAlgorithm": int(message.hash_algorithm),
+        "HashAlgorithm": int(message.hash_algorithm),  # SRMP-3.1.7.2.4-29
         "Eod": _eod(message),
         "Provider": _provider(message),
-        "SourceQmGuid": message.source_machine_identifier,
-        "DestinationMqf": _names(message.destinations, "destinations"),
+        "SourceQmGuid": message.source_machine_identifier,  # SRMP-3.1.7.2.4-32
+        "DestinationMqf": _names(message.destinations, "destinations"),  # SRMP-3.1.7.2.4-33
         "AdminMqf": _names(message.administrations, "administrations"),
         "ResponseMqf": _names(message.responses, "responses"),
+        # SRMP-3.1.7.2.4-34
         "TTrq": limit_of(message.sent_time, message.time_to_reach_queue, "time_to_reach_queue"),
     }
 

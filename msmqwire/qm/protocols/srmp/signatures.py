@@ -49,7 +49,7 @@ def authenticate(
     # DMPR-3.1.1.12-16
     if (verified.body or b"", verified.extension or b"") != (message.body, message.extension):
         raise InvalidSignature("another body or extension is signed", path=SIGNATURE_PATH)
-    message.authentication_level = message.signature_type = AuthenticationLevel.XML_SIG
+    message.authentication_level = message.signature_type = AuthenticationLevel.XML_SIG  # SRMP-3.1.5.1.1-47
     message.sender_certificate = verified.signer.der
 
 
