@@ -88,14 +88,14 @@ class IncomingStreams:
             self._start(info)
 
     def accepted(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> None:
-        """Advance to a message, and acknowledge it after a delay: SRMP-3.1.5.1.6.3-05 to -12."""
+        """Advance to a message, and acknowledge it after a delay: [MC-MQSRM] 3.1.5.1.6.3."""
         if not _is_present(info, message):
             info.acknowledged, info.unacknowledged_since = 0, None  # SRMP-3.1.5.1.6.3-12, SRMP-3.1.3.2-03
             if info.sequence_number:
                 former = info.former_streams + STREAM_IDENTIFIER.pack(*info.sequence_identifier)
                 info.former_streams = former[-FORMER_STREAMS_BYTES_MAX:]
         info.sender_identifier = message.source_machine_identifier  # SRMP-3.1.5.1.6.4-03
-        self._sequences.accepted(info, message)  # SRMP-3.1.5.1.6.3-06 and -08
+        self._sequences.accepted(info, message)  # SRMP-3.1.5.1.6.3-05, -06, -08
         now = self._context.now
         if info.unacknowledged_since is None:
             info.unacknowledged_since = now  # SRMP-3.1.5.1.6.3-09, SRMP-3.1.1.1.6-11
