@@ -87,6 +87,7 @@ def to_stored(message: Message) -> bytes:
     """
     kind = message.authentication_level or message.signature_type
     has_more = message.packet is None or message.soap_envelope
+    # DMPR-3.1.1.12-18
     packet = _cleared(message, new_packet(message, stored=True) if has_more else to_packet(message))
     if not kind:
         return packet

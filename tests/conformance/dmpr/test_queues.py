@@ -100,6 +100,7 @@ def test_new_queues_have_the_default_descriptor(harness: EngineHarness) -> None:
 def test_what_is_set_after_the_defaults_is_taken_over(harness: EngineHarness) -> None:
     template = harness.queue_template(**OTHER_THAN_DEFAULT)
     template.full_path, template.private_queue_number, template.create_time = "CN=x", 99, 1
+    template.identifier = UUID(int=77)
     status, queue = harness.core.queues.create(template)
     assert status == MQ_OK
     assert queue is not None
@@ -107,6 +108,7 @@ def test_what_is_set_after_the_defaults_is_taken_over(harness: EngineHarness) ->
     assert (queue.pathname, queue.security) == (template.pathname, template.security)
     assert (queue.full_path, queue.create_time) == ("", harness.utc)  # not taken from the template
     assert queue.private_queue_number != 99
+    assert queue.identifier != template.identifier
 
 
 # -- Create Queue ---------------------------------------------------------------------------------------

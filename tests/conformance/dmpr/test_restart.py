@@ -103,7 +103,11 @@ def test_an_attribute_of_the_queue_manager_survives(
 @pytest.mark.parametrize(
     "attribute, value",
     # the directory sets FullPath and the times
-    parameters([case for case in DIRECTORY_ATTRIBUTES if case[0] not in ("08", "09", "13")], "DMPR-3.1.1-03"),
+    parameters(
+        [case for case in DIRECTORY_ATTRIBUTES if case[0] not in ("08", "09", "13")],
+        "DMPR-3.1.1-03",
+        "DMPR-3.1.3-15",
+    ),
 )
 def test_an_attribute_of_the_queue_manager_is_published(attribute: str, value: object) -> None:
     directory = EmbeddedDirectory()

@@ -162,6 +162,7 @@ def test_an_entry_as_old_as_the_duration_stays() -> None:
 # -- MessageIdOrdinal --------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-02")
 @pytest.mark.requirement("MQMQ-2.2.8-01", "MQMQ-2.2.18.1.3-01", "MQMQ-2.2.19.2-07")
 @pytest.mark.requirement("MQMQ-2.2.18.1.3-03")
 @pytest.mark.requirement("MQQB-3.1.1.3-16")

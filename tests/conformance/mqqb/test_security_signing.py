@@ -147,6 +147,19 @@ def test_the_signature_for_several_destinations():
         assert packet.security.certificate == certificate("alice")
 
 
+@pytest.mark.requirement("DMPR-3.1.1.12-32")
+@pytest.mark.parametrize("several", ["responses", "administrations"])
+def test_a_list_of_other_queues_moves_the_signature_too(several):
+    one, listed = (rf"DIRECT=TCP:{PEER_ADDRESS}\private$\{name}" for name in ("orders", "b"))
+    message = signed_message(
+        one, version=SIG30, acknowledgements_requested=AcknowledgementsRequested.ACK_FULL_RECEIVE,
+        **{several: (parse_format_name(listed),)},
+    )  # fmt: skip
+    (packet,) = transferred(harness_with_peer(), message)
+    assert packet.security.signature == b""
+    assert b"\x5e\x01\0\0\x80\0\0\0" in packet, "MQFSignatureHeader, 128 bytes"
+
+
 @pytest.mark.parametrize("version", [SIG10, SIG20])
 def test_several_destinations_have_no_other_signature(version):
     with pytest.raises(InvalidValue, match=r"3\.0"):
