@@ -93,7 +93,7 @@ ESTABLISH_CONNECTION: Final = Packet(
     (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(ESTABLISH_CONNECTION_HEADER)),
     "Asks for a session, or accepts or refuses it.",
     req=("MQQB-2.2.3-01",),
-    defaults={**_INTERNAL, "InternalHeader.Flags.PT": PT_ESTABLISH_CONNECTION},
+    defaults={**_INTERNAL, "InternalHeader.Flags.PT": PT_ESTABLISH_CONNECTION},  # MQQB-2.2.3-02
 )
 
 CONNECTION_PARAMETERS: Final = Packet(
@@ -102,7 +102,7 @@ CONNECTION_PARAMETERS: Final = Packet(
     (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(CONNECTION_PARAMETERS_HEADER)),
     "Timeouts and window of a session, asked for and answered.",
     req=("MQQB-2.2.2-01",),
-    defaults={**_INTERNAL, "InternalHeader.Flags.PT": PT_CONNECTION_PARAMETERS},
+    defaults={**_INTERNAL, "InternalHeader.Flags.PT": PT_CONNECTION_PARAMETERS},  # MQQB-2.2.2-02
 )
 
 # Here PacketSize counts the SessionHeader: 36 in [MS-MQQB] 4.1.8.
@@ -112,6 +112,7 @@ SESSION_ACK: Final = Packet(
     (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(SESSION_HEADER)),
     "Acknowledges messages of a session.",
     req=("MQQB-2.2.6-01",),
+    # MQQB-2.2.6-02, MQQB-2.2.1-04
     defaults={**_INTERNAL, "BaseHeader.Flags.SH": 1, "InternalHeader.Flags.PT": PT_SESSION_ACK},
 )
 
@@ -157,7 +158,7 @@ def _acknowledgement(name: str, section: str, body: Header, defaults: Mapping[st
             "BaseHeader.Flags.PR": 0,
             "UserHeader.DestinationQueue": {"PrivateQueueIdentifier": ORDER_QUEUE_IDENTIFIER},
             "MessagePropertiesHeader.Label": ACK_LABEL,
-            **defaults,
+            **defaults,  # MQQB-2.2.4-01, MQQB-2.2.5-01
         },
     )
 
@@ -169,7 +170,7 @@ FINAL_ACK: Final = _acknowledgement(
     "FinalAck",
     "[MS-MQQB] 2.2.5",
     FINAL_ACK_BODY,
-    {"MessagePropertiesHeader.MessageClass": _FINAL_CLASS_MIN, "UserHeader.Flags.DM": 1},
+    {"MessagePropertiesHeader.MessageClass": _FINAL_CLASS_MIN, "UserHeader.Flags.DM": 1},  # MQQB-2.2.5-08
 )
 
 REMOTE_READ_MESSAGE: Final = Packet(
@@ -188,7 +189,7 @@ REMOTE_READ_MESSAGE: Final = Packet(
 )
 
 _INTERNAL_PACKETS: Final = {
-    PT_SESSION_ACK: SESSION_ACK,
+    PT_SESSION_ACK: SESSION_ACK,  # MQQB-2.1.1-02
     PT_ESTABLISH_CONNECTION: ESTABLISH_CONNECTION,
     PT_CONNECTION_PARAMETERS: CONNECTION_PARAMETERS,
 }
@@ -330,7 +331,7 @@ def _internal_schema(data: bytes) -> Packet:
     if len(data) < _INTERNAL_SIZE:
         SESSION_ACK.read(data)  # names the field that is cut off
     kind = data[PT_OFFSET] & PT_MASK
-    if kind not in _INTERNAL_PACKETS:
+    if kind not in _INTERNAL_PACKETS:  # MQQB-2.2.1-05
         raise MalformedPacket(reasons.not_internal(kind), path="InternalHeader.Flags.PT", offset=PT_OFFSET)
     if kind == PT_SESSION_ACK and not data[FLAGS_OFFSET] & SESSION_HEADER_BIT:  # MQQB-3.1.5.1.1-03
         raise MalformedPacket(reasons.NO_SESSION_HEADER, path="BaseHeader.Flags.SH", offset=FLAGS_OFFSET)

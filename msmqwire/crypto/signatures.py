@@ -17,7 +17,7 @@ from msmqwire.crypto.signed_fields import SignatureVersion, signed_fields
 from msmqwire.errors import InvalidName, InvalidValue
 from msmqwire.schema import Record
 
-_PADDING: Final = PKCS1v15()
+_PADDING: Final = PKCS1v15()  # MQQB-2.4.1-05
 _AS_IT_IS: Final = NoDigestInfo()  # the DigestInfo is ours: cryptography knows none for MD2 and MD4
 _SINGLE: Final = (SignatureVersion.MSMQ_2_0, SignatureVersion.MSMQ_1_0)  # MQQB-3.1.5.8.3-03 and -04
 _MULTIPLE: Final = (SignatureVersion.MSMQ_3_0,)  # MQQB-3.1.5.8.3-05

@@ -50,7 +50,7 @@ BASE_HEADER: Final = Header(
             "TimeToReachQueue",
             "Time that the message has to reach its queue; 0xFFFFFFFF means no limit.",
             unit="s",
-            default=INFINITE,
+            default=INFINITE,  # MQQB-2.2.2-03
             req="MQMQ-2.2.19.1-22",
         ),
     ),

@@ -6,7 +6,7 @@ from msmqwire.headers.base import BASE_HEADER_SIZE
 from msmqwire.schema import Header, bit, field_offset, flags, guid, raw, reserved, uint
 
 INTERNAL_HEADER_SIZE: Final = 4
-PT_SESSION_ACK: Final = 1
+PT_SESSION_ACK: Final = 1  # MQQB-2.2.1-04
 PT_ESTABLISH_CONNECTION: Final = 2
 PT_CONNECTION_PARAMETERS: Final = 3
 

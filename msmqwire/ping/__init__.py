@@ -5,7 +5,7 @@ from typing import Final
 from msmqwire.schema import Packet, bit, field_offset, flags, guid, uint
 
 PING_SIGNATURE: Final = 0x5548
-PING_PORT: Final = 3527
+PING_PORT: Final = 3527  # MQQB-2.1.2-04
 PING_SIZE: Final = 24
 
 PING: Final = Packet(

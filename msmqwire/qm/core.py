@@ -119,7 +119,7 @@ class Core:
         kept = kept_before.changed_by(keep or KeptSettings())
         settings = kept.applied_to(settings or Settings())
         known = recovery.identifier(stored)
-        manager = QueueManager(known if known != NULL_GUID else identifier)
+        manager = QueueManager(known if known != NULL_GUID else identifier)  # MQQB-3.1.3.2-17
         if manager.identifier == NULL_GUID:
             manager.identifier = new_guid()
         recovery.restore_attributes(manager, stored)

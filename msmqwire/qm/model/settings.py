@@ -126,7 +126,7 @@ class Settings:
     round_trip_delay_ms: int = 0
     ack_wait_timeout_ms: int = 20_000
     direct_ack_wait_factor: int = 2
-    window_size: int = 64
+    window_size: int = 64  # MQQB-3.1.3.2-08
     unacknowledged_bytes_max: int = 16 << 20
     packet_size_max: int = PACKET_SIZE_MAX
     recoverable_ack_delay_ms: int = 120_000
@@ -140,7 +140,7 @@ class Settings:
     ping: bool = False
     answer_pings: bool = True
     ping_response_ms: int = 1_000
-    max_in_sessions: int = 0xFFFFFFFF
+    max_in_sessions: int = 0xFFFFFFFF  # MQQB-2.2.1-10
     incoming_sequences_max: int = 100_000
     relay: Relay = Relay.KNOWN
     accept_other_names: bool = True
@@ -171,18 +171,18 @@ class Settings:
     local_owner: bool = True
     strangers_may_send: bool = True
     server_class: bool = True
-    user_cert_cache_size: int = 53
-    user_cert_lifetime_ms: int = 1_200_000
-    receive_symmetric_key_cache_size: int = 127
-    send_symmetric_key_cache_size: int = 53
-    symmetric_key_short_lifetime_ms: int = 600_000
-    symmetric_key_long_lifetime_ms: int = 43_200_000
+    user_cert_cache_size: int = 53  # MQQB-3.1.3.1-04
+    user_cert_lifetime_ms: int = 1_200_000  # MQQB-3.1.3.1-05
+    receive_symmetric_key_cache_size: int = 127  # MQQB-3.1.3.1-07
+    send_symmetric_key_cache_size: int = 53  # MQQB-3.1.3.1-09
+    symmetric_key_short_lifetime_ms: int = 600_000  # MQQB-3.1.3.1-10
+    symmetric_key_long_lifetime_ms: int = 43_200_000  # MQQB-3.1.3.1-11
     long_lived_keys: bool = False
-    preferred_advanced_algorithm: AesCipher = AesCipher.AES256
-    preferred_enhanced_algorithm: LegacyCipher = LegacyCipher.RC4
-    preferred_base_algorithm: LegacyCipher = LegacyCipher.RC4
-    send_enhanced_rc2_using_40_bit_keys: bool = False
-    reject_enhanced_rc2_using_40_bit_keys: bool = False
+    preferred_advanced_algorithm: AesCipher = AesCipher.AES256  # MQQB-3.1.3.1-12
+    preferred_enhanced_algorithm: LegacyCipher = LegacyCipher.RC4  # MQQB-3.1.3.1-12
+    preferred_base_algorithm: LegacyCipher = LegacyCipher.RC4  # MQQB-3.1.3.1-12
+    send_enhanced_rc2_using_40_bit_keys: bool = False  # MQQB-3.1.3.1-13
+    reject_enhanced_rc2_using_40_bit_keys: bool = False  # MQQB-3.1.3.1-14
     reject_unknown_certificates: bool = True
     send_md2: bool = False
     send_md4: bool = False
@@ -241,5 +241,5 @@ class KeptSettings:
             short, medium, long, final = (
                 initial if time is None else time for time, initial in zip(times, default, strict=True)
             )
-            table = (*[short] * 3, *[medium] * 3, *[long] * 3, final)
+            table = (*[short] * 3, *[medium] * 3, *[long] * 3, final)  # MQQB-3.1.1.3-20 to -23
         return replace(settings, send_insecure_nacks=insecure, resend_timer_table=table)

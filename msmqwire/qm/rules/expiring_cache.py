@@ -38,7 +38,7 @@ class ExpiringCache(Generic[K, V]):
 
     def __init__(self, context: Context, timer: Timer, size: int, lifetime: int) -> None:
         self._context, self._timer, self._size, self._lifetime = context, timer, size, lifetime
-        self._entries: dict[K, _Entry[V]] = {}  # the oldest first
+        self._entries: dict[K, _Entry[V]] = {}  # the oldest first, MQQB-3.1.3.1-03, -06 and -08
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -55,12 +55,13 @@ class ExpiringCache(Generic[K, V]):
         MQQB-3.1.7.1.5-17. An origin that has most of them only drops its own.
         """
         self._entries.pop(key, None)
-        if len(self._entries) >= self._size:
+        if len(self._entries) >= self._size:  # MQQB-3.1.1.3-01, -02, -04 and -05
             half = max(self._size // 2, 1)
             own = [old for old, entry in self._entries.items() if entry.origin == origin]
             for old in (own if len(own) > half else list(self._entries))[:half]:
                 del self._entries[old]
-        self._entries[key] = _Entry(value, self._context.now, origin)
+        self._entries[key] = _Entry(value, self._context.now, origin)  # MQQB-3.1.1.3.3-06, MQQB-3.1.1.3.4-03
+        # MQQB-3.1.2.10-01, MQQB-3.1.2.11-01, MQQB-3.1.2.12-01, MQQB-3.1.2.13-01
         if not self._context.timers.active(self._timer, None):
             self._start(self._lifetime)
 

@@ -64,16 +64,18 @@ class History:
         size, limit = _size(received), self._context.settings.remove_duplicate_size
         entries = self._entries
         # MQQB-3.1.5.8.2-05, SRMP-3.1.1.1.5-05
+        # MQQB-3.1.1.3-13
         while entries and (len(entries) >= limit or not self._memory.fits(Kind.HISTORY, "", size)):
             own = self._of_origins.of(message.origin)
             self._forget(next(iter(own if _SHARE * len(own) >= len(entries) else entries)))
         if message.recoverable:
-            self._stored[received] = _row_key(message.identifier, received)
+            self._stored[received] = _row_key(message.identifier, received)  # MQQB-3.1.1.3-14
         if received in entries:
             self._touch(received)
         else:
             self._enter(received, self._context.utc, message.origin)  # MQQB-3.1.5.8.2-04
             self._store(received)
+        # MQQB-3.1.2.8-01
         if not self._context.timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None):  # MQQB-3.1.5.8.2-06
             self._start()
 
@@ -89,7 +91,7 @@ class History:
 
     def _enter(self, received: _Key, time: int, origin: str) -> None:
         self._memory.take(Kind.HISTORY, "", _size(received))
-        self._entries[received] = time, origin
+        self._entries[received] = time, origin  # MQQB-3.1.1.3-15
         self._of_origins.add(origin, received)
 
     def _touch(self, received: _Key) -> None:
@@ -113,7 +115,7 @@ class History:
             self._context.changes.delete(Table.HISTORY, key)
 
     def _start(self) -> None:
-        delay = self._context.settings.message_id_history_cleanup_ms
+        delay = self._context.settings.message_id_history_cleanup_ms  # MQQB-3.1.2.8-02
         self._context.timers.start(Timer.MESSAGE_ID_HISTORY_CLEANUP, None, delay, self._clean)
 
     def _clean(self) -> None:

@@ -159,6 +159,7 @@ class IncomingSequences:
         if info.origin != message.origin:
             self._move(info, message.origin)
         info.reject_count, info.last_access_time = 0, self._context.utc
+        # MQQB-3.1.1.3.1-15 and -16
         info.sequence_identifier, info.sequence_number = sequence, message.transaction_sequence_number
         transfer_rows.put_incoming(self._context, info)
 

@@ -39,7 +39,7 @@ class MessageIdentity:
 
     def next(self) -> ObjectId:
         """Return an unused identifier."""
-        self._ordinal = self._ordinal % (_ORDINALS - 1) + 1  # SRMP-3.1.1.1.5-02
+        self._ordinal = self._ordinal % (_ORDINALS - 1) + 1  # SRMP-3.1.1.1.5-02, MQQB-3.1.1.3-17
         if self._ordinal > self._reserved_until or self._ordinal == 1:
             self._reserve(min(self._ordinal + _RESERVED, _ORDINALS - 1))
         return ObjectId(self._context.queue_manager.identifier, self._ordinal)

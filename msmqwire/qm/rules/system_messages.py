@@ -109,6 +109,7 @@ class SystemMessages:
         """A message has left its destination queue: [MS-MQQB] 3.1.7.2.1 and 3.1.7.2.2."""
         if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM or position.silent:
             return
+        # MQQB-3.1.1.1.1.4-07 and -08, MQQB-3.1.1.1.1.6-07 and -08
         received = reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE
         message = position.message
         if message.acknowledgements_requested & (_RECEIVED if received else _RECEIVE_FAILED):

@@ -126,7 +126,10 @@ class Authentication:
             user = self._identities.user(sid)
             if user is not None and is_registered(user, certificate.der):
                 self.user_cert_cache.add(
-                    (certificate.der, sid), CachedUserCert(certificate, sid), message.origin
+                    # MQQB-3.1.1.3.4-01 and -02
+                    (certificate.der, sid),
+                    CachedUserCert(certificate, sid),
+                    message.origin,
                 )
                 return True
         if message.sender_identifier_type and self._context.settings.reject_unknown_certificates:

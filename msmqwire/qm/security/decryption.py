@@ -104,7 +104,7 @@ class Decryption:
         self._work.spend(message.origin, sum(map(private_ms, keys)))
         algorithm, blob = message.encryption_algorithm, message.symmetric_key
         return [
-            CachedSymmetricKey(
+            CachedSymmetricKey(  # MQQB-3.1.1.3.3-01 to -05
                 message.source_machine_identifier,
                 provider,
                 algorithm,
@@ -117,7 +117,7 @@ class Decryption:
     def _check_length(self, cached: CachedSymmetricKey) -> None:
         """Raise DecryptionFailed for a reduced key if such keys are rejected: MQQB-3.1.5.8.3-23."""
         if (
-            self._context.settings.reject_enhanced_rc2_using_40_bit_keys
+            self._context.settings.reject_enhanced_rc2_using_40_bit_keys  # MQQB-3.1.1.3-11
             and cached.crypto_service_provider is CryptographicProvider.ENHANCED
             and cached.crypto_algorithm == EncryptionAlgorithm.CALG_RC2  # MQQB-3.1.5.8.3-24
             and cached.symmetric_key.key.endswith(bytes(_REDUCED))

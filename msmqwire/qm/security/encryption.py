@@ -73,6 +73,7 @@ class Encryption:
         settings = context.settings
         size, short = settings.send_symmetric_key_cache_size, settings.symmetric_key_short_lifetime_ms
         # The keys of the Base provider never live long: notes 63, 64 and 69 of [MS-MQQB].
+        # MQQB-3.1.1.3-06
         lifetime = settings.symmetric_key_long_lifetime_ms if settings.long_lived_keys else short
         self.send_symmetric_key_cache: ExpiringCache[_Found, CachedSymmetricKey] = ExpiringCache(
             context, Timer.SEND_SYMMETRIC_KEY_CACHE_CLEANUP, size, lifetime
@@ -143,7 +144,7 @@ class Encryption:
                     return cached
         # Not only once in a session: they may have changed since its last key was made, or may not have been
         # suitable.
-        remote[destination] = keys = self._keys_of(destination, configuration)
+        remote[destination] = keys = self._keys_of(destination, configuration)  # MQQB-3.1.1.3.1-04
         provider, algorithm = self._choice(message, keys)
         cache = self._cache_of(provider)
         cached = cache.get((provider, algorithm, destination))
@@ -194,9 +195,12 @@ class Encryption:
         ):
             return asked, algorithm
         if CryptographicProvider.AES in keys:
+            # MQQB-3.1.1.3-07
             return CryptographicProvider.AES, settings.preferred_advanced_algorithm.algorithm
+        # MQQB-3.1.1.3-08
         provider, preferred = CryptographicProvider.ENHANCED, settings.preferred_enhanced_algorithm
         if asked is CryptographicProvider.BASE and provider not in keys:
+            # MQQB-3.1.1.3-09
             provider, preferred = CryptographicProvider.BASE, settings.preferred_base_algorithm
         if asked is CryptographicProvider.AES or provider not in keys:  # MQQB-3.1.7.1.5-07, -09 and -11
             wanted = asked if asked is CryptographicProvider.AES else provider
@@ -228,7 +232,7 @@ class Encryption:
             blob = wrap(key, public_key)
         except InvalidValue as exc:
             raise QueueError(str(exc), HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA) from None
-        return CachedSymmetricKey(destination, provider, algorithm, blob, key)
+        return CachedSymmetricKey(destination, provider, algorithm, blob, key)  # MQQB-3.1.1.3.3-01
 
     def _session_key(
         self, provider: CryptographicProvider, algorithm: int, configuration: SecurityConfiguration
@@ -239,7 +243,7 @@ class Encryption:
             raise InvalidValue("there is no source of random numbers", path="random_bytes")
         bits = _BITS.get(algorithm, _ENHANCED_BITS)  # type: ignore[call-overload]
         rc2 = algorithm == EncryptionAlgorithm.CALG_RC2
-        reduced = rc2 and self._context.settings.send_enhanced_rc2_using_40_bit_keys
+        reduced = rc2 and self._context.settings.send_enhanced_rc2_using_40_bit_keys  # MQQB-3.1.1.3-10
         if provider is CryptographicProvider.BASE or (provider is CryptographicProvider.ENHANCED and reduced):
             bits = _REDUCED_BITS
         return new_session_key(algorithm, bits, configuration.random_bytes, configuration.readings, provider)

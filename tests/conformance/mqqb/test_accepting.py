@@ -33,7 +33,7 @@ def test_a_connection_that_comes_in_begins_a_session() -> None:
     assert peer.packets == []
 
 
-@pytest.mark.requirement("MQQB-2.2.3.1-02", "MQQB-2.2.3.1-07")
+@pytest.mark.requirement("MQQB-2.2.3.1-02", "MQQB-2.2.3.1-07", "MQQB-2.2.3.1-11")
 @pytest.mark.requirement(
     "MQQB-3.1.5.3-02", "MQQB-3.1.5.3.1-01", "MQQB-3.1.5.3.1-03", "MQQB-3.1.5.3.1-04", "MQQB-3.1.5.3.1-05",
     "MQQB-3.1.5.3.1-06", "MQQB-3.1.5.3.1-07", "MQQB-3.1.5.3.1-08", "MQQB-3.1.5.3.1-10", "MQQB-3.1.1.1.1.2-03",

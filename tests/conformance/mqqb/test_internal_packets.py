@@ -224,6 +224,7 @@ def test_reserved_of_connection_parameters() -> None:
     assert differences(before, after) == {"ConnectionParametersHeader.Reserved"}
 
 
+@requirement("MQQB-2.2.2.1-02", "MQQB-2.2.2.1-04")
 @pytest.mark.parametrize("recoverable", [0x000001F4, 0x0001D4C0])
 @pytest.mark.parametrize("ack", [0x00004E20, 0x0001D4C0])
 def test_ends_of_the_ranges(recoverable: int, ack: int) -> None:
@@ -232,9 +233,17 @@ def test_ends_of_the_ranges(recoverable: int, ack: int) -> None:
     record = assert_same(CONNECTION_PARAMETERS, handmade.connection_parameters(header))
     parsed = record.ConnectionParametersHeader
     assert (parsed.RecoverableAckTimeout, parsed.AckTimeout) == (recoverable, ack)
+    assert msmqwire.lint.lint(record.to_bytes()) == []
     fields = {"RecoverableAckTimeout": recoverable, "AckTimeout": ack}
     assert CONNECTION_PARAMETERS.build({"ConnectionParametersHeader": fields})[20:] == header
     assert CONNECTION_PARAMETERS.build({})[20:] == handmade.connection_parameters_header()
+
+
+@requirement("MQQB-2.2.2.1-01", "MQQB-2.2.2.1-03", "MQQB-2.2.3.1-06")
+def test_times_are_in_milliseconds() -> None:
+    parts = (*CONNECTION_PARAMETERS_HEADER.parts, *ESTABLISH_CONNECTION_HEADER.parts)
+    units = {part.name: part.unit for part in parts if getattr(part, "unit", "")}
+    assert units == dict.fromkeys(("RecoverableAckTimeout", "AckTimeout", "TimeStamp"), "ms")
 
 
 # --- EstablishConnectionHeader ---

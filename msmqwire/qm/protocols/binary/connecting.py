@@ -192,9 +192,11 @@ class Connecting:
             return
         session.unanswered.discard(request)
         hop = session.asked[request][0]
+        # MQQB-3.1.1.3.1.3-01 to -03
         session.asked[request] = [NextHop(hop.qm_guid, hop.host_name, address) for address in addresses]
         if session.unanswered:
             return
+        # MQQB-3.1.1.3.1-03
         session.hops = [hop for found in session.asked.values() for hop in found]  # MQQB-3.1.5.2.1-06
         session.asked = {}
         if self._is_abandoned(session):
@@ -217,10 +219,11 @@ class Connecting:
     def try_hop(self, session: Session, *, ping: bool) -> None:
         """The Ping Mechanism, and the transport connection: [MS-MQQB] 3.1.5.2.2 and 3.1.5.2.3."""
         hop = session.hops[session.hop]
+        # MQQB-3.1.1.3.1-26 and -27
         session.remote_address, session.remote_host_name = hop.address, hop.host_name
         session.remote_guid = hop.qm_guid
         session.pinged = ping  # MQQB-3.1.5.2-02
-        if ping:
+        if ping:  # MQQB-2.1-01, MQQB-2.1.2-01
             self._pings.request(session, self._pinged)
         else:
             self._connect(session)
@@ -254,7 +257,7 @@ class Connecting:
         detail: str = "",
     ) -> None:
         """Record a failed attempt, MQQB-3.1.5.2-03, and retry while messages wait."""
-        self._count_failure(session, status)
+        self._count_failure(session, status)  # MQQB-3.1.1.1.1.3-02, MQQB-3.1.1.1.1.5-02, MQQB-3.1.1.1.1.7-02
         for transfer in session.transfers:
             self._transfers.record(
                 transfer, status, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address,
@@ -280,7 +283,7 @@ class Connecting:
         It doubles with each failure unless a local application asked for the place.
         """
         settings = self._context.settings
-        delay = settings.session_retry_connect_ms + settings.round_trip_delay_ms
+        delay = settings.session_retry_connect_ms + settings.round_trip_delay_ms  # MQQB-3.1.2.3-02
         if session.asked_locally or not session.failures:
             return delay
         longest = max(settings.session_retry_connect_max_ms, delay)
@@ -291,7 +294,7 @@ class Connecting:
         # MQQB-3.1.5.9-04, MQQB-3.1.5.9-05
         needed = any(transfer.table and transfer.queue.state not in HELD for transfer in session.transfers)
         if not needed or self._context.queue_manager.state is QueueManagerState.STOPPING:
-            self._sessions.release(session)
+            self._sessions.release(session)  # MQQB-3.1.1.1.1.1-14
             return
         if session.state is SessionState.CLOSED:
             session.step(SessionEvent.RECONNECT_LATER)
@@ -299,7 +302,7 @@ class Connecting:
 
     def _start_retry_timer(self, session: Session) -> None:
         self._context.timers.start(
-            Timer.SESSION_RETRY_CONNECT,
+            Timer.SESSION_RETRY_CONNECT,  # MQQB-3.1.2.3-01
             session.number,
             self._retry_delay(session),
             lambda: self._retry(session),
@@ -360,7 +363,7 @@ class Connecting:
         if initiator:
             self.retry_later(session)
         else:
-            self._sessions.release(session)
+            self._sessions.release(session)  # MQQB-3.1.1.1.1.2-12
         self._hand_over(guests)
 
     def _hand_over(self, guests: list[SessionTransfer]) -> None:

@@ -165,7 +165,7 @@ class BinaryEngine(TransferProtocol):
         """A requested connection is open."""
         session = self._by_connection.get(connection)
         if session is not None:
-            self.handshake.request(session)
+            self.handshake.request(session)  # MQQB-2.1.1-01
 
     def connect_failed(self, connection: int, status: ConnectionStatus, detail: str = "") -> None:
         """A requested connection can't be opened; `detail` is the reason in words."""
@@ -222,7 +222,7 @@ class BinaryEngine(TransferProtocol):
 
     def packet(self, session: Session, data: bytes) -> None:
         """Receiving a packet of a session: [MS-MQQB] 3.1.5.1."""
-        session.received_ack = True  # MQQB-3.1.5.1-01
+        session.received_ack = True  # MQQB-3.1.5.1-01, MQQB-3.1.1.3.1-23
         if lacks_properties(data):
             self._without_properties(session, data)
             return
@@ -239,7 +239,7 @@ class BinaryEngine(TransferProtocol):
         elif packet.SessionHeader is not None and not packet.SessionHeader.WindowSize:
             self.receiving.unreadable(session, _NO_WINDOW)  # MQMQ-2.2.20.4-14
         # MQQB-3.1.5.5-01, MQQB-3.1.5.6-01, MQQB-3.1.5.7-01, MQQB-3.1.5.8-01
-        elif not session.step(_EVENTS[kind]):
+        elif not session.step(_EVENTS[kind]):  # MQQB-3.1.1.1.1.1-10, MQQB-3.1.1.1.1.2-09
             self.close(session)
         elif kind == "SessionAck":  # MQQB-3.1.5.1.1-03
             self.session_acks.received(session, packet.SessionHeader)
@@ -275,7 +275,7 @@ class BinaryEngine(TransferProtocol):
             self.close(session)  # MQMQ-2.2.19.2-11, as for any message
             return
         recoverable = bool(packet.UserHeader.Flags.DM) or packet.TransactionHeader is not None
-        self.receiving.count(session, recoverable=recoverable)  # MQQB-3.1.1.4-04
+        self.receiving.count(session, recoverable=recoverable)  # MQQB-3.1.1.4-04, MQQB-3.1.1.7.3-02
         identifier, number, message_id = acknowledged(packet)
         if packet.schema.name == "OrderAck":
             self.outgoing_sequences.order_ack(identifier, number)

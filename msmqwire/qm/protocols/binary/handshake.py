@@ -64,9 +64,9 @@ class SessionHandshake:
 
     def _start_initialization_timer(self, session: Session) -> None:
         settings = self._context.settings
-        delay = settings.session_initialization_ms + 2 * settings.round_trip_delay_ms
+        delay = settings.session_initialization_ms + 2 * settings.round_trip_delay_ms  # MQQB-3.1.2.1-04
         self._context.timers.start(
-            # MQQB-3.1.6.6-01
+            # MQQB-3.1.6.6-01, MQQB-3.1.1.1.1.1-02 and -05, MQQB-3.1.1.1.1.2-04, MQQB-3.1.2.1-03
             Timer.SESSION_INITIALIZATION,
             session.number,
             delay,
@@ -77,20 +77,23 @@ class SessionHandshake:
         """Initialise a session: [MS-MQQB] 3.1.3.2."""
         context, settings = self._context, self._context.settings
         wait = min(
-            max(settings.ack_wait_timeout_ms + settings.round_trip_delay_ms, ACK_TIMEOUT[0]), ACK_TIMEOUT[1]
+            # MQQB-3.1.3.2-10
+            max(settings.ack_wait_timeout_ms + settings.round_trip_delay_ms, ACK_TIMEOUT[0]),
+            ACK_TIMEOUT[1],
         )
+        # MQQB-3.1.3.2-08 and -14
         session.initialize(settings.window_size, wait, context.utc, settings.packet_size_max)
         for timer in (Timer.SESSION_ACK_WAIT, Timer.SESSION_ACK_SEND, Timer.ORDER_ACK_SEND):
             context.timers.stop(timer, session.number)
         for transfer in session.transfers:
             self._transfers.begin_session(transfer)
-        self._timers.start_cleanup(session)
+        self._timers.start_cleanup(session)  # MQQB-3.1.3.2-03
 
     def accepted(self, session: Session) -> None:
         """Begin the session of an accepted connection: [MS-MQQB] 3.1.5.10."""
         self.initialize(session)
-        session.step(SessionEvent.ACCEPT)  # MQQB-3.1.5.10-01, MQQB-3.1.5.10-02
-        self._start_initialization_timer(session)
+        session.step(SessionEvent.ACCEPT)  # MQQB-3.1.5.10-01, MQQB-3.1.5.10-02, MQQB-3.1.3.2-19
+        self._start_initialization_timer(session)  # MQQB-3.1.2.1-02
 
     def request(self, session: Session) -> None:
         """Request a session over a new transport connection: [MS-MQQB] 3.1.5.2.3."""
@@ -104,6 +107,7 @@ class SessionHandshake:
                 {
                     "EstablishConnectionHeader": {
                         "ClientGuid": self._context.queue_manager.identifier,  # MQQB-3.1.5.2.3-03
+                        # MQQB-2.2.3.1-04
                         "ServerGuid": session.remote_guid,  # MQQB-3.1.5.2.1-07, MQQB-3.1.5.2.3-05
                         "TimeStamp": self._context.now % _TIME_STAMPS,  # MQQB-3.1.5.2.3-04
                         "OperatingSystem": flags,
@@ -118,7 +122,7 @@ class SessionHandshake:
 
     def establish_connection(self, session: Session, packet: Record) -> None:
         """Receiving an EstablishConnection packet: [MS-MQQB] 3.1.5.3."""
-        if session.state is SessionState.WAITING_EC_MSG:  # MQQB-3.1.5.3-02
+        if session.state is SessionState.WAITING_EC_MSG:  # MQQB-3.1.5.3-02, MQQB-2.2.3-03
             self._respond(session, packet)
         elif session.state is SessionState.WAITING_ECR_MSG:
             self._established(session, packet)
@@ -131,6 +135,7 @@ class SessionHandshake:
         own = self._context.queue_manager.identifier
         full = header.OperatingSystem.SE and self._sessions.is_full()  # MQQB-3.1.5.3.1-02
         session.remote_guid = header.ClientGuid  # MQQB-3.1.5.3.1-01
+        # MQQB-2.2.1-08
         refused = full or header.ServerGuid not in (own, NULL_GUID)  # MQQB-3.1.5.3.1-08, MQQB-3.1.5.3.1-09
         self._send(
             session,
@@ -142,13 +147,14 @@ class SessionHandshake:
                         "ServerGuid": own,  # MQQB-3.1.5.3.1-05
                         "TimeStamp": header.TimeStamp,  # MQQB-3.1.5.3.1-06
                         "OperatingSystem": {
-                            "SE": header.OperatingSystem.SE,  # MQQB-3.1.5.3.1-07
+                            "SE": header.OperatingSystem.SE,  # MQQB-3.1.5.3.1-07, MQQB-2.2.3.1-11
                             "OS": self._context.settings.server_class,
                         },
                     },
                 }
             ),
         )
+        # MQQB-3.1.1.1.1.2-02, MQQB-2.2.1-10
         if full:  # reported by CS, MQQB-2.2.1-09, before the connection ends
             self._close(session)
             return
@@ -163,7 +169,7 @@ class SessionHandshake:
             and expected in (header.ServerGuid, NULL_GUID)  # MQQB-3.1.5.3.2-02
             and not packet.InternalHeader.Flags.CS  # MQQB-3.1.5.3.2-03
         )
-        if not valid:  # MQQB-3.1.5.3.2-04
+        if not valid:  # MQQB-3.1.5.3.2-04, MQQB-3.1.1.1.1.1-03
             for transfer in session.transfers:
                 self._transfers.record(
                     transfer, ConnectionStatus.CONNECTION_REFUSED,
@@ -171,9 +177,10 @@ class SessionHandshake:
                 )  # fmt: skip
             self._close(session)
             return
-        session.remote_guid = header.ServerGuid
+        session.remote_guid = header.ServerGuid  # MQQB-3.1.1.3.1-02
         round_trip = (self._context.now - header.TimeStamp) % _TIME_STAMPS
         # MQQB-3.1.5.3.2-05
+        # MQQB-3.1.1.3.1-25
         session.recoverable_ack_send_timeout = _within(_ROUND_TRIPS * round_trip, RECOVERABLE_ACK_TIMEOUT)
         session.step(SessionEvent.ESTABLISH_CONNECTION)
         self._parameters(session)
@@ -212,12 +219,13 @@ class SessionHandshake:
         if not valid or not session.step(SessionEvent.CONNECTION_PARAMETERS):  # MQQB-3.1.5.4-01
             self._close(session)
             return
+        # MQQB-3.1.1.3.1-20
         session.received_window_size = header.WindowSize  # MQQB-3.1.5.4.1-01, MQQB-3.1.5.4.2-01
         if session.role is SessionRole.ACCEPTOR:  # MQQB-3.1.5.4-02
             session.ack_wait_timeout = header.AckTimeout  # MQQB-3.1.5.4.1-01
             session.recoverable_ack_send_timeout = header.RecoverableAckTimeout  # MQQB-3.1.5.4.1-01
             self._parameters(session)
-        self._context.timers.stop(Timer.SESSION_INITIALIZATION, session.number)
+        self._context.timers.stop(Timer.SESSION_INITIALIZATION, session.number)  # MQQB-3.1.2.1-01 and -02
         self._opened(session)
 
 

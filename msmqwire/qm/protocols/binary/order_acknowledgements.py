@@ -83,10 +83,12 @@ class OrderAcknowledgements:
             return
         session.order_acks_due[info] = None
         context = self._context
+        # MQQB-3.1.2.7-02, MQQB-3.1.1.3.1-34, MQQB-3.1.3.2-13
         late = context.utc - session.last_order_ack_send_time >= context.settings.maximum_order_ack_delay_s
-        if context.timers.active(Timer.ORDER_ACK_SEND, session.number) and late:
+        if context.timers.active(Timer.ORDER_ACK_SEND, session.number) and late:  # MQQB-3.1.1.6.2-04
             return
         context.timers.start(
+            # MQQB-3.1.2.7-01 and -03, MQQB-3.1.1.6.2-05, MQQB-3.1.3.2-11, MQQB-3.1.1.3.1-32
             Timer.ORDER_ACK_SEND, session.number, context.settings.order_ack_timeout_ms,
             lambda: self.send_due(session),
         )  # fmt: skip
@@ -97,14 +99,18 @@ class OrderAcknowledgements:
         if session.is_open:  # MQQB-3.1.6.9-01
             for info in due:
                 self._send_order_ack(info, session)
-            session.last_order_ack_send_time = self._context.utc  # MQQB-3.1.6.9-02
+            session.last_order_ack_send_time = self._context.utc  # MQQB-3.1.6.9-02, MQQB-3.1.1.3.1-33
 
     def _send_order_ack(self, info: IncomingTransactionalTransferInfo, session: Session) -> None:
         """Send Transactional Acknowledgment of class ORDER_ACK: [MS-MQQB] 3.1.7.17."""
         body = serialization.order_ack_body(
-            info.sequence_identifier, info.sequence_number, info.sequence_number - 1
+            # MQQB-3.1.1.5-08, MQQB-3.1.1.6.2-06
+            info.sequence_identifier,
+            info.sequence_number,
+            info.sequence_number - 1,
         )
         sender = info.sender_identifier
+        # MQQB-3.1.1.6.2-02
         self._send(MessageClass.MQMSG_CLASS_ORDER_ACK, body, sender, session, session.origin)
 
     def send_final_ack(self, message: Message, message_class: int, session: Session | None) -> None:
@@ -118,6 +124,7 @@ class OrderAcknowledgements:
             message.source_machine_identifier,
             message.identifier.uniquifier,
         )
+        # MQQB-2.2.5-11
         self._send(message_class, body, message.source_machine_identifier, session, message.origin)
 
     def removed(self, message: Message, reason: int) -> None:
@@ -128,8 +135,8 @@ class OrderAcknowledgements:
             or message.final_ack_required
         )
         own = message.source_machine_identifier == self._context.queue_manager.identifier
-        if message.transactional and requested and not own:  # MQQB-3.1.7.2.2-01
-            self.send_final_ack(message, reason, None)  # MQQB-3.1.7.2.2-02
+        if message.transactional and requested and not own:  # MQQB-3.1.7.2.2-01, MQQB-2.2.5-02
+            self.send_final_ack(message, reason, None)  # MQQB-3.1.7.2.2-02, MQQB-3.1.1.1.1.8-08 and -09
 
     def remember_route(self, sender: UUID, session: Session) -> None:
         """Messages of a sender arrive over a session: its acknowledgements can go back there."""

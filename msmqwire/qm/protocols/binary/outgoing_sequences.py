@@ -66,6 +66,7 @@ class OutgoingSequences:
         """Start a sequence unless the transfer has one: MQQB-3.1.1.3.1-12."""
         if transfer.sequence_id.ordinal:
             return
+        # MQQB-3.1.1.3.1-14, MQQB-3.1.1.5-06
         transfer.sequence_id, transfer.next_number = self._identity.next(), 1
         transfer.last_ack = SequenceInfo()
         self._by_id[transfer.sequence_id] = transfer
@@ -79,14 +80,16 @@ class OutgoingSequences:
         transfer = outgoing.transfer
         self.begin(transfer)
         number, sequence = transfer.next_number, transfer.sequence_id
+        # MQQB-3.1.1.3.1.2-04, MQQB-3.1.1.5-03
         outgoing.tx_sequence_id, outgoing.tx_sequence_number = sequence, number
         outgoing.tx_previous_number = number - 1  # MQQB-3.1.7.1.3-01
         transfer.next_number = number + 1  # MQQB-3.1.7.1.3-02
         transfer.numbered += 1
         transfer.ordered.append(outgoing)
         self._numbered[outgoing.position.message.identifier.uniquifier] = outgoing
-        transfer_rows.put_outgoing(self._context, outgoing)
+        transfer_rows.put_outgoing(self._context, outgoing)  # MQQB-3.1.1.3.2-01
         transfer_rows.put_sequence(self._context, transfer.queue.number, sequence, transfer.next_number)
+        # MQQB-3.1.1.5-05, MQQB-3.1.1.3.1.1-07
         transfer.unacked_sequence.append(last := SequenceInfo(sequence, number, number - 1))
         info = transfer.queue.transfer
         info.eod_no_ack_count, info.eod_last_non_ack = len(transfer.unacked_sequence), last
@@ -95,7 +98,7 @@ class OutgoingSequences:
 
     def _end_if_all_acknowledged(self, transfer: SessionTransfer) -> None:
         """End the sequence, MQQB-3.1.5.6-09: the next message begins a new one, with a greater identifier."""
-        if transfer.numbered or not transfer.sequence_id.ordinal:
+        if transfer.numbered or not transfer.sequence_id.ordinal:  # MQQB-3.1.1.5-02
             return
         self._by_id.pop(transfer.sequence_id, None)
         was_used_up = self.is_used_up(transfer)
@@ -113,13 +116,17 @@ class OutgoingSequences:
         if context.timers.active(Timer.TRANSACTIONAL_ACK_WAIT, key):
             return
         interval = self._interval(transfer)
-        transfer.resend_time = context.utc + interval
+        transfer.resend_time = context.utc + interval  # MQQB-3.1.2.6-03, MQQB-3.1.1.3.1.1-06
         context.timers.start(
-            Timer.TRANSACTIONAL_ACK_WAIT, key, interval * 1000, lambda: self._resend(transfer)
+            # MQQB-3.1.2.6-01 and -02, MQQB-3.1.1.3.1.1-04
+            Timer.TRANSACTIONAL_ACK_WAIT,
+            key,
+            interval * 1000,
+            lambda: self._resend(transfer),
         )
 
     def _interval(self, transfer: SessionTransfer) -> int:
-        return self._context.settings.resend_timer_table[transfer.resend_index]
+        return self._context.settings.resend_timer_table[transfer.resend_index]  # MQQB-3.1.1.3-12
 
     def _reset_interval_if_done(self, transfer: SessionTransfer) -> None:
         """Return to the shortest interval once there is nothing to resend: MQQB-3.1.5.6-06."""
@@ -134,8 +141,8 @@ class OutgoingSequences:
         if not transfer.ordered:
             return
         last = len(self._context.settings.resend_timer_table) - 1
-        transfer.resend_index = min(transfer.resend_index + 1, last)
-        transfer.send_again(
+        transfer.resend_index = min(transfer.resend_index + 1, last)  # MQQB-3.1.1.3.1.1-03
+        transfer.send_again(  # MQQB-3.1.1.1.1.1-09, MQQB-3.1.1.1.1.2-08, MQQB-3.1.1.6-02
             [
                 message
                 for message in transfer.ordered
@@ -158,6 +165,7 @@ class OutgoingSequences:
             index = ordered.index(outgoing)
             del ordered[index]
             if index < len(ordered):
+                # MQQB-3.1.1.5-04
                 ordered[index].tx_previous_number = outgoing.tx_previous_number  # MQQB-3.1.7.1.3-04
         for info in transfer.unacked_sequence:
             if info.number == outgoing.tx_sequence_number:
@@ -172,9 +180,10 @@ class OutgoingSequences:
         transfer = self._by_id.get(sequence)
         if transfer is None or number >= transfer.next_number:  # MQQB-3.1.5.6-11
             return
-        transfer.time_of_last_ack = self._context.utc  # MQQB-3.1.5.6-02
-        transfer.last_ack_count += 1
+        transfer.time_of_last_ack = self._context.utc  # MQQB-3.1.5.6-02, MQQB-3.1.1.3.1.1-01
+        transfer.last_ack_count += 1  # MQQB-3.1.1.3.1.1-02
         if transfer.last_ack.sequence != sequence or transfer.last_ack.number < number:
+            # MQQB-3.1.1.3.1.1-05
             transfer.last_ack = SequenceInfo(sequence, number, max(number - 1, 0))  # MQQB-3.1.5.6-04
         last = transfer.last_ack.number
         unacked = len(transfer.unacked_sequence)
@@ -182,6 +191,7 @@ class OutgoingSequences:
             transfer.unacked_sequence.popleft()
         tells_more = len(transfer.unacked_sequence) < unacked
         self._reset_interval_if_done(transfer)
+        # MQQB-3.1.1.6.2-07, MQQB-2.2.4-12
         while transfer.ordered and transfer.ordered[0].tx_sequence_number <= last:
             outgoing = transfer.ordered.popleft()
             outgoing.received_order_ack = True
@@ -198,9 +208,10 @@ class OutgoingSequences:
         """A message has its session and order acknowledgements: MQQB-3.1.5.6-07 and -08."""
         message, transfer = outgoing.position.message, outgoing.transfer
         transfer.remove(outgoing)
+        # MQQB-3.1.1.6.2-09
         if message.negative_journaling_requested or message.positive_journaling_requested:
             outgoing.state = SessionMessageState.WAITING_FOR_FINAL_ACK
-            transfer.awaiting_final_ack[message.identifier.uniquifier] = outgoing
+            transfer.awaiting_final_ack[message.identifier.uniquifier] = outgoing  # MQQB-3.1.1.3.1-30
             transfer_rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
             self._outcome.report(message, delivered=True)
         else:
@@ -225,7 +236,7 @@ class OutgoingSequences:
             self.given_up(outgoing)
             if message_class != MessageClass.MQMSG_CLASS_ACK_RECEIVE:
                 self._outcome.report(message, delivered=False, reason=message_class)
-        if message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE:  # MQQB-3.1.5.7-03
+        if message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE:  # MQQB-3.1.5.7-03, MQQB-3.1.1.1.1.7-14
             self._outcome.delivered(outgoing.position)
         else:
             self._outcome.dead_letter(outgoing.position, message, message_class)  # MQQB-3.1.5.7-04

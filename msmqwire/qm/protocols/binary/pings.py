@@ -28,7 +28,7 @@ class Pings:
 
     def __init__(self, context: Context, is_full: Callable[[], bool]) -> None:
         self._context, self._is_full = context, is_full
-        self.cookie = 0
+        self.cookie = 0  # MQQB-3.1.3.2-18
         self._waiting: dict[int, tuple[Session, Answered]] = {}
 
     def waits(self, session: Session) -> bool:
@@ -49,6 +49,7 @@ class Pings:
         self._context.effects.append(SendDatagram(session.remote_address, PING_PORT, data, request=True))
         # MQQB-3.1.1.1.1.9-01
         self._context.timers.start(
+            # MQQB-3.1.2.9-01 and -02
             Timer.PING_RESPONSE, cookie, self._context.settings.ping_response_ms,  # MQQB-3.1.7.6-02
             lambda: self._processed(cookie, "Ping Response Timer"),  # MQQB-3.1.6.8-01, MQQB-3.1.7.6-03
         )  # fmt: skip
@@ -63,14 +64,14 @@ class Pings:
             packet = PING.parse(data)
         except MalformedPacket:
             return  # MQQB-3.1.7.7-01, MQQB-3.1.7.8-01
-        if not request:
+        if not request:  # MQQB-2.1.2-05
             if (
-                packet.Cookie == self.cookie
+                packet.Cookie == self.cookie  # MQQB-2.2.7-12
             ):  # MQQB-3.1.7.8-02: also while an earlier request waits for its response
                 self._processed(packet.Cookie, f"Ping Response, RF {int(packet.Flags.RF)}")
         elif packet.Flags.RF or packet.QMGuid == self._context.queue_manager.identifier:
             return
-        elif self._context.settings.answer_pings:
+        elif self._context.settings.answer_pings:  # MQQB-2.1.2-06
             answer = PING.build(
                 {
                     # MQQB-3.1.7.7-02, MQQB-3.1.7.7-03
@@ -79,6 +80,7 @@ class Pings:
                     "QMGuid": self._context.queue_manager.identifier,
                 }
             )
+            # MQQB-2.1.2-02 and -07
             self._context.effects.append(SendDatagram(address, port, answer, request=False))
 
     def _processed(self, cookie: int, event: str) -> None:

@@ -141,17 +141,18 @@ class SessionReceiving:
             self._context.refused(DISK, message)
             self._close(session)
             return
-        self.count(session, recoverable=message.recoverable)
+        self.count(session, recoverable=message.recoverable)  # MQQB-3.1.1.5-09
         if isinstance(message.destination, DirectName):
-            session.direct_format_session = True  # MQQB-3.1.5.8.2-03
+            session.direct_format_session = True  # MQQB-3.1.5.8.2-03, MQQB-3.1.1.3.1-31
         if message.transactional:
             self._transactional(session, message, packet, local=local, refusal=refusal)
         elif refusal is not None:
             self._context.refused(refusal, message, self._queue_of(message))
+        # MQQB-3.1.1.1.1.4-02, MQQB-3.1.1.1.1.6-02
         elif not self._history.known(message):  # MQQB-3.1.5.8.1-01, MQQB-3.1.5.8.1-02
             self._once(session, message, packet, local=local)
         if header is not None and session.is_open:
-            self._acknowledged(session, header)  # MQQB-3.1.5.8.4-01, MQQB-3.1.5.8.4-02
+            self._acknowledged(session, header)  # MQQB-3.1.5.8.4-01, MQQB-3.1.5.8.4-02, MQQB-2.2.6-04
         if session.is_open:
             self._timers.acknowledge_at_window(session)
 
@@ -168,10 +169,11 @@ class SessionReceiving:
         if session.unacked_received_count == 1 and settings.ack_delay_ms < session.ack_wait_timeout // 2:
             self._timers.start_ack_send(session, settings.ack_delay_ms)
         elif not timers.active(Timer.SESSION_ACK_SEND, key):  # MQQB-3.1.5.8.2-07
-            self._timers.start_ack_send(session)
+            self._timers.start_ack_send(session)  # MQQB-3.1.2.5-01
         if recoverable and session.count_recoverable_received():  # MQQB-3.1.5.8.2-15, MQQB-3.1.5.8.2-20
             limit = settings.recoverable_ack_delay_ms
             # MQQB-3.1.5.8.7-05
+            # MQQB-3.1.2.5-02, MQQB-2.2.2.1-01
             self._timers.start_ack_send(session, min(session.recoverable_ack_send_timeout, limit))
 
     def _is_local(self, message: Message) -> bool:
@@ -218,6 +220,7 @@ class SessionReceiving:
             message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
         if refusal is None:
             assert queue is not None, "a message that is not refused has a queue"
+            # MQQB-3.1.1.1.1.4-06, MQQB-3.1.1.1.1.6-06
             status = self._messages.enqueue(queue, message)  # MQQB-3.1.5.8.8-02
             if status is _MANAGER_QUOTA_EXCEEDED:  # MQQB-3.1.5.8.8-06
                 self._close(session)
@@ -241,6 +244,7 @@ class SessionReceiving:
         if not local:
             if message.transactional and isinstance(queue, OutgoingQueue):  # MQQB-3.1.5.8.8-09
                 self._outgoing.report(self._transfers.transfer_of(queue))
+        # MQQB-3.1.1.1.1.4-06, MQQB-3.1.1.1.1.6-06
         elif _asks_for(message, _POSITIVE) and queue.queue_type is not QueueType.SYSTEM:
             # MQQB-3.1.5.8.10-01 and -02, DMPR-3.1.1.12-08
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
@@ -262,7 +266,7 @@ class SessionReceiving:
             self._system_messages.acknowledge(message, message_class)
         if message.transactional:
             # MQQB-3.1.5.8.2-10, MQQB-3.1.5.8.2-12, MQQB-3.1.5.8.2-19
-            self._order_acks.send_final_ack(message, message_class, session)
+            self._order_acks.send_final_ack(message, message_class, session)  # MQQB-2.2.5-02
 
     def _queue_of(self, message: Message) -> Queue | None:
         """Return the queue here that a message is for."""
@@ -286,6 +290,7 @@ class SessionReceiving:
         if local:
             assert message.destination is not None, "a received message has a destination"
             queue = self._queues.lookup.addressed(message.destination)  # MQQB-3.1.5.8.5-01
+            # MQQB-3.1.1.1.1.4-05, MQQB-3.1.1.1.1.6-05
             if queue is None or message.destination.is_read_only:  # MQQB-3.1.5.8.2-09, DMPR-3.1.1.12-09
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q), None
             if not self._accepts_name(message.destination):
@@ -293,14 +298,18 @@ class SessionReceiving:
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why), None
             if queue.private_queue_number == ORDER_QUEUE_NUMBER:  # only for OrderAcks and FinalAcks
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED), None
+            # MQQB-3.1.1.1.1.8-06
             if message.transactional and not queue.transactional:  # MQQB-3.1.5.8.2-11, DMPR-3.1.1.12-11
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q), None
+            # MQQB-3.1.1.1.1.4-05, MQQB-3.1.1.1.1.6-05
             if queue.transactional and not message.transactional:  # MQQB-3.1.5.8.2-13, DMPR-3.1.1.12-11
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG), None
+            # MQQB-3.1.1.1.1.4-01, MQQB-3.1.1.1.1.6-01, MQQB-3.1.1.1.1.8-01
             refusal = self._security.judge(message, queue, packet)  # MQQB-3.1.5.8.3-01
             if refusal is not None:
                 return _Refusal(refusal), None
         passes = message.transactional and not local and not self._context.settings.expire_in_doubt
+        # MQQB-3.1.1.1.1.4-03, MQQB-3.1.1.1.1.6-03, MQQB-3.1.1.1.1.8-04
         if expired(message, self._context.utc) and not passes:  # MQQB-3.1.5.8-04
             return _Refusal(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT), None  # DMPR-3.1.1.12-09
         if queue is None:
@@ -317,7 +326,7 @@ class SessionReceiving:
             )
             if status != MQ_OK or descriptor is None or descriptor.queue is None:
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, hresult_name(status)), None
-            queue = descriptor.queue
+            queue = descriptor.queue  # MQQB-3.1.1.1.1.4-04, MQQB-3.1.1.1.1.6-04, MQQB-3.1.1.1.1.8-05
             self._queues.close(descriptor)
         return None, queue
 
@@ -351,9 +360,12 @@ class SessionReceiving:
         with a different result.
         """
         if not local:  # MQQB-3.1.1.6.2-01: only the final destination checks the sequence
+            # MQQB-3.1.1.5-10, MQQB-3.1.1.3.1-35
             self._take(session, message, packet, local=False, refusal=refusal)  # MQQB-3.1.5.8.6-01
             return
         info = self._incoming.incoming(message)
+        # MQQB-3.1.1.6.2-03
+        # MQQB-3.1.1.1.1.8-02
         if not self._incoming.follows(info, message):  # MQQB-3.1.5.8.6-03, MQQB-3.1.5.8.6-05
             self._incoming.refused(info)
             self._order_acks.due(session, info)
@@ -365,7 +377,7 @@ class SessionReceiving:
         if queue is not None:
             info.queue = queue
             queue.incoming[info.key] = info
-        self._incoming.accepted(info, message)
+        self._incoming.accepted(info, message)  # MQQB-3.1.1.1.1.8-07
         self._order_acks.due(session, info)
 
 

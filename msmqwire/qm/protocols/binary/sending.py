@@ -103,6 +103,7 @@ class SessionSending:
     def _has_room(self, session: Session) -> bool:
         """Return whether the window allows one more message."""
         limit = self._context.settings.unacknowledged_bytes_max
+        # MQQB-3.1.1.3.1-19
         return session.unacked_message_count < session.window and session.unacked_bytes < limit
 
     def send(self, outgoing: OutgoingMessagePosition) -> None:
@@ -199,19 +200,19 @@ class SessionSending:
         carries = session.unacked_received_count and not transfer.to_order_queue
         # MQQB-3.1.7.11-02
         if carries and context.timers.elapsed(Timer.SESSION_ACK_SEND, key) > PIGGY_BACK_AFTER:
-            header = session.header()
+            header = session.header()  # MQQB-3.1.1.6.1-01
             self._timers.start_ack_send(session)  # MQQB-3.1.7.11-04
         outgoing.state = MESSAGES[kind][outgoing.state, SessionMessageEvent.SENT]
-        outgoing.transmitted = True  # MQQB-3.1.7.1.6-01
+        outgoing.transmitted = True  # MQQB-3.1.7.1.6-01, MQQB-3.1.1.3.1.2-05
         self._outcome.transmitted(message, transfer.queue, session.origin)
         self._waiting.moved()
-        if not context.timers.active(Timer.SESSION_ACK_WAIT, key):  # MQQB-3.1.7.1.3-12
+        if not context.timers.active(Timer.SESSION_ACK_WAIT, key):  # MQQB-3.1.7.1.3-12, MQQB-3.1.2.4-02
             self._timers.start_ack_wait(session)
         assert session.connection is not None, "an open session has a connection"
         # MQQB-3.1.7.1.1-02, MQQB-3.1.7.1.6-01
         context.effects.append(Send(session.connection, serialization.session_packet(protected, header)))
         if kind == "Transactional" and own:
-            self._sequences.await_order_ack(transfer)  # MQQB-3.1.7.1.3-03
+            self._sequences.await_order_ack(transfer)  # MQQB-3.1.7.1.3-03, MQQB-3.1.2.6-01
         if message.tracing_requested:  # MQQB-3.1.7.1.7-01
             self._system_messages.trace(message, next_hop=session.remote_address)
 
@@ -235,7 +236,7 @@ class SessionSending:
         """
         if self._context.settings.expire_in_doubt or kind_of(message) != "Transactional":
             return False
-        return outgoing.transmitted or not self._is_own(message)
+        return outgoing.transmitted or not self._is_own(message)  # MQQB-3.1.1.1.1.7-11
 
     def give_up(self, outgoing: OutgoingMessagePosition) -> None:
         """Give up a peer's message to an unreachable destination, as if its time were over.

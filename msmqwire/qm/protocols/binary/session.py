@@ -86,18 +86,18 @@ class Session:
         """Set the initial state of every connection: [MS-MQQB] 3.1.3.2."""
         self.framer = Framer(packet_size_max)
         self.message_sent_count = self.recoverable_message_sent_count = 0  # MQQB-3.1.1.3.1-06
-        self.message_received_count = self.recoverable_message_received_count = 0
+        self.message_received_count = self.recoverable_message_received_count = 0  # MQQB-3.1.3.2-01
         self.last_acked_recoverable = 0
         self.recoverable_ack_flags = 0
         self.unacked_received_count = 0
-        self.unacked_message_count = self.unacked_bytes = 0
+        self.unacked_message_count = self.unacked_bytes = 0  # MQQB-3.1.3.2-07
         self.window_size = self.received_window_size = window_size
-        self.session_active = self.received_ack = False
+        self.session_active = self.received_ack = False  # MQQB-3.1.3.2-09
         self.ack_wait_timeout = ack_wait_timeout
-        self.recoverable_ack_send_timeout = NO_TIMEOUT
-        self.direct_format_session = False
+        self.recoverable_ack_send_timeout = NO_TIMEOUT  # MQQB-3.1.3.2-15
+        self.direct_format_session = False  # MQQB-3.1.3.2-12
         self.last_order_ack_send_time = utc
-        self.remote_public_keys: dict[UUID, RemoteKeys] = {}
+        self.remote_public_keys: dict[UUID, RemoteKeys] = {}  # MQQB-3.1.3.2-16, MQQB-3.1.1.3.1-04
         self.in_flight: deque[tuple[int, OutgoingMessagePosition]] = deque()
         self.unsaved: deque[OutgoingMessagePosition] = deque()
         self.order_acks_due: dict[IncomingTransactionalTransferInfo, None] = {}
@@ -143,14 +143,14 @@ class Session:
     @property
     def window(self) -> int:
         """The limit of unacknowledged messages: the smaller of both windows, at least one."""
-        return max(1, min(self.window_size, self.received_window_size))
+        return max(1, min(self.window_size, self.received_window_size))  # MQQB-3.1.1.3.1-19
 
     # -- received --------------------------------------------------------------------------
 
     def count_received(self) -> None:
         """Count a received message: MQQB-3.1.5.8.2-02."""
-        self.message_received_count = (self.message_received_count + 1) % COUNTS
-        self.unacked_received_count += 1
+        self.message_received_count = (self.message_received_count + 1) % COUNTS  # MQQB-3.1.1.3.1-07
+        self.unacked_received_count += 1  # MQQB-3.1.1.3.1-11
 
     @property
     def recoverable_unacked(self) -> int:
@@ -163,8 +163,10 @@ class Session:
         Returns whether it is the first since the last acknowledgement.
         """
         # MQQB-3.1.5.8.7-04
+        # MQQB-3.1.1.3.1-08
         self.recoverable_message_received_count = (self.recoverable_message_received_count + 1) % COUNTS
         first = not self.recoverable_ack_flags  # MQQB-3.1.5.8.7-05
+        # MQQB-3.1.1.3.1-10
         self.recoverable_ack_flags |= 1 << (self.recoverable_unacked - 1)  # MQQB-3.1.5.8.7-06
         return first
 
@@ -176,14 +178,16 @@ class Session:
         """
         flags = self.recoverable_ack_flags  # MQQB-3.1.7.11-03
         # MQQB-3.1.6.4-08, MQQB-3.1.7.1.3-09
-        base = (self.last_acked_recoverable + 1) % COUNTS if flags else 0
+        base = (self.last_acked_recoverable + 1) % COUNTS if flags else 0  # MQQB-3.1.1.6.1-04 and -06
         fields = (
             # MQQB-3.1.6.4-03, MQQB-3.1.6.4-04, MQQB-3.1.6.4-06
+            # MQQB-2.2.6-03, MQQB-3.1.1.4-05
             self.message_received_count, base, flags, self.message_sent_count,  # MQQB-3.1.5.8.7-02
             # MQQB-3.1.6.4-05, MQQB-3.1.6.4-07, MQQB-3.1.7.1.3-10
             self.recoverable_message_sent_count, self.window_size if window_size is None else window_size,
         )  # fmt: skip
         self.recoverable_ack_flags = self.unacked_received_count = 0  # MQQB-3.1.5.8.7-01, MQQB-3.1.5.8.7-03
+        # MQQB-3.1.1.3.1-09
         self.last_acked_recoverable = self.recoverable_message_received_count  # MQQB-3.1.5.8.7-03
         return fields
 
@@ -196,17 +200,19 @@ class Session:
 
     def count_sent(self, outgoing: OutgoingMessagePosition, *, recoverable: bool) -> None:
         """Count a message that is being sent: MQQB-3.1.7.1.3-06 to -08 and -12."""
+        # MQQB-3.1.1.3.1-05, MQQB-3.1.1.4-02
         self.message_sent_count = (self.message_sent_count + 1) % COUNTS  # MQQB-3.1.7.1.3-06
-        outgoing.sequence_number = self.message_sent_count
+        outgoing.sequence_number = self.message_sent_count  # MQQB-3.1.1.3.1.2-02
         outgoing.recoverable_sequence_number = 0
         outgoing.recoverable = recoverable
         self.in_flight.append((self.message_sent_count, outgoing))
         if recoverable:
             # MQQB-3.1.1.3.1-06
             self.recoverable_message_sent_count = (self.recoverable_message_sent_count + 1) % COUNTS
+            # MQQB-3.1.1.3.1.2-03, MQQB-3.1.1.4-03
             outgoing.recoverable_sequence_number = self.recoverable_message_sent_count  # MQQB-3.1.7.1.3-07
             self.unsaved.append(outgoing)
-        self.unacked_message_count += 1  # MQQB-3.1.7.1.3-08
+        self.unacked_message_count += 1  # MQQB-3.1.7.1.3-08, MQQB-3.1.1.3.1-28
         self.unacked_bytes += outgoing.position.size
         outgoing.session = self  # MQQB-3.1.7.1.3-12
         self.session_active = True
@@ -238,6 +244,7 @@ class Session:
             distance = (outgoing.recoverable_sequence_number - base) % COUNTS
             before = distance >= _HALF
             # MQQB-3.1.5.5.3-01, MQQB-3.1.5.5.3-02
+            # MQQB-3.1.1.6-01
             covered = before or distance == 0 or (distance < ACK_FLAGS and flags >> distance & 1)
             (saved if covered and outgoing.received_session_ack else unsaved).append(outgoing)
         self.unsaved = unsaved

@@ -63,6 +63,7 @@ class SessionAcknowledgements:
         outgoing.transfer.ended_unacknowledged = 0
         # Not RecoverableSequenceNumber: it is 0 for every 65,536th recoverable message too.
         # MQQB-3.1.5.5.2-01
+        # MQQB-3.1.1.6.1-03
         if outgoing.state is SessionMessageState.WAITING_FOR_SESSION_ACK and not outgoing.recoverable:
             outgoing.transfer.remove(outgoing)
             self._outcome.delivered(outgoing.position)
@@ -72,6 +73,7 @@ class SessionAcknowledgements:
         outgoing.session = None
         if outgoing.state is not SessionMessageState.WAITING_FOR_SESSION_ACK:
             return
+        # MQQB-3.1.1.6.1-05, MQQB-3.1.1.6.2-08, MQQB-3.1.1.3.1.2-06
         if not outgoing.tx_sequence_number:  # MQQB-3.1.5.5.3-01, MQQB-3.1.5.5.3-04, MQQB-3.1.5.5.5-03
             outgoing.transfer.remove(outgoing)
             self._outcome.delivered(outgoing.position)

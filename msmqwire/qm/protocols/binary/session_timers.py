@@ -26,13 +26,13 @@ class SessionTimers:
         """Session Cleanup Timer: [MS-MQQB] 3.1.2.2 and 3.1.6.2."""
 
         def expired() -> None:
-            if session.session_active:  # MQQB-3.1.6.2-01, MQQB-3.1.6.2-02
+            if session.session_active:  # MQQB-3.1.6.2-01, MQQB-3.1.6.2-02, MQQB-3.1.1.3.1-22, MQQB-3.1.2.2-01
                 session.session_active = False
                 self.start_cleanup(session)
             else:
-                self._close(session)
+                self._close(session)  # MQQB-3.1.1.1.1.1-11, MQQB-3.1.1.1.1.2-10
 
-        delay = self._context.settings.session_cleanup_ms
+        delay = self._context.settings.session_cleanup_ms  # MQQB-3.1.2.2-02
         self._context.timers.start(Timer.SESSION_CLEANUP, session.number, delay, expired)
 
     def start_ack_wait(self, session: Session) -> None:
@@ -40,23 +40,23 @@ class SessionTimers:
 
         def expired() -> None:
             received, session.received_ack = session.received_ack, False  # MQQB-3.1.6.3-01, MQQB-3.1.6.3-03
-            if not session.awaits_acks:
+            if not session.awaits_acks:  # MQQB-3.1.1.1.1.1-12, MQQB-3.1.1.1.1.2-11
                 return
-            if received:  # MQQB-3.1.6.3-02, MQQB-3.1.6.3-03
+            if received:  # MQQB-3.1.6.3-02, MQQB-3.1.6.3-03, MQQB-3.1.2.4-01, MQQB-3.1.1.3.1-23
                 self.start_ack_wait(session)
             else:
                 self._close(session)
 
         direct = any(transfer.direct for transfer in session.transfers)
-        factor = self._context.settings.direct_ack_wait_factor if direct else 1
-        delay = factor * session.ack_wait_timeout
+        factor = self._context.settings.direct_ack_wait_factor if direct else 1  # MQQB-3.1.2.4-03
+        delay = factor * session.ack_wait_timeout  # MQQB-3.1.1.3.1-24
         self._context.timers.start(Timer.SESSION_ACK_WAIT, session.number, delay, expired)
 
     def start_ack_send(self, session: Session, delay: int | None = None) -> None:
         """Session Ack Send Timer: [MS-MQQB] 3.1.2.5 and 3.1.6.4."""
 
         def expired() -> None:
-            if session.unacked_received_count:  # MQQB-3.1.6.4-01
+            if session.unacked_received_count:  # MQQB-3.1.6.4-01, MQQB-3.1.2.5-03
                 self.send_session_ack(session)
             self.start_ack_send(session)
 

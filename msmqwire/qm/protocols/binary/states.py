@@ -21,7 +21,7 @@ class SessionState(Enum):
 
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
-    WAITING_EC_MSG = "WAITING_EC_MSG"
+    WAITING_EC_MSG = "WAITING_EC_MSG"  # MQQB-3.1.1.3.1-21
     WAITING_ECR_MSG = "WAITING_ECR_MSG"
     WAITING_CP_MSG = "WAITING_CP_MSG"
     WAITING_CPR_MSG = "WAITING_CPR_MSG"

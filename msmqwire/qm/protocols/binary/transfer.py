@@ -74,10 +74,12 @@ class OutgoingMessagePosition:
 
     def __init__(self, position: MessagePosition, transfer: SessionTransfer, priority: int) -> None:
         self.position, self.transfer, self.priority = position, transfer, priority
+        # MQQB-3.1.1.1.1.3-01, MQQB-3.1.1.1.1.5-01, MQQB-3.1.1.1.1.7-01
         self.state = SessionMessageState.WAITING_TO_SEND
-        self.sequence_number = self.recoverable_sequence_number = _UNASSIGNED
+        self.sequence_number = self.recoverable_sequence_number = _UNASSIGNED  # MQQB-3.1.1.3.1.2-02 and -03
         self.tx_sequence_number = self.tx_previous_number = _UNASSIGNED
         self.tx_sequence_id = NO_SEQUENCE
+        # MQQB-3.1.1.3.1.2-05
         self.transmitted = self.received_session_ack = self.received_order_ack = self.recoverable = False
         self.session: Session | None = None
 
@@ -114,7 +116,7 @@ class SessionTransfer:
         self.queue, self.peer, self.host, self.direct = queue, peer, host, direct
         self.to_order_queue = _is_order_queue(queue.destination)
         self.session: Session | None = None
-        self.table: dict[MessagePosition, OutgoingMessagePosition] = {}
+        self.table: dict[MessagePosition, OutgoingMessagePosition] = {}  # MQQB-3.1.1.3.1-29
         self.waiting: tuple[deque[OutgoingMessagePosition], ...] = tuple(deque() for _ in range(PRIORITIES))
         self.numbered = 0
         self.ordered: deque[OutgoingMessagePosition] = deque()
@@ -141,6 +143,7 @@ class SessionTransfer:
 
     def begin_session(self, utc: int) -> None:
         """Reset OutgoingTransferSequence except UnackedSequence: MQQB-3.1.3.2-05."""
+        # MQQB-3.1.1.3.1-18
         self.last_ack, self.last_ack_count, self.time_of_last_ack = SequenceInfo(), 0, utc
         self.resend_index = self.resend_time = 0
 
