@@ -11,8 +11,10 @@ from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, Queue
 from msmqwire.qm.model.enumerations import CursorResult, CursorState
 from msmqwire.qm.rules import cursors
 from msmqwire.qm.rules.cursors import TRANSITIONS
+from msmqwire.remote_read.constants import Action
 from tests.support.engine_harness import EngineHarness
 from tests.support.qm.queue_contents import bodies, body_of
+from tests.support.rpc.remote_read_harness import RemoteReadHarness
 
 UNREAD, READ = CursorState.UNREAD, CursorState.READ
 WAIT_PEEK, WAIT_RECEIVE = CursorState.WAIT_PEEK, CursorState.WAIT_RECEIVE
@@ -214,13 +216,19 @@ def test_a_cursor_can_be_closed_in_every_state(state: CursorState) -> None:
 
 
 @pytest.mark.requirement("DMPR-3.2-01")
-def test_all_protocols_share_the_cursors() -> None:
-    table = Table(2)
-    shared = table.descriptor.cursors[table.cursor.handle]
-    assert shared is table.cursor
-    messages = table.harness.core.messages
-    assert body_of(messages.peek(table.descriptor, cursor=table.cursor)) == b"1"
-    assert body_of(messages.peek_next(table.descriptor, shared)) == b"2"
+def test_a_cursor_of_remote_read_is_one_of_the_queue_manager() -> None:
+    harness = RemoteReadHarness()
+    queue = harness.queue()
+    for body in (b"1", b"2", b"3"):
+        harness.enqueue(queue, body)
+    client = harness.client()
+    handle = client.open()
+    remote = client.create_cursor(handle)
+    (descriptor,) = queue.descriptors.values()
+    (cursor,) = descriptor.cursors.values()
+    assert body_of(harness.core.messages.peek(descriptor, cursor=cursor)) == b"1"
+    assert client.read(handle, Action.MQ_ACTION_PEEK_NEXT, cursor=remote) == b"2"
+    assert body_of(harness.core.messages.peek_next(descriptor, cursor)) == b"3"
 
 
 @pytest.mark.requirement("DMPR-3.2.7.2-01")
@@ -300,6 +308,16 @@ def test_peek_next_moves_a_read_cursor_to_the_next_message() -> None:
     assert cursors.get_next_message_for_peek(table.cursor) == (SUCCEEDED, table.messages[1])
     assert table.cursor.position is table.messages[1]
     assert table.cursor.state is READ
+
+
+@pytest.mark.requirement("DMPR-3.2.7.3-02")
+def test_peek_next_shows_a_peekable_locked_message() -> None:
+    table = read()
+    table.harness.enqueue(table.queue, b"hidden")
+    shown = table.harness.enqueue(table.queue, b"shown", allow_peek_when_locked=True)
+    for _ in range(3):
+        table.harness.core.messages.dequeue_begin(table.descriptor, timeout=0)
+    assert cursors.get_next_message_for_peek(table.cursor) == (SUCCEEDED, shown)
 
 
 @pytest.mark.requirement("DMPR-3.2.7.3-03")

@@ -35,7 +35,22 @@ def cursor_of(harness: EngineHarness, descriptor: OpenQueueDescriptor):
 # -- Dequeue Message ------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.10-01", "DMPR-3.1.7.1.10-03")
+@pytest.mark.requirement("DMPR-3.1.7.1.10-01")
+def test_the_statuses_of_a_dequeue(
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
+) -> None:
+    messages, cursor = harness.core.messages, cursor_of(harness, open_queue)
+    assert messages.dequeue(open_queue, timeout=0).status == 0xC00E001B
+    assert messages.dequeue(open_queue, timeout=0, cursor=cursor).status == 0xC00E0088
+    harness.enqueue(queue)
+    messages.peek(open_queue, cursor=cursor)
+    assert messages.dequeue(open_queue).status == 0
+    assert messages.dequeue(open_queue, cursor=cursor).status == 0xC00E001D
+    harness.core.queues.delete(queue)
+    assert messages.dequeue(open_queue).status == 0xC00E004B
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.10-03")
 def test_a_queue_that_is_gone_gives_no_message(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
@@ -61,7 +76,9 @@ def test_a_queue_that_is_gone_ends_no_read(
     assert harness.core.messages.dequeue_end(open_queue, position, delete=True) == 0xC00E004B
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.10-09", "DMPR-3.1.7.1.10-14", "DMPR-3.1.7.1.10-15")
+@pytest.mark.requirement(
+    "DMPR-3.1.7.1.10-02", "DMPR-3.1.7.1.10-09", "DMPR-3.1.7.1.10-14", "DMPR-3.1.7.1.10-15"
+)
 def test_the_first_available_message_is_given_and_deleted(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
 ) -> None:
@@ -183,7 +200,7 @@ def test_a_wait_without_a_limit_never_ends(
     assert completed_reads(harness.run()) == [(waiting.request, MQ_OK, b"late")]
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.10-11", "DMPR-3.1.1.13-04", "DMPR-3.1.1.11-03/a")
+@pytest.mark.requirement("DMPR-3.1.7.1.10-11", "DMPR-3.1.7.1.10-15", "DMPR-3.1.1.13-04", "DMPR-3.1.1.11-03/a")
 def test_a_transaction_locks_what_it_receives(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
 ) -> None:
@@ -244,7 +261,7 @@ def test_a_transaction_without_an_identifier_is_none(
 
 
 @pytest.mark.requirement("DMPR-3.1.1.11-03/b")
-@pytest.mark.requirement("DMPR-3.1.7.1.10-13", "DMPR-3.1.7.1.11-02", "DMPR-3.1.7.1.10-02")
+@pytest.mark.requirement("DMPR-3.1.7.1.10-13", "DMPR-3.1.7.1.10-15", "DMPR-3.1.7.1.11-02")
 def test_a_read_in_two_phases_locks_the_message(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor, events: EventRecorder
 ) -> None:

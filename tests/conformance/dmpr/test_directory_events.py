@@ -36,14 +36,16 @@ def test_nothing_else_is_announced(recorded: RecordedDirectoryEvents, obj: Direc
     assert len(recorded.log) == 2
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.18-01", "DMPR-3.1.7.1.19-01")
+@pytest.mark.requirement("DMPR-3.1.7.1.18-01", "DMPR-3.1.7.1.19-01", "DMPR-3.1.7.1.24-03")
 def test_a_private_queue_is_not_announced(recorded: RecordedDirectoryEvents) -> None:
     recorded.directory.status = Result.SUCCESS  # the embedded directory takes no private queue
     queue = Queue(guid(100), pathname="here\\private$\\orders")
     recorded.events.create_directory_object(queue)
+    assert recorded.events.write_directory(queue) is Result.SUCCESS
     recorded.events.delete_directory_object(queue)
     assert recorded.log == [
         ("create_directory_object", queue, None),
+        ("write_directory", queue, None),
         ("delete_directory_object", queue),
     ]
 
@@ -176,9 +178,10 @@ def test_a_failed_write_is_not_announced(recorded: RecordedDirectoryEvents) -> N
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.25-01", "DMPR-3.1.7.1.25-04")
-def test_the_probe_that_fails(recorded: RecordedDirectoryEvents) -> None:
+@pytest.mark.parametrize("connected", [False, True])  # there is no such object if it is
+def test_the_probe_that_fails(recorded: RecordedDirectoryEvents, connected: bool) -> None:
     recorded.manager.directory_offline = True
-    recorded.directory.directory.connected = False
+    recorded.directory.directory.connected = connected
     recorded.events.check_directory_online()
     expected = [("Identifier", "EQUALS", OWN_ID)]
     assert recorded.log == [("read_directory", "QueueManager", expected, None)]

@@ -81,10 +81,11 @@ def test_only_the_attributes_asked_for_are_read(recorded: RecordedDirectoryEvent
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-04")
 def test_offline_queues_are_those_of_this_computer(recorded: RecordedDirectoryEvents) -> None:
-    recorded.add(public_queue(100, "here\\orders"))
+    first = recorded.add(public_queue(100, "here\\orders"))
     second = recorded.add(public_queue(101, "here\\bills", label="b"))
     recorded.directory.publish(public_queue(102, "there\\orders"))
     recorded.manager.directory_offline = True
+    assert recorded.events.read_directory("Queue") == (Result.SUCCESS, first)
     assert recorded.events.read_directory("Queue", [("Label", "EQUALS", "b")]) == (Result.SUCCESS, second)
     assert recorded.events.read_directory("Queue", [("Identifier", "EQUALS", guid(102))]) == (
         Result.OBJECT_NOT_FOUND,
@@ -107,14 +108,16 @@ def test_offline_only_the_queue_manager_here_is_known(recorded: RecordedDirector
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-04", "DMPR-3.1.7.1.20-05", "DMPR-3.1.7.1.20-06")
 def test_a_forced_read_asks_the_directory_all_the_same(recorded: RecordedDirectoryEvents) -> None:
-    recorded.directory.publish(QueueManager(PEER_ID, computer_name="there"))
+    there, queue = QueueManager(PEER_ID, computer_name="there"), public_queue(102, "there\\orders")
+    site = Site(guid(9), name="north")
+    recorded.directory.publish(there, queue, site)
     recorded.manager.directory_offline = True
-    manager = recorded.events.read_directory(
-        "QueueManager", [("Identifier", "EQUALS", PEER_ID)], force=True
-    ).object
-    assert manager is not None
-    assert manager.identifier == PEER_ID
-    assert recorded.directory.operations() == ["read_directory"]
+    for each in (there, queue, site):
+        filters = [("Identifier", "EQUALS", each.identifier)]
+        found = recorded.events.read_directory(type(each).__name__, filters, force=True).object
+        assert found is not None
+        assert found.identifier == each.identifier
+    assert recorded.directory.operations() == ["read_directory"] * 3
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.20-08")

@@ -74,8 +74,9 @@ def table() -> Table:
 
 
 @pytest.mark.requirement(
-    "DMPR-3.1.7.1.28-01", "DMPR-3.1.1.18-01", "DMPR-3.1.1.18-02", "DMPR-3.1.1.18-04", "DMPR-3.1.1.1-50"
-)
+    "DMPR-3.1.7.1.28-01", "DMPR-3.1.1.18-01", "DMPR-3.1.1.18-02", "DMPR-3.1.1.18-04", "DMPR-3.1.1.1-50",
+    "DMPR-3.1.7.3.9-02",
+)  # fmt: skip
 def test_an_entry_has_message_and_data(table: Table) -> None:
     recorded = []
 
@@ -164,6 +165,22 @@ def test_a_removed_entry_is_skipped_and_the_next_one_is_sent(table: Table) -> No
     assert table.sender.sent == ["first", "stays"]
     table.dispatch.remove(gone)  # not in the dispatch, so nothing to send
     assert table.sender.sent == ["first", "stays"]
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.29-01")
+@pytest.mark.parametrize("present", [True, False])
+def test_a_removal_lets_the_next_message_go(
+    table: Table, monkeypatch: pytest.MonkeyPatch, present: bool
+) -> None:
+    gone, stays = table.put(table.high), table.put(table.low)
+    with monkeypatch.context() as held:
+        held.setattr(table.dispatch, "send", lambda: None)
+        if present:
+            table.dispatch.add(gone, "gone", 7)
+        table.dispatch.add(stays, "stays", 0)
+    assert table.sender.sent == []
+    table.dispatch.remove(gone)
+    assert table.sender.sent == ["stays"]
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.34-01")

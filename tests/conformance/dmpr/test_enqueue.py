@@ -34,7 +34,13 @@ LOW = (1 << 56) - 1
 
 @pytest.mark.requirement("DMPR-3.1.7.1.9-01")
 def test_statuses_are_small_numbers() -> None:
-    assert [int(status) for status in EnqueueStatus] == [0, 1, 2, 3]
+    numbers = {status.name: int(status) for status in EnqueueStatus}
+    assert numbers == {
+        "OK": 0,
+        "QUEUE_QUOTA_EXCEEDED": 1,
+        "QUEUE_MANAGER_QUOTA_EXCEEDED": 2,
+        "TIMED_OUT": 3,
+    }
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.9-03", "DMPR-3.1.1.1-10", "DMPR-3.1.7.1.9-05")
@@ -146,7 +152,7 @@ def test_the_most_urgent_message_is_received_first(harness: EngineHarness, queue
 def test_the_time_to_be_received_runs(harness: EngineHarness, queue: Queue, in_transaction: bool) -> None:
     transaction = harness.begin() if in_transaction else None
     position = harness.enqueue(queue, b"", transaction, time_to_be_received=10)
-    assert harness.core.context.timers.active(Timer.TIME_TO_BE_RECEIVED, position.number)
+    assert harness.time_left(Timer.TIME_TO_BE_RECEIVED, position.number) == 10_000
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.9-09", "DMPR-3.1.1.13-01", "DMPR-3.1.1.13-02")

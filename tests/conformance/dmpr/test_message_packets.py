@@ -129,15 +129,24 @@ PROVIDER_ATTRIBUTES = {
 
 # rows of 3.1.7.1.31, rows of 3.1.7.1.32, message, packet, attributes concerned
 FIELDS: list[tuple[str, str, Message, bytes, str]] = [
-    ("04", "03", message(priority=6), handmade.user_message(flags=6), "priority"),
+    *(("04", "03", message(priority=number), handmade.user_message(flags=number), "priority")
+      for number in range(8)),
+    ("05 33", "46", message(), handmade.user_message(), "tracing_requested delivery_guarantee"),
+    ("19 24 25", "30 36 37", transactional(), transaction_packet(),
+     "final_ack_required first_in_transaction last_in_transaction"),
     ("06", "16", message(time_to_reach_queue=17), handmade.user_message(time_to_reach_queue=17),
      "time_to_reach_queue"),
     ("07", "17", message(body_type=8), properties_packet(body_type=8), "body_type"),
     ("08", "18", message(application_tag=99), properties_packet(application_tag=99), "application_tag"),
     ("09", "19", message(correlation_identifier=bytes(range(20))),
      properties_packet(correlation_id=bytes(range(20))), "correlation_identifier"),
-    ("10", "20", message(acknowledgements_requested=AcknowledgementsRequested.ACK_FULL_RECEIVE),
-     properties_packet(flags=0x0E), "acknowledgements_requested"),
+    *(("10", "20", message(acknowledgements_requested=AcknowledgementsRequested[name]),
+       properties_packet(flags=number), "acknowledgements_requested")
+      for name, number in (
+          ("NONE", 0), ("ACK_POS_ARRIVAL", 1), ("ACK_POS_RECEIVE", 2), ("ACK_NEG_ARRIVAL", 4),
+          ("ACK_NEG_RECEIVE", 8), ("ACK_NACK_REACH_QUEUE", 0x04), ("ACK_FULL_REACH_QUEUE", 0x05),
+          ("ACK_NACK_RECEIVE", 0x0C), ("ACK_FULL_RECEIVE", 0x0E),
+      )),
     ("11", "09 21", message(extension=b"later"), properties_packet(extension=b"later"), "extension"),
     ("12", "07 22", message(label="Größe 𝄞"), properties_packet(label="Größe 𝄞"), "label"),
     ("13", "08 23", message(body=b"seventy"), properties_packet(body=b"seventy"), "body"),
@@ -705,14 +714,14 @@ def test_names_of_several_acknowledgements() -> None:
     assert asked.ACK_FULL_RECEIVE == asked.ACK_NEG_ARRIVAL | asked.ACK_POS_RECEIVE | asked.ACK_NEG_RECEIVE
 
 
-@requirement("DMPR-3.1.1.12-50")
+@requirement("DMPR-3.1.1.12-50", "DMPR-3.1.7.1.32-58")
 def test_hash_algorithms() -> None:
     """SHA and SHA1 are one number."""
     names = [algorithm.name for algorithm in HashAlgorithm]
     assert names == [f"CALG_{name}" for name in ("MD2", "MD4", "MD5", "SHA1", "SHA_256", "SHA_512")]
 
 
-@requirement("DMPR-3.1.1.12-51")
+@requirement("DMPR-3.1.1.12-51", "DMPR-3.1.7.1.32-57")
 def test_encryption_algorithms() -> None:
     names = [cipher.name.removeprefix("CALG_").replace("_", "") for cipher in EncryptionAlgorithm]
     assert names == ["RC2", "AES128", "AES192", "AES256", "RC4"]

@@ -82,8 +82,17 @@ def test_the_expanded_name_is_used(harness: EngineHarness, queue: Queue) -> None
     assert str(descriptor.format_name).lower() == "direct=os:here\\private$\\orders"
 
 
+@pytest.mark.requirement("DMPR-3.1.7.1.5-02")
+def test_the_statuses_of_an_open(harness: EngineHarness, queue: Queue) -> None:
+    assert outcome(harness, "DIRECT=OS:here\\private$\\z", RECEIVE) == 0xC00E0003
+    assert outcome(harness, HTTP, RECEIVE) == 0xC00E0020
+    assert outcome(harness, SEVERAL, SEND, DENY) == 0xC00E0045
+    assert harness.core.queues.open(format_name(queue), RECEIVE, DENY)[0] == 0
+    assert outcome(harness, str(format_name(queue)), RECEIVE, DENY) == 0xC00E0009
+
+
 @pytest.mark.requirement("DMPR-3.1.1.16-08")
-@pytest.mark.requirement("DMPR-3.1.7.1.5-02", "DMPR-3.1.7.1.5-24", "DMPR-3.1.1.16-06", "DMPR-3.1.1.16-05")
+@pytest.mark.requirement("DMPR-3.1.7.1.5-24", "DMPR-3.1.1.16-06", "DMPR-3.1.1.16-05")
 @pytest.mark.parametrize("access_type", [RECEIVE, SEND, PEEK, MOVE])
 @pytest.mark.parametrize("share", [NONE, DENY])
 def test_an_open_queue(
@@ -132,6 +141,7 @@ def test_several_queues_are_opened_each_for_itself(harness: EngineHarness, queue
     assert (parent.access_type, parent.share_mode) == (SEND, NONE)
     assert (parent.multiple, parent.queue) == (True, None)
     assert parent.remote_read_state is RemoteReadState.NONE
+    assert {name.lower() for name in str(parent.format_name).split(",")} == set(SEVERAL.lower().split(","))
     assert len(parent.children) == 2
     for child in parent.children:
         assert (child.access_type, child.share_mode, child.multiple) == (SEND, NONE, False)
@@ -198,6 +208,7 @@ def test_a_queue_that_is_not_here_cannot_be_read(
             ("12", "DIRECT=OS:here.example\\private$\\z"),
             ("12", "DIRECT=TCP:10.0.0.1\\private$\\z"),
             ("12", "DIRECT=HTTP://here/msmq/private$/z"),
+            ("12", "DIRECT=HTTPS://here.example/msmq/z"),
             ("15", f"PRIVATE={OWN_ID}\\77"),
         ]
     ],
@@ -265,7 +276,12 @@ SHARED = [
     ("21", DENY, RECEIVE, NONE, RECEIVE, True),
     *(("21", DENY, RECEIVE, NONE, new, False) for new in (PEEK, SEND, MOVE)),
     *(("22", DENY, old, share, RECEIVE, True) for old in (PEEK, PEEK_ADMIN) for share in (NONE, DENY)),
-    *(("22", DENY, old, NONE, new, False) for old in (PEEK, PEEK_ADMIN) for new in (PEEK, SEND, MOVE)),
+    *(
+        ("22", DENY, old, share, new, False)
+        for old in (PEEK, PEEK_ADMIN)
+        for share in (NONE, DENY)
+        for new in (PEEK, SEND, MOVE)
+    ),
     *(("23", NONE, RECEIVE, DENY, new, True) for new in (RECEIVE, PEEK, SEND, MOVE)),
     *(("23", NONE, RECEIVE, NONE, new, False) for new in (RECEIVE, PEEK, SEND, MOVE)),
     *(("23", NONE, PEEK, DENY, new, False) for new in (RECEIVE, PEEK)),
@@ -390,10 +406,13 @@ def test_a_close_takes_cursors_and_descriptor_along(harness: EngineHarness, queu
     assert queue.active is False
     descriptor = harness.open(queue)
     assert queue.active is True
+    waiting = []
     for _ in range(3):
-        harness.core.queues.open_cursor(descriptor)
+        cursor = harness.core.queues.open_cursor(descriptor)
+        waiting.append(harness.core.messages.peek(descriptor, cursor=cursor).request)  # ended by Close Cursor
     harness.core.queues.close(descriptor)
     assert descriptor.cursors == {}
+    assert completed_reads(harness.run()) == [(request, CANCELLED, None) for request in waiting]
     assert queue.descriptors == {}
     assert queue.active is False
 

@@ -22,7 +22,7 @@ from tests.support.engine_harness import RECOVERABLE, EngineHarness
 from tests.support.qm.queue_contents import bodies, body_of, completed_reads, states
 
 TIMEOUT = HResult.MQ_ERROR_IO_TIMEOUT
-NOT_FOUND = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+NOT_FOUND = 0xC00E0088
 GONE = HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
 AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
 FIRST, PREVIOUS, CURRENT, NEXT, LAST = MessageSeekAction
@@ -261,6 +261,18 @@ def test_a_message_is_received_by_identifier(
     assert bodies(queue) == [b"1"]
 
 
+@pytest.mark.requirement("DMPR-3.1.7.1.13-02", "DMPR-3.1.7.1.13-05")
+def test_a_peek_by_identifier_has_no_part_in_a_transaction(
+    harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
+) -> None:
+    position, transaction = harness.enqueue(queue, b"1"), harness.begin()
+    read = harness.core.messages.read_by_lookup_identifier
+    result = read(open_queue, position.lookup_identifier, CURRENT, peek=True, transaction=transaction)
+    assert (result.status, result.message) == (MQ_OK, position.message)
+    assert states(queue) == [AVAILABLE]
+    assert transaction.operations == []
+
+
 @pytest.mark.requirement("DMPR-3.1.7.1.13-06")
 def test_a_message_is_received_by_identifier_in_a_transaction(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
@@ -356,7 +368,7 @@ def test_what_cannot_be_read_is_passed_over(
 # -- Seek Available Message Position With Id ------------------------------------------------------------
 
 
-@pytest.mark.requirement("DMPR-3.1.7.3.3-01", "DMPR-3.1.7.3.3-02")
+@pytest.mark.requirement("DMPR-3.1.7.3.3-02")
 @pytest.mark.parametrize("action", [PREVIOUS, CURRENT, NEXT])
 @pytest.mark.parametrize("peek", [True, False])
 def test_an_identifier_that_no_message_has(
@@ -370,6 +382,9 @@ def test_first_and_last_need_no_identifier(queue: Queue, five: list[MessagePosit
     assert seek_with_id(queue, 0, FIRST, peek=False) == (MQ_OK, five[0])
     assert seek_with_id(queue, 0, LAST, peek=False) == (MQ_OK, five[2])
     assert seek_with_id(queue, 0, LAST, peek=True) == (MQ_OK, five[3])
+    five[0].state = five[2].state = LOCKED
+    assert seek_with_id(queue, 0, FIRST, peek=True) == (MQ_OK, five[3])
+    assert seek_with_id(queue, 0, FIRST, peek=False) == (NOT_FOUND, None)
 
 
 @pytest.mark.requirement("DMPR-3.1.7.3.3-05", "DMPR-3.1.7.3.3-06")
@@ -395,9 +410,10 @@ def test_first_and_last_of_an_empty_queue(queue: Queue, action: MessageSeekActio
     assert seek_with_id(queue, 0, action, peek=True) == (NOT_FOUND, None)
 
 
-TRANSACTION_USAGE, RECEIVED = HResult.MQ_ERROR_TRANSACTION_USAGE, HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
+TRANSACTION_USAGE, RECEIVED = 0xC00E0050, 0xC00E001D
 
 
+@pytest.mark.requirement("DMPR-3.1.7.3.3-01")
 @pytest.mark.parametrize(
     "state, shown, peek, status",
     [

@@ -256,7 +256,11 @@ def test_configured_keys_go_before_those_of_the_directory():
 @pytest.mark.parametrize("level", [1, 3, 5])
 @pytest.mark.parametrize(
     ("preferred", "algorithm", "size"),
-    [(AesCipher.AES256, AES256, 32), (AesCipher.AES128, AES128, 16), (AesCipher.AES192, AES192, 24)],
+    [
+        pytest.param(AesCipher.AES256, AES256, 32, marks=pytest.mark.requirement("DMPR-5.1-01/b")),
+        (AesCipher.AES128, AES128, 16),
+        (AesCipher.AES192, AES192, 24),
+    ],
 )
 def test_the_aes_provider_is_preferred_whatever_the_level(preferred, algorithm, size, level):
     harness = sender(*ALL, preferred_advanced_algorithm=preferred)

@@ -192,7 +192,7 @@ def test_a_signature_without_a_sid_names_nobody():
     assert packet.security.security_id == b""
 
 
-@pytest.mark.requirement("MQMQ-2.2.19.3-30", "DMPR-5.1-01", "MQQB-1.3.2.2-01")
+@pytest.mark.requirement("MQMQ-2.2.19.3-30", "DMPR-5.1-01/a", "MQQB-1.3.2.2-01")
 def test_sha_512_is_the_default():
     (packet,) = transferred(harness_with_peer(), signed_message())
     assert packet.HashAlgorithm == SHA512 == 0x800E
