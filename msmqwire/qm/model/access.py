@@ -412,27 +412,27 @@ def default_security(
     owner = parts.owner or user or LOCAL_SYSTEM  # DMPR-3.1.7.1.3.1-02, -03
     is_user = owner not in _NOBODY and (local_owner or is_domain_user(owner))
     if not is_user:
-        owner = ANONYMOUS  # -04
+        owner = ANONYMOUS  # DMPR-3.1.7.1.3.1-04
     dacl, control = parts.dacl, _GROUP_DEFAULTED
-    if dacl is None:  # -05
+    if dacl is None:  # DMPR-3.1.7.1.3.1-05
         control |= _DACL_DEFAULTED
         dacl = _default_dacl(owner, not is_user or _is_guest(owner), machine_sid, anonymous_may_send)
     # The steps do not name the place of OwnerSid; S-1-5-7 has a meaning only as the owner.
-    return build_descriptor(DescriptorParts(owner, None, parts.sacl, dacl, control))  # -11
+    return build_descriptor(DescriptorParts(owner, None, parts.sacl, dacl, control))  # DMPR-3.1.7.1.3.1-11
 
 
 @lru_cache(maxsize=256)  # the queues of a computer have few owners
 def _default_dacl(
     owner: bytes, open_to_all: bool, machine_sid: bytes | None, anonymous_may_send: bool
 ) -> bytes:
-    if open_to_all:  # -06
+    if open_to_all:  # DMPR-3.1.7.1.3.1-06
         world, owners = int(_FULL_ACCESS), 0
-    else:  # -07
+    else:  # DMPR-3.1.7.1.3.1-07
         world, owners = int(_READ_ATTRIBUTES), int(_FULL_ACCESS)
-    anonymous = int(MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE) if anonymous_may_send else 0  # -09
-    entries = [(world | anonymous, EVERYONE), (anonymous, ANONYMOUS)]  # -10
+    anonymous = int(MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE) if anonymous_may_send else 0  # DMPR-3.1.7.1.3.1-09
+    entries = [(world | anonymous, EVERYONE), (anonymous, ANONYMOUS)]  # DMPR-3.1.7.1.3.1-10
     if machine_sid:
-        entries.append((int(_READ_ATTRIBUTES), machine_sid))  # -08
+        entries.append((int(_READ_ATTRIBUTES), machine_sid))  # DMPR-3.1.7.1.3.1-08
     entries.append((owners, owner))
     return _allowing(entries)
 

@@ -223,7 +223,7 @@ class RemoteReadState(Enum):
 
 
 class CursorState(Enum):
-    """The states of a cursor: [MS-MQDMPR] 3.2.1.2."""
+    """The states of a cursor: DMPR-3.2.1.2-04."""
 
     UNREAD = "Unread"
     WAIT_RECEIVE = "WaitReceive"
@@ -291,7 +291,7 @@ class SeekDirection(Enum):
 
 
 class EnqueueStatus(IntEnum):
-    """The result of Enqueue Message: [MS-MQDMPR] 3.1.7.1.9."""
+    """The result of Enqueue Message: DMPR-3.1.7.1.9-01."""
 
     OK = 0
     QUEUE_QUOTA_EXCEEDED = 1

@@ -42,7 +42,7 @@ def open_cursor(descriptor: OpenQueueDescriptor, handle: int) -> Cursor | None:
         return None
     start = queue.positions.start
     queue.positions.pin(start)
-    return Cursor(handle, descriptor, start)
+    return Cursor(handle, descriptor, start)  # DMPR-3.2.1.1-01, DMPR-3.2.7.1-01, DMPR-3.2.1.2-01 to -03
 
 
 def close_cursor(cursor: Cursor) -> None:
@@ -80,10 +80,10 @@ def _peek(cursor: Cursor, event: str) -> Result:
     """Move to the next message that can be peeked at, or begin to wait for one."""
     position = _seek(cursor, peek=True)
     if position is None:
-        _step(cursor, f"{event}: End")
+        _step(cursor, f"{event}: End")  # DMPR-3.2.7.2-02, DMPR-3.2.7.3-03
         return CursorResult.WAITING, None
     _step(cursor, f"{event}: found")
-    _move(cursor, position)
+    _move(cursor, position)  # DMPR-3.2.7.2-01, DMPR-3.2.7.3-02
     return CursorResult.SUCCEEDED, position
 
 
@@ -94,15 +94,15 @@ def get_message_for_peek(cursor: Cursor) -> Result:
     if cursor.state is READ:
         _step(cursor, "Get Message For Peek")
         if cursor.position.state is PositionState.AVAILABLE:
-            return CursorResult.SUCCEEDED, cursor.position
-        return CursorResult.ALREADY_RECEIVED, None
+            return CursorResult.SUCCEEDED, cursor.position  # DMPR-3.2.7.2-03
+        return CursorResult.ALREADY_RECEIVED, None  # DMPR-3.2.7.2-04
     return _peek(cursor, "Get Message For Peek")
 
 
 def get_next_message_for_peek(cursor: Cursor) -> Result:
     """Get Next Message For Peek: [MS-MQDMPR] 3.2.7.3."""
     if cursor.state is not READ:
-        return CursorResult.ILLEGAL_CURSOR_ACTION, None
+        return CursorResult.ILLEGAL_CURSOR_ACTION, None  # DMPR-3.2.7.3-01
     return _peek(cursor, "Get Next Message For Peek")
 
 
@@ -113,32 +113,32 @@ def get_next_message_for_dequeue(cursor: Cursor, *, no_wait: bool) -> Result:
     if cursor.state is READ:
         if cursor.position.state is PositionState.AVAILABLE:
             _step(cursor, "Get Next Message For Dequeue: Available")
-            return CursorResult.SUCCEEDED, cursor.position
+            return CursorResult.SUCCEEDED, cursor.position  # DMPR-3.2.7.4-04
         _step(cursor, "Get Next Message For Dequeue: not Available")
-        return CursorResult.ALREADY_RECEIVED, None
+        return CursorResult.ALREADY_RECEIVED, None  # DMPR-3.2.7.4-05
     position = _seek(cursor, peek=False)
     if position is not None:
         _step(cursor, "Get Next Message For Dequeue: found")
-        _move(cursor, position)
+        _move(cursor, position)  # DMPR-3.2.7.4-01
         return CursorResult.SUCCEEDED, position
     if no_wait:
         _step(cursor, "Get Next Message For Dequeue: End, does not wait")
         return CursorResult.NOT_FOUND, None
     _step(cursor, "Get Next Message For Dequeue: End, waits")
-    return CursorResult.WAITING, None
+    return CursorResult.WAITING, None  # DMPR-3.2.7.4-03
 
 
 def message_available(cursor: Cursor, position: MessagePosition) -> None:
     """Message Available: [MS-MQDMPR] 3.2.7.5."""
     if _waits(cursor):
         _step(cursor, "Message Available")
-    _move(cursor, position)
+    _move(cursor, position)  # DMPR-3.2.7.5-01
 
 
 def wait_time_expired(cursor: Cursor) -> None:
     """Wait Time Expired: [MS-MQDMPR] 3.2.7.6."""
     if cursor.state is WAIT_RECEIVE:
         positions = cursor.position.queue.positions
-        _move(cursor, positions.end, resume_after=positions.tail)
+        _move(cursor, positions.end, resume_after=positions.tail)  # DMPR-3.2.7.6-01
     if _waits(cursor):
-        _step(cursor, "Wait Time Expired")
+        _step(cursor, "Wait Time Expired")  # DMPR-3.2.7.6-01 and -02

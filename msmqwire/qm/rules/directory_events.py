@@ -100,17 +100,18 @@ class DirectoryEvents:
         if self._directory is None:
             return CreateResult(_NOT_CONNECTED)
         if _is_public(directory_object):
-            self.notify(ChangeOperation.QUEUE_CREATION, directory_object)
-        created = self._directory.create_directory_object(directory_object, attributes)
-        self._check_online(created.status)
-        return created
+            self.notify(ChangeOperation.QUEUE_CREATION, directory_object)  # DMPR-3.1.7.1.18-01
+        created = self._directory.create_directory_object(directory_object, attributes)  # DMPR-3.1.7.1.18-03
+        self._check_online(created.status)  # DMPR-3.1.7.1.18-04
+        return created  # DMPR-3.1.7.1.18-05
 
     def delete_directory_object(self, directory_object: DirectoryObject) -> DirectoryOperationResult:
         """Delete Directory Object: [MS-MQDMPR] 3.1.7.1.19."""
         if self._directory is None:
             return _NOT_CONNECTED
         if _is_public(directory_object):
-            self.notify(ChangeOperation.QUEUE_DELETION, directory_object)
+            self.notify(ChangeOperation.QUEUE_DELETION, directory_object)  # DMPR-3.1.7.1.19-01
+        # DMPR-3.1.7.1.19-03 and -04
         return self._check_online(self._directory.delete_directory_object(directory_object))
 
     def write_directory(
@@ -119,11 +120,12 @@ class DirectoryEvents:
         """Write Directory: [MS-MQDMPR] 3.1.7.1.24."""
         if self._directory is None:
             return _NOT_CONNECTED
+        # DMPR-3.1.7.1.24-01 and -02
         status = self._check_online(self._directory.write_directory(directory_object, attributes))
         if status is _SUCCESS:  # notified afterwards, unlike for the other events: DMPR-3.1.7.1.24-03
             if _is_public(directory_object):
                 self.notify(ChangeOperation.QUEUE_UPDATE, directory_object)
-            elif isinstance(directory_object, QueueManager):
+            elif isinstance(directory_object, QueueManager):  # DMPR-3.1.7.1.24-04
                 self.notify(ChangeOperation.QUEUE_MANAGER_UPDATE, directory_object)
         return status
 
@@ -150,6 +152,7 @@ class DirectoryEvents:
         """
         if self._directory is None or (self._queue_manager.directory_offline and not force):
             return self._read_local(object_type, filters or ())
+        # DMPR-3.1.7.1.20-03 and -07
         result = self._directory.read_directory(object_type, filters, attributes)
         if not force:  # DMPR-3.1.7.1.20-08
             self._check_online(result.status)
@@ -186,19 +189,20 @@ class DirectoryEvents:
         """Read Directory Begin: [MS-MQDMPR] 3.1.7.1.21."""
         if self._directory is None:
             return QueryResult(_NOT_CONNECTED)
+        # DMPR-3.1.7.1.21-01
         return self._directory.read_directory_begin(object_type, filters, attributes, sort_order)
 
     def read_directory_next(self, handle: int) -> ReadResult:
         """Read Directory Next: [MS-MQDMPR] 3.1.7.1.22."""
         if self._directory is None:
             return ReadResult(_NOT_CONNECTED)
-        return self._directory.read_directory_next(handle)
+        return self._directory.read_directory_next(handle)  # DMPR-3.1.7.1.22-01
 
     def read_directory_end(self, handle: int) -> DirectoryOperationResult:
         """Read Directory End: [MS-MQDMPR] 3.1.7.1.23."""
         if self._directory is None:
             return _NOT_CONNECTED
-        return self._directory.read_directory_end(handle)
+        return self._directory.read_directory_end(handle)  # DMPR-3.1.7.1.23-01
 
     # -- offline and online ---------------------------------------------------------------------------
 
@@ -220,17 +224,17 @@ class DirectoryEvents:
         manager = self._queue_manager
         if self._directory is None:
             return
-        probe = self.read_directory(
+        probe = self.read_directory(  # DMPR-3.1.7.1.25-01
             "QueueManager", [("Identifier", Operator.EQUALS, manager.identifier)], force=True
         )
         if probe.object is None:
             self._start_online_timer()  # DMPR-3.1.7.1.25-04
             return
-        self._update(manager, probe.object)
+        self._update(manager, probe.object)  # DMPR-3.1.7.1.25-02
         manager.directory_offline = False
         for queue in list(manager.queues.values()):
             if _is_public(queue) and queue.owner_queue is None:  # journals and subqueues are not published
-                self._refresh(queue)
+                self._refresh(queue)  # DMPR-3.1.7.1.25-03
 
     def initialize(self) -> None:
         """Initialization with a directory: [MS-MQDMPR] 3.1.3.
@@ -325,18 +329,18 @@ class DirectoryEvents:
                 machine = name.host if name.port is not None else name.address
                 start = _UP_TO_ADDRESS.match(name.text)
                 assert start is not None, "the name was parsed"
-                return QueuePath(MQ_OK, machine + name.text[start.end() :], machine)
+                return QueuePath(MQ_OK, machine + name.text[start.end() :], machine)  # DMPR-3.1.7.1.26-01
             case PublicName():
-                queue = self.read_by_identifier("Queue", name.guid)
+                queue = self.read_by_identifier("Queue", name.guid)  # DMPR-3.1.7.1.26-02
                 if not isinstance(queue, Queue) or queue.queue_manager is None:
-                    return QueuePath(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
+                    return QueuePath(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)  # DMPR-3.1.7.1.26-03
                 return QueuePath(MQ_OK, queue.pathname, queue.queue_manager.computer_name)
             case PrivateName():
                 manager = self.read_by_identifier("QueueManager", name.guid)
                 if not isinstance(manager, QueueManager):
-                    return QueuePath(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
+                    return QueuePath(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)  # DMPR-3.1.7.1.26-05
                 return QueuePath(MQ_OK, self._private_path(name), manager.computer_name)
-        return QueuePath(MQ_OK)
+        return QueuePath(MQ_OK)  # DMPR-3.1.7.1.26-06
 
     def _private_path(self, name: PrivateName) -> str:
         """Return the path name of a private queue of this computer: DMPR-3.1.7.1.26-04."""
@@ -353,14 +357,14 @@ class DirectoryEvents:
         elements make no format name.
         """
         if not isinstance(name, DistributionListName | MultipleElementName):
-            return name
+            return name  # DMPR-3.1.7.3.8-01
         names = self._resolved(name)
         if names is None:
             return None
-        elements = each_once(names)
+        elements = each_once(names)  # DMPR-3.1.7.3.8-04
         if len(elements) == 1:
-            return elements[0]
-        try:
+            return elements[0]  # DMPR-3.1.7.3.8-05
+        try:  # DMPR-3.1.7.3.8-06
             return MultipleElementName(tuple(elements))  # type: ignore[arg-type]  # it checks each element
         except InvalidName:
             return None
@@ -380,7 +384,7 @@ class DirectoryEvents:
                 if self._directory is None:
                     return None
                 resolved = self._directory.resolve_distribution_list(element)
-                if resolved.status is not _SUCCESS:
+                if resolved.status is not _SUCCESS:  # DMPR-3.1.7.3.8-03
                     return None
                 unresolved.extend(resolved.names)
         return names

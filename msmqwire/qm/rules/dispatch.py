@@ -32,31 +32,31 @@ class Dispatch:
 
     def add(self, position: MessagePosition, data: object, message_priority: int) -> None:
         """Add Message To Dispatch Collection: [MS-MQDMPR] 3.1.7.1.28."""
-        priority = position.queue.base_priority + message_priority
-        entry = DispatchEntry(position, data, priority)
+        priority = position.queue.base_priority + message_priority  # DMPR-3.1.7.1.28-02
+        entry = DispatchEntry(position, data, priority)  # DMPR-3.1.7.1.28-01
         self._entries[position] = entry
         self._count += 1
-        heapq.heappush(self._order, (-priority, self._count, entry))
-        self.send()
+        heapq.heappush(self._order, (-priority, self._count, entry))  # DMPR-3.1.7.3.9-05
+        self.send()  # DMPR-3.1.7.1.28-03
 
     def remove(self, position: MessagePosition) -> None:
         """Remove Message From Dispatch Collection: [MS-MQDMPR] 3.1.7.1.29."""
         self._entries.pop(position, None)
-        self.send()
+        self.send()  # DMPR-3.1.7.1.29-01
 
     def remove_queue(self, queue: OutgoingQueue) -> None:
         """Remove Messages From Dispatch Collection By Queue: [MS-MQDMPR] 3.1.7.1.34."""
         for position in [waiting for waiting in self._entries if waiting.queue is queue]:
-            del self._entries[position]
+            del self._entries[position]  # DMPR-3.1.7.1.34-01
 
     def send(self) -> None:
         """Dispatch Send Message: [MS-MQDMPR] 3.1.7.3.9, until no message is left that can be sent."""
-        if self._sending:
+        if self._sending:  # DMPR-3.1.7.3.9-01
             return
         self._sending = True
         order = self._order
         while order:
-            entry = heapq.heappop(order)[2]
+            entry = heapq.heappop(order)[2]  # DMPR-3.1.7.3.9-02
             position = entry.position
             if self._entries.get(position) is not entry:
                 continue
@@ -65,7 +65,7 @@ class Dispatch:
                 continue
             entry.send_in_progress = True
             for subscriber in self._context.subscribers:
-                subscriber.send_user_message(position, entry.protocol_data)
+                subscriber.send_user_message(position, entry.protocol_data)  # DMPR-3.1.7.3.9-03 and -04
             entry.send_in_progress = False
             if self._entries.get(position) is entry:
                 del self._entries[position]

@@ -51,7 +51,7 @@ Values: TypeAlias = "tuple[object, ...]"
 
 def _transactional(message: Message) -> bool:
     return (
-        message.transactional_message_sequence_identifier is not None
+        message.transactional_message_sequence_identifier is not None  # DMPR-3.1.7.1.30-02
         or message.transaction_identifier is not None
     )
 
@@ -71,7 +71,7 @@ def _secured(message: Message) -> bool:
 
 
 def _traced(message: Message) -> bool:
-    return message.tracing_requested or message.tracing_queue_identifier.int != 0
+    return message.tracing_requested or message.tracing_queue_identifier.int != 0  # DMPR-3.1.7.1.30-05
 
 
 def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -> Values:
@@ -92,34 +92,34 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
         (
             VERSION,
             0,
-            # DMPR-3.1.7.1.32-04: the priority of transactional messages is 0
+            # DMPR-3.1.7.1.32-03, -04 and -06: the priority of transactional messages is 0
             (0 if transactional else message.priority) | (_TR if message.tracing_requested else 0),
             SIGNATURE,
-            message.time_to_reach_queue,
+            message.time_to_reach_queue,  # DMPR-3.1.7.1.32-16
         ),
         _user(message, transactional=transactional),
         _transaction(message) if transactional else None,
         _security(message) if _secured(message) else None,
         (  # DMPR-3.1.7.1.30-04: always there
-            message.acknowledgements_requested,
-            message.message_class,
-            message.correlation_identifier,
-            message.body_type,
-            message.application_tag,
-            message.privacy_level,
-            message.hash_algorithm,
+            message.acknowledgements_requested,  # DMPR-3.1.7.1.32-20
+            message.message_class,  # DMPR-3.1.7.1.32-54
+            message.correlation_identifier,  # DMPR-3.1.7.1.32-19
+            message.body_type,  # DMPR-3.1.7.1.32-17
+            message.application_tag,  # DMPR-3.1.7.1.32-18
+            message.privacy_level,  # DMPR-3.1.7.1.32-55
+            message.hash_algorithm,  # DMPR-3.1.7.1.32-58
             message.encryption_algorithm,  # DMPR-3.1.7.1.32-57
-            _text(message.label) if message.label else None,
-            message.extension,
-            body,
+            _text(message.label) if message.label else None,  # DMPR-3.1.7.1.32-07 and -22
+            message.extension,  # DMPR-3.1.7.1.32-09 and -21
+            body,  # DMPR-3.1.7.1.32-08 and -23
             b"",
         ),
-        # DMPR-3.1.7.1.32-53, MQMQ-2.2.19.1-12
+        # DMPR-3.1.7.1.32-52 and -53, MQMQ-2.2.19.1-12
         (0, 0, _unless_null(message.tracing_queue_identifier)) if _traced(message) else None,
         envelope,
         compound,
         _soap(message) if message.soap_header or message.soap_body else None,
-        _multi_queue(message) if message.destinations else None,
+        _multi_queue(message) if message.destinations else None,  # DMPR-3.1.7.1.30-06
         b"",
         None if session is None else (*session, 0),
     )
@@ -128,61 +128,62 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
 def _user(message: Message, *, transactional: bool) -> Values:
     destination, admin, response = queue_fields(message)
     word = _MP | message.hop_count
-    word |= destination.kind << _DQ | admin.kind << _AQ | response.kind << _RQ
-    if transactional or message.delivery_guarantee:  # MQMQ-2.2.19.2-33
+    word |= destination.kind << _DQ | admin.kind << _AQ | response.kind << _RQ  # DMPR-3.1.7.1.32-59 to -61
+    if transactional or message.delivery_guarantee:  # MQMQ-2.2.19.2-33, DMPR-3.1.7.1.32-46
         word |= _RECOVERABLE
     if message.negative_journaling_requested:
-        word |= _JN
+        word |= _JN  # DMPR-3.1.7.1.32-56
     if message.positive_journaling_requested:
-        word |= _JP
+        word |= _JP  # DMPR-3.1.7.1.32-56
     return (
-        message.source_machine_identifier,
+        message.source_machine_identifier,  # DMPR-3.1.7.1.32-43
         message.queue_manager_address,  # DMPR-3.1.7.1.32-38
-        message.time_to_be_received,
+        message.time_to_be_received,  # DMPR-3.1.7.1.32-41
         message.sent_time,
-        message.identifier.uniquifier,
+        message.identifier.uniquifier,  # DMPR-3.1.7.1.32-42
         word,
-        destination.data,
-        admin.data,
-        response.data,
-        _unless_null(message.connector_type_identifier),
+        destination.data,  # DMPR-3.1.7.1.32-45
+        admin.data,  # DMPR-3.1.7.1.32-44
+        response.data,  # DMPR-3.1.7.1.32-47
+        _unless_null(message.connector_type_identifier),  # DMPR-3.1.7.1.32-39
     )
 
 
 def _transaction(message: Message) -> Values:
-    word = message.transaction_number << _ID.shift
+    word = message.transaction_number << _ID.shift  # DMPR-3.1.7.1.32-31
     if message.final_ack_required:
-        word |= _FA
+        word |= _FA  # DMPR-3.1.7.1.32-30
     if message.first_in_transaction:
-        word |= _FM
+        word |= _FM  # DMPR-3.1.7.1.32-36
     if message.last_in_transaction:
-        word |= _LM
+        word |= _LM  # DMPR-3.1.7.1.32-37
     sequence = message.transactional_message_sequence_identifier or NO_SEQUENCE
     return (
         word,
-        (sequence.ordinal, sequence.time_stamp),
-        message.transaction_sequence_number,
-        message.transaction_previous_sequence_number,
-        _unless_null(message.connector_queue_manager_identifier),
+        (sequence.ordinal, sequence.time_stamp),  # DMPR-3.1.7.1.32-34
+        message.transaction_sequence_number,  # DMPR-3.1.7.1.32-32
+        message.transaction_previous_sequence_number,  # DMPR-3.1.7.1.32-33
+        _unless_null(message.connector_queue_manager_identifier),  # DMPR-3.1.7.1.32-35
     )
 
 
 def _security(message: Message) -> Values:
+    # DMPR-3.1.7.1.32-62
     word = message.sender_identifier_type << _ST  # AU and AS stay 0: DMPR-3.1.7.1.32-10 and -11
     if message.privacy_level:
-        word |= _EB
+        word |= _EB  # DMPR-3.1.7.1.32-12
     name, kind = message.authentication_provider_name, message.authentication_provider_type
     provider = None
     if _signed_by_system(message):
         word |= _DE
     elif name or kind:  # written for providers other than the system's: MQMQ-2.2.20.6-35
-        provider = kind, _text(name)
+        provider = kind, _text(name)  # DMPR-3.1.7.1.32-14, -24 and -25
     # A bare SecurityID has AI clear: MQMQ-2.2.20.6-12
     return word, (
-        message.sender_identifier,
-        message.symmetric_key,
-        message.signature,
-        message.sender_certificate,
+        message.sender_identifier,  # DMPR-3.1.7.1.32-28
+        message.symmetric_key,  # DMPR-3.1.7.1.32-27
+        message.signature,  # DMPR-3.1.7.1.32-26
+        message.sender_certificate,  # DMPR-3.1.7.1.32-13 and -29
         provider,
     )
 
@@ -206,11 +207,11 @@ def _soap(message: Message) -> Values:
 
 def _multi_queue(message: Message) -> Values:
     lists = queue_lists(
-        tuple(name.text for name in message.destinations),
-        tuple(name.text for name in message.administrations),
-        tuple(name.text for name in message.responses),
+        tuple(name.text for name in message.destinations),  # DMPR-3.1.7.1.32-48
+        tuple(name.text for name in message.administrations),  # DMPR-3.1.7.1.32-49
+        tuple(name.text for name in message.responses),  # DMPR-3.1.7.1.32-50
     )
-    return (*lists, (SIGNATURE_ID, 0, message.multiple_destination_signature))
+    return (*lists, (SIGNATURE_ID, 0, message.multiple_destination_signature))  # DMPR-3.1.7.1.32-51
 
 
 def _unless_null(identifier: UUID) -> UUID | None:
@@ -237,6 +238,7 @@ def new_packet(message: Message, session: Sequence[int] | None = None, *, stored
     Raises InvalidValue for attributes that do not fit, InvalidName for queues that a packet can't name.
     """
     _check(message)
+    # DMPR-3.1.7.1.30-01, DMPR-3.1.7.1.32-01 and -02
     data = _CODEC.compose(*_headers(message, session, stored=stored))
     size = len(data) if session is None else len(data) - SESSION_HEADER_SIZE
     if size > PACKET_SIZE_MAX:

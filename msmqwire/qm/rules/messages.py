@@ -105,11 +105,11 @@ class MessageEvents:
             context.refused(QUOTA, message, queue, why="the queue is full", kind="quota")
             return EnqueueStatus.QUEUE_QUOTA_EXCEEDED
         position = self._insert(queue, message, size)
-        self._start_expiry(position, message)
+        self._start_expiry(position, message)  # DMPR-3.1.7.1.9-08
         if transaction is None:
-            self.position_available(queue, position)
+            self.position_available(queue, position)  # DMPR-3.1.7.1.9-10
         else:
-            position.state, position.transaction = PositionState.LOCKED, True
+            position.state, position.transaction = PositionState.LOCKED, True  # DMPR-3.1.7.1.9-09
             transaction.operations.append(TransactionalOperation(OperationType.ENQUEUE, position))
         return _OK
 
@@ -125,7 +125,7 @@ class MessageEvents:
 
         Returns MQ_ERROR_QUEUE_NOT_AVAILABLE, as reads do, if the queue was deleted since it was opened.
         """
-        if not descriptor.multiple:
+        if not descriptor.multiple:  # DMPR-3.1.7.1.27-01
             if descriptor.queue is None:
                 return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
             if isinstance(descriptor.queue, OutgoingQueue) and not message.acknowledgements_requested:
@@ -136,9 +136,9 @@ class MessageEvents:
             return result
         names = tuple(child.format_name for child in descriptor.children)
         for child in descriptor.children:
-            copy = message.copy(destinations=names, destination=child.format_name)
+            copy = message.copy(destinations=names, destination=child.format_name)  # DMPR-3.1.7.1.27-02
             status = self.enqueue_to_open_queue(child, copy, transaction, ignore_quota=ignore_quota)
-            if status:
+            if status:  # DMPR-3.1.7.1.27-03
                 return status
         return EnqueueStatus.OK
 
@@ -151,7 +151,7 @@ class MessageEvents:
         """Insert a message into a queue by its LookupIdentifier; return its position."""
         context = self._context
         manager = context.queue_manager
-        manager.sequential_id += 1
+        manager.sequential_id += 1  # DMPR-3.1.7.1.9-05
         if manager.sequential_id > self._stored_sequential_id:
             self.store_sequential_id(ahead=_SEQUENTIAL_IDS_RESERVED)
         position = MessagePosition(queue, manager.sequential_id, self._lookup_identifier(message), size)
@@ -159,7 +159,7 @@ class MessageEvents:
         message.arrival_time = context.utc
         position.keep_in_memory(message)
         position.recoverable = message.recoverable
-        queue.positions.insert(position)
+        queue.positions.insert(position)  # DMPR-3.1.7.1.9-07
         self.quotas.count(position)
         return position
 
@@ -187,7 +187,7 @@ class MessageEvents:
 
     def position_available(self, queue: Queue, position: MessagePosition) -> None:
         """Message Position Available: [MS-MQDMPR] 3.1.7.2.2."""
-        position.state, position.transaction = _AVAILABLE, False
+        position.state, position.transaction = _AVAILABLE, False  # DMPR-3.1.7.2.2-01
         if position.expired:
             self.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
             return
@@ -204,7 +204,7 @@ class MessageEvents:
         if self.waiting_reads.offer(queue, position):
             return
         for subscriber in self._context.subscribers:
-            subscriber.message_position_available(queue, position)
+            subscriber.message_position_available(queue, position)  # DMPR-3.1.7.2-01
 
     def position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
         """Message Position Deleted: [MS-MQDMPR] 3.1.7.2.1. `reason` is a message class."""
@@ -215,7 +215,7 @@ class MessageEvents:
         if self.when_removed is not None:
             self.when_removed(queue, position, reason)
         for subscriber in self._context.subscribers:
-            subscriber.message_position_deleted(queue, position, reason)
+            subscriber.message_position_deleted(queue, position, reason)  # DMPR-3.1.7.2-01, DMPR-3.1.7.2.1-02
         if reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE and queue.journaling and queue.journal is not None:
             self.journal(position.message, queue.journal)
         self.discard(position)
@@ -223,7 +223,7 @@ class MessageEvents:
     def discard(self, position: MessagePosition) -> None:
         """Remove a position from its queue, and its message from the store."""
         self.quotas.uncount(position)
-        position.state, position.transaction = _DELETED, False
+        position.state, position.transaction = _DELETED, False  # DMPR-3.1.7.2.1-01
         position.queue.positions.remove(position)
         self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
         if position.recoverable:
@@ -267,13 +267,13 @@ class MessageEvents:
         """Time To Be Received Timer Expired: [MS-MQDMPR] 3.1.7.2.7."""
         reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT  # DMPR-3.1.1.12-12
         if position.state is PositionState.AVAILABLE:
-            self.position_deleted(position.queue, position, reason)
+            self.position_deleted(position.queue, position, reason)  # DMPR-3.1.7.2.7-01
             return
         position.expired = True  # deleted when its reader or its transaction releases it
         identifier = position.message.transaction_identifier
         transaction = self._context.queue_manager.transactions.get(identifier) if identifier else None
         if transaction is not None and position.state is PositionState.LOCKED:
-            self.lock(position, transaction, reason)
+            self.lock(position, transaction, reason)  # DMPR-3.1.7.2.7-02
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -284,23 +284,23 @@ class MessageEvents:
         timeout: int = INFINITE,
         cursor: Cursor | None = None,
         transaction: Transaction | None = None,
-        two_phase: bool = False,
+        two_phase: bool = False,  # DMPR-3.1.7.1.10-02
         tag: object = None,
     ) -> ReadOutcome:
         """Dequeue Message: [MS-MQDMPR] 3.1.7.1.10. `timeout` is milliseconds."""
         queue = descriptor.queue
-        if queue is None:
-            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+        if queue is None:  # DMPR-3.1.7.3.1-01
+            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)  # DMPR-3.1.7.1.10-01 and -03
         position: MessagePosition | None
-        if cursor is not None:
+        if cursor is not None:  # DMPR-3.1.7.1.10-04
             result, position = cursors.get_next_message_for_dequeue(cursor, no_wait=timeout == 0)
             if result in FAILED:
-                return ReadOutcome(FAILED[result])
+                return ReadOutcome(FAILED[result])  # DMPR-3.1.7.1.10-05 and -06
         else:
-            position = seek_available(queue, queue.positions.start)
+            position = seek_available(queue, queue.positions.start)  # DMPR-3.1.7.1.10-09
         if position is None:
             reader = WaitingMessageReadOperation(0, descriptor, True, tag, cursor, transaction, two_phase)
-            return self.waiting_reads.wait(reader, timeout)
+            return self.waiting_reads.wait(reader, timeout)  # DMPR-3.1.7.1.10-07, -08 and -10
         return self._receive(position, transaction, two_phase)
 
     def dequeue_begin(
@@ -313,7 +313,7 @@ class MessageEvents:
         tag: object = None,
     ) -> ReadOutcome:
         """Dequeue Message Begin: [MS-MQDMPR] 3.1.7.1.11. `timeout` is milliseconds."""
-        return self.dequeue(
+        return self.dequeue(  # DMPR-3.1.7.1.11-01 and -02
             descriptor, timeout=timeout, cursor=cursor, transaction=transaction, two_phase=True, tag=tag
         )
 
@@ -327,17 +327,17 @@ class MessageEvents:
     ) -> int:
         """Dequeue Message End: [MS-MQDMPR] 3.1.7.1.12."""
         if descriptor.queue is None:
-            return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
+            return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE  # DMPR-3.1.7.1.12-01
         if position.state is PositionState.AVAILABLE or position.state is PositionState.DELETED:
-            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        if transactional:
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE  # DMPR-3.1.7.1.12-02
+        if transactional:  # DMPR-3.1.7.1.12-03
             return MQ_OK
-        if position.state is PositionState.PURGE_PENDING:
+        if position.state is PositionState.PURGE_PENDING:  # DMPR-3.1.7.1.12-05
             self.position_deleted(position.queue, position, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
-        elif delete:
+        elif delete:  # DMPR-3.1.7.1.12-04
             self.position_deleted(position.queue, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         else:
-            self.given_back(position)
+            self.given_back(position)  # DMPR-3.1.7.1.12-06
         return MQ_OK
 
     def given_back(self, position: MessagePosition) -> None:
@@ -353,17 +353,17 @@ class MessageEvents:
         *,
         peek: bool,
         transaction: Transaction | None = None,
-        two_phase: bool = False,
+        two_phase: bool = False,  # DMPR-3.1.7.1.13-02
     ) -> ReadOutcome:
         """Read Message By Lookup Identifier: [MS-MQDMPR] 3.1.7.1.13."""
         if descriptor.queue is None:
-            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)  # DMPR-3.1.7.1.13-01
         status, position = seek_with_id(descriptor.queue, lookup_identifier, action, peek=peek)
         if position is None:
-            return ReadOutcome(status)
+            return ReadOutcome(status)  # DMPR-3.1.7.1.13-03 and -04
         if peek:
-            return ReadOutcome(MQ_OK, position.message, position)
-        return self._receive(position, transaction, two_phase)
+            return ReadOutcome(MQ_OK, position.message, position)  # DMPR-3.1.7.1.13-05
+        return self._receive(position, transaction, two_phase)  # DMPR-3.1.7.1.13-06 to -08
 
     def peek_next(
         self,
@@ -375,7 +375,7 @@ class MessageEvents:
     ) -> ReadOutcome:
         """Peek Next Message: [MS-MQDMPR] 3.1.7.1.14. `timeout` is milliseconds; `tag` as of a dequeue."""
         if descriptor.queue is None:
-            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)  # DMPR-3.1.7.1.14-01
         return self._peeked(descriptor, cursor, cursors.get_next_message_for_peek(cursor), timeout, tag)
 
     def peek(
@@ -389,10 +389,10 @@ class MessageEvents:
         """Peek Message: [MS-MQDMPR] 3.1.7.1.15. `timeout` is milliseconds; `tag` as of a dequeue."""
         queue = descriptor.queue
         if queue is None:
-            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-        if cursor is not None:
+            return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)  # DMPR-3.1.7.1.15-01
+        if cursor is not None:  # DMPR-3.1.7.1.15-02
             return self._peeked(descriptor, cursor, cursors.get_message_for_peek(cursor), timeout, tag)
-        position = seek_available(queue, queue.positions.start, peek=True)
+        position = seek_available(queue, queue.positions.start, peek=True)  # DMPR-3.1.7.1.15-06
         result = CursorResult.WAITING if position is None else CursorResult.SUCCEEDED
         return self._peeked(descriptor, None, (result, position), timeout, tag)
 
@@ -407,10 +407,10 @@ class MessageEvents:
         """Return the message that a peek gave, or wait for one."""
         result, position = peeked
         if result in FAILED:
-            return ReadOutcome(FAILED[result])
-        if position is not None:
+            return ReadOutcome(FAILED[result])  # DMPR-3.1.7.1.14-03, DMPR-3.1.7.1.15-03
+        if position is not None:  # DMPR-3.1.7.1.14-02, DMPR-3.1.7.1.15-02 and -06
             return ReadOutcome(MQ_OK, position.message, position)
-        return self.waiting_reads.wait(
+        return self.waiting_reads.wait(  # DMPR-3.1.7.1.14-04 and -05, DMPR-3.1.7.1.15-04, -05 and -07
             WaitingMessageReadOperation(0, descriptor, False, tag, cursor), timeout
         )
 
@@ -430,9 +430,9 @@ class MessageEvents:
     # -- moving and purging -------------------------------------------------------------------------
 
     def move(self, position: MessagePosition, target: Queue, transaction: Transaction | None = None) -> None:
-        """Move Message: [MS-MQDMPR] 3.1.7.1.16. `transaction` is None for a system queue."""
+        """Move Message: [MS-MQDMPR] 3.1.7.1.16. No `transaction` for a system queue: DMPR-3.1.7.1.16-01."""
         if transaction is not None:
-            position.state, position.transaction = PositionState.LOCKED, True
+            position.state, position.transaction = PositionState.LOCKED, True  # DMPR-3.1.7.1.16-04
             transaction.operations.append(TransactionalOperation(OperationType.MOVE, position, target))
         else:
             self.transfer(position, target)
@@ -451,8 +451,8 @@ class MessageEvents:
             # It asked for that kind of signature; in a readable queue the value would count as proof.
             message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         self.quotas.uncount(position)
-        position.state, position.transaction = _DELETED, False
-        position.queue.positions.remove(position)
+        position.state, position.transaction = _DELETED, False  # DMPR-3.1.7.1.16-02
+        position.queue.positions.remove(position)  # DMPR-3.1.7.1.16-05
         moved = self._insert(target, message, position.size)
         moved.number = position.number  # the key of its rows in the store
         moved.recoverable, moved.history = position.recoverable, position.history
@@ -463,16 +463,16 @@ class MessageEvents:
         else:
             moved.history = position.history.moved(self._context.utc)
             self._start_expiry(moved, message)
-            self.position_available(target, moved)
+            self.position_available(target, moved)  # DMPR-3.1.7.1.16-03
         return moved
 
     def purge(self, queue: Queue) -> None:
         """Purge Queue: [MS-MQDMPR] 3.1.7.1.7."""
         for position in queue.positions:
-            if position.state is PositionState.AVAILABLE:
+            if position.state is PositionState.AVAILABLE:  # DMPR-3.1.7.1.7-01
                 self.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
             elif position.state is PositionState.LOCKED:  # DMPR-3.1.1.11-04
-                position.state = PositionState.PURGE_PENDING
+                position.state = PositionState.PURGE_PENDING  # DMPR-3.1.7.1.7-02
                 if position.stored:
                     stored_rows.put_message(self._context.changes, position)
 

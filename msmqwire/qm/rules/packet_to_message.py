@@ -58,7 +58,7 @@ def deserialize(
         data = bytes(packet)
         packet = USER_MESSAGE.parse(data)
     assert isinstance(packet, Record)
-    message, properties = Message(), packet.MessagePropertiesHeader
+    message, properties = Message(), packet.MessagePropertiesHeader  # DMPR-3.1.7.1.31-01
     _read_head(packet.BaseHeader, packet.UserHeader, message)  # MQQB-3.1.7.10-01
     _read_properties(properties, message)  # MQQB-3.1.7.10-01
 
@@ -66,7 +66,7 @@ def deserialize(
         message.destination = multicast_of(message.destination)
     if packet.TransactionHeader is not None:
         _read_transaction(packet.TransactionHeader, message)
-    if packet.SecurityHeader is not None:
+    if packet.SecurityHeader is not None:  # DMPR-3.1.7.1.31-02
         _read_security(packet.SecurityHeader, message)
         verified = packet.SecurityHeader.Flags & _VERIFIED
         if verified:
@@ -74,10 +74,11 @@ def deserialize(
                 kind = (verified & _AS.mask) >> _AS.shift
                 message.signature_type = _AUTHENTICATION_LEVELS.get(kind, AuthenticationLevel.NONE)
                 if verified & _AU:
-                    message.authentication_level = message.signature_type
+                    message.authentication_level = message.signature_type  # DMPR-3.1.7.1.31-03
             data = packet.to_bytes() if data is None else data
             data = mark_verified(data, AuthenticationLevel.NONE, authenticated=False)
     if packet.DebugHeader is not None:
+        # DMPR-3.1.7.1.31-39
         message.tracing_queue_identifier = packet.DebugHeader.QueueIdentifier or NULL_GUID
     if packet.SoapHeader is not None:
         message.soap_header, message.soap_body = (
@@ -102,26 +103,27 @@ def _read_properties(properties: Record, message: Message) -> None:
     """Read the MessagePropertiesHeader. Properties with the most common values are left to the class."""
     requested = int(properties.Flags) & 0x0F
     if requested:
-        message.acknowledgements_requested = _REQUESTED[requested]
+        message.acknowledgements_requested = _REQUESTED[requested]  # DMPR-3.1.7.1.31-10
     if properties.MessageClass:
+        # DMPR-3.1.7.1.31-41 and -42
         message.message_class = _MESSAGE_CLASSES.get(properties.MessageClass, properties.MessageClass)
     if properties.CorrelationID != NO_CORRELATION:
-        message.correlation_identifier = properties.CorrelationID
+        message.correlation_identifier = properties.CorrelationID  # DMPR-3.1.7.1.31-09
     if properties.BodyType:
-        message.body_type = properties.BodyType
+        message.body_type = properties.BodyType  # DMPR-3.1.7.1.31-07
     if properties.ApplicationTag:
-        message.application_tag = properties.ApplicationTag
+        message.application_tag = properties.ApplicationTag  # DMPR-3.1.7.1.31-08
     if properties.PrivacyLevel:  # DMPR-3.1.7.1.31-43
         message.privacy_level = properties.PrivacyLevel
     if properties.HashAlgorithm != _SHA1:
-        message.hash_algorithm = properties.HashAlgorithm
+        message.hash_algorithm = properties.HashAlgorithm  # DMPR-3.1.7.1.31-46
     if properties.EncryptionAlgorithm != _RC4:
-        message.encryption_algorithm = properties.EncryptionAlgorithm
+        message.encryption_algorithm = properties.EncryptionAlgorithm  # DMPR-3.1.7.1.31-45
     if properties.Label is not None:
-        message.label = _label(_text(properties.Label))
+        message.label = _label(_text(properties.Label))  # DMPR-3.1.7.1.31-12
     if properties.ExtensionData:
-        message.extension = properties.ExtensionData
-    message.body = properties.MessageBody
+        message.extension = properties.ExtensionData  # DMPR-3.1.7.1.31-11
+    message.body = properties.MessageBody  # DMPR-3.1.7.1.31-13
 
 
 def deserialize_head(data: bytes) -> tuple[Message, Record | None]:
@@ -144,10 +146,10 @@ def deserialize_head(data: bytes) -> tuple[Message, Record | None]:
 def _read_head(base: Record, user: Record, message: Message) -> None:
     """Read BaseHeader and UserHeader."""
     word = int(base.Flags)
-    message.priority = word & _PR
+    message.priority = word & _PR  # DMPR-3.1.7.1.31-04
     if word & _TR:
-        message.tracing_requested = True
-    message.time_to_reach_queue = base.TimeToReachQueue
+        message.tracing_requested = True  # DMPR-3.1.7.1.31-05
+    message.time_to_reach_queue = base.TimeToReachQueue  # DMPR-3.1.7.1.31-06
 
     word = int(user.Flags)
     source, address = user.SourceQueueManager, user.QueueManagerAddress
@@ -155,69 +157,70 @@ def _read_head(base: Record, user: Record, message: Message) -> None:
     if delivery is None:
         raise MalformedPacket("neither 0 nor 1", path="UserHeader.Flags.DM")
     if delivery:
-        message.delivery_guarantee = delivery
-    message.identifier = ObjectId(source, user.MessageID)
+        message.delivery_guarantee = delivery  # DMPR-3.1.7.1.31-33
+    message.identifier = ObjectId(source, user.MessageID)  # DMPR-3.1.7.1.31-29
     message.source_machine_identifier = source  # DMPR-3.1.7.1.31-30
-    message.destination_queue_manager_identifier = address
+    message.destination_queue_manager_identifier = address  # DMPR-3.1.7.1.31-26
+    # DMPR-3.1.7.1.31-27 and -28
     message.sent_time, message.time_to_be_received = user.SentTime, user.TimeToBeReceived
     if word & _RC:
         message.hop_count = word & _RC
     if word & _JP:
-        message.positive_journaling_requested = True
+        message.positive_journaling_requested = True  # DMPR-3.1.7.1.31-44
     if word & _JN:
-        message.negative_journaling_requested = True
-    message.destination = read_queue(
+        message.negative_journaling_requested = True  # DMPR-3.1.7.1.31-44
+    message.destination = read_queue(  # DMPR-3.1.7.1.31-32 and -47
         (word & _DQ.mask) >> _DQ.shift, user.DestinationQueue, "destination", source, address
     )
     if word & _AQ.mask:
-        message.administration = read_queue(
+        message.administration = read_queue(  # DMPR-3.1.7.1.31-31 and -48
             (word & _AQ.mask) >> _AQ.shift, user.AdminQueue, "admin", source, address
         )
     if word & _RQ.mask:
-        message.response = read_queue(
+        message.response = read_queue(  # DMPR-3.1.7.1.31-34 and -49
             (word & _RQ.mask) >> _RQ.shift, user.ResponseQueue, "response", source, address,
             message.administration,
         )  # fmt: skip
     if user.ConnectorType is not None:
-        message.connector_type_identifier = user.ConnectorType
+        message.connector_type_identifier = user.ConnectorType  # DMPR-3.1.7.1.31-40
 
 
 def _read_transaction(header: Record, message: Message) -> None:
     word = int(header.Flags)
     message.priority = 0  # PR is ignored: DMPR-3.1.7.1.32-05
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE  # MQMQ-2.2.19.2-13
-    message.transaction_number = (word & _ID.mask) >> _ID.shift
-    message.final_ack_required = word & _FA != 0
+    message.transaction_number = (word & _ID.mask) >> _ID.shift  # DMPR-3.1.7.1.31-20
+    message.final_ack_required = word & _FA != 0  # DMPR-3.1.7.1.31-19
     message.first_in_transaction = word & _FM != 0  # DMPR-3.1.7.1.31-24
-    message.last_in_transaction = word & _LM != 0
-    sequence = header.TxSequenceID
+    message.last_in_transaction = word & _LM != 0  # DMPR-3.1.7.1.31-25
+    sequence = header.TxSequenceID  # DMPR-3.1.7.1.31-22
     message.transactional_message_sequence_identifier = TxSequenceId(sequence.TimeStamp, sequence.Ordinal)
-    message.transaction_sequence_number = header.TxSequenceNumber
-    message.transaction_previous_sequence_number = header.PreviousTxSequenceNumber
+    message.transaction_sequence_number = header.TxSequenceNumber  # DMPR-3.1.7.1.31-21
+    message.transaction_previous_sequence_number = header.PreviousTxSequenceNumber  # DMPR-3.1.7.1.31-40
     if header.ConnectorQMGuid is not None:
-        message.connector_queue_manager_identifier = header.ConnectorQMGuid
+        message.connector_queue_manager_identifier = header.ConnectorQMGuid  # DMPR-3.1.7.1.31-23
 
 
 def _read_security(header: Record, message: Message) -> None:
     data, sender_type = header.SecurityData, _SENDER_TYPES.get((header.Flags & _ST.mask) >> _ST.shift)
     if sender_type is None:
         raise MalformedPacket("none of 0, 1 and 2", path="SecurityHeader.Flags.ST")
-    message.sender_identifier_type = sender_type
+    message.sender_identifier_type = sender_type  # DMPR-3.1.7.1.31-50
     message.encrypted = header.Flags & _EB != 0
-    message.sender_identifier = data.SecurityID
-    message.symmetric_key = data.EncryptionKey
-    message.signature = data.Signature
-    message.sender_certificate = data.SenderCert
+    message.sender_identifier = data.SecurityID  # DMPR-3.1.7.1.31-17
+    message.symmetric_key = data.EncryptionKey  # DMPR-3.1.7.1.31-16
+    message.signature = data.Signature  # DMPR-3.1.7.1.31-40
+    message.sender_certificate = data.SenderCert  # DMPR-3.1.7.1.31-18
     if data.ProviderInfo is not None:
-        message.authentication_provider_type = data.ProviderInfo.ProviderType
-        message.authentication_provider_name = _text(data.ProviderInfo.ProviderName)
+        message.authentication_provider_type = data.ProviderInfo.ProviderType  # DMPR-3.1.7.1.31-14
+        message.authentication_provider_name = _text(data.ProviderInfo.ProviderName)  # DMPR-3.1.7.1.31-15
 
 
 def _read_multi_queue(header: Record, message: Message) -> None:
-    message.destinations = read_list(header.Destination, "Destination")
-    message.administrations = read_list(header.Administration, "Administration")
-    message.responses = read_list(header.Response, "Response")
-    message.multiple_destination_signature = header.Signature.Signature
+    message.destinations = read_list(header.Destination, "Destination")  # DMPR-3.1.7.1.31-35
+    message.administrations = read_list(header.Administration, "Administration")  # DMPR-3.1.7.1.31-36
+    message.responses = read_list(header.Response, "Response")  # DMPR-3.1.7.1.31-37
+    message.multiple_destination_signature = header.Signature.Signature  # DMPR-3.1.7.1.31-38
 
 
 def _label(text: str) -> str:

@@ -46,7 +46,7 @@ _CREATION_ATTRIBUTES: Final = (
     "label", "type", "pathname", "journaling", "quota", "journal_quota", "authentication", "privacy_level",
     "transactional", "multicast_address", "security", "base_priority",
 )  # fmt: skip
-"""The attributes of a new queue that come from iQueue: DMPR-3.1.7.1.3-04."""
+"""The attributes of a new queue that come from iQueue: DMPR-3.1.7.1.3-04, DMPR-3.1.7.1.33-12."""
 _PUBLIC: Final = QueueType.PUBLIC
 _INTERNAL_QUEUE_NUMBERS: Final = (ORDER_QUEUE_NUMBER, NOTIFICATION_QUEUE_NUMBER)
 """PrivateQueueNumber of the system queues that are not for applications: DMPR-3.1.3-22."""
@@ -82,12 +82,12 @@ class Queues:
     # -- creating and deleting ----------------------------------------------------------------------
 
     def set_defaults(self, queue: Queue, owner: bytes | None = None) -> None:
-        """Set Queue Defaults: [MS-MQDMPR] 3.1.7.1.33. `owner` is the SID of its creator."""
-        queue.label, queue.type = "", NULL_GUID
-        queue.journaling = queue.authentication = queue.transactional = False
-        queue.quota = queue.journal_quota = INFINITE
+        """Set Queue Defaults: DMPR-3.1.7.1.33-01 to -11. `owner` is the SID of its creator."""
+        queue.label, queue.type = "", NULL_GUID  # DMPR-3.1.7.1.33-01 and -02
+        queue.journaling = queue.authentication = queue.transactional = False  # DMPR-3.1.7.1.33-03, -06, -08
+        queue.quota = queue.journal_quota = INFINITE  # DMPR-3.1.7.1.33-04 and -05
         queue.privacy_level, queue.multicast_address, queue.base_priority = QueuePrivacy.OPTIONAL, None, 0
-        queue.security = self.default_security(owner)
+        queue.security = self.default_security(owner)  # DMPR-3.1.7.1.33-11
 
     def default_security(self, owner: bytes | None) -> bytes:
         """Create Default Queue Security Descriptor: [MS-MQDMPR] 3.1.7.1.3.1.
@@ -125,7 +125,6 @@ class Queues:
             return HResult.MQ_ERROR_QUEUE_EXISTS, None
         if path.subqueue is not None and parent is None:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
-        # DMPR-3.1.7.1.3-05
         queue = Queue(context.new_guid(), **{name: getattr(template, name) for name in _CREATION_ATTRIBUTES})
         queue.create_time = queue.modify_time = context.utc  # DMPR-3.1.7.1.3-06
         queue.queue_type = queue_type(path)
@@ -174,7 +173,7 @@ class Queues:
     def restore(self, queue: Queue) -> None:
         """Add a queue read from the store to the collection."""
         manager = self._context.queue_manager
-        queue.queue_manager = manager
+        queue.queue_manager = manager  # DMPR-3.1.7.1.3-05
         manager.queues[queue.number] = queue
         if isinstance(queue, OutgoingQueue) and queue.asked_by and queue.destination is not None:
             self.memory.take(memory_kind(queue), queue.asked_by, outgoing_bytes(queue.destination))
@@ -228,13 +227,13 @@ class Queues:
         if queue.journal is not None:
             deleted.append(queue.journal)
         for part in deleted:
-            for position in part.positions:
+            for position in part.positions:  # DMPR-3.1.7.1.4-02
                 self._messages.position_deleted(part, position, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
             for descriptor in part.descriptors.values():
                 for reader in list(descriptor.waiting.values()):
                     self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_QUEUE_DELETED)
-                descriptor.queue = None
-            del self._context.queue_manager.queues[part.number]
+                descriptor.queue = None  # DMPR-3.1.7.1.4-03
+            del self._context.queue_manager.queues[part.number]  # DMPR-3.1.7.1.4-04
             self.lookup.remove(part)
             if isinstance(part, OutgoingQueue):
                 self._release_memory(part)
@@ -244,7 +243,7 @@ class Queues:
             name = parse_path_name(queue.pathname).subqueue or ""
             queue.owner_queue.subqueues.pop(name.lower(), None)
         if queue.queue_type is QueueType.PUBLIC and not skip_directory and queue.owner_queue is None:
-            return self._directory.delete_directory_object(queue)
+            return self._directory.delete_directory_object(queue)  # DMPR-3.1.7.1.4-01, -05 and -06
         return _SUCCESS
 
     # -- opening and closing ------------------------------------------------------------------------
@@ -267,7 +266,7 @@ class Queues:
         """
         expanded = self._directory.expand_format_name(name)
         if expanded is None:
-            return HResult.MQ_ERROR_ILLEGAL_FORMATNAME, None
+            return HResult.MQ_ERROR_ILLEGAL_FORMATNAME, None  # DMPR-3.1.7.1.5-01
         if isinstance(expanded, MultipleElementName):
             return self._open_multiple(expanded, access_type, share_mode, user)
         status, queue = self._target(expanded, access_type, asked_by, user)
@@ -278,9 +277,9 @@ class Queues:
         if _violates_sharing(queue, access_type, share_mode):
             return HResult.MQ_ERROR_SHARING_VIOLATION, None
         descriptor = self._descriptor(expanded, access_type, share_mode, queue, user)
-        queue.descriptors[descriptor.handle] = descriptor
+        queue.descriptors[descriptor.handle] = descriptor  # DMPR-3.1.7.1.5-24
         queue.opened_for[access_type, share_mode] += 1
-        return MQ_OK, descriptor
+        return MQ_OK, descriptor  # DMPR-3.1.7.1.5-02 and -24
 
     def _descriptor(
         self,
@@ -290,7 +289,7 @@ class Queues:
         queue: Queue | None,
         user: access.Token | None,
     ) -> OpenQueueDescriptor:
-        self._handles += 1
+        self._handles += 1  # DMPR-3.1.7.1.5-05 and -24
         return OpenQueueDescriptor(
             self._handles, self._handles, access_type, share_mode, queue, name, user=user
         )
@@ -303,15 +302,15 @@ class Queues:
         user: access.Token | None,
     ) -> tuple[int, OpenQueueDescriptor | None]:
         if access_type is not _SEND:
-            return HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, None
+            return HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, None  # DMPR-3.1.7.1.5-03
         if share_mode is not QueueShareMode.DENY_NONE:
-            return HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE, None
+            return HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE, None  # DMPR-3.1.7.1.5-04
         parent = self._descriptor(name, _SEND, share_mode, None, user)
-        parent.multiple = True
+        parent.multiple = True  # DMPR-3.1.7.1.5-05
         for element in name.elements:
-            status, child = self.open(element, _SEND, user=user)
+            status, child = self.open(element, _SEND, user=user)  # DMPR-3.1.7.1.5-06
             if child is None:
-                self.close(parent)
+                self.close(parent)  # DMPR-3.1.7.1.5-07
                 return status, None
             parent.children.append(child)
         return MQ_OK, parent
@@ -322,9 +321,9 @@ class Queues:
         """Find the queue to open, or create the outgoing queue for it: DMPR-3.1.7.1.5-08 to -19."""
         unsupported = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, None
         sends = access_type is _SEND
-        if not sends and (is_http(name) or isinstance(name, MulticastName)):
+        if not sends and (is_http(name) or isinstance(name, MulticastName)):  # DMPR-3.1.7.1.5-08 and -10
             return unsupported
-        if sends and (
+        if sends and (  # DMPR-3.1.7.1.5-09
             isinstance(name, MachineName) or (name.is_read_only and self.lookup.is_local_name(name))
         ):
             return unsupported
@@ -339,24 +338,24 @@ class Queues:
                 self.ask_locally(existing)
             return MQ_OK, existing
         if not sends:
-            return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
+            return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None  # DMPR-3.1.7.1.5-11
         manager = self._context.queue_manager
         if isinstance(name, DirectName | PrivateName) and self.lookup.is_local_name(name):
-            return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
+            return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None  # DMPR-3.1.7.1.5-12 and -15
         base_priority = 0
         if isinstance(name, PublicName):
-            published = self._directory.read_by_identifier("Queue", name.guid)
+            published = self._directory.read_by_identifier("Queue", name.guid)  # DMPR-3.1.7.1.5-13
             if not isinstance(published, Queue):
                 return unsupported
             if self.lookup.is_local(parse_path_name(published.pathname).computer):
-                return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
-            base_priority = published.base_priority
-        queue = OutgoingQueue(
+                return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None  # DMPR-3.1.7.1.5-14
+            base_priority = published.base_priority  # DMPR-3.1.7.1.5-17
+        queue = OutgoingQueue(  # DMPR-3.1.7.1.5-16
             self._context.new_guid(), label=name.canonical, destination=name, asked_by=asked_by
         )
         queue.base_priority, queue.multicast = base_priority, isinstance(name, MulticastName)
         queue.security = manager.security
-        if manager.hardened_security and not is_http(name):  # DMPR-3.1.1.3-09
+        if manager.hardened_security and not is_http(name):  # DMPR-3.1.1.3-09, DMPR-3.1.7.1.5-18
             queue.state = OutgoingQueueState.LOCKED
         self.add(queue)
         return MQ_OK, queue
@@ -405,28 +404,28 @@ class Queues:
         further message, and end only with their time: a caller whose read waits without limit ends it before
         closing the queue.
         """
-        if descriptor.multiple:
+        if descriptor.multiple:  # DMPR-3.1.7.1.6-02
             for child in descriptor.children:
                 self.close(child)
             descriptor.children.clear()
             return
         queue = descriptor.queue
-        if queue is None:
+        if queue is None:  # DMPR-3.1.7.1.6-01
             return
         for reader in list(descriptor.waiting.values()):
             if reader.tag is not None:
                 self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         for cursor in list(descriptor.cursors.values()):
-            self.close_cursor(cursor)
-        if queue.descriptors.pop(descriptor.handle, None) is not None:
+            self.close_cursor(cursor)  # DMPR-3.1.7.1.6-04
+        if queue.descriptors.pop(descriptor.handle, None) is not None:  # DMPR-3.1.7.1.6-05
             queue.opened_for[descriptor.access_type, descriptor.share_mode] -= 1
 
     def open_cursor(self, descriptor: OpenQueueDescriptor) -> Cursor | None:
         """Open Cursor: [MS-MQDMPR] 3.1.7.1.1."""
-        self._handles += 1
+        self._handles += 1  # DMPR-3.2.1.2-01
         cursor = cursors.open_cursor(descriptor, self._handles)
         if cursor is not None:
-            descriptor.cursors[cursor.handle] = cursor  # DMPR-3.1.7.1.1-02
+            descriptor.cursors[cursor.handle] = cursor  # DMPR-3.1.7.1.1-02, DMPR-3.2-01
         return cursor
 
     def close_cursor(self, cursor: Cursor) -> None:
@@ -435,7 +434,7 @@ class Queues:
         # DMPR-3.1.7.1.2-01
         for reader in [waiting for waiting in descriptor.waiting.values() if waiting.cursor is cursor]:
             self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
-        if descriptor.cursors.pop(cursor.handle, None) is not None:  # DMPR-3.1.7.1.2-02
+        if descriptor.cursors.pop(cursor.handle, None) is not None:  # DMPR-3.1.7.1.2-02, DMPR-3.2.1.1-16
             cursors.close_cursor(cursor)
 
     # -- pausing and flow control -------------------------------------------------------------------
@@ -444,13 +443,13 @@ class Queues:
         """Pause Queue: [MS-MQDMPR] 3.1.4.14 and 3.1.7.2.3."""
         for subscriber in self._context.subscribers:
             subscriber.queue_paused(queue)
-        queue.state = OutgoingQueueState.ON_HOLD  # DMPR-3.1.4.14-01
+        queue.state = OutgoingQueueState.ON_HOLD  # DMPR-3.1.4.14-01, DMPR-3.1.7.2.3-01
         stored_rows.put_queue(self._context.changes, queue)
 
     def resume(self, queue: OutgoingQueue) -> None:
         """Resume Queue: [MS-MQDMPR] 3.1.4.15 and 3.1.7.2.4.
 
-        With hardened security a queue that does not use HTTP becomes Locked.
+        With hardened security a queue that does not use HTTP becomes Locked: DMPR-3.1.7.2.4-01.
         """
         locked = self._context.queue_manager.hardened_security and not is_http(queue.destination)
         queue.state = OutgoingQueueState.LOCKED if locked else OutgoingQueueState.INACTIVE  # DMPR-3.1.4.15-01
@@ -460,11 +459,11 @@ class Queues:
 
     def begin_flow_control(self) -> None:
         """Begin Flow Control: [MS-MQDMPR] 3.1.7.2.5. No new message is enqueued until it ends."""
-        self._context.queue_manager.throttled = True
+        self._context.queue_manager.throttled = True  # DMPR-3.1.7.2.5-01
 
     def end_flow_control(self) -> None:
         """End Flow Control: [MS-MQDMPR] 3.1.7.2.6."""
-        self._context.queue_manager.throttled = False
+        self._context.queue_manager.throttled = False  # DMPR-3.1.7.2.6-01
 
     def take_offline(self) -> None:
         """Take Offline: [MS-MQDMPR] 3.1.4.12."""

@@ -24,9 +24,9 @@ class Quotas:
     def lacking(self, message: Message, size: int) -> str:
         """Return the resource that the queue manager lacks for one more message: empty if it has room."""
         manager = self._manager
-        if manager.throttled:
+        if manager.throttled:  # DMPR-3.1.7.1.9-02
             return DISK
-        if manager.total_bytes + size > manager.queue_manager_quota:
+        if manager.total_bytes + size > manager.queue_manager_quota:  # DMPR-3.1.7.1.9-03
             return QUOTA
         fits = message.recoverable or self._pool.fits(
             Kind.EXPRESS, message.origin, size + express_bytes(message)
@@ -37,7 +37,7 @@ class Quotas:
         """Count a message towards the quotas."""
         if not position.counted:
             position.counted = True
-            position.queue.total_bytes += position.size
+            position.queue.total_bytes += position.size  # DMPR-3.1.7.2.2-01
             self._manager.total_bytes += position.size
             if not position.recoverable:
                 position.charged_to = position.message.origin
@@ -48,7 +48,7 @@ class Quotas:
         """Count a message towards the quotas no longer."""
         if position.counted:
             position.counted = False
-            position.queue.total_bytes -= position.size
+            position.queue.total_bytes -= position.size  # DMPR-3.1.7.2.1-01
             self._manager.total_bytes -= position.size
             if position.charged_to is not None:
                 self._pool.give_back(Kind.EXPRESS, position.charged_to, position.charged_bytes)
@@ -57,4 +57,4 @@ class Quotas:
 
 def over_quota(queue: Queue, size: int) -> bool:
     """Whether one more message, of `size` bytes, is more than the quota of a queue allows."""
-    return queue.quota != INFINITE and queue.total_bytes + size > queue.quota * _KILOBYTE
+    return queue.quota != INFINITE and queue.total_bytes + size > queue.quota * _KILOBYTE  # DMPR-3.1.7.1.9-04

@@ -12,7 +12,7 @@ def seek_available(
     queue: Queue,
     start: MessagePosition,
     *,
-    direction: SeekDirection = SeekDirection.FORWARD,
+    direction: SeekDirection = SeekDirection.FORWARD,  # DMPR-3.1.7.3.2-01
     peek: bool = False,
 ) -> MessagePosition | None:
     """Find the next position after `start` whose message can be read: [MS-MQDMPR] 3.1.7.3.2.
@@ -32,13 +32,13 @@ def seek_available(
         if start is positions.start and not peek:
             first = positions.first_available()
             return None if first is positions.end else first
-        position = start.next if start is not positions.end else start
+        position = start.next if start is not positions.end else start  # DMPR-3.1.7.3.2-02
         last = positions.end
     else:
-        position = start.previous if start is not positions.start else start
+        position = start.previous if start is not positions.start else start  # DMPR-3.1.7.3.2-03
         last = positions.start
     while position is not last:
-        if _readable(position, peek):
+        if _readable(position, peek):  # DMPR-3.1.7.3.2-04
             return position
         position = position.next if direction is SeekDirection.FORWARD else position.previous
     return None
@@ -48,7 +48,7 @@ def _readable(position: MessagePosition, peek: bool) -> bool:
     if position.state is PositionState.AVAILABLE:
         return True
     locked = position.state is PositionState.LOCKED and position.listed
-    return peek and locked and position.message.allow_peek_when_locked
+    return peek and locked and position.message.allow_peek_when_locked  # DMPR-3.1.7.3.2-05
 
 
 def seek_with_id(
@@ -62,18 +62,18 @@ def seek_with_id(
     positions = queue.positions
     backward = SeekDirection.BACKWARD
     if action is MessageSeekAction.SEEK_FIRST:
-        return _seek_result(seek_available(queue, positions.start, peek=peek))
-    if action is MessageSeekAction.SEEK_LAST:
+        return _seek_result(seek_available(queue, positions.start, peek=peek))  # DMPR-3.1.7.3.3-03
+    if action is MessageSeekAction.SEEK_LAST:  # DMPR-3.1.7.3.3-04
         return _seek_result(seek_available(queue, positions.end, direction=backward, peek=peek))
     current = positions.find(lookup_identifier)
     if current is None:  # DMPR-3.1.7.3.3-02
         return HResult.MQ_ERROR_MESSAGE_NOT_FOUND, None
     if action is MessageSeekAction.SEEK_NEXT:  # DMPR-3.1.7.3.3-05
         return _seek_result(seek_available(queue, current, peek=peek))  # DMPR-3.1.7.3.3-05
-    if action is MessageSeekAction.SEEK_PREVIOUS:
+    if action is MessageSeekAction.SEEK_PREVIOUS:  # DMPR-3.1.7.3.3-06
         return _seek_result(seek_available(queue, current, direction=backward, peek=peek))
     if _readable(current, peek):
-        return MQ_OK, current
+        return MQ_OK, current  # DMPR-3.1.7.3.3-01 and -08
     if peek and current.state is PositionState.LOCKED:  # DMPR-3.1.7.3.3-09
         return HResult.MQ_ERROR_TRANSACTION_USAGE, None
     if peek and current.state is PositionState.DELETED:  # DMPR-3.1.7.3.3-10

@@ -33,15 +33,15 @@ class WaitingReads:
 
     def wait(self, reader: WaitingMessageReadOperation, timeout: int) -> ReadOutcome:
         """Wait For New Message: [MS-MQDMPR] 3.1.7.3.1, and 3.1.7.3.4. `timeout` is milliseconds."""
-        if timeout <= 0:
+        if timeout <= 0:  # DMPR-3.1.7.3.1-02
             if reader.cursor is not None:
                 cursors.wait_time_expired(reader.cursor)
             return ReadOutcome(HResult.MQ_ERROR_IO_TIMEOUT)
         self._requests += 1
         reader.request = self._requests
-        reader.descriptor.waiting[reader.request] = reader
+        reader.descriptor.waiting[reader.request] = reader  # DMPR-3.1.7.3.1-03
         if timeout != INFINITE:  # DMPR-3.1.2.3-02
-            self._context.timers.start(
+            self._context.timers.start(  # DMPR-3.1.7.3.4-01
                 Timer.WAITING_MESSAGE_READ, reader.request, timeout,  # DMPR-3.1.2.3-01
                 lambda: self.stop(reader, HResult.MQ_ERROR_IO_TIMEOUT),  # DMPR-3.1.2.3-03 and DMPR-3.1.6.3-01
             )  # fmt: skip
@@ -59,14 +59,14 @@ class WaitingReads:
         Returns whether a destructive read took it.
         """
         for descriptor in list(queue.descriptors.values()):
-            for reader in list(descriptor.waiting.values()):
+            for reader in list(descriptor.waiting.values()):  # DMPR-3.1.7.2.2-02 and -04, DMPR-3.1.7.3.7-01
                 if reader.request not in descriptor.waiting:
                     continue
                 if reader.transaction is not None and not self._is_active(reader.transaction):
                     self.stop(reader, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
                     continue
                 self._satisfy(reader, position)
-                if reader.destructive:
+                if reader.destructive:  # DMPR-3.1.7.2.2-03
                     return True
         return False
 
@@ -81,11 +81,12 @@ class WaitingReads:
         message = position.message
         if reader.destructive:
             self._receive(position, reader.transaction, reader.two_phase)
+        # DMPR-3.1.7.3.1-05, DMPR-3.1.7.3.6-01
         self._report(ReadCompleted(reader.request, MQ_OK, message, position))
 
     def stop(self, reader: WaitingMessageReadOperation, status: int) -> None:
         """Waiting Message Read Timer Stop: [MS-MQDMPR] 3.1.7.3.5. The read ends without a message."""
-        if self._remove(reader):
+        if self._remove(reader):  # DMPR-3.1.7.3.1-04, DMPR-3.1.7.3.5-01
             if reader.cursor is not None:
                 cursors.wait_time_expired(reader.cursor)
             self._report(ReadCompleted(reader.request, status, None, None))
@@ -101,12 +102,12 @@ class WaitingReads:
         """Cancel Waiting Message Read Request: [MS-MQDMPR] 3.1.7.1.17."""
         for descriptor in queue.descriptors.values():
             for reader in descriptor.waiting.values():
-                if reader.tag is not None and reader.tag == tag:
+                if reader.tag is not None and reader.tag == tag:  # DMPR-3.1.7.1.17-01
                     self.stop(reader, status)
                     return MQ_OK
-        return NtStatus.STATUS_NOT_FOUND
+        return NtStatus.STATUS_NOT_FOUND  # DMPR-3.1.7.1.17-02
 
     def _remove(self, reader: WaitingMessageReadOperation) -> bool:
         """Remove a read, and stop its timer; return whether it was waiting."""
         self._context.timers.stop(Timer.WAITING_MESSAGE_READ, reader.request)
-        return reader.descriptor.waiting.pop(reader.request, None) is not None
+        return reader.descriptor.waiting.pop(reader.request, None) is not None  # DMPR-3.1.7.3.1-06

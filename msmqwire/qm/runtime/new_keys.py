@@ -24,7 +24,7 @@ def new_key(bits: int) -> RSAPrivateKey:
 
     if not BITS_MIN <= bits <= BITS_MAX:
         raise InvalidValue(f"{bits} is not {BITS_MIN} to {BITS_MAX}", path="bits")
-    return generate_private_key(_EXPONENT, bits)
+    return generate_private_key(_EXPONENT, bits)  # DMPR-5.1-02
 
 
 def pem_of(key: RSAPrivateKey) -> bytes:
