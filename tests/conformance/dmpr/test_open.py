@@ -220,6 +220,8 @@ def test_a_missing_local_queue_cannot_be_opened_to_send(harness: EngineHarness, 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-13")
 def test_a_public_queue_that_the_directory_does_not_know(integrated: EngineHarness) -> None:
     assert outcome(integrated, f"PUBLIC={UUID(int=99)}", SEND) == UNSUPPORTED_NAME
+    read = "read_directory", "Queue", [("Identifier", "EQUALS", UUID(int=99))], None
+    assert integrated._core_options["directory"].log[-1] == read
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-14")
