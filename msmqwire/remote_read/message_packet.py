@@ -99,14 +99,15 @@ def message_packet(
     packet_length(data)
     end = headers_end(data[: base.PacketSize])
     packet = bytearray(data[:end])
-    packet[FLAGS_OFFSET] &= ~SESSION_HEADER_BIT
+    packet[FLAGS_OFFSET] &= ~SESSION_HEADER_BIT  # MQRR-2.2.5.1-13
     packet[PACKET_SIZE_OFFSET : PACKET_SIZE_OFFSET + 4] = end.to_bytes(4, "little")
     user, _ = USER_HEADER.read(data, BASE_HEADER_SIZE)
     expiry = expiry_time(user.SentTime, base.TimeToReachQueue)
+    # MQRR-2.2.5.1-03, MQRR-3.1.4.7-37, MQRR-3.1.4.13-26
     packet[_TIME_TO_REACH_QUEUE : _TIME_TO_REACH_QUEUE + 4] = expiry.to_bytes(4, "little")
-    if user.Flags.DQ == DIRECT:
+    if user.Flags.DQ == DIRECT:  # MQRR-2.2.5.1-04
         sender = source_address(source or state.address or _NO_HOST)
-    if sender is not None:
+    if sender is not None:  # MQRR-2.2.5.1-05
         packet[_ADDRESS : _ADDRESS + 16] = sender.bytes_le
     return bytes(packet) + _headers(state)
 
@@ -199,7 +200,7 @@ def state_of(packet: Record) -> MessageState:
             target_subqueue=_name(header, "TargetSubqueueName"),
         )
     header = packet.DeadLetterHeader
-    if header is not None and _name(header, "DeadLetterPathName"):
+    if header is not None and _name(header, "DeadLetterPathName"):  # MQRR-2.2.5.2-07
         state = replace(
             state,
             dead_letter_queue=_name(header, "DeadLetterPathName"),

@@ -62,12 +62,16 @@ def sections_of(packet: bytes, max_body_size: int, max_compound_message_size: in
     place = _place(packet)
     record, end = place.header.read(packet, place.start)
     if place.srmp:
+        # MQRR-3.1.4.7-25, MQRR-3.1.4.7-26, MQRR-3.1.4.7-31, MQRR-3.1.4.13-20
         types, size, most = SRMP, _COMPOUND_SIZE + record.HTTPBodySize, max_compound_message_size
     else:
+        # MQRR-3.1.4.7-24, MQRR-3.1.4.7-26, MQRR-3.1.4.7-31, MQRR-3.1.4.13-20
         types, size, most = BINARY, record.MessageSize, max_body_size
-    if most >= size:
+    if most >= size:  # MQRR-3.1.4.7-32, MQRR-3.1.4.13-21, MQRR-2.2.7-02
         return (full_section(packet),)
+    # MQRR-3.1.4.7-33, MQRR-3.1.4.7-34, MQRR-3.1.4.13-22, MQRR-3.1.4.13-23, MQRR-2.2.7-03, MQRR-2.2.7-05
     first = _section(types[0], packet[: place.cut + most], place.cut + size)
+    # MQRR-3.1.4.7-35, MQRR-3.1.4.7-36, MQRR-3.1.4.13-24, MQRR-3.1.4.13-25, MQRR-2.2.7-04, MQRR-2.2.7-06
     return (first, _section(types[1], packet[end:])) if end < len(packet) else (first,)
 
 
@@ -166,7 +170,7 @@ def message_of(sections: Sequence[Any] | None) -> ReadMessage:
     """Return the message in the sections of an answer, its ppPacketSections. Raises MalformedPacket."""
     sections = sections or ()
     types = tuple(section.SectionBufferType for section in sections)
-    if types not in _ORDERS:
+    if types not in _ORDERS:  # MQRR-2.2.6-05
         raise MalformedPacket(f"sections of the types {types!r:.100}", path="ppPacketSections")
     buffers = [_buffer(number, section) for number, section in enumerate(sections)]
     missing, size = 0, None
@@ -213,7 +217,7 @@ def _joined(first: bytes, alloc: int, trailers: bytes, srmp: bool) -> tuple[byte
     if place.srmp != srmp:
         why = f"the AH bit is {place.srmp}"
         raise MalformedPacket(why, path="ppPacketSections[0].SectionBufferType", requirement="MQRR-2.2.7-01")
-    packet, present = bytearray(first), len(first) - place.cut
+    packet, present = bytearray(first), len(first) - place.cut  # MQRR-3.1.4.7-57
     gap = alloc - len(first)
     if not srmp:
         size = _uint32(first, place.start + _MESSAGE_SIZE)
@@ -243,7 +247,7 @@ def _joined(first: bytes, alloc: int, trailers: bytes, srmp: bool) -> tuple[byte
         why = f"{counted(missing, 'byte')} of the packet {agreeing(missing, 'are')} missing"
         raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
     _set_uint32(packet, PACKET_SIZE_OFFSET, told)
-    return bytes(packet) + trailers, size, missing
+    return bytes(packet) + trailers, size, missing  # MQRR-2.2.6-11
 
 
 def _aligned(start: int, end: int) -> int:

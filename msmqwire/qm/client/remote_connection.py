@@ -19,6 +19,7 @@ from msmqwire.rpc.constants import FaultStatus
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import SYNTAXES
 
+# MQRR-3.1.4.2-13, MQRR-3.1.4.2-14, MQRR-3.1.4.2-15, MQRR-3.1.4.11-10
 _VERSION: Final = {"Major": 6, "Minor": 1, "BuildNumber": 0}
 _MQ_FACILITY: Final = 0xC00E
 
@@ -51,7 +52,7 @@ class RemoteConnection:
         """
         task = self.handles.get(access)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = self.handles[access] = shared_task(self._open(access))
+            task = self.handles[access] = shared_task(self._open(access))  # MQRR-3.2.1-01, MQRR-3.2.4.1-07
         try:
             return await shared_result(task, self._name)
         except MsmqError:
@@ -61,6 +62,7 @@ class RemoteConnection:
 
     async def _open(self, access: Access) -> ContextHandle:
         opnum = Opnum.R_OpenQueue
+        # MQRR-3.2.4.1-05
         answer = await self.answer(opnum, self.begin(opnum, self.opening(self._name, access)))
         handle: ContextHandle = answer.pphContext
         if handle.is_null:
@@ -71,11 +73,11 @@ class RemoteConnection:
         """Return the arguments of R_OpenQueue and R_OpenQueueForMove: [MS-MQRR] 3.1.4.2 and 3.1.4.11."""
         return {
             "pQueueFormat": queue_format_of(name),
-            "dwAccess": int(access),
-            "dwShareMode": int(ShareMode.MQ_DENY_NONE),
+            "dwAccess": int(access),  # MQRR-3.1.4.2-05, MQRR-3.1.4.11-04
+            "dwShareMode": int(ShareMode.MQ_DENY_NONE),  # MQRR-3.1.4.11-05
             "pClientId": self._identifier,
-            "fNonRoutingServer": 1,
-            "fWorkgroup": 1,
+            "fNonRoutingServer": 1,  # MQRR-3.1.4.2-11, MQRR-3.1.4.11-09
+            "fWorkgroup": 1,  # MQRR-3.1.4.2-17, MQRR-3.1.4.11-12
             **_VERSION,
         }
 
@@ -118,6 +120,8 @@ class RemoteConnection:
 
     def check(self, answer: Any) -> None:
         """Raise QueueError for results of a failure."""
+        # MQRR-3.1.4.4-05, MQRR-3.1.4.5-06, MQRR-3.1.4.6-06, MQRR-3.1.4.9-13, MQRR-3.1.4.12-11
+        # MQRR-3.1.4.14-11, MQRR-3.1.4.15-13, MQRR-2.2.1-01
         if answer.status != MQ_OK:
             raise QueueError(reason(answer.status, str(self._name)), answer.status)
 
@@ -133,6 +137,7 @@ async def named(work: Coroutine[Any, Any, T], name: FormatName) -> T:
     try:
         return await work
     except RpcFault as fault:
+        # MQRR-3.1.4.2-22, MQRR-3.1.4.2-23, MQRR-3.1.4.11-18, MQRR-3.1.4.11-19
         if fault.status >> 16 == _MQ_FACILITY:
             raise QueueError(reason(fault.status, str(name)), fault.status) from None
         raise

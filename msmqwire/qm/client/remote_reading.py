@@ -86,6 +86,7 @@ class RemoteReading:
 
     def __init__(self, name: DirectName, options: RemoteOptions) -> None:
         self.name, self._options = name, options
+        # MQRR-3.1.4.2-08, MQRR-3.1.4.11-06
         self._identifier = uuid4()  # the identifier of this client, whose queue manager no peer knows
         self._connecting: asyncio.Task[RemoteConnection] | None = None
         self._pending: dict[int, _Pending] = {}
@@ -106,30 +107,34 @@ class RemoteReading:
         from msmqwire.qm.client.remote_messages import received_message  # imports the packet readers
 
         try:
+            # MQRR-3.2.4.3-02, MQRR-3.2.4.4.1-05
             return received_message(answer.ppPacketSections, answer.pdwArriveTime, answer.pSequenceId)
         except MalformedPacket as exc:
             if received:
                 with suppress(MsmqError):  # the server gives it back itself, sooner or later
+                    # MQRR-3.2.4.4.1-03, MQRR-3.2.4.4.2-03, MQRR-3.2.4.10.1-02
                     await self.end(request, acknowledge=False)  # 3.2.4.4.1: readAck is RR_NACK
             raise exc.detached() from None
 
     async def _started(self, request: int, read: Read, pending: _Pending) -> Any:
         """Return the answer to R_StartReceive or R_StartTransactionalReceive."""
+        # MQRR-3.1.4.13-10, MQRR-3.1.4.13-11, MQRR-3.1.4.13-12
         if read.transaction is not None and not read.action.receives:
             why = f"{self.name}: a transaction is for receiving"
             raise QueueError(why, HResult.MQ_ERROR_TRANSACTION_USAGE)
+        # MQRR-3.2.4.2-01, MQRR-3.2.4.4.2-01, MQRR-3.1.4.12-04, MQRR-3.1.4.13-18
         self._check_enlisted(read.transaction)
         pending.link = link = await self._link()
         pending.handle = handle = await self._handle_for(link, read)
         opnum, unit = Opnum.R_StartReceive, {}  # MQRR-3.2.4.4-01
         arguments: dict[str, Any] = {
             "phContext": handle,
-            "LookupId": read.lookup_identifier,
+            "LookupId": read.lookup_identifier,  # MQRR-3.1.4.7-20, MQRR-3.1.4.7-21
             "hCursor": read.cursor,
             "ulAction": int(read.action),
-            "ulTimeout": read.timeout_ms,
-            "dwMaxBodySize": _BODY_MAX,
-            "dwMaxCompoundMessageSize": _BODY_MAX,
+            "ulTimeout": read.timeout_ms,  # MQRR-3.1.4.7-22, MQRR-3.1.4.13-14
+            "dwMaxBodySize": _BODY_MAX,  # MQRR-3.1.4.7-24, MQRR-3.1.4.13-16
+            "dwMaxCompoundMessageSize": _BODY_MAX,  # MQRR-3.1.4.7-25, MQRR-3.1.4.13-16
         }
         if read.transaction is not None:  # MQRR-3.2.4.4-01
             opnum = Opnum.R_StartTransactionalReceive
@@ -181,9 +186,10 @@ class RemoteReading:
     async def _handle_for(self, link: RemoteConnection, read: Read) -> ContextHandle:
         if not read.cursor:
             receives = read.action.receives or Access.RECEIVE_ACCESS in link.handles
+            # MQRR-3.1.4.7-11
             return await link.opened(Access.RECEIVE_ACCESS if receives else Access.PEEK_ACCESS)
         if read.cursor not in link.cursors:
-            raise self._gone("the cursor is closed, or its connection was lost")
+            raise self._gone("the cursor is closed, or its connection was lost")  # MQRR-3.1.4.7-15
         return link.cursors[read.cursor]
 
     async def end(self, request: int, *, acknowledge: bool) -> None:
@@ -193,9 +199,12 @@ class RemoteReading:
         if pending.link.client.closed:
             raise Unreachable(f"{self.name}: the connection was lost, and the message is back in its queue")
         transactional = pending.transaction is not None
+        # MQRR-3.1.4.9-02, MQRR-3.1.4.15-02
         opnum = Opnum.R_EndTransactionalReceive if transactional else Opnum.R_EndReceive
+        # MQRR-3.2.4.4.1-02, MQRR-3.2.4.4.2-03
         ack = Acknowledge.RR_ACK if acknowledge else Acknowledge.RR_NACK
         try:
+            # MQRR-3.1.4.9-03, MQRR-3.1.4.15-03, MQRR-3.2.4.4.1-04, MQRR-3.2.4.4.2-04, MQRR-3.2.4.10.1-02
             await pending.link.call(
                 opnum, phContext=pending.handle, dwAck=int(ack), dwRequestId=pending.request_id
             )
@@ -216,8 +225,10 @@ class RemoteReading:
             link.client.end(Unreachable(f"{self.name}: the connection was left, to cancel a read"))
             return
         try:
+            # MQRR-3.1.4.8-03, MQRR-3.2.4.11-01
             await link.call(Opnum.R_CancelReceive, phContext=pending.handle, dwRequestId=pending.request_id)
         except (QueueError, RpcFault):
+            # MQRR-3.1.4.8-10
             pass  # it has ended meanwhile, as a rule
         finally:
             if pending.call is not None:
@@ -234,20 +245,22 @@ class RemoteReading:
             handle = await link.opened(Access.RECEIVE_ACCESS)
         except QueueError:  # for any reason: MQRR-3.1.4.2-23
             handle = await link.opened(Access.PEEK_ACCESS)  # enough to look at messages
+        # MQRR-3.1.4.4-02, MQRR-3.2.4.8-01
         cursor: int = (await link.call(Opnum.R_CreateCursor, phContext=handle)).phCursor
         if not cursor or cursor in link.cursors:
             raise link.wrong(Opnum.R_CreateCursor, f"with the cursor {cursor}")
-        link.cursors[cursor] = handle
+        link.cursors[cursor] = handle  # MQRR-3.2.1-02, MQRR-3.2.4.8-01
         return cursor
 
     async def close_cursor(self, cursor: int) -> None:
         link = self._present_link()
-        handle = None if link is None else link.cursors.pop(cursor, None)
+        handle = None if link is None else link.cursors.pop(cursor, None)  # MQRR-3.2.4.12-02
         if link is None or handle is None:
             raise self._gone("the cursor is closed, or its connection was lost")
         for request, pending in list(self._pending.items()):
             if pending.link is link and pending.cursor == cursor and pending.call is not None:
-                await self.cancel(request)
+                await self.cancel(request)  # MQRR-3.2.4.12-01
+        # MQRR-3.1.4.5-02, MQRR-3.1.4.5-03, MQRR-3.2.4.12-02
         await link.call(Opnum.R_CloseCursor, phContext=handle, hCursor=cursor)
 
     # -- the queue ----------------------------------------------------------------------------------------
@@ -255,7 +268,7 @@ class RemoteReading:
     async def purge(self) -> None:
         link = await self._link()
         handle = await link.opened(Access.RECEIVE_ACCESS)
-        await link.call(Opnum.R_PurgeQueue, phContext=handle)
+        await link.call(Opnum.R_PurgeQueue, phContext=handle)  # MQRR-3.1.4.6-02, MQRR-3.2.4.7-01
 
     async def move(self, lookup_identifier: int, to: str, transaction: UUID | None) -> None:
         self._check_enlisted(transaction)
@@ -263,11 +276,13 @@ class RemoteReading:
         link = await self._link()
         handle = await link.opened(Access.RECEIVE_ACCESS)
         opnum = Opnum.R_OpenQueueForMove
+        # MQRR-3.1.4.11-02, MQRR-3.1.4.11-03, MQRR-3.1.4.11-04
         arguments = link.opening(destination, Access.MQ_MOVE_ACCESS)
         opened = await link.answer(opnum, link.begin(opnum, arguments), destination)
         if opened.pphContext.is_null or not opened.pMoveContext:
             raise link.wrong(opnum, "with no handle")
         try:
+            # MQRR-3.1.4.10-05, MQRR-3.2.4.6-03
             await self._move(link, handle, opened.pMoveContext, lookup_identifier, transaction)
         finally:
             with suppress(MsmqError):  # the outcome of the move does not depend on the handle
@@ -281,12 +296,13 @@ class RemoteReading:
         identifier: int,
         transaction: UUID | None,
     ) -> None:
+        # MQRR-3.1.4.10-07, MQRR-3.2.4.6-02
         unit = _NO_TRANSACTION if transaction is None else transaction.bytes_le
         for spelling in lookup_spellings(identifier):
             arguments = {
-                "phContextFrom": handle,
+                "phContextFrom": handle,  # MQRR-3.1.4.10-04
                 "ullContextTo": to,
-                "LookupId": spelling,
+                "LookupId": spelling,  # MQRR-3.1.4.10-06
                 "pTransactionId": {"rgb": unit},
             }
             call = link.begin(Opnum.R_MoveMessage, arguments)
@@ -306,7 +322,7 @@ class RemoteReading:
             pTransactionId={"rgb": transaction.bytes_le},
             cbPropagationToken=len(propagation_token),
             pbPropagationToken=propagation_token,
-            pQueueFormat=queue_format_of(self.name),
+            pQueueFormat=queue_format_of(self.name),  # MQRR-3.1.4.12-08
         )
         self._enlisted[transaction] = None
         if len(self._enlisted) > ENLISTED_MAX:  # this client is not notified of their outcome
@@ -328,8 +344,8 @@ class RemoteReading:
         await link.call(
             Opnum.R_SetUserAcknowledgementClass,
             phContext=handle,
-            LookupId=lookup_identifier,
-            usClass=int(MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED),
+            LookupId=lookup_identifier,  # MQRR-3.1.4.14-04
+            usClass=int(MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED),  # MQRR-3.1.4.14-05, MQRR-3.2.4.5-01
         )
 
     async def close(self) -> None:
@@ -345,14 +361,15 @@ class RemoteReading:
                 self._pending[request] = read
         if link is None:
             return
-        for request in list(self._pending):
+        for request in list(self._pending):  # MQRR-3.2.4.13-01
             with suppress(MsmqError):
                 await self.cancel(request)
         with suppress(MsmqError):  # the server closes the remaining handles with the connection
-            for cursor, handle in link.cursors.items():
+            for cursor, handle in link.cursors.items():  # MQRR-3.2.4.13-01
                 await link.call(Opnum.R_CloseCursor, phContext=handle, hCursor=cursor)
             for opened in link.handles.values():
                 if opened.done() and not opened.cancelled() and opened.exception() is None:
+                    # MQRR-3.2.4.13-02, MQRR-3.1.4.3-02, MQRR-2.2.4-02
                     await link.call(Opnum.R_CloseQueue, pphContext=opened.result())
         for read in list(self._pending.values()):  # their answers are under way
             if read.call is not None:
@@ -380,7 +397,9 @@ class RemoteReading:
         options = self._options
         port = options.port
         if port is None:
+            # MQRR-2.1-02, MQRR-2.1-04, MQRR-3.2.4.1-03
             port = await named(find_port(options.host, INTERFACE, options.mapper_port), self.name)
+        # MQRR-3.2.3-01, MQRR-3.2.4.1-02
         client = await open_rpc(options.host, port, INTERFACE, options.credentials)
         return RemoteConnection(client, self.name, self._identifier)
 

@@ -55,18 +55,20 @@ def next_sites(
     neighbours: dict[UUID, list[tuple[int, UUID]]] = {site: [] for site in all_sites}
     for link in links:
         ends = link.site1_identifier, link.site2_identifier
-        if all_sites.issuperset(ends):
-            neighbours[ends[0]].append((link.actual_cost, ends[1]))
+        if all_sites.issuperset(ends):  # MQBR-3.1.3.1-05
+            neighbours[ends[0]].append((link.actual_cost, ends[1]))  # MQBR-3.1.3.1-06, MQBR-1.3.3-02
+            # MQBR-3.1.3.1-05, MQBR-3.1.3.1-06, MQBR-1.3.3-02
             neighbours[ends[1]].append((link.actual_cost, ends[0]))
     table: dict[UUID, UUID] = {}
     roots = all_sites.intersection(local)
-    candidates = [(0, 0, site, site) for site in sorted(roots)]
+    candidates = [(0, 0, site, site) for site in sorted(roots)]  # MQBR-3.1.3.1-08, MQBR-3.1.3.1-11
     while candidates:
-        cost, passed, site, first = heapq.heappop(candidates)
+        cost, passed, site, first = heapq.heappop(candidates)  # MQBR-3.1.3.1-08, MQBR-1.3.3-03
         if site not in table:
-            table[site] = first
+            table[site] = first  # MQBR-3.1.3.1-09, MQBR-3.1.1.2-01, MQBR-3.1.3.1-10
             for step, neighbour in neighbours[site]:
-                start = neighbour if site in roots else first
+                start = neighbour if site in roots else first  # MQBR-3.1.3.1-09
+                # MQBR-3.1.3.1-07, MQBR-3.1.3.1-11, MQBR-4-01, MQBR-4-02
                 heapq.heappush(candidates, (cost + step, passed + 1, neighbour, start))
     # The last row that matches decides (MQBR-3.1.5.3-05): of the sites of a destination, the nearest.
     return dict(reversed(table.items()))
@@ -92,27 +94,28 @@ class Routing:
         self._queue_manager, self._directory, self._timers = queue_manager, directory, timers
         self._settings = settings or Settings()
         self.routes: Routes = routes or {}
-        self.routing_table: dict[UUID, UUID] = {}
+        self.routing_table: dict[UUID, UUID] = {}  # MQBR-3.1.1.2-01, MQBR-3.1.1.2-02
 
     def initialize(self) -> None:
         """Build the routing table and start QueueManager Query Timer, which rebuilds it: [MS-MQBR] 3.1.3."""
+        # MQBR-3.1.2-01, MQBR-3.1.2.1-01, MQBR-3.1.3-01, MQBR-3.1.6.1-01, MQBR-3.1.6.1-02, MQBR-1.3.3-04
         self._timers.start(
             Timer.QUEUE_MANAGER_QUERY, None, self._settings.queue_manager_query_ms, self.initialize
         )
         table = self._build_table()
         if table is not None or not self._settings.keep_routing_table:
-            self.routing_table = table or {}
+            self.routing_table = table or {}  # MQBR-3.1.6.1-01
 
     def _build_table(self) -> dict[UUID, UUID] | None:
         """RoutingTable Initialization, [MS-MQBR] 3.1.3.1; None if the directory fails."""
         managers = self._read(QueueManager, self._queue_manager.identifier)
-        sites = self._read(Site)
-        if managers is None or sites is None:
+        sites = self._read(Site)  # MQBR-3.1.3.1-02
+        if managers is None or sites is None:  # MQBR-3.1.5.9-03, MQBR-3.1.5.9-04
             return None
-        if not managers or not _is_gate(managers[0], sites):
+        if not managers or not _is_gate(managers[0], sites):  # MQBR-3.1.3.1-01
             return {}
-        links = self._read(RoutingLink)
-        if not links:
+        links = self._read(RoutingLink)  # MQBR-3.1.3.1-03
+        if not links:  # MQBR-3.1.3.1-04
             return None if links is None else {}
         return next_sites(managers[0].site_identifier_list, (site.identifier for site in sites), links)
 
@@ -125,7 +128,7 @@ class Routing:
         """
         match name:
             case DirectName():
-                return Destination(name.host, NULL_GUID)
+                return Destination(name.host, NULL_GUID)  # MQBR-1.4-01
             case PublicName() | ConnectorName():
                 return self._host_of(name.guid)
             case PrivateName() | MachineName():
@@ -167,63 +170,67 @@ class Routing:
         """GetNextHops, [MS-MQBR] 3.1.5.1: the possible next queue managers; empty if routing fails."""
         source = self._find_queue_manager(self._queue_manager.identifier)
         target = self._find_queue_manager(destination)
-        if source is None or target is None:
+        if source is None or target is None:  # MQBR-3.1.5.1-02, MQBR-1.6-01
             return []
-        if source.routing_server:
+        if source.routing_server:  # MQBR-3.1.5.1-03
             return self._next_hops_for_router(source, target)
-        if source.out_routing_server_identifier_list:
+        if source.out_routing_server_identifier_list:  # MQBR-3.1.5.1-04, MQBR-1.3.2-01, MQBR-1.3.1-01
             return source.out_routing_server_identifier_list
-        if _share_site(source, target):
+        if _share_site(source, target):  # MQBR-3.1.5.1-05, MQBR-3.1.5.1-06
             return _into_site(target)
-        return self._routing_server(source)
+        return self._routing_server(source)  # MQBR-3.1.5.1-07
 
     def _next_hops_for_router(self, source: QueueManager, target: QueueManager) -> list[UUID]:
         """GetNextHopsForRouter and GetNextHopsForSiteGate: [MS-MQBR] 3.1.5.2 and 3.1.5.3."""
-        if source.identifier in target.in_routing_server_identifier_list:
+        if source.identifier in target.in_routing_server_identifier_list:  # MQBR-3.1.5.2-02, MQBR-3.1.5.3-01
             return [target.identifier]
-        if _share_site(source, target):
+        if _share_site(source, target):  # MQBR-3.1.5.2-03, MQBR-3.1.5.2-04, MQBR-3.1.5.3-02, MQBR-3.1.5.3-03
             return _into_site(target)
         sites = self._read(Site) or []
-        if not _is_gate(source, sites):
+        if not _is_gate(source, sites):  # MQBR-3.1.5.2-01
+            # MQBR-3.1.5.2-05, MQBR-3.1.5.2-06, MQBR-3.1.5.6-01, MQBR-3.1.5.6-02, MQBR-3.1-02
             return _one_gate(_own(source, sites))
         following = None
         for site, next_site in self.routing_table.items():
-            if site in target.site_identifier_list:
-                following = next_site
+            if site in target.site_identifier_list:  # MQBR-3.1.5.3-04, MQBR-1.3.3-01
+                following = next_site  # MQBR-3.1.5.3-05
+        # MQBR-3.1.5.3-06, MQBR-3.1.5.7-01, MQBR-3.1.5.7-02
         return _one_gate(self._read(Site, following) or []) if following is not None else []
 
     def _routing_server(self, source: QueueManager) -> list[UUID]:
         """GetRoutingServer: [MS-MQBR] 3.1.5.5."""
         for manager in self._read(QueueManager) or ():
-            if manager.routing_server and _share_site(manager, source):
+            if manager.routing_server and _share_site(manager, source):  # MQBR-3.1.5.5-01
                 return [manager.identifier]
-        return []
+        return []  # MQBR-3.1.5.5-02
 
     def _find_queue_manager(self, identifier: UUID) -> QueueManager | None:
         """GetQueueManager: [MS-MQBR] 3.1.5.4."""
         managers = self._read(QueueManager, identifier)
-        return managers[0] if managers else None
+        return managers[0] if managers else None  # MQBR-3.1.5.4-01
 
     def _read(self, kind: type[_T], identifier: UUID | None = None) -> list[_T] | None:
         """GetDirectoryData, [MS-MQBR] 3.1.5.9: the objects of a type, all or those with an identifier.
 
         Returns None, which is Nothing, if the directory fails.
         """
+        # MQBR-3.1.5.4-01, MQBR-3.1.5.7-01, MQBR-3.1.5.9-02
         filters: list[Filter] = [] if identifier is None else [("Identifier", Operator.EQUALS, identifier)]
         status, handle = self._directory.read_directory_begin(kind.__name__, filters)
-        if status is not DirectoryOperationResult.SUCCESS:
+        if status is not DirectoryOperationResult.SUCCESS:  # MQBR-3.1.5.9-03
             return None
         objects = []
-        while (read := self._directory.read_directory_next(handle)).object is not None:
+        while (read := self._directory.read_directory_next(handle)).object is not None:  # MQBR-3.1.5.9-01
             objects.append(read.object)
-        self._directory.read_directory_end(handle)
-        if read.status is not DirectoryOperationResult.END_OF_DATA:
+        self._directory.read_directory_end(handle)  # MQBR-3.1.5.9-05
+        if read.status is not DirectoryOperationResult.END_OF_DATA:  # MQBR-3.1.5.9-04
             return None
         return [element for element in objects if isinstance(element, kind)]
 
 
 def _is_gate(manager: QueueManager, sites: Iterable[Site]) -> bool:
     """IsSiteGate: [MS-MQBR] 3.1.5.8."""
+    # MQBR-3.1.5.8-01, MQBR-3.1.5.8-02, MQBR-3.1.5.8-03, MQBR-3.1.5.8-04, MQBR-1.5-02
     return manager.routing_server and any(
         gate.identifier == manager.identifier for site in _own(manager, sites) for gate in site.site_gates
     )
@@ -245,9 +252,11 @@ def _share_site(first: QueueManager, second: QueueManager) -> bool:
 
 def _into_site(target: QueueManager) -> list[UUID]:
     """Return the last hops to a queue manager of the same site."""
+    # MQBR-1.3.2-02, MQBR-3.1.5.1-05, MQBR-3.1.5.1-06
     return target.in_routing_server_identifier_list or [target.identifier]
 
 
 def _one_gate(sites: Sequence[Site]) -> list[UUID]:
     """GetSiteGate and GetSiteGateForSite, [MS-MQBR] 3.1.5.6 and 3.1.5.7: a gate of the first site, if any."""
+    # MQBR-3.1.5.6-01, MQBR-3.1.5.6-03, MQBR-3.1.5.7-01
     return [gate.identifier for site in sites[:1] for gate in site.site_gates[:1]]

@@ -42,7 +42,7 @@ class RemoteReadConfiguration:
     """
 
     anonymous: bool = False
-    pending_s: int = 300
+    pending_s: int = 300  # MQRR-3.1.2.2-02
     call_timeout_s: int = 300
     handles: Limit = _HANDLES
     cursors: Limit = _CURSORS
@@ -54,5 +54,5 @@ class RemoteReadConfiguration:
     def __post_init__(self) -> None:
         """Raise InvalidValue for a time of zero: a message must stay with its reader for a while."""
         for name in ("pending_s", "call_timeout_s"):
-            if getattr(self, name) < 1:
+            if getattr(self, name) < 1:  # MQRR-3.1.2.2-02
                 raise InvalidValue("not a number of seconds from 1 on", path=name)

@@ -40,15 +40,15 @@ class ReadRequest:
     """
 
     call: Call | None
-    context: QueueContext
-    request_id: int
+    context: QueueContext  # MQRR-3.1.1.2-03
+    request_id: int  # MQRR-3.1.1.2-01
     number: int
     max_body: int
     max_compound: int
     time_stamp: int
     destructive: bool
     transaction: Transaction | None = None
-    lookup_identifier: int = 0
+    lookup_identifier: int = 0  # MQRR-3.1.1.2-02
     position: MessagePosition | None = None
     reader: int = 0
     cancelled: bool = False
@@ -75,7 +75,7 @@ class QueueContext:
     descriptor: OpenQueueDescriptor
     move_context: int = 0
     cursors: dict[int, Cursor] = field(default_factory=dict)
-    pending: dict[int, ReadRequest] = field(default_factory=dict)
+    pending: dict[int, ReadRequest] = field(default_factory=dict)  # MQRR-3.1.1.3-01
     waiting: dict[int, ReadRequest] = field(default_factory=dict)
 
 
@@ -100,13 +100,13 @@ class QueueContexts:
 
     def add(self, call: Call, descriptor: OpenQueueDescriptor, *, for_move: bool = False) -> QueueContext:
         """Add an open queue under a new handle."""
-        handle = ContextHandle(0, self._new_guid())
+        handle = ContextHandle(0, self._new_guid())  # MQRR-3.1.4.2-21, MQRR-3.1.4.11-15
         context = QueueContext(handle, call.association, call.caller, descriptor)
         self._by_handle[handle] = context
         self._by_association.setdefault(call.association, {})[handle] = context
         if for_move:
             number = 0
-            while not number or number in self._by_move_context:
+            while not number or number in self._by_move_context:  # MQRR-3.1.4.11-14
                 number = self._new_guid().int % _MOVE_CONTEXTS
             context.move_context = number
             self._by_move_context[number] = context
@@ -119,7 +119,7 @@ class QueueContexts:
         del its[context.handle]
         if not its:
             del self._by_association[context.association]
-        self._by_move_context.pop(context.move_context, None)
+        self._by_move_context.pop(context.move_context, None)  # MQRR-3.1.4.11-15
 
     def find(self, call: Call, handle: ContextHandle) -> QueueContext:
         """Return the open queue that a call names.
@@ -129,9 +129,11 @@ class QueueContexts:
         """
         context = self._by_handle.get(handle)
         if context is None:
+            # MQRR-3.1.4.3-03, MQRR-3.1.4.4-03, MQRR-3.1.4.6-03, MQRR-3.1.4.8-04, MQRR-3.1.4.9-10
+            # MQRR-3.1.4.10-08, MQRR-3.1.4.14-07, MQRR-3.1.4.15-10
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
         if not _owns(call, context):
-            raise Refused(FaultStatus.NCA_S_FAULT_CONTEXT_MISMATCH, fault=True)
+            raise Refused(FaultStatus.NCA_S_FAULT_CONTEXT_MISMATCH, fault=True)  # MQRR-2.2.4.2-02
         return context
 
     def destination(self, call: Call, number: int) -> QueueContext:

@@ -108,6 +108,7 @@ class RemoteReadEngine:
         """
         method = self._methods.get(opnum)
         if method is None:
+            # MQRR-3.1.4-03, MQRR-3.1.4-04
             self._context.effects.append(RpcFault(call, FaultStatus.NCA_S_OP_RNG_ERROR))
             return
         kept = {"pphContext": arguments.pphContext} if opnum == Opnum.R_CloseQueue else {}
@@ -134,6 +135,7 @@ class RemoteReadEngine:
         Its remaining calls are not answered.
         """
         self.transacting.forget(association)
+        # MQRR-3.1.6.1-01, MQRR-3.1.6.1-04, MQRR-3.1.6.2-01
         self._opening.run_down(self.contexts.of(association), answers=False)
 
     def enlisted(self, request: int, *, done: bool) -> None:
@@ -148,4 +150,4 @@ class RemoteReadEngine:
 
     def _get_server_port(self, call: Call, arguments: Any) -> Results:
         """R_GetServerPort: [MS-MQRR] 3.1.4.1."""
-        return {STATUS: self.port}
+        return {STATUS: self.port}  # MQRR-3.1.4.1-02, MQRR-3.1.4.1-03, MQRR-3.1.4.1-07

@@ -54,7 +54,7 @@ class MessageSections:
         if not message.origin:
             source = _THIS_HOST
         # The last host is known by its GUID only if it is the first one as well.
-        sender = None if message.hop_count else message.source_machine_identifier
+        sender = None if message.hop_count else message.source_machine_identifier  # MQRR-2.2.5.1-05
         packet = message_packet(serialization.to_readable(message), state, sender=sender, source=source)
         if min(max_body, max_compound) >= len(packet):
             sections: Sequence[Any] = (full_section(packet),)
@@ -76,6 +76,7 @@ def _source(origin: str) -> IPv4Address | IPv6Address | None:
 def _state(
     message: Message, position: MessagePosition, lookup: Lookup, address: IPv4Address | None, target: str
 ) -> MessageState:
+    # MQRR-2.2.5.3-06, MQRR-2.2.5.3-07, MQRR-2.2.5.3-08
     abort_count, move_count, last_move_time = position.history
     dead_letter_queue = message.application_deadletter_queue
     named = lookup.path(dead_letter_queue) if dead_letter_queue else None
@@ -84,9 +85,10 @@ def _state(
         abort_count=abort_count,
         move_count=move_count,
         last_move_time=last_move_time,
-        subqueue=_subqueue(position.queue),
+        subqueue=_subqueue(position.queue),  # MQRR-2.2.5.3-09
         target_subqueue=target,
         dead_letter_queue=dead_letter_queue,
+        # MQRR-2.2.5.2-06
         dead_letter_invalid=named is None or (position.queue.transactional and not named.transactional),
     )
 

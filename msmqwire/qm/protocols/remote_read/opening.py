@@ -36,7 +36,7 @@ _KINDS: Final = frozenset(
     }
 )
 """The kinds of names that queues can be opened by: MQRR-3.1.4.2-24."""
-_PROTOCOLS: Final = ("TCP", "OS")
+_PROTOCOLS: Final = ("TCP", "OS")  # MQRR-2.2.3-02
 _CURSOR_NUMBERS: Final = 0xFFFFFFFF
 _INVALID: Final = HResult.MQ_ERROR_INVALID_PARAMETER
 
@@ -64,13 +64,14 @@ class Opening:
         name = format_name(arguments.pQueueFormat)
         if arguments.dwShareMode not in iter(ShareMode):
             raise Refused(_INVALID)
-        receives = arguments.dwAccess == Access.RECEIVE_ACCESS
+        receives = arguments.dwAccess == Access.RECEIVE_ACCESS  # MQRR-3.1.4.2-06, MQRR-3.1.4.2-26
         wanted = QueueAccessType.RECEIVE_ACCESS if receives else QueueAccessType.PEEK_ACCESS
         return {"pphContext": self._open(call, name, wanted, arguments.dwShareMode).handle}
 
     def open_queue_for_move(self, call: Call, arguments: Any) -> Results:
         """R_OpenQueueForMove: [MS-MQRR] 3.1.4.11. A subqueue is created by its first opening."""
         name = format_name(arguments.pQueueFormat)
+        # MQRR-3.1.4.11-17
         context = self._open(call, name, QueueAccessType.MOVE_ACCESS, arguments.dwShareMode)
         return {"pMoveContext": context.move_context, "pphContext": context.handle}
 
@@ -82,22 +83,22 @@ class Opening:
 
     def _open(self, call: Call, name: FormatName, wanted: QueueAccessType, share_mode: int) -> QueueContext:
         caller, for_move = call.caller, wanted is QueueAccessType.MOVE_ACCESS
-        if caller.is_anonymous and not self._configuration.anonymous:
+        if caller.is_anonymous and not self._configuration.anonymous:  # MQRR-2.1-07
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
         # Without outgoing queues, which Open Queue would find as well.
         queue = self._queues.lookup.find(name)
         if queue is None and for_move:
             queue = self._parent(name)
         if queue is None:
-            raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
+            raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)  # MQRR-3.1.4.2-25, MQRR-3.1.4.11-16
         token = self._token(caller)
-        shared = share_mode == ShareMode.MQ_DENY_NONE
+        shared = share_mode == ShareMode.MQ_DENY_NONE  # MQRR-3.1.4.2-26, MQRR-3.1.4.11-17
         denies = QueueShareMode.DENY_NONE if shared else QueueShareMode.DENY_RECEIVE
         self._shares.handles.take(caller.counted_as)
-        status, descriptor = self._queues.open(name, wanted, denies, user=token)
+        status, descriptor = self._queues.open(name, wanted, denies, user=token)  # MQRR-2.1-07
         if descriptor is None:
             self._shares.handles.give_back(caller.counted_as)
-            raise Refused(status)
+            raise Refused(status)  # MQRR-3.1.4.2-27, MQRR-3.1.4.11-17, MQRR-3.1.4.11-18
         return self._contexts.add(call, descriptor, for_move=for_move)
 
     def _parent(self, name: FormatName) -> Queue | None:
@@ -116,7 +117,7 @@ class Opening:
     def close_queue(self, call: Call, arguments: Any) -> Results:
         """R_CloseQueue: [MS-MQRR] 3.1.4.3."""
         self.run_down([self._contexts.find(call, arguments.pphContext)])
-        return {"pphContext": NULL_HANDLE}
+        return {"pphContext": NULL_HANDLE}  # MQRR-3.1.4.3-07
 
     def run_down(self, contexts: Iterable[QueueContext], *, answers: bool = True) -> None:
         """Queue Context Handles Rundown Routine, and R_CloseQueue: [MS-MQRR] 3.1.6.1 and 3.1.6.2.
@@ -126,19 +127,21 @@ class Opening:
         """
         contexts = list(contexts)
         for context in contexts:
-            self._receiving.stop_all(context, answers=answers)
+            self._receiving.stop_all(context, answers=answers)  # MQRR-3.1.4.3-04, MQRR-3.1.6.1-03
             self._shares.cursors.give_back(context.caller.counted_as, len(context.cursors))
+            # MQRR-3.1.4.3-04, MQRR-3.1.6.1-02, MQRR-3.1.6.1-03, MQRR-3.1.6.2-03
             self._queues.close(context.descriptor)
             self._shares.handles.give_back(context.caller.counted_as)
-            self._contexts.remove(context)
+            self._contexts.remove(context)  # MQRR-3.1.6.2-06
         for context in contexts:
+            # MQRR-3.1.4.3-05, MQRR-3.1.4.3-06, MQRR-3.1.6.2-04, MQRR-3.1.6.2-05
             self._receiving.release_all(context)
 
     def create_cursor(self, call: Call, arguments: Any) -> Results:
         """R_CreateCursor: [MS-MQRR] 3.1.4.4."""
         context = self._contexts.find(call, arguments.phContext)
         self._shares.cursors.take(context.caller.counted_as)
-        cursor = self._queues.open_cursor(context.descriptor)
+        cursor = self._queues.open_cursor(context.descriptor)  # MQRR-3.1.4.4-04
         if cursor is None:
             self._shares.cursors.give_back(context.caller.counted_as)
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
@@ -147,6 +150,7 @@ class Opening:
         return {"phCursor": number}
 
     def _number(self, context: QueueContext) -> int:
+        # MQRR-3.1.4.4-06
         while (number := next(self._cursors) % (_CURSOR_NUMBERS + 1)) in context.cursors or not number:
             pass
         return number
@@ -157,23 +161,23 @@ class Opening:
         cursor = cursor_of(context, arguments.hCursor)
         del context.cursors[arguments.hCursor]
         self._shares.cursors.give_back(context.caller.counted_as)
-        self._queues.close_cursor(cursor)
+        self._queues.close_cursor(cursor)  # MQRR-3.1.4.5-05
         return {}
 
     def purge_queue(self, call: Call, arguments: Any) -> Results:
         """R_PurgeQueue: [MS-MQRR] 3.1.4.6."""
         descriptor = self._contexts.find(call, arguments.phContext).descriptor
         if descriptor.access_type is not QueueAccessType.RECEIVE_ACCESS:
-            raise Refused(NtStatus.STATUS_ACCESS_DENIED)
+            raise Refused(NtStatus.STATUS_ACCESS_DENIED)  # MQRR-3.1.4.6-05, MQRR-4.1-02
         if descriptor.queue is None:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-        self._messages.purge(descriptor.queue)
+        self._messages.purge(descriptor.queue)  # MQRR-3.1.4.6-04
         return {}
 
 
 def format_name(queue_format: Any) -> FormatName:
     """Return the name in a QUEUE_FORMAT. Raises Refused for a name by which no queue can be opened."""
-    if queue_format.m_qft not in _KINDS:
+    if queue_format.m_qft not in _KINDS:  # MQRR-3.1.4.2-24, MQRR-3.1.4.11-18, MQRR-2.2.3-01
         raise Refused(_INVALID)
     try:
         name = name_of(queue_format)

@@ -88,26 +88,26 @@ class RemoteReceiving:
     def start_receive(self, call: Call, arguments: Any) -> None:
         """R_StartReceive: [MS-MQRR] 3.1.4.7."""
         action = _checked(arguments)
-        context = self._contexts.find(call, arguments.phContext)
+        context = self._contexts.find(call, arguments.phContext)  # MQRR-3.1.4.7-41
         _check_access(context, action)
-        cursor = cursor_of(context, arguments.hCursor) if arguments.hCursor else None
+        cursor = cursor_of(context, arguments.hCursor) if arguments.hCursor else None  # MQRR-3.1.4.7-42
         self._begin(self._request(call, context, arguments, action), arguments, action, cursor)
 
     def start_transactional_receive(self, call: Call, arguments: Any) -> None:
         """R_StartTransactionalReceive: [MS-MQRR] 3.1.4.13."""
         identifier = transaction_identifier(arguments.pTransactionId)
-        if identifier is None:
+        if identifier is None:  # MQRR-3.1.4.13-02, MQRR-3.1.4.13-30
             self.start_receive(call, arguments)
             return
-        action = _checked(arguments)
-        context = self._contexts.find(call, arguments.phContext)
+        action = _checked(arguments)  # MQRR-3.1.4.13-29
+        context = self._contexts.find(call, arguments.phContext)  # MQRR-3.1.4.13-31
         if action.receives:
             _check_access(context, action)
-        cursor = cursor_of(context, arguments.hCursor) if arguments.hCursor else None
+        cursor = cursor_of(context, arguments.hCursor) if arguments.hCursor else None  # MQRR-3.1.4.13-32
         queue = context.descriptor.queue
         if queue is None:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-        if not queue.transactional or not action.receives:
+        if not queue.transactional or not action.receives:  # MQRR-3.1.4.13-33, MQRR-3.1.4.13-34
             raise Refused(_USAGE)
         transaction = self._context.queue_manager.transactions.get(identifier)
         if transaction is None:
@@ -117,12 +117,13 @@ class RemoteReceiving:
         if transaction.prepared:
             raise Refused(_SEQUENCE)
         request = self._request(call, context, arguments, action)
-        request.transaction = transaction
+        request.transaction = transaction  # MQRR-3.1.4.13-38, MQRR-3.1.4.13-39
         self._begin(request, arguments, action, cursor)
 
     def _request(self, call: Call, context: QueueContext, arguments: Any, action: Action) -> ReadRequest:
         """Return a new request. Raises Refused if its number is in use, or there are too many."""
         request_id, destructive = arguments.dwRequestId, action.receives
+        # MQRR-3.1.4.7-23, MQRR-3.1.4.13-15
         if request_id in context.pending or request_id in context.waiting:
             raise Refused(_INVALID)
         if destructive:
@@ -134,14 +135,14 @@ class RemoteReceiving:
             next(self._numbers),
             arguments.dwMaxBodySize,
             arguments.dwMaxCompoundMessageSize,
-            self._context.now & _TIME_STAMP,
+            self._context.now & _TIME_STAMP,  # MQRR-3.1.1.2-04
             destructive,
         )
 
     def _begin(self, request: ReadRequest, arguments: Any, action: Action, cursor: Cursor | None) -> None:
         """Read a message, or begin to wait for one."""
         waiting, caller = self._shares.waiting, request.context.caller.counted_as
-        timeout: int = arguments.ulTimeout
+        timeout: int = arguments.ulTimeout  # MQRR-3.1.2.1-04
         if timeout:
             try:
                 waiting.take(caller)
@@ -149,6 +150,7 @@ class RemoteReceiving:
                 self._drop(request)
                 raise
         if request.destructive:
+            # MQRR-3.1.4.7-43, MQRR-3.1.4.7-44, MQRR-3.1.4.7-51, MQRR-3.1.4.13-36, MQRR-3.1.4.13-37
             self._enter(request)
         read = self._read(request, arguments, action, cursor)
         if read.status == PENDING:
@@ -166,13 +168,16 @@ class RemoteReceiving:
         self, request: ReadRequest, arguments: Any, action: Action, cursor: Cursor | None
     ) -> ReadOutcome:
         messages, descriptor = self._messages, request.context.descriptor
+        # MQRR-3.1.4.7-07, MQRR-3.1.4.13-08, MQRR-3.1.2.1-03
         timeout, transaction = arguments.ulTimeout, request.transaction
-        tag = request.context.handle, request.request_id
+        tag = request.context.handle, request.request_id  # MQRR-3.1.4.8-05
         if action in _LOOKUPS:
             identifier = arguments.LookupId
             if descriptor.queue is not None:
                 position = find(descriptor.queue.positions, identifier)
                 identifier = identifier if position is None else position.lookup_identifier
+            # MQRR-3.1.4.7-08, MQRR-3.1.4.7-20, MQRR-3.1.4.7-21, MQRR-3.1.4.7-49, MQRR-3.1.4.7-50
+            # MQRR-3.1.4.7-55, MQRR-3.1.4.13-39
             return messages.read_by_lookup_identifier(
                 descriptor,
                 identifier,
@@ -182,11 +187,14 @@ class RemoteReceiving:
                 two_phase=True,
             )
         if action is _A.MQ_ACTION_RECEIVE:
+            # MQRR-3.1.4.7-10, MQRR-3.1.4.7-17, MQRR-3.1.4.7-45, MQRR-3.1.4.13-38
             return messages.dequeue_begin(
                 descriptor, timeout=timeout, cursor=cursor, transaction=transaction, tag=tag
             )
         if action is _A.MQ_ACTION_PEEK_NEXT and cursor is not None:
+            # MQRR-3.1.4.7-19, MQRR-3.1.4.7-48
             return messages.peek_next(descriptor, cursor, timeout=timeout, tag=tag)
+        # MQRR-3.1.4.7-18
         return messages.peek(descriptor, timeout=timeout, cursor=cursor, tag=tag)  # MQRR-3.1.4.7-47
 
     # -- a read has a result ------------------------------------------------------------------------------
@@ -205,11 +213,13 @@ class RemoteReceiving:
         call, request.call = request.call, None
         message, position = read.message, read.position
         if message is None or position is None:
-            self._leave(request)
+            self._leave(request)  # MQRR-3.1.4.7-56
             self._drop(request)
             if call is not None:
+                # MQRR-3.1.4.7-52, MQRR-3.1.4.7-53
                 refuse(self._context, call, Refused(read.status, fault=request.cancelled))
             return
+        # MQRR-3.1.4.7-46, MQRR-3.1.1.2-02
         request.position, request.lookup_identifier = position, position.lookup_identifier
         if request.destructive:
             self._enter(request)  # started anew: the time begins when the client gets the message
@@ -229,9 +239,9 @@ class RemoteReceiving:
             return
         self.handed_out += sum(section.SectionSize for section in sections)
         results: Results = {
-            "pdwArriveTime": message.arrival_time,
-            "pSequenceId": position.lookup_identifier & _SEQUENCE_ID,
-            "pdwNumberOfSections": len(sections),
+            "pdwArriveTime": message.arrival_time,  # MQRR-3.1.4.7-27, MQRR-3.1.4.7-28, MQRR-3.1.4.13-19
+            "pSequenceId": position.lookup_identifier & _SEQUENCE_ID,  # MQRR-3.1.4.7-29, MQRR-3.1.4.13-19
+            "pdwNumberOfSections": len(sections),  # MQRR-3.1.4.7-30, MQRR-3.1.4.13-19
             "ppPacketSections": sections,
         }
         answer(self._context, call, results)
@@ -240,7 +250,7 @@ class RemoteReceiving:
 
     def _enter(self, request: ReadRequest) -> None:
         """Add an entry with its Pending Request Cleanup Timer, or start its timer anew: MQRR-3.1.2.2-01."""
-        request.context.pending[request.request_id] = request
+        request.context.pending[request.request_id] = request  # MQRR-3.1.1.3-01
         self._start_cleanup(request, self._cleanup_ms)
 
     def _start_cleanup(self, request: ReadRequest, delay: int) -> None:
@@ -266,13 +276,14 @@ class RemoteReceiving:
         A receive that still waits continues without its entry, which it gets again with its message.
         """
         self._leave(request)
-        if not request.reader:
+        if not request.reader:  # MQRR-3.1.5.1-03
             self._release(request)
 
     def _release(self, request: ReadRequest) -> None:
         """Return the message of a receive that has not ended to its queue, and forget it."""
         position, transaction = request.position, request.transaction
         if transaction is None and position is not None:
+            # MQRR-3.1.5.1-01, MQRR-3.1.6.2-04
             self._messages.dequeue_end(request.context.descriptor, position, delete=False)
         elif position is not None and transaction is not None:
             self._transactions.give_back(transaction, position)
@@ -285,8 +296,8 @@ class RemoteReceiving:
         context = self._contexts.find(call, arguments.phContext)
         request = context.waiting.get(arguments.dwRequestId)
         if request is None:
-            raise Refused(NtStatus.STATUS_NOT_FOUND)
-        self._stop(request, HResult.MQ_ERROR_OPERATION_CANCELLED)
+            raise Refused(NtStatus.STATUS_NOT_FOUND)  # MQRR-3.1.4.8-06
+        self._stop(request, HResult.MQ_ERROR_OPERATION_CANCELLED)  # MQRR-3.1.4.8-05, MQRR-3.1.4.8-08
         return {}
 
     def cancelled(self, call: int) -> None:
@@ -325,16 +336,19 @@ class RemoteReceiving:
 
     def _end(self, call: Call, arguments: Any, *, transactional: bool) -> Results:
         context = self._contexts.find(call, arguments.phContext)
-        if arguments.dwAck not in iter(Acknowledge):
+        if arguments.dwAck not in iter(Acknowledge):  # MQRR-3.1.4.9-04, MQRR-3.1.4.15-04
             raise Refused(_INVALID)
-        if not context.pending:
+        if not context.pending:  # MQRR-3.1.4.9-07, MQRR-3.1.4.15-07
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
         request = context.pending.get(arguments.dwRequestId)
+        # MQRR-3.1.4.9-08, MQRR-3.1.4.15-08
         if request is None or (request.transaction is not None and not transactional):
             raise Refused(_INVALID)
         self._leave(request)
+        # MQRR-3.1.4.9-11
         if request.reader:  # it still waits: there is no message with LookupIdentifier 0
             raise Refused(_NOT_FOUND)
+        # MQRR-3.1.4.9-05, MQRR-3.1.4.9-06, MQRR-3.1.4.9-12, MQRR-3.1.4.15-12
         status = self._end_dequeue(request, delete=arguments.dwAck == Acknowledge.RR_ACK)
         self._drop(request)
         if status != MQ_OK:
@@ -344,17 +358,19 @@ class RemoteReceiving:
     def _end_dequeue(self, request: ReadRequest, *, delete: bool) -> int:
         """Dequeue Message End: [MS-MQDMPR] 3.1.7.1.12, as its transaction asks."""
         position, transaction = request.position, request.transaction
-        if position is None or not position.listed:
+        if position is None or not position.listed:  # MQRR-3.1.4.9-11, MQRR-3.1.4.15-11
             return _NOT_FOUND
         if transaction is None:
+            # MQRR-3.1.4.9-12
             return self._messages.dequeue_end(request.context.descriptor, position, delete=delete)
         if not self._transactions.takes(
             transaction, position
         ):  # it has ended, and another reader may have it now
             return _SEQUENCE
         if delete:
+            # MQRR-3.1.4.15-05
             return MQ_OK  # until the transaction is committed
-        return MQ_OK if self._transactions.give_back(transaction, position) else _SEQUENCE
+        return MQ_OK if self._transactions.give_back(transaction, position) else _SEQUENCE  # MQRR-3.1.4.15-06
 
 
 def _checked(arguments: Any) -> Action:
@@ -363,8 +379,10 @@ def _checked(arguments: Any) -> Action:
         raise Refused(_INVALID)
     action = Action(arguments.ulAction)
     if action in _LOOKUPS:
+        # MQRR-3.1.4.7-13, MQRR-3.1.4.7-14, MQRR-3.1.4.7-22, MQRR-3.1.4.13-10, MQRR-3.1.4.13-14
         valid = arguments.LookupId and not arguments.hCursor and not arguments.ulTimeout
     else:
+        # MQRR-3.1.4.7-15, MQRR-3.1.4.7-16, MQRR-3.1.4.13-11, MQRR-3.1.4.13-12
         valid = not arguments.LookupId and (arguments.hCursor or action is not _A.MQ_ACTION_PEEK_NEXT)
     if not valid:
         raise Refused(_INVALID)

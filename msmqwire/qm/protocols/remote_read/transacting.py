@@ -55,7 +55,7 @@ class Transacting:
         shares: Shares,
     ) -> None:
         self._context, self._messages, self._transactions = context, messages, transactions
-        self._timeout_ms = 1000 * configuration.call_timeout_s
+        self._timeout_ms = 1000 * configuration.call_timeout_s  # MQRR-3.1.2.1-01, MQRR-3.1.2.1-02
         self._contexts, self._shares = contexts, shares
         self.coordinated = False
         self._requests = count(1)
@@ -69,21 +69,21 @@ class Transacting:
         source = _readable(self._contexts.find(call, arguments.phContextFrom))
         target = self._contexts.destination(call, arguments.ullContextTo).descriptor.queue
         if target is None:
-            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
-        if _main(source) is not _main(target):
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)  # MQRR-3.1.4.10-09
+        if _main(source) is not _main(target):  # MQRR-3.1.4.10-10
             raise Refused(NtStatus.STATUS_INVALID_PARAMETER)
         identifier = transaction_identifier(arguments.pTransactionId)
-        if identifier is not None and not target.transactional:
+        if identifier is not None and not target.transactional:  # MQRR-3.1.4.10-11
             raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
         position = _listed(source, arguments.LookupId)
-        if position.state is not PositionState.AVAILABLE:
+        if position.state is not PositionState.AVAILABLE:  # MQRR-3.1.4.10-13
             raise Refused(HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION)
         transaction = None
         if identifier is not None:
             transaction = self._context.queue_manager.transactions.get(identifier)
-            if transaction is None or transaction.prepared:
+            if transaction is None or transaction.prepared:  # MQRR-3.1.4.10-14
                 raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        self._messages.move(position, target, transaction)
+        self._messages.move(position, target, transaction)  # MQRR-3.1.4.10-16, MQRR-3.1.4.10-17
         return {}
 
     # -- rejecting ----------------------------------------------------------------------------------------
@@ -91,9 +91,10 @@ class Transacting:
     def set_user_acknowledgement_class(self, call: Call, arguments: Any) -> Results:
         """R_SetUserAcknowledgementClass: [MS-MQRR] 3.1.4.14."""
         position = _listed(_readable(self._contexts.find(call, arguments.phContext)), arguments.LookupId)
+        # MQRR-3.1.4.14-10
         reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED if arguments.usClass else None
         if not self._transactions.rejected(position, reason):
-            raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)  # MQRR-3.1.4.14-09
         return {}
 
     # -- enlisting ----------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ class Transacting:
         if identifier is None or len(token) != arguments.cbPropagationToken:
             raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)
         if not self.coordinated:
-            raise Refused(_ENLIST_FAILED)
+            raise Refused(_ENLIST_FAILED)  # MQRR-3.1.4.12-11
         transactions = self._context.queue_manager.transactions
         self._forget_ended()
         if identifier in transactions:
@@ -141,14 +142,14 @@ class Transacting:
         if not done or call is None or known:
             self._shares.transactions.give_back(enlisting.caller)
         else:
-            self._transactions.create(identifier)
+            self._transactions.create(identifier)  # MQRR-3.1.4.12-10
             self._enlisted[identifier] = enlisting.caller
         if call is None:
             return
         if done and (not known or identifier in self._enlisted):
             answer(self._context, call, {})
         else:
-            refuse(self._context, call, Refused(_ENLIST_FAILED))
+            refuse(self._context, call, Refused(_ENLIST_FAILED))  # MQRR-3.1.4.12-11
 
     def forget(self, association: int) -> None:
         """No client waits for answers over an association any more."""
@@ -169,7 +170,7 @@ def _readable(context: QueueContext) -> Queue:
 def _listed(queue: Queue, identifier: int) -> MessagePosition:
     position = find(queue.positions, identifier)
     if position is None:
-        raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+        raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)  # MQRR-3.1.4.10-12, MQRR-3.1.4.14-08
     return position
 
 

@@ -17,7 +17,7 @@ from msmqwire.service.keep_alive import keep_alive
 
 ANSWER_S: Final = 20.0
 """Seconds without a byte from the server after which an overdue call has failed."""
-WHOLE_ANSWER_S: Final = 300.0
+WHOLE_ANSWER_S: Final = 300.0  # MQRR-3.1.2.1-01
 """Seconds for a whole answer, however slowly its bytes come: [MS-MQRR] 3.1.2.1."""
 
 

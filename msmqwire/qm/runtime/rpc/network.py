@@ -23,7 +23,7 @@ from msmqwire.service.carrier import Performers
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.endpoints import Endpoint
 
-PENDING_S: Final = 300
+PENDING_S: Final = 300  # MQRR-3.1.2.2-02
 """Seconds of the Pending Request Cleanup Timer: [MS-MQRR] 3.1.2.2."""
 _PORT_MAX: Final = 0xFFFF
 

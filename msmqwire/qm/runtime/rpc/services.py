@@ -75,6 +75,7 @@ class RemoteReadListener(RpcListener):
             return
         syntax = SYNTAXES[event.transfer_syntax]
         try:
+            # MQRR-2.2-02, MQRR-3.1.4-01
             arguments = parse_request(event.opnum, event.stub, syntax.ordered(big_endian=event.big_endian))
         except MalformedPacket as exc:
             connection.report("the arguments of a call can't be read", opnum=event.opnum, reason=str(exc))
