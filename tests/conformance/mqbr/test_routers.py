@@ -71,6 +71,7 @@ def test_a_router_delivers_in_its_site() -> None:
 @requirement("MQBR-3.1.5.2-05", "MQBR-3.1.5.6-01")
 def test_a_router_sends_to_the_gate_of_its_site() -> None:
     enterprise = plain_router(C, A)
+    enterprise.site_of(A).site_gates.append(enterprise.router(9, A))  # one of several
     enterprise.manager(2, B, in_routing_server_identifier_list=[guid(8)])
     assert enterprise.hops() == [guid(7)]
 

@@ -74,6 +74,12 @@ def test_without_links_the_table_is_empty() -> None:
     link = enterprise.link(A, B)
     enterprise.routing.initialize()
     assert enterprise.table == {A: A, B: B}
+    enterprise.remove(link)
+    enterprise.routing.initialize()
+    assert enterprise.table == {}
+    enterprise.directory.objects.append(link)
+    enterprise.routing.initialize()
+    assert enterprise.table == {A: A, B: B}
     for site in (A, B, C, D):
         enterprise.remove(enterprise.site_of(site))
     enterprise.routing.initialize()
