@@ -169,12 +169,12 @@ def _read(body: bytes, start: int, record: int, budget: Budget) -> Layout:
         raise Fault(f"{count} members do not fit into the body", path + ".MemberCount", at - 4)
     budget.spend(_LAYOUT_COST + MEMBER_COST * count)
     names: dict[str, None] = {}
-    for _ in range(count):  # NRBF-2.3.1.1-04
+    for _ in range(count):
         member, at = string(body, at, path + ".MemberNames")
         member = plain.member(member)
         if member in names:  # .NET gives members of base classes other names
             member = f"{member}#{len(names)}"
-        names[member] = None
+        names[member] = None  # NRBF-2.3.1.1-04
     types: list[tuple[int, int]] = [(Binary.OBJECT, 0)] * count
     classes: list[str] = []
     libraries: list[int] = []
@@ -185,8 +185,8 @@ def _read(body: bytes, start: int, record: int, budget: Budget) -> Layout:
         at += count
         types = []
         for binary in binaries:
-            primitive, at = additional(body, at, binary, at - count, classes, libraries)  # NRBF-2.3.1.2-04
-            types.append((binary, primitive))
+            primitive, at = additional(body, at, binary, at - count, classes, libraries)
+            types.append((binary, primitive))  # NRBF-2.3.1.2-04
     library = NO_LIBRARY
     if record in _WITH_LIBRARY:
         if at + 4 > len(body):

@@ -20,21 +20,20 @@ _CONTEXT_TYPE: Final = "System.Runtime.Remoting.Messaging.CallContextRemotingDat
 _int32: Final = struct.Struct("<i")
 
 _CALL_ITEMS: Final = (  # NRBF-2.2.3.2-01
-    (Message.ARGS_IN_ARRAY, "args"),
+    (Message.ARGS_IN_ARRAY, "args"),  # NRBF-2.2.3.2-02
     (Message.GENERIC_METHOD, "generic"),  # NRBF-2.2.3.2-03
     (Message.METHOD_SIGNATURE_IN_ARRAY, "signature"),  # NRBF-2.2.3.2-05
-    (Message.CONTEXT_IN_ARRAY, "context"),
-    (Message.PROPERTIES_IN_ARRAY, "properties"),
+    (Message.CONTEXT_IN_ARRAY, "context"),  # NRBF-2.2.3.2-07 and NRBF-2.2.3.2-08
+    (Message.PROPERTIES_IN_ARRAY, "properties"),  # NRBF-2.2.3.2-09
 )
 _RETURN_ITEMS: Final = (  # NRBF-2.2.3.4-01
     (Message.RETURN_VALUE_IN_ARRAY, RETURN_NAME),  # NRBF-2.2.3.4-02
-    (Message.ARGS_IN_ARRAY, "args"),
+    (Message.ARGS_IN_ARRAY, "args"),  # NRBF-2.2.3.4-03
     (Message.EXCEPTION_IN_ARRAY, "exception"),  # NRBF-2.2.3.4-04
-    (Message.CONTEXT_IN_ARRAY, "context"),
-    (Message.PROPERTIES_IN_ARRAY, "properties"),
+    (Message.CONTEXT_IN_ARRAY, "context"),  # NRBF-2.2.3.4-05
+    (Message.PROPERTIES_IN_ARRAY, "properties"),  # NRBF-2.2.3.4-06
 )
 """Items of the array that follows, in their order: 2.2.3.2 and 2.2.3.4."""
-# NRBF-2.2.1.1-02, NRBF-2.2.1.1-03, NRBF-2.2.1.1-04 and NRBF-2.2.1.1-05
 _APART: Final = ((ARGS, EXCEPTION), (RETURN, EXCEPTION), (RETURN, SIGNATURE), (EXCEPTION, SIGNATURE))
 _CATEGORIES: Final = ((ARGS, "arguments"), (CONTEXT, "the context"), (RETURN, "the return value"))
 
@@ -129,9 +128,9 @@ def _context_and_args(
             raise Fault(f"{counted(count, 'argument', 'do')} not fit into the body", "Args.Length", at - 4)
         budget.items(count)
         value["args"] = args = []
-        for number in range(count):  # NRBF-2.2.2.3-01 and NRBF-2.2.3.1-05
+        for number in range(count):
             argument, at = _value(body, at, f"Args[{number}]", budget, faults)
-            args.append(argument)
+            args.append(argument)  # NRBF-2.2.2.3-01 and NRBF-2.2.3.1-05
     return value, at
 
 
@@ -140,6 +139,7 @@ def _wrong(flags: Message) -> Iterator[str]:
     for category, name in _CATEGORIES:
         if (flags & category).bit_count() > 1:  # NRBF-2.2.1.1-01
             yield f"the flags have more than one place for {name}"
+    # NRBF-2.2.1.1-02, NRBF-2.2.1.1-03, NRBF-2.2.1.1-04 and NRBF-2.2.1.1-05
     if any(flags & one and flags & other for one, other in _APART):
         yield "the flags are of categories that exclude each other"
 

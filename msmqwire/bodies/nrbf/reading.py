@@ -112,7 +112,7 @@ class _Reader:
         try:
             while True:
                 if steps is not None:
-                    step = steps[at_step]
+                    step = steps[at_step]  # NRBF-2.3-01 and NRBF-2.3-02
                     at_step += 1
                     if step.__class__ is not str:
                         if step is None:  # the end
@@ -315,6 +315,7 @@ class _Reader:
                     at = self._method(record, at + 1)
                     continue
                 else:
+                    # NRBF-2.1.2.1-01
                     raise Fault(f"record {record} can't stand here", NAMES.get(record, ""), start)
                 if steps is not None:
                     container[step] = value

@@ -6,7 +6,7 @@ from enum import IntEnum, IntFlag
 from typing import Final
 
 
-class Record(IntEnum):  # NRBF-2.1.2.1-01
+class Record(IntEnum):
     """RecordTypeEnumeration, 2.1.2.1."""
 
     SERIALIZED_STREAM_HEADER = 0  # NRBF-2.6.1-02

@@ -197,7 +197,7 @@ def boxed(kind, data):
 
 OF_KINDS = {
     3: "NRBF-2.1.1.1-01",
-    5: "NRBF-2.1.1.7-01",
+    5: ("NRBF-2.1.1.7-01", "NRBF-2.1.1.7-03"),
     11: "NRBF-2.1.1.3-01",
     12: "NRBF-2.1.1.4-01",
     13: "NRBF-2.1.1.5-01",
@@ -219,6 +219,11 @@ VALUES = [
     (9, struct.pack("<q", -(1 << 53) - 1), {"$decimal": "-9007199254740993"}),
     (10, b"\x80", -128),
     (11, struct.pack("<f", 0.1), 0.1),
+    (11, bytes.fromhex("01000000"), 1e-45),  # the smallest Single, and the largest that is not normal
+    (11, bytes.fromhex("ffff7f00"), 1.1754942e-38),
+    (11, bytes.fromhex("00008000"), 1.1754944e-38),
+    (11, bytes.fromhex("ffff7f7f"), 3.4028235e38),
+    (11, bytes.fromhex("43e96437"), 1.36441695e-05),  # nine digits
     (11, struct.pack("<f", float("inf")), {"$float": "INF"}),
     (12, struct.pack("<q", 0), {"$timespan": "PT0S"}),
     (12, struct.pack("<q", 26 * 36_000_000_000), {"$timespan": "P1DT2H"}),
@@ -321,6 +326,7 @@ def test_texts_of_any_length(size):
     [
         (b"\x80\x80\x80\x80\x80\x01", "the length takes more than five bytes"),
         (b"\xff\xff\xff\xff\x0f", "the length takes more than 31 bits"),
+        (b"\x80\x80\x80\x80\x08", "the length takes more than 31 bits"),
         (b"\xff\xff\xff\xff\x07", "the body ends inside of it"),
         (b"\x05ab", "the body ends inside of it"),
         (b"\x80", "the body ends inside of it"),
@@ -353,7 +359,8 @@ def test_characters():
 @pytest.mark.requirement(
     "NRBF-2.1.2.1-01", "NRBF-2.3.2.5-01", "NRBF-2.3.2.4-01", "NRBF-2.3.2.2-01", "NRBF-2.3.2.3-01",
     "NRBF-2.4.3.1-01", "NRBF-2.5.1-01", "NRBF-2.5.4-01", "NRBF-2.5.6-01", "NRBF-2.5.5-01", "NRBF-2.4.3.3-01",
-    "NRBF-2.4.3.4-01",
+    "NRBF-2.4.3.4-01", "NRBF-2.2.3.1-01", "NRBF-2.2.3.3-01", "NRBF-2.3.2.1-01", "NRBF-2.4.3.2-01",
+    "NRBF-2.5.3-01", "NRBF-2.5.7-01", "NRBF-2.6.1-02", "NRBF-2.6.2-01", "NRBF-2.6.3-01",
 )  # fmt: skip
 def test_the_numbers_of_records():
     assert {record.name: int(record) for record in Record} == {
@@ -906,6 +913,9 @@ def call(flags, *rest, root=1, name="Do", of="Shop.Server, Shop", record=21):
     "NRBF-2.2.3.3-03",
     "NRBF-2.2.3.3-04",
     "NRBF-2.2.3.3-05",
+)
+@pytest.mark.requirement(
+    *(f"NRBF-2.2.1.1-{number:02}" for number in range(1, 6)), "NRBF-2.2.3.1-02", "NRBF-2.2.3.3-02"
 )
 def test_what_stands_in_the_record_of_a_method():
     context = {
