@@ -34,7 +34,7 @@ from msmqwire.qm.model.elements import (
 )
 from msmqwire.qm.model.enumerations import MessageSeekAction, PositionState
 from msmqwire.qm.model.message import NULL_GUID, Message
-from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
 from tests.support.engine_harness import OWN_ID, SEND, EngineHarness
 from tests.support.paths import ROOT
 from tests.support.qm.queue_contents import bodies, body_of
@@ -339,6 +339,15 @@ def test_the_list_of_positions(harness: EngineHarness, queue: Queue) -> None:
         harness.core.messages.position_deleted(queue, positions.tail, MessageClass.MQMSG_CLASS_NACK_DELETED)
         assert (len(list(positions)), positions.tail) == (left, tail)
     assert positions.head is positions.end
+
+
+@pytest.mark.requirement("DMPR-3.1.1.2-28")
+def test_positions_stand_by_their_identifiers_whenever_they_come(queue: Queue) -> None:
+    lower = 1 << PRIORITY_SHIFT
+    identifiers = [3, lower + 4, 1, 2, lower + 1, 5, lower + 2]
+    for number, identifier in enumerate(identifiers):
+        queue.positions.insert(MessagePosition(queue, number, identifier, 0))
+    assert [position.lookup_identifier for position in queue.positions] == sorted(identifiers)
 
 
 @pytest.mark.requirement("DMPR-3.1.1.11-10")

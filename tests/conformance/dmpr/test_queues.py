@@ -10,6 +10,8 @@ import pytest
 from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.names import parse_path_name
 from msmqwire.qm.directory.attributes import ATTRIBUTES
+from msmqwire.qm.directory.embedded import EmbeddedDirectory
+from msmqwire.qm.directory.interface import CreateResult, ReadResult
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import (
@@ -254,6 +256,27 @@ def test_a_public_queue_is_published(integrated: EngineHarness, recorder: Direct
     assert (queue.full_path, queue.directory_path) == (path, f"LDAP://{path}")
     assert (stored.full_path, stored.directory_path) == (path, f"LDAP://{path}")
     assert stored.label == "Orders"
+
+
+@pytest.mark.requirement("DMPR-3.1.7.1.3-10")
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_directory_may_choose_the_identifier(
+    integrated: EngineHarness, recorder: DirectoryRecorder, monkeypatch: pytest.MonkeyPatch, readable: bool
+) -> None:
+    given = UUID(int=0x77)
+
+    def create(published: Queue, attributes: Any = None) -> CreateResult:
+        stored = Queue(given, pathname=published.pathname, queue_type=QueueType.PUBLIC)
+        return EmbeddedDirectory.create_directory_object(recorder.directory, stored, attributes)
+
+    monkeypatch.setattr(recorder.directory, "create_directory_object", create)
+    if not readable:
+        failed = ReadResult(DirectoryOperationResult.OBJECT_NOT_FOUND)
+        monkeypatch.setattr(recorder.directory, "read_directory", lambda *_: failed)
+    queue = integrated.queue("orders", public=True)
+    assert queue.identifier == given
+    assert queue.full_path == ("CN=orders,CN=msmq,CN=here,CN=Computers" if readable else "")
+    assert integrated.open(f"PUBLIC={given}").queue is queue
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.3-11")
