@@ -135,6 +135,7 @@ def test_each_packet_in_each_state(state: SessionState, role: SessionRole, event
 def test_a_handshake_that_takes_too_long_closes_the_session(state: SessionState, role: SessionRole) -> None:
     harness, peer = in_state(state, role)
     session = peer.session
+    assert harness.time_left(Timer.SESSION_INITIALIZATION, session.number) == 60_000
     harness.advance(59_999)
     assert session.state is state
     harness.advance(1)

@@ -257,7 +257,7 @@ class Connecting:
         detail: str = "",
     ) -> None:
         """Record a failed attempt, MQQB-3.1.5.2-03, and retry while messages wait."""
-        self._count_failure(session, status)  # MQQB-3.1.1.1.1.3-02, MQQB-3.1.1.1.1.5-02, MQQB-3.1.1.1.1.7-02
+        self._count_failure(session, status)
         for transfer in session.transfers:
             self._transfers.record(
                 transfer, status, HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address,
@@ -265,7 +265,7 @@ class Connecting:
             )  # fmt: skip
             if state is not None and transfer.queue.state not in HELD:
                 transfer.queue.state = state
-        self.retry_later(session)
+        self.retry_later(session)  # MQQB-3.1.1.1.1.3-02, MQQB-3.1.1.1.1.5-02, MQQB-3.1.1.1.1.7-02
 
     def _count_failure(self, session: Session, status: ConnectionStatus) -> None:
         """Count a failed attempt; report the first failure of a place that messages of peers asked for."""
