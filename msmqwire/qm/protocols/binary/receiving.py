@@ -306,9 +306,8 @@ class SessionReceiving:
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG), None
             refusal = self._security.judge(message, queue, packet)  # MQQB-3.1.5.8.3-01
             if refusal is not None:
-                return _Refusal(
-                    refusal
-                ), None  # MQQB-3.1.1.1.1.4-01, MQQB-3.1.1.1.1.6-01, MQQB-3.1.1.1.1.8-01
+                # MQQB-3.1.1.1.1.4-01, MQQB-3.1.1.1.1.6-01, MQQB-3.1.1.1.1.8-01
+                return _Refusal(refusal), None
         passes = message.transactional and not local and not self._context.settings.expire_in_doubt
         # MQQB-3.1.1.1.1.4-03, MQQB-3.1.1.1.1.6-03, MQQB-3.1.1.1.1.8-04
         if expired(message, self._context.utc) and not passes:  # MQQB-3.1.5.8-04
