@@ -312,7 +312,7 @@ class SessionReceiving:
         # MQQB-3.1.1.1.1.4-03, MQQB-3.1.1.1.1.6-03, MQQB-3.1.1.1.1.8-04
         if expired(message, self._context.utc) and not passes:  # MQQB-3.1.5.8-04
             return _Refusal(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT), None  # DMPR-3.1.1.12-09
-        if queue is None:
+        if queue is None:  # MQQB-3.1.1.1.1.4-04, MQQB-3.1.1.1.1.6-04, MQQB-3.1.1.1.1.8-05
             assert message.destination is not None, "a received message has a destination"
             # For its sender the queue is not available, wherever it may be: MQMSG_CLASS_NACK_BAD_DST_Q.
             if not self._relaying.allows(message.destination):
@@ -326,7 +326,7 @@ class SessionReceiving:
             )
             if status != MQ_OK or descriptor is None or descriptor.queue is None:
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, hresult_name(status)), None
-            queue = descriptor.queue  # MQQB-3.1.1.1.1.4-04, MQQB-3.1.1.1.1.6-04, MQQB-3.1.1.1.1.8-05
+            queue = descriptor.queue
             self._queues.close(descriptor)
         return None, queue
 
