@@ -15,22 +15,22 @@ from typing import Final
 class HashAlgorithm(IntEnum):
     """MessagePropertiesHeader.HashAlgorithm; [MS-MQMQ] 2.2.19.3."""
 
-    CALG_MD2 = 0x8001
-    CALG_MD4 = 0x8002
-    CALG_MD5 = 0x8003
-    CALG_SHA1 = 0x8004
-    CALG_SHA_256 = 0x800C
-    CALG_SHA_512 = 0x800E
+    CALG_MD2 = 0x8001  # MQMQ-2.2.19.3-23
+    CALG_MD4 = 0x8002  # MQMQ-2.2.19.3-24
+    CALG_MD5 = 0x8003  # MQMQ-2.2.19.3-25
+    CALG_SHA1 = 0x8004  # MQMQ-2.2.19.3-26
+    CALG_SHA_256 = 0x800C  # MQMQ-2.2.19.3-27
+    CALG_SHA_512 = 0x800E  # MQMQ-2.2.19.3-28
 
 
 class EncryptionAlgorithm(IntEnum):
     """MessagePropertiesHeader.EncryptionAlgorithm; [MS-MQMQ] 2.2.19.3."""
 
-    CALG_RC2 = 0x6602
-    CALG_AES_128 = 0x660E
-    CALG_AES_192 = 0x660F
-    CALG_AES_256 = 0x6610
-    CALG_RC4 = 0x6801
+    CALG_RC2 = 0x6602  # MQMQ-2.2.19.3-33
+    CALG_AES_128 = 0x660E  # MQMQ-2.2.19.3-34
+    CALG_AES_192 = 0x660F  # MQMQ-2.2.19.3-35
+    CALG_AES_256 = 0x6610  # MQMQ-2.2.19.3-36
+    CALG_RC4 = 0x6801  # MQMQ-2.2.19.3-37
 
 
 class KeyAlgorithm(IntEnum):

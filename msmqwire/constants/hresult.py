@@ -173,9 +173,9 @@ def hresult_name(value: int) -> str:
 
     ``MQ_OK`` and the values of NTSTATUS that MSMQ returns have names.
     """
-    return _NAMES.get(value) or f"0x{value:08X}"
+    return _NAMES.get(value) or f"0x{value:08X}"  # MQMQ-2.4-93
 
 
 def is_failure(value: int) -> bool:
     """Return whether the call failed (bit 31); MQ_INFORMATION_OPERATION_PENDING, for one, is a success."""
-    return bool(value & _FAILURE)
+    return bool(value & _FAILURE)  # MQMQ-2.4-02

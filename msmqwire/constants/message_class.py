@@ -50,9 +50,9 @@ def is_legal_class(value: int) -> bool:
 
 def is_negative(value: int) -> bool:
     """Return whether the class reports a failure (bit 15)."""
-    return bool(value & _NEGATIVE)
+    return bool(value & _NEGATIVE)  # MQMQ-2.2.18.1.6-23
 
 
 def is_about_receive(value: int) -> bool:
     """Return whether the class reports the retrieval of a message, not its arrival (bit 14)."""
-    return bool(value & _RECEIVE)
+    return bool(value & _RECEIVE)  # MQMQ-2.2.18.1.6-23

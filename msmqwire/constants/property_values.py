@@ -158,23 +158,23 @@ SERVICE_TYPES: Final[Mapping[int, str]] = MappingProxyType(
 
 CONNECTION_STATUS: Final[Mapping[int, str]] = MappingProxyType(
     {
-        0x00000000: "being established",
-        0x00000001: "connection packet received",
-        0x00000002: "established",
-        0x80000000: "failed, reason unknown",
-        0x80000001: "ping failed",
-        0x80000002: "no socket could be made",
-        0x80000003: "the socket could not be bound",
-        0x80000004: "the socket could not connect",
-        0x80000005: "TCP is not enabled",
+        0x00000000: "being established",  # MQMQ-2.3.12.25-03
+        0x00000001: "connection packet received",  # MQMQ-2.3.12.25-04
+        0x00000002: "established",  # MQMQ-2.3.12.25-05
+        0x80000000: "failed, reason unknown",  # MQMQ-2.3.12.25-06
+        0x80000001: "ping failed",  # MQMQ-2.3.12.25-07
+        0x80000002: "no socket could be made",  # MQMQ-2.3.12.25-08
+        0x80000003: "the socket could not be bound",  # MQMQ-2.3.12.25-09
+        0x80000004: "the socket could not connect",  # MQMQ-2.3.12.25-10
+        0x80000005: "TCP is not enabled",  # MQMQ-2.3.12.25-11
         0x80000006: "sending on the socket failed",  # MQMQ-2.3.12.25-12
-        0x80000007: "sending failed, the connection is not ready",
-        0x80000008: "DNS failure",
-        0x80000009: "the server certificate could not be validated",
-        0x8000000A: "limit of connections reached",
-        0x8000000B: "refused by the other side",
-        0x8000000C: "no directory server, no routing data",
-        0x8000000D: "out of memory",
+        0x80000007: "sending failed, the connection is not ready",  # MQMQ-2.3.12.25-13
+        0x80000008: "DNS failure",  # MQMQ-2.3.12.25-14
+        0x80000009: "the server certificate could not be validated",  # MQMQ-2.3.12.25-15
+        0x8000000A: "limit of connections reached",  # MQMQ-2.3.12.25-16
+        0x8000000B: "refused by the other side",  # MQMQ-2.3.12.25-17
+        0x8000000C: "no directory server, no routing data",  # MQMQ-2.3.12.25-18
+        0x8000000D: "out of memory",  # MQMQ-2.3.12.25-19
     }
 )
 """The first array of PROPID_MGMT_QUEUE_CONNECTION_HISTORY; 2.3.12.25."""
@@ -182,20 +182,20 @@ CONNECTION_STATUS: Final[Mapping[int, str]] = MappingProxyType(
 _V = VarEnum.VT_VECTOR
 
 SOURCE_INFO_VECTORS: Final = (
-    VarEnum.VT_LPWSTR | _V,  # format name of a queue
-    VarEnum.VT_CLSID | _V,  # sender
-    VarEnum.VT_UI8 | _V,  # sequence
-    VarEnum.VT_UI4 | _V,  # number in the sequence
-    VarEnum.VT_I4 | _V,  # last access, seconds since 1970 in UTC
-    VarEnum.VT_UI4 | _V,  # how often a message was rejected
+    VarEnum.VT_LPWSTR | _V,  # format name of a queue, MQMQ-2.3.12.24-02
+    VarEnum.VT_CLSID | _V,  # sender, MQMQ-2.3.12.24-03
+    VarEnum.VT_UI8 | _V,  # sequence, MQMQ-2.3.12.24-04
+    VarEnum.VT_UI4 | _V,  # number in the sequence, MQMQ-2.3.12.24-05
+    VarEnum.VT_I4 | _V,  # last access, seconds since 1970 in UTC, MQMQ-2.3.12.24-06
+    VarEnum.VT_UI4 | _V,  # how often a message was rejected, MQMQ-2.3.12.24-07
 )
 """The types of the six arrays of PROPID_MGMT_QUEUE_EOD_SOURCE_INFO, in their order; 2.3.12.24."""
 
 CONNECTION_HISTORY_VECTORS: Final = (
-    VarEnum.VT_UI4 | _V,  # state, see CONNECTION_STATUS
-    VarEnum.VT_I4 | _V,  # time, seconds since 1970 in UTC
-    VarEnum.VT_I4 | _V,  # not 0 for an error
-    VarEnum.VT_VARIANT | _V,  # a list of addresses, itself VT_LPWSTR | VT_VECTOR, an entry
+    VarEnum.VT_UI4 | _V,  # state, see CONNECTION_STATUS, MQMQ-2.3.12.25-02
+    VarEnum.VT_I4 | _V,  # time, seconds since 1970 in UTC, MQMQ-2.3.12.25-20
+    VarEnum.VT_I4 | _V,  # not 0 for an error, MQMQ-2.3.12.25-21
+    VarEnum.VT_VARIANT | _V,  # a list of addresses, itself VT_LPWSTR | VT_VECTOR, an entry, MQMQ-2.3.12.25-22
 )
 """The types of the four arrays of PROPID_MGMT_QUEUE_CONNECTION_HISTORY, in their order; 2.3.12.25.
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
-VARIANT_TRUE = 0xFFFF
-VARIANT_FALSE = 0x0000
+VARIANT_TRUE = 0xFFFF  # MQMQ-2.2.14-01
+VARIANT_FALSE = 0x0000  # MQMQ-2.2.14-02
 
 
 class VarEnum(IntEnum):

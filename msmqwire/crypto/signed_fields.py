@@ -65,32 +65,32 @@ def _items(packet: Record, version: SignatureVersion, readings: Readings) -> lis
     label = encode_text(properties.Label)
     items: list[bytes] = [
         properties.CorrelationID,  # MQMQ-2.5.1-02 to -07
-        _TAG.pack(properties.ApplicationTag),
-        properties.MessageBody,
-        label if readings.label_null or not label.endswith(_NULL) else label[:-2],
-        *reply_queues(user, readings),
+        _TAG.pack(properties.ApplicationTag),  # MQMQ-2.5.1-03
+        properties.MessageBody,  # MQMQ-2.5.1-04
+        label if readings.label_null or not label.endswith(_NULL) else label[:-2],  # MQMQ-2.5.1-05
+        *reply_queues(user, readings),  # MQMQ-2.5.1-06, MQMQ-2.5.1-07
     ]
-    if version == _V1:
+    if version == _V1:  # MQMQ-2.5-01, MQMQ-2.5.1-01
         return items
-    if version == _V3:
+    if version == _V3:  # MQMQ-2.5.3-01, MQMQ-2.5.2-11
         items.append(properties.ExtensionData)  # MQMQ-2.5.3-02 and -03
         items.append(format_name_lists(packet.MultiQueueFormatHeader, readings))
     word = user.Flags
     items.append(user.SourceQueueManager.bytes_le)  # MQMQ-2.5.2-02 to -10, MQMQ-2.5.3-04 to -11
     items.append(
         _SENDING.pack(
-            (word & _DM) >> _DM_SHIFT,
-            packet.BaseHeader.Flags & _PR,
-            (word & _JP != 0) << 1 | (word & _JN != 0),
-            properties.Flags & 0x0F,
-            properties.MessageClass,
-            properties.BodyType,
+            (word & _DM) >> _DM_SHIFT,  # MQMQ-2.5.2-03, MQMQ-2.5.3-05
+            packet.BaseHeader.Flags & _PR,  # MQMQ-2.5.2-04, MQMQ-2.5.3-06
+            (word & _JP != 0) << 1 | (word & _JN != 0),  # MQMQ-2.5.2-05, MQMQ-2.5.3-07
+            properties.Flags & 0x0F,  # MQMQ-2.5.2-06, MQMQ-2.5.3-08
+            properties.MessageClass,  # MQMQ-2.5.2-07, MQMQ-2.5.3-09
+            properties.BodyType,  # MQMQ-2.5.2-08, MQMQ-2.5.3-10
         )
     )
     if user.ConnectorType is not None:
         items.append(user.ConnectorType.bytes_le)
     elif readings.absent_connector_type_as_null:
-        items.append(_NULL_GUID)
-    if version == _V2:
+        items.append(_NULL_GUID)  # MQMQ-2.5.2-09, MQMQ-2.5.3-11
+    if version == _V2:  # MQMQ-2.5.2-01, MQMQ-2.5.3-12
         items.append(destination_queue(user, readings))
     return items

@@ -12,7 +12,7 @@ from typing import Final
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.grammar import COMPUTER_MAX, DIGITS, PORT_MAX, Scanner
 
-HTTP_PORTS: Final = MappingProxyType({"HTTP": 80, "HTTPS": 443})  # MQMQ-2.1.2-10
+HTTP_PORTS: Final = MappingProxyType({"HTTP": 80, "HTTPS": 443})  # MQMQ-2.1.2-10, MQMQ-2.1.2-11
 HTTP_ROOT: Final = "/MSMQ"  # MQMQ-2.1.2-10
 
 _IPX = re.compile(r"[0-9A-Fa-f]{1,8}:[0-9A-Fa-f]{1,12}")
@@ -75,7 +75,7 @@ def _computer(scan: Scanner, name: str) -> None:
 def _tcp(scan: Scanner) -> str:
     address = _up_to_backslash(scan)
     inner = without_brackets(address)
-    if not is_ip(inner) or (inner != address and ":" not in inner):
+    if not is_ip(inner) or (inner != address and ":" not in inner):  # MQMQ-2.1.2-07
         scan.fail("TCP takes an IP address")
     scan.position += len(address)
     return address
@@ -83,14 +83,14 @@ def _tcp(scan: Scanner) -> str:
 
 def _os(scan: Scanner) -> str:
     address = _up_to_backslash(scan)
-    _computer(scan, address)
+    _computer(scan, address)  # MQMQ-2.1.2-09
     scan.position += len(address)
     return address
 
 
 def _ipx(scan: Scanner) -> str:
     address = _up_to_backslash(scan)
-    if not _IPX.fullmatch(address):
+    if not _IPX.fullmatch(address):  # MQMQ-2.1.2-08
         scan.fail("IPX takes a network number, a colon and a host number")
     scan.position += len(address)
     return address
@@ -131,7 +131,7 @@ def _http_port(scan: Scanner) -> int | None:
     digits = scan.text[start : scan.position].lstrip("0") or "0"
     if len(digits) > len(str(PORT_MAX)) or int(digits) > PORT_MAX:
         scan.fail(f"the port is greater than {PORT_MAX}", start)
-    return int(digits) if scan.position > start else None
+    return int(digits) if scan.position > start else None  # MQMQ-2.1.2-12
 
 
 ADDRESS_READERS: Final[Mapping[str, Callable[[Scanner], str]]] = MappingProxyType(

@@ -288,13 +288,14 @@ class MultipleElementName(_Name):
     @property
     def needs_directory(self) -> bool:
         """Whether it can't be used without the directory."""
-        return any(element.needs_directory for element in self.elements)
+        return any(element.needs_directory for element in self.elements)  # MQMQ-2.1.7-04
 
 
 ElementName = DirectName | PublicName | PrivateName | DistributionListName | ConnectorName | MulticastName
 SingleName = ElementName | MachineName
 FormatName = SingleName | MultipleElementName
 
+# MQMQ-2.1.7-06
 _COMMA_BEFORE_NAME = re.compile(
     r",(?=(?:DIRECT|PUBLIC|PRIVATE|DL|MACHINE|CONNECTOR|MULTICAST)=)", re.IGNORECASE | re.ASCII
 )
@@ -320,7 +321,7 @@ def parse_format_name(text: str, *, version: float = NEWEST_VERSION, spx: bool =
     elements: list[ElementName] = []
     for start, end in bounds:
         element = _single(Scanner(text, ILLEGAL_FORMAT_NAME, start=start, end=end), version, spx)
-        elements.append(_as_element(element, start))
+        elements.append(_as_element(element, start))  # MQMQ-2.1.7-01
     return MultipleElementName(tuple(elements), text=text)
 
 
@@ -330,7 +331,7 @@ def split_elements(text: str) -> list[str]:
     A comma separates only where a known prefix follows it: a domain name, or a queue name of MSMQ 1.0, may
     hold commas of its own.
     """
-    return [text[start:end] for start, end in _bounds(text)]
+    return [text[start:end] for start, end in _bounds(text)]  # MQMQ-2.1.7-05
 
 
 def kind_of(text: str) -> str | None:
@@ -343,9 +344,9 @@ def kind_of(text: str) -> str | None:
 
 def _as_element(name: SingleName, offset: int | None) -> ElementName:
     """Parse a name that may be one of several; [MS-MQMQ] 2.1.7."""
-    if isinstance(name, MachineName):
+    if isinstance(name, MachineName):  # MQMQ-2.1.7-02
         why, hresult = "a machine name can't be one of several elements", ILLEGAL_FORMAT_NAME
-    elif name.is_read_only:
+    elif name.is_read_only:  # MQMQ-2.1.7-03
         why, hresult = "a read-only queue can't be one of several elements", UNSUPPORTED_FORMAT_NAME
     else:
         return name
@@ -377,7 +378,7 @@ def _direct(scan: Scanner, text: str, version: float, spx: bool) -> DirectName:
     colon = scan.text.find(":", scan.position, scan.end)
     token = scan.text[scan.position : max(colon, scan.position)]
     protocol = next((name for name in ADDRESS_READERS if same_letters(token, name)), None)
-    if protocol is None or (protocol == "SPX" and not spx):
+    if protocol is None or (protocol == "SPX" and not spx):  # MQMQ-2.1.2-06
         scan.fail("the protocol is none of TCP, OS, HTTP, HTTPS and IPX")
     scan.position = colon + 1
     address = ADDRESS_READERS[protocol](scan)
@@ -385,69 +386,71 @@ def _direct(scan: Scanner, text: str, version: float, spx: bool) -> DirectName:
     separators = ("\\", "/") if protocol in HTTP_PORTS else ("\\",)
     if not any(scan.take(separator) for separator in separators):
         scan.fail("no backslash after the address")
-    if scan.take("SYSTEM$;"):
+    if scan.take("SYSTEM$;"):  # MQMQ-2.1.2-04
         system = next((word for word in SYSTEM_QUEUES if scan.rest_is(word)), None)
         if system is None:
             scan.fail("the system queues are " + ", ".join(SYSTEM_QUEUES))
         return DirectName(protocol, address, system=system, text=text)
-    private = any(scan.take(f"PRIVATE${separator}") for separator in separators)
-    queue = scan.run(queue_name_characters(version), QUEUE_NAME_MAX, "the queue name")
+    private = any(scan.take(f"PRIVATE${separator}") for separator in separators)  # MQMQ-2.1.2-02
+    queue = scan.run(queue_name_characters(version), QUEUE_NAME_MAX, "the queue name")  # MQMQ-2.1.2-03
     subqueue = None
     # The suffix wins over a subqueue of that name, MQMQ-2.1.2-14.
     if version >= SUBQUEUES_SINCE and not scan.rest_is(";JOURNAL") and scan.take(";"):
         start = scan.position
-        subqueue = scan.run(QUEUE_NAME_2, SUBQUEUE_MAX, "the subqueue name")
+        subqueue = scan.run(QUEUE_NAME_2, SUBQUEUE_MAX, "the subqueue name")  # MQMQ-2.1.2-13
         if same_letters(subqueue, "JOURNAL"):
             scan.fail("JOURNAL is a suffix and no subqueue", start)
-    journal = _suffix(scan, "JOURNAL") is not None
+    journal = _suffix(scan, "JOURNAL") is not None  # MQMQ-2.1.2-05
     return DirectName(protocol, address, queue, private, None, journal, subqueue, text=text)
 
 
 def _public(scan: Scanner, text: str, _version: float, _spx: bool) -> PublicName:
-    return PublicName(scan.guid(), _suffix(scan, "JOURNAL") is not None, text=text)
+    return PublicName(scan.guid(), _suffix(scan, "JOURNAL") is not None, text=text)  # MQMQ-2.1.3-01
 
 
 def _private(scan: Scanner, text: str, _version: float, _spx: bool) -> PrivateName:
     guid = scan.guid()
     if not scan.take("\\"):
         scan.fail("no backslash and number after the GUID")
-    number = int(scan.run(HEX, PRIVATE_NUMBER_DIGITS, "the number of the queue"), 16)
-    return PrivateName(guid, number, _suffix(scan, "JOURNAL") is not None, text=text)
+    number = int(scan.run(HEX, PRIVATE_NUMBER_DIGITS, "the number of the queue"), 16)  # MQMQ-2.1.4-02
+    return PrivateName(guid, number, _suffix(scan, "JOURNAL") is not None, text=text)  # MQMQ-2.1.4-01
 
 
 def _distribution_list(scan: Scanner, text: str, _version: float, _spx: bool) -> DistributionListName:
     guid = scan.guid()
-    domain = scan.run(VISIBLE, DOMAIN_MAX, "the domain name") if scan.take("@") else None
+    domain = scan.run(VISIBLE, DOMAIN_MAX, "the domain name") if scan.take("@") else None  # MQMQ-2.1.5-01
     scan.finish()
     return DistributionListName(guid, domain, text=text)
 
 
 def _machine(scan: Scanner, text: str, _version: float, _spx: bool) -> MachineName:
-    return MachineName(scan.guid(), _suffix(scan, *SYSTEM_QUEUES), text=text)
+    return MachineName(scan.guid(), _suffix(scan, *SYSTEM_QUEUES), text=text)  # MQMQ-2.1.6-01, MQMQ-2.1.6-02
 
 
 def _connector(scan: Scanner, text: str, _version: float, _spx: bool) -> ConnectorName:
+    # MQMQ-2.1.6-03, MQMQ-2.1.6-04
     return ConnectorName(scan.guid(), _suffix(scan, "XACTONLY") is not None, text=text)
 
 
 def _multicast(scan: Scanner, text: str, version: float, _spx: bool) -> MulticastName:
-    if version < MULTICAST_SINCE:
+    if version < MULTICAST_SINCE:  # MQMQ-2.1.6-09
         scan.fail(f"multicast names exist from MSMQ {MULTICAST_SINCE} on")
     start = scan.position
     octets = [scan.decimal(255, "an octet of the address")]
-    if not 224 <= octets[0] <= 239:
+    if not 224 <= octets[0] <= 239:  # MQMQ-2.1.6-06
         scan.fail("a multicast address begins with 224 to 239", start)
     while len(octets) < 4:
         if not scan.take("."):
             scan.fail("the address is not four octets with dots between them")
-        octets.append(scan.decimal(255, "an octet of the address"))
-    if not scan.take(":"):
+        octets.append(scan.decimal(255, "an octet of the address"))  # MQMQ-2.1.6-07
+    if not scan.take(":"):  # MQMQ-2.1.6-05
         scan.fail("no colon and port after the address")
-    port = scan.decimal(PORT_MAX, "the port")
+    port = scan.decimal(PORT_MAX, "the port")  # MQMQ-2.1.6-08
     scan.finish()
     return MulticastName(".".join(map(str, octets)), port, text=text)
 
 
+# MQMQ-2.1-01
 _KINDS: Final[Mapping[str, tuple[str, Callable[[Scanner, str, float, bool], SingleName]]]] = MappingProxyType(
     {
         "DIRECT": (DirectName.kind, _direct),

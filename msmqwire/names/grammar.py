@@ -17,15 +17,16 @@ COMPUTER_MAX: Final = 256  # MQMQ-2.1.1-04
 QUEUE_NAME_MAX: Final = 124  # MQMQ-2.1.1-05
 SUBQUEUE_MAX: Final = 32  # MQMQ-2.1.1-08
 DOMAIN_MAX: Final = 255  # MQMQ-2.1.5-02
-PORT_MAX: Final = 65535
+PORT_MAX: Final = 65535  # MQMQ-2.1.6-08
 
 NEWEST_VERSION: Final = 6.0
-SUBQUEUES_SINCE: Final = 4.0
-MULTICAST_SINCE: Final = 3.0
+SUBQUEUES_SINCE: Final = 4.0  # MQMQ-2.1.1-07, MQMQ-2.1.2-13
+MULTICAST_SINCE: Final = 3.0  # MQMQ-2.1.6-09
 
 VISIBLE: Final = frozenset(map(chr, range(0x21, 0x7F)))
+# MQMQ-2.1.1-05, MQMQ-2.1.1-09
 QUEUE_NAME_1: Final = frozenset(map(chr, range(0x21, 0x80))) - frozenset(";\\")
-QUEUE_NAME_2: Final = QUEUE_NAME_1 - frozenset('"+,')
+QUEUE_NAME_2: Final = QUEUE_NAME_1 - frozenset('"+,')  # MQMQ-2.1.1-06
 HEX: Final = frozenset("0123456789abcdefABCDEF")
 DIGITS: Final = frozenset("0123456789")
 
@@ -42,7 +43,7 @@ def same_letters(text: str, literal: str) -> bool:
 
     ABNF has ASCII letters only: str.upper() alone would take a dotless i for an I.
     """
-    return len(text) == len(literal) and text.isascii() and text.upper() == literal.upper()
+    return len(text) == len(literal) and text.isascii() and text.upper() == literal.upper()  # MQMQ-2.1-02
 
 
 class Scanner:

@@ -51,12 +51,14 @@ _WORD_OF: Final = {number: word for word, number in _SUFFIX_OF.items()}
 # The flags and types that 2.2.7 allows each suffix. It does not specify the flags of XACTONLY.
 _SUFFIX_RULES: Final[Mapping[int, tuple[frozenset[int], frozenset[int]]]] = MappingProxyType(
     {
+        # MQMQ-2.2.7-04
         _S.QUEUE_SUFFIX_TYPE_NONE: (frozenset({0}), frozenset(_T) - {_T.QUEUE_FORMAT_TYPE_MACHINE}),
-        _S.QUEUE_SUFFIX_TYPE_JOURNAL: (frozenset({_SYSTEM}), frozenset(_T) - {5, 6, 7}),
+        _S.QUEUE_SUFFIX_TYPE_JOURNAL: (frozenset({_SYSTEM}), frozenset(_T) - {5, 6, 7}),  # MQMQ-2.2.7-05
+        # MQMQ-2.2.7-06
         _S.QUEUE_SUFFIX_TYPE_DEADLETTER: (frozenset({_SYSTEM}), frozenset(_T) - {1, 2, 5, 6, 7}),
-        _S.QUEUE_SUFFIX_TYPE_DEADXACT: (frozenset({_SYSTEM}), frozenset({3, 4})),
-        _S.QUEUE_SUFFIX_TYPE_XACTONLY: (frozenset({0, _SYSTEM}), frozenset({5})),
-        _S.QUEUE_SUFFIX_TYPE_SUBQUEUE: (frozenset({0}), frozenset({8})),
+        _S.QUEUE_SUFFIX_TYPE_DEADXACT: (frozenset({_SYSTEM}), frozenset({3, 4})),  # MQMQ-2.2.7-07
+        _S.QUEUE_SUFFIX_TYPE_XACTONLY: (frozenset({0, _SYSTEM}), frozenset({5})),  # MQMQ-2.2.7-08
+        _S.QUEUE_SUFFIX_TYPE_SUBQUEUE: (frozenset({0}), frozenset({8})),  # MQMQ-2.2.7-09
     }
 )
 
@@ -107,6 +109,7 @@ def to_queue_format(name: FormatName | None, *, subqueue_prefix: bool = True) ->
 
 
 def _form(kind: int, suffix: int = _S.QUEUE_SUFFIX_TYPE_NONE, **arm: Any) -> dict[str, Any]:
+    # MQMQ-2.2.7-04, MQMQ-2.2.7-05, MQMQ-2.2.7-06, MQMQ-2.2.7-07, MQMQ-2.2.7-08, MQMQ-2.2.7-09
     flags = _SYSTEM if suffix in _WORD_OF and suffix else 0
     return {
         "m_qft": int(kind),

@@ -29,7 +29,7 @@ def address_text(address: str | Address) -> str:
         InvalidValue: the text is not an IP address.
     """
     if isinstance(address, UUID):
-        return f"FOREIGN={str(address).upper()}"
+        return f"FOREIGN={str(address).upper()}"  # MQMQ-2.3.12.12-02
     try:
         ip = ip_address(address)
     except ValueError as error:
@@ -51,6 +51,6 @@ def parse_address(text: str) -> Address:
         address = reader(rest)
     except ValueError as error:
         raise InvalidValue(f"{rest!a} is not an address of its kind", path="NextHops") from error
-    if (isinstance(address, UUID) and rest.lower() != str(address)) or "%" in rest:
+    if (isinstance(address, UUID) and rest.lower() != str(address)) or "%" in rest:  # MQMQ-2.3.12.12-02
         raise InvalidValue(f"{rest!a} is not an address of its kind", path="NextHops")
     return address

@@ -200,7 +200,7 @@ class MessagePositionList:
         before = self._last_by_priority.get(priority)
         if before is None:
             lower = [other for other in self._last_by_priority if other < priority]
-            before = self._last_by_priority[max(lower)] if lower else self.start
+            before = self._last_by_priority[max(lower)] if lower else self.start  # MQMQ-2.2.19.1-06
         while before.lookup_identifier > identifier:  # DMPR-3.1.1.2-28
             before = before.previous
         following = before.next

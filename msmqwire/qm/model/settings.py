@@ -126,7 +126,7 @@ class Settings:
     round_trip_delay_ms: int = 0
     ack_wait_timeout_ms: int = 20_000
     direct_ack_wait_factor: int = 2
-    window_size: int = 64  # MQQB-3.1.3.2-08
+    window_size: int = 64  # MQQB-3.1.3.2-08, MQMQ-2.2.20.4-17
     unacknowledged_bytes_max: int = 16 << 20
     packet_size_max: int = PACKET_SIZE_MAX
     recoverable_ack_delay_ms: int = 120_000

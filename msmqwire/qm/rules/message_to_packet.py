@@ -119,7 +119,7 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
         envelope,
         compound,
         _soap(message) if message.soap_header or message.soap_body else None,
-        _multi_queue(message) if message.destinations else None,  # DMPR-3.1.7.1.30-06
+        _multi_queue(message) if message.destinations else None,  # DMPR-3.1.7.1.30-06, MQMQ-2.2.20.1-01
         b"",
         None if session is None else (*session, 0),
     )

@@ -216,6 +216,7 @@ class MessageEvents:
             self.when_removed(queue, position, reason)
         for subscriber in self._context.subscribers:
             subscriber.message_position_deleted(queue, position, reason)  # DMPR-3.1.7.2-01, DMPR-3.1.7.2.1-02
+        # MQMQ-2.3.1.4-02
         if reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE and queue.journaling and queue.journal is not None:
             self.journal(position.message, queue.journal)
         self.discard(position)

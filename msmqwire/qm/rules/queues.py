@@ -349,7 +349,7 @@ class Queues:
                 return unsupported
             if self.lookup.is_local(parse_path_name(published.pathname).computer):
                 return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None  # DMPR-3.1.7.1.5-14
-            base_priority = published.base_priority  # DMPR-3.1.7.1.5-17
+            base_priority = published.base_priority  # DMPR-3.1.7.1.5-17, MQMQ-2.3.1.6-02
         queue = OutgoingQueue(  # DMPR-3.1.7.1.5-16
             self._context.new_guid(), label=name.canonical, destination=name, asked_by=asked_by
         )

@@ -84,7 +84,7 @@ class SystemMessages:
             Message(
                 body=body,
                 message_class=message_class,
-                correlation_identifier=bytes(message.identifier),
+                correlation_identifier=bytes(message.identifier),  # MQMQ-2.2.19.3-11
                 response=message.destination,
                 label=message.label,
                 body_type=message.body_type,

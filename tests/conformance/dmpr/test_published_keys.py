@@ -47,6 +47,7 @@ def stored(embedded: EmbeddedDirectory) -> Any:
     return embedded.read_directory("QueueManager", [("Identifier", "EQUALS", OWN_ID)]).object
 
 
+@pytest.mark.requirement("MQMQ-2.2.1-03", "MQMQ-2.2.1-05")
 @pytest.mark.requirement(
     "DMPR-3.1.3-11", "DMPR-3.1.3-12", "DMPR-3.1.3-13", "DMPR-3.1.1.1-23", "DMPR-3.1.1.1-24",
     "MQQB-3.1.7.1.5-05", "MQMQ-2.2.20.6-34",

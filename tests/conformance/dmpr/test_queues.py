@@ -67,7 +67,12 @@ DEFAULTS = [
     ("09", "15", "multicast_address", None),
     ("10", "17", "base_priority", 0),
 ]
-PROPERTIES = {"03": ("MQMQ-2.3.1.4-01",), "07": ("MQMQ-2.3.1.12-01",), "10": ("MQMQ-2.3.1.6-01",)}
+PROPERTIES = {
+    "02": ("MQMQ-2.3.1.2-01",),
+    "03": ("MQMQ-2.3.1.4-01",),
+    "07": ("MQMQ-2.3.1.12-01",),
+    "10": ("MQMQ-2.3.1.6-01",),
+}
 """Rows on properties of queues that state their default."""
 
 

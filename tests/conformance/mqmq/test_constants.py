@@ -297,7 +297,7 @@ def test_numbers_of_algorithms_and_addresses(kind, members):
 @pytest.mark.parametrize(
     "value, name",
     [
-        (8, "VT_BSTR"),
+        pytest.param(8, "VT_BSTR", marks=pytest.mark.requirement("MQMQ-2.2.12-17")),
         (0x1011, "VT_UI1 | VT_VECTOR"),
         (0x2011, "VT_UI1 | VT_ARRAY"),
         (0x300, "0x0300"),

@@ -64,7 +64,7 @@ def sent(folder: Path, *arguments: str, to: str = TO_ORDERS) -> list[str]:
 # -- queues ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQMQ-2.3.1.6-02", "MQMQ-2.3.1.6-03")
+@pytest.mark.requirement("MQMQ-2.3.1.2-01", "MQMQ-2.3.1.6-02", "MQMQ-2.3.1.6-03")
 def test_a_queue_is_made_shown_changed_and_deleted(folder: Path) -> None:
     created = run(
         folder, "queue", "create", r"private$\New-One", "--label", "caf\xe9 \N{SNOWMAN}", "--quota", "100",
@@ -83,10 +83,11 @@ def test_a_queue_is_made_shown_changed_and_deleted(folder: Path) -> None:
     assert unchanged == created, "it is for public queues"
     changed = run(
         folder, "queue", "set", r"private$\new-one", "--label", "", "--quota", "none", "--no-journal",
-        "--authenticated", "--privacy", "none",
+        "--authenticated", "--privacy", "none", "--type", "12345678-1234-1234-1234-123456789abd",
     ).one  # fmt: skip
     assert changed == {
         **created, "label": "", "quota": None, "journal": False, "authenticated": True, "privacy": "none",
+        "type": "12345678-1234-1234-1234-123456789abd",
     }  # fmt: skip
     assert run(folder, "queue", "show", created["format_name"]).one == changed
     assert run(folder, "queue", "delete", r"private$\New-One").one == {

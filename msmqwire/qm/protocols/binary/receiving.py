@@ -309,7 +309,7 @@ class SessionReceiving:
                 # MQQB-3.1.1.1.1.4-01, MQQB-3.1.1.1.1.6-01, MQQB-3.1.1.1.1.8-01
                 return _Refusal(refusal), None
         passes = message.transactional and not local and not self._context.settings.expire_in_doubt
-        # MQQB-3.1.1.1.1.4-03, MQQB-3.1.1.1.1.6-03, MQQB-3.1.1.1.1.8-04
+        # MQQB-3.1.1.1.1.4-03, MQQB-3.1.1.1.1.6-03, MQQB-3.1.1.1.1.8-04, MQMQ-2.2.19.1-23
         if expired(message, self._context.utc) and not passes:  # MQQB-3.1.5.8-04
             return _Refusal(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT), None  # DMPR-3.1.1.12-09
         if queue is None:  # MQQB-3.1.1.1.1.4-04, MQQB-3.1.1.1.1.6-04, MQQB-3.1.1.1.1.8-05

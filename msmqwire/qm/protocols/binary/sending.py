@@ -284,7 +284,7 @@ class SessionSending:
 
 def expired(message: Message, utc: int) -> bool:
     """Return whether TimeToReachQueue has elapsed: MQQB-3.1.7.1.2-01."""
-    return is_over(message, message.time_to_reach_queue, utc)
+    return is_over(message, message.time_to_reach_queue, utc)  # MQMQ-2.2.19.1-23
 
 
 def _out_of_time(message: Message, utc: int) -> bool:

@@ -149,6 +149,7 @@ class Session:
 
     def count_received(self) -> None:
         """Count a received message: MQQB-3.1.5.8.2-02."""
+        # MQMQ-2.2.20.4-02, MQMQ-2.2.20.4-19
         self.message_received_count = (self.message_received_count + 1) % COUNTS  # MQQB-3.1.1.3.1-07
         self.unacked_received_count += 1  # MQQB-3.1.1.3.1-11
 
@@ -200,7 +201,7 @@ class Session:
 
     def count_sent(self, outgoing: OutgoingMessagePosition, *, recoverable: bool) -> None:
         """Count a message that is being sent: MQQB-3.1.7.1.3-06 to -08 and -12."""
-        # MQQB-3.1.1.3.1-05, MQQB-3.1.1.4-02
+        # MQQB-3.1.1.3.1-05, MQQB-3.1.1.4-02, MQMQ-2.2.20.4-02, MQMQ-2.2.20.4-03, MQMQ-2.2.20.4-19
         self.message_sent_count = (self.message_sent_count + 1) % COUNTS  # MQQB-3.1.7.1.3-06
         outgoing.sequence_number = self.message_sent_count  # MQQB-3.1.1.3.1.2-02
         outgoing.recoverable_sequence_number = 0
@@ -209,7 +210,7 @@ class Session:
         if recoverable:
             # MQQB-3.1.1.3.1-06
             self.recoverable_message_sent_count = (self.recoverable_message_sent_count + 1) % COUNTS
-            # MQQB-3.1.1.3.1.2-03, MQQB-3.1.1.4-03
+            # MQQB-3.1.1.3.1.2-03, MQQB-3.1.1.4-03, MQMQ-2.2.20.4-04, MQMQ-2.2.20.4-05
             outgoing.recoverable_sequence_number = self.recoverable_message_sent_count  # MQQB-3.1.7.1.3-07
             self.unsaved.append(outgoing)
         self.unacked_message_count += 1  # MQQB-3.1.7.1.3-08, MQQB-3.1.1.3.1-28
