@@ -87,7 +87,7 @@ _INTERNAL: Final = {"BaseHeader.Flags.IN": 1}
 _ORDER_CLASS: Final = MessageClass.MQMSG_CLASS_ORDER_ACK.value
 _FINAL_CLASS_MIN: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE.value
 
-ESTABLISH_CONNECTION: Final = Packet(
+ESTABLISH_CONNECTION: Final = Packet(  # MQQB-4.1.3-01, MQQB-4.1.4-01, MQQB-4.1-01
     "EstablishConnection",
     "[MS-MQQB] 2.2.3",
     (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(ESTABLISH_CONNECTION_HEADER)),
@@ -96,7 +96,7 @@ ESTABLISH_CONNECTION: Final = Packet(
     defaults={**_INTERNAL, "InternalHeader.Flags.PT": PT_ESTABLISH_CONNECTION},  # MQQB-2.2.3-02
 )
 
-CONNECTION_PARAMETERS: Final = Packet(
+CONNECTION_PARAMETERS: Final = Packet(  # MQQB-4.1.5-01, MQQB-4.1.6-01
     "ConnectionParameters",
     "[MS-MQQB] 2.2.2",
     (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(CONNECTION_PARAMETERS_HEADER)),
@@ -106,7 +106,7 @@ CONNECTION_PARAMETERS: Final = Packet(
 )
 
 # Here PacketSize counts the SessionHeader: 36 in [MS-MQQB] 4.1.8.
-SESSION_ACK: Final = Packet(
+SESSION_ACK: Final = Packet(  # MQQB-4.1.8-01
     "SessionAck",
     "[MS-MQQB] 2.2.6",
     (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(SESSION_HEADER)),
@@ -205,12 +205,12 @@ def packet_length(data: bytes | bytearray, offset: int = 0, packet_size_max: int
     Raises MalformedPacket for an invalid version, signature or size.
     """
     version, _, flags, signature, size = PREFIX.unpack_from(data, offset)
-    if version != VERSION:
+    if version != VERSION:  # MQQB-3.1.5.1.2-01, MQQB-3.1.5.1.2-02
         raise _bad_version(version)
-    if signature != SIGNATURE:
+    if signature != SIGNATURE:  # MQQB-3.1.5.1.2-01, MQQB-3.1.5.1.2-02
         why = reasons.not_constant(signature, SIGNATURE, 8)
         raise MalformedPacket(why, path="BaseHeader.Signature", offset=SIGNATURE_OFFSET)
-    if not PACKET_SIZE_MIN <= size <= packet_size_max:
+    if not PACKET_SIZE_MIN <= size <= packet_size_max:  # MQQB-3.1.5.1.3-01
         why = reasons.not_between(size, PACKET_SIZE_MIN, packet_size_max)
         raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
     return size + SESSION_HEADER_SIZE if flags & _SESSION_BITS == SESSION_HEADER_BIT else size  # type: ignore[no-any-return]
@@ -241,7 +241,7 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
             packet, end = schema.read(data)
     else:
         packet, end = _internal_schema(data).read(data)
-    if end != len(data):
+    if end != len(data):  # MQQB-3.1.5.1.3-01
         why = reasons.other_size(end, len(data))
         raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
     return packet  # type: ignore[no-any-return]
@@ -310,12 +310,13 @@ def well_formed(data: bytes | bytearray, start: int, end: int, *, strict: bool =
 
 
 def _check_base(data: bytes) -> None:
-    """Check version, signature and size as far as the bytes go: MQQB-3.1.5.1.2-02."""
+    """Check version, signature and size as far as the bytes go."""
     if len(data) >= BASE_HEADER_SIZE:
         packet_length(data)
         return
-    if data and data[0] != VERSION:  # MQQB-3.1.5.1.2-01
+    if data and data[0] != VERSION:  # MQQB-3.1.5.1.2-02
         raise _bad_version(data[0])
+    # MQQB-3.1.5.1.2-02
     if len(data) >= SIGNATURE_END and data[SIGNATURE_OFFSET:SIGNATURE_END] != SIGNATURE_BYTES:
         packet_length(data.ljust(BASE_HEADER_SIZE, b"\0"))
     BASE_HEADER.read(data)
@@ -345,8 +346,9 @@ def _acknowledgement_schema(packet: Record) -> Packet | None:
         return None
     if not _is_order_queue(packet.UserHeader):
         return None
-    if properties.MessageClass >= _FINAL_CLASS_MIN:
+    if properties.MessageClass >= _FINAL_CLASS_MIN:  # MQQB-3.1.5.1.1-05
         return FINAL_ACK
+    # MQQB-3.1.5.1.1-04
     if properties.MessageClass == _ORDER_CLASS and properties.MessageSize == ACK_BODY_SIZE:
         return ORDER_ACK
     return None

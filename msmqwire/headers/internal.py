@@ -64,7 +64,7 @@ CONNECTION_PARAMETERS_HEADER: Final = Header(
     size=12,
 )
 
-ESTABLISH_CONNECTION_HEADER: Final = Header(
+ESTABLISH_CONNECTION_HEADER: Final = Header(  # MQQB-4.1.3-02, MQQB-4.1.3-03, MQQB-4.1.4-02, MQQB-4.1-02
     "EstablishConnectionHeader",
     "[MS-MQQB] 2.2.3.1",
     (

@@ -6,7 +6,7 @@ from msmqwire.schema import Header, Ref, align, bit, flags, raw, reserved, text,
 
 LABEL_LENGTH_MAX: Final = 250  # characters, the null among them: MQMQ-2.2.19.3-07
 
-MESSAGE_PROPERTIES_HEADER: Final = Header(
+MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB-4.1.7-01
     "MessagePropertiesHeader",
     "[MS-MQMQ] 2.2.19.3",
     (

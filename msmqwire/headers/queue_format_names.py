@@ -44,7 +44,7 @@ PRIVATE_QUEUE_FORMAT_NAME_ID: Final = Header(
     size=4,
 )
 
-DIRECT_QUEUE_FORMAT_NAME: Final = Header(
+DIRECT_QUEUE_FORMAT_NAME: Final = Header(  # MQQB-4.1.7-04
     "DirectQueueFormatName",
     "[MS-MQMQ] 2.2.18.1.5.2",
     (

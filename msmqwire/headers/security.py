@@ -66,7 +66,7 @@ SECURITY_DATA: Final = Header(
     req=("MQMQ-2.2.20.6-21",),
 )
 
-SECURITY_HEADER: Final = Header(
+SECURITY_HEADER: Final = Header(  # MQQB-4.1.7-05
     "SecurityHeader",
     "[MS-MQMQ] 2.2.20.6",
     (

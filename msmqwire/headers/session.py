@@ -7,7 +7,7 @@ from msmqwire.schema import Header, uint
 SESSION_HEADER_SIZE: Final = 16
 WINDOW_SIZE_DEFAULT: Final = 64
 
-SESSION_HEADER: Final = Header(
+SESSION_HEADER: Final = Header(  # MQQB-4.1.8-02
     "SessionHeader",
     "[MS-MQMQ] 2.2.20.4",
     (

@@ -11,7 +11,7 @@ from msmqwire.headers.queue_format_names import (
 )
 from msmqwire.schema import Header, bit, choice, field_offset, flags, guid, maybe, reserved, uint
 
-USER_HEADER: Final = Header(
+USER_HEADER: Final = Header(  # MQQB-4.1.7-03
     "UserHeader",
     "[MS-MQMQ] 2.2.19.2",
     (

@@ -8,7 +8,7 @@ PING_SIGNATURE: Final = 0x5548
 PING_PORT: Final = 3527  # MQQB-2.1.2-04
 PING_SIZE: Final = 24
 
-PING: Final = Packet(
+PING: Final = Packet(  # MQQB-4.1.1-01, MQQB-4.1.2-01
     "Ping",
     "[MS-MQQB] 2.2.7",
     (

@@ -55,13 +55,16 @@ class ExpiringCache(Generic[K, V]):
         MQQB-3.1.7.1.5-17. An origin that has most of them only drops its own.
         """
         self._entries.pop(key, None)
-        if len(self._entries) >= self._size:  # MQQB-3.1.1.3-01, -02, -04 and -05
+        # MQQB-3.1.1.3-01, MQQB-3.1.1.3-02, MQQB-3.1.1.3-04, MQQB-3.1.1.3-05, MQQB-3.1.5.8.3-11
+        # MQQB-3.1.5.8.3-21, MQQB-3.1.7.1.5-17
+        if len(self._entries) >= self._size:
             half = max(self._size // 2, 1)
             own = [old for old, entry in self._entries.items() if entry.origin == origin]
             for old in (own if len(own) > half else list(self._entries))[:half]:
                 del self._entries[old]
         self._entries[key] = _Entry(value, self._context.now, origin)  # MQQB-3.1.1.3.3-06, MQQB-3.1.1.3.4-03
         # MQQB-3.1.2.10-01, MQQB-3.1.2.11-01, MQQB-3.1.2.12-01, MQQB-3.1.2.13-01
+        # MQQB-3.1.5.8.3-12, MQQB-3.1.5.8.3-22, MQQB-3.1.7.1.5-18
         if not self._context.timers.active(self._timer, None):
             self._start(self._lifetime)
 

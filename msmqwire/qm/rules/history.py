@@ -123,8 +123,8 @@ class History:
         oldest = self._context.utc - self._context.settings.message_id_history_cleanup_ms // 1000
         while self._entries:
             identifier, (time, _) = next(iter(self._entries.items()))
-            if time >= oldest:
-                self._start()
+            if time >= oldest:  # MQQB-3.1.6.7-01
+                self._start()  # MQQB-3.1.6.7-02
                 return
             self._forget(identifier)
 

@@ -128,16 +128,16 @@ class Routing:
         """
         match name:
             case DirectName():
-                return Destination(name.host, NULL_GUID)  # MQBR-1.4-01
+                return Destination(name.host, NULL_GUID)  # MQBR-1.4-01, MQQB-3.1.7.4-01, MQQB-3.1.7.4-02
             case PublicName() | ConnectorName():
                 return self._host_of(name.guid)
             case PrivateName() | MachineName():
-                return Destination("", name.guid)
+                return Destination("", name.guid)  # MQQB-3.1.7.4-05
         return None
 
     def _host_of(self, identifier: UUID) -> Destination | None:
         queue = self._directory.read_by_identifier("Queue", identifier)
-        if not isinstance(queue, Queue) or queue.queue_manager is None:
+        if not isinstance(queue, Queue) or queue.queue_manager is None:  # MQQB-3.1.7.4-04
             return None
         host = queue.queue_manager  # not the queue itself, as MQQB-3.1.7.4-03 reads
         return Destination(host.qualified_computer_name or host.computer_name, host.identifier)
@@ -150,11 +150,11 @@ class Routing:
         """
         for hops in (
             self.routes.get(destination, ()),
-            self.next_hops(destination),
+            self.next_hops(destination),  # MQQB-3.1.7.5-02
             self.routes.get(None, ()),
         ):
-            managers = [manager for hop in hops if (manager := self._hop(hop)) is not None]
-            if managers:
+            managers = [manager for hop in hops if (manager := self._hop(hop)) is not None]  # MQQB-3.1.7.5-03
+            if managers:  # MQQB-3.1.7.5-01, MQQB-3.1.7.5-04
                 return managers
         return []
 

@@ -66,7 +66,7 @@ def session_packet(message: Message, header: Sequence[int] | None = None) -> byt
     Args:
         message: the message.
         header: the fields of the SessionHeader in their order, without Reserved. Order and final
-            acknowledgements must have none, to be recognised: MQQB-3.1.5.1.1-04 and -05.
+            acknowledgements must have none, to be recognised: [MS-MQQB] 3.1.5.1.1.
 
     Raises as `to_packet` does.
     """

@@ -69,27 +69,29 @@ class SystemMessages:
 
     def acknowledge(self, message: Message, message_class: int) -> None:
         """Send Administration Acknowledgment: [MS-MQQB] 3.1.7.15."""
-        if message.administration is None:
+        if message.administration is None:  # MQQB-3.1.7.15-02, MQQB-4.1.7-08
             return
         if is_http(message.administration):
             if self.when_due_by_http is not None:
                 self.when_due_by_http(message, message_class)
             return
+        # MQQB-3.1.7.15-03, MQQB-5.1-04
         if message_class in INSECURE and not self._context.settings.send_insecure_nacks:
             return
         encrypted = message.encrypted or message.privacy_level
+        # MQQB-3.1.7.15-18
         body = message.body if message_class not in _WITHOUT_BODY and not encrypted else b""
         self.send(
-            message.administration,
+            message.administration,  # MQQB-3.1.7.15-05
             Message(
                 body=body,
-                message_class=message_class,
-                correlation_identifier=bytes(message.identifier),  # MQMQ-2.2.19.3-11
-                response=message.destination,
+                message_class=message_class,  # MQQB-3.1.7.15-04
+                correlation_identifier=bytes(message.identifier),  # MQMQ-2.2.19.3-11, MQQB-3.1.7.15-11
+                response=message.destination,  # MQQB-3.1.7.15-12
                 label=message.label,
                 body_type=message.body_type,
-                delivery_guarantee=message.delivery_guarantee,
-                time_to_reach_queue=INFINITE,
+                delivery_guarantee=message.delivery_guarantee,  # MQQB-3.1.7.2.1-04, MQQB-3.1.7.15-16
+                time_to_reach_queue=INFINITE,  # MQQB-3.1.7.15-17
             ),
             message.origin,
         )
@@ -112,35 +114,38 @@ class SystemMessages:
         # MQQB-3.1.1.1.1.4-07 and -08, MQQB-3.1.1.1.1.6-07 and -08
         received = reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE
         message = position.message
+        # MQQB-3.1.7.2.1-01, MQQB-3.1.7.2.1-02
         if message.acknowledgements_requested & (_RECEIVED if received else _RECEIVE_FAILED):
-            self.acknowledge(message, reason)
+            self.acknowledge(message, reason)  # MQQB-3.1.7.2.1-03
 
     def trace(self, message: Message, next_hop: str | None = None) -> None:
         """Report that a message has arrived, or leaves for the next hop: 3.1.5.8.9 and 3.1.7.1.7."""
-        if message.tracing_queue_identifier == NULL_GUID or message.destination is None:
+        if message.tracing_queue_identifier == NULL_GUID or message.destination is None:  # MQQB-3.1.5.8.9-01
             return
         if not self._context.settings.report_messages:  # MQMQ-2.2.20.8-06
             return
         number = f"{message.identifier.uniquifier:08X}"
         hops = f"{message.hop_count:02X}"
         when = datetime.fromtimestamp(self._context.utc, UTC)
-        clock = f"{when:%I:%M:%S} {'AM' if when.hour < 12 else 'PM'}"
-        date = f"{_DAYS[when.weekday()]},{_MONTHS[when.month - 1]} {when:%d} {when:%y}"
-        start = str(message.tracing_queue_identifier)[:4].upper()
+        clock = f"{when:%I:%M:%S} {'AM' if when.hour < 12 else 'PM'}"  # MQQB-3.1.5.8.9-04
+        date = f"{_DAYS[when.weekday()]},{_MONTHS[when.month - 1]} {when:%d} {when:%y}"  # MQQB-3.1.5.8.9-04
+        start = str(message.tracing_queue_identifier)[:4].upper()  # MQQB-3.1.5.8.9-03, MQQB-3.1.7.1.7-02
         source = str(message.source_machine_identifier).upper()
+        # MQQB-3.1.5.8.9-03, MQQB-3.1.7.1.7-02
         label = f"{start}:{number}:{hops} received by {source} at {clock} {date}"
         lines = [
-            f"<MESSAGE ID>{number}</MESSAGE ID>",
+            f"<MESSAGE ID>{number}</MESSAGE ID>",  # MQQB-3.1.5.8.9-05, MQQB-3.1.7.1.7-03
             f"<TARGET QUEUE>{message.destination.canonical}</TARGET QUEUE>",
         ]
         if next_hop is not None:
+            # MQQB-3.1.7.1.7-03
             lines += [f"<NEXT HOP>{next_hop}</NEXT HOP>", f"<HOP COUNT>{hops} </HOP COUNT>"]
         report = Message(
             body="".join(f"{line}\r\n" for line in lines).encode("utf-16-le"),
-            message_class=MessageClass.MQMSG_CLASS_REPORT,
+            message_class=MessageClass.MQMSG_CLASS_REPORT,  # MQQB-3.1.5.8.9-02, MQQB-3.1.7.1.7-01
             label=label,
         )
-        self.send(PublicName(message.tracing_queue_identifier), report, message.origin)
+        self.send(PublicName(message.tracing_queue_identifier), report, message.origin)  # MQQB-3.1.5.8.9-02
 
     def send(self, name: FormatName, message: Message, origin: str) -> None:
         """Open Queue and Enqueue Message To An Open Queue; a queue that can't be opened gets nothing.
@@ -152,15 +157,16 @@ class SystemMessages:
                 return
             if not self._may_send_to(name, origin):
                 return
+        # MQQB-3.1.7.15-19
         status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=origin)
         message.destination, message.origin = name, origin
-        if status != MQ_OK or descriptor is None:
+        if status != MQ_OK or descriptor is None:  # MQQB-3.1.5.8.9-07, MQQB-3.1.7.15-19
             why = f"the queue for a report on a message: {hresult_name(status)}"
             self._context.refused(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, message, why=why)
             return
         self._identity.stamp(message)
         try:
-            self._enqueue(descriptor, message)
+            self._enqueue(descriptor, message)  # MQQB-3.1.5.8.9-06, MQQB-3.1.7.15-19
         except InvalidValue as exc:
             self._context.trouble("system message", f"a message to {name!s:.200} can't be built: {exc}")
         self._queues.close(descriptor)

@@ -125,6 +125,7 @@ class Authentication:
         if sid:
             user = self._identities.user(sid)
             if user is not None and is_registered(user, certificate.der):
+                # MQQB-3.1.5.8.3-10
                 self.user_cert_cache.add(
                     # MQQB-3.1.1.3.4-01 and -02
                     (certificate.der, sid),

@@ -101,6 +101,7 @@ class Encryption:
         """
         from msmqwire.crypto.ciphers import encrypt
 
+        # MQQB-5.1-02
         if not isinstance(message.destination, PrivateName | PublicName) or destination is None:
             raise not_for_direct_names()
         key = self._key_for(message, destination, remote, configuration)
@@ -110,7 +111,7 @@ class Encryption:
             raise QueueError(str(exc), HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA) from None
         legacy.warn(self._context, key.crypto_algorithm, f"a message is encrypted for {destination}")
         changed: dict[str, object] = {
-            "body": body,
+            "body": body,  # MQQB-3.1.7.1.5-19
             "encrypted": True,
             "privacy_level": _LEVELS[key.crypto_service_provider],  # MQQB-3.1.7.1.5-20
             "encryption_algorithm": key.crypto_algorithm,
@@ -189,7 +190,7 @@ class Encryption:
             raise QueueError(f"there is no PrivacyLevel {level}", HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE)
         algorithm = message.encryption_algorithm
         if (
-            asked in keys
+            asked in keys  # MQQB-3.1.7.1.5-12
             and algorithm in CIPHERS_OF_LEVEL[level]
             and legacy.is_sent(self._context, algorithm)
         ):
@@ -197,10 +198,10 @@ class Encryption:
         if CryptographicProvider.AES in keys:
             # MQQB-3.1.1.3-07
             return CryptographicProvider.AES, settings.preferred_advanced_algorithm.algorithm
-        # MQQB-3.1.1.3-08
+        # MQQB-3.1.1.3-08, MQQB-3.1.7.1.5-08
         provider, preferred = CryptographicProvider.ENHANCED, settings.preferred_enhanced_algorithm
         if asked is CryptographicProvider.BASE and provider not in keys:
-            # MQQB-3.1.1.3-09
+            # MQQB-3.1.1.3-09, MQQB-3.1.7.1.5-10
             provider, preferred = CryptographicProvider.BASE, settings.preferred_base_algorithm
         if asked is CryptographicProvider.AES or provider not in keys:  # MQQB-3.1.7.1.5-07, -09 and -11
             wanted = asked if asked is CryptographicProvider.AES else provider

@@ -128,7 +128,7 @@ class Protection:
         try:
             self._authenticate(message, packet)
         except InvalidSignature:
-            return _BAD_SIGNATURE  # MQQB-3.1.5.8.3-06
+            return _BAD_SIGNATURE  # MQQB-3.1.5.8.3-06, MQQB-5.1-03
         if message.decrypted:
             message.packet = None  # it is stored with its body in clear
         if queue.authentication and not message.authentication_level:
@@ -159,6 +159,7 @@ class Protection:
         if message.authentication_level or message.signature_type:
             message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         if message.signature or message.multiple_destination_signature:
+            # MQQB-3.1.5.8.3-02
             verified = self.authentication.verified(message, _packet(message, packet), self.configuration)
             message.signature_type = verified.signature_type  # MQQB-3.1.5.8.3-03 to -05
             if verified.known:
@@ -205,7 +206,7 @@ class Protection:
         Raises QueueError with the reason if the requested protection is not possible.
         """
         signature = message.signature or message.multiple_destination_signature
-        if message.authentication_level and not signature:
+        if message.authentication_level and not signature:  # MQQB-3.1.7.1.4-01
             raise QueueError(
                 "it asks for a signature, and has none", HResult.MQ_ERROR_CERTIFICATE_NOT_PROVIDED
             )
@@ -223,7 +224,7 @@ class Protection:
                     "its PrivacyLevel does not fit its cipher", HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
                 )
             return message
-        return self.encryption.encrypted(message, destination, remote, self.configuration)
+        return self.encryption.encrypted(message, destination, remote, self.configuration)  # MQQB-5.1-01
 
 
 def _packet(message: Message, packet: Record | None) -> Record:

@@ -58,7 +58,7 @@ def keys_of(published: bytes) -> dict[CryptographicProvider, RSAPublicKey]:
         if provider is None or provider in keys:
             continue
         try:
-            keys[provider] = public_key_of(entry.aBuf)
+            keys[provider] = public_key_of(entry.aBuf)  # MQQB-3.1.7.1.5.2-01
         except MalformedPacket:
             continue
     return keys

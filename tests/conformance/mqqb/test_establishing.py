@@ -147,13 +147,16 @@ def test_get_destination_info_is_asked_again_each_time() -> None:
     assert len(harness.engine.sessions) == 1
 
 
-@pytest.mark.requirement("MQQB-3.1.5.2.1-04", "MQQB-3.1.5.2.1-05")
+@pytest.mark.requirement("MQQB-3.1.5.2.1-04", "MQQB-3.1.5.2.1-05", "MQQB-3.1.5.2-03")
 def test_without_next_hops_the_queue_waits_for_validation() -> None:
     harness = EngineHarness()
     harness.send(to=PRIVATE)
     assert harness.effects_of(Resolve) == []
     assert harness.outgoing(PRIVATE).state is Q.NEED_VALIDATION
     assert retry_left(harness) == 5_000
+    assert history(harness, PRIVATE) == [
+        ConnectionHistory(C.ROUTING_DATA_NOT_AVAILABLE, harness.utc, ERROR, ())
+    ]
     harness.core.routing.routes = {PEER_ID: ["gate.example"]}
     harness.advance(5_000)
     assert harness.last_effect(Resolve).host == "gate.example"

@@ -135,7 +135,7 @@ def test_a_sequence_after_a_restart_is_later_than_all_before():
 
 
 @pytest.mark.requirement("MQMQ-2.2.19.1-23")
-@pytest.mark.requirement("MQQB-3.1.1.5-04", "MQQB-3.1.7.1.3-04")
+@pytest.mark.requirement("MQQB-3.1.1.5-04", "MQQB-3.1.7.1.3-04", "MQQB-3.1.7.1.2-02")
 def test_the_gap_of_a_message_that_expired_is_bridged():
     harness = harness_with_peer(settings=Settings(expire_in_doubt=True))
     to = harness.open_to_send()

@@ -332,6 +332,17 @@ def test_recoverable_messages_are_dropped_by_base_and_bits(
     assert peer.session.unacked_message_count == 0
 
 
+@pytest.mark.requirement("MQQB-3.1.5.5.3-01", "MQQB-3.1.5.5.3-02")
+def test_what_was_not_received_has_not_been_saved() -> None:
+    harness = EngineHarness()
+    peer = harness.open_session(count=3, recoverable=True)
+    first = ids(harness)
+    peer.send(peer.ack(ack=1, recoverable_ack=1, recoverable_flags=0b111))
+    assert ids(harness) == first[1:]
+    peer.send(peer.ack(ack=3, recoverable_ack=1, recoverable_flags=0b111))
+    assert ids(harness) == []
+
+
 @pytest.mark.requirement("MQQB-3.1.5.5.3-01", "MQQB-3.1.5.5.2-01", "MQQB-3.1.1.6-01")
 def test_flags_cover_recoverable_and_numbers_express_messages() -> None:
     """Flags acknowledge recoverable messages alone, and numbers the express ones alone."""

@@ -78,7 +78,7 @@ class Connecting:
     def attach(self, session: Session, transfer: SessionTransfer) -> None:
         """Let a session serve a transfer. With an open one, the caller sends the waiting messages."""
         transfer.session = session
-        session.transfers.append(transfer)
+        session.transfers.append(transfer)  # MQQB-3.1.7.1-04
         if transfer.queue.asked_by == "":
             session.asked_locally = True
         if session.is_open:
@@ -141,10 +141,10 @@ class Connecting:
         first = session.transfers[0]
         if self._has_moved(session, first):
             return
-        if first.host:
-            asked = [NextHop(NULL_GUID, first.host, "")]  # MQQB-3.1.5.2.1-07
+        if first.host:  # MQQB-3.1.5.2.1-04, MQQB-3.1.5.2.1-07
+            asked = [NextHop(NULL_GUID, first.host, "")]
         else:
-            asked = self._transfers.next_hops(first)  # MQQB-3.1.5.2.1-04
+            asked = self._transfers.next_hops(first)
         session.hops, session.hop, session.asked = [], 0, {}
         if not asked:
             self.failed(
@@ -154,13 +154,12 @@ class Connecting:
                 OutgoingQueueState.NEED_VALIDATION,
             )
             return
-        # MQQB-3.1.5.2.1-08
         session.remote_host_name, session.remote_guid = asked[0].host_name, asked[0].qm_guid
         for hop in asked:
             self._requests += 1
             session.asked[self._requests] = [hop]
             self._resolving[self._requests] = session
-        session.unanswered = set(session.asked)
+        session.unanswered = set(session.asked)  # MQQB-3.1.5.2.1-09
         self._resolve(session)
 
     def _resolve(self, session: Session) -> None:
@@ -168,7 +167,6 @@ class Connecting:
         session.resolves_locally = any(_is_local(transfer) for transfer in session.transfers)
         for request in sorted(session.unanswered):
             host = session.asked[request][0].host_name
-            # MQQB-3.1.5.2.1-09
             self._context.effects.append(Resolve(request, host, session.resolves_locally))
 
     def _has_moved(self, session: Session, first: SessionTransfer) -> bool:
@@ -218,13 +216,13 @@ class Connecting:
 
     def try_hop(self, session: Session, *, ping: bool) -> None:
         """The Ping Mechanism, and the transport connection: [MS-MQQB] 3.1.5.2.2 and 3.1.5.2.3."""
-        hop = session.hops[session.hop]
-        # MQQB-3.1.1.3.1-26 and -27
+        hop = session.hops[session.hop]  # MQQB-3.1.5.2.1-08
+        # MQQB-3.1.1.3.1-26, MQQB-3.1.1.3.1-27, MQQB-3.1.5.2.1-08, MQQB-3.1.6.1-03
         session.remote_address, session.remote_host_name = hop.address, hop.host_name
-        session.remote_guid = hop.qm_guid
+        session.remote_guid = hop.qm_guid  # MQQB-3.1.5.2.1-08, MQQB-3.1.6.1-03
         session.pinged = ping  # MQQB-3.1.5.2-02
         if ping:  # MQQB-2.1-01, MQQB-2.1.2-01
-            self._pings.request(session, self._pinged)
+            self._pings.request(session, self._pinged)  # MQQB-3.1.5.2-02
         else:
             self._connect(session)
 

@@ -130,8 +130,7 @@ class BinaryEngine(TransferProtocol):
         """Queue Manager Stopped: [MS-MQQB] 3.1.4.2."""
         self.context.queue_manager.connection_active = False
         for session in list(self.sessions.values()):
-            self.close(session)
-        # MQQB-3.1.4.2-01
+            self.close(session)  # MQQB-3.1.4-01, MQQB-3.1.4.2-01
         for session in list(self.sessions.values()):  # sessions that were being established
             self.session_table.release(session)
 
@@ -218,7 +217,7 @@ class BinaryEngine(TransferProtocol):
 
     def datagram(self, data: bytes, address: str, port: int, *, request: bool) -> None:
         """A datagram has arrived; `request` is whether it came to the ping port."""
-        self.pings.received(data, address, port, request=request)
+        self.pings.received(data, address, port, request=request)  # MQQB-3.1.5.1.1-07
 
     def packet(self, session: Session, data: bytes) -> None:
         """Receiving a packet of a session: [MS-MQQB] 3.1.5.1."""
@@ -227,16 +226,16 @@ class BinaryEngine(TransferProtocol):
             self._without_properties(session, data)
             return
         try:
-            packet = parse(data)  # MQQB-3.1.5.1-02
+            packet = parse(data)
         except MalformedPacket as exc:
-            self.receiving.unreadable(session, str(exc))
+            self.receiving.unreadable(session, str(exc))  # MQQB-3.1.5.1-02
             return
         kind = packet.schema.name
         if kind == "EstablishConnection":  # MQQB-3.1.5.1.1-01
             self.handshake.establish_connection(session, packet)
         elif kind == "ConnectionParameters":  # MQQB-3.1.5.1.1-02
             self.handshake.connection_parameters(session, packet)
-        elif packet.SessionHeader is not None and not packet.SessionHeader.WindowSize:
+        elif packet.SessionHeader is not None and not packet.SessionHeader.WindowSize:  # MQQB-3.1.5.5-02
             self.receiving.unreadable(session, _NO_WINDOW)  # MQMQ-2.2.20.4-14
         # MQQB-3.1.5.5-01, MQQB-3.1.5.6-01, MQQB-3.1.5.7-01, MQQB-3.1.5.8-01
         elif not session.step(_EVENTS[kind]):  # MQQB-3.1.1.1.1.1-10, MQQB-3.1.1.1.1.2-09
@@ -327,7 +326,7 @@ class BinaryEngine(TransferProtocol):
     def message_position_available(self, queue: Queue, position: MessagePosition) -> None:
         """[MS-MQQB] 3.1.7.12."""
         if isinstance(queue, OutgoingQueue) and self.serves(queue):
-            self.sending.available(queue, position)
+            self.sending.available(queue, position)  # MQQB-3.1.7-01
 
     def message_position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
         """[MS-MQQB] 3.1.7.2."""
@@ -375,5 +374,5 @@ class BinaryEngine(TransferProtocol):
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         """Send User Message Wrapper: [MS-MQQB] 3.1.7.16."""
         if isinstance(protocol_data, OutgoingMessagePosition):
-            self.sending.send(protocol_data)
+            self.sending.send(protocol_data)  # MQQB-3.1.7.1-01, MQQB-3.1.7.16-01
             self._dispatch.remove(position)  # MQQB-3.1.7.16-01

@@ -34,7 +34,7 @@ Any other packet ends the session, which limits the bytes held for an unidentifi
 RECOVERABLE_ACK_TIMEOUT: Final = (500, 120_000)
 ACK_TIMEOUT: Final = (20_000, 120_000)
 _TIME_STAMPS: Final = 1 << 32
-_ROUND_TRIPS: Final = 8
+_ROUND_TRIPS: Final = 8  # MQQB-3.1.5.3.2-05, MQQB-4.1.5-02
 
 
 class SessionHandshake:
@@ -101,6 +101,7 @@ class SessionHandshake:
         session.step(SessionEvent.START)  # MQQB-3.1.5.2.3-07
         settings = self._context.settings
         flags = {"SE": not session.pinged, "OS": settings.server_class}  # MQQB-3.1.5.2.3-06
+        # MQQB-3.1.5.2.3-02
         self._send(
             session,
             ESTABLISH_CONNECTION.build(
@@ -118,7 +119,7 @@ class SessionHandshake:
         for transfer in session.transfers:
             # MQQB-3.1.5.2.3-07, DMPR-3.1.1.3-14
             self._transfers.record(transfer, ConnectionStatus.IN_PROCESS, 0, session.remote_address)
-        self._start_initialization_timer(session)
+        self._start_initialization_timer(session)  # MQQB-3.1.5.2.3-01, MQQB-3.1.5.2.3-08
 
     def establish_connection(self, session: Session, packet: Record) -> None:
         """Receiving an EstablishConnection packet: [MS-MQQB] 3.1.5.3."""
@@ -137,11 +138,12 @@ class SessionHandshake:
         session.remote_guid = header.ClientGuid  # MQQB-3.1.5.3.1-01
         # MQQB-2.2.1-08
         refused = full or header.ServerGuid not in (own, NULL_GUID)  # MQQB-3.1.5.3.1-08, MQQB-3.1.5.3.1-09
+        # MQQB-3.1.5.3.1-03
         self._send(
             session,
             ESTABLISH_CONNECTION.build(
                 {
-                    "InternalHeader": {"Flags": {"CS": refused}},
+                    "InternalHeader": {"Flags": {"CS": refused}},  # MQQB-3.1.5.3.1-08
                     "EstablishConnectionHeader": {
                         "ClientGuid": header.ClientGuid,  # MQQB-3.1.5.3.1-04
                         "ServerGuid": own,  # MQQB-3.1.5.3.1-05
@@ -158,7 +160,7 @@ class SessionHandshake:
         if full:  # reported by CS, MQQB-2.2.1-09, before the connection ends
             self._close(session)
             return
-        session.step(SessionEvent.ESTABLISH_CONNECTION)
+        session.step(SessionEvent.ESTABLISH_CONNECTION)  # MQQB-3.1.5.3.1-10
 
     def _established(self, session: Session, packet: Record) -> None:
         """Take the response to our request: [MS-MQQB] 3.1.5.3.2."""

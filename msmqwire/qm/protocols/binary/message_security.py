@@ -43,7 +43,8 @@ class MessageSecurity:
         if refusal is not None:
             return refusal
         token = self._token(message.sender_identifier_type, message.sender_identifier)
-        if not _may_write(self._queues.security_of(queue), token):  # MQQB-3.1.5.8.3-29
+        if not _may_write(self._queues.security_of(queue), token):  # MQQB-3.1.5.8.3-29, MQQB-5.1-03
+            # MQQB-3.1.5.8.3-34, MQQB-3.1.5.8.3-35
             return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED  # MQQB-3.1.5.8.3-33
         return None
 
@@ -53,9 +54,9 @@ class MessageSecurity:
             token = _token_of(identifier)
             groups = frozenset() if token is _NOBODY else self._identities.groups_of(identifier)
             return access.Token(token.user, token.groups | groups) if groups else token
-        if kind is SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
+        if kind is SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:  # MQQB-3.1.5.8.3-30
             return _QUEUE_MANAGER
-        return _ANONYMOUS  # DMPR-3.1.1.12-60
+        return _ANONYMOUS  # DMPR-3.1.1.12-60, MQQB-3.1.5.8.3-36
 
     def protected(self, message: Message, transfer: SessionTransfer, session: Session) -> Message:
         """Return a message of this queue manager in the form for a session.

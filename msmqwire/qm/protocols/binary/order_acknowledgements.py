@@ -104,10 +104,9 @@ class OrderAcknowledgements:
     def _send_order_ack(self, info: IncomingTransactionalTransferInfo, session: Session) -> None:
         """Send Transactional Acknowledgment of class ORDER_ACK: [MS-MQQB] 3.1.7.17."""
         body = serialization.order_ack_body(
-            # MQQB-3.1.1.5-08, MQQB-3.1.1.6.2-06
-            info.sequence_identifier,
+            info.sequence_identifier,  # MQQB-3.1.1.5-08, MQQB-3.1.1.6.2-06
             info.sequence_number,
-            info.sequence_number - 1,
+            info.sequence_number - 1,  # MQQB-3.1.7.17-04
         )
         sender = info.sender_identifier
         # MQQB-3.1.1.6.2-02
@@ -120,7 +119,7 @@ class OrderAcknowledgements:
         body = serialization.final_ack_body(
             sequence,
             message.transaction_sequence_number,
-            message.transaction_previous_sequence_number,
+            message.transaction_previous_sequence_number,  # MQQB-3.1.7.17-05, MQQB-3.1.7.17-06
             message.source_machine_identifier,
             message.identifier.uniquifier,
         )
@@ -149,20 +148,20 @@ class OrderAcknowledgements:
         """Send to the sender over the session its message came by, or along the route used before."""
         message = Message(
             body=body,
-            message_class=message_class,
-            label=ACK_LABEL,
+            message_class=message_class,  # MQQB-3.1.7.17-01, MQQB-3.1.7.17-02
+            label=ACK_LABEL,  # MQQB-3.1.7.17-03
             priority=0,
-            delivery_guarantee=DeliveryGuarantee.RECOVERABLE,
+            delivery_guarantee=DeliveryGuarantee.RECOVERABLE,  # MQQB-3.1.7.17-03
             time_to_reach_queue=INFINITE,
         )
         queue = self._last.get((sender, self._bound_to(origin))) if session is None else None
         if queue is None:
             queue = self._order_queue(sender, _order_queue_name(sender, session), origin)
-        if queue is None or not self._may_send(queue, origin, message):
+        if queue is None or not self._may_send(queue, origin, message):  # MQQB-3.1.7.17-09
             return
         message.destination = queue.destination
         self._identity.stamp(message)
-        self._messages.enqueue(queue, message, ignore_quota=True)
+        self._messages.enqueue(queue, message, ignore_quota=True)  # MQQB-3.1.7.17-09
 
     def _may_send(self, queue: OutgoingQueue, origin: str, message: Message) -> bool:
         """Return whether an acknowledgement may go to a queue because of a message of an origin."""
@@ -228,9 +227,10 @@ def _order_queue_name(sender: UUID, session: Session | None) -> FormatName:
     -08.
     """
     name: FormatName | None = None
+    # MQQB-3.1.7.17-07
     if session is not None and session.direct_format_session and session.remote_guid == sender:
         name = _order_queue_at(session.remote_address)
-    return name or PrivateName(sender, ORDER_QUEUE_IDENTIFIER)
+    return name or PrivateName(sender, ORDER_QUEUE_IDENTIFIER)  # MQQB-3.1.7.17-08
 
 
 @lru_cache(maxsize=NAMES_CACHED)

@@ -142,7 +142,7 @@ class OutgoingSequences:
             return
         last = len(self._context.settings.resend_timer_table) - 1
         transfer.resend_index = min(transfer.resend_index + 1, last)  # MQQB-3.1.1.3.1.1-03
-        transfer.send_again(  # MQQB-3.1.1.1.1.1-09, MQQB-3.1.1.1.1.2-08, MQQB-3.1.1.6-02
+        transfer.send_again(  # MQQB-3.1.1.1.1.1-09, MQQB-3.1.1.1.1.2-08, MQQB-3.1.1.6-02, MQQB-3.1.6.5-02
             [
                 message
                 for message in transfer.ordered
@@ -208,7 +208,7 @@ class OutgoingSequences:
         """A message has its session and order acknowledgements: MQQB-3.1.5.6-07 and -08."""
         message, transfer = outgoing.position.message, outgoing.transfer
         transfer.remove(outgoing)
-        # MQQB-3.1.1.6.2-09
+        # MQQB-3.1.1.6.2-09, MQQB-3.1.5.6-08
         if message.negative_journaling_requested or message.positive_journaling_requested:
             outgoing.state = SessionMessageState.WAITING_FOR_FINAL_ACK
             transfer.awaiting_final_ack[message.identifier.uniquifier] = outgoing  # MQQB-3.1.1.3.1-30

@@ -101,10 +101,10 @@ class SessionReceiving:
         self._message(session, message, packet.SessionHeader, packet)
 
     def unreadable(self, session: Session, why: str) -> None:
-        """Close a session because of a malformed packet: MQQB-3.1.5.1.2-02 and MQQB-3.1.5.1.3-01."""
+        """Close a session because of a malformed packet: [MS-MQQB] 3.1.5.1.2 and 3.1.5.1.3."""
         if session.is_open:  # before the handshake no message can be lost
             self._context.refused(MALFORMED, why=f"{why:.400}", peer=session.remote_address, kind="malformed")
-        self._close(session)
+        self._close(session)  # MQQB-3.1.5.1.2-02, MQQB-3.1.5.1.3-01
 
     def without_properties(self, session: Session, message: Message, header: Record | None) -> None:
         """Refuse a message that claims to have no MessagePropertiesHeader: MQMQ-2.2.19.2-34.
@@ -206,7 +206,7 @@ class SessionReceiving:
         queue, judged = None, None if refusal is None else _Refusal(refusal)
         try:
             if judged is None:
-                judged, queue = self._judge(message, packet, local=local)
+                judged, queue = self._judge(message, packet, local=local)  # MQQB-3.1.5.8-03
         except TooMuchWork:
             why = "messages from this origin take too much work for now"
             self._context.refused(QUOTA, message, self._queue_of(message), why=why, kind="message security")
@@ -226,7 +226,8 @@ class SessionReceiving:
                 self._close(session)
                 return False
             if status is _QUEUE_QUOTA_EXCEEDED:  # MQQB-3.1.5.8.8-03 to -05
-                refusal = MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA  # DMPR-3.1.1.12-09
+                # DMPR-3.1.1.12-09, MQQB-3.1.5.8.8-03, MQQB-3.1.5.8.8-04
+                refusal = MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA
                 deadletter = self._context.queue_manager.system_deadletter_queue
                 # MQQB-3.1.5.8.8-05
                 if message.negative_journaling_requested and not message.transactional and deadletter:
@@ -244,7 +245,7 @@ class SessionReceiving:
         if not local:
             if message.transactional and isinstance(queue, OutgoingQueue):  # MQQB-3.1.5.8.8-09
                 self._outgoing.report(self._transfers.transfer_of(queue))
-        # MQQB-3.1.1.1.1.4-06, MQQB-3.1.1.1.1.6-06
+        # MQQB-3.1.1.1.1.4-06, MQQB-3.1.1.1.1.6-06, MQQB-3.1.5.8.10-02
         elif _asks_for(message, _POSITIVE) and queue.queue_type is not QueueType.SYSTEM:
             # MQQB-3.1.5.8.10-01 and -02, DMPR-3.1.1.12-08
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)

@@ -71,7 +71,7 @@ class SessionSending:
         outgoing = transfer.add(position, message.priority)  # MQQB-3.1.7.12-03
         self.watch(outgoing, message)
         if transfer.session is None or not transfer.session.is_open:
-            self._connecting.ensure_session(transfer)  # MQQB-3.1.7.12-02
+            self._connecting.ensure_session(transfer)  # MQQB-3.1.5.2-01, MQQB-3.1.7.12-02
         if transfer.session is not None:
             self.send_waiting(transfer.session)
 
@@ -196,8 +196,8 @@ class SessionSending:
         recoverable = message.recoverable
         session.count_sent(outgoing, recoverable=recoverable)
         key = session.number
-        # With a SessionHeader an order or final acknowledgement would not be recognised: MQQB-3.1.5.1.1-04.
-        carries = session.unacked_received_count and not transfer.to_order_queue
+        # With a SessionHeader an order or final acknowledgement would not be recognised: [MS-MQQB] 3.1.5.1.1.
+        carries = session.unacked_received_count and not transfer.to_order_queue  # MQQB-3.1.7.11-02
         # MQQB-3.1.7.11-02
         if carries and context.timers.elapsed(Timer.SESSION_ACK_SEND, key) > PIGGY_BACK_AFTER:
             header = session.header()  # MQQB-3.1.1.6.1-01
@@ -236,7 +236,7 @@ class SessionSending:
         """
         if self._context.settings.expire_in_doubt or kind_of(message) != "Transactional":
             return False
-        return outgoing.transmitted or not self._is_own(message)  # MQQB-3.1.1.1.1.7-11
+        return outgoing.transmitted or not self._is_own(message)  # MQQB-3.1.1.1.1.7-11, MQQB-3.1.7.1.3-05
 
     def give_up(self, outgoing: OutgoingMessagePosition) -> None:
         """Give up a peer's message to an unreachable destination, as if its time were over.

@@ -41,7 +41,7 @@ class TransferTable:
             direct = isinstance(queue.destination, DirectName)
             host = queue.destination.host if isinstance(queue.destination, DirectName) else ""
             transfer = SessionTransfer(queue, self._peer_of(queue), host, direct=direct)
-            self.transfers[queue.number] = transfer
+            self.transfers[queue.number] = transfer  # MQQB-3.1.5.2.1-01
         return transfer
 
     def locate(self, transfer: SessionTransfer) -> Peer:
@@ -70,7 +70,7 @@ class TransferTable:
     def next_hops(self, transfer: SessionTransfer) -> list[NextHop]:
         """Get Next Hops: [MS-MQQB] 3.1.7.5. Their host names are not resolved yet."""
         guid = transfer.qm_guid
-        if guid is None or guid == NULL_GUID:
+        if guid is None or guid == NULL_GUID:  # MQQB-3.1.5.2.1-04
             return []
         hops = self._routing.get_next_hops(guid)
         return [NextHop(hop.identifier, hop.qualified_computer_name or hop.computer_name, "") for hop in hops]
