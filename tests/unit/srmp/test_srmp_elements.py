@@ -171,12 +171,14 @@ def test_white_space_around_a_uri():
 
 
 @pytest.mark.parametrize("scheme", ["http://", "https://", "MSMQ:MULTICAST="])
+@pytest.mark.requirement("SRMP-2.2.4.2-02", "SRMP-2.2.4.2-03", "SRMP-2.2.4.2-04")
 def test_what_to_begins_with(scheme):
     assert parse_envelope(changed(SMALL, "http://h", f"{scheme}h")).path.to == f"{scheme}h/q"
     assert refused(changed(SMALL, "http://h", "ftp://h")).path == "Envelope.Header.path.to"
 
 
 @pytest.mark.requirement("SRMP-2.2.5.2.2-03")
+@pytest.mark.requirement("SRMP-2.2.5.2.3-02")
 def test_receipts_go_to_http_only():
     asked = '<services se:mustUnderstand="1"><{0}><sendTo>{1}</sendTo></{0}></services>'
     for name in ("deliveryReceiptRequest", "commitmentReceiptRequest"):

@@ -94,7 +94,7 @@ class OutgoingStreams:
         # SRMP-3.1.7.2.3-05
         outgoing.previous_number = max(last, transfer.last_acknowledged, min(number - 1, 1))
         transfer.next_number = number + 1  # SRMP-3.1.1.2-01, SRMP-3.1.1.1.6-03
-        transfer.unacknowledged.append(outgoing)
+        transfer.unacknowledged.append(outgoing)  # SRMP-3.1.7.2.3-12
         transfer_rows.put_outgoing(self._context, outgoing)
         transfer_rows.put_sequence(
             self._context, transfer.queue.number, transfer.stream_id, transfer.next_number
@@ -104,7 +104,7 @@ class OutgoingStreams:
     def _begin(self, transfer: SrmpTransfer) -> None:
         """Create a Stream: SRMP-3.1.7.2.3-03, -15 and -18."""
         # SRMP-3.1.1.1.6-02, SRMP-3.1.7.2.3-04
-        transfer.stream_id, transfer.next_number = self._identity.next(), 1
+        transfer.stream_id, transfer.next_number = self._identity.next(), 1  # SRMP-2.2.5.3.2-02
         transfer.last_acknowledged = transfer.acknowledgements = 0  # SRMP-3.1.7.2.3-15
         self._by_id[transfer.stream_id] = transfer
 
@@ -196,7 +196,7 @@ class OutgoingStreams:
             self.stop_waiting(transfer)
             if transfer.unacknowledged:
                 self.await_receipt(transfer)
-        self._end_if_done(transfer)
+        self._end_if_done(transfer)  # SRMP-3.1.5.1.8.3-02
         self.report(transfer)
 
     def _acknowledged(self, outgoing: OutgoingMessage) -> None:
@@ -209,7 +209,7 @@ class OutgoingStreams:
             self._outcome.report(message, delivered=True)
         else:
             outgoing.step(SrmpMessageEvent.STREAM_RECEIPT)
-            self._leave(outgoing)
+            self._leave(outgoing)  # SRMP-3.1.1.3.2-07, SRMP-2.2.5.6-04
             self._outcome.delivered(outgoing.position)  # SRMP-3.1.5.1.8.4-01
 
     def _leave(self, outgoing: OutgoingMessage) -> None:
@@ -253,7 +253,7 @@ class OutgoingStreams:
                 self._outcome.report(message, delivered=False, reason=reason)
             # SRMP-3.1.5.1.9.3-01, SRMP-3.1.5.2.1.2-01
             self._outcome.dead_letter(outgoing.position, message, reason)
-        self._end_if_done(transfer)
+        self._end_if_done(transfer)  # SRMP-3.1.5.1.9.1-05
         self.report(transfer)
         self._send_waiting(transfer)
 
@@ -300,7 +300,7 @@ class OutgoingStreams:
         if not outgoing.previous_number:
             self._renumber(transfer)
         elif index < len(transfer.unacknowledged):
-            transfer.unacknowledged[index].previous_number = outgoing.previous_number
+            transfer.unacknowledged[index].previous_number = outgoing.previous_number  # SRMP-3.1.7.2.3-07
         return True
 
     # -- messages that are given up ---------------------------------------------------------------------
@@ -312,7 +312,7 @@ class OutgoingStreams:
             return
         transfer_rows.delete_outgoing(self._context, outgoing)
         self._remove(outgoing, arrived=False)
-        self._end_if_done(transfer)
+        self._end_if_done(transfer)  # SRMP-3.1.7.2.1-04
         self.report(transfer)
 
     def _renumber(self, transfer: SrmpTransfer) -> None:

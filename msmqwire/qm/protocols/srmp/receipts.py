@@ -61,6 +61,7 @@ def commitment_receipt(
     decision = DECISIONS.get(reason)
     # final_ack_required adds nothing, and a stored message that is not transactional does not have it.
     # SRMP-3.1.1.3.4-01 and -04
+    # SRMP-2.2.5.2.3-07, -09, -10, SRMP-3.1.1.1.2.3-02
     requested = original.acknowledgements_requested & (_RECEIVED if decision == POSITIVE else _NOT_RECEIVED)
     if decision is None or original.administration is None or not requested:  # SRMP-3.1.7.3.1-06
         return None
@@ -81,7 +82,8 @@ def stream_receipt(
     `send_receipts_to` comes from the first message of the stream. Raises InvalidValue.
     """
     message = _answer(last, send_receipts_to, MessageClass.MQMSG_CLASS_ORDER_ACK, identifier, sent_time).copy(
-        label=STREAM_RECEIPT_LABEL, correlation_identifier=bytes(20)
+        label=STREAM_RECEIPT_LABEL,  # SRMP-2.2.4.1-06
+        correlation_identifier=bytes(20),
     )  # both as in 4.4
     return _receipt(message, streamReceipt=_accepted(stream, last))  # SRMP-3.1.6.3-04
 
@@ -105,7 +107,7 @@ def final_stream_receipt(
         return None
     message = _answer(original, send_receipts_to, reason, identifier, sent_time)  # SRMP-3.1.7.3.3-06
     return _receipt(
-        message.copy(label=STREAM_RECEIPT_LABEL),
+        message.copy(label=STREAM_RECEIPT_LABEL),  # SRMP-2.2.4.1-06
         streamReceipt=_accepted(stream, original),  # SRMP-3.1.7.3.3-03, SRMP-3.1.1.3.3-01
         commitmentReceipt=_commitment(original, decision, decided_at),
     )
@@ -125,6 +127,7 @@ def _answer(
         source_machine_identifier=identifier.lineage,
         destination=destination,
         # A message in a queue can't have a multicast address for responses.
+        # SRMP-2.2.4.4-07
         response=None if isinstance(original.destination, MulticastName) else original.destination,
         hash_algorithm=0,
     )

@@ -216,7 +216,7 @@ class SrmpReceiving:
         if isinstance(name, MulticastName):
             queues = tuple(lookup.multicast_queues(name.address, name.port))
         else:
-            queue = lookup.addressed(name)
+            queue = lookup.addressed(name)  # SRMP-3.1.5.1.6.4-01
             queues = () if queue is None else (queue,)
         if not queues or name.is_read_only:  # SRMP-3.1.5.1.3-08 and -11
             why = f"there is no queue {name!s:.200}"
@@ -299,7 +299,7 @@ class SrmpReceiving:
         """
         arrived, message = self._admitted(arrived), arrived.message
         self._check_room(arrived)
-        info = self._incoming.of(stream, message)
+        info = self._incoming.of(stream, message)  # SRMP-3.1.5.1.6.4-02
         follows = self._incoming.follows(info, stream, message)
         duplicate = follows and self._is_duplicate(message)
         # SRMP-2.2.5.3-04 and -05

@@ -249,7 +249,7 @@ class SrmpSending:
         known = self._requests.get(request)
         if known is not None and known.transfer.queue.state is OutgoingQueueState.WAITING:
             known.transfer.queue.state = OutgoingQueueState.INACTIVE
-        outgoing = self._taken(request)
+        outgoing = self._taken(request)  # SRMP-3.1.7.1-01
         if outgoing is not None:
             self._failed(outgoing, reason)
 
@@ -394,7 +394,7 @@ class SrmpSending:
         if failed is not None and failed.state is SrmpMessageState.WAIT_FOR_RETRANSMISSION:
             failed.step(SrmpMessageEvent.RETRANSMISSION_TIMER)
             transfer.wait(failed)
-        self.start_retransmission(transfer)
+        self.start_retransmission(transfer)  # SRMP-3.1.6.1-03
         if any(
             message.state is SrmpMessageState.WAIT_FOR_STREAM_RECEIPT for message in transfer.unacknowledged
         ):

@@ -77,7 +77,7 @@ def _path(message: Message) -> dict[str, Any]:
     if message.response is not None:
         rev = {"via": write_name(message.response, "response")}  # SRMP-3.1.7.2.4-07, SRMP-2.2.4.4-06
     return {
-        "action": f"{MSMQ}{message.label}",  # SRMP-3.1.7.2.4-04
+        "action": f"{MSMQ}{message.label}",  # SRMP-3.1.7.2.4-04, SRMP-2.2.4.1-02
         "to": write_destination(message.destination, "destination"),  # SRMP-3.1.7.2.4-05, SRMP-2.2.4.2-05
         # SRMP-3.1.7.2.4-06
         "id": MessageIdentifier(message.identifier.uniquifier, message.identifier.lineage),
@@ -110,7 +110,7 @@ def _administration(message: Message) -> str:
 def _stream(message: Message, queue_manager: UUID, receipts_url: str) -> dict[str, Any]:
     sequence = message.transactional_message_sequence_identifier or NO_SEQUENCE
     start = None
-    if message.transaction_sequence_number == 1:
+    if message.transaction_sequence_number == 1:  # SRMP-2.2.5.3.4-05
         if not receipts_url:
             raise InvalidValue(
                 "the first message of a stream names the place for receipts", path="receipts_url"
