@@ -48,11 +48,11 @@ class History:
             self._start()
 
     def known(self, message: Message) -> bool:
-        """Return whether a message is a duplicate, and note the time if it is: MQQB-3.1.5.8.1-03."""
+        """Return whether a message is a duplicate, and note the time if it is."""
         received = self._key(message)
         if received not in self._entries:
             return False
-        self._touch(received)
+        self._touch(received)  # MQQB-3.1.5.8.1-03
         return True
 
     def add(self, message: Message) -> None:

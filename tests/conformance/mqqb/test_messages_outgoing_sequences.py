@@ -174,7 +174,9 @@ def test_the_first_of_a_sequence_may_expire():
 # --- OutgoingMessagePosition ---
 
 
-@pytest.mark.requirement("MQQB-3.1.1.3.1.2-01", "MQQB-3.1.1.3.1.2-02", "MQQB-3.1.1.3.1.2-03")
+@pytest.mark.requirement(
+    "MQQB-3.1.1.3.1.2-01", "MQQB-3.1.1.3.1.2-02", "MQQB-3.1.1.3.1.2-03", "MQQB-3.1.5.5.1-01"
+)
 @pytest.mark.requirement("MQQB-3.1.1.3.1.2-05", "MQQB-3.1.7.12-03")
 def test_what_is_known_of_a_message_on_its_way():
     harness = harness_with_peer()
@@ -318,7 +320,8 @@ def test_a_transactional_message_is_kept_until_its_last_ack(which):
     assert transfer.table
     peer.send_order_ack(FIRST, 1)
     assert not transfer.table
-    assert len(transfer.awaiting_final_ack) == bool(which)
+    awaited = [entry.state for entry in transfer.awaiting_final_ack.values()]
+    assert awaited == [SessionMessageState.WAITING_FOR_FINAL_ACK] * bool(which)
     assert bodies(harness.outgoing()) == ([b"1"] if which else [])
     if which:
         harness.advance(86_400_000)

@@ -286,7 +286,7 @@ def test_what_was_never_sent_over_the_session_is_not_marked() -> None:
 @pytest.mark.requirement("MQQB-3.1.5.5.1-01", "MQQB-3.1.1.3.1-05")
 @pytest.mark.parametrize(
     ("ahead", "remaining"),
-    [(0, 1), (1, 0), (2, 0), (1_000, 0), (0x7FFF, 0), (0x8001, 2), (0xFFFE, 2), (0xFFFF, 2)],
+    [(0, 1), (1, 0), (2, 0), (1_000, 0), (0x7FFF, 0), (0x8000, 2), (0x8001, 2), (0xFFFE, 2), (0xFFFF, 2)],
 )
 def test_numbers_are_compared_with_their_wrap(ahead: int, remaining: int) -> None:
     harness = EngineHarness()

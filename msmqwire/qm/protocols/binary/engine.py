@@ -262,7 +262,7 @@ class BinaryEngine(TransferProtocol):
             self.receiving.without_properties(session, message, header)
 
     def _acknowledgement(self, session: Session, packet: Record) -> None:
-        """Receiving an OrderAck or FinalAck; it counts like any message: MQQB-3.1.5.6-10.
+        """Receiving an OrderAck or FinalAck; it counts like any message.
 
         An acknowledgement for a queue manager beyond this one is passed on.
         """
@@ -274,7 +274,9 @@ class BinaryEngine(TransferProtocol):
             self.close(session)  # MQMQ-2.2.19.2-11, as for any message
             return
         recoverable = bool(packet.UserHeader.Flags.DM) or packet.TransactionHeader is not None
-        self.receiving.count(session, recoverable=recoverable)  # MQQB-3.1.1.4-04, MQQB-3.1.1.7.3-02
+        self.receiving.count(
+            session, recoverable=recoverable
+        )  # MQQB-3.1.1.4-04, MQQB-3.1.5.6-10, MQQB-3.1.1.7.3-02
         identifier, number, message_id = acknowledged(packet)
         if packet.schema.name == "OrderAck":
             self.outgoing_sequences.order_ack(identifier, number)

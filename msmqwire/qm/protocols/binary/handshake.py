@@ -168,7 +168,7 @@ class SessionHandshake:
         expected = session.remote_guid
         valid = (
             header.ClientGuid == self._context.queue_manager.identifier  # MQQB-3.1.5.3.2-01
-            and expected in (header.ServerGuid, NULL_GUID)  # MQQB-3.1.5.3.2-02
+            and expected in (header.ServerGuid, NULL_GUID)  # MQQB-3.1.5.3.2-01
             and not packet.InternalHeader.Flags.CS  # MQQB-3.1.5.3.2-03
         )
         if not valid:  # MQQB-3.1.5.3.2-04, MQQB-3.1.1.1.1.1-03
@@ -179,7 +179,7 @@ class SessionHandshake:
                 )  # fmt: skip
             self._close(session)
             return
-        session.remote_guid = header.ServerGuid  # MQQB-3.1.1.3.1-02
+        session.remote_guid = header.ServerGuid  # MQQB-3.1.1.3.1-02, MQQB-3.1.5.3.2-02
         round_trip = (self._context.now - header.TimeStamp) % _TIME_STAMPS
         # MQQB-3.1.5.3.2-05
         # MQQB-3.1.1.3.1-25

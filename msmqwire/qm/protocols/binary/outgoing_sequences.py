@@ -97,8 +97,8 @@ class OutgoingSequences:
         info.eod_next_seq = SequenceInfo(sequence, number + 1, number)
 
     def _end_if_all_acknowledged(self, transfer: SessionTransfer) -> None:
-        """End the sequence, MQQB-3.1.5.6-09: the next message begins a new one, with a greater identifier."""
-        if transfer.numbered or not transfer.sequence_id.ordinal:  # MQQB-3.1.1.5-02
+        """End the sequence: the next message begins a new one, with a greater identifier."""
+        if transfer.numbered or not transfer.sequence_id.ordinal:  # MQQB-3.1.1.5-02, MQQB-3.1.5.6-09
             return
         self._by_id.pop(transfer.sequence_id, None)
         was_used_up = self.is_used_up(transfer)
@@ -182,9 +182,10 @@ class OutgoingSequences:
             return
         transfer.time_of_last_ack = self._context.utc  # MQQB-3.1.5.6-02, MQQB-3.1.1.3.1.1-01
         transfer.last_ack_count += 1  # MQQB-3.1.1.3.1.1-02
+        # MQQB-3.1.5.6-04
         if transfer.last_ack.sequence != sequence or transfer.last_ack.number < number:
             # MQQB-3.1.1.3.1.1-05
-            transfer.last_ack = SequenceInfo(sequence, number, max(number - 1, 0))  # MQQB-3.1.5.6-04
+            transfer.last_ack = SequenceInfo(sequence, number, max(number - 1, 0))
         last = transfer.last_ack.number
         unacked = len(transfer.unacked_sequence)
         while transfer.unacked_sequence and transfer.unacked_sequence[0].number <= last:  # MQQB-3.1.5.6-05
@@ -195,7 +196,7 @@ class OutgoingSequences:
         while transfer.ordered and transfer.ordered[0].tx_sequence_number <= last:
             outgoing = transfer.ordered.popleft()
             outgoing.received_order_ack = True
-            if outgoing.received_session_ack or outgoing.session is None:
+            if outgoing.received_session_ack or outgoing.session is None:  # MQQB-3.1.5.6-07
                 self.arrived(outgoing)
         if tells_more:  # otherwise the receiver repeats itself until the resent messages arrive
             self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
@@ -205,12 +206,13 @@ class OutgoingSequences:
         self.report(transfer)
 
     def arrived(self, outgoing: OutgoingMessagePosition) -> None:
-        """A message has its session and order acknowledgements: MQQB-3.1.5.6-07 and -08."""
+        """A message has its session and order acknowledgements."""
         message, transfer = outgoing.position.message, outgoing.transfer
         transfer.remove(outgoing)
         # MQQB-3.1.1.6.2-09, MQQB-3.1.5.6-08
         if message.negative_journaling_requested or message.positive_journaling_requested:
             outgoing.state = SessionMessageState.WAITING_FOR_FINAL_ACK
+            # MQQB-3.1.5.6-08
             transfer.awaiting_final_ack[message.identifier.uniquifier] = outgoing  # MQQB-3.1.1.3.1-30
             transfer_rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
             self._outcome.report(message, delivered=True)
@@ -223,7 +225,7 @@ class OutgoingSequences:
     def final_ack(self, sequence: TxSequenceId, message_id: int, message_class: int) -> None:
         """Receiving a FinalAck: [MS-MQQB] 3.1.5.7."""
         outgoing = self._numbered.get(message_id)  # MQQB-3.1.5.7-02
-        if outgoing is None or outgoing.tx_sequence_id != sequence:
+        if outgoing is None or outgoing.tx_sequence_id != sequence:  # MQQB-3.1.5.7-02
             return
         transfer = outgoing.transfer
         message = outgoing.position.message
@@ -250,18 +252,19 @@ class OutgoingSequences:
         transfer_rows.delete_outgoing(self._context, outgoing)
 
     def report(self, transfer: SessionTransfer) -> None:
-        """Update OutgoingTransferInfo: MQQB-3.1.5.6-12 to -14, MQQB-3.1.5.8.8-09 and -10."""
+        """Update OutgoingTransferInfo: [MS-MQQB] 3.1.5.6 and 3.1.5.8.8."""
         info, unacked = transfer.queue.transfer, transfer.unacked_sequence
+        # MQQB-3.1.5.6-12
         info.eod_last_ack_time, info.eod_last_ack_count = transfer.time_of_last_ack, transfer.last_ack_count
-        info.eod_last_ack = transfer.last_ack
+        info.eod_last_ack = transfer.last_ack  # MQQB-3.1.5.6-12
         info.eod_no_ack_count = len(unacked)  # MQQB-3.1.5.6-13
-        info.eod_first_non_ack = unacked[0] if unacked else None
-        info.eod_last_non_ack = unacked[-1] if unacked else None
+        info.eod_first_non_ack = unacked[0] if unacked else None  # MQQB-3.1.5.6-13, MQQB-3.1.5.8.8-09
+        info.eod_last_non_ack = unacked[-1] if unacked else None  # MQQB-3.1.5.6-13
         # MQQB-3.1.5.8.8-10
         info.eod_next_seq = SequenceInfo(transfer.sequence_id, transfer.next_number, transfer.next_number - 1)
         # ResendIntervalIndex counts from 1 in the text, as does the number of times the last message was
         # sent.
         # MQQB-3.1.5.6-14
         info.eod_resend_interval, info.eod_resend_count = self._interval(transfer), transfer.resend_index + 1
-        info.eod_resend_time = transfer.resend_time
-        info.eod_no_read_count = len(transfer.awaiting_final_ack)
+        info.eod_resend_time = transfer.resend_time  # MQQB-3.1.5.6-14
+        info.eod_no_read_count = len(transfer.awaiting_final_ack)  # MQQB-3.1.5.6-14

@@ -141,7 +141,7 @@ class SessionReceiving:
             self._context.refused(DISK, message)
             self._close(session)
             return
-        self.count(session, recoverable=message.recoverable)  # MQQB-3.1.1.5-09
+        self.count(session, recoverable=message.recoverable)  # MQQB-3.1.1.5-09, MQQB-3.1.5.8.1-04
         if isinstance(message.destination, DirectName):
             session.direct_format_session = True  # MQQB-3.1.5.8.2-03, MQQB-3.1.1.3.1-31
         if message.transactional:
@@ -288,7 +288,7 @@ class SessionReceiving:
                 # DMPR-3.1.1.12-09
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED), None  # MQQB-3.1.5.8.2-18
         queue = None
-        if local:
+        if local:  # MQQB-3.1.5.8-02
             assert message.destination is not None, "a received message has a destination"
             queue = self._queues.lookup.addressed(message.destination)  # MQQB-3.1.5.8.5-01
             # MQQB-3.1.1.1.1.4-05, MQQB-3.1.1.1.1.6-05
