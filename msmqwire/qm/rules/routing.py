@@ -140,6 +140,7 @@ class Routing:
         if not isinstance(queue, Queue) or queue.queue_manager is None:  # MQQB-3.1.7.4-04
             return None
         host = queue.queue_manager  # not the queue itself, as MQQB-3.1.7.4-03 reads
+        # MQQB-3.1.7.4-03
         return Destination(host.qualified_computer_name or host.computer_name, host.identifier)
 
     def get_next_hops(self, destination: UUID) -> list[QueueManager]:

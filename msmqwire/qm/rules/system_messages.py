@@ -35,8 +35,8 @@ INSECURE: Final = frozenset(
 _WITHOUT_BODY: Final = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 _RECEIVE_FAILED: Final = AcknowledgementsRequested.ACK_NEG_RECEIVE
 _RECEIVED: Final = AcknowledgementsRequested.ACK_POS_RECEIVE
-_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS: Final = (
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # MQQB-3.1.5.8.9-04
+_MONTHS: Final = (  # MQQB-3.1.5.8.9-04
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 )  # fmt: skip
 
@@ -82,10 +82,10 @@ class SystemMessages:
         # MQQB-3.1.7.15-18
         body = message.body if message_class not in _WITHOUT_BODY and not encrypted else b""
         self.send(
-            message.administration,  # MQQB-3.1.7.15-05
+            message.administration,  # MQQB-3.1.7.15-05, MQQB-3.1.7.15-01
             Message(
                 body=body,
-                message_class=message_class,  # MQQB-3.1.7.15-04
+                message_class=message_class,  # MQQB-3.1.7.15-04, MQQB-3.1.5.11-01
                 correlation_identifier=bytes(message.identifier),  # MQMQ-2.2.19.3-11, MQQB-3.1.7.15-11
                 response=message.destination,  # MQQB-3.1.7.15-12
                 label=message.label,

@@ -76,7 +76,7 @@ class Decryption:
         source, algorithm = message.source_machine_identifier, message.encryption_algorithm
         found = provider, algorithm, source, message.symmetric_key
         cached = self.receive_symmetric_key_cache.get(found)
-        if cached is not None:
+        if cached is not None:  # MQQB-3.1.5.8.3-18
             self._check_length(cached)
             self._work.spend(message.origin, cost)
             return decrypt(cached.symmetric_key, message.body)  # MQQB-3.1.5.8.3-25

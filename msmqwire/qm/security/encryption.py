@@ -149,7 +149,7 @@ class Encryption:
         provider, algorithm = self._choice(message, keys)
         cache = self._cache_of(provider)
         cached = cache.get((provider, algorithm, destination))
-        if cached is None:
+        if cached is None:  # MQQB-3.1.7.1.5-13
             cached = self._new_key(destination, provider, algorithm, keys[provider], configuration)
             cache.add((provider, algorithm, destination), cached)  # MQQB-3.1.7.1.5-16
         return cached

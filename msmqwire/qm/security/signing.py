@@ -101,7 +101,7 @@ def set_signature(message: Message, signature: bytes) -> None:
     if message.authentication_level is AuthenticationLevel.SIG30:
         message.multiple_destination_signature = signature  # DMPR-3.1.1.12-32
     else:
-        message.signature = signature
+        message.signature = signature  # MQQB-3.1.7.1.4-03
 
 
 def prepare(

@@ -108,6 +108,7 @@ def of(name: str, *ids: str) -> Any:
     return pytest.param(KINDS[name], marks=pytest.mark.requirement(*ids), id=name)
 
 
+@pytest.mark.requirement("MQQB-3.1.5.8.3-11", "MQQB-3.1.5.8.3-21", "MQQB-3.1.7.1.5-17")
 @pytest.mark.requirement("MQQB-3.1.1.3-01", "MQQB-3.1.1.3-02", "MQQB-3.1.1.3-04")
 @pytest.mark.requirement(
     "MQQB-3.1.3.1-04", "MQQB-3.1.3.1-05", "MQQB-3.1.3.1-07", "MQQB-3.1.3.1-09", "MQQB-3.1.3.1-10",
@@ -152,7 +153,9 @@ def test_the_oldest_half_makes_room(kind, size):
     assert all(cache.get(key) is None for key in oldest)
 
 
-@pytest.mark.parametrize("kind", [KINDS["user certificates"], KINDS["received keys"]])
+@pytest.mark.parametrize(
+    "kind", [of("user certificates", "MQQB-3.1.5.8.3-11"), of("received keys", "MQQB-3.1.5.8.3-21")]
+)
 def test_whoever_fills_a_cache_loses_its_own_entries(kind):
     harness = kind.harness(**{kind.size: 4})
     cache = kind.cache(harness)

@@ -243,7 +243,7 @@ class BinaryEngine(TransferProtocol):
         elif kind == "SessionAck":  # MQQB-3.1.5.1.1-03
             self.session_acks.received(session, packet.SessionHeader)
         elif kind == "UserMessage":  # MQQB-3.1.5.1.1-06
-            self.receiving.user_message(session, packet, data)
+            self.receiving.user_message(session, packet, data)  # MQQB-3.1.5.11-02
         else:
             self._acknowledgement(session, packet)
 
@@ -274,9 +274,8 @@ class BinaryEngine(TransferProtocol):
             self.close(session)  # MQMQ-2.2.19.2-11, as for any message
             return
         recoverable = bool(packet.UserHeader.Flags.DM) or packet.TransactionHeader is not None
-        self.receiving.count(
-            session, recoverable=recoverable
-        )  # MQQB-3.1.1.4-04, MQQB-3.1.5.6-10, MQQB-3.1.1.7.3-02
+        # MQQB-3.1.1.4-04, MQQB-3.1.1.7.3-02, MQQB-3.1.5.6-10
+        self.receiving.count(session, recoverable=recoverable)
         identifier, number, message_id = acknowledged(packet)
         if packet.schema.name == "OrderAck":
             self.outgoing_sequences.order_ack(identifier, number)

@@ -98,7 +98,7 @@ class SessionReceiving:
         except MalformedPacket as exc:
             self.unreadable(session, str(exc))
             return
-        self._message(session, message, packet.SessionHeader, packet)
+        self._message(session, message, packet.SessionHeader, packet)  # MQQB-3.1.5.8.8-01
 
     def unreadable(self, session: Session, why: str) -> None:
         """Close a session because of a malformed packet: [MS-MQQB] 3.1.5.1.2 and 3.1.5.1.3."""
@@ -325,7 +325,7 @@ class SessionReceiving:
             status, descriptor = self._queues.open(  # MQQB-3.1.5.8.5-02
                 message.destination, QueueAccessType.SEND_ACCESS, asked_by=message.origin
             )
-            if status != MQ_OK or descriptor is None or descriptor.queue is None:
+            if status != MQ_OK or descriptor is None or descriptor.queue is None:  # MQQB-3.1.5.8.5-02
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, hresult_name(status)), None
             queue = descriptor.queue
             self._queues.close(descriptor)

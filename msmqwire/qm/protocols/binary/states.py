@@ -136,5 +136,6 @@ class PingState(Enum):
 PING: Final[Mapping[tuple[PingState, str], PingState]] = {
     (PingState.WAITING, "Ping Response, RF 0"): PingState.ACCEPTED,  # MQQB-3.1.1.1.1.9-04, MQQB-4.1.2-02
     (PingState.WAITING, "Ping Response, RF 1"): PingState.REFUSED,  # MQQB-3.1.1.1.1.9-03
+    # MQQB-3.1.6.8-01, MQQB-3.1.7.6-03
     (PingState.WAITING, "Ping Response Timer"): PingState.REFUSED,  # MQQB-3.1.1.1.1.9-02
 }
