@@ -101,4 +101,4 @@ def primitive(body: bytes, at: int, number: int, path: str) -> tuple[Plain, int,
             return decimal_text(text), at, ""
         except Junk as exc:
             return exc.value, at, exc.why
-    raise Fault(f"{number} is not a primitive type of a value", path, at - 1)  # NRBF-2.5.1-02
+    raise Fault(f"{number} is not a primitive type of a value", path, at - 1)

@@ -129,7 +129,7 @@ class _Reader:
                             at += width
                         elif kind == layouts.RUN:
                             _, unpack, width, name = step
-                            container.update(zip(name, unpack(body, at), strict=True))
+                            container.update(zip(name, unpack(body, at), strict=True))  # NRBF-2.5.2-01
                             at += width
                         elif kind == layouts.ONE_CONVERTED:
                             _, unpack, width, convert, name = step
@@ -279,9 +279,11 @@ class _Reader:
                         opened.append((container, steps, at_step, owner, False))
                         if len(opened) > depth_max:
                             raise LimitExceeded(f"there are more than {depth_max} objects within each other")
+                        # NRBF-2.4-02
                         container, steps, at_step, owner, clean = items, None, count, number, fresh
                         continue
                 elif record == 8:  # MemberPrimitiveTyped
+                    # NRBF-2.5.1-02
                     value, at, wrong = primitive(body, at + 2, body[at + 1], "MemberPrimitiveTyped.Value")
                     memory += VARIABLE_COST
                     if wrong:

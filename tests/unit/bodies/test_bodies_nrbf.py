@@ -550,6 +550,20 @@ def test_descriptions_that_can_not_be(rest, path, why):
     assert wrong[0][2] == why
 
 
+SAMPLES = {kind: (data, expected) for kind, data, expected in VALUES} | {2: (b"\x07", 7)}
+
+
+@pytest.mark.requirement("NRBF-2.3.1.2-05", "NRBF-2.4.3.1-09", "NRBF-2.4.3.3-02", "NRBF-2.5.1-02")
+@pytest.mark.parametrize("kind", sorted(set(Primitive) - {Primitive.NULL, Primitive.STRING}))
+def test_every_other_primitive_type_is_one_of_members_and_items(kind):
+    data, expected = SAMPLES[kind]
+    items = {"$bytes": data.hex()} if kind == Primitive.BYTE else [expected]
+    assert value(klass(1, "T", [("a", Binary.PRIMITIVE, kind)]), data)["a"] == expected
+    assert value(array(1, 0, [1], Binary.PRIMITIVE, kind), data) == items
+    assert value(b"\x0f" + int32(1, 1) + bytes([kind]) + data) == items
+    assert value(objects(1, 1), bytes([8, kind]) + data) == [expected]
+
+
 # -- arrays --
 
 
@@ -648,6 +662,7 @@ def test_arrays_that_can_not_be(record, path, why):
     assert why is None or wrong[0][2] == why
 
 
+@pytest.mark.requirement("NRBF-4-01")
 @pytest.mark.parametrize(
     "record, kept, error",
     [
