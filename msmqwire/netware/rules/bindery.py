@@ -148,12 +148,12 @@ class Bindery:
             NcpRefused: NO_SUCH_OBJECT: there are no more.
         """
         fits = names.expression(pattern).fullmatch  # compiled once: any client may scan thousands of objects
-        any_type = type_ == ObjectType.NWOT_WILD
+        any_type = type_ == ObjectType.NWOT_WILD  # QMS-qobject-08
         for found in self._objects.following(0 if after == 0xFFFFFFFF else after):
             if (
                 (any_type or found.type == type_)
                 and fits(found.name)
-                and self._rights.may_read(caller, found)  # QMS-qobject-08
+                and self._rights.may_read(caller, found)
             ):
                 return found
         raise no_object(f"{pattern!r} of type {type_:#06x} after {after:08X}")

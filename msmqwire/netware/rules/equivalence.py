@@ -29,10 +29,11 @@ class Equivalence:
         if found is None:
             return frozenset()
         everyone = self._objects.find(EVERYONE, ObjectType.NWOT_GROUP)
+        # QMS-qusers-02 and QMS-qusers-03
         return frozenset().union(
             (found.id,),
-            found.members(SECURITY_EQUALS),  # QMS-qusers-02
-            found.members(GROUPS_IM_IN),  # QMS-qusers-03
+            found.members(SECURITY_EQUALS),
+            found.members(GROUPS_IM_IN),
             self._objects.sets_of(found.id, GROUP_MEMBERS),
             () if everyone is None else (everyone.id,),
         )

@@ -103,7 +103,7 @@ class Servicing:
             raise _not_attached()
         if queue.row.status & QueueStatus.QS_CANT_SERVICE_JOBS:  # QMS-monitor-22
             raise NcpRefused("the queue hands out no jobs", CompletionCode.ERR_Q_HALTED)
-        for number in queue.order:  # QMS-manage-14 and QMS-flags-10
+        for number in queue.order:
             job = queue.jobs[number]
             if (
                 job.state(now) is JobState.READY  # QMS-manage-06 and QMS-manage-09
@@ -112,7 +112,7 @@ class Servicing:
                 and (job.job_type in types or ANY_JOB_TYPE in types)  # QMS-manage-10 and QMS-ext-12
             ):
                 self._files.check_room(caller)
-                return self._life.take(caller, queue, job)
+                return self._life.take(caller, queue, job)  # QMS-manage-14 and QMS-flags-10
         # QMS-service-08 and QMS-ext-13
         raise NcpRefused("no job of the queue can be serviced", CompletionCode.ERR_NO_Q_JOB)
 
