@@ -209,7 +209,7 @@ class OutgoingSequences:
         """A message has its session and order acknowledgements."""
         message, transfer = outgoing.position.message, outgoing.transfer
         transfer.remove(outgoing)
-        # MQQB-3.1.1.6.2-09, MQQB-3.1.5.6-08
+        # MQQB-3.1.1.6.2-09, MQQB-3.1.1.1.1.7-07, MQQB-3.1.5.6-08
         if message.negative_journaling_requested or message.positive_journaling_requested:
             outgoing.state = SessionMessageState.WAITING_FOR_FINAL_ACK
             # MQQB-3.1.5.6-08

@@ -234,9 +234,10 @@ class SessionSending:
 
         Only the destination's acknowledgement ends such a message; messages in transit count as in doubt.
         """
+        # MQQB-3.1.1.1.1.7-11
         if self._context.settings.expire_in_doubt or kind_of(message) != "Transactional":
             return False
-        return outgoing.transmitted or not self._is_own(message)  # MQQB-3.1.1.1.1.7-11, MQQB-3.1.7.1.3-05
+        return outgoing.transmitted or not self._is_own(message)  # MQQB-3.1.7.1.3-05
 
     def give_up(self, outgoing: OutgoingMessagePosition) -> None:
         """Give up a peer's message to an unreachable destination, as if its time were over.

@@ -118,8 +118,7 @@ _TRANSACTIONAL: Final[Mapping[tuple[SessionMessageState, SessionMessageEvent], S
 MESSAGES: Final = {"Express": _UNORDERED, "Recoverable": _UNORDERED, "Transactional": _TRANSACTIONAL}
 """The next state by kind of message, state and event.
 
-A transactional message that asks for no final acknowledgement is done with its order acknowledgement
-(MQQB-3.1.1.1.1.7-07).
+A transactional message that asks for no final acknowledgement is done with its order acknowledgement.
 """
 
 
