@@ -217,6 +217,9 @@ def test_a_transactional_message_that_came_too_late(asked):
     late = {"time_to_reach_queue": 5, "sent_time": harness.utc - 6}
     assert refused(harness, asked, **late) == ([0x8002], [0x8002] if asked else [])
     assert bodies(queue) == []
+    in_time = {"time_to_reach_queue": 6, "sent_time": harness.utc - 6}
+    harness.accept_session().send_message(b"in time", tx=(2, 1), destination=direct("tx"), **in_time)
+    assert bodies(queue) == [b"in time"]
 
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.8-05", "MQQB-3.1.1.6.2-01", "MQQB-3.1.1.5-10")
@@ -242,10 +245,11 @@ def test_a_routed_transactional_message_is_only_forwarded():
 @pytest.mark.parametrize("asked", [NA, 0])
 def test_a_transactional_message_without_a_transactional_queue(name, expected, asked):
     harness = harness_with_peer(settings=OPEN_NACKS)
-    queue = harness.queue("plain")
+    queue, other = harness.queue("plain"), harness.queue("tx", transactional=True)
     acknowledgements = refused(harness, asked, destination=direct(name))
     assert acknowledgements == ([expected], [expected] if asked else [])
-    assert bodies(queue) == []
+    harness.accept_session().send_message(tx=(1, 0), destination=direct("tx"))
+    assert (bodies(queue), bodies(other)) == ([], [b"x"])
 
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.8-07")
