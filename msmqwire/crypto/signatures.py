@@ -20,7 +20,10 @@ from msmqwire.schema import Record
 _PADDING: Final = PKCS1v15()  # MQQB-2.4.1-05
 _AS_IT_IS: Final = NoDigestInfo()  # the DigestInfo is ours: cryptography knows none for MD2 and MD4
 # MQMQ-2.2.20.6-25, MQMQ-2.2.20.6-26
-_SINGLE: Final = (SignatureVersion.MSMQ_2_0, SignatureVersion.MSMQ_1_0)  # MQQB-3.1.5.8.3-03 and -04
+_SINGLE: Final = (
+    SignatureVersion.MSMQ_2_0,  # MQQB-3.1.5.8.3-03
+    SignatureVersion.MSMQ_1_0,  # MQQB-3.1.5.8.3-04
+)
 _MULTIPLE: Final = (SignatureVersion.MSMQ_3_0,)  # MQQB-3.1.5.8.3-05, MQMQ-2.2.20.6-27, MQMQ-2.2.20.3-05
 
 

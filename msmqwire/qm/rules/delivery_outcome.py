@@ -50,7 +50,7 @@ class DeliveryOutcome:
     def dead_letter(
         self, position: MessagePosition, message: Message, reason: int | str, *, why: str = ""
     ) -> None:
-        """Dead-letter a message that could not be delivered, if requested: MQQB-3.1.7.1.2-04 and -05.
+        """Dead-letter a message that could not be delivered, if requested: [MS-MQQB] 3.1.7.1.2.
 
         [MC-MQSRM] 3.1.5.2.1 has the same rules. `reason` and `why` are as for `Context.refused`.
         """
@@ -58,8 +58,9 @@ class DeliveryOutcome:
         manager = self._context.queue_manager
         target: Queue | None = manager.system_deadletter_queue
         if message.transactional or message.transaction_identifier is not None:  # MQQB-1.3.4.2-01
-            target = manager.system_transactional_deadletter_queue  # MQMQ-2.2.19.2-17
+            target = manager.system_transactional_deadletter_queue  # MQMQ-2.2.19.2-17, MQQB-3.1.7.1.2-04
             if message.application_deadletter_queue:
+                # MQQB-3.1.7.1.2-04
                 named = self._lookup.path(message.application_deadletter_queue)  # MQQB-3.1.5.7-04
                 target = named if named is not None and named.transactional else target  # SRMP-3.1.5.2.1.2-02
         # MQQB-3.1.1.1.1.3-07, MQQB-3.1.1.1.1.3-08, MQQB-3.1.1.1.1.5-07, MQQB-3.1.1.1.1.5-08

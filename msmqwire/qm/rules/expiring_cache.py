@@ -51,8 +51,8 @@ class ExpiringCache(Generic[K, V]):
     def add(self, key: K, value: V, origin: str = "") -> None:
         """Add an entry, and start the Cleanup Timer if it does not run.
 
-        If there is no room, the oldest half of the entries is dropped: MQQB-3.1.5.8.3-11 and -21,
-        MQQB-3.1.7.1.5-17. An origin that has most of them only drops its own.
+        If there is no room, the oldest half of the entries is dropped. An origin that has most of them
+        only drops its own.
         """
         self._entries.pop(key, None)
         # MQQB-3.1.1.3-01, MQQB-3.1.1.3-02, MQQB-3.1.1.3-04, MQQB-3.1.1.3-05, MQQB-3.1.5.8.3-11

@@ -56,7 +56,7 @@ class History:
         return True
 
     def add(self, message: Message) -> None:
-        """Note a message: MQQB-3.1.5.8.2-04 to -06.
+        """Note a message: [MS-MQQB] 3.1.5.8.2.
 
         An origin that has a fourth of all identifiers only drives out its own.
         """

@@ -103,7 +103,7 @@ class Authentication:
             version = version_of(packet, recovered, configuration.readings)
         except (UnsupportedAlgorithm, InvalidValue, InvalidName) as exc:  # MQMQ-2.2.19.3-29
             raise InvalidSignature(str(exc)) from None
-        if version is None:
+        if version is None:  # MQQB-3.1.5.8.3-06
             raise InvalidSignature("the signature is not that of the message")  # MQQB-3.1.5.8.3-07
         legacy.warn(self._context, message.hash_algorithm, f"a message of {message.origin} is signed")
         is_known = is_known or self._is_registered(certificate, message, sid)
@@ -118,13 +118,13 @@ class Authentication:
             raise InvalidSignature("the certificate is revoked")
 
     def _is_registered(self, certificate: SenderCertificate, message: Message, sid: bytes) -> bool:
-        """Look for a certificate in the directory: MQQB-3.1.5.8.3-09 and -10.
+        """Look for a certificate in the directory: [MS-MQQB] 3.1.5.8.3.
 
         Raises InvalidSignature if it is missing and the specification is followed literally.
         """
         if sid:
             user = self._identities.user(sid)
-            if user is not None and is_registered(user, certificate.der):
+            if user is not None and is_registered(user, certificate.der):  # MQQB-3.1.5.8.3-09
                 # MQQB-3.1.5.8.3-10
                 self.user_cert_cache.add(
                     # MQQB-3.1.1.3.4-01 and -02

@@ -177,7 +177,7 @@ class Encryption:
         return keys
 
     def _choice(self, message: Message, keys: RemoteKeys) -> tuple[CryptographicProvider, int]:
-        """Choose provider and cipher: MQQB-3.1.7.1.5-06 to -11.
+        """Choose provider and cipher: [MS-MQQB] 3.1.7.1.5.
 
         A cipher that the message asks for, that its PrivacyLevel has and that is not switched off takes
         precedence, as with Windows NT to Server 2003 (note 66), otherwise the best provider with a key.
@@ -195,7 +195,7 @@ class Encryption:
             and legacy.is_sent(self._context, algorithm)
         ):
             return asked, algorithm
-        if CryptographicProvider.AES in keys:
+        if CryptographicProvider.AES in keys:  # MQQB-3.1.7.1.5-06
             # MQQB-3.1.1.3-07
             return CryptographicProvider.AES, settings.preferred_advanced_algorithm.algorithm
         # MQQB-3.1.1.3-08, MQQB-3.1.7.1.5-08

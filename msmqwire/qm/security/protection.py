@@ -158,8 +158,7 @@ class Protection:
         """Set the attributes that the signature of a message proves. Raises as `Authentication.verified`."""
         if message.authentication_level or message.signature_type:
             message.authentication_level = message.signature_type = AuthenticationLevel.NONE
-        if message.signature or message.multiple_destination_signature:
-            # MQQB-3.1.5.8.3-02
+        if message.signature or message.multiple_destination_signature:  # MQQB-3.1.5.8.3-02
             verified = self.authentication.verified(message, _packet(message, packet), self.configuration)
             message.signature_type = verified.signature_type  # MQQB-3.1.5.8.3-03 to -05
             if verified.known:

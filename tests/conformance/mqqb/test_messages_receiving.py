@@ -240,6 +240,7 @@ def test_the_history_has_the_last_messages():
     assert not timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None)
     for number in (1, 2, 3):
         peer.send_message(b"%d" % number, message_id=number)
+        assert history._entries[PEER_ID.int << 32 | number][0] == harness.utc
         harness.advance(1000)
     assert timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None)
     peer.send_message(b"1", message_id=1)  # the oldest remembered is now 2

@@ -76,7 +76,7 @@ class OutgoingSequences:
         return transfer.next_number >= _NUMBER_MAX
 
     def number(self, outgoing: OutgoingMessagePosition) -> None:
-        """Assign the next number in the sequence of its transfer: MQQB-3.1.7.1.3-01 and -02."""
+        """Assign the next number in the sequence of its transfer: [MS-MQQB] 3.1.7.1.3."""
         transfer = outgoing.transfer
         self.begin(transfer)
         number, sequence = transfer.next_number, transfer.sequence_id

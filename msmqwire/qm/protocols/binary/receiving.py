@@ -157,7 +157,7 @@ class SessionReceiving:
             self._timers.acknowledge_at_window(session)
 
     def count(self, session: Session, *, recoverable: bool) -> None:
-        """Count a message: MQQB-3.1.5.8.2-02, -07, -08 and [MS-MQQB] 3.1.5.8.7.
+        """Count a message: [MS-MQQB] 3.1.5.8.2 and 3.1.5.8.7.
 
         Duplicates and refused messages count too: their sender has counted them as well.
         """
@@ -170,7 +170,7 @@ class SessionReceiving:
             self._timers.start_ack_send(session, settings.ack_delay_ms)
         elif not timers.active(Timer.SESSION_ACK_SEND, key):  # MQQB-3.1.5.8.2-07
             self._timers.start_ack_send(session)  # MQQB-3.1.2.5-01
-        if recoverable and session.count_recoverable_received():  # MQQB-3.1.5.8.2-15, MQQB-3.1.5.8.2-20
+        if recoverable and session.count_recoverable_received():
             limit = settings.recoverable_ack_delay_ms
             # MQQB-3.1.5.8.7-05
             # MQQB-3.1.2.5-02, MQQB-2.2.2.1-01
@@ -288,7 +288,7 @@ class SessionReceiving:
                 # DMPR-3.1.1.12-09
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED), None  # MQQB-3.1.5.8.2-18
         queue = None
-        if local:  # MQQB-3.1.5.8-02
+        if local:  # MQQB-3.1.5.8-02, MQQB-3.1.5.8.3-01
             assert message.destination is not None, "a received message has a destination"
             queue = self._queues.lookup.addressed(message.destination)  # MQQB-3.1.5.8.5-01
             # MQQB-3.1.1.1.1.4-05, MQQB-3.1.1.1.1.6-05

@@ -222,7 +222,7 @@ class SessionSending:
         return self._is_own(message)
 
     def _number(self, outgoing: OutgoingMessagePosition, message: Message) -> None:
-        """Set the position of a message in its transactional sequence: MQQB-3.1.7.1.3-01 to -04."""
+        """Set the position of a message in its transactional sequence: [MS-MQQB] 3.1.7.1.3."""
         if not outgoing.tx_sequence_number:  # MQQB-3.1.7.1.3-01
             self._sequences.number(outgoing)
         message.transactional_message_sequence_identifier = outgoing.tx_sequence_id

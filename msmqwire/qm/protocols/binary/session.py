@@ -165,6 +165,7 @@ class Session:
         """
         # MQQB-3.1.5.8.7-04
         # MQQB-3.1.1.3.1-08
+        # MQQB-3.1.5.8.2-15, MQQB-3.1.5.8.2-20
         self.recoverable_message_received_count = (self.recoverable_message_received_count + 1) % COUNTS
         first = not self.recoverable_ack_flags  # MQQB-3.1.5.8.7-05
         # MQQB-3.1.1.3.1-10
@@ -203,7 +204,7 @@ class Session:
     # -- sent ------------------------------------------------------------------------------
 
     def count_sent(self, outgoing: OutgoingMessagePosition, *, recoverable: bool) -> None:
-        """Count a message that is being sent: MQQB-3.1.7.1.3-06 to -08 and -12."""
+        """Count a message that is being sent: [MS-MQQB] 3.1.7.1.3."""
         # MQQB-3.1.1.3.1-05, MQQB-3.1.1.4-02, MQMQ-2.2.20.4-02, MQMQ-2.2.20.4-03, MQMQ-2.2.20.4-19
         self.message_sent_count = (self.message_sent_count + 1) % COUNTS  # MQQB-3.1.7.1.3-06
         outgoing.sequence_number = self.message_sent_count  # MQQB-3.1.1.3.1.2-02
