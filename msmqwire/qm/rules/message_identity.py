@@ -54,5 +54,6 @@ class MessageIdentity:
 
     def _reserve(self, last: int) -> None:
         """No ordinal up to this one is used again after a restart: MQQB-3.1.1.3-16."""
-        self._reserved_until = last  # MQMQ-2.2.18.1.3-03
+        self._reserved_until = last
+        # MQMQ-2.2.18.1.3-03
         self._context.changes.put(Table.META, MESSAGE_ID_ORDINAL, last.to_bytes(8, "little"))

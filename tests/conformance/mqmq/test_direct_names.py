@@ -115,6 +115,7 @@ def test_os_takes_any_computer_name(host):
     assert (name.address, name.host, name.port) == (host, host, None)
 
 
+@requirement("MQMQ-2.1.2-09")
 @pytest.mark.parametrize(
     "host, offset", [("", 10), ("a" * 257, 10), ("a b", 11), ("a/b", 11), ("a\x00", 11), ("a;b", 11)]
 )
@@ -178,6 +179,7 @@ def test_a_subqueue_has_1_to_32_characters():
     allowed = [chr(code) for code in range(0x100) if is_name(start + chr(code))]
     assert allowed == [chr(code) for code in range(0x21, 0x80) if chr(code) not in '"+,;\\']
     assert refused(start + "sub", version=3.0) == len(start) - 1
+    assert parse_format_name(start + "sub", version=4.0).subqueue == "sub"
 
 
 @requirement("MQMQ-2.1.2-14")

@@ -135,6 +135,7 @@ def test_connector() -> None:
     assert_refused(TRANSACTION_HEADER, short + GUID, "TransactionHeader", 20)
 
 
+@requirement("MQMQ-2.2.19.1-07", "MQMQ-2.2.19.2-33")
 def test_what_a_transactional_message_is_built_with() -> None:
     """Priority 0, recoverable, and number 1 in its sequence."""
     data = USER_MESSAGE.build({"TransactionHeader": {}})

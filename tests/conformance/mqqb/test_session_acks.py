@@ -38,7 +38,7 @@ def receiving(**settings: object) -> tuple[EngineHarness, HandwrittenPeer]:
 # -- 3.1.1.4: sequences ------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQMQ-2.2.20.4-02")
+@pytest.mark.requirement("MQMQ-2.2.20.4-02", "MQMQ-2.2.20.4-03", "MQMQ-2.2.20.4-04")
 @pytest.mark.requirement(
     "MQQB-3.1.1.4-02",
     "MQQB-3.1.1.4-03",
