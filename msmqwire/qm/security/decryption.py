@@ -104,12 +104,12 @@ class Decryption:
         self._work.spend(message.origin, sum(map(private_ms, keys)))
         algorithm, blob = message.encryption_algorithm, message.symmetric_key
         return [
-            CachedSymmetricKey(  # MQQB-3.1.1.3.3-01 to -05
-                message.source_machine_identifier,
-                provider,
-                algorithm,
-                blob,
-                unwrap(blob, key, configuration.readings, algorithm, provider),
+            CachedSymmetricKey(
+                message.source_machine_identifier,  # MQQB-3.1.1.3.3-01
+                provider,  # MQQB-3.1.1.3.3-02
+                algorithm,  # MQQB-3.1.1.3.3-03
+                blob,  # MQQB-3.1.1.3.3-04
+                unwrap(blob, key, configuration.readings, algorithm, provider),  # MQQB-3.1.1.3.3-05
             )
             for key in keys
         ]

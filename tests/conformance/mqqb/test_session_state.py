@@ -94,6 +94,24 @@ def test_timers_at_the_beginning_of_a_session() -> None:
     assert harness.time_left(Timer.SESSION_CLEANUP, number) == 300_000
 
 
+@pytest.mark.requirement("MQQB-3.1.3.2-02")
+def test_timers_that_still_run_are_stopped_at_the_beginning() -> None:
+    harness = EngineHarness()
+    peer = used(harness)
+    number, queue = peer.session.number, harness.outgoing().number
+    peer.disconnect()
+    harness.advance(5_000)
+    harness.resolve(PEER_ADDRESS)
+    running = [
+        (Timer.SESSION_ACK_WAIT, number), (Timer.SESSION_ACK_SEND, number), (Timer.ORDER_ACK_SEND, number),
+        (Timer.TRANSACTIONAL_ACK_WAIT, queue),
+    ]  # fmt: skip
+    for timer in running:
+        harness.core.context.timers.start(*timer, 100_000, lambda: None)
+    harness.connect()
+    assert [harness.time_left(*timer) for timer in running] == [None] * 4
+
+
 @pytest.mark.requirement("MQQB-3.1.3.2-05", "MQQB-3.1.1.3.1-18", "MQQB-3.1.1.3.1.1-02", "MQQB-3.1.1.3.1.1-03")
 def test_each_session_begins_a_new_outgoing_transfer_sequence() -> None:
     harness = EngineHarness()

@@ -81,7 +81,7 @@ class OutgoingSequences:
         self.begin(transfer)
         number, sequence = transfer.next_number, transfer.sequence_id
         # MQQB-3.1.1.3.1.2-04, MQQB-3.1.1.5-03
-        outgoing.tx_sequence_id, outgoing.tx_sequence_number = sequence, number
+        outgoing.tx_sequence_id, outgoing.tx_sequence_number = sequence, number  # MQQB-3.1.1.5-01
         outgoing.tx_previous_number = number - 1  # MQQB-3.1.7.1.3-01
         transfer.next_number = number + 1  # MQQB-3.1.7.1.3-02
         transfer.numbered += 1
@@ -102,7 +102,7 @@ class OutgoingSequences:
             return
         self._by_id.pop(transfer.sequence_id, None)
         was_used_up = self.is_used_up(transfer)
-        transfer.sequence_id, transfer.next_number = TxSequenceId(), 1
+        transfer.sequence_id, transfer.next_number = TxSequenceId(), 1  # MQQB-3.1.1.5-07
         transfer.unacked_sequence.clear()
         self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
         self._context.changes.delete(Table.SEQUENCE, transfer.queue.number)

@@ -185,6 +185,7 @@ class Session:
         fields = (
             # MQQB-3.1.6.4-03, MQQB-3.1.6.4-04, MQQB-3.1.6.4-06
             # MQQB-2.2.6-03, MQQB-3.1.1.4-05
+            # MQQB-3.1.1.6.1-01 and -02
             self.message_received_count, base, flags, self.message_sent_count,  # MQQB-3.1.5.8.7-02
             # MQQB-3.1.6.4-05, MQQB-3.1.6.4-07, MQQB-3.1.7.1.3-10
             self.recoverable_message_sent_count, self.window_size if window_size is None else window_size,
