@@ -129,7 +129,7 @@ class RemoteReading:
         opnum, unit = Opnum.R_StartReceive, {}  # MQRR-3.2.4.4-01
         arguments: dict[str, Any] = {
             "phContext": handle,
-            "LookupId": read.lookup_identifier,  # MQRR-3.1.4.7-20, MQRR-3.1.4.7-21
+            "LookupId": read.lookup_identifier,
             "hCursor": read.cursor,
             "ulAction": int(read.action),
             "ulTimeout": read.timeout_ms,  # MQRR-3.1.4.7-22, MQRR-3.1.4.13-14
@@ -142,7 +142,7 @@ class RemoteReading:
         wait = None if read.timeout_ms == INFINITE else read.timeout_ms / 1000
         current = read.action in (Action.MQ_LOOKUP_PEEK_CURRENT, Action.MQ_LOOKUP_RECEIVE_CURRENT)
         for identifier in lookup_spellings(read.lookup_identifier):
-            arguments["LookupId"] = identifier
+            arguments["LookupId"] = identifier  # MQRR-3.1.4.7-20, MQRR-3.1.4.7-21
             if read.action.by_lookup_identifier and not current:
                 # A wrong spelling may find a neighbour on some servers, but of another place.
                 answer = await self._read(link, Opnum.R_StartReceive, arguments | PEEK_CURRENT, 0.0, pending)

@@ -426,8 +426,8 @@ def test_a_message_is_acknowledged_when_its_block_is_left(queue: RemoteQueue) ->
     "MQRR-3.2.4.2-01", "MQRR-3.2.4.2-02", "MQRR-3.2.4.4.2-01", "MQRR-3.2.4.4.2-02", "MQRR-3.2.4.4.2-04",
     "MQRR-3.2.4.4.2-05", "MQRR-3.2.4.6-01", "MQRR-3.2.4.10.2-01", "MQRR-3.2.4.10.2-02", "MQRR-2.2.8-02",
     "MQRR-3.1.4.10-07", "MQRR-3.1.4.12-04", "MQRR-3.1.4.12-05", "MQRR-3.1.4.12-07", "MQRR-3.1.4.12-08",
-    "MQRR-3.1.4.13-16", "MQRR-3.1.4.13-18", "MQRR-3.2.4.4-01", "MQRR-3.2.4.10-01", "MQRR-3.1.4.13-11",
-    "MQRR-3.1.4.13-12", "MQRR-3.1.4.13-14", "MQRR-3.1.4.9-02",
+    "MQRR-3.1.4.13-16", "MQRR-3.1.4.13-18", "MQRR-3.2.4.4-01", "MQRR-3.2.4.10-01", "MQRR-3.1.4.13-10",
+    "MQRR-3.1.4.13-11", "MQRR-3.1.4.13-12", "MQRR-3.1.4.13-14", "MQRR-3.1.4.9-02",
 )  # fmt: skip
 def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
     async def scenario() -> None:

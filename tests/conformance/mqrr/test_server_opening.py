@@ -83,7 +83,7 @@ def test_any_caller_gets_the_port_or_zero_before_there_is_one(harness):
     assert client.call(Opnum.R_GetServerPort).status == 2114
 
 
-@pytest.mark.requirement("MQRR-3.1.4-03")
+@pytest.mark.requirement("MQRR-3.1.4-03", "MQRR-3.1.4-04")
 @pytest.mark.parametrize("opnum", [1, 16, 0xFFFF])
 def test_other_opnums_are_out_of_range(harness, opnum):
     harness.core.remote_read.called(7, 1, ANNE, opnum, None)
@@ -318,11 +318,14 @@ def test_closing_ends_what_waits_and_returns_what_was_not_ended(harness):
     client, other = harness.client(), harness.client(2, BOB)
     handle, theirs = client.open(), other.open()
     client.create_cursor(handle)
+    descriptor = next(iter(queue.descriptors.values()))
+    assert len(descriptor.cursors) == 1
     assert client.read(handle) == b"1"
     waiting = [client.start(handle, timeout=1_000) for _ in range(2)]
     peek = client.start(handle, Action.MQ_ACTION_PEEK_CURRENT, timeout=1_000)
     foreign = other.start(theirs, timeout=2_000, request=5)
     assert client.close(handle) == (0, NULL_HANDLE)
+    assert descriptor.cursors == {}
     cancelled = HResult.MQ_ERROR_OPERATION_CANCELLED
     assert [client.result(call) for call in (*waiting, peek)] == [cancelled] * 3
     assert other.result(foreign) == b"1"
@@ -477,7 +480,7 @@ def test_the_descriptor_decides(harness, entries, allowed):
     assert harness.nothing_is_left()
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.16-01")
+@pytest.mark.requirement("DMPR-3.1.7.1.16-01", "MQRR-3.1.4.11-17", "MQRR-3.1.4.11-18")
 @pytest.mark.parametrize("name", ["JOURNAL", "DEADLETTER", "DEADXACT"])
 def test_no_right_opens_a_system_queue_for_moves(harness, name):
     """So that nothing is moved to it, in a transaction or not."""

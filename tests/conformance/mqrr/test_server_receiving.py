@@ -101,10 +101,11 @@ def test_a_receive_locks_its_message_and_its_end_deletes_it(harness, queue, clie
 def test_a_message_that_is_given_back_is_at_its_old_place(harness, queue, client, action):
     identifiers = fill(harness, queue)
     handle = client.open()
-    lookup = 0 if action is A.MQ_ACTION_RECEIVE else identifiers[0]
-    assert client.read(handle, action, lookup=lookup, request=1) == b"1"
+    lookup, body = (0, b"1") if action is A.MQ_ACTION_RECEIVE else (identifiers[1], b"2")
+    assert client.read(handle, action, lookup=lookup, request=1) == body
     assert client.end(handle, 1, RR_NACK) == OK
     assert states(queue) == [AVAILABLE] * 3
+    assert bodies(queue) == [b"1", b"2", b"3"]
     other = harness.client(2, BOB)
     assert other.read(other.open()) == b"1"
 
@@ -194,7 +195,7 @@ def test_a_cursor_whose_message_another_has_received(harness, queue, client):
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-16", "MQRR-3.1.4.7-40", "MQRR-3.1.4.13-10", "MQRR-3.1.4.13-11",
     "MQRR-3.1.4.13-12", "MQRR-3.1.4.13-14", "MQRR-3.1.4.13-29", "MQRR-3.1.4.7-13", "MQRR-3.1.4.7-38",
-    "MQRR-3.1.4.13-27",
+    "MQRR-3.1.4.13-27", "MQRR-3.1.4.7-15", "MQRR-3.1.4.7-22",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX, TX], ids=["7", "13", "13 in a transaction"])
 @pytest.mark.parametrize(
@@ -529,7 +530,7 @@ def test_a_queue_that_is_deleted_ends_its_reads(harness, queue, client):
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.8-02", "MQRR-3.1.4.8-05", "MQRR-3.1.4.8-07", "MQRR-3.1.4.8-08", "MQRR-3.1.4.8-09",
-    "MQRR-2.2.4.1-01", "MQRR-3.1.4.7-52", "MQRR-3.1.4.13-08", "MQRR-3.1.4.7-38",
+    "MQRR-2.2.4.1-01", "MQRR-3.1.4.7-52", "MQRR-3.1.4.13-08", "MQRR-3.1.4.7-38", "MQRR-3.1.4.7-44",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT])
@@ -730,6 +731,8 @@ def test_a_receive_may_wait_longer_than_entries_are_kept(harness, queue, client)
     assert states(queue) == [LOCKED]
     assert client.end(handle, 1) == OK
     assert bodies(queue) == []
+    client.close(handle)
+    assert harness.nothing_is_left()
 
 
 @pytest.mark.requirement(

@@ -302,7 +302,7 @@ def test_what_no_transaction_does(harness, queue, client):
     assert client.end(handle, 1, transactional=True) == OK
 
 
-@pytest.mark.requirement("MQRR-3.1.4.13-30")
+@pytest.mark.requirement("MQRR-3.1.4.13-02", "MQRR-3.1.4.13-30")
 @pytest.mark.parametrize("transactional", [False, True])
 def test_without_a_transaction_it_is_a_receive_like_any_other(harness, queue, client, transactional):
     handle = client.open()
@@ -435,6 +435,8 @@ def test_the_number_of_a_destination_is_good_while_it_is_open(harness, queue, cl
     assert number != second
     assert client.move(source, number + 12345, lookup) == BAD_HANDLE
     assert client.move(source, 0, lookup) == BAD_HANDLE
+    for opened in (source, handle):  # their handles are no destinations
+        assert client.move(source, opened.uuid.int % (1 << 64), lookup) == BAD_HANDLE
     assert harness.client(2).open_for_move(DONE)[0] not in (number, second)
     assert client.close(handle)[0] == OK
     assert client.move(source, number, lookup) == BAD_HANDLE

@@ -177,9 +177,10 @@ def test_a_server_that_fails_at_the_end(queue: RemoteQueue, answer: Any) -> None
     assert (failed.status, len(failed.out.splitlines())) == (69, 1)  # it was printed before
 
 
+@pytest.mark.requirement("MQRR-3.1.2.1-01")
 @pytest.mark.parametrize("opnum", [Opnum.R_OpenQueue, Opnum.R_StartReceive, Opnum.R_EndReceive])
 def test_a_silent_server(queue: RemoteQueue, monkeypatch: pytest.MonkeyPatch, opnum: Opnum) -> None:
-    assert rpc_client.ANSWER_S == 20
+    assert (rpc_client.ANSWER_S, rpc_client.WHOLE_ANSWER_S) == (20, 300)
     monkeypatch.setattr(rpc_client, "ANSWER_S", 0.2)
     queue.twists[opnum] = lambda honest, arguments: SILENCE
     failed = run(queue, "receive", "--timeout", "0.3")

@@ -303,7 +303,7 @@ def test_answers_to_pipelined_large_reads_are_made_on_demand(
     assert BIG < max(most) < ANSWERS_MAX + BIG + 1024
 
 
-@pytest.mark.requirement("MQRR-3.1.6.2-03", "MQRR-3.1.6.2-04", "MQRR-3.1.6.2-05")
+@pytest.mark.requirement("MQRR-3.1.6.1-01", "MQRR-3.1.6.2-03", "MQRR-3.1.6.2-04", "MQRR-3.1.6.2-05")
 def test_a_connection_group_keeps_its_queues_until_it_ends(data: Path) -> None:
     with serving(data) as server:
         send(server, b"1", b"2")

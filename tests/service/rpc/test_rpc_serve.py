@@ -241,7 +241,7 @@ def test_rights_of_a_queue_by_user(data: Path) -> None:
     assert "protected like its queue" in run.error(65)["error"]
 
 
-@pytest.mark.requirement("MQRR-3.1.6.2-01")
+@pytest.mark.requirement("MQRR-3.1.6.1-01", "MQRR-3.1.6.1-03", "MQRR-3.1.6.2-01")
 def test_messages_that_are_not_ended_come_back(anonymous: Process) -> None:
     data = anonymous.data
     send(data, b"1", b"2", b"3")
@@ -269,7 +269,9 @@ def test_receives_that_wait_end_with_the_server(anonymous: Process) -> None:
     assert [reader.result(call) for call in waiting] == [CANCELLED] * 3
 
 
+@pytest.mark.requirement("MQRR-3.1.2.2-02")
 def test_a_message_that_is_not_ended_in_time_comes_back(data: Path) -> None:
+    assert RpcOptions((ADDRESS, 0)).pending_s == 300  # by default
     with rpc_server(data, ORDERS, level=AuthLevel.NONE, pending_s=1) as (_, port):
         send(data, b"1")
         reader = Reader(port)

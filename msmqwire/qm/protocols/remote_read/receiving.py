@@ -123,7 +123,6 @@ class RemoteReceiving:
     def _request(self, call: Call, context: QueueContext, arguments: Any, action: Action) -> ReadRequest:
         """Return a new request. Raises Refused if its number is in use, or there are too many."""
         request_id, destructive = arguments.dwRequestId, action.receives
-        # MQRR-3.1.4.7-23, MQRR-3.1.4.13-15
         if request_id in context.pending or request_id in context.waiting:
             raise Refused(_INVALID)
         if destructive:
@@ -150,7 +149,7 @@ class RemoteReceiving:
                 self._drop(request)
                 raise
         if request.destructive:
-            # MQRR-3.1.4.7-43, MQRR-3.1.4.7-44, MQRR-3.1.4.7-51, MQRR-3.1.4.13-36, MQRR-3.1.4.13-37
+            # MQRR-3.1.4.7-43, MQRR-3.1.4.7-44, MQRR-3.1.4.13-36, MQRR-3.1.4.13-37
             self._enter(request)
         read = self._read(request, arguments, action, cursor)
         if read.status == PENDING:
@@ -222,6 +221,7 @@ class RemoteReceiving:
         # MQRR-3.1.4.7-46, MQRR-3.1.1.2-02
         request.position, request.lookup_identifier = position, position.lookup_identifier
         if request.destructive:
+            # MQRR-3.1.4.7-51
             self._enter(request)  # started anew: the time begins when the client gets the message
         if call is None:
             return

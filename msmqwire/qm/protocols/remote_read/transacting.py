@@ -69,7 +69,7 @@ class Transacting:
         source = _readable(self._contexts.find(call, arguments.phContextFrom))
         target = self._contexts.destination(call, arguments.ullContextTo).descriptor.queue
         if target is None:
-            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)  # MQRR-3.1.4.10-09
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
         if _main(source) is not _main(target):  # MQRR-3.1.4.10-10
             raise Refused(NtStatus.STATUS_INVALID_PARAMETER)
         identifier = transaction_identifier(arguments.pTransactionId)
