@@ -115,7 +115,8 @@ class History:
             self._context.changes.delete(Table.HISTORY, key)
 
     def _start(self) -> None:
-        delay = self._context.settings.message_id_history_cleanup_ms  # MQQB-3.1.2.8-02
+        delay = self._context.settings.message_id_history_cleanup_ms
+        # MQQB-3.1.2.8-02
         self._context.timers.start(Timer.MESSAGE_ID_HISTORY_CLEANUP, None, delay, self._clean)
 
     def _clean(self) -> None:

@@ -32,8 +32,8 @@ class SessionTimers:
             else:
                 self._close(session)  # MQQB-3.1.1.1.1.1-11, MQQB-3.1.1.1.1.2-10
 
-        delay = self._context.settings.session_cleanup_ms  # MQQB-3.1.2.2-02
-        self._context.timers.start(Timer.SESSION_CLEANUP, session.number, delay, expired)
+        delay = self._context.settings.session_cleanup_ms
+        self._context.timers.start(Timer.SESSION_CLEANUP, session.number, delay, expired)  # MQQB-3.1.2.2-02
 
     def start_ack_wait(self, session: Session) -> None:
         """Session Ack Wait Timer: [MS-MQQB] 3.1.2.4 and 3.1.6.3."""
