@@ -100,6 +100,7 @@ class SessionHandshake:
         self.initialize(session)
         session.step(SessionEvent.START)  # MQQB-3.1.5.2.3-07
         settings = self._context.settings
+        # MQQB-2.2.3.1-10 and -12
         flags = {"SE": not session.pinged, "OS": settings.server_class}  # MQQB-3.1.5.2.3-06
         # MQQB-3.1.5.2.3-02
         self._send(
@@ -110,7 +111,7 @@ class SessionHandshake:
                         "ClientGuid": self._context.queue_manager.identifier,  # MQQB-3.1.5.2.3-03
                         # MQQB-2.2.3.1-04
                         "ServerGuid": session.remote_guid,  # MQQB-3.1.5.2.1-07, MQQB-3.1.5.2.3-05
-                        "TimeStamp": self._context.now % _TIME_STAMPS,  # MQQB-3.1.5.2.3-04
+                        "TimeStamp": self._context.now % _TIME_STAMPS,  # MQQB-3.1.5.2.3-04, MQQB-2.2.3.1-06
                         "OperatingSystem": flags,
                     }
                 }
@@ -145,9 +146,9 @@ class SessionHandshake:
                 {
                     "InternalHeader": {"Flags": {"CS": refused}},  # MQQB-3.1.5.3.1-08
                     "EstablishConnectionHeader": {
-                        "ClientGuid": header.ClientGuid,  # MQQB-3.1.5.3.1-04
-                        "ServerGuid": own,  # MQQB-3.1.5.3.1-05
-                        "TimeStamp": header.TimeStamp,  # MQQB-3.1.5.3.1-06
+                        "ClientGuid": header.ClientGuid,  # MQQB-3.1.5.3.1-04, MQQB-2.2.3.1-02
+                        "ServerGuid": own,  # MQQB-3.1.5.3.1-05, MQQB-2.2.3.1-05
+                        "TimeStamp": header.TimeStamp,  # MQQB-3.1.5.3.1-06, MQQB-2.2.3.1-07
                         "OperatingSystem": {
                             "SE": header.OperatingSystem.SE,  # MQQB-3.1.5.3.1-07, MQQB-2.2.3.1-11
                             "OS": self._context.settings.server_class,

@@ -117,11 +117,11 @@ class OrderAcknowledgements:
         sequence = message.transactional_message_sequence_identifier
         assert sequence is not None, "only transactional messages have a FinalAck"
         body = serialization.final_ack_body(
-            sequence,
-            message.transaction_sequence_number,
-            message.transaction_previous_sequence_number,  # MQQB-3.1.7.17-05, MQQB-3.1.7.17-06
-            message.source_machine_identifier,
-            message.identifier.uniquifier,
+            sequence,  # MQQB-2.2.5.1-02
+            message.transaction_sequence_number,  # MQQB-2.2.5.1-03
+            message.transaction_previous_sequence_number,  # MQQB-3.1.7.17-05 and -06, MQQB-2.2.5.1-04
+            message.source_machine_identifier,  # MQQB-2.2.5.1-05
+            message.identifier.uniquifier,  # MQQB-2.2.5.1-06
         )
         # MQQB-2.2.5-11
         self._send(message_class, body, message.source_machine_identifier, session, message.origin)
