@@ -290,18 +290,18 @@ class MessageEvents:
     ) -> ReadOutcome:
         """Dequeue Message: [MS-MQDMPR] 3.1.7.1.10. `timeout` is milliseconds."""
         queue = descriptor.queue
-        if queue is None:  # DMPR-3.1.7.3.1-01
+        if queue is None:  # DMPR-3.1.7.1.11-01, DMPR-3.1.7.3.1-01
             return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)  # DMPR-3.1.7.1.10-01 and -03
         position: MessagePosition | None
-        if cursor is not None:  # DMPR-3.1.7.1.10-04
+        if cursor is not None:  # DMPR-3.1.7.1.10-04 and -09
             result, position = cursors.get_next_message_for_dequeue(cursor, no_wait=timeout == 0)
-            if result in FAILED:
-                return ReadOutcome(FAILED[result])  # DMPR-3.1.7.1.10-05 and -06
+            if result in FAILED:  # DMPR-3.1.7.1.10-05 and -06
+                return ReadOutcome(FAILED[result])
         else:
-            position = seek_available(queue, queue.positions.start)  # DMPR-3.1.7.1.10-09
-        if position is None:
+            position = seek_available(queue, queue.positions.start)
+        if position is None:  # DMPR-3.1.7.1.10-07, -08 and -10
             reader = WaitingMessageReadOperation(0, descriptor, True, tag, cursor, transaction, two_phase)
-            return self.waiting_reads.wait(reader, timeout)  # DMPR-3.1.7.1.10-07, -08 and -10
+            return self.waiting_reads.wait(reader, timeout)
         return self._receive(position, transaction, two_phase)
 
     def dequeue_begin(
@@ -314,7 +314,7 @@ class MessageEvents:
         tag: object = None,
     ) -> ReadOutcome:
         """Dequeue Message Begin: [MS-MQDMPR] 3.1.7.1.11. `timeout` is milliseconds."""
-        return self.dequeue(  # DMPR-3.1.7.1.11-01 and -02
+        return self.dequeue(  # DMPR-3.1.7.1.11-02
             descriptor, timeout=timeout, cursor=cursor, transaction=transaction, two_phase=True, tag=tag
         )
 
@@ -360,11 +360,11 @@ class MessageEvents:
         if descriptor.queue is None:
             return ReadOutcome(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)  # DMPR-3.1.7.1.13-01
         status, position = seek_with_id(descriptor.queue, lookup_identifier, action, peek=peek)
-        if position is None:
-            return ReadOutcome(status)  # DMPR-3.1.7.1.13-03 and -04
-        if peek:
-            return ReadOutcome(MQ_OK, position.message, position)  # DMPR-3.1.7.1.13-05
-        return self._receive(position, transaction, two_phase)  # DMPR-3.1.7.1.13-06 to -08
+        if position is None:  # DMPR-3.1.7.1.13-03 and -04
+            return ReadOutcome(status)
+        if peek:  # DMPR-3.1.7.1.13-05
+            return ReadOutcome(MQ_OK, position.message, position)
+        return self._receive(position, transaction, two_phase)
 
     def peek_next(
         self,
@@ -407,11 +407,11 @@ class MessageEvents:
     ) -> ReadOutcome:
         """Return the message that a peek gave, or wait for one."""
         result, position = peeked
-        if result in FAILED:
-            return ReadOutcome(FAILED[result])  # DMPR-3.1.7.1.14-03, DMPR-3.1.7.1.15-03
+        if result in FAILED:  # DMPR-3.1.7.1.14-03, DMPR-3.1.7.1.15-03
+            return ReadOutcome(FAILED[result])
         if position is not None:  # DMPR-3.1.7.1.14-02, DMPR-3.1.7.1.15-02 and -06
             return ReadOutcome(MQ_OK, position.message, position)
-        return self.waiting_reads.wait(  # DMPR-3.1.7.1.14-04 and -05, DMPR-3.1.7.1.15-04, -05 and -07
+        return self.waiting_reads.wait(  # DMPR-3.1.7.1.14-04, DMPR-3.1.7.1.15-04 and -07
             WaitingMessageReadOperation(0, descriptor, False, tag, cursor), timeout
         )
 
@@ -420,11 +420,13 @@ class MessageEvents:
     ) -> ReadOutcome:
         """Give a message to its reader: DMPR-3.1.7.1.10-11 to -15."""
         message = position.message
-        if transaction is not None and transaction.identifier.int:  # DMPR-3.1.7.1.10-12
+        # DMPR-3.1.7.1.10-11 and -12, DMPR-3.1.7.1.13-06
+        if transaction is not None and transaction.identifier.int:
             self.lock(position, transaction, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
-        elif two_phase:
+        elif two_phase:  # DMPR-3.1.7.1.10-13, DMPR-3.1.7.1.13-07
             self.lock(position, None, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         else:
+            # DMPR-3.1.7.1.10-14, DMPR-3.1.7.1.13-08
             self.position_deleted(position.queue, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         return ReadOutcome(MQ_OK, message, position)
 

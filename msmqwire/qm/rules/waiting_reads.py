@@ -76,7 +76,7 @@ class WaitingReads:
     def _satisfy(self, reader: WaitingMessageReadOperation, position: MessagePosition) -> None:
         """Waiting Message Read Satisfied: [MS-MQDMPR] 3.1.7.3.6."""
         self._remove(reader)
-        if reader.cursor is not None:
+        if reader.cursor is not None:  # DMPR-3.1.7.1.10-07, DMPR-3.1.7.1.14-04, DMPR-3.1.7.1.15-04
             cursors.message_available(reader.cursor, position)
         message = position.message
         if reader.destructive:
@@ -87,7 +87,7 @@ class WaitingReads:
     def stop(self, reader: WaitingMessageReadOperation, status: int) -> None:
         """Waiting Message Read Timer Stop: [MS-MQDMPR] 3.1.7.3.5. The read ends without a message."""
         if self._remove(reader):  # DMPR-3.1.7.3.1-04, DMPR-3.1.7.3.5-01
-            if reader.cursor is not None:
+            if reader.cursor is not None:  # DMPR-3.1.7.1.10-08, DMPR-3.1.7.1.14-05, DMPR-3.1.7.1.15-05
                 cursors.wait_time_expired(reader.cursor)
             self._report(ReadCompleted(reader.request, status, None, None))
 

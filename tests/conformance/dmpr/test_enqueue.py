@@ -76,6 +76,7 @@ def test_the_quota_of_a_queue_is_kilobytes(harness: EngineHarness) -> None:
     assert harness.core.queue_manager.sequential_id == last
     assert harness.core.messages.enqueue(queue, Message(body=bytes(room - 8))) == 0
     assert harness.core.messages.enqueue(queue, Message()) == 1
+    assert harness.core.messages.enqueue(harness.queue("full", quota=1), Message(body=bytes(room))) == 0
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.9-04")
