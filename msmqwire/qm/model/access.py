@@ -427,12 +427,12 @@ def _default_dacl(
 ) -> bytes:
     if open_to_all:  # DMPR-3.1.7.1.3.1-06
         world, owners = int(_FULL_ACCESS), 0
-    else:  # DMPR-3.1.7.1.3.1-07
-        world, owners = int(_READ_ATTRIBUTES), int(_FULL_ACCESS)
+    else:
+        world, owners = int(_READ_ATTRIBUTES), int(_FULL_ACCESS)  # DMPR-3.1.7.1.3.1-07
     anonymous = int(MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE) if anonymous_may_send else 0  # DMPR-3.1.7.1.3.1-09
     entries = [(world | anonymous, EVERYONE), (anonymous, ANONYMOUS)]  # DMPR-3.1.7.1.3.1-10
-    if machine_sid:
-        entries.append((int(_READ_ATTRIBUTES), machine_sid))  # DMPR-3.1.7.1.3.1-08
+    if machine_sid:  # DMPR-3.1.7.1.3.1-08
+        entries.append((int(_READ_ATTRIBUTES), machine_sid))
     entries.append((owners, owner))
     return _allowing(entries)
 

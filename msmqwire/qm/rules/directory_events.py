@@ -96,14 +96,14 @@ class DirectoryEvents:
     def create_directory_object(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
     ) -> CreateResult:
-        """Create Directory Object: [MS-MQDMPR] 3.1.7.1.18."""
+        """Create Directory Object: DMPR-3.1.7.1.18-03 and -05."""
         if self._directory is None:
             return CreateResult(_NOT_CONNECTED)
         if _is_public(directory_object):
             self.notify(ChangeOperation.QUEUE_CREATION, directory_object)  # DMPR-3.1.7.1.18-01
-        created = self._directory.create_directory_object(directory_object, attributes)  # DMPR-3.1.7.1.18-03
+        created = self._directory.create_directory_object(directory_object, attributes)
         self._check_online(created.status)  # DMPR-3.1.7.1.18-04
-        return created  # DMPR-3.1.7.1.18-05
+        return created
 
     def delete_directory_object(self, directory_object: DirectoryObject) -> DirectoryOperationResult:
         """Delete Directory Object: [MS-MQDMPR] 3.1.7.1.19."""
@@ -117,10 +117,9 @@ class DirectoryEvents:
     def write_directory(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
     ) -> DirectoryOperationResult:
-        """Write Directory: [MS-MQDMPR] 3.1.7.1.24."""
+        """Write Directory: DMPR-3.1.7.1.24-01 and -02."""
         if self._directory is None:
             return _NOT_CONNECTED
-        # DMPR-3.1.7.1.24-01 and -02
         status = self._check_online(self._directory.write_directory(directory_object, attributes))
         if status is _SUCCESS:  # notified afterwards, unlike for the other events: DMPR-3.1.7.1.24-03
             if _is_public(directory_object):
@@ -139,7 +138,7 @@ class DirectoryEvents:
         *,
         force: bool = False,
     ) -> ReadResult:
-        """Read Directory: [MS-MQDMPR] 3.1.7.1.20.
+        """Read Directory: DMPR-3.1.7.1.20-03 and -07.
 
         While the directory is offline, the result for queues and the queue manager of this computer is the
         local element itself.
@@ -152,7 +151,6 @@ class DirectoryEvents:
         """
         if self._directory is None or (self._queue_manager.directory_offline and not force):
             return self._read_local(object_type, filters or ())
-        # DMPR-3.1.7.1.20-03 and -07
         result = self._directory.read_directory(object_type, filters, attributes)
         if not force:  # DMPR-3.1.7.1.20-08
             self._check_online(result.status)
@@ -186,17 +184,16 @@ class DirectoryEvents:
         attributes: Sequence[str] | None = None,
         sort_order: Sequence[SortOrder] | None = None,
     ) -> QueryResult:
-        """Read Directory Begin: [MS-MQDMPR] 3.1.7.1.21."""
+        """Read Directory Begin: DMPR-3.1.7.1.21-01."""
         if self._directory is None:
             return QueryResult(_NOT_CONNECTED)
-        # DMPR-3.1.7.1.21-01
         return self._directory.read_directory_begin(object_type, filters, attributes, sort_order)
 
     def read_directory_next(self, handle: int) -> ReadResult:
-        """Read Directory Next: [MS-MQDMPR] 3.1.7.1.22."""
+        """Read Directory Next: DMPR-3.1.7.1.22-01."""
         if self._directory is None:
             return ReadResult(_NOT_CONNECTED)
-        return self._directory.read_directory_next(handle)  # DMPR-3.1.7.1.22-01
+        return self._directory.read_directory_next(handle)
 
     def read_directory_end(self, handle: int) -> DirectoryOperationResult:
         """Read Directory End: [MS-MQDMPR] 3.1.7.1.23."""
@@ -361,7 +358,7 @@ class DirectoryEvents:
         names = self._resolved(name)
         if names is None:
             return None
-        elements = each_once(names)  # DMPR-3.1.7.3.8-04
+        elements = each_once(names)
         if len(elements) == 1:
             return elements[0]  # DMPR-3.1.7.3.8-05
         try:  # DMPR-3.1.7.3.8-06
@@ -391,7 +388,7 @@ class DirectoryEvents:
 
 
 def each_once(names: Sequence[SingleName]) -> list[SingleName]:
-    """Return names without repetitions and in the order of Expand Format Name: DMPR-3.1.7.3.8."""
+    """Return names without repetitions and in the order of Expand Format Name: DMPR-3.1.7.3.8-04."""
     by_text = {str(name).casefold(): name for name in reversed(names)}
     return [by_text[text] for text in sorted(by_text)]
 

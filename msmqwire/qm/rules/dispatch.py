@@ -33,8 +33,8 @@ class Dispatch:
     def add(self, position: MessagePosition, data: object, message_priority: int) -> None:
         """Add Message To Dispatch Collection: [MS-MQDMPR] 3.1.7.1.28."""
         priority = position.queue.base_priority + message_priority  # DMPR-3.1.7.1.28-02
-        entry = DispatchEntry(position, data, priority)  # DMPR-3.1.7.1.28-01
-        self._entries[position] = entry
+        entry = DispatchEntry(position, data, priority)
+        self._entries[position] = entry  # DMPR-3.1.7.1.28-01
         self._count += 1
         heapq.heappush(self._order, (-priority, self._count, entry))  # DMPR-3.1.7.3.9-05
         self.send()  # DMPR-3.1.7.1.28-03
@@ -56,11 +56,11 @@ class Dispatch:
         self._sending = True
         order = self._order
         while order:
-            entry = heapq.heappop(order)[2]  # DMPR-3.1.7.3.9-02
+            entry = heapq.heappop(order)[2]
             position = entry.position
             if self._entries.get(position) is not entry:
                 continue
-            if position.state is _DELETED or not position.queue.active:
+            if position.state is _DELETED or not position.queue.active:  # DMPR-3.1.7.3.9-02
                 del self._entries[position]
                 continue
             entry.send_in_progress = True

@@ -82,18 +82,17 @@ class Queues:
     # -- creating and deleting ----------------------------------------------------------------------
 
     def set_defaults(self, queue: Queue, owner: bytes | None = None) -> None:
-        """Set Queue Defaults: DMPR-3.1.7.1.33-01 to -11. `owner` is the SID of its creator."""
+        """Set Queue Defaults: [MS-MQDMPR] 3.1.7.1.33. `owner` is the SID of its creator."""
         queue.label, queue.type = "", NULL_GUID  # DMPR-3.1.7.1.33-01 and -02
         queue.journaling = queue.authentication = queue.transactional = False  # DMPR-3.1.7.1.33-03, -06, -08
         queue.quota = queue.journal_quota = INFINITE  # DMPR-3.1.7.1.33-04 and -05
-        queue.privacy_level, queue.multicast_address, queue.base_priority = QueuePrivacy.OPTIONAL, None, 0
+        queue.privacy_level = QueuePrivacy.OPTIONAL  # DMPR-3.1.7.1.33-07
+        queue.multicast_address = None  # DMPR-3.1.7.1.33-09
+        queue.base_priority = 0  # DMPR-3.1.7.1.33-10
         queue.security = self.default_security(owner)  # DMPR-3.1.7.1.33-11
 
     def default_security(self, owner: bytes | None) -> bytes:
-        """Create Default Queue Security Descriptor: [MS-MQDMPR] 3.1.7.1.3.1.
-
-        See `Settings.local_owner` and `Settings.strangers_may_send`.
-        """
+        """Create Default Queue Security Descriptor, by `Settings.local_owner` and `strangers_may_send`."""
         settings = self._context.settings
         return access.default_security(
             owner,

@@ -59,14 +59,14 @@ class WaitingReads:
         Returns whether a destructive read took it.
         """
         for descriptor in list(queue.descriptors.values()):
-            for reader in list(descriptor.waiting.values()):  # DMPR-3.1.7.2.2-02 and -04, DMPR-3.1.7.3.7-01
+            for reader in list(descriptor.waiting.values()):
                 if reader.request not in descriptor.waiting:
                     continue
                 if reader.transaction is not None and not self._is_active(reader.transaction):
                     self.stop(reader, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
                     continue
-                self._satisfy(reader, position)
-                if reader.destructive:  # DMPR-3.1.7.2.2-03
+                self._satisfy(reader, position)  # DMPR-3.1.7.2.2-02
+                if reader.destructive:  # DMPR-3.1.7.2.2-03 and -04, DMPR-3.1.7.3.7-01
                     return True
         return False
 
