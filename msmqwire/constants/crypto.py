@@ -84,6 +84,7 @@ class CryptographicProvider(StrEnum):
     AES = "Microsoft Enhanced RSA and AES Cryptographic Provider"
 
 
+# MQQB-3.1.5.8.3-15 to -17
 PROVIDER_OF_LEVEL: Final[Mapping[int, CryptographicProvider]] = MappingProxyType(
     {
         PrivacyLevel.MQMSG_PRIV_LEVEL_BODY_BASE: CryptographicProvider.BASE,

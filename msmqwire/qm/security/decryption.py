@@ -94,7 +94,7 @@ class Decryption:
     def _unwrapped(
         self, message: Message, provider: CryptographicProvider, configuration: SecurityConfiguration
     ) -> list[CachedSymmetricKey]:
-        """Return the session key as the keys of a provider unwrap it: MQQB-3.1.5.8.3-19.
+        """Return the session key as the keys of a provider unwrap it.
 
         All of them are tried, so that the time does not reveal which one is right, if any.
         """
@@ -109,6 +109,7 @@ class Decryption:
                 provider,  # MQQB-3.1.1.3.3-02
                 algorithm,  # MQQB-3.1.1.3.3-03
                 blob,  # MQQB-3.1.1.3.3-04
+                # MQQB-3.1.5.8.3-19
                 unwrap(blob, key, configuration.readings, algorithm, provider),  # MQQB-3.1.1.3.3-05
             )
             for key in keys

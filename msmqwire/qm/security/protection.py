@@ -119,7 +119,7 @@ class Protection:
             try:
                 message.body = self.decryption.decrypted(message, self.configuration)
             except DecryptionFailed:
-                return _BAD_ENCRYPTION  # MQQB-3.1.5.8.3-26
+                return _BAD_ENCRYPTION  # MQQB-3.1.5.8.3-26, MQQB-3.1.5.8.3-27
             message.encrypted = False
         elif message.privacy_level not in _PRIVACY_LEVELS:
             return _BAD_SIGNATURE  # MQMQ-2.2.19.3-20

@@ -68,6 +68,20 @@ def test_a_body_is_decrypted_with_the_key_of_its_provider(cipher):
     assert (message.privacy_level, message.encryption_algorithm) == _CIPHERS[cipher][:2]
 
 
+@pytest.mark.requirement("MQQB-3.1.5.8.3-16", "MQQB-3.1.5.8.3-17")
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("level", [0, 2, 4, 6, 0xFFFFFFFF])
+def test_a_right_key_does_not_help_without_a_known_level(level, transactional):
+    harness = secured(queue={"transactional": transactional})
+    peer = harness.accept_session()
+    others = {"tx": (1, 0)} if transactional else {}
+    peer.send_message(**for_us(acks=NA, admin=direct("adm"), others=others).fields() | {"privacy": level})
+    assert bodies(harness.find_queue()) == []
+    assert message_classes(harness.find_queue("adm")) == [0x8007]
+    finals = [packet.MessageClass for packet in peer.take("FinalAck")]
+    assert finals == ([0x8007] if transactional else [])
+
+
 @pytest.mark.requirement("MQQB-3.1.5.8.3-15")
 @pytest.mark.parametrize("key", ["base", "enhanced", "another"])
 def test_only_the_key_of_the_provider_will_do(key):

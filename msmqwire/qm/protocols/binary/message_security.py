@@ -19,9 +19,9 @@ from msmqwire.qm.security.protection import Protection
 from msmqwire.schema import Record
 
 WRITE = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
-_NOBODY: Final = access.Token(access.NULL_SID)
-_QUEUE_MANAGER: Final = access.Token(access.EVERYONE)
-_ANONYMOUS: Final = access.Token(access.ANONYMOUS, frozenset({access.EVERYONE}))
+_NOBODY: Final = access.Token(access.NULL_SID)  # MQQB-3.1.5.8.3-32
+_QUEUE_MANAGER: Final = access.Token(access.EVERYONE)  # MQQB-3.1.5.8.3-30
+_ANONYMOUS: Final = access.Token(access.ANONYMOUS, frozenset({access.EVERYONE}))  # MQQB-3.1.5.8.3-36
 _SID: Final = SenderIdentifierType.SID
 _CACHE_SIZE = 1024
 
@@ -49,7 +49,7 @@ class MessageSecurity:
         return None
 
     def _token(self, kind: SenderIdentifierType, identifier: bytes) -> access.Token:
-        """Return the user whose rights apply, MQQB-3.1.5.8.3-28 and -30; anonymous if none is named."""
+        """Return the user whose rights apply; anonymous if none is named."""
         if kind is _SID and identifier:
             token = _token_of(identifier)
             groups = frozenset() if token is _NOBODY else self._identities.groups_of(identifier)
@@ -79,4 +79,4 @@ def _token_of(sid: bytes) -> access.Token:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _may_write(descriptor: bytes, token: access.Token) -> bool:
-    return access.access_allowed(descriptor, token, WRITE)
+    return access.access_allowed(descriptor, token, WRITE)  # MQQB-3.1.5.8.3-28

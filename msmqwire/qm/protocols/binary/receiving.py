@@ -177,12 +177,13 @@ class SessionReceiving:
             self._timers.start_ack_send(session, min(session.recoverable_ack_send_timeout, limit))
 
     def _is_local(self, message: Message) -> bool:
-        """Return whether a message is for this queue manager: MQQB-3.1.5.8.5-01.
+        """Return whether a message is for this queue manager.
 
         This includes a message for a queue here that names another queue manager: otherwise it would be
         stored unchecked.
         """
         address, name = message.destination_queue_manager_identifier.int, message.destination
+        # MQQB-3.1.5.8.5-01
         if not address or address == self._context.queue_manager.identifier.int:  # MQQB-3.1.5.8.2-16
             return True
         return name is not None and self._queues.lookup.is_local_name(name)
@@ -360,9 +361,10 @@ class SessionReceiving:
         The sequence advances past a message whatever its outcome, so that it is never judged a second time
         with a different result.
         """
+        # MQQB-3.1.5.8.6-01
         if not local:  # MQQB-3.1.1.6.2-01: only the final destination checks the sequence
             # MQQB-3.1.1.5-10, MQQB-3.1.1.3.1-35
-            self._take(session, message, packet, local=False, refusal=refusal)  # MQQB-3.1.5.8.6-01
+            self._take(session, message, packet, local=False, refusal=refusal)
             return
         info = self._incoming.incoming(message)
         # MQQB-3.1.1.6.2-03
