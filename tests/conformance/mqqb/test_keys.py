@@ -60,21 +60,31 @@ BLOB = handmade.publickeyblob(b"\xff" * 64)
     [
         (b"", "PUBLICKEYBLOB.bType", 0),
         (BLOB[:19], "PUBLICKEYBLOB.pubExp", 19),
-        (b"\7" + BLOB[1:], "PUBLICKEYBLOB.bType", 0),
-        (BLOB[:1] + b"\3" + BLOB[2:], "PUBLICKEYBLOB.bVersion", 1),
-        (BLOB[:3] + b"\1" + BLOB[4:], "PUBLICKEYBLOB.reserved", 2),
+        *(
+            pytest.param(*case, marks=requirement("MQQB-2.4.1-01"))
+            for case in (
+                (b"\7" + BLOB[1:], "PUBLICKEYBLOB.bType", 0),
+                (BLOB[:1] + b"\3" + BLOB[2:], "PUBLICKEYBLOB.bVersion", 1),
+                (BLOB[:3] + b"\1" + BLOB[4:], "PUBLICKEYBLOB.reserved", 2),
+                (BLOB[:8] + b"RSA2" + BLOB[12:], "PUBLICKEYBLOB.magic", 8),
+            )
+        ),
         pytest.param(
             BLOB[:4] + b"\1" + BLOB[5:], "PUBLICKEYBLOB.aiKeyAlg", 4, marks=requirement("MQMQ-2.2.20.6-31")
         ),
-        (BLOB[:8] + b"RSA2" + BLOB[12:], "PUBLICKEYBLOB.magic", 8),
         (BLOB[:-1], "PUBLICKEYBLOB.bitLen", 12),
         (BLOB + b"\0", "PUBLICKEYBLOB.bitLen", 12),
         (BLOB[:12] + struct.pack("<L", 0xFFFFFFFF) + BLOB[16:], "PUBLICKEYBLOB.bitLen", 12),
         (handmade.publickeyblob(b""), "PUBLICKEYBLOB.bitLen", 12),
         (handmade.publickeyblob(b"\xff" * 47), "PUBLICKEYBLOB.bitLen", 12),
         (handmade.publickeyblob(b"\xff" * 2049), "PUBLICKEYBLOB.bitLen", 12),
-        (handmade.publickeyblob(b"\xff" * 63 + b"\0"), "PUBLICKEYBLOB.modulus", 20),
-        (handmade.publickeyblob(b"\xff" * 64, bits=511), "PUBLICKEYBLOB.modulus", 20),
+        *(
+            pytest.param(blob, "PUBLICKEYBLOB.modulus", 20, marks=requirement("MQQB-2.4.1-04"))
+            for blob in (
+                handmade.publickeyblob(b"\xff" * 63 + b"\0"),
+                handmade.publickeyblob(b"\xff" * 64, bits=511),
+            )
+        ),
         (handmade.publickeyblob(bytes(64)), "PUBLICKEYBLOB.modulus", 20),
         (handmade.publickeyblob(b"\xfe" + b"\xff" * 63), "PUBLICKEYBLOB.modulus", 20),
         *((handmade.publickeyblob(b"\xff" * 64, exponent=e), "PUBLICKEYBLOB.pubExp", 16) for e in (0, 1, 2)),

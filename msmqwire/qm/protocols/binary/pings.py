@@ -41,7 +41,7 @@ class Pings:
         self._waiting[cookie] = session, answered  # MQQB-3.1.1.1.1.9-01
         data = PING.build(
             {
-                "Flags": {"RC": not self._context.settings.server_class},
+                "Flags": {"RC": not self._context.settings.server_class},  # MQQB-2.2.7-03 and -05
                 "Cookie": cookie,
                 "QMGuid": self._context.queue_manager.identifier,
             }
@@ -75,8 +75,8 @@ class Pings:
             answer = PING.build(
                 {
                     # MQQB-3.1.7.7-02, MQQB-3.1.7.7-03
-                    "Flags": {"RC": packet.Flags.RC, "RF": self._is_full()},
-                    "Cookie": packet.Cookie,
+                    "Flags": {"RC": packet.Flags.RC, "RF": self._is_full()},  # MQQB-2.2.7-04 and -06
+                    "Cookie": packet.Cookie,  # MQQB-2.2.7-11
                     "QMGuid": self._context.queue_manager.identifier,
                 }
             )
