@@ -37,7 +37,7 @@ def floating(value: float, digits: str, precision: int) -> str:
         precision: digits that every number of its size has: 7 or 15.
     """
     if math.isinf(value):  # NBFX-2.2.3.9-03 and NBFX-2.2.3.10-03
-        return "INF" if value > 0 else "-INF"
+        return "INF" if value > 0 else "-INF"  # NBFX-2.2-01
     if math.isnan(value):
         return "NaN"
     mantissa, _, power = digits.partition("e")
@@ -107,8 +107,8 @@ def date_time(value: int) -> str:
     seconds, fraction = divmod(ticks, TICKS)
     text = date.fromordinal(_EPOCH_DAY + days).isoformat()
     minutes, seconds = divmod(seconds, 60)
-    text = f"{text}T{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"  # NBFX-2.2.3.12-04
-    if fraction:
+    text = f"{text}T{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
+    if fraction:  # NBFX-2.2.3.12-04
         text = f"{text}.{fraction:07d}".rstrip("0")
     return text + ("", "Z", "+00:00", "")[kind]  # NBFX-2.2.3.12-05, NBFX-2.2.3.12-06 and NBFX-2.2.3.12-07
 

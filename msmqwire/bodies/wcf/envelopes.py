@@ -43,7 +43,7 @@ _KNOWN: Final[Mapping[int, Encoding]] = MappingProxyType(
         **{number: Encoding(TEXT, "utf-16-le") for number in (1, 2, 4, 5)},
         6: Encoding(MTOM),
         7: Encoding(BINARY),
-        8: Encoding(BINARY_SESSION),
+        8: Encoding(BINARY_SESSION),  # NMF-2.2.3.4.1-01
     }
 )
 
@@ -69,7 +69,7 @@ def encoding_of(named: int | str | None) -> Encoding | None:
     if isinstance(named, int):
         return _KNOWN.get(named)
     kind, _, parameters = (named or "").partition(";")
-    encoding = _TYPES.get(kind.strip().lower())
+    encoding = _TYPES.get(kind.strip().lower())  # NMF-2.2.3.4.2-02
     charset = _CHARSET.search(parameters)
     if encoding is None or encoding.kind != TEXT or charset is None:
         return encoding

@@ -32,7 +32,7 @@ def read_size(data: bytes, at: int, largest: int = 0x7FFF_FFFF) -> tuple[int, in
     value = shift = 0
     for index in range(at, min(at + 5, len(data))):
         part = data[index]
-        value |= (part & 0x7F) << shift
+        value |= (part & 0x7F) << shift  # NMF-2.2.2-02
         if part < 0x80:
             if value > largest:  # NBFX-2.1.2-01
                 break

@@ -30,7 +30,7 @@ ENCODINGS: Final[Mapping[int, str]] = MappingProxyType(
         5: "SOAP 1.2, UTF-16 little-endian",
         6: "SOAP 1.2, MTOM",
         7: "SOAP 1.2, binary",
-        8: "SOAP 1.2, binary with an in-band dictionary",  # NMF-2.2.3.4.1-01
+        8: "SOAP 1.2, binary with an in-band dictionary",
     }
 )
 """The values of a KnownEncodingRecord."""
@@ -50,15 +50,15 @@ class Kind(IntEnum):
     MODE = 1
     VIA = 2
     KNOWN_ENCODING = 3
-    EXTENSIBLE_ENCODING = 4
+    EXTENSIBLE_ENCODING = 4  # NMF-2.2.3.4.2-01
     UNSIZED_ENVELOPE = 5
     SIZED_ENVELOPE = 6
-    END = 7
-    FAULT = 8
-    UPGRADE_REQUEST = 9
-    UPGRADE_RESPONSE = 10
-    PREAMBLE_ACK = 11
-    PREAMBLE_END = 12
+    END = 7  # NMF-2.2.3.9-01
+    FAULT = 8  # NMF-2.2.5-01
+    UPGRADE_REQUEST = 9  # NMF-2.2.3.5-01
+    UPGRADE_RESPONSE = 10  # NMF-2.2.3.6-01
+    PREAMBLE_ACK = 11  # NMF-2.2.3.8-01
+    PREAMBLE_END = 12  # NMF-2.2.3.7-01
 
     @property
     def record(self) -> str:

@@ -137,7 +137,7 @@ class _Reader(Values):
             parts.append(opening.text)
             stack += opening.stack
             scope.update(opening.scope)
-        while at < end:
+        while at < end:  # NBFX-2-01
             kind = data[at]
             self.at = at
             if kind > 0x7F:
@@ -166,7 +166,7 @@ class _Reader(Values):
                         parts.append(escape(text))
                     else:
                         parts.append(text)
-                if kind & 1:
+                if kind & 1:  # NBFX-2.2.3.31-01
                     tag, undo = stack.pop()
                     parts.append(tag)
                     if undo:
@@ -229,7 +229,7 @@ class _Reader(Values):
             elif kind == ARRAY:
                 if not stack and not fragment:
                     raise Fault("an array outside of the element", at)
-                at = self.array(at, depth)  # NBFX-2.3.3-01
+                at = self.array(at, depth)
             else:
                 # NBFX-2.2.2-01
                 why = "an attribute that follows no element" if kind else "a record of the reserved type 0x00"
@@ -384,7 +384,7 @@ class _Reader(Values):
         parts = out.parts
         for start in range(at, end, step):
             for (value,) in layout.iter_unpack(data[start : min(end, start + step)]):
-                parts += (before, characters(value), after)
+                parts += (before, characters(value), after)  # NBFX-2.3.3-01
                 if fault is not None and (why := fault(value)) is not None:
                     self.problem(why, start)
             out.flush()

@@ -88,6 +88,7 @@ OF_RECORDS = {
     "Int16Text": ["NBFX-2.1-01"],
     "Int32Text": ["NBFX-2.1-01"],
     "Int64Text": ["NBFX-2.1-01"],
+    "PrefixDictionaryAttributeF": ["NBFX-2.2.3.13-01"],
     "Chars8Text": ["NBFX-2.2.3.13-01"],
     "Chars16Text": ["NBFX-2.2.3.14-01"],
     "Chars32Text": ["NBFX-2.2.3.15-01"],
@@ -300,6 +301,17 @@ def faulty(data):
     return caught.value.why
 
 
+@pytest.mark.requirement("NMF-2.2.3.1-01")
+def test_the_major_version_comes_first():
+    assert framing.read_record(b"\x00\x02\x05", 0) == (framing.Record(framing.Kind.VERSION, (2, 5)), 3)
+
+
+@pytest.mark.requirement("NMF-2.2.2-01")
+def test_no_size_is_more_than_four_bytes_hold():
+    with pytest.raises(Fault):
+        read_size(bytes.fromhex("8080808010"), 0, framing.SIZE_MAX)
+
+
 @pytest.mark.requirement("NMF-2.2.1-01")
 def test_there_are_thirteen_types_of_records_of_the_framing():
     assert sorted(framing.Kind) == list(range(0x0D))
@@ -400,6 +412,7 @@ def test_doubles_have_the_fewest_digits(value, text):
     "value, text",
     [
         (1.1, "1.1"), (16777216.0, "16777216"), (1e6, "1000000"), (1e7, "1E+07"), (0.0001, "0.0001"),
+        (0.00001, "1E-05"),
         (3.4028234663852886e38, "3.4028235E+38"), (1e-45, "1E-45"), (-0.0, "-0"), (float("inf"), "INF"),
         (float("-inf"), "-INF"), (float("nan"), "NaN"), (33554436.0, "33554436"),
     ],
@@ -805,21 +818,20 @@ def test_an_unsized_envelope_in_chunks():
 SIMPLEX = b"\x00\x01\x00\x01\x03\x02\x01u\x03\x07"
 
 
-@pytest.mark.requirement("NMF-2.2.1-01", "NMF-3.1.4.1-01", "NMF-3.1.4.2-01", "NMF-3.1.1.2-05")
 @pytest.mark.parametrize(
     "data, error",
     [
         (b"", "the session has no end record"),
         (b"\x0c", "the session has no end record"),
-        (b"\x0c\x0d", "0x0D is the type of no record"),
-        (b"\x0c\x06\x00", "a size of zero, or with a zero after it"),
-        (b"\x0c\x06\x81\x00a", "a size of zero, or with a zero after it"),
+        proving(b"\x0c\x0d", "0x0D is the type of no record", ids="NMF-2.2.1-01"),
+        proving(b"\x0c\x06\x00", "a size of zero, or with a zero after it", ids="NMF-3.1.4.1-01"),
+        proving(b"\x0c\x06\x81\x00a", "a size of zero, or with a zero after it", ids="NMF-3.1.1.2-05"),
         (b"\x0c\x06\x05a", "5 bytes are announced and 1 is left"),
-        (b"\x0c\x0c", "PreambleEndRecord can't stand here"),
-        (b"\x07", "EndRecord can't stand here"),
-        (b"\x0c\x05\x01a\x00\x07", "UnsizedEnvelopeRecord can't stand here"),
-        (b"\x09\x01t", "UpgradeRequestRecord can't stand here"),
-        (b"\x0c\x08\x01f", "FaultRecord can't stand here"),
+        proving(b"\x0c\x0c", "PreambleEndRecord can't stand here", ids=("NMF-3.1.4.2-01", "NMF-3.3.4.2-01")),
+        proving(b"\x07", "EndRecord can't stand here", ids=("NMF-3.1.4.2-01", "NMF-3.3.4.2-01")),
+        proving(b"\x0c\x05\x01a\x00\x07", "UnsizedEnvelopeRecord can't stand here", ids="NMF-3.1.4.2-01"),
+        proving(b"\x09\x01t", "UpgradeRequestRecord can't stand here", ids="NMF-3.1.4.2-01"),
+        proving(b"\x0c\x08\x01f", "FaultRecord can't stand here", ids="NMF-3.1.4.2-01"),
         (b"\x0c\x07more", "4 bytes are after the end record"),
     ],
 )
