@@ -355,6 +355,7 @@ class ServerAssociation:
             return FaultStatus.NCA_S_UNK_IF
         if request.opnum >= self._interfaces[context.interface]:
             return FaultStatus.NCA_S_OP_RNG_ERROR
+        # MQRR-2.1-05, MQRR-5.1-01
         if (AuthLevel.NONE if security is None else security.level) < self._minimum_level:
             return FaultStatus.ACCESS_DENIED
         if len(self._calls) >= self._calls_max:

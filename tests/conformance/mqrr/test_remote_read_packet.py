@@ -117,6 +117,13 @@ def test_each_header_is_stepped_over_by_its_size() -> None:
     assert packet.SubqueueHeader.SubqueueName == "sub"
     assert packet.SubqueueHeader.Padding == b"more"
     assert packet.ExtendedAddressHeader.AddressType == 1
+    path = handmade.dead_letter_header("a")
+    longer = struct.pack("<L", len(path) + 4) + path[4:] + b"more"
+    packet = assert_same(
+        REMOTE_READ_MESSAGE, handmade.remote_read_message(dead_letter=longer, address=address)
+    )
+    assert (packet.DeadLetterHeader.DeadLetterPathName, packet.DeadLetterHeader.Padding) == ("a", b"more")
+    assert packet.ExtendedAddressHeader.AddressType == 1
     extension = handmade.extension_header(176, 0x12, size=16) + b"more"
     data = handmade.user_message() + extension + SUBQUEUE + ADDRESS
     packet = assert_same(REMOTE_READ_MESSAGE, data)

@@ -86,15 +86,15 @@ class RpcNetwork:
         address, port = self._options.listen
         while True:
             try:
-                self.listen = address, await self._queues.bind(address, port)
+                self.listen = address, await self._queues.bind(address, port)  # MQRR-2.1-01, MQRR-3.1.3-01
                 break
             except OSError as exc:
-                port += PORT_STEP
+                port += PORT_STEP  # MQRR-3.1.4.1-05
                 if not self._options.next_port or exc.errno != EADDRINUSE or port > _PORT_MAX:
                     raise
-        self._driver.core.remote_read.port = self.listen[1]
+        self._driver.core.remote_read.port = self.listen[1]  # MQRR-2.1-03, MQRR-3.1.4.1-02
         if self._options.endpoint_mapper is not None:
-            self._mapper = MapperListener(
+            self._mapper = MapperListener(  # MQRR-2.1-02
                 self.listen[1],
                 self._limits,
                 self.mapper_traffic,

@@ -86,7 +86,7 @@ class RemoteReadListener(RpcListener):
         number = self._call_numbers
         self._calls[number] = _Outstanding(connection, event.call, event.opnum, syntax)
         connection.calls[event.call] = number
-        caller = Caller(event.identity, origin=connection.address)
+        caller = Caller(event.identity, origin=connection.address)  # MQRR-2.1-06
         group = connection.association.group
         self._driver.notify(self._engine.called, number, group, caller, event.opnum, arguments)
 
