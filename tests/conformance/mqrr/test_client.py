@@ -145,6 +145,7 @@ def test_peeking_and_receiving(queue: RemoteQueue) -> None:
     assert queue.bodies == [b"body 3"]
 
 
+@pytest.mark.requirement("MQRR-3.2.4.4.1-05")
 def test_the_properties_of_a_message() -> None:
     sequence = TxSequenceId(7, 1)
     made = message(

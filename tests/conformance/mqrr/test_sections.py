@@ -168,7 +168,9 @@ def test_the_address_of_the_sender_for_a_direct_destination() -> None:
 @requirement("MQRR-2.2.5.1-05")
 def test_the_guid_of_the_sender_for_any_other_destination() -> None:
     data, state = message(destination=PRIVATE), MessageState(address=ip_address("10.1.2.3"))
-    assert message_packet(data, state, sender=HOST)[32:48] == HOST.bytes_le
+    packet = message_packet(data, state, sender=HOST)
+    assert packet[32:48] == HOST.bytes_le
+    assert packet[48:] == message_packet(data, state)[48:]
     assert message_packet(data, state)[32:48] == data[32:48]
 
 

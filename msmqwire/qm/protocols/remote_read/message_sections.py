@@ -79,7 +79,7 @@ def _state(
     # MQRR-2.2.5.3-06, MQRR-2.2.5.3-07, MQRR-2.2.5.3-08
     abort_count, move_count, last_move_time = position.history
     dead_letter_queue = message.application_deadletter_queue
-    named = lookup.path(dead_letter_queue) if dead_letter_queue else None
+    named = lookup.path(dead_letter_queue) if dead_letter_queue else None  # MQRR-2.2.5.2-06
     return MessageState(
         address=address,
         abort_count=abort_count,
@@ -88,7 +88,6 @@ def _state(
         subqueue=_subqueue(position.queue),  # MQRR-2.2.5.3-09
         target_subqueue=target,
         dead_letter_queue=dead_letter_queue,
-        # MQRR-2.2.5.2-06
         dead_letter_invalid=named is None or (position.queue.transactional and not named.transactional),
     )
 
