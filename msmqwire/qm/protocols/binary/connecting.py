@@ -352,7 +352,6 @@ class Connecting:
                 transfer.queue.state = OutgoingQueueState.DISCONNECTED  # MQQB-3.1.5.9-02, DMPR-3.1.1.3-07
             # MQQB-3.1.1.1.1.3-04: resent over the next connection
             lost = SessionMessageState.WAITING_FOR_SESSION_ACK
-            # MQQB-3.1.6.1-05
             transfer.send_again([message for message in transfer.table.values() if message.state is lost])
         initiator = session.role is SessionRole.INITIATOR
         own = [transfer for transfer in session.transfers if initiator and transfer.peer == session.peer]

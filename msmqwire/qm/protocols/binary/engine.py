@@ -292,7 +292,7 @@ class BinaryEngine(TransferProtocol):
         self.connecting.opened(session)
         if session.asked_locally and session.role is SessionRole.INITIATOR:
             self._memory.known.add(session.origin)
-        self.sending.send_waiting(session)
+        self.sending.send_waiting(session)  # MQQB-3.1.6.1-05
 
     def _send_waiting(self, session: Session) -> None:
         self.sending.send_waiting(session)

@@ -42,10 +42,10 @@ class SessionTimers:
             received, session.received_ack = session.received_ack, False  # MQQB-3.1.6.3-01, MQQB-3.1.6.3-03
             if not session.awaits_acks:  # MQQB-3.1.1.1.1.1-12, MQQB-3.1.1.1.1.2-11
                 return
-            if received:  # MQQB-3.1.6.3-02, MQQB-3.1.6.3-03, MQQB-3.1.2.4-01, MQQB-3.1.1.3.1-23
+            if received:  # MQQB-3.1.6.3-03, MQQB-3.1.2.4-01, MQQB-3.1.1.3.1-23
                 self.start_ack_wait(session)
             else:
-                self._close(session)
+                self._close(session)  # MQQB-3.1.6.3-02
 
         direct = any(transfer.direct for transfer in session.transfers)
         factor = self._context.settings.direct_ack_wait_factor if direct else 1  # MQQB-3.1.2.4-03
