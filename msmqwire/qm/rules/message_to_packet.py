@@ -139,7 +139,7 @@ def _user(message: Message, *, transactional: bool) -> Values:
         message.source_machine_identifier,  # DMPR-3.1.7.1.32-43
         message.queue_manager_address,  # DMPR-3.1.7.1.32-38
         message.time_to_be_received,  # DMPR-3.1.7.1.32-41
-        message.sent_time,
+        message.sent_time,  # DMPR-3.1.7.1.32-40
         message.identifier.uniquifier,  # DMPR-3.1.7.1.32-42
         word,
         destination.data,  # DMPR-3.1.7.1.32-45

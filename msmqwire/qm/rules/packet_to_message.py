@@ -193,7 +193,8 @@ def _read_transaction(header: Record, message: Message) -> None:
     message.final_ack_required = word & _FA != 0  # DMPR-3.1.7.1.31-19
     message.first_in_transaction = word & _FM != 0  # DMPR-3.1.7.1.31-24
     message.last_in_transaction = word & _LM != 0  # DMPR-3.1.7.1.31-25
-    sequence = header.TxSequenceID  # DMPR-3.1.7.1.31-22
+    sequence = header.TxSequenceID
+    # DMPR-3.1.7.1.31-22
     message.transactional_message_sequence_identifier = TxSequenceId(sequence.TimeStamp, sequence.Ordinal)
     message.transaction_sequence_number = header.TxSequenceNumber  # DMPR-3.1.7.1.31-21
     message.transaction_previous_sequence_number = header.PreviousTxSequenceNumber  # DMPR-3.1.7.1.31-40
