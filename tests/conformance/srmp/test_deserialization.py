@@ -357,6 +357,7 @@ def test_required_children() -> None:
     read = message(msmq("", 0xC002, 7, 8, OTHER))
     assert read.message_class is MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
     assert (read.priority, read.body_type, read.source_machine_identifier) == (7, 8, OTHER)
+    assert message(msmq("", 3)).message_class == 3, "one of an application"
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.1-32", "SRMP-3.1.5.1.1-33", "SRMP-3.1.5.1.1-34")

@@ -50,6 +50,7 @@ def test_user_messages() -> None:
 
 
 @pytest.mark.parametrize("number", [c for c in MessageClass if c] + [0x0200, 0x1000])
+@pytest.mark.requirement("SRMP-3.1.5.1.5-01", "SRMP-3.1.5.1.5-02")
 def test_other_classes_without_a_receipt_are_ignored(number: int) -> None:
     assert kind(number) is None
     assert kind(number, action=ORDERING) is None

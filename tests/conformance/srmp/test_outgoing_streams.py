@@ -149,6 +149,7 @@ def test_the_queue_shows_how_far_its_stream_has_come():
     "SRMP-3.1.5.1.9.1-05", "SRMP-3.1.1.1.5-03",
 )  # fmt: skip
 @pytest.mark.parametrize("wanted", [False, True])
+@pytest.mark.requirement("SRMP-3.1.7.2.3-03")
 def test_a_stream_ends_with_its_last_receipt_and_the_next_begins(wanted):
     harness, peer = sender(count=2, negative_journaling_requested=wanted)
     peer.stream_receipt(ID, 2)

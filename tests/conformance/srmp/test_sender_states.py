@@ -215,11 +215,33 @@ def test_an_idle_queue_disconnects_and_reconnects_to_send():
 @pytest.mark.requirement("SRMP-3.1.2.4-01")
 def test_the_time_of_an_idle_session_can_be_set():
     harness = SrmpHarness(answers=lambda _: 200, session_cleanup_ms=7_000)
+    other = "DIRECT=HTTP://there/msmq/private$/other"
     harness.send()
-    harness.advance(6_999)
+    harness.advance(3_000)
+    harness.send(to=other)  # each session has a timer of its own
+    harness.advance(3_999)
     assert harness.outgoing().state is OutgoingQueueState.CONNECTED
     harness.advance(1)
     assert harness.outgoing().state is OutgoingQueueState.DISCONNECTED
+    assert harness.outgoing(other).state is OutgoingQueueState.CONNECTED
+    harness.advance(3_000)
+    assert harness.outgoing(other).state is OutgoingQueueState.DISCONNECTED
+
+
+@pytest.mark.requirement("SRMP-3.1.7.2.1-01", "SRMP-3.1.7.2.1-02")
+@pytest.mark.parametrize(("age", "sent"), [(30, True), (31, False)])
+def test_a_message_as_old_as_its_limit_is_sent(age, sent):
+    """Greater is too late; the clock is set here, so that no timer finds that out before."""
+    harness = SrmpHarness()
+    harness.core.queues.take_offline()
+    harness.send(b"m", time_to_reach_queue=30)
+    harness.utc_start += age
+    harness.run()
+    harness.core.queues.bring_online()
+    harness.core.queues.pause(harness.outgoing())
+    harness.core.queues.resume(harness.outgoing())
+    assert [request.body for request in harness.take()] == [b"m"] * sent
+    assert harness.where() == ({"outgoing": [b"m"]} if sent else {})
 
 
 @pytest.mark.requirement("SRMP-3.1.7.2-01")
