@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import timegm
 from uuid import UUID
 
 import pytest
@@ -77,8 +78,17 @@ def test_the_report_of_an_arrival():
         (1_136_160_000, "12:00:00 AM Mon,Jan 02 06"),
         (1_700_000_000, "10:13:20 PM Tue,Nov 14 23"),
         (951_825_599, "11:59:59 AM Tue,Feb 29 00"),
+        *(
+            (timegm((2023, month, 1, 0, 0, 0)), f"12:00:00 AM {text} 01 23")
+            for month, text in enumerate(
+                (
+                    "Sun,Jan", "Wed,Feb", "Wed,Mar", "Sat,Apr", "Mon,May", "Thu,Jun", "Sat,Jul", "Tue,Aug",
+                    "Fri,Sep", "Sun,Oct", "Wed,Nov", "Fri,Dec",
+                ), 1,
+            )
+        ),
     ],
-)
+)  # fmt: skip
 def test_the_time_in_a_report(utc, text):
     harness, peer = traced()
     harness.utc_start = utc

@@ -255,7 +255,10 @@ def test_a_queue_on_hold_is_left_alone_by_closing() -> None:
     assert harness.outgoing().state is Q.ON_HOLD
     assert len(harness.outgoing().positions) == 1
     harness.advance(600_000)
-    assert len(harness.effects_of(Connect)) == 1, "no reconnect is scheduled"
+    assert harness.engine.sessions == {}
+    assert len(harness.effects_of(Resolve)) == len(harness.effects_of(Connect)) == 1, (
+        "no reconnect is scheduled"
+    )
 
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.2-12", "MQQB-3.1.5.9-03")
