@@ -178,7 +178,7 @@ class Dissection(Iterator[Item]):
         self.attempts: Attempts | None = None
         self.examiner = examiner
         self.tracker = Tracker(
-            ports=ports, lint=lint, locate=self._locate, examiner=examiner, readings=ncp_readings
+            ports=ports, lint=lint, locate=self.locate, examiner=examiner, readings=ncp_readings
         )
         # Frames are numbered across all files: these are the numbers before the first frame of each.
         self.files: list[str] = []
@@ -298,7 +298,7 @@ class Dissection(Iterator[Item]):
         index = bisect_left(self._before, frame) - 1
         return index, self._before[index]
 
-    def _locate(self, frames: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    def locate(self, frames: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """Return the file of the last of some frames, and their numbers in their files."""
         if len(self.files) == 1 or self.numbers_across:
             return self.files[-1], frames

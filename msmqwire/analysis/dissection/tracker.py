@@ -53,6 +53,8 @@ class Tracker:
         connections: the connections that delivered anything and have not ended, by stream.
         tcp_ports: the TCP ports whose traffic is MSMQ.
         ports: those given, also of UDP.
+        lints: whether packets are linted.
+        fragments: the frames of segments that came in fragments.
         held: the approximate number of bytes of memory that incomplete packets take, over TCP.
         streams: the dissectors of TCP.
         view: the facts about a connection while its events are taken; a reader may have a view of its own.
@@ -69,14 +71,15 @@ class Tracker:
         readings: NcpReadings = PROPOSED,
     ) -> None:
         self.tcp_ports, self.ports = {MSMQ_PORT, *ports}, frozenset(ports)
+        self.lints = lint
         self.reassembler = Reassembler(max_flows=CONNECTIONS_MAX)
         self.connections: dict[int, Connection] = {}
         self.held = 0
         self._to_come: Counter[Flow] = Counter()  # events that are known, and not looked at
-        self._fragments = FragmentFrames()
+        self.fragments = FragmentFrames()
         self._half_ended: dict[int, None] = {}
         surroundings = Surroundings(
-            self.tcp_ports, self.ports, lint, locate, examiner, readings, self._fragments,
+            self.tcp_ports, self.ports, lint, locate, examiner, readings, self.fragments,
             self._is_behind, self._is_one_sided, self._ahead,
         )  # fmt: skip
         self.view: FlowView = self
@@ -88,7 +91,7 @@ class Tracker:
         """Yield the items that a datagram completes."""
         if datagram.transport == "tcp":
             if len(datagram.frames) > 1:
-                self._fragments.add(datagram.frames)
+                self.fragments.add(datagram.frames)
             yield from self._events(self.reassembler.feed(datagram))
             return
         for dissector in self._datagrams:

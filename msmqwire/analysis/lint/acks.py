@@ -25,7 +25,7 @@ from msmqwire.ping import PING_SIGNATURE
 ORDER_CLASS: Final = MessageClass.MQMSG_CLASS_ORDER_ACK.value
 RECEIVE_CLASS: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE.value
 # RC counts routing servers in any message: MQMQ-2.2.19.2-10.
-_ALLOWED_BITS: Final = sum(USER_HEADER.bits(f"Flags.{name}").mask for name in ("MP", "DM", "DQ", "RC"))
+ALLOWED_BITS: Final = sum(USER_HEADER.bits(f"Flags.{name}").mask for name in ("MP", "DM", "DQ", "RC"))
 # MQQB-2.2.5-09 and the table of 3.1.7.17.
 NEGATIVE_CLASSES: Final = frozenset(member.value for member in MessageClass if is_negative(member))
 _TAIL = rf"\PRIVATE$\{ORDER_QUEUE_NAME}"
@@ -64,7 +64,7 @@ def _user_flags(packet: Any, *, express: bool) -> Problem:
     modes = (0, 1) if express else (1,)
     if flags.DM not in modes:
         return "UserHeader.Flags.DM", f"{flags.DM} is not 1"
-    wrong = int(flags) & ~_ALLOWED_BITS
+    wrong = int(flags) & ~ALLOWED_BITS
     if wrong:
         names = [part.name for part in flags.schema.parts if part.mask & wrong]
         return f"UserHeader.Flags.{names[0]}", f"{', '.join(names)} not 0"

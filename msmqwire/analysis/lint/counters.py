@@ -14,8 +14,8 @@ from msmqwire.analysis.lint.registry import FieldOffsets, listed
 from msmqwire.names.printable import counted
 from msmqwire.schema import Record
 
-_MASK: Final = 0xFFFF
-_HALF: Final = 0x8000
+MASK: Final = 0xFFFF
+HALF: Final = 0x8000
 """The furthest that a number can lag if the start of counting is unknown."""
 
 _HEADER = "SessionHeader"
@@ -58,7 +58,7 @@ PEER_WINDOW: Final = listed(
 
 
 @dataclass(slots=True)
-class _Side:
+class Side:
     """The counts of the messages that one side has sent.
 
     Attributes:
@@ -92,9 +92,16 @@ class Counters:
     """The counts of both directions; True is that of the initiator."""
 
     def __init__(self, *, known: bool) -> None:
-        self._sides = {True: _Side(), False: _Side()}
+        self._sides = {True: Side(), False: Side()}
         if not known:
             self.forget()
+
+    @classmethod
+    def resumed(cls, initiator: Side, acceptor: Side) -> Counters:
+        """Return counters that go on from these."""
+        counters = cls(known=True)
+        counters._sides = {True: initiator, False: acceptor}
+        return counters
 
     def forget(self) -> None:
         """Forget everything but the windows."""
@@ -110,7 +117,7 @@ class Counters:
     def restart(self) -> None:
         """Begin a session in which nothing was sent."""
         for initiator, side in self._sides.items():
-            self._sides[initiator] = _Side(window=side.window)
+            self._sides[initiator] = Side(window=side.window)
 
     def window(self, initiator: bool, size: int) -> None:
         """Note the window that a side announces."""
@@ -159,63 +166,63 @@ class Counters:
             yield from self._stored(peer, header, offsets)
         self.window(initiator, header.WindowSize)
 
-    def _claims(self, side: _Side, header: Any, offsets: FieldOffsets) -> Iterator[Finding]:
+    def _claims(self, side: Side, header: Any, offsets: FieldOffsets) -> Iterator[Finding]:
         claimed = header.UserMsgSequenceNumber
         if side.sent is None:
-            side.sent = claimed + _MASK + 1
-        elif claimed != (side.sent + side.drift) & _MASK:
-            why = f"{claimed}, but {counted((side.sent + side.drift) & _MASK, 'message', 'were')} sent"
+            side.sent = claimed + MASK + 1
+        elif claimed != (side.sent + side.drift) & MASK:
+            why = f"{claimed}, but {counted((side.sent + side.drift) & MASK, 'message', 'were')} sent"
             yield SENT_COUNT.at(SENT_COUNT.path, offsets.of(SENT_COUNT.path), why)
             side.drift = claimed - side.sent
         claimed = header.RecoverableMsgSeqNumber
         if side.recoverable is None:
-            side.recoverable = claimed + _MASK + 1
-        elif claimed != (side.recoverable + side.recoverable_drift) & _MASK:
-            count = (side.recoverable + side.recoverable_drift) & _MASK
+            side.recoverable = claimed + MASK + 1
+        elif claimed != (side.recoverable + side.recoverable_drift) & MASK:
+            count = (side.recoverable + side.recoverable_drift) & MASK
             why = f"{claimed}, but {counted(count, 'recoverable message', 'were')} sent"
             yield RECOVERABLE_COUNT.at(RECOVERABLE_COUNT.path, offsets.of(RECOVERABLE_COUNT.path), why)
             side.recoverable_drift = claimed - side.recoverable
 
-    def _acknowledges(self, side: _Side, header: Any, offsets: FieldOffsets) -> Iterator[Finding]:
+    def _acknowledges(self, side: Side, header: Any, offsets: FieldOffsets) -> Iterator[Finding]:
         if side.sent is None:
             return
         claimed, sent = header.AckSequenceNumber, side.sent + side.surplus
-        behind = (sent - claimed) & _MASK  # messages that it leaves unacknowledged
+        behind = (sent - claimed) & MASK  # messages that it leaves unacknowledged
         if side.acked is None:
-            most = _HALF - 1
+            most = HALF - 1
         else:
             most = sent - side.acked
         if behind <= most:
             side.acked = sent - behind
             return
-        ahead = (claimed - sent) & _MASK
+        ahead = (claimed - sent) & MASK
         path = ACK_SENT.path
         if side.acked is not None and behind - most <= ahead and sent >= behind:
-            why = f"{claimed} after {side.acked & _MASK}"
+            why = f"{claimed} after {side.acked & MASK}"
             yield ACK_GROWS.at(path, offsets.of(path), why)
             return
-        yield ACK_SENT.at(path, offsets.of(path), f"{claimed}, but {side.sent & _MASK} messages were sent")
+        yield ACK_SENT.at(path, offsets.of(path), f"{claimed}, but {side.sent & MASK} messages were sent")
         side.surplus += ahead
         side.acked = sent + ahead
 
-    def _stored(self, side: _Side, header: Any, offsets: FieldOffsets) -> Iterator[Finding]:
+    def _stored(self, side: Side, header: Any, offsets: FieldOffsets) -> Iterator[Finding]:
         if side.recoverable is None:
             return
         count = side.recoverable
-        most = min(count, _HALF) if side.whole else _HALF
+        most = min(count, HALF) if side.whole else HALF
         number, flags = header.RecoverableMsgAckSeqNumber, int(header.RecoverableMsgAckFlags)
-        if number and (count - number) & _MASK >= most:
+        if number and (count - number) & MASK >= most:
             path = RECOVERABLE_SENT.path
-            why = f"{number}, but {counted(count & _MASK, 'recoverable message', 'were')} sent"
+            why = f"{number}, but {counted(count & MASK, 'recoverable message', 'were')} sent"
             yield RECOVERABLE_SENT.at(path, offsets.of(path), why)
             return
         if not flags:
             return
         highest = number + flags.bit_length() - 1
         path = FLAGS_SENT.path
-        if not number and side.whole and count <= _MASK:
+        if not number and side.whole and count <= MASK:
             yield FLAGS_SENT.at(path, offsets.of(path), f"{flags:#010x}, but no message has number 0")
-        elif (count - highest) & _MASK >= most:
-            sent = counted(count & _MASK, "recoverable message", "were")
-            why = f"{highest & _MASK} acknowledged, but {sent} sent"
+        elif (count - highest) & MASK >= most:
+            sent = counted(count & MASK, "recoverable message", "were")
+            why = f"{highest & MASK} acknowledged, but {sent} sent"
             yield FLAGS_SENT.at(path, offsets.of(path), why)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
-from uuid import UUID
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from msmqwire.analysis.lint.finding import Finding
-from msmqwire.analysis.lint.registry import FieldOffsets, listed
+from msmqwire.analysis.lint.registry import Check, FieldOffsets, listed
 from msmqwire.schema import Record
 
 SEQUENCES_MAX: Final = 1024
@@ -76,14 +75,38 @@ class _Sequence:
     messages: dict[int, int] = field(default_factory=dict)
 
 
+class TransactionalMessage(NamedTuple):
+    """A transactional message, as far as sequences go.
+
+    Attributes:
+        source, address: its SourceQueueManager and QueueManagerAddress.
+        destination: its destination queue, as far as it distinguishes sequences.
+        ident: its MessageID.
+        sequence: the TxSequenceID, see `sequence_id`.
+        number, previous: TxSequenceNumber and PreviousTxSequenceNumber.
+    """
+
+    source: Hashable
+    address: Hashable
+    destination: Hashable
+    ident: int
+    sequence: int
+    number: int
+    previous: int
+
+
+Fault: TypeAlias = tuple[Check, str, str]
+"""A rule that is broken, the path of the field and the message."""
+
+
 class Sequences:
     """The sequences in both directions of a connection."""
 
     def __init__(self) -> None:
-        self._sequences: dict[tuple[bool, UUID, UUID, int], _Sequence] = {}
-        self._latest: dict[tuple[bool, UUID, UUID, Hashable], int] = {}
-        self._missed: set[tuple[bool, UUID, UUID, Hashable]] = set()  # of these, messages may be
-        self._by_id: dict[tuple[bool, int], tuple[bool, UUID, UUID, int]] = {}
+        self._sequences: dict[tuple[bool, Hashable, Hashable, int], _Sequence] = {}
+        self._latest: dict[tuple[bool, Hashable, Hashable, Hashable], int] = {}
+        self._missed: set[tuple[bool, Hashable, Hashable, Hashable]] = set()  # of these, messages may be
+        self._by_id: dict[tuple[bool, int], tuple[bool, Hashable, Hashable, int]] = {}
 
     def gap(self) -> None:
         """Note that messages may have been missed."""
@@ -94,61 +117,73 @@ class Sequences:
     def message(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
         """Check a transactional message in one direction."""
         header, user = packet.TransactionHeader, packet.UserHeader
-        ident, number = sequence_id(header.TxSequenceID), header.TxSequenceNumber
-        previous = header.PreviousTxSequenceNumber
-        ends = (initiator, user.SourceQueueManager, user.QueueManagerAddress)
-        key, queue = (*ends, ident), (*ends, _queue(user))
+        message = TransactionalMessage(
+            user.SourceQueueManager, user.QueueManagerAddress, _queue(user), user.MessageID,
+            sequence_id(header.TxSequenceID), header.TxSequenceNumber, header.PreviousTxSequenceNumber,
+        )  # fmt: skip
+        for check, path, why in self.take(initiator, message):
+            yield check.at(path, offsets.of(path), why)
+
+    def take(self, initiator: bool, message: TransactionalMessage) -> list[Fault]:
+        """Take the next transactional message of a direction; return its faults."""
+        source, address, destination, _, ident, number, previous = message
+        key, queue = (initiator, source, address, ident), (initiator, source, address, destination)
+        faults: list[Fault] = []
         latest = self._latest.get(queue)
         if latest is not None and ident < latest:
             path = "TransactionHeader.TxSequenceID"
-            yield SEQUENCE_GROWS.at(path, offsets.of(path), f"{ident:#x} after {latest:#x}")
+            faults.append((SEQUENCE_GROWS, path, f"{ident:#x} after {latest:#x}"))
         else:
             remember(self._latest, queue, ident, SEQUENCES_MAX)
         sequence = self._sequences.get(key)
         if sequence is None:
             has_all = queue not in self._missed
             if has_all and latest is not None and ident > latest and previous and number > previous:
-                path = "TransactionHeader.PreviousTxSequenceNumber"
                 why = f"{previous}, but the sequence is new after {latest:#x}"
-                yield STARTS_AT_HEAD.at(path, offsets.of(path), why)
+                faults.append((STARTS_AT_HEAD, STARTS_AT_HEAD.path, why))
             sequence = _Sequence(number)
-        else:
-            yield from self._follows(sequence, packet, offsets)
+        elif (fault := _follows(sequence, message)) is not None:
+            faults.append(fault)
         self._missed.discard(queue)
         sequence.last = max(sequence.last, number)
-        remember(sequence.messages, number, user.MessageID, NUMBERS_MAX)
+        remember(sequence.messages, number, message.ident, NUMBERS_MAX)
         remember(self._sequences, key, sequence, SEQUENCES_MAX)
         remember(self._by_id, (initiator, ident), key, SEQUENCES_MAX)
-
-    def _follows(self, sequence: _Sequence, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
-        header, ident = packet.TransactionHeader, packet.UserHeader.MessageID
-        number, previous = header.TxSequenceNumber, header.PreviousTxSequenceNumber
-        path = "TransactionHeader.TxSequenceNumber"
-        if number in sequence.messages:
-            if sequence.messages[number] != ident:
-                why = f"{number} is message {sequence.messages[number]}, and now message {ident}"
-                yield NUMBER_TWICE.at(path, offsets.of(path), why)
-            return  # sent again
-        if number <= sequence.last:
-            if number and sequence.whole and len(sequence.messages) < NUMBERS_MAX:
-                yield NUMBER_GROWS.at(path, offsets.of(path), f"{number} after {sequence.last}")
-            return
-        if sequence.whole and sequence.last < previous < number:
-            path = "TransactionHeader.PreviousTxSequenceNumber"
-            yield PREVIOUS_FITS.at(path, offsets.of(path), f"{previous}, but {sequence.last} was the last")
+        return faults
 
     def acknowledged(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
         """Check an OrderAck or FinalAck for a message of the other direction."""
         name = "OrderAckBody" if packet.schema.name == "OrderAck" else "FinalAckBody"
         body = packet[name]
-        key = self._by_id.get((not initiator, sequence_id(body.TxSequenceID)))
+        number = body.TxSequenceNumber
+        if (last := self.not_sent(initiator, sequence_id(body.TxSequenceID), number)) is not None:
+            check = ORDER_ACK_SENT if name == "OrderAckBody" else FINAL_ACK_SENT
+            yield check.at(check.path, offsets.of(check.path), f"{number} was not sent, {last} was the last")
+
+    def not_sent(self, initiator: bool, ident: int, number: int) -> int | None:
+        """Return the last number of a sequence of the other direction if an acknowledged one is after it."""
+        key = self._by_id.get((not initiator, ident))
         sequence = self._sequences.get(key) if key is not None else None
-        if sequence is None or not sequence.whole or body.TxSequenceNumber <= sequence.last:
-            return
-        check = ORDER_ACK_SENT if name == "OrderAckBody" else FINAL_ACK_SENT
-        path = f"{name}.TxSequenceNumber"
-        why = f"{body.TxSequenceNumber} was not sent, {sequence.last} was the last"
-        yield check.at(path, offsets.of(path), why)
+        if sequence is None or not sequence.whole or number <= sequence.last:
+            return None
+        return sequence.last
+
+
+def _follows(sequence: _Sequence, message: TransactionalMessage) -> Fault | None:
+    """Check a message of a sequence that is known."""
+    number, previous, last = message.number, message.previous, sequence.last
+    if number in sequence.messages:
+        if sequence.messages[number] == message.ident:
+            return None  # sent again
+        why = f"{number} is message {sequence.messages[number]}, and now message {message.ident}"
+        return NUMBER_TWICE, NUMBER_TWICE.path, why
+    if number <= last:
+        if number and sequence.whole and len(sequence.messages) < NUMBERS_MAX:
+            return NUMBER_GROWS, NUMBER_GROWS.path, f"{number} after {last}"
+        return None
+    if sequence.whole and last < previous < number:
+        return PREVIOUS_FITS, PREVIOUS_FITS.path, f"{previous}, but {last} was the last"
+    return None
 
 
 def _queue(user: Any) -> Hashable:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum, auto
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
-from msmqwire.analysis.lint.counters import Counters
+from msmqwire.analysis.lint.counters import Counters, Side
 from msmqwire.analysis.lint.finding import Finding
 from msmqwire.analysis.lint.registry import FieldOffsets, listed
 from msmqwire.analysis.lint.sequences import Sequences
@@ -90,6 +90,84 @@ _STEPS: Final = {
 }
 
 
+class ShownQueueManagers:
+    """The queue managers that the packets of a connection show to be at its ends.
+
+    Only a queue manager's own messages tell: a router has raised the hop count of those that it passes on,
+    MQQB-3.1.5.8.2-17.
+    """
+
+    def __init__(self) -> None:
+        self._own: dict[bool, UUID] = {}  # of both sides
+        self._claims: set[tuple[bool, UUID]] = set()
+
+    def add(self, initiator: bool, guid: UUID, path: str) -> bool:
+        """Add what a packet of one side shows; return whether it is new."""
+        if path.startswith(_EC):
+            self._own[initiator] = guid
+        elif self._own.get(initiator, guid) != guid:
+            return False
+        if (initiator, guid) in self._claims or len(self._claims) >= CLAIMS_MAX:
+            return False
+        self._claims.add((initiator, guid))
+        return True
+
+
+def shown_by(packet: Record, *, initiator: bool) -> tuple[UUID, str] | None:
+    """Return the queue manager that a packet shows to have sent it, and the field that says so."""
+    kind = packet.schema.name
+    if kind == "EstablishConnection":
+        path = f"{_EC}.{'ClientGuid' if initiator else 'ServerGuid'}"
+        guid = packet[_EC].ClientGuid if initiator else packet[_EC].ServerGuid
+        return None if guid == NULL_GUID or packet.InternalHeader.Flags.CS else (guid, path)
+    if kind == "UserMessage" and not packet.UserHeader.Flags.RC:
+        guid = packet.UserHeader.SourceQueueManager
+        return None if guid == NULL_GUID else (guid, "UserHeader.SourceQueueManager")
+    return None
+
+
+class Request(NamedTuple):
+    """The fields of an EstablishConnection request that its response repeats."""
+
+    client: UUID
+    server: UUID
+    time_stamp: int
+    se: int
+
+
+class Timeouts(NamedTuple):
+    """The fields of a ConnectionParameters request that its response repeats, in milliseconds."""
+
+    recoverable: int
+    ack: int
+
+
+class SessionProgress(NamedTuple):
+    """How far a session has come, as another reader knows it.
+
+    Attributes:
+        state: that of `SessionLint`.
+        is_whole: whether its opening packets are judged.
+        is_first: whether no packet of it was seen.
+        request, timeouts: those of the initiator, once they were seen.
+        sides: the counts of the initiator and of the acceptor.
+        ack_timeout_ns: the agreed AckTimeout; None if it is unknown.
+        silent_since: since when the initiator, and the acceptor, waits for acknowledgements; None if it does
+            not.
+        silence_reported: whether a peer that is silent was reported.
+    """
+
+    state: State
+    is_whole: bool
+    is_first: bool
+    request: Request | None
+    timeouts: Timeouts | None
+    sides: tuple[Side, Side]
+    ack_timeout_ns: int | None
+    silent_since: tuple[int | None, int | None]
+    silence_reported: bool
+
+
 class SessionLint:
     """Checks the packets of one connection, in the order in which they passed.
 
@@ -102,15 +180,25 @@ class SessionLint:
         self._state = State.UNKNOWN if midstream else State.START
         self._is_whole = not midstream  # the opening packets are judged
         self._is_first = True  # the next packet is the first
-        self._request: Record | None = None
-        self._parameters: Record | None = None
+        self._request: Request | None = None
+        self._timeouts: Timeouts | None = None
         self._counters = Counters(known=not midstream)
         self._sequences = Sequences()
         self._ack_timeout_ns: int | None = None
         self._silent_since: dict[bool, int | None] = {True: None, False: None}
         self._silence_reported = False
-        self._own: dict[bool, UUID] = {}  # the queue managers of both sides
-        self._claims: set[tuple[bool, UUID]] = set()
+        self._shown = ShownQueueManagers()
+
+    @classmethod
+    def resumed(cls, progress: SessionProgress, sequences: Sequences) -> SessionLint:
+        """Return a linter of a session that has come so far."""
+        lint = cls()
+        lint._state, lint._is_whole, lint._is_first = progress.state, progress.is_whole, progress.is_first
+        lint._request, lint._timeouts = progress.request, progress.timeouts
+        lint._counters, lint._sequences = Counters.resumed(*progress.sides), sequences
+        lint._ack_timeout_ns, lint._silence_reported = progress.ack_timeout_ns, progress.silence_reported
+        lint._silent_since = dict(zip((True, False), progress.silent_since, strict=True))
+        return lint
 
     @property
     def state(self) -> State:
@@ -180,26 +268,10 @@ class SessionLint:
     def claim(self, initiator: bool, packet: Record) -> tuple[UUID, str] | None:
         """Return the queue manager that a packet shows to be where it comes from, and the field that says so.
 
-        Once for each; None if it shows none. Only its own messages tell: a router has raised the hop count of
-        those that it passes on, MQQB-3.1.5.8.2-17.
+        Once for each; None if it shows none: see `ShownQueueManagers`.
         """
-        kind = packet.schema.name
-        if kind == "EstablishConnection":
-            path = f"{_EC}.{'ClientGuid' if initiator else 'ServerGuid'}"
-            guid = packet[_EC].ClientGuid if initiator else packet[_EC].ServerGuid
-            if guid == NULL_GUID or packet.InternalHeader.Flags.CS:
-                return None
-            self._own[initiator] = guid
-        elif kind == "UserMessage" and not packet.UserHeader.Flags.RC:
-            path, guid = "UserHeader.SourceQueueManager", packet.UserHeader.SourceQueueManager
-            if guid == NULL_GUID or self._own.get(initiator, guid) != guid:
-                return None
-        else:
-            return None
-        if (initiator, guid) in self._claims or len(self._claims) >= CLAIMS_MAX:
-            return None
-        self._claims.add((initiator, guid))
-        return guid, path
+        shown = shown_by(packet, initiator=initiator)
+        return shown if shown is not None and self._shown.add(initiator, *shown) else None
 
     # -- opening -------------------------------------------------------------------------------
 
@@ -240,18 +312,18 @@ class SessionLint:
                 self._counters.forget()
         if kind == "EstablishConnection":
             self._state = State.EC_ASKED if initiator else State.EC_ANSWERED
-            self._request = packet if initiator else None
+            self._request = _request(packet) if initiator else None
         elif kind == "ConnectionParameters":
             self._state = State.CP_ASKED if initiator else State.OPEN
             self._take(initiator, packet)
-            self._parameters = packet if initiator else None
+            self._timeouts = _timeouts(packet) if initiator else None
         else:
             self._state = State.OPEN
 
     def _established(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
         header, refused = packet[_EC], packet.InternalHeader.Flags.CS
         if initiator:
-            self._request = packet
+            self._request = _request(packet)
             if refused:
                 yield REQUEST_CS.at(_CS, offsets.of(_CS), "set in a request")
             return
@@ -259,23 +331,24 @@ class SessionLint:
             path = f"{_EC}.Padding"
             yield PADDING.at(path, offsets.of(path), "a byte of it is not 0x5a")
         if self._request is not None:
-            yield from self._echo(self._request[_EC], header, bool(refused), offsets)
+            yield from self._echo(self._request, header, bool(refused), offsets)
 
-    def _echo(self, asked: Any, answer: Any, refused: bool, offsets: FieldOffsets) -> Iterator[Finding]:
-        for name, check in (("ClientGuid", CLIENT_GUID), ("TimeStamp", TIME_STAMP)):
-            if answer[name] != asked[name]:
+    def _echo(self, asked: Request, answer: Any, refused: bool, offsets: FieldOffsets) -> Iterator[Finding]:
+        echoed = ("ClientGuid", CLIENT_GUID, asked.client), ("TimeStamp", TIME_STAMP, asked.time_stamp)
+        for name, check, value in echoed:
+            if answer[name] != value:
                 path = f"{_EC}.{name}"
-                yield check.at(path, offsets.of(path), f"{answer[name]} in the response to {asked[name]}")
-        if answer.OperatingSystem.SE != asked.OperatingSystem.SE:
+                yield check.at(path, offsets.of(path), f"{answer[name]} in the response to {value}")
+        if asked.se != answer.OperatingSystem.SE:
             path = f"{_EC}.OperatingSystem.SE"
             bit = int(answer.OperatingSystem.SE)
             yield SE_ECHO.at(path, offsets.of(path), f"{bit} in the response to {1 - bit}")
         path = f"{_EC}.ServerGuid"
-        if asked.ServerGuid == NULL_GUID:
+        if asked.server == NULL_GUID:
             if answer.ServerGuid == NULL_GUID and not refused:
                 yield OWN_GUID.at(path, offsets.of(path), "null in a response")
-        elif answer.ServerGuid != asked.ServerGuid and not refused:
-            why = f"{answer.ServerGuid} in the response to {asked.ServerGuid}"
+        elif answer.ServerGuid != asked.server and not refused:
+            why = f"{answer.ServerGuid} in the response to {asked.server}"
             yield SERVER_GUID.at(path, offsets.of(path), why)
             yield FOREIGN_GUID.at(_CS, offsets.of(_CS), "clear, but the acceptor has another GUID")
 
@@ -283,19 +356,16 @@ class SessionLint:
         header, refused = packet[_CP], packet.InternalHeader.Flags.CS
         self._take(initiator, packet)
         if initiator:
-            self._parameters = packet
+            self._timeouts = _timeouts(packet)
             if refused:
                 yield CP_REQUEST_CS.at(_CS, offsets.of(_CS), "set in a request")
             return
         if refused:
             yield CP_ECHO.at(_CS, offsets.of(_CS), "set in a response")
-        if self._parameters is None:
-            return
-        asked = self._parameters[_CP]
-        for name in ("RecoverableAckTimeout", "AckTimeout"):
-            if header[name] != asked[name]:
+        for name, asked in zip(("RecoverableAckTimeout", "AckTimeout"), self._timeouts or (), strict=False):
+            if header[name] != asked:
                 path = f"{_CP}.{name}"
-                why = f"{header[name]} in the response to {asked[name]}"
+                why = f"{header[name]} in the response to {asked}"
                 yield CP_ECHO.at(path, offsets.of(path), why)
 
     def _take(self, initiator: bool, packet: Record) -> None:
@@ -316,3 +386,12 @@ class SessionLint:
             seconds = (time_ns - since) // 1_000_000_000
             why = f"sent after {seconds} s in which the peer was silent and messages unacknowledged"
             yield ACK_WAIT.at("BaseHeader", 0, why)
+
+
+def _request(packet: Record) -> Request:
+    header = packet[_EC]
+    return Request(header.ClientGuid, header.ServerGuid, header.TimeStamp, header.OperatingSystem.SE)
+
+
+def _timeouts(packet: Record) -> Timeouts:
+    return Timeouts(packet[_CP].RecoverableAckTimeout, packet[_CP].AckTimeout)

@@ -22,7 +22,6 @@ from msmqwire.plugins.wireshark.conditions import (
     any_of,
     both,
     chosen,
-    masked,
     negated,
 )
 
@@ -235,7 +234,7 @@ class Scope:
                 if isinstance(left, Constant):
                     left, right = right, left
                 if isinstance(right, Constant):
-                    return Number(masked(translation.number(left), int(right.value) & WORD))
+                    return Number(translation.masked(translation.number(left), int(right.value) & WORD))
         raise Untranslatable(ast.dump(op))
 
 

@@ -86,7 +86,7 @@ class Translation:
         self._kept.keep(path)
         word = self._kept.value(path)
         return [
-            Case(f"{masked(word, mask)} == 0", None),
+            Case(f"{self.masked(word, mask)} == 0", None),
             *(
                 Case(f"{bits_of(word, bits)} ~= 0", f"{path}.{bits.name}")
                 for bits in parts.parts
@@ -218,7 +218,7 @@ class Translation:
                 return self._part(value, name)
             case Word(node, path):
                 self._kept.keep(path)
-                return Number(f"({bits_of(self._kept.value(path), _bits(node, name))})")
+                return Number(f"({bits_of(self._kept.value(path), bits_named(node, name))})")
             case Constant(constant):
                 return Constant(getattr(constant, name))
         raise Untranslatable(f"{name} of {value}")
@@ -239,7 +239,7 @@ class Translation:
             case Sub(header=header):
                 return Structure((header,), path, value.present)
             case Maybe(node=Sub(header=header)) | View(header=header):
-                first = _first_integer(header, path)
+                first = first_integer(header, path)
                 self._kept.keep(first)
                 return Structure((header,), path, f"{self._kept.value(first)}")
             case Choice() as node:
@@ -312,6 +312,10 @@ class Translation:
         literal = "".join(f"\\{byte:03d}" for byte in constant)
         return f'({start} and sub(D, {start} + {span.start + 1}, {start} + {stop}) == "{literal}")'
 
+    def masked(self, number: str, mask: int) -> str:
+        """Return the bits of a number under a mask."""
+        return masked(number, mask)
+
     def inside(self, value: Value, container: Value) -> str:
         """Return the condition that a number is in a constant container."""
         if not isinstance(container, Constant):
@@ -322,16 +326,16 @@ class Translation:
         return any_of(f"{number} == {int(member)}" for member in sorted(members))
 
 
-def _first_integer(header: Header, path: str) -> str:
+def first_integer(header: Header, path: str) -> str:
     """Return the path of the integer that a structure begins with."""
     first = header.parts[0]
     if isinstance(first, Sub):
-        return _first_integer(first.header, f"{path}.{first.name}")
+        return first_integer(first.header, f"{path}.{first.name}")
     assert isinstance(first, UInt | Flags)
     return f"{path}.{first.name}"
 
 
-def _bits(node: Flags, name: str) -> Bits:
+def bits_named(node: Flags, name: str) -> Bits:
     try:
         return node.part(name)
     except KeyError:

@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from ipaddress import IPv4Address, IPv6Address
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.analysis.dissection.item import Packet
+from msmqwire.analysis.dissection.item import Item, Packet
 from msmqwire.analysis.dissection.message_security import (
     NOTHING_GIVEN,
     Examiner,
@@ -84,6 +85,7 @@ class Extra(NamedTuple):
     pair: tuple[Any, ...] = ()
 
 
+_PAIR: Final = attrgetter(*(column.name for column in OF_PAIR))
 _TUNNEL: Final = "number of the tunnels"
 _INT64S: Final = {
     "time": fixed_cells.TIME,
@@ -225,6 +227,19 @@ class BatchMaker:
         self._of_examined = PacketCells(self._examined, body_limit, examiner)
         self._cells = defaultdict[str, dict[int, Any]](dict)  # by column and row, of the generic reader
         self._cell_bytes = 0
+
+    keeps_items: Final = False
+    """Whether items of the generic reader are kept, in place of their cells."""
+
+    def extra(self, item: Item) -> Extra:
+        """Return the cells of an item that are not found in its bytes."""
+        pair = _PAIR(item)
+        if item.packet is not None:
+            return Extra(None, None, None, item.packet, pair)
+        error = item.error
+        if error is None:
+            return Extra(item.reason, pair=pair)
+        return Extra(error.why, error.path, error.offset, pair=pair)
 
     @cached_property
     def _schema(self) -> Any:

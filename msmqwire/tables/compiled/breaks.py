@@ -53,9 +53,11 @@ from msmqwire.tables.compiled.state import (
     FRAMES_BEFORE,
     HELD,
     NEED,
+    ORIGIN_CUT,
     R_EXTRA,
     R_FRAME,
     R_LENGTH,
+    R_ORIGIN,
     R_TIME,
     REFUSAL_IN_OFFSETS,
     ROWS,
@@ -91,10 +93,11 @@ def _prefix_size(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: in
 
 
 @jit
-def _flush(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int) -> tuple[int, int]:
+def _flush(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int, cut: bool) -> tuple[int, int]:
     """Take all that is buffered: `PacketFinder._flush_buffer`.
 
-    Returns CONTINUE or a stop code, and how many bytes the last packet lacks, or below 0.
+    Returns CONTINUE or a stop code, and how many bytes the last packet lacks, or below 0. ``cut`` says that
+    its rest is missing from the capture.
     """
     p = start
     while True:
@@ -112,7 +115,10 @@ def _flush(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int) -> 
         if p + prefix < stop:
             at, result, _ = search(arrays, flow, p + prefix, stop, shift, r + 1, True)
         if at == stop or result != FOUND:
-            return emit(arrays, flow, p, stop - p, BAD), length - (stop - p)
+            stop_code, r = emit(arrays, flow, p, stop - p, BAD), arrays.state[ROWS] - 1
+            if cut and stop_code < 0:
+                arrays.rows[r, R_ORIGIN] |= ORIGIN_CUT
+            return stop_code, length - (stop - p)
         _refuse_cut(arrays, p, at, r)
         stop_code = emit(arrays, flow, p, at - p, BAD)
         if stop_code >= 0:
@@ -121,10 +127,10 @@ def _flush(arrays: ScanArrays, flow: Any, start: int, stop: int, shift: int) -> 
 
 
 @jit
-def _break_off(arrays: ScanArrays, flow: Any) -> tuple[int, int]:
+def _break_off(arrays: ScanArrays, flow: Any, cut: bool) -> tuple[int, int]:
     """Take all that is buffered of the packets of a flow, and end its run of skipped bytes.
 
-    Returns as `_flush`. On a stop code, the caller goes back.
+    Takes ``cut`` and returns as `_flush`. On a stop code, the caller goes back.
     """
     state, kept, rows = arrays.state, flow[PACKET_BYTES], arrays.state[ROWS]
     arena, held = state[ARENA], held_by(flow)
@@ -134,7 +140,8 @@ def _break_off(arrays: ScanArrays, flow: Any) -> tuple[int, int]:
     copy_packet(flow, arrays.pending_segments, arrays.pending_bytes, arrays.memory, arena, kept)
     state[ARENA] += kept
     flow[DOUBTFUL_SIZE] = 0
-    stop_code, lacking = _flush(arrays, flow, arena, arena + kept, flow[DELIVERED] - kept - arena)
+    shift = flow[DELIVERED] - kept - arena
+    stop_code, lacking = _flush(arrays, flow, arena, arena + kept, shift, cut)
     if stop_code < 0:
         stop_code = show_run(arrays, flow)
     if stop_code >= 0:
@@ -159,7 +166,7 @@ def take_hole(arrays: ScanArrays, flow: Any, size: int, reason: int, frame: int,
     """
     state, rows = arrays.state, arrays.rows
     remember(arrays.rollback, flow, state)
-    stop_code, lacking = _break_off(arrays, flow)
+    stop_code, lacking = _break_off(arrays, flow, True)
     r = state[ROWS]
     if stop_code < 0 and r == rows.shape[0]:
         stop_code = ROWS_FULL
@@ -183,10 +190,10 @@ def take_hole(arrays: ScanArrays, flow: Any, size: int, reason: int, frame: int,
 
 
 @jit
-def end_packets(arrays: ScanArrays, flow: Any) -> int:
+def end_packets(arrays: ScanArrays, flow: Any, cut: bool) -> int:
     """End the packets of an MSMQ flow, all or none: `PacketFinder.end`; return CONTINUE or a stop code."""
     remember(arrays.rollback, flow, arrays.state)
-    stop_code, _ = _break_off(arrays, flow)
+    stop_code, _ = _break_off(arrays, flow, cut)
     if stop_code >= 0:
         go_back(arrays.rollback, flow, arrays.state)
         return stop_code

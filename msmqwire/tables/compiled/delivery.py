@@ -54,6 +54,7 @@ from msmqwire.tables.compiled.flow_table import (
 )
 from msmqwire.tables.compiled.memory import copy
 from msmqwire.tables.compiled.network import PORTS
+from msmqwire.tables.compiled.origins import keep_frames, room_for_frames
 from msmqwire.tables.compiled.packet import BAD, find_header, is_doubtful, packet_length, session_packet
 from msmqwire.tables.compiled.pending import extend_packet
 from msmqwire.tables.compiled.row_writing import write_row
@@ -65,11 +66,14 @@ from msmqwire.tables.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
     FRAMES_BEFORE,
+    FRAMES_USED,
     HELD,
+    KEEPS_ORIGINS,
     NEED,
     PENDING_BYTES,
     PENDING_SEGMENTS,
     R_FRAME,
+    R_FRAMES,
     R_TIME,
     ROWS,
     SPARE_SEGMENTS,
@@ -117,14 +121,20 @@ def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
         return ARENA_FULL
     if r == rows.shape[0]:
         return ROWS_FULL
+    stop_code = room_for_frames(arrays, flow[PACKET_SEGMENTS])
+    if stop_code >= 0:
+        return stop_code
     buffered = copy_packet(flow, pending_segments, pending_bytes, memory, arena, needed)
     copy(memory, start, needed - buffered, memory, arena + buffered)
     if packet_length(memory, arena + length) < 0:
         return LOST
     number, left, passed = flow[PACKET_FIRST], length + flow[PACKET_LEAD], 0
-    frame, frame_ns = 0, 0
+    frame, frame_ns, used, count = 0, 0, state[FRAMES_USED], 0
     while left > 0:
         segment = pending_segments[number]
+        count += 1
+        if state[KEEPS_ORIGINS]:
+            arrays.frames[used + count] = segment[SEG_FRAME]
         if segment[SEG_FRAME] > frame:
             frame, frame_ns = segment[SEG_FRAME], segment[SEG_NS]
         if segment[SEG_SIZE] > left:
@@ -138,6 +148,9 @@ def end_doubtful(arrays: ScanArrays, flow: Any, start: int, size: int) -> int:
     flow[AFTER_BAD] = kind == BAD
     write_row(rows, r, state, arrays.header, flow[STREAM], kind, arena, length)
     rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], frame_ns
+    if state[KEEPS_ORIGINS]:
+        arrays.frames[used], rows[r, R_FRAMES] = count, used
+        state[FRAMES_USED] += count + 1
     state[ROWS] += 1
     state[ARENA] += length
     state[HELD] -= length + SEGMENT_COST * passed
@@ -172,7 +185,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
         stop_code = end_doubtful(arrays, flow, p, size)
         if stop_code != CONTINUE:
             return stop_code
-    r, arena = state[ROWS], state[ARENA]
+    r, arena, frames_used = state[ROWS], state[ARENA], state[FRAMES_USED]
     held, doubtful_size, after_bad = state[HELD], 0, flow[AFTER_BAD]
     if flow[PACKET_BYTES]:
         total, needed = flow[PACKET_BYTES] + size, flow[PACKET_SIZE]
@@ -192,6 +205,9 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
             return ARENA_FULL
         if r == rows.shape[0]:
             return ROWS_FULL
+        stop_code = room_for_frames(arrays, flow[PACKET_SEGMENTS] + 1)
+        if stop_code >= 0:
+            return stop_code
         buffered = copy_packet(flow, pending_segments, pending_bytes, memory, arena, needed)
         copy(memory, p, needed - buffered, memory, arena + buffered)
         kind = session_packet(memory, arena, arena + needed, field_offsets, r)
@@ -208,6 +224,8 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
         write_row(rows, r, state, header, flow[STREAM], kind, arena, needed)
         if flow[PACKET_FRAME] > state[FRAMES_BEFORE] + state[EVENT_FRAME]:
             rows[r, R_FRAME], rows[r, R_TIME] = flow[PACKET_FRAME] - state[FRAMES_BEFORE], flow[PACKET_NS]
+        if state[KEEPS_ORIGINS]:
+            frames_used = keep_frames(arrays, flow, r, frames_used)
         r += 1
         arena += needed
         p += needed - buffered
@@ -237,7 +255,7 @@ def deliver_packets(arrays: ScanArrays, flow: Any, start: int, stop: int) -> int
         p += length
     if flow[PACKET_BYTES]:
         flow[PACKET_BYTES] = flow[PACKET_SEGMENTS] = flow[PACKET_LEAD] = 0
-    state[HELD], state[ROWS], state[ARENA] = held, r, arena
+    state[HELD], state[ROWS], state[ARENA], state[FRAMES_USED] = held, r, arena, frames_used
     flow[PACKET_SIZE], flow[DOUBTFUL_SIZE] = needed, doubtful_size
     flow[AFTER_BAD] = after_bad
     flow[DELIVERED] += size

@@ -42,6 +42,7 @@ from msmqwire.tables.compiled.flow_table import (
     remember,
 )
 from msmqwire.tables.compiled.memory import copy, u8, u32
+from msmqwire.tables.compiled.origins import room_for_frames
 from msmqwire.tables.compiled.packet import (
     BAD,
     IMPOSSIBLE_SIZE,
@@ -71,11 +72,13 @@ from msmqwire.tables.compiled.state import (
     ARENA,
     ARENA_END,
     FRAMES_BEFORE,
+    FRAMES_USED,
     HELD,
     NEED,
     PENDING_BYTES,
     PENDING_SEGMENTS,
     R_FRAME,
+    R_FRAMES,
     R_TIME,
     ROWS,
     SPARE_SEGMENTS,
@@ -170,12 +173,17 @@ def search(
 def emit(arrays: ScanArrays, flow: Any, start: int, size: int, kind: int) -> int:
     """Write the row of a packet, whose fields or refusal are there; return CONTINUE or a stop code."""
     stop_code = show_run(arrays, flow)
+    if stop_code < 0:
+        stop_code = room_for_frames(arrays, flow[PACKET_SEGMENTS] + 1)
     if stop_code >= 0:
         return stop_code
     state, rows, r = arrays.state, arrays.rows, arrays.state[ROWS]
+    frames = state[FRAMES_USED]
     frame, time_ns = take_frames(arrays, flow, size, False)
     write_row(rows, r, state, arrays.header, flow[STREAM], kind, start, size)
     rows[r, R_FRAME], rows[r, R_TIME] = frame - state[FRAMES_BEFORE], time_ns
+    if state[FRAMES_USED] > frames:
+        rows[r, R_FRAMES] = frames
     state[ROWS] += 1
     flow[IS_CHECKED], flow[AFTER_BAD] = 0, kind == BAD
     return CONTINUE

@@ -16,10 +16,12 @@ from msmqwire.tables.compiled.delivery import begin_packets, deliver, is_ncp_por
 from msmqwire.tables.compiled.failed_checks import any_failed
 from msmqwire.tables.compiled.finding import held_by
 from msmqwire.tables.compiled.flow_table import (
+    ACKED,
     DELIVERED,
     DOUBTFUL_SIZE,
     FIRST_SIDE,
     FOREIGN,
+    GAPS,
     HAS_ENDED,
     HAS_PENDING,
     IN_DOUBT,
@@ -43,12 +45,14 @@ from msmqwire.tables.compiled.flow_table import (
     SEG_NS,
     SEG_SIZE,
     SEG_START,
+    TO_COME,
     copy_packet,
     go_back,
     remember,
 )
 from msmqwire.tables.compiled.memory import copy
 from msmqwire.tables.compiled.network import PORTS
+from msmqwire.tables.compiled.origins import note_origin
 from msmqwire.tables.compiled.packet import begins_packet, packet_length
 from msmqwire.tables.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.tables.compiled.skipped_run import show_run, skip
@@ -76,6 +80,8 @@ from msmqwire.tables.compiled.tcp.events import (
     E_REASON,
     E_SIZE,
     END,
+    END_FIN,
+    END_RST,
     GAP,
 )
 from msmqwire.tables.compiled.tcp.flow_lists import free_connection
@@ -95,6 +101,7 @@ def note_first(flows: Any, number: int) -> None:
 def deliver_bytes(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, start: int, stop: int) -> int:
     """Take the next bytes of a flow, whose key is in the header; return CONTINUE or a stop code."""
     flow, peer = flow_arrays.flows[number], flow_arrays.flows[number ^ 1]
+    note_origin(arrays.state, flow_arrays, number, peer[ACKED])
     if flow[MODE] == MSMQ and not flow[IS_STARTED]:
         stop_code = begin_packets(flow, peer, arrays.memory, start, stop)
         if stop_code >= 0:
@@ -142,15 +149,23 @@ def _take_gap(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, event: A
         stop_code = begin_packets(flow, peer, arrays.memory, 0, 0)
         if stop_code >= 0:
             return stop_code
-    return take_hole(arrays, flow, event[E_SIZE], event[E_REASON], event[E_FRAME], event[E_NS])
+    gaps = flow_arrays.flows[number & -2]
+    gaps[GAPS] += 1
+    note_origin(arrays.state, flow_arrays, number, peer[ACKED])
+    stop_code = take_hole(arrays, flow, event[E_SIZE], event[E_REASON], event[E_FRAME], event[E_NS])
+    if stop_code >= 0:
+        gaps[GAPS] -= 1
+    return stop_code
 
 
 @jit
-def _take_end(arrays: ScanArrays, flow: Any) -> int:
+def _take_end(arrays: ScanArrays, flow_arrays: FlowArrays, number: int, reason: int) -> int:
+    flow = flow_arrays.flows[number]
     if flow[HAS_PENDING]:
         return FOREIGN_EVENT
     if flow[MODE] == MSMQ and (flow[PACKET_BYTES] or flow[IN_DOUBT]):
-        stop_code = end_packets(arrays, flow)
+        note_origin(arrays.state, flow_arrays, number, flow_arrays.flows[number ^ 1, ACKED])
+        stop_code = end_packets(arrays, flow, reason != END_FIN and reason != END_RST)
         if stop_code >= 0:
             return stop_code
     flow[HAS_ENDED] = 1
@@ -173,11 +188,18 @@ def _take_event(arrays: ScanArrays, flow_arrays: FlowArrays, event: Any) -> int:
     if kind == GAP:
         return _take_gap(arrays, flow_arrays, number, event)
     if kind == END:
-        return _take_end(arrays, flows[number])
+        return _take_end(arrays, flow_arrays, number, event[E_REASON])
     if flows[number, HAS_PENDING] or flows[number + 1, HAS_PENDING]:
         return FOREIGN_EVENT
     free_connection(arrays.state, flow_arrays, number)
     return CONTINUE
+
+
+@jit
+def pass_event(flow_arrays: FlowArrays, event: Any) -> None:
+    """Count an event as taken."""
+    if event[E_KIND] == DATA or event[E_KIND] == GAP:
+        flow_arrays.flows[event[E_NUMBER], TO_COME] -= 1
 
 
 @exported
@@ -192,6 +214,7 @@ def discard(arrays: ScanArrays, flow_arrays: FlowArrays, number: int) -> int:
         state[NEED] = PREFIX_SIZE
         return ARENA_FULL
     remember(arrays.rollback, flow, state)
+    note_origin(state, flow_arrays, number, flow_arrays.flows[number ^ 1, ACKED])
     stop_code = CONTINUE
     if kept:
         start = state[ARENA]
@@ -231,8 +254,10 @@ def take_events(arrays: ScanArrays, flow_arrays: FlowArrays) -> int:
             state[EVENT] = state[EVENTS] = state[IS_TAKEN] = 0
             break
         else:
-            stop_code = _take_event(arrays, flow_arrays, flow_arrays.events[state[EVENT]])
+            event = flow_arrays.events[state[EVENT]]
+            stop_code = _take_event(arrays, flow_arrays, event)
             if stop_code < 0:
+                pass_event(flow_arrays, event)
                 state[EVENT] += 1
                 state[IS_FREED] = 0
     header[0], header[1], header[2], header[3], header[4], header[5] = (

@@ -46,8 +46,8 @@ UNKNOWN, OPENING, OPEN, ENDED = direction.UNKNOWN, direction.OPENING, direction.
     FAR_RUN, IS_STARTED, AFTER_BAD, TCP_STATE, IS_SEEN, IS_FAST, FIN_SEQ, WAS_RESET, START_KIND, IS_WAITING,
     WAITING_FRAME, NEXT_WAITING, PREVIOUS_WAITING, QUEUED, QUEUED_FIRST, QUEUED_LAST, IS_KNOWN, HAS_PENDING,
     BEGINS_INSIDE, HAS_ENDED, IS_GONE, FIRST_SIDE, CHECK_NS, CHECK_WAIT, NEXT_CONNECTION, PREVIOUS_CONNECTION,
-    FAILED,
-) = range(69)  # fmt: skip
+    GAPS, TO_COME, FAILED,
+) = range(71)  # fmt: skip
 FLOW_FIELDS: Final = FAILED + FAILED_MAX
 """The state of a flow, by index: that of a `Direction`, and of the finder of its packets.
 
@@ -66,7 +66,9 @@ order, and still to be taken as the events say.
 
 CHECK_NS, CHECK_WAIT and the links of the list of connections are in the flow with the even number: when to
 look whether the connection is idle, and how much later if it has no time. FIRST_SIDE is 1 or 2 once its first
-or second flow has delivered. IS_GONE says that a connection is forgotten but for its events.
+or second flow has delivered. IS_GONE says that a connection is forgotten but for its events. The flow with the
+even number has also the GAPS of the connection so far; TO_COME events of a flow are known and not taken yet,
+ends apart.
 
 IS_KNOWN says that a connection is MSMQ whatever follows, HAS_PENDING that a dissector waits for more bytes of
 a flow, BEGINS_INSIDE that a flow need not begin with a packet, IS_STARTED that its packets have begun,

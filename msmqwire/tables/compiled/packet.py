@@ -252,7 +252,7 @@ def _message_kind(memory: Any, start: int, field_offsets: Any, r: int) -> int:
     for i in range(_LABEL.size):
         if memory[label + i] != _LABEL[i]:
             return USER
-    if not _is_order_queue(memory, start):
+    if not is_order_queue(memory, start):
         return USER
     properties = field_offsets[r, _CLASS_SLOT]
     message_class = u16(memory, start + properties + _CLASS_AT)
@@ -266,7 +266,8 @@ def _message_kind(memory: Any, start: int, field_offsets: Any, r: int) -> int:
 
 
 @jit
-def _is_order_queue(memory: Any, start: int) -> bool:
+def is_order_queue(memory: Any, start: int) -> bool:
+    """Whether the destination of a message is an order queue: [MS-MQQB] 3.1.5.1.1."""
     kind = u32(memory, start + _USER_FLAGS_AT) >> _QUEUE_KIND_SHIFT & 7
     if kind == AT_DESTINATION:
         return bool(u32(memory, start + _NUMBER_AT) == ORDER_QUEUE_IDENTIFIER)

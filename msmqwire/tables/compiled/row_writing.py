@@ -10,6 +10,7 @@ from msmqwire.tables.compiled.packet import BAD
 from msmqwire.tables.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
+    EVENT_ORIGIN,
     FILE,
     NO_EXTRA,
     R_DST_HIGH,
@@ -17,9 +18,11 @@ from msmqwire.tables.compiled.state import (
     R_EXTRA,
     R_FILE,
     R_FRAME,
+    R_FRAMES,
     R_IPV6,
     R_KIND,
     R_LENGTH,
+    R_ORIGIN,
     R_PORTS,
     R_SIZE,
     R_SRC_HIGH,
@@ -51,3 +54,5 @@ def write_row(
     rows[r, R_LENGTH] = size
     rows[r, R_EXTRA] = REFUSAL_IN_OFFSETS if kind == BAD else NO_EXTRA
     rows[r, R_FILE] = state[FILE]
+    rows[r, R_ORIGIN] = state[EVENT_ORIGIN]
+    rows[r, R_FRAMES] = -1

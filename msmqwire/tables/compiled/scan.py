@@ -56,6 +56,7 @@ from msmqwire.tables.compiled.state import (
     FRAMES_BEFORE,
     HANDSHAKES,
     IS_UNDECIDED,
+    KEEPS_ORIGINS,
     MEMORY_AT,
     NEED,
     NOT_IP_COUNT,
@@ -100,6 +101,8 @@ def take_ping(arrays: ScanArrays, udp_ports: Any) -> int:
     start, stop = header[START], header[STOP]
     from_port, to_port = udp_ports[header[PORTS] >> 16], udp_ports[header[PORTS] & 0xFFFF]
     signed = stop - start == PING_SIZE and u16(memory, start + _PING_SIGNATURE_AT) == PING_SIGNATURE
+    if signed and state[KEEPS_ORIGINS]:
+        return GENERIC_RECORD
     if from_port == OTHER_DATAGRAMS or to_port == OTHER_DATAGRAMS:
         return GENERIC_RECORD
     if not signed:
@@ -200,6 +203,8 @@ def scan(
         is_fragment, arena, rows = protocol == FRAGMENT, state[ARENA], state[ROWS]
         if is_fragment:
             protocol = join(arrays, fragments)
+            if protocol == TCP and state[KEEPS_ORIGINS]:
+                protocol = UNDECIDED
         state[IS_UNDECIDED] = protocol == UNDECIDED
         if protocol == TCP:
             header[MISSING] = 0

@@ -24,6 +24,7 @@ class ScanArrays(NamedTuple):
         field_offsets: for each row where the fields of its packet stand; see
             `msmqwire.tables.compiled.generated`.
         rollback: room for a copy of a flow and of the state.
+        frames: the frames of packets that came in several; see R_FRAMES of `msmqwire.tables.compiled.state`.
     """
 
     state: Int64s
@@ -34,6 +35,7 @@ class ScanArrays(NamedTuple):
     rows: Int64Rows
     field_offsets: Int32Rows
     rollback: Int64s
+    frames: Int64s
 
 
 class FlowArrays(NamedTuple):

@@ -27,6 +27,7 @@ from msmqwire.tables.compiled.flow_table import (
     SEG_SIZE,
     STREAM,
 )
+from msmqwire.tables.compiled.origins import keep_frames_of_run, room_for_frames
 from msmqwire.tables.compiled.packet import BAD, SKIPPED, SKIPPED_FOR
 from msmqwire.tables.compiled.refusal import refuse
 from msmqwire.tables.compiled.row_writing import write_row
@@ -35,6 +36,8 @@ from msmqwire.tables.compiled.state import (
     EVENT_FRAME,
     EVENT_NS,
     FRAMES_BEFORE,
+    FRAMES_USED,
+    KEEPS_ORIGINS,
     R_EXTRA,
     R_FRAME,
     R_LENGTH,
@@ -80,9 +83,11 @@ def take_frames(arrays: ScanArrays, flow: Any, size: int, skips: bool) -> tuple[
     """Take the next bytes of the buffer of a flow; return the last frame that carried them, and its time.
 
     What is left of them behind the buffered segments is of the current one. If the bytes are skipped, their
-    frames are counted. PACKET_BYTES are those left in the buffered segments.
+    frames are counted, and kept otherwise where that is asked for and there are several. PACKET_BYTES are
+    those left in the buffered segments.
     """
     state, last, last_ns = arrays.state, -1, 0
+    used, kept = state[FRAMES_USED], 0
     while size:
         frame, time_ns, left = state[FRAMES_BEFORE] + state[EVENT_FRAME], state[EVENT_NS], size
         number = flow[PACKET_FIRST]
@@ -92,6 +97,9 @@ def take_frames(arrays: ScanArrays, flow: Any, size: int, skips: bool) -> tuple[
             frame, time_ns, left = segment[SEG_FRAME], segment[SEG_NS], segment[SEG_SIZE] - flow[PACKET_LEAD]
         if skips:
             _count_frame(arrays, flow, frame, time_ns)
+        elif state[KEEPS_ORIGINS]:
+            kept += 1
+            arrays.frames[used + kept] = frame
         if frame > last:
             last, last_ns = frame, time_ns
         if buffered and left > size:
@@ -107,6 +115,9 @@ def take_frames(arrays: ScanArrays, flow: Any, size: int, skips: bool) -> tuple[
         size -= taken
         if buffered:
             flow[PACKET_BYTES] -= taken
+    if kept > 1:
+        arrays.frames[used] = kept
+        state[FRAMES_USED] += kept + 1
     return last, last_ns
 
 
@@ -119,10 +130,15 @@ def show_run(arrays: ScanArrays, flow: Any) -> int:
     r, reason = state[ROWS], flow[RUN_REASON]
     if r == rows.shape[0]:
         return ROWS_FULL
+    stop_code = room_for_frames(arrays, flow[RUN_SEGMENTS] + 1)
+    if stop_code >= 0:
+        return stop_code
     write_row(rows, r, state, arrays.header, flow[STREAM], SKIPPED, 0, flow[RUN_BYTES])
     refuse(arrays.field_offsets, r, SKIPPED_FOR + (reason & (1 << WHY_BITS) - 1), 0, reason >> WHY_BITS, 0, 0)
     rows[r, R_LENGTH], rows[r, R_EXTRA] = 0, REFUSAL_IN_OFFSETS
     rows[r, R_FRAME], rows[r, R_TIME] = flow[RUN_FRAME] - state[FRAMES_BEFORE], flow[RUN_NS]
+    if state[KEEPS_ORIGINS] and flow[RUN_FRAMES] > 1:
+        keep_frames_of_run(arrays, flow, r)
     state[ROWS] += 1
     flow[RUN_BYTES] = flow[RUN_FRAMES] = flow[RUN_FRAME] = flow[RUN_LATEST] = flow[RUN_SEGMENTS] = 0
     flow[RUN_REASON] = 0

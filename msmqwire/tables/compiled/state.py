@@ -15,8 +15,9 @@ from msmqwire.capture.tcp import ACKED_SEGMENTS
     CONFLICTING_BYTES, CONNECTIONS_LIMIT, IS_UNDECIDED, BY_OFFSET, MEMORY_AT, LOST_BYTES,
     IS_TAKEN, FAR_SEGMENTS, LATE_SEGMENTS, STRAY_RESETS, EVICTED, START_SEGMENTS, FIRST_CONNECTION,
     LAST_CONNECTION, EVENT, EVENTS, IS_FREED, HANDSHAKES, FRAME_CODE, EMPTY_LINK, EMPTY_COUNT, NOTES, SKIPPED,
-) = range(67)  # fmt: skip
-STATE: Final = 67
+    KEEPS_ORIGINS, EVENT_ORIGIN, FRAMES_USED,
+) = range(70)  # fmt: skip
+STATE: Final = 70
 """The state of a scan, by index. Times are nanoseconds since 1970, sizes bytes.
 
 POS and END bound the input in memory. FRAME_NO counts frames in their file, whose number is FILE;
@@ -43,6 +44,10 @@ EVENTS. IS_FREED says that what the event before let be held too much has been l
 rows of the array of that name. EMPTY_COUNT records had no bytes, of the link type EMPTY_LINK, which is known;
 -1 before there was one. NOTES are the used rows of the notes of the scan, see `compiled.notes`; SKIPPED bytes
 of the file were left out of the input so far.
+
+KEEPS_ORIGINS says that rows become items: R_ORIGIN and R_FRAMES are wanted, and pings and datagrams in
+fragments are for the generic reader. EVENT_ORIGIN is the R_ORIGIN of the rows of the event that is taken.
+FRAMES_USED are the used entries of the array of frames.
 """
 
 TUNNEL_BITS: Final = 16
@@ -62,11 +67,17 @@ ENTRIES_TO_DELIVER: Final = 4
 
 (
     R_TIME, R_FRAME, R_STREAM, R_SRC_HIGH, R_SRC_LOW, R_DST_HIGH, R_DST_LOW, R_PORTS, R_IPV6, R_KIND, R_SIZE,
-    R_START, R_LENGTH, R_EXTRA, R_FILE,
-) = range(15)  # fmt: skip
-ROW: Final = 15
+    R_START, R_LENGTH, R_EXTRA, R_FILE, R_ORIGIN, R_FRAMES,
+) = range(17)  # fmt: skip
+ROW: Final = 17
 """What is known of a row besides its packet, by index. R_FRAME is a frame code, -1 for none. R_STREAM is -1
-for UDP and -2 for PGM."""
+for UDP and -2 for PGM. R_ORIGIN is -1, or has the parts below. R_FRAMES is where the array of frames has how
+many frames carried the packet, followed by their codes in the order of its bytes; -1 for R_FRAME alone."""
+ORIGIN_CUT, ORIGIN_BEHIND, ORIGIN_MIDSTREAM = 1, 2, 4
+"""Of R_ORIGIN: the rest of a malformed packet is missing from the capture; the sender has received bytes that
+were not captured, or not in order; the connection was open before the capture."""
+ORIGIN_GAPS, ORIGIN_GAPS_MASK, ORIGIN_NUMBER = 3, (1 << 31) - 1, 34
+"""Above them the number of gaps in the connection so far, and above that the number of the flow."""
 NO_EXTRA: Final = -1
 """R_EXTRA of a packet whose fields are in its bytes, and of a row without any."""
 REFUSAL_IN_OFFSETS: Final = -2

@@ -41,6 +41,8 @@ class StopCode(IntEnum):
     """No row is left for a note."""
     NOTE_DUE = 15
     """The next of the notes on what was left out of the input is for Python."""
+    FRAMES_FULL = 16
+    """NEED more frames do not fit into the array of frames."""
 
 
 CONTINUE: Final = -1
@@ -66,3 +68,4 @@ FOREIGN_EVENT: Final = int(StopCode.FOREIGN_EVENT)
 HELD_FULL: Final = int(StopCode.HELD_FULL)
 NOTES_FULL: Final = int(StopCode.NOTES_FULL)
 NOTE_DUE: Final = int(StopCode.NOTE_DUE)
+FRAMES_FULL: Final = int(StopCode.FRAMES_FULL)

@@ -15,7 +15,6 @@ from msmqwire.analysis.dissection.followed_direction import UNKNOWN as NOT_RECOG
 from msmqwire.analysis.dissection.msmq_connection import MsmqSessions
 from msmqwire.analysis.dissection.tracker import HELD_MAX
 from msmqwire.capture import Data, End, Event, Flow, Gap
-from msmqwire.capture.direction import FAR
 from msmqwire.capture.events import distance
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.framing import begins_packet
@@ -42,8 +41,6 @@ from msmqwire.tables.compiled.flow_table import (
     MSMQ,
     NEXT_CONNECTION,
     NEXT_SEQ,
-    OPEN,
-    OPENING,
     PACKET_BYTES,
     PACKET_SEGMENTS,
     QUEUED,
@@ -56,11 +53,12 @@ from msmqwire.tables.compiled.flow_table import (
     UNKNOWN,
     UNRECOGNISED,
 )
+from msmqwire.tables.compiled.origins import is_behind, origin
 from msmqwire.tables.compiled.packet import GAP_REASONS
 from msmqwire.tables.compiled.scan_arrays import ScanArrays
 from msmqwire.tables.compiled.stop_codes import CONTINUE, StopCode
 from msmqwire.tables.compiled.tcp import reassembly
-from msmqwire.tables.compiled.tcp.events import DATA, E_KIND, E_NUMBER, END, END_REASONS, FORGOTTEN, GAP
+from msmqwire.tables.compiled.tcp.events import DATA, END, END_REASONS, FORGOTTEN, GAP
 from msmqwire.tables.compiled.tcp.segments import EVENTS_PER_CONNECTION, EVENTS_PER_SEGMENT, EVENTS_SPARE
 from msmqwire.tables.scanning.encapsulations import Encapsulations
 from msmqwire.tables.scanning.flow_arrays import new_flow_arrays, with_more_events, with_more_flows
@@ -91,6 +89,7 @@ class FlowTable:
         arrays: the flows.
         pending: the segments that they have buffered.
         encapsulations: the tunnels of frames.
+        origin: the R_ORIGIN of the next item, -1 if that is not of a session.
     """
 
     def __init__(self, tracker: Tracker, state: Any, encapsulations: Encapsulations) -> None:
@@ -104,6 +103,7 @@ class FlowTable:
         self._state[entry.CONNECTIONS_LIMIT] = tracker.reassembler.max_connections
         self.pending.clear()
         self._tracker = tracker
+        self.origin = -1
         self._number, self._sender = 0, ("", 0)  # of the flow whose event is being taken
         self.show()
         self._msmq = next(one for one in tracker.streams if isinstance(one, MsmqSessions))
@@ -216,6 +216,7 @@ class FlowTable:
         if kind == DATA:
             flow[QUEUED_FIRST] = self.pending.segments[flow[QUEUED_FIRST], SEG_NEXT]
             flow[QUEUED] -= 1
+        compiled.pass_event(self.arrays, self.arrays.events[state[entry.EVENT]])
         state[entry.EVENT] += 1
         state[entry.IS_FREED] = 0
 
@@ -357,6 +358,7 @@ class FlowTable:
         """Return the item of the bytes skipped of a flow before its connection was recognised."""
         flow_row, flow = self.arrays.flows[number], self._flow(number)
         self._sender = flow.sender
+        self.origin = origin(self.arrays, number, int(self.arrays.flows[number ^ 1, ACKED]))
         size, code, time_ns = flow_row[[IGNORED, IGNORED_FRAME, IGNORED_NS]].tolist()
         self._note_ignored(number, (0, 0, 0))
         result = ScanResult.skipped(size, NOT_RECOGNISED, (self.encapsulations.frame(code),), time_ns)
@@ -415,15 +417,8 @@ class FlowTable:
     def is_behind(self, flow: Flow) -> bool:
         """Whether a sender has received bytes not captured, or not in order: `Tracker.is_behind`."""
         number = self._other(flow)
-        other = self.arrays.flows[number]
-        if other[IS_GONE]:
-            return False
-        ahead = distance(int(other[ACKED]), int(other[NEXT_SEQ])) if other[ACKED] >= 0 else 0
-        is_beyond = other[TCP_STATE] == OPENING or (other[TCP_STATE] == OPEN and 1 < ahead < FAR)
-        if not other[IS_SEEN] or (other[ACKED] >= 0 and is_beyond):
-            return True
-        events = self.arrays.events[self._state[entry.EVENT] + 1 : self._state[entry.EVENTS]]
-        return bool(np.any((events[:, E_NUMBER] == number) & (events[:, E_KIND] != END)))
+        acked = int(self.arrays.flows[number, ACKED])
+        return bool(is_behind(self.arrays, number ^ 1, acked))
 
     def _other(self, flow: Flow) -> int:
         """Return the number of the other direction."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -15,8 +14,7 @@ from msmqwire.capture.record import NO_TIME
 from msmqwire.capture.tunnels import frame_in_tunnel
 from msmqwire.ping import PING_PORT
 from msmqwire.schema import Record
-from msmqwire.tables.arrow.batch import BatchMaker, Extra
-from msmqwire.tables.arrow.rows import OF_PAIR
+from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.compiled.engine import slow_reading
 from msmqwire.tables.compiled.flow_table import FLOW_FIELDS, KEY_FIELDS
@@ -39,7 +37,6 @@ ROWS: Final = 1 << 13
 """Rows that are buffered before their columns are made."""
 _NO_STREAM: Final = {"udp": -1, "pgm": -2}
 _NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
-_PAIR: Final = attrgetter(*(column.name for column in OF_PAIR))
 
 
 class RowBuffer:
@@ -67,8 +64,9 @@ class RowBuffer:
         self.rows = np.zeros((ROWS, entry.ROW), np.int64)
         self.field_offsets = np.zeros((ROWS, SLOTS), np.int32)
         self.drops_rows = False
-        self._extras: list[Extra] = []
+        self._extras: list[Any] = []
         self._rollback = np.zeros(FLOW_FIELDS + entry.STATE, np.int64)
+        self._frames = np.zeros(0, np.int64)
         self._header = np.zeros(HEADER_FIELDS, np.int64)
         self.tcp_ports = np.zeros(1 << 16, np.bool_)
         self.tcp_ports[_in_range(tracker.tcp_ports)] = True
@@ -81,7 +79,7 @@ class RowBuffer:
         pending = self._flows.pending
         return ScanArrays(
             self._state, self.memory, self._header, pending.segments, pending.bytes,
-            self.rows, self.field_offsets, self._rollback,
+            self.rows, self.field_offsets, self._rollback, self._frames,
         )  # fmt: skip
 
     def _file_of(self, item: Item) -> int:
@@ -107,22 +105,23 @@ class RowBuffer:
         kind, start, size = _NUMBERS[item.kind], int(state[entry.ARENA]), len(item.raw)
         memoryview(self.memory)[start : start + size] = item.raw
         extra = entry.NO_EXTRA
-        if isinstance(item.packet, Record):
+        if isinstance(item.packet, Record) and not self._maker.keeps_items:
             identify = ping if kind == PING_KIND else session_packet
             result = identify(self.memory, start, start + size, self.field_offsets, row)
             assert result == (start + size if kind == PING_KIND else kind), (
                 f"{item.kind} of frame {item.frames}"
             )
-        elif kind != PGM_PACKET:
+        elif kind != PGM_PACKET or self._maker.keeps_items:
             extra = len(self._extras)
-            self._extras.append(_extra(item))
+            self._extras.append(self._maker.extra(item))
         self.rows[row] = (
             NO_TIME if item.time_ns is None else item.time_ns,
             self._frame_code(item) if item.frames else -1,
             _NO_STREAM[item.transport] if item.stream is None else item.stream,
             *key_of(item.src, item.src_port, item.dst, item.dst_port),
-            kind, item.size, start, size, extra, self._file_of(item),
+            kind, item.size, start, size, extra, self._file_of(item), self._flows.origin, -1,
         )  # fmt: skip
+        self._flows.origin = -1
         state[entry.ROWS], state[entry.ARENA] = row + 1, start + size
 
     def _frame_code(self, item: Item) -> int:
@@ -165,6 +164,8 @@ class RowBuffer:
             yield from self._add_items(self._flows.free_memory(self))
         elif stop_code == StopCode.ARENA_FULL:
             yield from self._grow_arena(int(state[entry.NEED]))
+        elif stop_code == StopCode.FRAMES_FULL:
+            yield from self._grow_frames(int(state[entry.NEED]))
         else:
             if not state[entry.ROWS]:
                 self._grow_rows()
@@ -177,7 +178,7 @@ class RowBuffer:
             slow_reading.add(count)
             block = RowBlock(self.rows[:count], self.field_offsets[:count], self.memory)
             yield from self._make_columns(block)
-        state[entry.ROWS], state[entry.ARENA] = 0, self._chunk
+        state[entry.ROWS], state[entry.ARENA], state[entry.FRAMES_USED] = 0, self._chunk, 0
         self._extras = []
 
     def _make_columns(self, block: RowBlock) -> Iterator[Any]:
@@ -199,6 +200,13 @@ class RowBuffer:
         else:
             self._set_memory(self._chunk, 2 * (len(self.memory) - self._chunk) + size)
 
+    def _grow_frames(self, count: int) -> Iterator[Any]:
+        """Make room for the frames of a row: empty their array, or enlarge it if it is empty."""
+        if self._state[entry.FRAMES_USED]:
+            yield from self._flush()
+        if count > len(self._frames):
+            self._frames = np.zeros(2 * count, np.int64)
+
     def _set_memory(self, chunk: int, arena: int) -> None:
         """Replace the memory, to which no row refers; the input in it stays."""
         memory = np.empty(chunk + arena, np.uint8)
@@ -210,16 +218,6 @@ class RowBuffer:
     def _grow_rows(self) -> None:
         self.rows = np.zeros((2 * len(self.rows), entry.ROW), np.int64)
         self.field_offsets = np.zeros((len(self.rows), SLOTS), np.int32)
-
-
-def _extra(item: Item) -> Extra:
-    pair = _PAIR(item)
-    if item.packet is not None:
-        return Extra(None, None, None, item.packet, pair)
-    error = item.error
-    if error is None:
-        return Extra(item.reason, pair=pair)
-    return Extra(error.why, error.path, error.offset, pair=pair)
 
 
 def _in_range(ports: Collection[int]) -> list[int]:

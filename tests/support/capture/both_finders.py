@@ -85,7 +85,7 @@ class Compiled:
             state, np.zeros(self._arena + room, np.uint8), np.zeros(HEADER_FIELDS, np.int64),
             np.zeros((4096, SEG_FIELDS), np.int64).view(Entries), np.zeros(room, np.uint8),
             np.zeros((8192, ROW), np.int64), np.zeros((8192, SLOTS), np.int32),
-            np.zeros(FLOW_FIELDS + STATE, np.int64),
+            np.zeros(FLOW_FIELDS + STATE, np.int64), np.zeros(0, np.int64),
         )  # fmt: skip
         work.watch(finding, "copy_packet", lambda arguments, _: arguments[-1])
         for module in (finding, pending):
@@ -102,7 +102,7 @@ class Compiled:
         self._take_rows()
 
     def end(self) -> None:
-        while (stop_code := end_packets(self._arrays, self._flow)) != CONTINUE:
+        while (stop_code := end_packets(self._arrays, self._flow, False)) != CONTINUE:
             self._make_room(stop_code)
         self._take_rows()
 

@@ -14,6 +14,7 @@ from msmqwire.tables.compiled.flow_table import (
     ISN,
     MIDSTREAM,
     START_KIND,
+    TO_COME,
 )
 from msmqwire.tables.compiled.packet import GAP_REASONS
 from msmqwire.tables.compiled.scan_arrays import FlowArrays
@@ -47,5 +48,7 @@ def add_event(
     event[E_NS], event[E_FRAME] = ns, frame
     state[EVENTS] += 1
     flow = flow_arrays.flows[number]
+    if kind == DATA or kind == GAP:
+        flow[TO_COME] += 1
     if flow[START_KIND] == 0 and kind != FORGOTTEN:
         flow[START_KIND] = MIDSTREAM if flow[ISN] < 0 else IN_ORDER

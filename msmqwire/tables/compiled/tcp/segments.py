@@ -33,6 +33,7 @@ from msmqwire.tables.compiled.flow_table import (
     find,
 )
 from msmqwire.tables.compiled.network import ACK, FLAGS, MISSING, SEQ, START, STOP
+from msmqwire.tables.compiled.origins import note_origin
 from msmqwire.tables.compiled.scan_arrays import FlowArrays, ScanArrays
 from msmqwire.tables.compiled.state import (
     BUFFERED_SEGMENTS,
@@ -157,6 +158,7 @@ def take_segment(arrays: ScanArrays, flow_arrays: FlowArrays, tcp_ports: Bools) 
         stop_code = FOREIGN_EVENT
         if flow[MODE] == UNRECOGNISED or (flow[MODE] == MSMQ and flow[IS_STARTED]):
             if not flow[HAS_PENDING]:
+                note_origin(state, flow_arrays, number, header[ACK])
                 stop_code = deliver(arrays, flow, header[START], header[STOP])
         if stop_code == FOREIGN_EVENT:
             return _take_next(arrays, flow_arrays, number)

@@ -1,0 +1,152 @@
+"""The items of captures by the compiled scan: the same as those of the generic reader, and their findings.
+
+An item of a session parses its packet when it is asked for it. With lint, the findings are made at once,
+as they depend on the packets before; see `msmqwire.tables.row_judge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from msmqwire.analysis.dissection import Dissection, Item
+from msmqwire.analysis.dissection.lazy_item import UNREAD, LazyItem
+from msmqwire.analysis.lint import Finding
+from msmqwire.capture.ip import Datagram
+from msmqwire.capture.record import time_or_none
+from msmqwire.capture.tunnels import encapsulation_of
+from msmqwire.tables.arrow.refusals import IN_WORDS
+from msmqwire.tables.arrow.tunnel_columns import TunnelTexts
+from msmqwire.tables.compiled import state as entry
+from msmqwire.tables.compiled.packet import BAD, KINDS, SKIPPED
+from msmqwire.tables.compiled.refusal import FIRST, NUMBER, SECOND, THIRD
+from msmqwire.tables.compiled.scan_arrays import RowBlock
+from msmqwire.tables.decoder import Decoder
+from msmqwire.tables.row_judge import RowJudge, Sender
+from msmqwire.tables.scanning.flow_keys import address_of
+
+_FRAMES: Final = 1 << 12
+"""Frames of packets that came in several for which there is room at first."""
+_LOW: Final = 0xFFFF_FFFF
+
+
+class _NoBatches:
+    """In place of the maker of batches: none are made."""
+
+    def __init__(self) -> None:
+        self.files: list[str] = []
+        self.tunnels = TunnelTexts()
+
+    def extra(self, item: Item) -> Item:
+        """An item of the generic reader stays as it is."""
+        return item
+
+    keeps_items: Final = True
+
+
+class ItemReader(Decoder):
+    """Reads the items of a dissection, in place of its own reader.
+
+    Args:
+        dissection: the captures; nothing was read of them.
+        only_findings: whether only items with findings are wanted.
+    """
+
+    def __init__(self, dissection: Dissection, *, only_findings: bool = False) -> None:
+        super().__init__(dissection, _NoBatches())
+        self._only_findings = only_findings
+        self._state[entry.KEEPS_ORIGINS] = 1
+        self._frames = np.zeros(_FRAMES, np.int64)
+        self.judge = RowJudge(self.tcp_ports) if dissection.tracker.lints else None
+
+    def items(self) -> Iterator[Item]:
+        """Yield the items."""
+        yield from self.batches()
+
+    # -- in place of the parts of `Decoder` that make columns -----------------------------------------
+
+    def _finish_columns(self) -> Iterator[Any]:
+        return iter(())
+
+    def _find_files(self) -> None:
+        """Frames are located by their numbers in all files together."""
+
+    def _take_segment(self, datagram: Datagram) -> Iterator[Any]:
+        if len(datagram.frames) > 1:
+            self._dissection.tracker.fragments.add(datagram.frames)
+        yield from super()._take_segment(datagram)
+
+    def _make_columns(self, block: RowBlock) -> Iterator[Item]:
+        """Yield the items of a block of rows."""
+        if self.judge is None:
+            yield from self._all(block, {})
+        elif not self._only_findings:
+            yield from self._all(block, dict(self._judged(block)))
+        else:
+            found = dict(self._judged(block))
+            given = np.flatnonzero(block.rows[:, entry.R_EXTRA] >= 0).tolist()
+            chosen = sorted([r for r, (findings, _) in found.items() if findings] + given)
+            rows = block.rows[chosen].tolist()
+            for r, row in zip(chosen, rows, strict=True):
+                item = self._item(row, block, r, *found.get(r, ([], UNREAD)))
+                if item.findings:
+                    yield item
+
+    def _judged(self, block: RowBlock) -> Iterator[tuple[int, tuple[list[Finding], Any]]]:
+        """Yield the rows that may have findings, with these and the packet, if it was parsed."""
+        assert self.judge is not None
+        for r, suspect in self.judge.suspects(block):
+            row = block.rows[r].tolist()
+            frames = self._frames_of(row)
+            file, numbers = self._dissection.locate(frames)
+            findings = self.judge.findings(suspect, Sender(_address(row), file, numbers[-1]))
+            yield r, (findings, suspect.packet if suspect.was_parsed else UNREAD)
+
+    def _all(self, block: RowBlock, found: dict[int, tuple[list[Finding], Any]]) -> Iterator[Item]:
+        for r, row in enumerate(block.rows.tolist()):
+            yield self._item(row, block, r, *found.get(r, ([], UNREAD)))
+
+    def _item(self, row: list[int], block: RowBlock, r: int, findings: list[Finding], packet: Any) -> Item:
+        extra = row[entry.R_EXTRA]
+        if extra >= 0:
+            item: Item = self._extras[extra]
+            return item
+        kind, start = row[entry.R_KIND], row[entry.R_START]
+        carriers = self._frames_of(row)
+        file, frames = self._dissection.locate(carriers)
+        raw, reason, error = b"", "", None
+        if kind == SKIPPED:
+            packet, reason = None, _reason(block.field_offsets[r])
+        else:
+            raw = block.memory[start : start + row[entry.R_LENGTH]].tobytes()
+            if kind == BAD:
+                packet, error = None, UNREAD
+        ports = row[entry.R_PORTS]
+        return LazyItem(
+            file, time_or_none(row[entry.R_TIME]), frames, "tcp", row[entry.R_STREAM],
+            _address(row), ports >> 16, _address(row, entry.R_DST_HIGH), ports & 0xFFFF,
+            packet, KINDS[kind], row[entry.R_SIZE], findings, error, raw, reason,  # type: ignore[arg-type]
+            None, None, self._dissection.examiner, None, encapsulation_of(carriers[-1]),
+        )  # fmt: skip
+
+    def _frames_of(self, row: list[int]) -> tuple[int, ...]:
+        """Return the frames that carried a row, numbered through all files, in the order of the capture."""
+        at = row[entry.R_FRAMES]
+        if at < 0:
+            codes: Sequence[int] = (row[entry.R_FRAME] + (self._frames_before << entry.TUNNEL_BITS),)
+        else:
+            codes = sorted(set(self._frames[at + 1 : at + 1 + int(self._frames[at])].tolist()))
+        frames = tuple(map(self._encapsulations.frame, codes))
+        return self._dissection.tracker.fragments.of(frames)
+
+
+def _address(row: list[int], side: int = entry.R_SRC_HIGH) -> str:
+    return address_of(row[side], row[side + 1], row[entry.R_IPV6])
+
+
+def _reason(refusal: Any) -> str:
+    """Return why bytes are skipped."""
+    first, second, third = (int(refusal[at]) & _LOW for at in (FIRST, SECOND, THIRD))
+    return IN_WORDS[int(refusal[NUMBER])](first, second, third).why

@@ -1,0 +1,324 @@
+"""Findings of rows: the compiled scan says which may have any, lint says which.
+
+A row without a bit is not looked at. For a packet that breaks a rule of its session, a linter is made of the
+session as it was before, which has the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import numpy as np
+
+from msmqwire.analysis.dissection.dissector import unless_cut
+from msmqwire.analysis.dissection.finder import parse_error
+from msmqwire.analysis.lint import Finding, SessionLint, lint_malformed, lint_packet
+from msmqwire.analysis.lint.counters import Side
+from msmqwire.analysis.lint.queue_managers import TWO_ADDRESSES, Place, QueueManagers, two_addresses
+from msmqwire.analysis.lint.registry import FieldOffsets
+from msmqwire.analysis.lint.sequences import (
+    FINAL_ACK_SENT,
+    ORDER_ACK_SENT,
+    Fault,
+    Sequences,
+    TransactionalMessage,
+)
+from msmqwire.analysis.lint.session import (
+    Request,
+    SessionProgress,
+    ShownQueueManagers,
+    State,
+    Timeouts,
+    shown_by,
+)
+from msmqwire.capture.record import time_or_none
+from msmqwire.headers import USER_HEADER
+from msmqwire.names.header_names import AT_DESTINATION, DIRECT, PUBLIC
+from msmqwire.packets import parse
+from msmqwire.schema import Record
+from msmqwire.tables.compiled import judging
+from msmqwire.tables.compiled import session_judge as entry
+from msmqwire.tables.compiled.generated import FIELD_SLOTS
+from msmqwire.tables.compiled.judging import (
+    OF_BYTES,
+    OF_PACKET,
+    OF_QUEUE_MANAGER,
+    OF_SEQUENCE,
+    OF_SESSION,
+    VERDICT,
+)
+from msmqwire.tables.compiled.packet import ORDER, USER
+from msmqwire.tables.compiled.scan_arrays import RowBlock
+from msmqwire.tables.compiled.state import (
+    ORIGIN_BEHIND,
+    ORIGIN_CUT,
+    ORIGIN_NUMBER,
+    R_KIND,
+    R_LENGTH,
+    R_ORIGIN,
+    R_START,
+    R_STREAM,
+    R_TIME,
+)
+
+_SESSIONS: Final = 1 << 10
+"""Connections for which there is room at first."""
+_BEFORE: Final = 1 << 9
+"""Sessions that are kept before their rows are looked at."""
+_GUID: Final = Struct("<4I")
+_MESSAGE: Final = FIELD_SLOTS["UserMessage"]
+_USER: Final = Struct("<16s16s8xII")  # SourceQueueManager, QueueManagerAddress, MessageID, Flags
+_USER_AT: Final = _MESSAGE["UserHeader.SourceQueueManager"][1]
+_QUEUE_AT: Final = _MESSAGE["UserHeader.DestinationQueue"][1]
+_QUEUE_KIND: Final = USER_HEADER.bits("Flags.DQ")
+_TRANSACTION: Final = Struct("<IIII")  # Ordinal, TimeStamp, TxSequenceNumber, PreviousTxSequenceNumber
+_TRANSACTION_SLOT, _TRANSACTION_AT = _MESSAGE["TransactionHeader.TxSequenceID.Ordinal"][:2]
+_BODY_SLOT: Final = _MESSAGE["MessagePropertiesHeader.MessageBody"][0]
+_SIZES: Final = {AT_DESTINATION: 4, PUBLIC: 16}
+"""The size of the only field of a destination, for the kinds of queues whose field has a fixed one."""
+
+
+class Sender(NamedTuple):
+    """Where the packet of a row was seen.
+
+    Attributes:
+        address: the address of its sender.
+        file, frame: the file of its last frame, and the number of that.
+    """
+
+    address: str
+    file: str
+    frame: int
+
+
+@dataclass(slots=True)
+class _Connection:
+    """What the compiled judge does not know of a connection.
+
+    Attributes:
+        stream: its number.
+        shown: the queue managers at its ends.
+        sequences: its transactional sequences.
+        breaks: the breaks of the session that the sequences know of.
+    """
+
+    stream: int
+    shown: ShownQueueManagers = field(default_factory=ShownQueueManagers)
+    sequences: Sequences = field(default_factory=Sequences)
+    breaks: int = 0
+
+    def sequences_after(self, breaks: int) -> Sequences:
+        """Return the sequences, after so many breaks of the session."""
+        if breaks != self.breaks:
+            self.breaks = breaks
+            self.sequences.gap()
+        return self.sequences
+
+
+class RowJudge:
+    """Judges the rows of a capture, block by block.
+
+    Args:
+        tcp_ports: for each port whether its TCP connections are MSMQ.
+
+    Attributes:
+        rows: rows of packets of a session that were judged.
+        looked_at: those of them that lint has looked at.
+        in_vain: those of these without a finding.
+    """
+
+    def __init__(self, tcp_ports: Any) -> None:
+        self._tcp_ports = tcp_ports
+        self._sessions = _no_sessions(_SESSIONS)
+        self._before = np.zeros((_BEFORE, entry.SESSION), np.int64)
+        self._verdicts = np.zeros((0, VERDICT), np.int64)
+        self._connections: dict[int, _Connection] = {}
+        self._queue_managers = QueueManagers()
+        self.rows = self.looked_at = self.in_vain = 0
+
+    def suspects(self, block: RowBlock) -> Iterator[tuple[int, Suspect]]:
+        """Yield the rows that may have findings, in their order; each is to be judged before the next."""
+        count = len(block.rows)
+        if count > len(self._verdicts):
+            self._verdicts = np.zeros((count, VERDICT), np.int64)
+        number = int(block.rows[:, R_ORIGIN].max(initial=-1)) >> ORIGIN_NUMBER + 1
+        if number >= len(self._sessions):
+            more = _no_sessions(max(number + 1, 2 * len(self._sessions)) - len(self._sessions))
+            self._sessions = np.concatenate([self._sessions, more])
+        first = 0
+        while first < count:
+            last = judging.judge_rows(
+                block, self._sessions, self._tcp_ports, self._verdicts, self._before, first
+            )
+            chosen = first + np.flatnonzero(self._verdicts[first:last, judging.V_BITS])
+            of_rows = (array[chosen].tolist() for array in (self._verdicts, block.rows, block.field_offsets))
+            for r, verdict, row, offsets in zip(chosen.tolist(), *of_rows, strict=True):
+                yield r, Suspect(block.memory, verdict, row, offsets)
+            first = last
+
+    def findings(self, suspect: Suspect, sender: Sender) -> list[Finding]:
+        """Return the findings of a row."""
+        bits = suspect.bits
+        if bits & OF_BYTES:
+            error = parse_error(suspect.raw)
+            return unless_cut(lint_malformed(suspect.raw, error), cut=bool(suspect.origin & ORIGIN_CUT))
+        findings = lint_packet(suspect.packet, suspect.raw) if bits & OF_PACKET else []
+        connection = self._connection(suspect)
+        if bits & OF_QUEUE_MANAGER:
+            findings += self._two_addresses(connection, suspect, sender)
+        if bits & OF_SESSION:
+            progress = _progress(self._before[suspect.session].tolist())
+            lint = SessionLint.resumed(progress, connection.sequences_after(suspect.breaks))
+            findings += lint.packet(
+                suspect.is_from_initiator, suspect.packet, suspect.raw, time_or_none(suspect.time_ns),
+                is_behind=bool(suspect.origin & ORIGIN_BEHIND),
+            )  # fmt: skip
+        elif bits & OF_SEQUENCE:
+            findings += self._sequence(connection, suspect)
+        if bits & (OF_PACKET | OF_SESSION):
+            self.looked_at += 1
+            self.in_vain += not findings
+        return findings
+
+    def _connection(self, suspect: Suspect) -> _Connection:
+        number, stream = suspect.origin >> ORIGIN_NUMBER + 1, suspect.stream
+        connection = self._connections.get(number)
+        if connection is None or connection.stream != stream:
+            connection = self._connections[number] = _Connection(stream)
+        return connection
+
+    def _two_addresses(
+        self, connection: _Connection, suspect: Suspect, sender: Sender
+    ) -> Iterator[Finding]:
+        """Yield that a queue manager was seen at another address, too: `MsmqConnection._lint_address`."""
+        if suspect.kind == USER:  # in no other packet does lint look at it
+            source = suspect.source
+            shown = (UUID(bytes_le=source), "UserHeader.SourceQueueManager") if any(source) else None
+        else:
+            shown = shown_by(suspect.packet, initiator=suspect.is_from_initiator)
+        if shown is None or not connection.shown.add(suspect.is_from_initiator, *shown):
+            return
+        guid, path = shown
+        here = Place(*sender)
+        there = self._queue_managers.add(guid, here)
+        if there is not None:
+            offset = FieldOffsets(suspect.packet).of(path)
+            yield TWO_ADDRESSES.at(path, offset, two_addresses(guid, here, there))
+
+    def _sequence(self, connection: _Connection, suspect: Suspect) -> list[Finding]:
+        """Return the findings about the transactional sequence of a packet."""
+        sequences, faults = connection.sequences_after(suspect.breaks), list[Fault]()
+        message = suspect.transactional_message()
+        if message is not None:
+            faults += sequences.take(suspect.is_from_initiator, message)
+        if suspect.kind != USER:
+            ident, number = suspect.acknowledged()
+            if (last := sequences.not_sent(suspect.is_from_initiator, ident, number)) is not None:
+                check = ORDER_ACK_SENT if suspect.kind == ORDER else FINAL_ACK_SENT
+                faults.append((check, check.path, f"{number} was not sent, {last} was the last"))
+        if not faults:
+            return []
+        offsets = FieldOffsets(suspect.packet)
+        found = [check.at(path, offsets.of(path), why) for check, path, why in faults]
+        return sorted(found, key=lambda finding: finding.offset)
+
+
+class Suspect:
+    """A row that may have findings: its values, and its packet when it is asked for."""
+
+    __slots__ = (
+        "_packet", "bits", "breaks", "is_from_initiator", "kind", "offsets", "origin", "raw", "session",
+        "stream", "time_ns",
+    )  # fmt: skip
+
+    def __init__(self, memory: Any, verdict: list[int], row: list[int], offsets: list[int]) -> None:
+        self.bits, is_from_initiator, self.breaks, self.session = verdict
+        self.is_from_initiator = bool(is_from_initiator)
+        self.kind, self.origin, self.stream = row[R_KIND], row[R_ORIGIN], row[R_STREAM]
+        self.time_ns, self.offsets = row[R_TIME], offsets
+        self.raw: bytes = memory[row[R_START] : row[R_START] + row[R_LENGTH]].tobytes()
+        self._packet: Record | None = None
+
+    @property
+    def packet(self) -> Record:
+        """The packet, which is well-formed."""
+        if self._packet is None:
+            self._packet = parse(self.raw)
+        return self._packet
+
+    @property
+    def was_parsed(self) -> bool:
+        """Whether somebody has asked for the packet."""
+        return self._packet is not None
+
+    @property
+    def source(self) -> bytes:
+        """The SourceQueueManager of a message."""
+        return self.raw[_USER_AT : _USER_AT + 16]
+
+    def transactional_message(self) -> TransactionalMessage | None:
+        """Return the message as sequences see it; None if it is not transactional."""
+        slot = self.offsets[_TRANSACTION_SLOT]
+        if slot < 0:
+            return None
+        source, address, ident, flags = _USER.unpack_from(self.raw, _USER_AT)
+        ordinal, time_stamp, number, previous = _TRANSACTION.unpack_from(self.raw, slot + _TRANSACTION_AT)
+        destination = self._destination(flags >> _QUEUE_KIND.shift & (1 << _QUEUE_KIND.width) - 1)
+        return TransactionalMessage(
+            source, address, destination, ident, time_stamp << 32 | ordinal, number, previous
+        )
+
+    def _destination(self, kind: int) -> Hashable:
+        """Return the name of the destination, which distinguishes sequences."""
+        if kind == DIRECT:
+            size = int.from_bytes(self.raw[_QUEUE_AT : _QUEUE_AT + 2], "little")
+            return self.raw[_QUEUE_AT + 2 : _QUEUE_AT + 2 + size]
+        size = _SIZES.get(kind, 0)
+        return self.raw[_QUEUE_AT : _QUEUE_AT + size] if size else None
+
+    def acknowledged(self) -> tuple[int, int]:
+        """Return sequence and number that an OrderAck or FinalAck acknowledges."""
+        ordinal, time_stamp, number, _ = _TRANSACTION.unpack_from(self.raw, self.offsets[_BODY_SLOT])
+        return time_stamp << 32 | ordinal, number
+
+
+def _no_sessions(count: int) -> Any:
+    sessions = np.zeros((count, entry.SESSION), np.int64)
+    sessions[:, entry.STREAM] = -1
+    return sessions
+
+
+def _progress(session: list[int]) -> SessionProgress:
+    """Return a session of the compiled judge as lint knows it."""
+    request = timeouts = None
+    if session[entry.HAS_REQUEST]:
+        client, server = (
+            UUID(bytes_le=_GUID.pack(*session[at : at + 4])) for at in (entry.CLIENT_GUID, entry.SERVER_GUID)
+        )
+        request = Request(client, server, session[entry.TIME_STAMP], int(session[entry.SE] != 0))
+    if session[entry.HAS_PARAMETERS]:
+        timeouts = Timeouts(session[entry.RECOVERABLE_TIMEOUT], session[entry.ASKED_TIMEOUT])
+    timeout = _known(session[entry.ACK_TIMEOUT])
+    initiator, acceptor = (_side(session[entry.SIDES + side * entry.SIDE :]) for side in range(2))
+    return SessionProgress(
+        State(session[entry.STATE]), bool(session[entry.IS_WHOLE]), bool(session[entry.IS_FIRST]),
+        request, timeouts, (initiator, acceptor), None if timeout is None else timeout * 1_000_000,
+        (_known(session[entry.SILENT_SINCE]), _known(session[entry.SILENT_SINCE + 1])),
+        bool(session[entry.SILENCE_REPORTED]),
+    )  # fmt: skip
+
+
+def _side(values: list[int]) -> Side:
+    return Side(
+        _known(values[entry.SENT]), _known(values[entry.RECOVERABLE]), _known(values[entry.ACKED]),
+        bool(values[entry.WHOLE]), values[entry.DRIFT], values[entry.RECOVERABLE_DRIFT],
+        values[entry.SURPLUS], values[entry.WINDOW], bool(values[entry.FULL]),
+    )  # fmt: skip
+
+
+def _known(number: int) -> int | None:
+    return None if number == entry.NONE else number
