@@ -204,8 +204,8 @@ class RowBuffer:
         """Make room for the frames of a row: empty their array, or enlarge it if it is empty."""
         if self._state[entry.FRAMES_USED]:
             yield from self._flush()
-        if count > len(self._frames):
-            self._frames = np.zeros(2 * count, np.int64)
+        else:  # an event may need more than one row does
+            self._frames = np.zeros(2 * len(self._frames) + count, np.int64)
 
     def _set_memory(self, chunk: int, arena: int) -> None:
         """Replace the memory, to which no row refers; the input in it stays."""
