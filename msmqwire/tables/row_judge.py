@@ -51,7 +51,7 @@ from msmqwire.tables.compiled.judging import (
     OF_SESSION,
     VERDICT,
 )
-from msmqwire.tables.compiled.packet import ORDER, USER
+from msmqwire.tables.compiled.packet import LAYOUTS, ORDER, USER
 from msmqwire.tables.compiled.scan_arrays import RowBlock
 from msmqwire.tables.compiled.state import (
     ORIGIN_BEHIND,
@@ -69,6 +69,8 @@ _SESSIONS: Final = 1 << 10
 """Connections for which there is room at first."""
 _BEFORE: Final = 1 << 9
 """Sessions that are kept before their rows are looked at."""
+_WORDS: Final = (1, 2, 4)
+"""The sizes of flag words."""
 _GUID: Final = Struct("<4I")
 _MESSAGE: Final = FIELD_SLOTS["UserMessage"]
 _USER: Final = Struct("<16s16s8xII")  # SourceQueueManager, QueueManagerAddress, MessageID, Flags
@@ -166,7 +168,7 @@ class RowJudge:
         if bits & OF_BYTES:
             error = parse_error(suspect.raw)
             return unless_cut(lint_malformed(suspect.raw, error), cut=bool(suspect.origin & ORIGIN_CUT))
-        findings = lint_packet(suspect.packet, suspect.raw) if bits & OF_PACKET else []
+        findings = lint_packet(suspect.packet, suspect.raw, suspect.of_fields) if bits & OF_PACKET else []
         connection = self._connection(suspect)
         if bits & OF_QUEUE_MANAGER:
             findings += self._two_addresses(connection, suspect, sender)
@@ -175,7 +177,7 @@ class RowJudge:
             lint = SessionLint.resumed(progress, connection.sequences_after(suspect.breaks))
             findings += lint.packet(
                 suspect.is_from_initiator, suspect.packet, suspect.raw, time_or_none(suspect.time_ns),
-                is_behind=bool(suspect.origin & ORIGIN_BEHIND),
+                is_behind=bool(suspect.origin & ORIGIN_BEHIND), offsets=suspect.of_fields,
             )  # fmt: skip
         elif bits & OF_SEQUENCE:
             findings += self._sequence(connection, suspect)
@@ -206,7 +208,7 @@ class RowJudge:
         here = Place(*sender)
         there = self._queue_managers.add(guid, here)
         if there is not None:
-            offset = FieldOffsets(suspect.packet).of(path)
+            offset = suspect.of_fields.of(path)
             yield TWO_ADDRESSES.at(path, offset, two_addresses(guid, here, there))
 
     def _sequence(self, connection: _Connection, suspect: Suspect) -> list[Finding]:
@@ -222,17 +224,43 @@ class RowJudge:
                 faults.append((check, check.path, f"{number} was not sent, {last} was the last"))
         if not faults:
             return []
-        offsets = FieldOffsets(suspect.packet)
-        found = [check.at(path, offsets.of(path), why) for check, path, why in faults]
+        found = [check.at(path, suspect.of_fields.of(path), why) for check, path, why in faults]
         return sorted(found, key=lambda finding: finding.offset)
+
+
+class ScannedOffsets(FieldOffsets):
+    """The offsets of the fields of a packet that the scan has read: most of them it knows."""
+
+    def __init__(self, suspect: Suspect) -> None:
+        self._suspect, self._places = suspect, FIELD_SLOTS[LAYOUTS[suspect.kind]]
+        self._others: FieldOffsets | None = None
+
+    def of(self, path: str) -> int:
+        place = self._places.get(path)
+        if place is None:
+            place = self._places.get(path.rpartition(".")[0])
+            if place is not None and place[2] not in _WORDS:  # the path is not of a bit in it
+                place = None
+        if place is not None and (start := self._suspect.offsets[place[0]]) >= 0:
+            return start + place[1]
+        return self._by_walking.of(path)
+
+    def packet_size(self) -> int:
+        return self._by_walking.packet_size()
+
+    @property
+    def _by_walking(self) -> FieldOffsets:
+        if self._others is None:
+            self._others = FieldOffsets(self._suspect.packet)
+        return self._others
 
 
 class Suspect:
     """A row that may have findings: its values, and its packet when it is asked for."""
 
     __slots__ = (
-        "_packet", "bits", "breaks", "is_from_initiator", "kind", "offsets", "origin", "raw", "session",
-        "stream", "time_ns",
+        "_of_fields", "_packet", "bits", "breaks", "is_from_initiator", "kind", "offsets", "origin", "raw",
+        "session", "stream", "time_ns",
     )  # fmt: skip
 
     def __init__(self, memory: Any, verdict: list[int], row: list[int], offsets: list[int]) -> None:
@@ -242,6 +270,7 @@ class Suspect:
         self.time_ns, self.offsets = row[R_TIME], offsets
         self.raw: bytes = memory[row[R_START] : row[R_START] + row[R_LENGTH]].tobytes()
         self._packet: Record | None = None
+        self._of_fields: FieldOffsets | None = None
 
     @property
     def packet(self) -> Record:
@@ -249,6 +278,13 @@ class Suspect:
         if self._packet is None:
             self._packet = parse(self.raw)
         return self._packet
+
+    @property
+    def of_fields(self) -> FieldOffsets:
+        """The offsets of the fields of the packet."""
+        if self._of_fields is None:
+            self._of_fields = ScannedOffsets(self)
+        return self._of_fields
 
     @property
     def was_parsed(self) -> bool:

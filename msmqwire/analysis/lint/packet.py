@@ -31,17 +31,20 @@ RULES: Final = {check.id: check for check in REGISTER if check.severity == "MUST
 ATTACKS: Final = {check.id: check for check in REGISTER if check.severity == "ATTACK"}
 
 
-def lint_packet(packet: Record, data: bytes | None = None) -> list[Finding]:
+def lint_packet(
+    packet: Record, data: bytes | None = None, offsets: FieldOffsets | None = None
+) -> list[Finding]:
     """Departures of a packet from the specifications, in the order of its bytes.
 
     Args:
         packet: a parsed packet, or one that was made up; fields left out of it are filled in.
         data: the bytes that it was read from. Without them sizes and presence bits are measured as well,
             which can be wrong only in a packet that was made up.
+        offsets: the offsets of its fields, if they are known.
     """
     if any(not hasattr(packet, name) for name in packet.schema.fields):
         packet = packet.schema.make(packet)
-    offsets = FieldOffsets(packet)
+    offsets = offsets or FieldOffsets(packet)
     findings = [
         check.at(path, offsets.of(path), message)
         for check, path, message in _RUNNER.run(packet, acks.meant_as(packet), measured=data is None)

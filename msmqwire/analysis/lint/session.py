@@ -225,6 +225,7 @@ class SessionLint:
         time_ns: int | None = None,
         *,
         is_behind: bool = False,
+        offsets: FieldOffsets | None = None,
     ) -> list[Finding]:
         """Return the findings of the next packet in the session; `lint_packet` checks it by itself.
 
@@ -235,6 +236,7 @@ class SessionLint:
             time_ns: when it passed, in nanoseconds; without it timers are not checked.
             is_behind: this side has received something of the other one that was not captured, or not in
                 order: its request is unknown.
+            offsets: the offsets of its fields, if they are known.
         """
         if direction not in (True, False, "c2s", "s2c"):
             raise ValueError(f"{direction!r} is not c2s, s2c, True or False")
@@ -242,7 +244,7 @@ class SessionLint:
         kind = packet.schema.name
         if kind not in OUT_OF_ORDER:
             raise ValueError(f"{kind} is not a packet of a session")
-        offsets = FieldOffsets(packet)
+        offsets = offsets or FieldOffsets(packet)
         if is_behind and self._state is not State.OPEN:
             self._miss()
         findings = [*self._order(initiator, kind, packet, offsets)]
