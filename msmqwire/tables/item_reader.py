@@ -7,7 +7,8 @@ as they depend on the packets before; see `msmqwire.tables.row_judge`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from msmqwire.capture.record import time_or_none
 from msmqwire.capture.tunnels import encapsulation_of
 from msmqwire.tables.arrow.refusals import IN_WORDS
 from msmqwire.tables.arrow.tunnel_columns import TunnelTexts
+from msmqwire.tables.compiled import engine
 from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.compiled.packet import BAD, KINDS, SKIPPED
 from msmqwire.tables.compiled.refusal import FIRST, NUMBER, SECOND, THIRD
@@ -55,10 +57,10 @@ class ItemReader(Decoder):
     """
 
     def __init__(self, dissection: Dissection, *, only_findings: bool = False) -> None:
-        super().__init__(dissection, _NoBatches())
+        super().__init__(dissection, cast(Any, _NoBatches()))
         self._only_findings = only_findings
         self._state[entry.KEEPS_ORIGINS] = 1
-        self._frames = np.zeros(_FRAMES, np.int64)
+        self._frame_lists = np.zeros(_FRAMES, np.int64)
         self.judge = RowJudge(self.tcp_ports) if dissection.tracker.lints else None
 
     def items(self) -> Iterator[Item]:
@@ -98,11 +100,13 @@ class ItemReader(Decoder):
         """Yield the rows that may have findings, with these and the packet, if it was parsed."""
         assert self.judge is not None
         for r, suspect in self.judge.suspects(block):
-            row = block.rows[r].tolist()
-            frames = self._frames_of(row)
-            file, numbers = self._dissection.locate(frames)
-            findings = self.judge.findings(suspect, Sender(_address(row), file, numbers[-1]))
+            findings = self.judge.findings(suspect, partial(self._sender, block, r))
             yield r, (findings, suspect.packet if suspect.was_parsed else UNREAD)
+
+    def _sender(self, block: RowBlock, r: int) -> Sender:
+        row = block.rows[r].tolist()
+        file, frames = self._dissection.locate(self._frames_of(row))
+        return Sender(_address(row), file, frames[-1])
 
     def _all(self, block: RowBlock, found: dict[int, tuple[list[Finding], Any]]) -> Iterator[Item]:
         for r, row in enumerate(block.rows.tolist()):
@@ -137,7 +141,7 @@ class ItemReader(Decoder):
         if at < 0:
             codes: Sequence[int] = (row[entry.R_FRAME] + (self._frames_before << entry.TUNNEL_BITS),)
         else:
-            codes = sorted(set(self._frames[at + 1 : at + 1 + int(self._frames[at])].tolist()))
+            codes = sorted(set(self._frame_lists[at + 1 : at + 1 + int(self._frame_lists[at])].tolist()))
         frames = tuple(map(self._encapsulations.frame, codes))
         return self._dissection.tracker.fragments.of(frames)
 
@@ -150,3 +154,12 @@ def _reason(refusal: Any) -> str:
     """Return why bytes are skipped."""
     first, second, third = (int(refusal[at]) & _LOW for at in (FIRST, SECOND, THIRD))
     return IN_WORDS[int(refusal[NUMBER])](first, second, third).why
+
+
+def usual_reader(dissection: Dissection, *, only_findings: bool) -> ItemReader | None:
+    """Return the reader of a dissection; None without the compiled library, which is the reason for it."""
+    return (
+        None
+        if engine.chosen().name == engine.PORTABLE
+        else ItemReader(dissection, only_findings=only_findings)
+    )

@@ -6,7 +6,7 @@ session as it was before, which has the words.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, Final, NamedTuple
@@ -162,8 +162,8 @@ class RowJudge:
                 yield r, Suspect(block.memory, verdict, row, offsets)
             first = last
 
-    def findings(self, suspect: Suspect, sender: Sender) -> list[Finding]:
-        """Return the findings of a row."""
+    def findings(self, suspect: Suspect, sender: Callable[[], Sender]) -> list[Finding]:
+        """Return the findings of a row; `sender` returns where it was seen."""
         bits = suspect.bits
         if bits & OF_BYTES:
             error = parse_error(suspect.raw)
@@ -194,7 +194,7 @@ class RowJudge:
         return connection
 
     def _two_addresses(
-        self, connection: _Connection, suspect: Suspect, sender: Sender
+        self, connection: _Connection, suspect: Suspect, sender: Callable[[], Sender]
     ) -> Iterator[Finding]:
         """Yield that a queue manager was seen at another address, too: `MsmqConnection._lint_address`."""
         if suspect.kind == USER:  # in no other packet does lint look at it
@@ -205,7 +205,7 @@ class RowJudge:
         if shown is None or not connection.shown.add(suspect.is_from_initiator, *shown):
             return
         guid, path = shown
-        here = Place(*sender)
+        here = Place(*sender())
         there = self._queue_managers.add(guid, here)
         if there is not None:
             offset = suspect.of_fields.of(path)

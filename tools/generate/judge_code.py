@@ -4,8 +4,9 @@ python tools/generate/judge_code.py            writes it
 python tools/generate/judge_code.py --check    fails if it is not what the rules and schemas say
 
 Each rule of lint on a packet of a session is translated from its row of the register, as for Wireshark. A
-packet that breaks a rule is never passed over; one that breaks none may be looked at in vain. So a header that
-few packets have stands for all its rules, and a rule without a translation for a condition that it needs.
+packet that breaks a rule is never passed over; one that breaks none may be looked at in vain. So a header
+that few packets have stands for all its rules, and a rule without a translation for a condition that it
+needs.
 """
 
 from __future__ import annotations
@@ -428,7 +429,9 @@ def _python(condition: str) -> str:
 
 def _places(fields: set[str]) -> dict[str, FieldPlaces]:
     """The places of fields by kind; acknowledgements have those of messages."""
-    tables = {kind: Source(KINDS[kind], fields, []).field_slots for kind in KINDS if kind not in ("ORDER", "FINAL")}
+    tables = {
+        kind: Source(KINDS[kind], fields, []).field_slots for kind in KINDS if kind not in ("ORDER", "FINAL")
+    }
     return {kind: FieldPlaces(tables.get(kind, tables["USER"])) for kind in KINDS}
 
 
@@ -437,7 +440,9 @@ def fields() -> set[str]:
     places = _places(set())
     groups(places)
     meant_as_acknowledgement(places["USER"])
-    return {path for of_kind in places.values() for path in of_kind.used if path.partition(".")[0] not in _VIEWS}
+    return {
+        path for of_kind in places.values() for path in of_kind.used if path.partition(".")[0] not in _VIEWS
+    }
 
 
 def generated(known: set[str]) -> str:
@@ -445,6 +450,7 @@ def generated(known: set[str]) -> str:
     places = _places(known | fields())
     blocks, calls = [HEAD], dict[str, list[str]]()
     parameters = "memory: Any, start: int, stop: int, field_offsets: Any, r: int"
+    with_kind = "memory: Any, start: int, stop: int, kind: int, field_offsets: Any, r: int"
     for kinds, conditions in groups(places).items():
         name = f"_{'_'.join(kinds).lower()}"
         lines = []
@@ -456,7 +462,7 @@ def generated(known: set[str]) -> str:
     of_messages = places["USER"]
     rare = " or ".join(dict.fromkeys(f"{_bit(of_messages, bit)} != 0" for bit in RARE.values()))
     lines = [
-        f"@jit\ndef may_break_rule({parameters.replace('field_offsets', 'kind: int, field_offsets')}) -> bool:",
+        f"@jit\ndef may_break_rule({with_kind}) -> bool:",
         '    """Whether a packet of a session, without refusals, may break a rule."""',
         f"    if kind <= FINAL and ({rare}):",
         "        return True",

@@ -11,6 +11,7 @@ from io import RawIOBase
 from numbers import Integral
 from typing import Any, BinaryIO
 
+from msmqwire.analysis.dissection import scan
 from msmqwire.analysis.dissection.item import Item, format_time
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent
 from msmqwire.analysis.dissection.msmq_connection import MSMQ_PORT
@@ -133,6 +134,7 @@ class Dissection(Iterator[Item]):
         warm_up: the number of sources that are only read to track connections.
         successor_ns: the time of the first frame that the reader of the next part has.
         record_size_max: bytes of the largest frame that is read.
+        storage_options: arguments of the file systems of URLs.
         examiner: has the keys and certificates given.
         warns: whether a `CaptureWarning` names, after the last item, the frames not read.
         attempts: finds failed attempts to connect; None unless `follow_attempts` was called.
@@ -168,11 +170,12 @@ class Dissection(Iterator[Item]):
         self.records = 0
         self.handed = 0
         self._progress = progress
+        self._only_findings = False
         self.flushes = flush
         self.warm_up = warm_up
         self.successor_ns = successor_ns
         self.record_size_max = min(record_size_max, RECORD_SIZE_LIMIT)
-        self._storage_options = storage_options
+        self.storage_options = storage_options
         self.numbers_across = self.warns = False
         self.decoder = IpDecoder()
         self.attempts: Attempts | None = None
@@ -187,14 +190,14 @@ class Dissection(Iterator[Item]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state so far, for a pickle: without sources, and the errors met in them."""
-        left = ("_items", "_progress", "_storage_options", "sources", "passed_over", "errors", "examiner")
+        left = ("_items", "_progress", "storage_options", "sources", "passed_over", "errors", "examiner")
         return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         vars(self).update(saved)
         self.sources, self.passed_over, self.errors, self.examiner = [], [], [], NOTHING_GIVEN
         self.decoder.count_anew()
-        self._progress, self._storage_options = None, NO_OPTIONS
+        self._progress, self.storage_options = None, NO_OPTIONS
         self._items = self._all_items()
 
     def __next__(self) -> Item:
@@ -204,6 +207,16 @@ class Dissection(Iterator[Item]):
     def frames_not_read(self) -> tuple[NotRead, ...]:
         """The frames that were not read so far though packets of interest may be in them, by reason."""
         return listed(self.decoder.frames_not_read())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has whole captures for everybody: no state of others before it or after it, no keys."""
+        of_parts = self.warm_up or not self.flushes or self.numbers_across
+        return not of_parts and not (self.tracker.lints and self.examiner.was_given_any)
+
+    def only_findings(self) -> None:
+        """Leave out the items without findings; before anything is read."""
+        self._only_findings = True
 
     def follow_attempts(self) -> None:
         """Find the attempts to connect to ports of MSMQ that failed; before anything is read.
@@ -220,6 +233,17 @@ class Dissection(Iterator[Item]):
     # -- records to events ---------------------------------------------------------------------
 
     def _all_items(self) -> Iterator[Item]:
+        reader = scan.reader_of(self, only_findings=self._only_findings)
+        if reader is not None:
+            yield from reader.items()
+            if self.warns:
+                warn_of(self.frames_not_read, stacklevel=4)
+            return
+        for item in self._generic_items():
+            if item.findings or not self._only_findings:
+                yield item
+
+    def _generic_items(self) -> Iterator[Item]:
         for number, source in enumerate(self.sources):
             if number == self.warm_up > 0:
                 for _ in self.tracker.pause():
@@ -236,7 +260,7 @@ class Dissection(Iterator[Item]):
         if self.flushes:
             self.decoder.end()
         if self.warns:
-            warn_of(self.frames_not_read, stacklevel=4)
+            warn_of(self.frames_not_read, stacklevel=5)
 
     def begin_source(self, number: int) -> int:
         """Prepare to read a source; return after how many segments a direction starts.
@@ -284,7 +308,7 @@ class Dissection(Iterator[Item]):
                 stream.close()
 
     def _opened(self, path: str | os.PathLike[str]) -> _ProgressFile:
-        file = open_file(path, self._storage_options)
+        file = open_file(path, self.storage_options)
         return _ProgressFile(file, os.fspath(path), self._progress)
 
     def begin_file(self, file: str) -> int:

@@ -24,7 +24,7 @@ class LazyItem(Item):
     __slots__ = ()
 
     @property  # type: ignore[misc]
-    def __class__(self) -> type[Item]:
+    def __class__(self) -> type[Item]:  # type: ignore[override]
         return Item
 
     @property

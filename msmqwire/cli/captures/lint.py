@@ -223,6 +223,7 @@ def _captures(
     with opened(
         sources, ports, record_size_max=record_size_max, storage_options=storage_options, security=security
     ) as dissection:
+        dissection.only_findings()
         counts = run_capture(dissection, sys.stdout, as_json=as_json)
         status = report(dissection, sys.stderr)
     if check and any(counts[severity] for severity in BREACHES):

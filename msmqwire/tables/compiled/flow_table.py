@@ -66,9 +66,9 @@ order, and still to be taken as the events say.
 
 CHECK_NS, CHECK_WAIT and the links of the list of connections are in the flow with the even number: when to
 look whether the connection is idle, and how much later if it has no time. FIRST_SIDE is 1 or 2 once its first
-or second flow has delivered. IS_GONE says that a connection is forgotten but for its events. The flow with the
-even number has also the GAPS of the connection so far; TO_COME events of a flow are known and not taken yet,
-ends apart.
+or second flow has delivered. IS_GONE says that a connection is forgotten but for its events. The flow with
+the even number has also the GAPS of the connection so far; TO_COME events of a flow are known and not taken
+yet, ends apart.
 
 IS_KNOWN says that a connection is MSMQ whatever follows, HAS_PENDING that a dissector waits for more bytes of
 a flow, BEGINS_INSIDE that a flow need not begin with a packet, IS_STARTED that its packets have begun,

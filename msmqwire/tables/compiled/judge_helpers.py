@@ -10,7 +10,9 @@ from msmqwire.headers.acknowledgements import ORDER_QUEUE_NAME
 from msmqwire.tables.compiled.decorators import jit
 from msmqwire.tables.compiled.memory import u16
 
-_ORDER_QUEUE: Final = np.frombuffer(f"\\PRIVATE$\\{ORDER_QUEUE_NAME.upper()}\0".encode("utf-16-le"), np.uint16).copy()
+_ORDER_QUEUE: Final = np.frombuffer(
+    f"\\PRIVATE$\\{ORDER_QUEUE_NAME.upper()}\0".encode("utf-16-le"), np.uint16
+).copy()
 _TCP: Final = np.frombuffer("TCP:".encode("utf-16-le"), np.uint16).copy()
 _DOCTYPE: Final = np.frombuffer(b"<!DOCTYPE", np.uint8).copy()
 _DOT, _ZERO, _NINE, _CASE = ord("."), ord("0"), ord("9"), 0x20
@@ -79,7 +81,8 @@ def _unit(memory: Any, p: int, stop: int, wide: int) -> int:
         return -1
     if wide and memory[p + 1]:
         return -1
-    return np.int64(memory[p])
+    byte: Any = np.int64(memory[p])
+    return byte
 
 
 @jit
@@ -110,8 +113,7 @@ def _has_document_type(memory: Any, start: int, stop: int, wide: int) -> bool:
         if second == _QUESTION:
             p += size
             while p < stop and not (
-                _unit(memory, p, stop, wide) == _QUESTION
-                and _unit(memory, p + size, stop, wide) == _GREATER
+                _unit(memory, p, stop, wide) == _QUESTION and _unit(memory, p + size, stop, wide) == _GREATER
             ):
                 p += size
             p += 2 * size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmqwire.tables.compiled.arrays import Bools, Int64Rows, Int64s
+from msmqwire.tables.compiled.arrays import Bools, Int64Rows
 from msmqwire.tables.compiled.decorators import exported, jit
 from msmqwire.tables.compiled.packet import BAD, FINAL, USER
 from msmqwire.tables.compiled.packet_judge import may_break_rule
@@ -101,9 +101,7 @@ def judge_rows(
         if kind <= FINAL and (kind != USER or field_offsets[r, TRANSACTION_SLOT] >= 0):
             bits |= OF_SEQUENCE
         is_behind = origin & ORIGIN_BEHIND != 0
-        if step(
-            session, initiator, kind, memory, start, stop, field_offsets, r, row[R_TIME], is_behind
-        ):
+        if step(session, initiator, kind, memory, start, stop, field_offsets, r, row[R_TIME], is_behind):
             bits |= OF_SESSION
             verdict[V_SESSION] = kept
             kept += 1

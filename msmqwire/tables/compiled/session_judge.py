@@ -23,26 +23,24 @@ NONE: Final = -(1 << 62)
 """In place of a number that is not known."""
 
 (
-    STREAM, GAPS, BREAKS, CLIENT, STATE, IS_WHOLE, IS_FIRST, HAS_REQUEST, CLIENT_GUID, SERVER_GUID, TIME_STAMP,
-    SE, HAS_PARAMETERS, RECOVERABLE_TIMEOUT, ASKED_TIMEOUT, ACK_TIMEOUT, SILENT_SINCE, SILENCE_REPORTED,
-    QUEUE_MANAGERS, SIDES,
-) = (0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 18, 19, 20, 21, 22, 24, 25, 33)  # fmt: skip
+    STREAM, GAPS, BREAKS, CLIENT, STATE, IS_WHOLE, IS_FIRST, HAS_REQUEST, TIME_STAMP, SE, HAS_PARAMETERS,
+    RECOVERABLE_TIMEOUT, ASKED_TIMEOUT, ACK_TIMEOUT, SILENCE_REPORTED,
+) = range(15)  # fmt: skip
+SILENT_SINCE, HAS_OWN, CLIENT_GUID, SERVER_GUID, LATEST_GUIDS, SIDES = 15, 17, 19, 23, 27, 35
 SENT, RECOVERABLE, ACKED, WHOLE, DRIFT, RECOVERABLE_DRIFT, SURPLUS, WINDOW, FULL = range(9)
 SIDE: Final = 9
 SESSION: Final = SIDES + 2 * SIDE
 """The state of a session, by index: see `SessionLint`.
 
-STREAM is its connection. GAPS were counted in it when its last row was written, and BREAKS times it was told
-that packets may be missing. CLIENT is 0 or 1 for the flow of the initiator, -1 before it is known. CLIENT_GUID
-and SERVER_GUID of the request take four entries each; timeouts are milliseconds. SILENT_SINCE has an entry for
-each side, QUEUE_MANAGERS four for the GUID that each has shown last. From SIDES on there are the counts of both
-sides, the initiator's first: see `Counters`.
+STREAM is its connection. GAPS were counted in it when its last row was written; after BREAKS of any kind
+packets may be missing. CLIENT is 0 or 1 for the flow of the initiator, -1 before it is known. Timeouts are
+milliseconds. SILENT_SINCE and HAS_OWN have an entry for each side, the initiator's first: HAS_OWN says that
+its queue manager was shown when the session was opened. A GUID takes four entries: those of the request, and
+the one that a message of each side has shown last. From SIDES on there are the counts of both sides: see
+`Counters`.
 """
 
 _START, _EC_ASKED, _EC_ANSWERED, _CP_ASKED, _OPEN, _REFUSED, _UNKNOWN = (state.value for state in State)
-START: Final = _START
-UNKNOWN: Final = _UNKNOWN
-
 _MESSAGE: Final = FIELD_SLOTS["UserMessage"]
 _FLAGS_AT: Final = _MESSAGE["UserHeader.Flags"][1]
 _SOURCE_AT: Final = _MESSAGE["UserHeader.SourceQueueManager"][1]
@@ -359,7 +357,11 @@ def _store(session: Any, side: int, number: int, flags: int) -> bool:
 def _is_waiting(session: Any, side: int) -> bool:
     """`Counters.waiting`."""
     at = SIDES + SIDE * side
-    return session[at + SENT] != NONE and session[at + ACKED] != NONE and session[at + SENT] > session[at + ACKED]
+    return (
+        session[at + SENT] != NONE
+        and session[at + ACKED] != NONE
+        and session[at + SENT] > session[at + ACKED]
+    )
 
 
 @inlined
@@ -411,13 +413,20 @@ def step(
 
 @jit
 def shows_queue_manager(session: Any, initiator: bool, kind: int, memory: Any, start: int) -> bool:
-    """Whether a packet shows a queue manager that this side has not shown last: see `SessionLint.claim`."""
-    at = QUEUE_MANAGERS + (0 if initiator else 4)
+    """Whether a packet may show a queue manager that this side has not shown: see `ShownQueueManagers`.
+
+    Once it has shown its own, its messages show no other.
+    """
+    side = 0 if initiator else 1
+    at = LATEST_GUIDS + 4 * side
     if kind == ESTABLISH:
+        guid, is_null = start + (_CLIENT_AT if initiator else _SERVER_AT), True
         for i in range(4):
-            session[at + i] = 0
+            is_null = is_null and u32(memory, guid + 4 * i) == 0
+        if not is_null and u16(memory, start + _INTERNAL_AT) & _CS == 0:
+            session[HAS_OWN + side] = 1
         return True
-    if kind != USER or u32(memory, start + _FLAGS_AT) & _RC_MASK:
+    if kind != USER or session[HAS_OWN + side] or u32(memory, start + _FLAGS_AT) & _RC_MASK:
         return False
     if _has_guid(session, at, memory, start + _SOURCE_AT):
         return False

@@ -66,7 +66,7 @@ class RowBuffer:
         self.drops_rows = False
         self._extras: list[Any] = []
         self._rollback = np.zeros(FLOW_FIELDS + entry.STATE, np.int64)
-        self._frames = np.zeros(0, np.int64)
+        self._frame_lists = np.zeros(0, np.int64)
         self._header = np.zeros(HEADER_FIELDS, np.int64)
         self.tcp_ports = np.zeros(1 << 16, np.bool_)
         self.tcp_ports[_in_range(tracker.tcp_ports)] = True
@@ -79,7 +79,7 @@ class RowBuffer:
         pending = self._flows.pending
         return ScanArrays(
             self._state, self.memory, self._header, pending.segments, pending.bytes,
-            self.rows, self.field_offsets, self._rollback, self._frames,
+            self.rows, self.field_offsets, self._rollback, self._frame_lists,
         )  # fmt: skip
 
     def _file_of(self, item: Item) -> int:
@@ -205,7 +205,7 @@ class RowBuffer:
         if self._state[entry.FRAMES_USED]:
             yield from self._flush()
         else:  # an event may need more than one row does
-            self._frames = np.zeros(2 * len(self._frames) + count, np.int64)
+            self._frame_lists = np.zeros(2 * len(self._frame_lists) + count, np.int64)
 
     def _set_memory(self, chunk: int, arena: int) -> None:
         """Replace the memory, to which no row refers; the input in it stays."""

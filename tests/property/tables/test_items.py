@@ -110,7 +110,8 @@ def opening(draw: st.DrawFn) -> dict[str, Any]:
         fields = {"InternalHeader": refused, "EstablishConnectionHeader": header}
         return {"packet": "EstablishConnection", "fields": fields}
     header = {
-        "RecoverableAckTimeout": draw(TIMES), "AckTimeout": draw(TIMES), "WindowSize": draw(st.integers(0, 2)),
+        "RecoverableAckTimeout": draw(TIMES), "AckTimeout": draw(TIMES),
+        "WindowSize": draw(st.integers(0, 2)),
     }  # fmt: skip
     fields = {"InternalHeader": refused, "ConnectionParametersHeader": header}
     return {"packet": "ConnectionParameters", "fields": fields}
@@ -131,7 +132,8 @@ def messages(draw: st.DrawFn) -> dict[str, Any]:
     )  # fmt: skip
     user: dict[str, Any] = {
         "SourceQueueManager": guid(draw(st.integers(0, 2))), "MessageID": draw(st.integers(1, 3)),
-        "QueueManagerAddress": guid(draw(st.integers(0, 1))), "DestinationQueue": draw(st.sampled_from(names)),
+        "QueueManagerAddress": guid(draw(st.integers(0, 1))),
+        "DestinationQueue": draw(st.sampled_from(names)),
         "Flags": {"DM": draw(st.integers(0, 2)), "RC": draw(st.sampled_from([0, 0, 1, 0x1E]))},
     }  # fmt: skip
     fields: dict[str, Any] = {"UserHeader": user}
@@ -165,7 +167,9 @@ BODIES = st.sampled_from(
         b"\0" + bytes(8) + b"\1" + bytes(7) + b"\x0b", b"<", b"<!DOCTYPE",
     ]
 )  # fmt: skip
-acks = st.builds(lambda header: {"packet": "SessionAck", "fields": {"SessionHeader": header}}, session_headers())
+acks = st.builds(
+    lambda header: {"packet": "SessionAck", "fields": {"SessionHeader": header}}, session_headers()
+)
 EDITED = st.sampled_from([0, 0, 0, 1, 2])
 
 
@@ -225,8 +229,9 @@ def test_a_lazy_item_passes_for_an_item():
     files = [c.pcap_bytes(talk.frames)]
     for here, there in zip(read(files, lint=False)[2], generic(files, lint=False)[1], strict=True):
         same = replace(there, error=here.error, examiner=here.examiner)
-        assert here == same and same == here and isinstance(here, Item)
-        assert replace(here, size=1).size == 1 and repr(here) == repr(there)
+        assert (here == same, same == here, isinstance(here, Item)) == (True, True, True)
+        assert replace(here, size=1).size == 1
+        assert repr(here) == repr(there)
         assert here.to_json() == there.to_json()
         assert pickle.loads(pickle.dumps(here)).packet == there.packet
         with pytest.raises(AttributeError):
