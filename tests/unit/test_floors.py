@@ -86,6 +86,7 @@ SIDEWAYS = {
     ("plugins", "analysis/lint"),
     ("plugins", "analysis/protocols"),
     ("tables", "analysis/dissection"),
+    ("tables", "analysis/lint"),
     ("tables", "analysis/protocols"),
     ("cli", "fuzz"),
 }
@@ -590,7 +591,11 @@ def test_the_rule_of_rooms_itself(path: str, source: str, allowed: bool) -> None
 
 LINES_MAX: Final = 500
 """Of a module: one that has more has more than one subject."""
-GENERATED: Final = ("msmqwire/schema/generated/", "msmqwire/tables/compiled/generated.py")
+GENERATED: Final = (
+    "msmqwire/schema/generated/",
+    "msmqwire/tables/compiled/generated.py",
+    "msmqwire/tables/compiled/packet_judge.py",
+)
 
 
 def long_modules(lines: Mapping[str, int]) -> set[str]:

@@ -358,7 +358,8 @@ class FlowTable:
         """Return the item of the bytes skipped of a flow before its connection was recognised."""
         flow_row, flow = self.arrays.flows[number], self._flow(number)
         self._sender = flow.sender
-        self.origin = origin(self.arrays, number, int(self.arrays.flows[number ^ 1, ACKED]))
+        if self._state[entry.KEEPS_ORIGINS]:
+            self.origin = origin(self.arrays, number, int(self.arrays.flows[number ^ 1, ACKED]))
         size, code, time_ns = flow_row[[IGNORED, IGNORED_FRAME, IGNORED_NS]].tolist()
         self._note_ignored(number, (0, 0, 0))
         result = ScanResult.skipped(size, NOT_RECOGNISED, (self.encapsulations.frame(code),), time_ns)
