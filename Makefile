@@ -69,7 +69,7 @@ wheel: $(VENV)/.installed-dev
 	else cp build/wheel/*.whl dist; fi
 
 # What is made of the declarations: readers and writers of structures and columns, parts of pages, the public API.
-GENERATE := generate/codec_code generate/columnar_code pages/srmp_docs pages/settings_docs pages/floors_docs pages/support_docs \
+GENERATE := generate/codec_code generate/columnar_code generate/judge_code pages/srmp_docs pages/settings_docs pages/floors_docs pages/support_docs \
 	pages/public_api
 
 generated: $(VENV)/.installed-dev
