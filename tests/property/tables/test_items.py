@@ -163,7 +163,8 @@ _UTF_16 = '\ufeff<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><a/>'.encode
 BODIES = st.sampled_from(
     [
         b"", b"body", b"<a/>", b"<?xml version='1.0'?>\r\n<a/>", b"<!-- -> -->\n<!DOCTYPE a><a/>", _UTF_16,
-        b"<?><!DOCTYPE a [", b"<!--><!DOCTYPE a [", b"<!doctype html>", b"\xef\xbb\xbf <!DOCTYPE b SYSTEM 'x'>",
+        b"<?><!DOCTYPE a [", b"<!--><!DOCTYPE a [", b"<!doctype html>",
+        b"\xef\xbb\xbf <!DOCTYPE b SYSTEM 'x'>",
         b"\0" + bytes(8) + b"\1" + bytes(7) + b"\x0b", b"<", b"<!DOCTYPE",
     ]
 )  # fmt: skip
