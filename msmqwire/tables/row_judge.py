@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from struct import Struct
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -172,15 +173,14 @@ class RowJudge:
         connection = self._connection(suspect)
         if bits & OF_QUEUE_MANAGER:
             findings += self._two_addresses(connection, suspect, sender)
+        of_session = self._sequence(connection, suspect) if bits & OF_SEQUENCE else []
         if bits & OF_SESSION:
             progress = _progress(self._before[suspect.session].tolist())
-            lint = SessionLint.resumed(progress, connection.sequences_after(suspect.breaks))
-            findings += lint.packet(
+            of_session += SessionLint.resumed(progress).packet(
                 suspect.is_from_initiator, suspect.packet, suspect.raw, time_or_none(suspect.time_ns),
                 is_behind=bool(suspect.origin & ORIGIN_BEHIND), offsets=suspect.of_fields,
             )  # fmt: skip
-        elif bits & OF_SEQUENCE:
-            findings += self._sequence(connection, suspect)
+        findings += sorted(of_session, key=attrgetter("offset"))
         if bits & (OF_PACKET | OF_SESSION):
             self.looked_at += 1
             self.in_vain += not findings
@@ -222,10 +222,7 @@ class RowJudge:
             if (last := sequences.not_sent(suspect.is_from_initiator, ident, number)) is not None:
                 check = ORDER_ACK_SENT if suspect.kind == ORDER else FINAL_ACK_SENT
                 faults.append((check, check.path, f"{number} was not sent, {last} was the last"))
-        if not faults:
-            return []
-        found = [check.at(path, suspect.of_fields.of(path), why) for check, path, why in faults]
-        return sorted(found, key=lambda finding: finding.offset)
+        return [check.at(path, suspect.of_fields.of(path), why) for check, path, why in faults]
 
 
 class ScannedOffsets(FieldOffsets):

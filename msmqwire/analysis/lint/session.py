@@ -190,12 +190,12 @@ class SessionLint:
         self._shown = ShownQueueManagers()
 
     @classmethod
-    def resumed(cls, progress: SessionProgress, sequences: Sequences) -> SessionLint:
-        """Return a linter of a session that has come so far."""
+    def resumed(cls, progress: SessionProgress) -> SessionLint:
+        """Return a linter of a session that has come so far, but for its transactional sequences."""
         lint = cls()
         lint._state, lint._is_whole, lint._is_first = progress.state, progress.is_whole, progress.is_first
         lint._request, lint._timeouts = progress.request, progress.timeouts
-        lint._counters, lint._sequences = Counters.resumed(*progress.sides), sequences
+        lint._counters = Counters.resumed(*progress.sides)
         lint._ack_timeout_ns, lint._silence_reported = progress.ack_timeout_ns, progress.silence_reported
         lint._silent_since = dict(zip((True, False), progress.silent_since, strict=True))
         return lint
