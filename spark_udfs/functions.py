@@ -14,15 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.analysis.dissection.message_security import NOTHING_GIVEN, Examiner, FileContent, contents_of
-from msmqwire.analysis.lint import lint
 from msmqwire.bodies import inspect_body, plain, whole_text
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidName
 from msmqwire.names import FormatName, parse_format_name
-from msmqwire.packets import Protocol
-from msmqwire.ping import PING
 from msmqwire.tables import PACKET_COLUMNS, read_packets
 from msmqwire.tables.columns import BY_NAME, COLUMNS, INT32, INT64, TEXT, TEXTS, Column, arrow_schema
+from msmqwire.tables.packet_findings import packet_findings
 from spark_udfs.source.schema import TIME, spark_type
 
 if TYPE_CHECKING:
@@ -177,16 +175,10 @@ def kind_of_raw(raw: Any) -> Any:
 
 def lint_raw(raw: Any) -> Any:
     """``msmq_lint(raw)``: the departures of each packet from the specifications."""
-    kinds = kind_of_raw(raw).to_pylist()
-    findings = [_findings(data, kind) for data, kind in zip(raw.to_pylist(), kinds, strict=True)]
-    return pa.array(findings, pa.list_(FINDING))
-
-
-def _findings(data: bytes, kind: str | None) -> list[dict[str, Any]] | None:
-    if kind is None:
-        return None
-    protocol: Protocol = "ping" if kind == PING.name else "session"
-    return [finding.to_json() for finding in lint(data, protocol=protocol)]
+    cells = [
+        None if found is None else [finding.to_json() for finding in found] for found in packet_findings(raw)
+    ]
+    return pa.array(cells, pa.list_(FINDING))
 
 
 def ping_raw(raw: Any) -> Any:

@@ -28,53 +28,43 @@ ROWS: Final = 1 << 13
 """Values that are identified before their columns are made."""
 
 
-class PacketReader:
-    """Makes the columns of an array whose values are whole packets.
+class PacketScan:
+    """Identifies the values of an array, each of which is a whole packet.
 
     Args:
         raw: an array of bytes; not empty.
-        columns: at least one; none of them about a capture.
         protocols: an array of text with the protocol of each value; where it is null, and for None, the
             bytes decide between a session and a ping.
-        batch_rows: values of a struct array, at most.
-        examiner: has the keys and certificates given.
+
+    Attributes:
+        valid: for each value whether it is not null.
+        offsets: the offset of each value, and the end of the last.
+        generic_packets: packets that only the generic reader supports, by value.
     """
 
-    def __init__(
-        self,
-        raw: Any,
-        columns: Sequence[Column],
-        protocols: Any,
-        batch_rows: int,
-        examiner: Examiner = NOTHING_GIVEN,
-    ) -> None:
+    def __init__(self, raw: Any, protocols: Any = None) -> None:
         if not (pa.types.is_binary(raw.type) or pa.types.is_large_binary(raw.type)):
             raw = raw.cast(pa.binary())
-        self._packet_cells = PacketCells(columns, examiner=examiner)
-        self._fields = list(arrow_schema(tuple(columns)))
-        self._valid = raw.is_valid().to_numpy(zero_copy_only=False)
-        self._offsets, self._memory = _offsets(raw), _memory(raw.buffers()[2])
+        self.valid = raw.is_valid().to_numpy(zero_copy_only=False)
+        self.offsets, memory = _offsets(raw), _memory(raw.buffers()[2])
         self._names, self._protocols = _numbered(protocols, len(raw))
-        self._maker = BatchMaker(columns, Filter(()), min(len(raw), batch_rows), None, examiner)
         count = min(len(raw), ROWS)
         rows, field_offsets = np.zeros((count, ROW), np.int64), np.zeros((count, SLOTS), np.int32)
-        self._block = RowBlock(rows, field_offsets, self._memory)
-        self._generic_packets: dict[int, Record] = {}
-        self._yielded = 0
+        self._block = RowBlock(rows, field_offsets, memory)
+        self.generic_packets: dict[int, Record] = {}
 
-    def arrays(self) -> Iterator[Any]:
-        """Yield struct arrays of about twice `BATCH_BYTES_MAX` bytes, at most."""
+    def blocks(self) -> Iterator[tuple[int, RowBlock, list[Extra]]]:
+        """Yield the value of the first row of each block, the block, and its extras, as for `BatchMaker`.
+
+        The next block takes its place.
+        """
         first = 0
-        while first < len(self._valid):
-            stop = identify(self._block, self._offsets, self._valid, self._protocols, first, BATCH_BYTES_MAX)
+        while first < len(self.valid):
+            stop = identify(self._block, self.offsets, self.valid, self._protocols, first, BATCH_BYTES_MAX)
             extras = self._identify_rest(first, stop)
-            count = stop - first
-            block = RowBlock(self._block.rows[:count], self._block.field_offsets[:count], self._memory)
-            for batch in self._maker.add(block, extras):
-                yield self._struct(batch)
+            rows, field_offsets, memory = self._block
+            yield first, RowBlock(rows[: stop - first], field_offsets[: stop - first], memory), extras
             first = stop
-        for batch in self._maker.finish():
-            yield self._struct(batch)
 
     def _identify_rest(self, first: int, stop: int) -> list[Extra]:
         """Parse the values that compiled code left; return the errors of the malformed ones."""
@@ -91,20 +81,55 @@ class PacketReader:
                 continue
             if protocol not in (SESSION, PING):
                 row[R_KIND] = BAD
-                self._generic_packets[first + r] = packet
+                self.generic_packets[first + r] = packet
                 continue
             assert protocol == SESSION, "the compiled function recognises every Ping"
             row[R_KIND] = session_packet(memory, start, end, field_offsets, r)
             assert row[R_KIND] >= 0, f"{packet.schema.name} of value {first + r}"
         return extras
 
+
+class PacketReader:
+    """Makes the columns of an array whose values are whole packets.
+
+    Args:
+        raw: an array of bytes; not empty.
+        columns: at least one; none of them about a capture.
+        protocols: as for `PacketScan`.
+        batch_rows: values of a struct array, at most.
+        examiner: has the keys and certificates given.
+    """
+
+    def __init__(
+        self,
+        raw: Any,
+        columns: Sequence[Column],
+        protocols: Any,
+        batch_rows: int,
+        examiner: Examiner = NOTHING_GIVEN,
+    ) -> None:
+        self._packet_cells = PacketCells(columns, examiner=examiner)
+        self._fields = list(arrow_schema(tuple(columns)))
+        self._scan = PacketScan(raw, protocols)
+        self._maker = BatchMaker(columns, Filter(()), min(len(raw), batch_rows), None, examiner)
+        self._yielded = 0
+
+    def arrays(self) -> Iterator[Any]:
+        """Yield struct arrays of about twice `BATCH_BYTES_MAX` bytes, at most."""
+        for _, block, extras in self._scan.blocks():
+            for batch in self._maker.add(block, extras):
+                yield self._struct(batch)
+        for batch in self._maker.finish():
+            yield self._struct(batch)
+
     def _struct(self, batch: Any) -> Any:
         """Return the values of a batch as structs, null where the input is."""
         first, count = self._yielded, batch.num_rows
         self._yielded += count
-        nulls = pa.array(~self._valid[first : first + count])
+        nulls = pa.array(~self._scan.valid[first : first + count])
         structs = pa.StructArray.from_arrays(batch.columns, fields=self._fields, mask=nulls)
-        generic = {i: self._generic_packets.pop(i) for i in list(self._generic_packets) if i < self._yielded}
+        found = self._scan.generic_packets
+        generic = {i: found.pop(i) for i in list(found) if i < self._yielded}
         if not generic:
             return structs
         cells = [self._cells(i, packet) for i, packet in generic.items()]
@@ -114,7 +139,7 @@ class PacketReader:
 
     def _cells(self, i: int, packet: Record) -> dict[str, Any]:
         """Return the cells of a packet that only the generic reader supports, and more; the rest is null."""
-        size = int(self._offsets[i + 1] - self._offsets[i])
+        size = int(self._scan.offsets[i + 1] - self._scan.offsets[i])
         return {"kind": packet.schema.name, "size": size, **dict(self._packet_cells.of(packet))}
 
 

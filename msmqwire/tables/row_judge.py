@@ -136,7 +136,7 @@ class RowJudge:
 
     def __init__(self, tcp_ports: Any) -> None:
         self._tcp_ports = tcp_ports
-        self._sessions = _no_sessions(_SESSIONS)
+        self._sessions = no_sessions(_SESSIONS)
         self._before = np.zeros((_BEFORE, entry.SESSION), np.int64)
         self._verdicts = np.zeros((0, VERDICT), np.int64)
         self._connections: dict[int, _Connection] = {}
@@ -150,7 +150,7 @@ class RowJudge:
             self._verdicts = np.zeros((count, VERDICT), np.int64)
         number = int(block.rows[:, R_ORIGIN].max(initial=-1)) >> ORIGIN_NUMBER + 1
         if number >= len(self._sessions):
-            more = _no_sessions(max(number + 1, 2 * len(self._sessions)) - len(self._sessions))
+            more = no_sessions(max(number + 1, 2 * len(self._sessions)) - len(self._sessions))
             self._sessions = np.concatenate([self._sessions, more])
         first = 0
         while first < count:
@@ -319,7 +319,8 @@ class Suspect:
         return time_stamp << 32 | ordinal, number
 
 
-def _no_sessions(count: int) -> Any:
+def no_sessions(count: int) -> Any:
+    """Return room for a number of sessions, none of which has begun."""
     sessions = np.zeros((count, entry.SESSION), np.int64)
     sessions[:, entry.STREAM] = -1
     return sessions
