@@ -2,10 +2,10 @@
 
     python tools/torture/findings.py --packets 10000000 --seed 1
 
-The sessions are nearly right: most counts are those of the packets sent; some fields have values that are not
-allowed, or just allowed; bytes are changed, segments lost. Each finding that the compiled judge misses, or has
-in excess, ends the run with the seed of its capture and the place; the last line says how many packets were
-looked at in vain.
+The sessions are nearly right: most counts are those of the packets sent; some fields have values that are
+not allowed, or just allowed; bytes are changed, segments lost. Each finding that the compiled judge misses,
+or has in excess, ends the run with the seed of its capture and the place; the last line says how many packets
+were looked at in vain.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ PAGES = {
     "adding-a-header.md": 3,
     "dead-letters.md": 15,
     "forwarding.md": 24,
+    "from-other-readers.md": 5,
     "poison-messages.md": 11,
     "tutorials/analyst.md": 9,
     "tutorials/data-engineer.md": 16,
