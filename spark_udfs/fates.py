@@ -24,7 +24,7 @@ from msmqwire.analysis.fate import BODY_LIMIT, COLUMNS, KINDS
 from msmqwire.analysis.fate.connections import Connection, is_start, where_of
 from msmqwire.analysis.fate.messages import Namesakes
 from msmqwire.analysis.fate.numbers import Numbers
-from msmqwire.analysis.fate.observations import Observation
+from msmqwire.analysis.fate.observations import Observation, one_by_one
 from msmqwire.analysis.fate.rows import Row, rows
 from msmqwire.analysis.fate.sighting_rows import SIGHTING_SCHEMA, sighting_of, sighting_row
 from msmqwire.analysis.fate.summaries import QueueSums
@@ -177,10 +177,10 @@ def _connection_stage(batches: Iterable[Any]) -> Iterator[Any]:
             for row, position in packets:
                 if connection is None:
                     connection = Connection(from_start=is_start(row))
-                for sighting in connection.feed(row, where_of(row, position)):
+                for sighting in one_by_one(connection.feed(row, where_of(row, position))):
                     yield sighting_row(sighting) | {"ordinal": ordinal}
                     ordinal += 1
-            for sighting in connection.end() if connection is not None else ():
+            for sighting in one_by_one(connection.end()) if connection is not None else ():
                 yield sighting_row(sighting) | {"ordinal": ordinal}
                 ordinal += 1
 

@@ -27,7 +27,7 @@ from msmqwire.analysis.fate.model import (
     What,
 )
 from msmqwire.analysis.fate.numbers import Numbers
-from msmqwire.analysis.fate.observations import Observation, Sighting
+from msmqwire.analysis.fate.observations import Observation, Several, Sighting
 from msmqwire.analysis.fate.rows import BODY_LIMIT, COLUMNS, OWN_KINDS, rows
 from msmqwire.analysis.fate.summaries import summary
 from msmqwire.tables import read_capture
@@ -103,19 +103,21 @@ def fates_of(
     connections, numbers = Connections(), Numbers()
     messages = Messages(acknowledgements=acknowledgements, held_max=held_max)
 
-    def told(sightings: Iterable[Sighting]) -> Iterator[Observation]:
+    def early(sightings: Iterable[Sighting]) -> Iterator[MessageFate]:
         for sighting in sightings:
             if isinstance(sighting, Observation):
-                yield sighting
+                yield from messages.feed(sighting)
+            elif isinstance(sighting, Several):
+                for key in sighting.keys:
+                    yield from messages.take(key, sighting.observation)
             else:
-                yield from numbers.feed(sighting)
+                for observation in numbers.feed(sighting):
+                    yield from messages.feed(observation)
 
     position = 0
     for batch in batches:
         for row in rows(batch):
-            for observation in told(connections.feed(row, position)):
-                yield from messages.feed(observation)
+            yield from early(connections.feed(row, position))
             position += 1
-    for observation in told(connections.end()):
-        yield from messages.feed(observation)
+    yield from early(connections.end())
     yield from messages.end()

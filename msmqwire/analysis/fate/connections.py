@@ -73,14 +73,18 @@ class Connection:
     @property
     def size(self) -> int:
         """The number of messages that it remembers."""
-        return self._session.size + sum(follower.size for follower in self._followers.values())
+        size = self._session.size
+        if self._followers:
+            size += sum(follower.size for follower in self._followers.values())
+        return size
 
-    def feed(self, row: Row, where: Where) -> Iterator[Sighting]:
-        """Take a packet; yield its observations of messages."""
+    def feed(self, row: Row, where: Where) -> list[Sighting]:
+        """Take a packet; return its observations of messages."""
         self.last = where
         kind = row.kind
+        sightings: list[Sighting] = []
         if kind in _MESSAGES:
-            yield from self._message(row, where)
+            self._message(row, where, sightings)
         elif kind == "EstablishConnection":
             self._session.established(row)
         elif kind == "ConnectionParameters":
@@ -89,14 +93,15 @@ class Connection:
             self._session.gap(row)
             self._has_gaps |= kind == "Skipped" and row.error != OTHER_HTTP
             for follower in self._followers.values():
-                yield from follower.unreadable(row, where)
+                sightings += follower.unreadable(row, where)
         elif (joined := followers().get(kind)) is not None:
             if joined not in self._followers:
                 self._followers[joined] = joined()
-            yield from self._followers[joined].feed(row, where)
+            sightings += self._followers[joined].feed(row, where)
         header = session_header(row)
         if header is not None:
-            yield from self._session.header(row, where, header)
+            sightings += self._session.header(row, where, header)
+        return sightings
 
     def end(self, *, early: bool = False) -> Iterator[Sighting]:
         """Yield the last observations when no more of the connection is known, or looked at if `early`."""
@@ -109,44 +114,48 @@ class Connection:
 
     # -- messages by [MS-MQQB] ------------------------------------------------------------------------
 
-    def _message(self, row: Row, where: Where) -> Iterator[Sighting]:
+    def _message(self, row: Row, where: Where, sightings: list[Sighting]) -> None:
         if row.source_qm is None or row.message_id is None:
             self._session.gap(row)
             return
         key = identity(row.source_qm, row.message_id)
-        self._session.message(row, key)
-        side, other = self._session.sides(row)
-        yield Observation(
-            key, where, EventKind.SENT, sender_qm=side.guid, receiver_qm=other.guid,
-            message=attributes_of(row, "tcp"),
-        )  # fmt: skip
-        yield from _number(row, where, key, other.guid)
-        yield from self._claim(row, where, key, side.guid)
+        side, other = self._session.message(row, key)
+        attributes = attributes_of(row, "tcp")
+        sightings.append(
+            Observation(key, where, EventKind.SENT, None, side.guid, other.guid, "", True, "", attributes)
+        )
+        if row.tx_number is not None and row.tx_sequence_timestamp is not None:
+            group = sequence_group(row.tx_sequence_timestamp, row.tx_sequence_ordinal or 0)
+            to = known(row.destination_qm)
+            sightings.append(Numbered(group, row.tx_number, row.source_qm, where, key, False, other.guid, to))
+        if not row.hop_count and row.message_class not in ACKNOWLEDGING:
+            sightings += self._claim(row, where, key, side.guid)
         if row.kind == "OrderAck":
-            yield from _order_ack(row, where)
+            sightings += _order_ack(row, where)
         elif row.kind == "FinalAck":
-            yield from _final_ack(row, where, key)
+            sightings += _final_ack(row, where, key)
         elif row.message_class in ACKNOWLEDGING:
             about = correlated(row.correlation_id)
             if about is not None:
-                yield Observation(
+                observation = Observation(
                     about, where, EventKind.ACKNOWLEDGEMENT, message_class=row.message_class,
                     sender_qm=row.source_qm,
                     acknowledged_by=key,
                 )  # fmt: skip
+                sightings.append(observation)
 
-    def _claim(self, row: Row, where: Where, key: str, sender_qm: str) -> Iterator[Claim]:
-        """Yield that a queue manager is where a message comes from, if it sends its own: once for each.
+    def _claim(self, row: Row, where: Where, key: str, sender_qm: str) -> tuple[Claim, ...]:
+        """Return that a queue manager is where a message comes from, if it sends its own: once for each.
 
         A router has raised the hop count: MQQB-3.1.5.8.2-17.
         """
         source, claims = known(row.source_qm), self._claims
-        is_own = source and sender_qm in ("", source)
-        if row.hop_count or row.message_class in ACKNOWLEDGING or not is_own:
-            return
-        if (source, row.src) not in claims and len(claims) < CLAIMS_MAX:
-            claims.add((source, row.src))
-            yield Claim(queue_manager_group(source), where, key)
+        if not source or sender_qm not in ("", source):
+            return ()
+        if (source, row.src) in claims or len(claims) >= CLAIMS_MAX:
+            return ()
+        claims.add((source, row.src))
+        return (Claim(queue_manager_group(source), where, key),)
 
 
 class Connections:
@@ -156,10 +165,10 @@ class Connections:
         self._connections: OrderedDict[int, Connection] = OrderedDict()
         self._size = 0
 
-    def feed(self, row: Row, position: int) -> Iterator[Sighting]:
-        """Take the next packet of the capture; yield its observations of messages."""
+    def feed(self, row: Row, position: int) -> list[Sighting]:
+        """Take the next packet of the capture; return its observations of messages."""
         if row.stream is None:
-            return
+            return []
         where = where_of(row, position)
         connection = self._connections.get(row.stream)
         if connection is None:
@@ -167,10 +176,11 @@ class Connections:
         else:
             self._connections.move_to_end(row.stream)
         before = connection.size
-        yield from connection.feed(row, where)
+        sightings = connection.feed(row, where)
         self._size += connection.size - before
         while len(self._connections) > CONNECTIONS_MAX or self._size > OUTSTANDING_MAX:
-            yield from self._end(next(iter(self._connections)), early=True)
+            sightings += self._end(next(iter(self._connections)), early=True)
+        return sightings
 
     def _end(self, stream: int, *, early: bool = False) -> Iterator[Sighting]:
         connection = self._connections.pop(stream)
@@ -181,14 +191,6 @@ class Connections:
         """Yield the last observations at the end of the capture."""
         while self._connections:
             yield from self._end(next(iter(self._connections)))
-
-
-def _number(row: Row, where: Where, key: str, receiver_qm: str = "") -> Iterator[Numbered]:
-    """Yield the number of a message in its transactional sequence."""
-    if row.tx_number is not None and row.tx_sequence_timestamp is not None:
-        group = sequence_group(row.tx_sequence_timestamp, row.tx_sequence_ordinal or 0)
-        owner = row.source_qm or ""
-        yield Numbered(group, row.tx_number, owner, where, key, False, receiver_qm, known(row.destination_qm))
 
 
 def _order_ack(row: Row, where: Where) -> Iterator[AboutNumber]:

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from functools import lru_cache, partial
+from typing import Final, NamedTuple
 
+from msmqwire.analysis.fate.hops import BAD_REQUEST, RANK, REACHED_BY_HOP, SENDINGS, Hop, Route
 from msmqwire.analysis.fate.model import NEGATIVE, EventKind, FateEvent, Missing, State
 from msmqwire.analysis.fate.observations import Attributes, Observation
-from msmqwire.analysis.fate.words import Known, explain, is_stuck
+from msmqwire.analysis.fate.words import Known, Words, is_stuck
 from msmqwire.analysis.lint.finding import Finding
 from msmqwire.analysis.lint.queue_managers import TWO_ADDRESSES
 from msmqwire.constants import MessageClass, class_name
 from msmqwire.constants.message_class import is_about_receive, is_negative
 
-ADDRESSES_MAX: Final = 32
-"""Addresses of a message's way that are remembered, on each side, and of queue managers."""
 LATENCY_MAX: Final = (1 << 63) - 1
 """Nanoseconds between two times of a capture that count as a latency: more has no place in a column."""
 
 _POSITIVE_ARRIVAL, _POSITIVE_RECEIVE, _NEGATIVE_ANY = 1, 2, 4 | 8  # MessagePropertiesHeader.Flags
-_BAD_REQUEST: Final = "HTTP status 400"  # it is not sent again: SRMP-3.1.7.2.5-05
 _SOURCE, _SOURCE_OFFSET = "UserHeader.SourceQueueManager", 16
 _TCP: Final = "direct=tcp:"
 _DEAD_LETTER: Final = (";deadletter", ";deadxact")
 _JOURNAL: Final = ";journal"
 
-SENDINGS: Final = frozenset({EventKind.SENT, EventKind.SENT_AGAIN, EventKind.FORWARDED})
 _BY_MESSAGE: Final = frozenset(
     {
         EventKind.ACKNOWLEDGEMENT,
@@ -47,14 +45,21 @@ _READS: Final = frozenset(
         EventKind.TAKEN_IN_TRANSACTION,
     }
 )
-_REACHED_BY_HOP: Final = {
-    EventKind.RECEIVED: State.RECEIVED,
-    EventKind.ACCEPTED: State.RECEIVED,
-    EventKind.STORED: State.STORED,
-}
-"""Events that are known of one hop only."""
+_OF_ATTEMPT: Final = frozenset(
+    {
+        EventKind.SENT,
+        EventKind.RECEIVED,
+        EventKind.STORED,
+        EventKind.UNACKNOWLEDGED,
+        EventKind.NOT_STORED,
+    }
+)
+"""Events of one attempt to send a message by [MS-MQQB]: nobody doubts these."""
+_OUTCOMES_MAX: Final = 1 << 12
+_OUTCOMES: Final[dict[tuple[object, ...], Outcome]] = {}
+"""Outcomes of single attempts by all that they depend on; of more than `_OUTCOMES_MAX`, all are forgotten."""
 _STATES: Final = {
-    **_REACHED_BY_HOP,
+    **REACHED_BY_HOP,
     EventKind.ORDER_ACK: State.DELIVERED,
     EventKind.STREAM_RECEIPT: State.DELIVERED,
 }
@@ -68,128 +73,6 @@ _STATE_OF_CLASS: Final[dict[int, State]] = {
     MessageClass.MQMSG_CLASS_NACK_Q_PURGED: State.DELETED,
     MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED: State.REJECTED,
 }
-_RANK: Final = {
-    State.UNKNOWN: 0,
-    State.SENT: 1,
-    State.RECEIVED: 2,
-    State.STORED: 3,
-    State.DELIVERED: 4,
-    State.EXPIRED: 5,
-    State.REFUSED: 5,
-    State.DELETED: 5,
-    State.REJECTED: 5,
-    State.DEAD_LETTERED: 6,
-    State.READ: 7,
-}
-"""Rank of a state: a message may get from one to any of a higher rank."""
-
-
-class Route:
-    """The way of a message: its hops.
-
-    Attributes:
-        senders, receivers: the addresses that it was seen to be sent from and to.
-        queue_managers: GUID and address of queue managers on its way.
-        destination: the queue of the first sending.
-        hop_count: the highest that was seen.
-    """
-
-    __slots__ = ("destination", "hop_count", "queue_managers", "receivers", "senders")
-
-    def __init__(self) -> None:
-        self.senders: tuple[str, ...] = ()  # there are few, of many messages
-        self.receivers: tuple[str, ...] = ()
-        self.queue_managers: tuple[tuple[str, str], ...] = ()
-        self.destination: str | None = None
-        self.hop_count = 0
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it was not seen to be sent."""
-        return not self.senders
-
-    def add(self, sent: Observation, attributes: Attributes) -> None:
-        """Add a sending."""
-        self.hop_count = max(self.hop_count, attributes.hop_count)
-        where = sent.where
-        self.senders = _with(self.senders, where.src)
-        self.receivers = _with(self.receivers, where.dst)
-        for guid, address in ((sent.sender_qm, where.src), (sent.receiver_qm, where.dst)):
-            if guid:
-                self.queue_managers = _with(self.queue_managers, (guid, address))
-
-    def addresses(self, guid: str) -> list[str]:
-        """Return where a queue manager was seen."""
-        return sorted(address for known, address in self.queue_managers if known == guid)
-
-
-_Item = TypeVar("_Item")
-
-
-def _with(items: tuple[_Item, ...], item: _Item) -> tuple[_Item, ...]:
-    return items if item in items or len(items) >= ADDRESSES_MAX else (*items, item)
-
-
-class Hop:
-    """The last hop of a message: all attempts to send it since it was last passed on.
-
-    It is SENT until it is known to have been received, or stored; a later attempt does not undo that. Else
-    the last attempt counts: REFUSED if it was answered so.
-
-    Attributes:
-        to: the address of the last attempt.
-    """
-
-    def __init__(self) -> None:
-        self.to = ""
-        self._reached, self._event = State.SENT, -1
-        self._attempts: dict[int | None, tuple[int, Observation | None]] = {}  # by stream, the last one last
-        self._unstored: Observation | None = None
-
-    @property
-    def state(self) -> State:
-        """The state that the message has reached."""
-        return State.REFUSED if self._is_refused else self._reached
-
-    @property
-    def event(self) -> int:
-        """The number of the event that shows it; -1 if none does."""
-        return self._last[0] if self._is_refused else self._event
-
-    @property
-    def outcome(self) -> Observation | None:
-        """The fact known about the missing event."""
-        if self._reached is State.STORED:
-            return None
-        return self._last[1] if self._reached is State.SENT else self._unstored
-
-    @property
-    def _last(self) -> tuple[int, Observation | None]:
-        return next(reversed(self._attempts.values()), (-1, None))
-
-    @property
-    def _is_refused(self) -> bool:
-        outcome = self._last[1]
-        if self._reached is not State.SENT or outcome is None:
-            return False
-        return outcome.what is EventKind.NOT_ACCEPTED and outcome.detail == _BAD_REQUEST
-
-    def add(self, observation: Observation, event: int) -> None:
-        """Take an observation of it."""
-        what, stream = observation.what, observation.where.stream
-        if what in SENDINGS:
-            self._unstored = None
-            self.to = observation.where.dst
-            self._attempts.pop(stream, None)
-            self._attempts[stream] = event, None
-        elif stream not in self._attempts:  # it is of a hop before
-            return
-        elif what in (EventKind.NOT_ACCEPTED, EventKind.UNACKNOWLEDGED):
-            self._attempts[stream] = event, observation
-        elif what is EventKind.NOT_STORED:
-            self._unstored = observation
-        elif what in _REACHED_BY_HOP and _RANK[_REACHED_BY_HOP[what]] > _RANK[self._reached]:
-            self._reached, self._event = _REACHED_BY_HOP[what], event
 
 
 class Judgement(NamedTuple):
@@ -202,7 +85,27 @@ class Judgement(NamedTuple):
     explanation: str
     stuck: bool
     latencies: Mapping[str, int]
+    missing: str
+    findings: tuple[Finding, ...]
+
+
+class Outcome(NamedTuple):
+    """The part of a judgement that doesn't depend on times.
+
+    Attributes:
+        reached: the states that events show, with the number of the event, in order.
+        without_latency: the states whose latency does not count.
+        words: the explanation, without deadlines.
+        findings: oddities.
+    """
+
+    state: State
+    reason: str
     missing: Missing
+    stuck: bool
+    reached: tuple[tuple[State, int], ...]
+    without_latency: tuple[State, ...]
+    words: Words
     findings: tuple[Finding, ...]
 
 
@@ -224,11 +127,70 @@ def judge(
         retransmissions: the number of times it was sent again.
         namesakes: descriptions of other messages with its identity.
     """
-    sent_ns = next((o.where.time_ns for o in observations if o.what in SENDINGS), None)
+    events, outcome = _outcome(source_qm, message, way, observations, retransmissions, namesakes)
+    return _timed(outcome, message, events)
+
+
+def judge_of_hop(message: Attributes, observations: Sequence[Observation]) -> Judgement | None:
+    """Return the result of the observations of a message that are of one attempt to send it.
+
+    Most messages are so, with few outcomes: the same as for an earlier one with equal facts is not worked
+    out again. None if there are other observations.
+    """
+    facts: list[object] = [
+        observations[0].where.dst, message.transactional, message.ack_flags, message.admin_queue is None,
+        message.transport,
+    ]  # fmt: skip
+    stream = observations[0].where.stream
+    for observation in observations:
+        _, where, what, _, _, _, _, is_certain, detail, _ = observation
+        if where.stream != stream or what not in _OF_ATTEMPT:
+            return None
+        facts += what, where.src, is_certain, detail
+    if observations[0].what is not EventKind.SENT or facts.count(EventKind.SENT) != 1:
+        return None
+    known = tuple(facts)
+    outcome = _OUTCOMES.get(known)
+    if outcome is None:
+        _, outcome = _outcome("", message, Route(), observations, 0, ())
+        if len(_OUTCOMES) >= _OUTCOMES_MAX:
+            _OUTCOMES.clear()
+        _OUTCOMES[known] = outcome
+    events = [_event(observations[0], ""), *[_event_of_many(one) for one in observations[1:]]]
+    return _timed(outcome, message, events)
+
+
+def _timed(outcome: Outcome, message: Attributes | None, events: list[FateEvent]) -> Judgement:
+    """Return the judgement with the times of the events."""
+    sent_ns = next((event.time_ns for event in events if event.what in SENDINGS), None)
+    latencies: dict[str, int] = {}
+    if sent_ns is not None:
+        for state, number in outcome.reached:
+            time_ns = events[number].time_ns
+            if time_ns is not None and 0 <= time_ns - sent_ns <= LATENCY_MAX:
+                latencies.setdefault(state.value, time_ns - sent_ns)
+        for state in outcome.without_latency:
+            latencies.pop(state, None)
+    state, missing = outcome.state, outcome.missing
+    return Judgement(
+        sent_ns, tuple(events), state, outcome.reason, outcome.words.explain(message, events), outcome.stuck,
+        latencies, missing.value, outcome.findings,
+    )  # fmt: skip
+
+
+def _outcome(
+    source_qm: str,
+    message: Attributes | None,
+    way: Route,
+    observations: Sequence[Observation],
+    retransmissions: int,
+    namesakes: Sequence[str],
+) -> tuple[list[FateEvent], Outcome]:
+    """Return the events of a message, and the rest of the judgement but for times; arguments as `judge`."""
     events: list[FateEvent] = []
     hop = Hop()
     final, reason, decisive = State.UNKNOWN, "", None
-    latencies: dict[str, int] = {}
+    shown: list[tuple[State, int]] = []
     has_arrived = True
     read_from, believed = "", set[tuple[str, int | None]]()
     for observation in observations:
@@ -249,12 +211,10 @@ def judge(
         reached = _reached(observation, read_from)
         if reached is None:
             continue
-        time_ns = observation.where.time_ns
-        if sent_ns is not None and time_ns is not None and 0 <= time_ns - sent_ns <= LATENCY_MAX:
-            latencies.setdefault(reached.value, time_ns - sent_ns)
-        if observation.what in _REACHED_BY_HOP or observation.what is EventKind.NOT_ACCEPTED:
+        shown.append((reached, len(events) - 1))
+        if observation.what in REACHED_BY_HOP or observation.what is EventKind.NOT_ACCEPTED:
             continue
-        if _RANK[reached] > _RANK[final]:
+        if RANK[reached] > RANK[final]:
             final, decisive = reached, events[-1]
         if reached in NEGATIVE and not reason:
             reason = events[-1].message_class
@@ -265,18 +225,19 @@ def judge(
         decisive = events[hop.event] if hop.event >= 0 else None
         if state is State.REFUSED and decisive is not None:
             reason = decisive.detail
+    without_latency: list[State] = []
     if state not in NEGATIVE:
         reason = ""
     elif not has_arrived:  # an acknowledgement of order covers messages that the receiver has rejected, too
-        latencies.pop(State.DELIVERED, None)
+        without_latency.append(State.DELIVERED)
     if state is not State.REFUSED:  # one attempt was refused, and that was not the end
-        latencies.pop(State.REFUSED, None)
+        without_latency.append(State.REFUSED)
     missing = Missing.NOTHING if message is None else _missing(state, message, hop)
     found = [event.detail for event in events if event.what is EventKind.SECOND_ADDRESS]
     known = Known(message, state, missing, decisive, tuple(events), hop.to, _why(hop), retransmissions)
-    explanation = explain(known, namesakes)
-    return Judgement(
-        sent_ns, tuple(events), state, reason, explanation, is_stuck(state, missing), latencies, missing,
+    return events, Outcome(
+        state, reason, missing, is_stuck(state, missing), tuple(shown), tuple(without_latency),
+        Words.of(known, namesakes),
         tuple(TWO_ADDRESSES.at(_SOURCE, _SOURCE_OFFSET, words) for words in found),
     )  # fmt: skip
 
@@ -308,17 +269,21 @@ def _why(hop: Hop) -> str:
 def _event(observation: Observation, doubt: str) -> FateEvent:
     where, number = observation.where, observation.message_class
     return FateEvent(
-        time_ns=where.time_ns,
-        what=observation.what,
-        stream=where.stream,
-        file=where.file,
-        frame=where.frame,
-        src=where.src,
-        dst=where.dst,
-        message_class="" if number is None else class_name(number),
-        detail=observation.detail,
-        doubt=doubt,
+        where.time_ns,
+        observation.what,
+        where.stream,
+        where.file,
+        where.frame,
+        where.src,
+        where.dst,
+        "" if number is None else class_name(number),
+        observation.detail,
+        doubt,
     )
+
+
+_event_of_many: Final = lru_cache(1 << 10)(partial(_event, doubt=""))
+"""The event of an acknowledgement, which many messages have in common."""
 
 
 def _reached(observation: Observation, read_from: str) -> State | None:
@@ -327,7 +292,7 @@ def _reached(observation: Observation, read_from: str) -> State | None:
     if what in _STATES:
         return _STATES[what]
     if what is EventKind.NOT_ACCEPTED:
-        return State.REFUSED if observation.detail == _BAD_REQUEST else None
+        return State.REFUSED if observation.detail == BAD_REQUEST else None
     if what in _BY_MESSAGE:
         number = observation.message_class or 0
         return _STATE_OF_CLASS.get(number, State.REFUSED if is_negative(number) else None)

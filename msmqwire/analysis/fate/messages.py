@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
 from msmqwire.analysis.fate.connections import ACKNOWLEDGING
-from msmqwire.analysis.fate.judging import SENDINGS, Route, judge
+from msmqwire.analysis.fate.hops import SENDINGS, Route
+from msmqwire.analysis.fate.judging import judge, judge_of_hop
 from msmqwire.analysis.fate.model import EVENTS_MAX, EventKind, MessageFate
 from msmqwire.analysis.fate.observations import Attributes, Observation, split_identity
 
@@ -32,10 +33,9 @@ class Message:
         observations: its observations.
         omitted: observations that are not kept.
         retransmissions, hops: the number of times it was sent again, and passed on.
-        way: its hops.
     """
 
-    __slots__ = ("attributes", "hops", "observations", "omitted", "retransmissions", "way")
+    __slots__ = ("_way", "attributes", "hops", "observations", "omitted", "retransmissions")
 
     def __init__(self) -> None:
         self.attributes: Attributes | None = None
@@ -43,24 +43,58 @@ class Message:
         self.omitted = 0
         self.retransmissions = 0
         self.hops = 0
-        self.way = Route()
+        self._way: Route | None = None
 
-    def add(self, observation: Observation) -> bool:
-        """Take the next observation; return whether it is kept."""
+    @property
+    def _is_sent_once(self) -> bool:
+        """Whether its first event is its only sending, so that its way is not noted elsewhere."""
+        return self._way is None and bool(self.observations) and self.observations[0].what is EventKind.SENT
+
+    @property
+    def way(self) -> Route:
+        """Its hops."""
+        way = self._way
+        if way is None:
+            way = Route()
+            if self._is_sent_once and self.attributes is not None:
+                way.add(self.observations[0], self.attributes)
+            self._way = way
+        return way
+
+    @property
+    def sender(self) -> str:
+        """The address that it was seen to be sent from first; empty if it was not."""
+        if self._is_sent_once:
+            return self.observations[0].where.src
+        return self.way.senders[0] if self.way.senders else ""
+
+    def forget(self) -> None:
+        """Keep no observations: nobody asks for them. Its way tells it from others with its identity."""
+        self._way = self.way
+        self.observations.clear()
+
+    def add(self, observation: Observation) -> None:
+        """Take the next observation."""
         attributes = observation.message
         if attributes is not None:
-            if observation.what is EventKind.SENT:
-                observation = self._sent(observation, attributes)
             if self.attributes is None:
                 self.attributes = attributes
-        count = len(self.observations)
-        if observation.what in _ONCE and not self._is_new(observation):
-            return False
-        if count >= EVENTS_MAX or (count >= _REPEATED_MAX and not self._is_new(observation)):
-            self.omitted += 1
-            return False
-        self.observations.append(observation._replace(key="", message=None))
-        return True
+                if observation.what is EventKind.SENT and not self.observations and self._way is None:
+                    self.observations.append(observation)
+                    return
+            if observation.what is EventKind.SENT:
+                observation = self._sent(observation, attributes)
+        observations = self.observations
+        if len(observations) >= _REPEATED_MAX or observation.what in _ONCE:
+            is_new = self._is_new(observation)
+            if observation.what in _ONCE and not is_new:
+                return
+            if len(observations) >= EVENTS_MAX or not is_new:
+                self.omitted += 1
+                return
+        if attributes is not None or observation.key:  # these are held once for the message
+            observation = observation._replace(key="", message=None)
+        observations.append(observation)
 
     def _is_new(self, observation: Observation) -> bool:
         """Whether nothing of this kind was seen."""
@@ -72,7 +106,7 @@ class Message:
         src, way = observation.where.src, self.way
         what, detail = EventKind.SENT, ""
         if way.is_empty:
-            way.destination = attributes.destination
+            pass  # it is the first one
         elif src in way.senders:
             if attributes.destination == way.destination:
                 what = EventKind.SENT_AGAIN
@@ -90,37 +124,42 @@ class Message:
     def fate(self, key: str, *, complete: bool, namesakes: Sequence[Message] = ()) -> MessageFate:
         """Return its fate; `namesakes` are other messages with its identity."""
         source_qm, message_id = split_identity(key)
-        observations = sorted(self.observations, key=lambda observation: observation.where.position)
-        others = [other.outline() for other in namesakes]
-        judgement = judge(source_qm, self.attributes, self.way, observations, self.retransmissions, others)
-        attributes = self.attributes
-        return MessageFate(
-            identity=key,
-            source_qm=source_qm,
-            message_id=message_id,
-            label=None if attributes is None else attributes.label,
-            destination=None if attributes is None else attributes.destination,
-            admin_queue=None if attributes is None else attributes.admin_queue,
-            transport="" if attributes is None else attributes.transport,
-            message_class="" if attributes is None else attributes.class_name,
-            body_size=None if attributes is None else attributes.body_size,
-            recoverable=None if attributes is None else attributes.recoverable,
-            transactional=None if attributes is None else attributes.transactional,
-            sent_time=None if attributes is None else attributes.sent_time,
-            sent_ns=judgement.sent_ns,
-            events=judgement.events,
-            events_omitted=self.omitted,
-            retransmissions=self.retransmissions,
-            hops=self.hops,
-            state=judgement.state,
-            reason=judgement.reason,
-            explanation=judgement.explanation,
-            stuck=judgement.stuck,
-            latencies=judgement.latencies,
-            complete=complete,
-            missing=judgement.missing.value,
-            sender=self.way.senders[0] if self.way.senders else "",
-            findings=judgement.findings,
+        observations, attributes, judgement = self.observations, self.attributes, None
+        if not _are_in_order(observations):
+            observations = sorted(observations, key=lambda observation: observation.where.position)
+        if attributes is not None and not namesakes and self._is_sent_once:
+            judgement = judge_of_hop(attributes, observations)
+        if judgement is None:
+            others = [other.outline() for other in namesakes]
+            judgement = judge(source_qm, attributes, self.way, observations, self.retransmissions, others)
+        own = _UNSEEN if attributes is None else attributes
+        return MessageFate(  # in their order: there is one for each message
+            key,
+            source_qm,
+            message_id,
+            own.label,
+            own.destination,
+            own.admin_queue,
+            own.transport,
+            own.class_name,
+            own.body_size,
+            None if attributes is None else own.recoverable,
+            None if attributes is None else own.transactional,
+            own.sent_time,
+            judgement.sent_ns,
+            judgement.events,
+            self.omitted,
+            self.retransmissions,
+            self.hops,
+            judgement.state,
+            judgement.reason,
+            judgement.explanation,
+            judgement.stuck,
+            judgement.latencies,
+            complete,
+            judgement.missing,
+            self.sender,
+            judgement.findings,
         )
 
     def outline(self) -> str:
@@ -129,8 +168,8 @@ class Message:
         words = [] if attributes is None or not attributes.label else [f'"{attributes.label}"']
         if attributes is not None and attributes.destination is not None:
             words.append(f"to {attributes.destination}")
-        if self.way.senders:
-            words.append(f"from {self.way.senders[0]}")
+        if self.sender:
+            words.append(f"from {self.sender}")
         if first is not None and first.frame is not None:
             words.append(f"(frame {first.frame})")
         return " ".join(words) or "of which nothing is known"
@@ -163,6 +202,22 @@ class Message:
         return self.attributes is not None and self.attributes.message_class in ACKNOWLEDGING
 
 
+_UNSEEN: Final = Attributes(
+    None, None, None, None, "", 0, "", None, False, False, 0, False, None, None, None, 0, None
+)
+"""In place of the attributes of a message that was not seen."""
+
+
+def _are_in_order(observations: Sequence[Observation]) -> bool:
+    last = -1
+    for observation in observations:
+        position = observation.where.position
+        if position < last:
+            return False
+        last = position
+    return True
+
+
 def _kind(observation: Observation) -> tuple[EventKind, int | None, str]:
     return observation.what, observation.message_class, observation.where.src
 
@@ -176,21 +231,15 @@ class Namesakes:
 
     __slots__ = ("messages",)
 
-    def __init__(self) -> None:
-        self.messages = [Message()]
+    def __init__(self, first: Message | None = None) -> None:
+        self.messages = [first or Message()]
 
-    @property
-    def size(self) -> int:
-        """The number of messages, and of their events, that are held."""
-        return sum(1 + len(message.observations) for message in self.messages)
+    def add(self, observation: Observation) -> None:
+        """Take the next observation."""
+        self.about(observation).add(observation)
 
-    def add(self, observation: Observation) -> Message:
-        """Take the next observation; return the message that it is about."""
-        message = self._about(observation)
-        message.add(observation)
-        return message
-
-    def _about(self, observation: Observation) -> Message:
+    def about(self, observation: Observation) -> Message:
+        """Return the message that an observation is about, a new one if it is none of them."""
         messages = self.messages
         if observation.message is None:
             return messages[0] if len(messages) == 1 else self._on_its_way(observation)
@@ -226,28 +275,50 @@ class Messages:
     """
 
     def __init__(self, *, acknowledgements: bool = False, held_max: int = HELD_MAX) -> None:
-        self._messages: OrderedDict[str, Namesakes] = OrderedDict()
+        self._messages: OrderedDict[str, Message | Namesakes] = OrderedDict()  # a message that is alone
         self._acknowledgements, self._held_max = acknowledgements, held_max
         self._held = 0
 
-    def feed(self, observation: Observation) -> Iterator[MessageFate]:
-        """Take the next observation; yield the fates of messages for which there is no room any more."""
-        namesakes = self._messages.get(observation.key)
-        if namesakes is None:
-            namesakes = self._messages[observation.key] = Namesakes()
+    def feed(self, observation: Observation) -> Iterable[MessageFate]:
+        """Take the next observation; return the fates of messages for which there is no room any more."""
+        return self.take(observation.key, observation)
+
+    def take(self, key: str, observation: Observation) -> Iterable[MessageFate]:
+        """Take the next observation of a message; return as `feed`."""
+        held = self._messages.get(key)
+        if held is None:
+            message = self._messages[key] = Message()
+            self._held += 1
         else:
-            self._held -= namesakes.size
-            self._messages.move_to_end(observation.key)
-        message = namesakes.add(observation)
-        if message.is_acknowledgement and not self._acknowledgements:  # nobody asks for more
-            message.observations.clear()
-        self._held += namesakes.size
+            self._messages.move_to_end(key)
+            message = self._about(key, held, observation)
+        before = len(message.observations)
+        message.add(observation)
+        if not self._acknowledgements and message.is_acknowledgement:  # nobody asks for more
+            message.forget()
+        self._held += len(message.observations) - before
+        return () if self._held <= self._held_max else list(self._early())
+
+    def _about(self, key: str, held: Message | Namesakes, observation: Observation) -> Message:
+        """Return which of the messages of an identity an observation is about."""
+        if isinstance(held, Message):
+            if observation.message is None or held.may_be(observation.message):
+                return held
+            held = self._messages[key] = Namesakes(held)
+        before = len(held.messages)
+        message = held.about(observation)
+        self._held += len(held.messages) - before
+        return message
+
+    def _early(self) -> Iterator[MessageFate]:
+        """Yield the fates of the messages that were silent longest, until the others have room."""
         while self._held > self._held_max:
-            key, namesakes = self._messages.popitem(last=False)
-            self._held -= namesakes.size
-            for message in namesakes.messages:
+            key, held = self._messages.popitem(last=False)
+            messages = _messages_of(held)
+            self._held -= sum(1 + len(message.observations) for message in messages)
+            for message in messages:
                 if self._is_asked_for(message):
-                    yield namesakes.fate(message, key, complete=False)
+                    yield _fate(held, message, key, complete=False)
 
     def _is_asked_for(self, message: Message) -> bool:
         return self._acknowledgements or not message.is_acknowledgement
@@ -255,16 +326,24 @@ class Messages:
     def end(self) -> Iterator[MessageFate]:
         """Yield the fates of all messages, in the order in which they were seen first."""
         seen = [
-            (message.observations[0].where.position, number, key)
-            for key, namesakes in self._messages.items()
-            for number, message in enumerate(namesakes.messages)
+            (message.observations[0].where.position, held, message, key)
+            for key, held in self._messages.items()
+            for message in _messages_of(held)
             if message.observations and self._is_asked_for(message)
         ]
+        self._messages.clear()
         seen.sort(key=itemgetter(0))
-        left = Counter(key for _, _, key in seen)
-        for _, number, key in seen:
-            namesakes = self._messages[key]
-            yield namesakes.fate(namesakes.messages[number], key)
-            left[key] -= 1
-            if not left[key]:
-                del self._messages[key]
+        seen.reverse()
+        while seen:
+            _, held, message, key = seen.pop()
+            yield _fate(held, message, key, complete=True)
+
+
+def _messages_of(held: Message | Namesakes) -> Sequence[Message]:
+    return (held,) if isinstance(held, Message) else held.messages
+
+
+def _fate(held: Message | Namesakes, message: Message, key: str, *, complete: bool) -> MessageFate:
+    if isinstance(held, Message):
+        return message.fate(key, complete=complete)
+    return held.fate(message, key, complete=complete)

@@ -7,7 +7,7 @@ come by another connection than the messages, and so may the end of a receive.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Final
 
@@ -108,20 +108,13 @@ class Numbers:
         self._queue_managers = QueueManagers()
         self._size = 0
 
-    def feed(self, sighting: Numbered | AboutNumber | Claim) -> Iterator[Observation]:
-        """Take the next sighting; yield its observations of messages."""
+    def feed(self, sighting: Numbered | AboutNumber | Claim) -> Iterable[Observation]:
+        """Take the next sighting; return its observations of messages."""
         if isinstance(sighting, Claim):
-            yield from self._claimed(sighting)
-            return
+            return self._claimed(sighting)
         group = self._groups.get(sighting.group)
         if isinstance(sighting, AboutNumber):
-            if group is not None:
-                before = group.size
-                yield from group.told(sighting)
-                self._size += group.size - before
-                if not group.size:
-                    del self._groups[sighting.group]
-            return
+            return () if group is None else self._told(group, sighting)
         if group is None:
             group = self._groups[sighting.group] = Group()
         else:
@@ -132,6 +125,14 @@ class Numbers:
         while self._size > NUMBERED_MAX:
             _, forgotten = self._groups.popitem(last=False)
             self._size -= forgotten.size
+        return ()
+
+    def _told(self, group: Group, about: AboutNumber) -> Iterator[Observation]:
+        before = group.size
+        yield from group.told(about)
+        self._size += group.size - before
+        if not group.size:
+            del self._groups[about.group]
 
     def _claimed(self, claim: Claim) -> Iterator[Observation]:
         """Yield that the queue manager which has sent a message is at another address, too."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -147,7 +148,29 @@ class Claim(NamedTuple):
     key: str
 
 
-Sighting = Observation | Numbered | AboutNumber | Claim
+class Several(NamedTuple):
+    """The same thing that a packet says of several messages.
+
+    Attributes:
+        keys: their identities, in order.
+        observation: of each of them, without a key.
+    """
+
+    keys: list[str]
+    observation: Observation
+
+
+Sighting = Observation | Numbered | AboutNumber | Claim | Several
+
+
+def one_by_one(sightings: Iterable[Sighting]) -> Iterator[Observation | Numbered | AboutNumber | Claim]:
+    """Yield sightings with a row for each message."""
+    for sighting in sightings:
+        if isinstance(sighting, Several):
+            for key in sighting.keys:
+                yield sighting.observation._replace(key=key)
+        else:
+            yield sighting
 
 
 def identity(source_qm: str, message_id: int) -> str:

@@ -83,6 +83,8 @@ class SessionHeader(NamedTuple):
 
 def session_header(row: Row) -> SessionHeader | None:
     """Return the SessionHeader of a packet; None if it has none."""
+    if row.ack_sequence is None:
+        return None
     fields = (
         row.ack_sequence,
         row.recoverable_ack_sequence,

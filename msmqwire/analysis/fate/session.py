@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from msmqwire.analysis.dissection.msmq_connection import MSMQ_PORT
 from msmqwire.analysis.fate.model import EventKind
-from msmqwire.analysis.fate.observations import Observation, Where
+from msmqwire.analysis.fate.observations import Observation, Several, Where
 from msmqwire.analysis.fate.rows import Row, SessionHeader
 from msmqwire.analysis.fate.session_counts import COUNTS, Counter
 from msmqwire.names.printable import counted
@@ -49,11 +50,6 @@ class Side:
         self.early: deque[Acknowledged] = deque(maxlen=EARLY_MAX)
         self.is_heard = self.is_missed = False
 
-    @property
-    def size(self) -> int:
-        """The number of messages that it remembers."""
-        return len(self.all.outstanding) + len(self.recoverable.outstanding)
-
     def gap(self) -> None:
         """Something that it has sent is not in the capture, or can't be read."""
         self.is_missed = True
@@ -66,17 +62,16 @@ class Session:
 
     Args:
         from_start: whether nothing of it was missed.
+
+    Attributes:
+        size: the number of messages that it remembers, a recoverable one twice.
     """
 
     def __init__(self, *, from_start: bool) -> None:
         self._sides: dict[tuple[str, int], Side] = {}
         self._from_start = from_start
         self._established = False
-
-    @property
-    def size(self) -> int:
-        """The number of messages that it remembers."""
-        return sum(side.size for side in self._sides.values())
+        self.size = 0
 
     def sides(self, row: Row) -> tuple[Side, Side]:
         """Return the side that has sent a row, and the other one."""
@@ -106,36 +101,41 @@ class Session:
         """Take bytes that were skipped, or can't be read."""
         self.sides(row)[0].gap()
 
-    def message(self, row: Row, key: str) -> None:
-        """Count a message."""
-        side = self.sides(row)[0]
+    def message(self, row: Row, key: str) -> tuple[Side, Side]:
+        """Count a message; return the side that has sent it, and the other one."""
+        side, _ = sides = self.sides(row)
         side.is_heard = True
-        side.all.sent(key)
+        self.size += side.all.sent(key)
         if row.recoverable:
-            side.recoverable.sent(key)
+            self.size += side.recoverable.sent(key)
+        return sides
 
-    def header(self, row: Row, where: Where, header: SessionHeader) -> Iterator[Observation]:
+    def header(self, row: Row, where: Where, header: SessionHeader) -> Iterator[Several]:
         """Take a SessionHeader; yield the messages that it acknowledges."""
         side, other = self.sides(row)
         side.window = header.window
         side.is_heard, side.is_missed = True, False
         side.all.synchronise(header.sent)
         side.recoverable.synchronise(header.sent_recoverable)
-        early, other.early = other.early, deque(maxlen=EARLY_MAX)
-        for acknowledged in early:
-            yield from self._acknowledged(side, other, acknowledged)
+        if other.early:
+            early, other.early = other.early, deque(maxlen=EARLY_MAX)
+            for acknowledged in early:
+                yield from self._acknowledged(side, other, acknowledged)
         yield from self._acknowledged(other, side, Acknowledged(where, header))
 
-    def _acknowledged(self, sender: Side, receiver: Side, by: Acknowledged) -> Iterator[Observation]:
+    def _acknowledged(self, sender: Side, receiver: Side, by: Acknowledged) -> Iterator[Several]:
         """Yield the messages that an acknowledgement covers, or keep it until they are known."""
         if sender.all.waits_for_numbers or sender.recoverable.waits_for_numbers:
             receiver.early.append(by)
-        for message in sender.all.acknowledge(by.header.received):
-            yield Observation(message.key, by.where, EventKind.RECEIVED, sender_qm=receiver.guid)
-        for message in sender.recoverable.acknowledge_some(by.header.stored, by.header.stored_flags):
-            yield Observation(message.key, by.where, EventKind.STORED, sender_qm=receiver.guid)
+        received = sender.all.acknowledge(by.header.received)
+        stored = sender.recoverable.acknowledge_some(by.header.stored, by.header.stored_flags)
+        for covered, what in (received, EventKind.RECEIVED), (stored, EventKind.STORED):
+            if covered:
+                self.size -= len(covered)
+                observation = Observation("", by.where, what, sender_qm=receiver.guid)
+                yield Several([message.key for message in covered], observation)
 
-    def end(self, last: Where, *, unknown: str = "") -> Iterator[Observation]:
+    def end(self, last: Where, *, unknown: str = "") -> Iterator[Several]:
         """Yield the unacknowledged messages, when no more of the connection is known.
 
         Args:
@@ -146,20 +146,24 @@ class Session:
         for number, (address, side) in enumerate(sides):
             sender_of_acks, other = sides[1 - number] if len(sides) == 2 else (("", 0), None)
             where = last._replace(src=sender_of_acks[0], dst=address[0])
-            unreceived = set()
+            unreceived: set[str] = set()
             doubt = unknown or _doubt(side, other)
             for counter, what, lost, certain in (
                 (side.all, EventKind.UNACKNOWLEDGED, _LOST, _unreceived(side, other)),
                 (side.recoverable, EventKind.NOT_STORED, _LOST_STORING, _unsaved(side)),
             ):
-                for message in counter.outstanding:
-                    why = doubt or (lost if counter.lost else "")
-                    if what is EventKind.UNACKNOWLEDGED:
-                        unreceived.add(message.key)
-                        why = why or counter.disorder(message)
-                    elif message.key in unreceived:
-                        continue
-                    yield Observation(message.key, where, what, is_certain=not why, detail=why or certain)
+                of_all = doubt or (lost if counter.lost else "")
+                if what is EventKind.UNACKNOWLEDGED and not of_all:
+                    runs = groupby(counter.outstanding, counter.disorder)
+                    groups = [(why, list(messages)) for why, messages in runs]
+                else:
+                    groups = [(of_all, list(counter.outstanding))]
+                for why, messages in groups:
+                    keys = [message.key for message in messages if message.key not in unreceived]
+                    observation = Observation("", where, what, is_certain=not why, detail=why or certain)
+                    yield Several(keys, observation)
+                if what is EventKind.UNACKNOWLEDGED:
+                    unreceived.update(message.key for message in counter.outstanding)
 
 
 def _doubt(side: Side, other: Side | None) -> str:

@@ -55,8 +55,8 @@ class Counter:
         """Whether the first message that waits has no number so far."""
         return bool(self.outstanding) and self.outstanding[0].number is None
 
-    def sent(self, key: str) -> None:
-        """Count a message."""
+    def sent(self, key: str) -> int:
+        """Count a message; return by how many more wait then: none if the first one is left for it."""
         if self._count is None:
             self._unnumbered += 1
         else:
@@ -65,6 +65,8 @@ class Counter:
         if len(self.outstanding) > OUTSTANDING_MAX:
             self.outstanding.popleft()
             self._unnumbered = min(self._unnumbered, len(self.outstanding))
+            return 0
+        return 1
 
     def gap(self) -> None:
         """Messages may be missing here: numbers are unknown until the next count."""

@@ -14,7 +14,6 @@ from msmqwire.analysis.fate.observations import (
     Claim,
     Numbered,
     Observation,
-    Sighting,
     Where,
 )
 
@@ -70,7 +69,7 @@ SIGHTING_SCHEMA: Final = pa.schema(
 """
 
 
-def sighting_row(sighting: Sighting) -> dict[str, Any]:
+def sighting_row(sighting: Observation | Numbered | AboutNumber | Claim) -> dict[str, Any]:
     """Return a sighting as a row of `SIGHTING_SCHEMA`."""
     row = sighting._asdict()
     row |= row.pop("where")._asdict()
@@ -79,7 +78,7 @@ def sighting_row(sighting: Sighting) -> dict[str, Any]:
     return row
 
 
-def sighting_of(row: Mapping[str, Any]) -> Sighting:
+def sighting_of(row: Mapping[str, Any]) -> Observation | Numbered | AboutNumber | Claim:
     """Return the sighting of such a row."""
     where = Where(*(row[name] for name in Where._fields))
     if row["group"] is None:

@@ -60,21 +60,65 @@ class Known(NamedTuple):
     retransmissions: int
 
 
+class Limit(NamedTuple):
+    """A time limit of a message: its name, and its attribute."""
+
+    name: str
+    attribute: str
+
+
+_LIMITS: Final = (
+    Limit("to reach its queue", "time_to_reach_queue"),
+    Limit("to be received", "time_to_be_received"),
+)
+
+
 def is_stuck(state: State, missing: Missing) -> bool:
     """Whether a message is known to be where it was sent from."""
     return state is State.SENT and missing in _STUCK
 
 
-def explain(known: Known, namesakes: Sequence[str] = ()) -> str:
-    """Return the fate in words; `namesakes` are other messages with the same identity."""
-    if known.message is None:
-        sentences = [_unseen(known)]
-    elif known.state in NEGATIVE or known.state is State.READ:
-        sentences = [_ended(known, known.message)]
-    elif known.state is State.DELIVERED:
-        sentences = [_delivered(known, known.message), *_deadline(known, known.message)]
-    else:
-        sentences = [_open(known), *_deadline(known, known.message)]
+class Words(NamedTuple):
+    """The fate of a message in words, but for its deadlines.
+
+    Attributes:
+        beginning: the first sentence.
+        limits: the time limits that it is about: none of a message that has ended.
+        ends: the sentences after the deadline.
+        whole: the sentences together, for a message whose time was not over.
+    """
+
+    beginning: str
+    limits: tuple[Limit, ...]
+    ends: tuple[str, ...]
+    whole: str
+
+    @classmethod
+    def of(cls, known: Known, namesakes: Sequence[str] = ()) -> Words:
+        """Return the words for facts; `namesakes` are other messages with the same identity."""
+        limits: tuple[Limit, ...] = ()
+        if known.message is None:
+            beginning = _unseen(known)
+        elif known.state in NEGATIVE or known.state is State.READ:
+            beginning = _ended(known, known.message)
+        else:
+            is_delivered = known.state is State.DELIVERED
+            beginning = _delivered(known, known.message) if is_delivered else _open(known)
+            # One that nothing is missing of may have reached its queue in time.
+            needs_to_reach = known.missing or known.state is State.SENT
+            limits = _LIMITS if needs_to_reach else _LIMITS[1:]
+        ends = tuple(_ends(known, namesakes))
+        return cls(beginning, limits, ends, "; ".join([beginning, *ends]))
+
+    def explain(self, message: Attributes | None, events: Sequence[FateEvent]) -> str:
+        """Return the fate in words."""
+        late = "" if message is None else _deadline(self.limits, message, events)
+        return "; ".join([self.beginning, late, *self.ends]) if late else self.whole
+
+
+def _ends(known: Known, namesakes: Sequence[str]) -> list[str]:
+    """Return what there is to say after the outcome."""
+    sentences = []
     if known.retransmissions:
         again = "once" if known.retransmissions == 1 else f"{known.retransmissions} times"
         sentences.append(f"it was sent again {again}")
@@ -84,7 +128,7 @@ def explain(known: Known, namesakes: Sequence[str] = ()) -> str:
         more = f", and {len(namesakes) - 1} more" if len(namesakes) > 1 else ""
         sentences.append(f"another message has the same identity: {namesakes[0]}{more}")
     sentences += _not_believed(known.events)
-    return "; ".join(sentences)
+    return sentences
 
 
 def _unseen(known: Known) -> str:
@@ -151,21 +195,16 @@ def _read_from(events: tuple[FateEvent, ...]) -> str:
     return reads[-1].detail if reads else ""
 
 
-def _deadline(known: Known, message: Attributes) -> Iterator[str]:
-    """Say whether the time of a message was over before the capture has last to do with it.
-
-    One that nothing is missing of may have reached its queue in time.
-    """
-    times = [event.time_ns for event in known.events if event.time_ns is not None]
-    limits = [(message.time_to_be_received, "to be received")]
-    if known.missing or known.state is State.SENT:
-        limits.insert(0, (message.time_to_reach_queue, "to reach its queue"))
-    for limit, name in limits:
-        if limit is None or message.sent_time is None or not times:
+def _deadline(limits: Sequence[Limit], message: Attributes, events: Sequence[FateEvent]) -> str:
+    """Say if the time of a message was over before the capture has last to do with it."""
+    for limit in limits:
+        seconds = getattr(message, limit.attribute)
+        if seconds is None or message.sent_time is None:
             continue
-        if (message.sent_time + limit) * _SECOND < max(times):
-            yield f"its time {name}, {limit} s, was over by then"
-            return
+        last = max((event.time_ns for event in events if event.time_ns is not None), default=None)
+        if last is not None and (message.sent_time + seconds) * _SECOND < last:
+            return f"its time {limit.name}, {seconds} s, was over by then"
+    return ""
 
 
 def _not_believed(events: tuple[FateEvent, ...]) -> Iterator[str]:

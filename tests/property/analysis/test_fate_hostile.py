@@ -18,7 +18,7 @@ from msmqwire.analysis.fate.connections import Connections
 from msmqwire.analysis.fate.messages import NAMESAKES_MAX
 from msmqwire.analysis.fate.model import TEXT_MAX, EventKind
 from msmqwire.analysis.fate.numbers import Numbers
-from msmqwire.analysis.fate.observations import AboutNumber, Numbered, Observation, Where
+from msmqwire.analysis.fate.observations import AboutNumber, Numbered, Observation, Where, one_by_one
 from msmqwire.analysis.fate.rows import COLUMNS, Row
 from msmqwire.analysis.fate.tables import fate_batches
 from msmqwire.analysis.report import write_report
@@ -136,7 +136,7 @@ def test_connections_that_are_too_many_are_taken_as_ended(name: str, limit: int)
                 stream=stream, kind="UserMessage", src="a", src_port=1, dst="b", dst_port=2,
                 source_qm="0" * 8, message_id=position,
             )  # fmt: skip
-            seen += list(table.feed(row, position))
+            seen += one_by_one(table.feed(row, position))
             assert len(table._connections) <= 3
             assert table._size <= 4
     ends = [one for one in seen if isinstance(one, Observation) and one.what is EventKind.UNACKNOWLEDGED]
@@ -205,9 +205,9 @@ def test_requests_without_a_response_count_on_all_connections() -> None:
                 stream=position // 2, kind="SrmpMessage", src="a", src_port=1, dst="b", dst_port=80,
                 srmp_id=f"uuid:{position}@00000000-0000-0000-0000-000000000001", exchange=position,
             )  # fmt: skip
-            seen += list(table.feed(row, position))
+            seen += one_by_one(table.feed(row, position))
             assert table._size <= 3
-        seen += list(table.end())
+        seen += one_by_one(table.end())
     assert table._size == 0
     ends = [one for one in seen if isinstance(one, Observation) and one.what is EventKind.UNACKNOWLEDGED]
     assert [one.is_certain for one in ends] == [False] * 8 + [True] * 2

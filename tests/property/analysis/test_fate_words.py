@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msmqwire.analysis.fate import judging, messages
 from msmqwire.analysis.fate.messages import NAMESAKES_MAX, Namesakes
 from msmqwire.analysis.fate.model import NEGATIVE, EventKind, MessageFate, Missing, State
 from msmqwire.analysis.fate.observations import Attributes, Observation, Where
@@ -146,3 +148,18 @@ def test_messages_of_one_identity_are_limited() -> None:
     assert len(namesakes.messages) == NAMESAKES_MAX
     explanations = [namesakes.fate(one, KEY).explanation for one in namesakes.messages]
     assert all(f"and {NAMESAKES_MAX - 2} more" in words for words in explanations)
+
+
+@given(st.lists(histories(), min_size=1, max_size=4))
+def test_an_outcome_that_is_known_is_the_same(several: list[list[Observation]]) -> None:
+    """Outcomes of one attempt to send are remembered; worked out by themselves they are no others."""
+    attempts = [
+        [one for n, one in enumerate(history) if not n or (one.what in OF_A_HOP and one.where.stream == 0)]
+        for history in several
+    ]
+    judging._OUTCOMES.clear()
+    remembered = [fates_of(history) for history in attempts * 2]
+    assert len(judging._OUTCOMES) <= len(attempts)
+    with mock.patch.object(messages, "judge_of_hop", return_value=None):
+        alone = [fates_of(history) for history in attempts * 2]
+    assert remembered == alone
