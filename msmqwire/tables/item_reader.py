@@ -18,12 +18,11 @@ from msmqwire.analysis.lint import Finding
 from msmqwire.capture.ip import Datagram
 from msmqwire.capture.record import time_or_none
 from msmqwire.capture.tunnels import encapsulation_of
-from msmqwire.tables.arrow.refusals import IN_WORDS
+from msmqwire.tables.arrow.refusals import error_of_row, words_of_row
 from msmqwire.tables.arrow.tunnel_columns import TunnelTexts
 from msmqwire.tables.compiled import engine
 from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.compiled.packet import BAD, KINDS, SKIPPED
-from msmqwire.tables.compiled.refusal import FIRST, NUMBER, SECOND, THIRD
 from msmqwire.tables.compiled.scan_arrays import RowBlock
 from msmqwire.tables.decoder import Decoder
 from msmqwire.tables.row_judge import RowJudge, Sender
@@ -31,7 +30,6 @@ from msmqwire.tables.scanning.flow_keys import address_of
 
 _FRAMES: Final = 1 << 12
 """Frames of packets that came in several for which there is room at first."""
-_LOW: Final = 0xFFFF_FFFF
 
 
 class _NoBatches:
@@ -122,16 +120,16 @@ class ItemReader(Decoder):
         file, frames = self._dissection.locate(carriers)
         raw, reason, error = b"", "", None
         if kind == SKIPPED:
-            packet, reason = None, _reason(block.field_offsets[r])
+            packet, reason = None, words_of_row(block.field_offsets[r].tolist()).why
         else:
             raw = block.memory[start : start + row[entry.R_LENGTH]].tobytes()
             if kind == BAD:
-                packet, error = None, UNREAD
+                packet, error = None, error_of_row(block.field_offsets[r].tolist())
         ports = row[entry.R_PORTS]
         return LazyItem(
             file, time_or_none(row[entry.R_TIME]), frames, "tcp", row[entry.R_STREAM],
             _address(row), ports >> 16, _address(row, entry.R_DST_HIGH), ports & 0xFFFF,
-            packet, KINDS[kind], row[entry.R_SIZE], findings, error, raw, reason,  # type: ignore[arg-type]
+            packet, KINDS[kind], row[entry.R_SIZE], findings, error, raw, reason,
             None, None, self._dissection.examiner, None, encapsulation_of(carriers[-1]),
         )  # fmt: skip
 
@@ -148,12 +146,6 @@ class ItemReader(Decoder):
 
 def _address(row: list[int], side: int = entry.R_SRC_HIGH) -> str:
     return address_of(row[side], row[side + 1], row[entry.R_IPV6])
-
-
-def _reason(refusal: Any) -> str:
-    """Return why bytes are skipped."""
-    first, second, third = (int(refusal[at]) & _LOW for at in (FIRST, SECOND, THIRD))
-    return IN_WORDS[int(refusal[NUMBER])](first, second, third).why
 
 
 def usual_reader(dissection: Dissection, *, only_findings: bool) -> ItemReader | None:

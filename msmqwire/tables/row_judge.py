@@ -16,7 +16,6 @@ from uuid import UUID
 import numpy as np
 
 from msmqwire.analysis.dissection.dissector import unless_cut
-from msmqwire.analysis.dissection.finder import parse_error
 from msmqwire.analysis.lint import Finding, SessionLint, lint_malformed, lint_packet
 from msmqwire.analysis.lint.counters import Side
 from msmqwire.analysis.lint.queue_managers import TWO_ADDRESSES, Place, QueueManagers, two_addresses
@@ -41,6 +40,7 @@ from msmqwire.headers import USER_HEADER
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT, PUBLIC
 from msmqwire.packets import parse
 from msmqwire.schema import Record
+from msmqwire.tables.arrow.refusals import error_of_row
 from msmqwire.tables.compiled import judging
 from msmqwire.tables.compiled import session_judge as entry
 from msmqwire.tables.compiled.generated import FIELD_SLOTS
@@ -167,7 +167,7 @@ class RowJudge:
         """Return the findings of a row; `sender` returns where it was seen."""
         bits = suspect.bits
         if bits & OF_BYTES:
-            error = parse_error(suspect.raw)
+            error = error_of_row(suspect.offsets)
             return unless_cut(lint_malformed(suspect.raw, error), cut=bool(suspect.origin & ORIGIN_CUT))
         findings = lint_packet(suspect.packet, suspect.raw, suspect.of_fields) if bits & OF_PACKET else []
         connection = self._connection(suspect)

@@ -1,22 +1,20 @@
-"""Items whose packet is parsed, or refused, when somebody asks for it."""
+"""Items whose packet is parsed when somebody asks for it."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from msmqwire.analysis.dissection.finder import parse_error
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.packets import parse
 
 UNREAD: Final = object()
-"""In place of the packet of an item, or of the error of a malformed one, that is not parsed yet."""
+"""In place of the packet of an item that is not parsed yet."""
 
 _PACKET: Final[Any] = Item.packet  # type: ignore[misc]
-_ERROR: Final[Any] = Item.error  # type: ignore[misc]
 
 
 class LazyItem(Item):
-    """An item that parses its bytes at the first use of `packet`, or `error`, if that is `UNREAD`.
+    """An item that parses its bytes at the first use of `packet`, if that is `UNREAD`.
 
     It takes itself for an `Item`: it equals one with the same values, and `dataclasses.replace` makes one.
     """
@@ -39,19 +37,6 @@ class LazyItem(Item):
     @packet.setter
     def packet(self, packet: Any) -> None:
         _PACKET.__set__(self, packet)
-
-    @property
-    def error(self) -> Any:
-        """Why a malformed packet can't be parsed."""
-        error = _ERROR.__get__(self)
-        if error is UNREAD:
-            error = parse_error(self.raw).detached()
-            _ERROR.__set__(self, error)
-        return error
-
-    @error.setter
-    def error(self, error: Any) -> None:
-        _ERROR.__set__(self, error)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Item, tuple(getattr(self, name) for name in Item.__match_args__)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from msmqwire.analysis.dissection.skip_reasons import SkipReason, Why
+from msmqwire.errors import MalformedPacket
 from msmqwire.headers import BASE_HEADER, FINAL_ACK_BODY
 from msmqwire.headers.base import PACKET_SIZE_MAX, PACKET_SIZE_MIN, SIGNATURE, VERSION
 from msmqwire.ping import PING
 from msmqwire.schema import Flags, UInt, reasons
 from msmqwire.tables.compiled import packet
 from msmqwire.tables.compiled.generated import REFUSALS
+from msmqwire.tables.compiled.refusal import FIRST, NUMBER, OFFSET, SECOND, THIRD
+
+_LOW: Final = 0xFFFF_FFFF
 
 
 class Words(NamedTuple):
@@ -170,3 +174,18 @@ for _number, (_form, *_rest) in enumerate(REFUSALS):
 def words_of(number: int, first: int, second: int, third: int) -> Words:
     """Return the words of a refusal with these values."""
     return IN_WORDS[number](first, second, third)
+
+
+def words_of_row(refusal: Sequence[int]) -> Words:
+    """Return the words of the refusal in a row of field offsets."""
+    number = refusal[NUMBER]
+    first, second, third = (refusal[at] & _LOW for at in (FIRST, SECOND, THIRD))
+    product = first * int(TIMES[number])
+    return words_of(number, first, product if product & _LOW == second else second, third)
+
+
+def error_of_row(refusal: Sequence[int]) -> MalformedPacket:
+    """Return the error of a malformed packet from the refusal in a row of field offsets."""
+    why, path = words_of_row(refusal)
+    assert path is not None
+    return MalformedPacket(why, path=path, offset=refusal[OFFSET])
