@@ -242,6 +242,21 @@ def test_public_queue_attributes_are_published_and_survive(attribute: str, value
     assert harness.find_queue("orders", public=True).identifier == identifier
 
 
+@pytest.mark.requirement("DMPR-3.1.1.2-01", "DMPR-3.1.1.2-03", "DMPR-3.1.1.2-07")
+def test_times_and_full_name_of_a_public_queue_are_published() -> None:
+    directory = EmbeddedDirectory(utc=lambda: harness.utc)
+    harness = EngineHarness(directory=directory)
+    harness.core.queue_manager.qualified_computer_name = "here.example"
+    harness.advance(5_000)
+    queue = harness.queue("orders", public=True)
+    published = harness.core.directory.read_by_identifier("Queue", queue.identifier)
+    assert isinstance(published, Queue)
+    assert (published.create_time, published.modify_time) == (harness.utc, harness.utc)
+    assert published.qualified_pathname == "here.example\\orders"
+    private = harness.queue("own")
+    assert harness.core.directory.read_by_identifier("Queue", private.identifier) is None
+
+
 @pytest.mark.requirement("DMPR-3.1.1.2-01")
 @pytest.mark.requirement("DMPR-3.1.1.2-24", "DMPR-3.1.1.2-08", "DMPR-3.1.1.2-06", "DMPR-3.1.1-12")
 def test_types_names_and_numbers_of_queues_survive() -> None:

@@ -10,7 +10,8 @@ import pytest
 from msmqwire.names import parse_format_name
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested
-from tests.support.engine_harness import EngineHarness
+from tests.support import handmade
+from tests.support.engine_harness import THIRD_ID, EngineHarness
 from tests.support.peers.handwritten_peer import PA, PR
 from tests.support.qm.harness_network import HarnessNetwork, joined_pair
 from tests.support.qm.queue_contents import bodies, message_classes
@@ -204,3 +205,27 @@ def test_lost_connections_lose_and_repeat_nothing():
     assert sorted(bodies(simple)) == [b"s%d" % number for number in range(10)]
     assert all(not transfer.table for transfer in alpha.engine.transfers.values())
     assert sent > 50
+
+
+@pytest.mark.requirement("DMPR-3.1.1.12-47", "MQMQ-2.2.19.1-23")
+@pytest.mark.parametrize("clock", ["runs", "jumps"])
+def test_a_message_passed_on_is_as_old_as_its_sender_says(clock: str) -> None:
+    """Seven of its ten seconds are over when it arrives; the next hop does not answer."""
+    harness = EngineHarness(routes={THIRD_ID: ["far"]})
+    sender = harness.accept_session()
+    sender.send_message(
+        b"m", address=THIRD_ID.bytes_le, destination=(3, handmade.private_id(9)), recoverable=True,
+        sent_time=harness.utc - 7, time_to_reach_queue=10,
+    )  # fmt: skip
+    queue = harness.outgoing(f"PRIVATE={THIRD_ID}\\9")
+    if clock == "jumps":  # it is noticed when the session opens
+        harness.utc_start += 4
+        harness.resolve("10.0.0.3")
+        peer = harness.connect()
+        peer.answer_handshake(server=THIRD_ID)
+        assert peer.take("UserMessage") == []
+    else:
+        harness.advance(3_999)
+        assert bodies(queue) == [b"m"]
+        harness.advance(1)
+    assert bodies(queue) == []

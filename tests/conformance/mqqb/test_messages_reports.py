@@ -224,7 +224,9 @@ def test_the_bytes_of_an_order_acknowledgement():
     "MQQB-2.2.5.1-06",
 )
 @pytest.mark.requirement("MQQB-3.1.7.17-01", "MQQB-3.1.7.17-03", "MQQB-3.1.7.17-05", "MQQB-3.1.7.17-06")
-@pytest.mark.parametrize("outcome", ["refused", "received"])
+@pytest.mark.parametrize(
+    "outcome", ["refused", pytest.param("received", marks=pytest.mark.requirement("MQQB-2.2.5-08"))]
+)
 def test_the_bytes_of_a_final_acknowledgement(outcome):
     harness = harness_with_peer()
     queue = harness.queue("tx", transactional=True)

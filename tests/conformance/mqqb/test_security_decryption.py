@@ -55,6 +55,7 @@ class Salted(Sealed):
         return fields
 
 
+@pytest.mark.requirement("MQMQ-2.2.19.3-19")
 @pytest.mark.requirement("MQQB-3.1.5.8.3-15", "MQQB-3.1.5.8.3-19", "MQQB-3.1.5.8.3-25", "DMPR-3.1.1.12-14")
 @pytest.mark.parametrize("cipher", [*_CIPHERS])
 def test_a_body_is_decrypted_with_the_key_of_its_provider(cipher):

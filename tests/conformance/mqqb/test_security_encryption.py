@@ -82,7 +82,7 @@ def session_key(packet: ReceivedPacket, key: str = "aes") -> bytes:
     return rsa_key(key).decrypt(blob[12:][::-1], PKCS1v15())
 
 
-@pytest.mark.requirement("MQMQ-2.2.20.6-07")
+@pytest.mark.requirement("MQMQ-2.2.20.6-07", "MQMQ-2.2.19.3-19")
 @pytest.mark.requirement("MQQB-3.1.7.1.5-01", "DMPR-3.1.1.12-14", "DMPR-3.1.1.12-65", "DMPR-3.1.7.1.32-12")
 @pytest.mark.parametrize("delivery", ["express", "recoverable", "transactional"])
 def test_a_body_is_encrypted_if_its_privacy_level_says_so(delivery):
@@ -251,7 +251,7 @@ def test_configured_keys_go_before_those_of_the_directory():
 # --- the choice of provider and cipher ---
 
 
-@pytest.mark.requirement("DMPR-3.1.1.12-14")
+@pytest.mark.requirement("DMPR-3.1.1.12-14", "MQMQ-2.2.19.3-19")
 @pytest.mark.requirement("MQQB-3.1.7.1.5-06", "MQQB-3.1.1.3-07", "MQQB-3.1.7.1.5-20")
 @pytest.mark.parametrize("level", [1, 3, 5])
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_without_an_aes_key_the_advanced_level_fails(keys):
     assert_given_up(sender(*keys, **LEGACY), level=5)
 
 
-@pytest.mark.requirement("DMPR-3.1.1.12-14")
+@pytest.mark.requirement("DMPR-3.1.1.12-14", "MQMQ-2.2.19.3-19")
 @pytest.mark.requirement("MQQB-3.1.7.1.5-08", "MQQB-3.1.7.1.5-20", "MQQB-3.1.1.3-08", "MQQB-3.1.1.3-10")
 @pytest.mark.parametrize("level", [1, 3])
 @pytest.mark.parametrize("reduced", [False, True])
@@ -307,7 +307,7 @@ def test_without_an_enhanced_key_the_enhanced_level_fails():
     assert_given_up(sender("base", **LEGACY), level=3)
 
 
-@pytest.mark.requirement("DMPR-3.1.1.12-14")
+@pytest.mark.requirement("DMPR-3.1.1.12-14", "MQMQ-2.2.19.3-19")
 @pytest.mark.requirement("MQQB-3.1.7.1.5-10", "MQQB-3.1.7.1.5-20", "MQQB-3.1.1.3-09")
 @pytest.mark.parametrize(("preferred", "algorithm"), [(LegacyCipher.RC2, RC2), (LegacyCipher.RC4, RC4)])
 def test_the_base_provider_comes_last(preferred, algorithm):

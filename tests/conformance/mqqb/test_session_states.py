@@ -249,11 +249,13 @@ def test_without_messages_the_session_ends() -> None:
 def test_a_queue_on_hold_is_left_alone_by_closing() -> None:
     harness = EngineHarness()
     peer = harness.open_session()
+    session = peer.session
     harness.core.queues.pause(harness.outgoing())
     harness.run()
     peer.disconnect()
     assert harness.outgoing().state is Q.ON_HOLD
     assert len(harness.outgoing().positions) == 1
+    assert harness.time_left(Timer.SESSION_RETRY_CONNECT, session.number) is None
     harness.advance(600_000)
     assert harness.engine.sessions == {}
     assert len(harness.effects_of(Resolve)) == len(harness.effects_of(Connect)) == 1, (

@@ -584,8 +584,16 @@ def test_counts_past_the_end(syntax: Syntax) -> None:
 @pytest.mark.parametrize(
     "opnum, offset, values",
     [
-        proving(9, 20, ("00000000", "03000000", "ffffffff"), ids="MQRR-3.1.4.9-04", name="9"),
-        proving(15, 20, ("00000000", "03000000", "ffffffff"), ids="MQRR-3.1.4.15-04", name="15"),
+        proving(
+            9, 20, ("00000000", "03000000", "ffffffff"), ids=("MQRR-3.1.4.9-01", "MQRR-3.1.4.9-04"), name="9"
+        ),
+        proving(
+            15,
+            20,
+            ("00000000", "03000000", "ffffffff"),
+            ids=("MQRR-3.1.4.15-01", "MQRR-3.1.4.15-04"),
+            name="15",
+        ),
     ],
 )
 @requirement("MQRR-3.1.4-01")

@@ -155,7 +155,7 @@ def test_the_end_of_another_job_does_not_end_them(archive: Archive) -> None:
     assert archive.ps1.assumed is None
 
 
-@requirement("QMS-service-10")
+@requirement("QMS-service-10", "QMS-qservers-05")
 def test_client_rights_make_the_queue_server_act_as_the_client(archive: Archive) -> None:
     """The queue takes it for the client, except for the servicing of jobs."""
     jobs, server = archive.service.jobs, archive.ps1

@@ -8,8 +8,11 @@ from msmqwire.qm.model.elements import IncomingTransactionalTransferInfo, Queue
 from msmqwire.qm.model.message import TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.model.tables import Table
+from msmqwire.qm.protocols.srmp.effects import HttpRequest, HttpResponse
+from msmqwire.qm.protocols.srmp.on_demand import srmp_of
 from msmqwire.qm.protocols.srmp.timers import SrmpTimer
-from tests.support.engine_harness import PEER_ID, START_UTC, THIRD_ID
+from msmqwire.srmp.http_framer import parse_http
+from tests.support.engine_harness import PEER_ADDRESS, PEER_ID, START_UTC, THIRD_ID
 from tests.support.qm.queue_contents import bodies
 from tests.support.srmp.srmp_harness import SrmpHarness
 from tests.support.srmp.srmp_requests import ADMIN, ORDINAL, RECEIPTS, SrmpPeer
@@ -120,6 +123,18 @@ def test_stream_messages_out_of_order_are_counted_and_dropped():
     assert harness.rows(Table.HISTORY) == before
     peer.send_in_stream(3)
     assert (info.reject_count, bodies(queue)) == (0, [b"s1", b"s2", b"s3"])
+
+
+@pytest.mark.requirement("SRMP-3.1.1.1.2.5-04")
+def test_a_stream_message_is_answered_before_its_receipt():
+    harness, peer, queue = receiver()
+    request = peer.message(b"s1", peer.stream(1), services=f"<durable/>{DELIVERY}")
+    srmp_of(harness.core).requested(99, parse_http(request), PEER_ADDRESS)
+    assert bodies(queue) == [b"s1"]
+    changes, effects = harness.core.take()  # the changes of a step are durable before its effects
+    assert {Table.MESSAGE, Table.PACKET} <= set(changes.rows)
+    assert [type(effect) for effect in effects] == [HttpResponse, HttpRequest]
+    assert effects[0] == HttpResponse(99, OK)
 
 
 @pytest.mark.requirement("SRMP-3.1.1.1.2.5-04", "SRMP-3.1.1.3.2-04", "SRMP-3.1.1.4.3-01", "SRMP-3.1.1.3.2-01")

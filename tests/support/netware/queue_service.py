@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from msmqwire.errors import NcpRefused
-from msmqwire.ncp.constants import SUPERVISOR_ID, CompletionCode, JobControlFlags, ObjectType
+from msmqwire.ncp.constants import SUPERVISOR_ID, CompletionCode, ObjectType
 from msmqwire.netware.model.bindery import Q_OPERATORS, Q_SERVERS, Q_USERS
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.changes import (
@@ -50,11 +50,8 @@ from msmqwire.netware.model.queue import JobQueue
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.service import QueueService
 
-AUTO_START = JobControlFlags.NWCF_SERVICE_AUTO_START
-RESTART = JobControlFlags.NWCF_SERVICE_RESTART
-OPEN = JobControlFlags.NWCF_ENTRY_OPEN
-USER_HOLD = JobControlFlags.NWCF_USER_HOLD
-OPERATOR_HOLD = JobControlFlags.NWCF_OPERATOR_HOLD
+AUTO_START, RESTART, OPEN, USER_HOLD, OPERATOR_HOLD = 0x08, 0x10, 0x20, 0x40, 0x80
+"""Bits of jobControlFlags by the numbers of the wire."""
 
 QUEUE_ID = 0x015D03
 """The ID of the first queue, that of the chapter's example."""

@@ -789,9 +789,10 @@ def test_references_that_lead_nowhere():
     found, wrong = problems(objects(1, 1), ref(-2), klass(-2, "T", []))
     assert found == [{"$type": "T", "$id": -2}]
     assert wrong == [("MemberReference.IdRef", 27, "the id is not positive")]
-    assert problems(string(-3, "x"), root=-3)[1] == [
-        ("BinaryObjectString.ObjectId", 18, "the id is not positive")
-    ]
+    for number in (-3, 0):
+        assert problems(string(number, "x"), root=number)[1] == [
+            ("BinaryObjectString.ObjectId", 18, "the id is not positive")
+        ]
     found, wrong = problems(objects(1, 1), klass(-2, "T", []))  # nothing refers to it
     assert ([item["$type"] for item in found], wrong) == (["T"], [])
 
@@ -987,6 +988,7 @@ def test_the_array_of_a_call():
         "signature": ["S"], "properties": [],
     }  # fmt: skip
     content = read(call(0x8 | 0x10, objects(1, 1), ref(10), objects(10, 0)))
+    assert content.problems == ()
     assert content.value == {"$call": "Do", "type": "Shop.Server, Shop", "args": [], "context": None}
 
 
