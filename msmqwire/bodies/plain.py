@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from msmqwire.bodies.body import Plain
+from msmqwire.json_text import dumps_unicode, tokens
 from msmqwire.names.printable import ELLIPSIS
 
 DECIMAL, FLOAT, BYTES, DATE, KIND, TIMESPAN, GUID = (
@@ -29,10 +30,10 @@ _WITHOUT_PARTS: Final = frozenset((int, float, str, bool, type(None)))
 _WORDS: Final[dict[bool | None, str]] = {None: "null", True: "true", False: "false"}
 LINE_MAX: Final = 4096
 """Characters of the line of a value."""
-_INDENTED: Final = 64
-"""Levels that are indented: with each level of a long chain the text would grow with the square."""
 quoted: Final = json.encoder.encode_basestring
 """Return a text as JSON has it, in quotation marks."""
+dumps: Final = dumps_unicode
+"""Return a value as JSON text, of whatever depth."""
 
 
 def integer(value: int) -> Plain:
@@ -62,19 +63,11 @@ def member(name: str) -> str:
     return "$" + name if name.startswith("$") else name
 
 
-def dumps(value: Plain, *, indent: int | None = None) -> str:
-    """Return a value as JSON text, of whatever depth."""
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-    except RecursionError:  # quick up to some depth
-        return "".join(_tokens(value, indent))
-
-
 def beginning(value: Plain, length: int) -> str:
     """Return the first characters of a value as JSON text for people, indented; cut with an ellipsis."""
     parts: list[str] = []
     size = 0
-    for part in _tokens(value, 2):
+    for part in tokens(value, 2):
         parts.append(part)
         size += len(part)
         if size > length:
@@ -85,54 +78,6 @@ def beginning(value: Plain, length: int) -> str:
 def has_parts(value: Plain) -> bool:
     """Return whether a value is a list or an object, and not one that stands for a single value."""
     return isinstance(value, list) or (isinstance(value, dict) and next(iter(value), "") not in SCALARS)
-
-
-def _tokens(value: Plain, indent: int | None) -> Iterator[str]:
-    comma, colon = (", ", ": ") if indent is None else (",", ": ")
-    stack: list[tuple[Iterator[Any], str]] = []  # containers that are open: the rest, and the end
-    first = True
-    pending: list[Plain] = [value]
-
-    def newline(depth: int) -> str:
-        return "" if indent is None else "\n" + " " * (indent * min(depth, _INDENTED))
-
-    while True:
-        if pending:
-            item = pending.pop()
-            if isinstance(item, dict):
-                if not item:
-                    yield "{}"
-                else:
-                    stack.append((iter(item.items()), "}"))
-                    yield "{"
-                    first = True
-            elif isinstance(item, list):
-                if not item:
-                    yield "[]"
-                else:
-                    stack.append((iter(item), "]"))
-                    yield "["
-                    first = True
-            elif isinstance(item, str):
-                yield quoted(item)
-            else:
-                yield json.dumps(item, allow_nan=False)
-        if not stack:
-            return
-        rest, end = stack[-1]
-        try:
-            following = next(rest)
-        except StopIteration:
-            stack.pop()
-            yield newline(len(stack)) + end
-            first = False
-            continue
-        yield ("" if first else comma) + newline(len(stack))
-        first = False
-        if end == "}":
-            key, following = following
-            yield quoted(key) + colon
-        pending.append(following)
 
 
 def line(value: Plain, length: int = LINE_MAX) -> str:

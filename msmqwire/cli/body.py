@@ -22,20 +22,12 @@ from msmqwire.cli.body_values import (
     headers_format_of,
     headers_of,
 )
-from msmqwire.cli.common import (
-    EX_DATAERR,
-    EX_NOINPUT,
-    NoInput,
-    dumps,
-    dumps_deep,
-    from_hex,
-    read_input,
-    say,
-)
+from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, from_hex, read_input, say
 from msmqwire.cli.errors import status_of
 from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.constants import variant_name
 from msmqwire.errors import LocatedError
+from msmqwire.json_text import dumps, dumps_deep
 from msmqwire.names.nearest import nearest
 from msmqwire.names.printable import counted, safe
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections.abc import Mapping
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+
+from msmqwire.json_text import dumps
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from msmqwire.errors import LocatedError
 
-_NOT_ASCII: Final = re.compile("[\x7f-\U0010ffff]+")
 _JSON: Final = frozenset({"--json"})
 EX_USAGE: Final = 2
 EX_DATAERR: Final = 65
@@ -24,26 +23,6 @@ EX_SOFTWARE: Final = 70
 EX_IOERR: Final = 74
 EX_TEMPFAIL: Final = 75
 """The exit status if it is not known whether the command has succeeded."""
-
-
-def dumps(data: Any, *, indent: int | None = None) -> str:
-    """Return JSON in ASCII without control characters, including DEL; of whatever depth."""
-    try:
-        return json.dumps(data, indent=indent).replace("\x7f", "\\u007f")
-    except RecursionError:  # values of bodies are nested as deep as their senders like
-        return dumps_deep(data, indent=indent)
-
-
-def dumps_deep(data: Any, *, indent: int | None = None) -> str:
-    """Return the same, more slowly, of values whose depth is not known; only 64 levels are indented."""
-    from msmqwire.bodies import plain
-
-    return _NOT_ASCII.sub(_escape, plain.dumps(data, indent=indent))
-
-
-def _escape(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
 
 
 def say(

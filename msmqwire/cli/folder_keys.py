@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from msmqwire.cli.common import dumps
 from msmqwire.cli.options import Option
 from msmqwire.errors import StoreMissing
+from msmqwire.json_text import dumps
 from msmqwire.names.printable import safe
 from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.key_ring import KeyFile

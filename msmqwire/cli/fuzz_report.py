@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from msmqwire.cli.common import dumps
+from msmqwire.json_text import dumps
 from msmqwire.names.printable import counted
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import sys
 from base64 import b64decode
 from typing import Any, Final
 
-from msmqwire.cli.common import dumps
+from msmqwire.json_text import dumps
 from msmqwire.names.printable import counted, safe
 
 _TEXT_SHOWN: Final = 200

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Final, TextIO, cast, get_args
 from click import BadParameter
 from click.exceptions import Exit
 
-from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, dumps, from_hex, read_input, say
+from msmqwire.cli.common import EX_DATAERR, EX_NOINPUT, NoInput, from_hex, read_input, say
 from msmqwire.cli.options import Argument, MoreOptions, Option
 from msmqwire.cli.protocols import protocols
 from msmqwire.cli.protocols.protocol import Format
 from msmqwire.errors import LocatedError
+from msmqwire.json_text import dumps
 from msmqwire.packets import Protocol, parse
 from msmqwire.ping import PING_SIGNATURE, PING_SIZE
 

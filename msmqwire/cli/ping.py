@@ -9,9 +9,10 @@ from typing import Annotated, Any, Final
 
 from click.exceptions import Exit
 
-from msmqwire.cli.common import EX_UNAVAILABLE, dumps, say
+from msmqwire.cli.common import EX_UNAVAILABLE, say
 from msmqwire.cli.options import Argument, Option
 from msmqwire.errors import HostNotFound, MalformedPacket, Unreachable
+from msmqwire.json_text import dumps
 from msmqwire.names.printable import counted
 from msmqwire.ping import PING_PORT
 from msmqwire.qm.client.probing import SESSION_PORT, Handshake, PingAnswer, handshake, ping

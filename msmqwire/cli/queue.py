@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from msmqwire.cli.common import dumps
 from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.errors import InvalidValue
+from msmqwire.json_text import dumps
 from msmqwire.names.printable import counted, safe
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.queue_access import RIGHTS

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Final
 from click import BadParameter
 
 from msmqwire.cli import remote_reading
-from msmqwire.cli.common import dumps
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.messages import show
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.remote_reading import Auth, IsRemote, MapperPort, PasswordFile, Remote, RpcPort, User
 from msmqwire.errors import EndUnknown, Unreachable
+from msmqwire.json_text import dumps
 from msmqwire.names.printable import counted
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.waiting import WaitingLocal

@@ -10,7 +10,6 @@ from typing import Annotated, NamedTuple
 
 from click import BadParameter
 
-from msmqwire.cli.common import dumps
 from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.messages import show
@@ -18,6 +17,7 @@ from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.passwords import password_of
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, QueueError, ReadTimeout
+from msmqwire.json_text import dumps
 from msmqwire.names.meant import wanted_format_name
 from msmqwire.names.printable import safe
 from msmqwire.qm.client.queue import Queue

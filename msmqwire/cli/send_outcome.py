@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from msmqwire.cli.common import EX_TEMPFAIL, EX_UNAVAILABLE, dumps, say
+from msmqwire.cli.common import EX_TEMPFAIL, EX_UNAVAILABLE, say
 from msmqwire.cli.progress import waiting_shown
 from msmqwire.errors import NotDelivered, Unreachable
+from msmqwire.json_text import dumps
 from msmqwire.names import DirectName, FormatName, MultipleElementName
 from msmqwire.names.class_words import class_with_words
 from msmqwire.names.printable import counted, in_seconds

@@ -12,7 +12,7 @@ from msmqwire.capture.paths import is_folder
 from msmqwire.capture.store_errors import store_errors, translated
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url, open_store
 from msmqwire.cli.captures.filter_options import Wanted
-from msmqwire.cli.common import dumps
+from msmqwire.json_text import dumps
 
 
 def write(

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Final
 from rich.console import Console
 from rich.live import Live
 
-from msmqwire.cli.common import dumps
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.keys import keys
 from msmqwire.cli.options import Option
 from msmqwire.cli.top_tables import screen
 from msmqwire.errors import StoreInUse, Unreachable
+from msmqwire.json_text import dumps
 from msmqwire.qm.runtime.local import attach
 from msmqwire.service.control.client import Local
 

@@ -15,7 +15,7 @@ from msmqwire.schema.declare import (
     text,
     uint,
 )
-from msmqwire.schema.jsonform import from_json, to_json
+from msmqwire.schema.jsonform import from_json, json_text, to_json
 from msmqwire.schema.nodes import (
     MORE,
     NULL_GUID,
@@ -84,6 +84,7 @@ __all__ = [
     "from_json",
     "guid",
     "head_size",
+    "json_text",
     "least_size",
     "maybe",
     "oem_text",

@@ -29,12 +29,14 @@ _REFUSALS: Final = (Refused, AttributeError, TypeError, ValueError, struct.error
 
 
 class Codec:
-    """The generated reader, writer and composer of one schema.
+    """The generated reader, writers and composer of one schema.
 
     Attributes:
-        parser_source, builder_source, composer_source: the generated Python, for inspection.
+        parser_source, builder_source, composer_source, json_source: the generated Python, for inspection.
         read_trusted, write_trusted, compose_trusted: the generated functions; they raise `Refused`, or any
             exception of Python for a value of the wrong type, without a reason.
+        json_trusted: the same for the JSON text of a record; it raises `Refused` for values that the reader
+            does not make, and AttributeError for a field that is not set.
     """
 
     def __init__(self, header: Header) -> None:
@@ -53,6 +55,11 @@ class Codec:
     @cached_property
     def compose_trusted(self) -> Callable[..., bytes]:
         function: Callable[..., bytes] = _function("composers", self.header)
+        return function
+
+    @cached_property
+    def json_trusted(self) -> Callable[[Any], str]:
+        function: Callable[[Any], str] = _function("json_writers", self.header)
         return function
 
     @cached_property
@@ -75,6 +82,13 @@ class Codec:
         from msmqwire.schema.codec_parts import Constants
 
         return ComposerSource(self.header, Constants()).source
+
+    @cached_property
+    def json_source(self) -> str:
+        from msmqwire.schema.codec_json import JsonSource
+        from msmqwire.schema.codec_parts import Constants
+
+        return JsonSource(self.header, Constants()).source
 
     def read(self, data: bytes, offset: int = 0) -> tuple[Record, int]:
         """Return the structure at `offset` and the offset after it. Raises MalformedPacket."""

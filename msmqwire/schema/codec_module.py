@@ -1,4 +1,4 @@
-"""The source of modules with generated readers, writers or composers."""
+"""The source of modules with generated readers, writers, composers or writers of JSON."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import Final, TypeAlias
 
 from msmqwire.schema.codec_build import BuilderSource
 from msmqwire.schema.codec_compose import ComposerSource
+from msmqwire.schema.codec_json import JsonSource
 from msmqwire.schema.codec_parse import ParserSource
 from msmqwire.schema.codec_parts import Constants, identifier
 from msmqwire.schema.nodes import Header
 
-Kind: TypeAlias = "type[ParserSource] | type[BuilderSource] | type[ComposerSource]"
+Kind: TypeAlias = "type[ParserSource] | type[BuilderSource] | type[ComposerSource] | type[JsonSource]"
 KINDS: Final[dict[str, Kind]] = {
     "readers": ParserSource,
     "writers": BuilderSource,
     "composers": ComposerSource,
+    "json_writers": JsonSource,
 }
 """The maker of the functions of a room."""
 _HELPERS: Final = {
@@ -31,6 +33,7 @@ _HELPERS: Final = {
         "record_of",
         "writer_of",
     ),
+    "msmqwire.schema.json_support": ("FlagTexts", "guid_text", "quoted"),
     "msmqwire.schema.record": ("OddPadding",),
     "msmqwire.schema.texts": (
         "encode_oem",
@@ -54,7 +57,8 @@ def module_source(kind: Kind, headers: Iterable[Header], about: str) -> str:
     values = [f"{name}: Final = {expression}" for name, expression in sorted(constants.expressions.items())]
     used = set(re.findall(r"\w+", "\n".join([*values, *functions])))
     imports = ["from struct import Struct"] if "Struct" in used else []
-    imports.append("from typing import Any, Final\n")
+    imports.append("from typing import Any, Final")
+    imports += ["from uuid import UUID\n"] if "UUID" in used else ["\n"]
     for module, names in _HELPERS.items():
         if wanted := [name for name in names if name in used]:
             imports.append(f"from {module} import {', '.join(wanted)}")

@@ -58,6 +58,10 @@ class Constants:
         """Return the name of the function that makes a flag word."""
         return self.name(f"F_{header.key}_{part.name}", f"flags_of({header.key!r}, {part.name!r})")
 
+    def flag_texts(self, header: Header, part: Flags) -> str:
+        """Return the name of the texts of the words of a field."""
+        return self.name(f"T_{header.key}_{part.name}", f"FlagTexts({header.key!r}, {part.name!r})")
+
 
 def identifier(name: str) -> str:
     """Return a name with an underscore for each character that a name in Python can't have."""

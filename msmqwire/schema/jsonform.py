@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from msmqwire.errors import InvalidValue
+from msmqwire.schema.codec_support import Refused
 from msmqwire.schema.nodes import (
     SCHEMAS,
     Align,
@@ -67,6 +68,16 @@ def _value(part: Part, value: Any) -> Any:
         return [None if item is None else to_json(item) for item in value]
     assert isinstance(part, (Sub, Maybe, Choice, View))
     return to_json(value)
+
+
+def json_text(record: Record) -> str:
+    """Return `to_json` of a record as JSON text in ASCII, many times faster than by way of it."""
+    try:
+        return record.schema.codec.json_trusted(record)
+    except (Refused, AttributeError):
+        from msmqwire.json_text import dumps
+
+        return dumps(to_json(record))  # a value that no bytes have, or a field that is not set
 
 
 def packet_to_json(packet: Record) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
 
 FLOORS = (
-    {"constants", "durable", "errors", "extras", "moved", "names", "schema"},
+    {"constants", "durable", "errors", "extras", "json_text", "moved", "names", "schema"},
     {
         "bodies",
         "crypto",
@@ -57,6 +57,7 @@ SIDEWAYS = {
     ("names", "constants"),
     ("names", "errors"),
     ("schema", "errors"),
+    ("schema", "json_text"),
     ("schema", "names"),
     ("packets", "headers"),
     ("packets", "ping"),

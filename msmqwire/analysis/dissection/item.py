@@ -16,7 +16,8 @@ from msmqwire.bodies import Body
 from msmqwire.capture.ip import Transport
 from msmqwire.capture.tunnels import PLAIN, Encapsulation
 from msmqwire.errors import MalformedPacket
-from msmqwire.schema import Record, to_json
+from msmqwire.json_text import dumps
+from msmqwire.schema import Record, json_text, to_json
 
 Packet: TypeAlias = Record | JoinedPacket
 
@@ -152,6 +153,24 @@ class Item:
 
     def to_json(self) -> dict[str, Any]:
         """Return the item as the JSON object that ``msmqwire dissect --json`` prints."""
+        packet = self.packet
+        return self._outside() | ({} if packet is None else _packet_to_json(packet)) | self._judged()
+
+    def json_text(self) -> str:
+        """Return `to_json` as the line that ``msmqwire dissect --json`` prints, faster than by way of it."""
+        packet = self.packet
+        if packet is not None and not isinstance(packet, Record):
+            return dumps(self.to_json())
+        parts = [dumps(self._outside())]
+        if packet is not None:
+            parts.append(f'{{"fields": {json_text(packet)}}}')
+            if enclosed := _enclosed(packet):
+                parts.append(dumps(enclosed))
+        parts.append(dumps(self._judged()))
+        return f"{{{', '.join([part[1:-1] for part in parts])}}}"
+
+    def _outside(self) -> dict[str, Any]:
+        """Return what is known without the packet: its place in the capture."""
         result: dict[str, Any] = {
             "time": self.time,
             "file": self.file,
@@ -173,8 +192,11 @@ class Item:
             result["exchange"] = self.exchange
         if self.request_frame is not None:
             result["request_frame"] = self.request_frame
-        if self.packet is not None:
-            result |= _packet_to_json(self.packet)
+        return result
+
+    def _judged(self) -> dict[str, Any]:
+        """Return what the packet is found to be: its security, its body, its faults."""
+        result: dict[str, Any] = {}
         if (examined := self._examined) is not None:
             result["signature_status"] = examined.signature_status
             result["decrypted"] = examined.decrypted

@@ -41,7 +41,7 @@ from msmqwire.cli.captures.filter_options import (
 from msmqwire.cli.captures.item_table import FittingLines, WholeLines, to_table
 from msmqwire.cli.captures.live import CaptureFilter, Follow, Interface, LiveInput, live_input
 from msmqwire.cli.captures.readings import CaptureReading
-from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, say
+from msmqwire.cli.common import EX_DATAERR, NoInput, say
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.output import Output, binary, output
 from msmqwire.cli.show import STYLES, hexdump, raw_dump
@@ -136,7 +136,7 @@ class Printer:
 
     def _print(self, item: Item) -> None:
         if self.as_json:
-            print(dumps(item.to_json()), file=self.out)
+            print(item.json_text(), file=self.out)
             return
         style = STYLES.get(item.kind, "")
         *dates, row = self._lines.rows(item)

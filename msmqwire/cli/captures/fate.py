@@ -22,9 +22,10 @@ from msmqwire.cli.captures.capture_input import (
     storage_options_of,
 )
 from msmqwire.cli.captures.filter_options import Chosen, say_no_match
-from msmqwire.cli.common import NoInput, dumps, standard_input
+from msmqwire.cli.common import NoInput, standard_input
 from msmqwire.cli.options import Option
 from msmqwire.errors import UnsupportedStore
+from msmqwire.json_text import dumps
 from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import counted, safe
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msmqwire.analysis.dissection import Item
 from msmqwire.analysis.dissection.summaries import summary_with_body
-from msmqwire.cli.common import dumps
+from msmqwire.json_text import dumps
 from msmqwire.names.printable import cut, format_endpoint, safe
 
 TITLES: Final = ("time", "frames", "st", "from", "to", "packet", "size", "find", "about")

@@ -28,11 +28,12 @@ from msmqwire.cli.captures.capture_input import (
 )
 from msmqwire.cli.captures.filter_options import Columns, From, Kind, Port, To, column_names, say_no_match
 from msmqwire.cli.captures.readings import CaptureReading
-from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, say
+from msmqwire.cli.common import EX_DATAERR, NoInput, say
 from msmqwire.cli.errors import run_reporting_errors, usage
 from msmqwire.cli.options import Option
 from msmqwire.cli.progress import byte_progress
 from msmqwire.errors import CaptureWarning, UnsupportedStore
+from msmqwire.json_text import dumps
 from msmqwire.names.printable import counted
 
 if TYPE_CHECKING:

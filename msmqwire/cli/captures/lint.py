@@ -37,10 +37,11 @@ from msmqwire.cli.captures.capture_input import (
 from msmqwire.cli.captures.dissect import finding_text
 from msmqwire.cli.captures.filter_options import Port
 from msmqwire.cli.captures.readings import CaptureReading
-from msmqwire.cli.common import EX_DATAERR, NoInput, dumps, from_hex, read_input, say, standard_input
+from msmqwire.cli.common import EX_DATAERR, NoInput, from_hex, read_input, say, standard_input
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.parse import AUTO, OWN, format_of, formats, protocol_of
 from msmqwire.errors import LocatedError, MalformedPacket, UnsupportedStore
+from msmqwire.json_text import dumps
 from msmqwire.names.printable import counted, safe
 from msmqwire.packets import parse
 

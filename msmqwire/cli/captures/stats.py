@@ -7,7 +7,7 @@ from typing import Any, Final, TextIO
 
 from msmqwire.analysis.report.statistics import Statistics
 from msmqwire.capture.attempts import FailedAttempts
-from msmqwire.cli.common import dumps
+from msmqwire.json_text import dumps
 from msmqwire.names.printable import counted, cut
 
 ROWS_MAX: Final = 20

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from msmqwire.cli.common import dumps
 from msmqwire.cli.options import Option
+from msmqwire.json_text import dumps
 from msmqwire.names.printable import safe
 
 AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]

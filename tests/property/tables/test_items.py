@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 
 from msmqwire.analysis.dissection import Dissection, Item, dissect
+from msmqwire.json_text import dumps
 from msmqwire.packets import build
 from msmqwire.tables import item_reader, row_judge
 from msmqwire.tables.item_reader import ItemReader
@@ -223,6 +224,28 @@ FILES = sorted([*(ROOT / "tests" / "vectors" / "cases").rglob("*.pcap*"), *EXAMP
 @pytest.mark.parametrize("path", FILES, ids=[f"{path.parent.name}/{path.name}" for path in FILES])
 def test_captures_of_the_project_give_the_same_items(path: Any) -> None:
     assert_same([path.read_bytes()])
+
+
+@pytest.mark.parametrize("path", FILES, ids=[f"{path.parent.name}/{path.name}" for path in FILES])
+def test_the_text_of_an_item_is_that_of_its_object(path: Any) -> None:
+    for item in generic([path.read_bytes()])[1]:
+        assert item.json_text() == dumps(item.to_json())
+
+
+@given(frames=captures())
+def test_items_of_any_capture_have_the_text_of_their_object(frames: list[c.Frame]) -> None:
+    for item in generic([c.pcap_bytes(frames)])[1]:
+        assert item.json_text() == dumps(item.to_json())
+
+
+def test_the_text_of_an_item_may_be_of_any_depth() -> None:
+    properties = {"BodyType": 0, "MessageBody": (b"[" * 20_000 + b"1" + b"]" * 20_000).hex()}
+    user = {"DestinationQueue": {"DirectFormatName": "TCP:10.0.0.2\\q\x7f"}}
+    fields = {"UserHeader": user, "MessagePropertiesHeader": properties}
+    talk = c.TcpConversation().handshake().send(build({"packet": "UserMessage", "fields": fields}))
+    (item,) = generic([c.pcap_bytes(talk.frames)])[1]
+    assert item.json_text() == dumps(item.to_json())
+    assert "q\\u007f" in item.json_text()
 
 
 def test_a_lazy_item_passes_for_an_item():

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from msmqwire.cli.body_values import FORMATS
-from msmqwire.cli.common import dumps
 from msmqwire.constants import variant_of
+from msmqwire.json_text import dumps
 from tests.support.running import called, in_process
 from tests.support.terminal import on_a_terminal
 

@@ -11,7 +11,7 @@ import pytest
 
 from msmqwire.headers import BASE_HEADER
 from msmqwire.packets import ESTABLISH_CONNECTION, SESSION_ACK, USER_MESSAGE
-from msmqwire.schema import SCHEMAS, Header, Record, codec, plain, to_json, uint
+from msmqwire.schema import SCHEMAS, Header, Record, codec, json_text, plain, to_json, uint
 from msmqwire.schema.codec import Codec
 from msmqwire.schema.codec_build import BuilderSource
 from msmqwire.schema.codec_module import module_source
@@ -66,10 +66,12 @@ def test_each_structure_of_the_library_has_written_code() -> None:
         header = getattr(import_module(declaring), name)
         readers = import_module(f"msmqwire.schema.generated.readers.{module}")
         writers = import_module(f"msmqwire.schema.generated.writers.{module}")
+        json_writers = import_module(f"msmqwire.schema.generated.json_writers.{module}")
         made = Codec(header)
         assert header.key == key
         assert made.read_trusted is readers.FUNCTIONS[key]
         assert made.write_trusted is writers.FUNCTIONS[key]
+        assert made.json_trusted is json_writers.FUNCTIONS[key]
 
 
 def test_the_sources_for_inspection_are_in_the_written_modules() -> None:
@@ -78,6 +80,7 @@ def test_the_sources_for_inspection_are_in_the_written_modules() -> None:
         assert stands_alone(header), key
         assert header.codec.parser_source in (GENERATED / "readers" / f"{module}.py").read_text(), key
         assert header.codec.builder_source in (GENERATED / "writers" / f"{module}.py").read_text(), key
+        assert header.codec.json_source in (GENERATED / "json_writers" / f"{module}.py").read_text(), key
 
 
 def test_structures_built_often_have_written_composers() -> None:
@@ -98,6 +101,8 @@ def test_an_outside_structure_is_generated_at_its_first_use(declared: Header) ->
     assert made.builder_source.startswith("def write_ReceiptHeader(r0: Any)")
     assert made.compose(513) == bytes([1, 2, 0, 0])
     assert made.composer_source.startswith("def compose_ReceiptHeader(Number: Any) -> bytes:")
+    assert made.json_trusted(record) == json_text(record) == '{"Number": 513}'
+    assert made.json_source.startswith("def json_ReceiptHeader(r0: Any) -> str:")
     assert made.parser_source in module_source(ParserSource, [declared], "")
     assert made.builder_source in module_source(BuilderSource, [declared], "")
 
