@@ -207,7 +207,7 @@ def test_lost_connections_lose_and_repeat_nothing():
     assert sent > 50
 
 
-@pytest.mark.requirement("DMPR-3.1.1.12-47", "MQMQ-2.2.19.1-23")
+@pytest.mark.requirement("DMPR-3.1.1.12-47", "DMPR-3.1.1.12-48", "MQMQ-2.2.19.1-23", "MQQB-3.1.7.1.2-01")
 @pytest.mark.parametrize("clock", ["runs", "jumps"])
 def test_a_message_passed_on_is_as_old_as_its_sender_says(clock: str) -> None:
     """Seven of its ten seconds are over when it arrives; the next hop does not answer."""

@@ -214,8 +214,10 @@ def test_the_bytes_of_an_order_acknowledgement():
 
 @pytest.mark.requirement(
     "MQQB-2.2.5-01",
+    "MQQB-2.2.5-03",
     "MQQB-2.2.5-04",
     "MQQB-2.2.5-06",
+    "MQQB-2.2.5-07",
     "MQQB-2.2.5-10",
     "MQQB-2.2.5.1-02",
     "MQQB-2.2.5.1-03",

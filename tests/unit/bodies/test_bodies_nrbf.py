@@ -497,8 +497,9 @@ def test_libraries_that_are_missing_or_wrong():
     assert wrong[0][0::2] == ("ClassTypeInfo.LibraryId", "no library has the id 7")
     _, wrong = problems(array(1, 0, [0], Binary.CLASS, "B", 7))
     assert wrong[0][0::2] == ("ClassTypeInfo.LibraryId", "no library has the id 7")
-    _, wrong = problems(library(-1), klass(1, "A", [], -1))
-    assert wrong == [("BinaryLibrary.LibraryId", 18, "the id is not positive")]
+    for number in (-1, 0):
+        _, wrong = problems(library(number), klass(1, "A", [], number))
+        assert wrong == [("BinaryLibrary.LibraryId", 18, "the id is not positive")]
     _, wrong = problems(library(2, "X"), library(2, "Y"), klass(1, "A", [], 2))
     assert wrong[0][2] == "the id 2 is that of two libraries"
 
@@ -618,8 +619,14 @@ def test_arrays_of_several_dimensions_and_lower_bounds():
             objects(-1, 0), "ArraySingleObject.ObjectId", "the id is not positive", ids="NRBF-2.4.2.1-01"
         ),
         proving(
-            array(0, 0, [0], Binary.OBJECT), "BinaryArray.ObjectId", "the id is not positive",
-            ids="NRBF-2.4.3.1-02",
+            objects(0, 0), "ArraySingleObject.ObjectId", "the id is not positive", ids="NRBF-2.4.2.1-01"
+        ),
+        *(
+            proving(
+                array(number, 0, [0], Binary.OBJECT), "BinaryArray.ObjectId", "the id is not positive",
+                ids="NRBF-2.4.3.1-02", name=f"BinaryArray {number}",
+            )
+            for number in (-1, 0)
         ),
         proving(
             objects(1, -1), "ArraySingleObject.ArrayInfo.Length", "-1 is negative", ids="NRBF-2.4.2.1-02"
@@ -990,6 +997,9 @@ def test_the_array_of_a_call():
     content = read(call(0x8 | 0x10, objects(1, 1), ref(10), objects(10, 0)))
     assert content.problems == ()
     assert content.value == {"$call": "Do", "type": "Shop.Server, Shop", "args": [], "context": None}
+    content = read(call(0x8000 | 0x1 | 0x10, objects(1, 1), ref(11), objects(11, 1), string(51, "T")))
+    assert content.problems == ()
+    assert (content.value["args"], content.value["generic"]) == ([], ["T"])
 
 
 @pytest.mark.requirement(
