@@ -18,7 +18,8 @@ from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidArgument
 from msmqwire.tables import Condition, Where
-from msmqwire.tables.filters import Filter, conditions_of, meeting
+from msmqwire.tables.columns import refuse_findings
+from msmqwire.tables.filters import Filter, columns_of, conditions_of, meeting
 from spark_udfs.source.options import (
     OVERLAP,
     SPLIT_SIZE,
@@ -127,6 +128,7 @@ def _checked(where: Where) -> Sequence[Condition]:
     try:
         conditions = conditions_of(where)
         Filter(conditions)
+        refuse_findings([column.name for column in columns_of(conditions)], "where")
     except InvalidArgument as exc:
         raise bad_option(exc) from exc
     nothing = pa.RecordBatch.from_pylist([], packet_schema(on_request=True))

@@ -44,6 +44,7 @@ def lake(
     *,
     by: By | None = None,
     columns: Collection[str] | None = None,
+    findings: bool = False,
     where: Where = (),
     ports: Collection[int] = (),
     body_limit: int | None = None,
@@ -66,6 +67,7 @@ def lake(
         paths: capture files, patterns, folders or URLs: one capture, in this order.
         out: the folder of the lake; created if missing.
         by, columns, where, ports, body_limit: as for `msmqwire.write_lake`, the same for all runs of a lake.
+        findings: as for `msmqwire.write_lake`; then there is one task.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; files are read here, not by the
             tasks.
         split_size, overlap, splits: as for `msmqwire.write_lake`. With exact splits tasks make the pass over
@@ -90,6 +92,7 @@ def lake(
         out,
         by=by,
         columns=columns,
+        findings=findings,
         where=where,
         ports=ports,
         body_limit=body_limit,

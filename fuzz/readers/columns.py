@@ -24,12 +24,13 @@ from msmqwire.capture import record_index, source
 from msmqwire.capture.record_index import is_splittable, one_per_step, record_positions
 from msmqwire.capture.window import Window
 from msmqwire.errors import CaptureError
-from msmqwire.tables import COLUMNS, arrow_schema, record_batches
+from msmqwire.tables import arrow_schema, record_batches
 from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.columns import UNJUDGED
 from msmqwire.tables.compiled.skip import skip_records
 from msmqwire.tables.scanning import row_buffer
 
-NAMES = [column.name for column in COLUMNS]
+NAMES = [column.name for column in UNJUDGED]
 SIZES = (
     {"CHUNK": 256, "ARENA": 64, "ROWS": 3},
     {"CHUNK": 5000, "ARENA": 3000, "ROWS": 1},
@@ -44,7 +45,7 @@ def _table(found: Iterator[Any]) -> Any:
     kept = list(found)
     for batch in kept:
         batch.validate(full=True)
-    return pa.Table.from_batches(kept, arrow_schema())
+    return pa.Table.from_batches(kept, arrow_schema(UNJUDGED))
 
 
 def _is_same(by_columns: Dissection, actual: Any, by_items: Dissection, expected: Any) -> None:
@@ -60,7 +61,7 @@ def _is_same(by_columns: Dissection, actual: Any, by_items: Dissection, expected
 def rows_are_those_of_the_generic_reader(file: bytes, choice: int) -> None:
     """Compare the rows of a capture file, its errors and counts; a number chooses sizes and pattern."""
     by_items = dissect(named(file), lint=False)
-    expected = _table(batches(by_items, COLUMNS, batch_rows=1000))
+    expected = _table(batches(by_items, UNJUDGED, batch_rows=1000))
     sizes = SIZES[choice % len(SIZES)]
     with ExitStack() as stack:
         for name, size in sizes.items():

@@ -24,6 +24,7 @@ from msmqwire.names.printable import counted
 from msmqwire.tables.columns import (
     BY_NAME,
     COLUMNS,
+    FINDING_IDS,
     GENERIC_GROUPS,
     USUAL,
     Column,
@@ -32,7 +33,7 @@ from msmqwire.tables.columns import (
 )
 from msmqwire.tables.expression import Expression
 from msmqwire.tables.expression_parser import InvalidExpression, parse_expression
-from msmqwire.tables.filters import Condition, Filter, Where, conditions_of
+from msmqwire.tables.filters import Condition, Filter, Where, conditions_of, need_findings
 
 __all__ = [
     "COLUMNS",
@@ -82,7 +83,11 @@ def record_batches(
     body_limit: int | None = None,
     workers: int = 1,
 ) -> Iterator[Any]:
-    """Yield the record batches of a dissection; see `read_capture`."""
+    """Yield the record batches of a dissection; see `read_capture`.
+
+    Raises InvalidArgument: findings are asked for, and the dissection does not judge packets, or not from
+    the beginning of a capture.
+    """
     from msmqwire.tables.arrow.batch import BatchMaker
     from msmqwire.tables.compiled import engine
     from msmqwire.tables.decoder import Decoder
@@ -90,7 +95,13 @@ def record_batches(
     from msmqwire.tables.portable import portable_batches
 
     chosen = chosen_columns(columns)
-    if engine.chosen().name == engine.PORTABLE:
+    finds = need_findings(columns or (), conditions_of(where))
+    if finds:
+        _refuse_warm_up(dissection.warm_up)
+        if not dissection.tracker.lints:
+            raise InvalidArgument("the packets are not judged: lint is off", path=FINDING_IDS)
+    # With keys there are findings about signatures, which the compiled judge does not know.
+    if engine.chosen().name == engine.PORTABLE or (finds and dissection.examiner.was_given_any):
         return portable_batches(dissection, chosen, Filter(where), batch_rows, body_limit)
 
     def maker(examiner: Examiner) -> BatchMaker:
@@ -100,6 +111,14 @@ def record_batches(
         return Decoder(dissection, maker(dissection.examiner)).batches()
     makers = [maker(dissection.examiner.separate()) for _ in range(workers)]
     return ParallelDecoder(dissection, makers, batch_rows).batches()
+
+
+def _refuse_warm_up(warm_up: int) -> None:
+    """Raise InvalidArgument for a capture of which findings are wanted, but not from its beginning."""
+    if warm_up:
+        raise InvalidArgument(
+            "sessions are judged from the beginning of a capture: leave out warm_up", path=FINDING_IDS
+        )
 
 
 @overload
@@ -166,7 +185,8 @@ def read_capture(
 
     Args:
         sources: as for `msmqwire.dissect`.
-        columns: names of `COLUMNS`; by default all but ``raw``, ``body_format``, ``body_text``, ``headers``.
+        columns: names of `COLUMNS`; by default all but ``raw``, ``body_format``, ``body_text``, ``headers``
+            and ``finding_ids``. With the latter, also in conditions, the packets are judged.
         where: conditions that all rows meet: ``[("kind", "==", "UserMessage"), ("dst_port", "in", [1801])]``.
             Those on time, endpoints and kind are applied before a packet's fields are read. Or an expression:
             ``"kind == 'UserMessage' and label like 'order%'"``, see `parse_expression`.
@@ -197,12 +217,15 @@ def read_capture(
     Filter(where)  # raises now, not with the first batch
     if workers < 1:
         raise InvalidArgument(f"at least one is wanted, not {workers}", path="workers")
+    finds = need_findings(columns or (), where)
+    if finds:
+        _refuse_warm_up(warm_up)
     if body_limit is not None and body_limit < 0:
         raise InvalidArgument(f"a body has at least 0 bytes, not {body_limit}", path="body_limit")
     dissection = dissect(
         sources,
         ports=ports,
-        lint=False,
+        lint=finds,
         flush=flush,
         warm_up=warm_up,
         record_size_max=record_size_max,

@@ -39,10 +39,14 @@ class Room(NamedTuple):
 
 
 class ScannedBlock(NamedTuple):
-    """Rows of a scan, and their arrays, which the scan does not use until they are given back."""
+    """Rows of a scan, and their arrays, which the scan does not use until they are given back.
+
+    `block`, `extras` and `found` are for `BatchMaker.add`.
+    """
 
     block: RowBlock
     extras: Sequence[Extra]
+    found: Sequence[str]
     room: Room
 
 
@@ -125,8 +129,8 @@ class ColumnWorkers:
     def _make(self, maker: BatchMaker, blocks: Sequence[ScannedBlock]) -> list[Any]:
         """Return the batches of some blocks."""
         made = list[Any]()
-        for block, extras, room in blocks:
-            made += maker.add(block, extras)
+        for block, extras, found, room in blocks:
+            made += maker.add(block, extras, found)
             if room.memory.size <= _ROOM_MAX:
                 self._rooms.append(room)
         made += maker.finish()

@@ -93,6 +93,8 @@ GENERIC_GROUPS: Final = (
     PAIR_GROUP,
 )
 """The columns that only packets of the generic reader have."""
+FINDING_IDS: Final = "finding_ids"
+"""The column of findings: on request only, and only for captures that are read from their beginning."""
 
 WHERE: Final = (
     _where("time", TIME, "When the frame was captured that completed the packet; null if that is unknown."),
@@ -262,12 +264,20 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("exchange", INT64, "Number of a request in its connection, from 0, and of the answer to it."),
         ("one_sided", BOOL, "Of HTTP: nothing that the other side sent was captured up to here."),
     ),
+    *_of_generic_reader(
+        "findings",
+        (FINDING_IDS, TEXT, "The ids of its findings, each once; null without any; on request only."),
+    ),
 )
 
-ON_REQUEST: Final = frozenset({"raw", *(column.name for column in COLUMNS if column.group == CONTENT_GROUP)})
+ON_REQUEST: Final = frozenset(
+    {"raw", FINDING_IDS, *(column.name for column in COLUMNS if column.group == CONTENT_GROUP)}
+)
 """The columns that are there only when they are asked for."""
 USUAL: Final = tuple(column for column in COLUMNS if column.name not in ON_REQUEST)
 """All other columns."""
+UNJUDGED: Final = tuple(column for column in COLUMNS if column.name != FINDING_IDS)
+"""The columns of packets that are not judged."""
 BY_NAME: Final = {column.name: column for column in COLUMNS}
 """The columns by name."""
 SEE: Final = "docs/columns.md lists all"
@@ -281,6 +291,16 @@ OF_BODY: Final = frozenset({"body", "body_size"})
 def unknown_column(name: object, path: str = "columns", known: Iterable[str] = BY_NAME) -> InvalidArgument:
     """Return the error for a name that no column has, among all or some of them."""
     return unknown_name(name, known, "column", path=path, see=SEE)
+
+
+def refuse_findings(names: Iterable[str], path: str = "columns") -> None:
+    """Raise InvalidArgument for a column of findings, of readers that begin anywhere in a capture."""
+    if FINDING_IDS in names:
+        raise InvalidArgument(
+            f"sessions are judged from the beginning of a capture, and its parts begin anywhere:"
+            f" leave out {FINDING_IDS}",
+            path=path,
+        )
 
 
 def arrow_schema(columns: list[Column] | tuple[Column, ...] = COLUMNS) -> Any:

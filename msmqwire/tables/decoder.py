@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,12 +17,16 @@ from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.compiled.decorators import repeated
 from msmqwire.tables.compiled.notes import NOTE_FIELDS, OMISSION_FIELDS
 from msmqwire.tables.compiled.scan import HANDSHAKE_FIELDS, scan
+from msmqwire.tables.compiled.scan_arrays import RowBlock
 from msmqwire.tables.compiled.stop_codes import StopCode
+from msmqwire.tables.row_findings import RowFindings
 from msmqwire.tables.scanning.flow_keys import ends_of
 from msmqwire.tables.scanning.fragment_table import FragmentTable
 from msmqwire.tables.scanning.frames import FileScanner, no_counts, no_interfaces
 from msmqwire.tables.scanning.row_buffer import RowBuffer
 
+FRAMES: Final = 1 << 14
+"""Frames of packets that came in several for which there is room at first, where they are kept."""
 HANDSHAKES: Final = 1024
 """Segments by which connections begin or fail that the scan notes before they are looked at."""
 NO_NOTES: Final = np.zeros((0, NOTE_FIELDS), np.int64)
@@ -60,6 +64,11 @@ class Decoder(RowBuffer, FileScanner):
         self._notes, self._omissions = NO_NOTES, NO_OMISSIONS  # see `compiled.notes`
         self._frames_before = 0  # of the file
         self._scan_frames = repeated(scan)
+        self._findings: RowFindings | None = None
+        if maker.shows_findings:
+            self._findings = RowFindings(self.tcp_ports, dissection.files)
+            self._state[entry.KEEPS_ORIGINS] = 1
+            self._frame_lists = np.zeros(FRAMES, np.int64)
 
     def batches(self) -> Generator[Any, None, None]:
         """Yield the record batches of all rows; the large arrays are freed then."""
@@ -96,6 +105,18 @@ class Decoder(RowBuffer, FileScanner):
     def _finish_columns(self) -> Iterator[Any]:
         """Yield the last batches."""
         yield from self._maker.finish()
+
+    def _add_item(self, item: Item) -> None:
+        if self._findings is not None:
+            self._findings.note(int(self._state[entry.ROWS]), item)
+        super()._add_item(item)
+
+    def _make_columns(self, block: RowBlock) -> Iterator[Any]:
+        yield from self._maker.add(block, self._extras, self._found_in(block))
+
+    def _found_in(self, block: RowBlock) -> Sequence[str]:
+        """Return the cells of the column of findings for `BatchMaker.add`; none without that column."""
+        return () if self._findings is None else self._findings.cells(block)
 
     # -- a file -------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from msmqwire.tables.columns import (
     BINARY,
     BOOL,
     BY_NAME,
+    FINDING_IDS,
     INT32,
     INT64,
     SECONDS,
@@ -176,6 +177,16 @@ def columns_of(conditions: Iterable[Condition]) -> list[Column]:
         for condition in conditions
     )
     return list(dict.fromkeys(column for found in columns for column in found))
+
+
+def need_findings(columns: Collection[str], where: Iterable[Condition]) -> bool:
+    """Whether columns or conditions need the findings of packets; wrong conditions do not."""
+    return FINDING_IDS in columns or any(
+        BY_NAME[FINDING_IDS] in condition.columns()
+        if isinstance(condition, Expression)
+        else isinstance(condition, Sequence) and FINDING_IDS in condition[:1]
+        for condition in where
+    )
 
 
 def _separated(conditions: Sequence[Condition]) -> tuple[list[SimpleCondition], list[Condition]]:

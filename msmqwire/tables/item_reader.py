@@ -44,6 +44,7 @@ class _NoBatches:
         return item
 
     keeps_items: Final = True
+    shows_findings: Final = False
 
 
 class ItemReader(Decoder):

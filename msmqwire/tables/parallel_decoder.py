@@ -39,7 +39,8 @@ class ParallelDecoder(Decoder):
 
     def _make_columns(self, block: RowBlock) -> Iterator[Any]:
         """Yield the block instead of its batches, and continue in other arrays."""
-        yield ScannedBlock(block, self._extras, Room(self.memory, self.rows, self.field_offsets))
+        room = Room(self.memory, self.rows, self.field_offsets)
+        yield ScannedBlock(block, self._extras, self._found_in(block), room)
         self._take_room()
 
     def _finish_columns(self) -> Iterator[Any]:

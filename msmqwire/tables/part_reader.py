@@ -18,9 +18,9 @@ from msmqwire.capture.window import Window
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import CaptureError
 from msmqwire.tables import BATCH_ROWS, Condition, chosen_columns, record_batches
-from msmqwire.tables.columns import BY_NAME, PAIR_GROUP
+from msmqwire.tables.columns import BY_NAME, FINDING_IDS, PAIR_GROUP, refuse_findings
 from msmqwire.tables.exact_parts import ExactPart
-from msmqwire.tables.filters import Filter
+from msmqwire.tables.filters import Filter, need_findings
 from msmqwire.tables.flow_number import FlowNumbers
 from msmqwire.tables.parts import Part
 
@@ -74,8 +74,12 @@ class PartReader:
 
         Raises:
             OSError: a file can't be read.
-            ValueError: no such column or operator.
+            ValueError: no such column or operator; findings, for a part that does not begin where its
+                capture does.
         """
+        finds = need_findings(columns, where)
+        if finds and not _is_beginning(part):
+            refuse_findings([FINDING_IDS])
         if isinstance(part, ExactPart):
             yield from self._exact_batches(part, columns, where, errors, not_read)
             return
@@ -91,7 +95,7 @@ class PartReader:
             dissection = dissect(
                 cast(list[BinaryIO], streams),
                 ports=self.ports,
-                lint=False,
+                lint=finds,
                 flush=part.is_last,
                 warm_up=len(warm_up),
                 successor_ns=0 if part.is_last else part.joined_ns(),
@@ -142,6 +146,11 @@ class PartReader:
             errors += decoder.dissection.errors
         if not_read is not None:
             not_read += decoder.dissection.decoder.frames_not_read()
+
+
+def _is_beginning(part: Part | ExactPart) -> bool:
+    """Whether a part begins where its capture does, and is for a reader that judges from there on."""
+    return isinstance(part, Part) and not part.file_index and not part.windows[0].start
 
 
 def _column(name: str, batch: pa.RecordBatch, part: Part, flows: FlowNumbers | None) -> pa.Array:

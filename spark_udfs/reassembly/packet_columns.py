@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmqwire.tables.columns import INT64, USUAL, arrow_schema, unknown_column
+from msmqwire.tables.columns import INT64, UNJUDGED, USUAL, arrow_schema, refuse_findings, unknown_column
 
 FRAME_OFFSET: Final = pa.field(
     "frame_offset",
@@ -23,12 +23,13 @@ def packet_schema(columns: Collection[str] | None = None) -> Any:
     """Return the Arrow schema of `packets`.
 
     Raises:
-        InvalidArgument: a column does not exist.
+        InvalidArgument: a column does not exist, or is that of findings.
     """
     names = columns
     if names is None:
         names = [column.name for column in USUAL] + [FRAME_OFFSET.name]
-    fields = {**{field.name: field for field in arrow_schema()}, FRAME_OFFSET.name: FRAME_OFFSET}
+    refuse_findings(names)
+    fields = {**{field.name: field for field in arrow_schema(UNJUDGED)}, FRAME_OFFSET.name: FRAME_OFFSET}
     for name in names:
         if name not in fields:
             raise unknown_column(name, known=fields)

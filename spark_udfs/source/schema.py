@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as spark
 
-from msmqwire.tables import COLUMNS, arrow_schema
-from msmqwire.tables.columns import TEXTS, USUAL, unknown_column
+from msmqwire.errors import InvalidArgument
+from msmqwire.tables import arrow_schema
+from msmqwire.tables.columns import TEXTS, UNJUDGED, USUAL, refuse_findings, unknown_column
 from spark_udfs.source.options import BadOption, bad_option
 
 BATCH_ROWS: Final = 8192
@@ -31,8 +32,11 @@ _TYPES: Final[dict[Any, Any]] = {
 
 
 def packet_schema(*, on_request: bool = False) -> pa.Schema:
-    """Return the Arrow schema of packets; the columns that are there on request only if asked for."""
-    return arrow_schema(COLUMNS if on_request else USUAL)
+    """Return the Arrow schema of packets; the columns that are there on request only if asked for.
+
+    That of findings is never there: tasks begin anywhere in a capture.
+    """
+    return arrow_schema(UNJUDGED if on_request else USUAL)
 
 
 def selected(schema: pa.Schema, columns: Iterable[str]) -> pa.Schema:
@@ -42,6 +46,10 @@ def selected(schema: pa.Schema, columns: Iterable[str]) -> pa.Schema:
         BadOption: a column does not exist.
     """
     names = list(columns)
+    try:
+        refuse_findings(names)
+    except InvalidArgument as exc:
+        raise bad_option(exc) from exc
     for name in names:
         if name not in schema.names:
             raise bad_option(unknown_column(name, "columns", schema.names))

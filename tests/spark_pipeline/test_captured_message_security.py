@@ -28,8 +28,9 @@ from msmqwire.cli.captures import lint as lint_command
 from msmqwire.crypto.keys import read_private_key
 from msmqwire.crypto.readings import Readings
 from msmqwire.errors import InvalidValue
-from msmqwire.tables import COLUMNS, arrow_schema
+from msmqwire.tables import arrow_schema
 from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.columns import UNJUDGED
 from spark_udfs import functions
 from spark_udfs.jobs import decode
 from spark_udfs.source.options import BadOption, Options
@@ -50,7 +51,7 @@ from tests.support.message_keys import elliptic_certificate
 from tests.support.srmp.srmp_signatures import request_of, signed_request, unsigned_envelope
 
 MESSAGES = [("kind", "==", "UserMessage")]
-NAMES = [column.name for column in COLUMNS]
+NAMES = [column.name for column in UNJUDGED]
 
 
 def statuses(*data: bytes, **options: Any) -> list[tuple[SignatureStatus | None, bool | None]]:
@@ -89,7 +90,9 @@ def test_every_outcome_in_items_and_columns(keys: bool, certificates: bool) -> N
 def test_both_readers_give_the_same_columns(options: dict[str, Any]) -> None:
     """Also where batches end anywhere, and with a limit on bodies."""
     items = msmqwire.dissect(PROTECTED, lint=False, **options)
-    expected = pa.Table.from_batches(batches(items, COLUMNS, batch_rows=5, body_limit=3), arrow_schema())
+    expected = pa.Table.from_batches(
+        batches(items, UNJUDGED, batch_rows=5, body_limit=3), arrow_schema(UNJUDGED)
+    )
     reader = msmqwire.read_capture(PROTECTED, columns=NAMES, batch_rows=3, body_limit=3, **options)
     actual = reader.read_all()
     for name in NAMES:

@@ -144,6 +144,7 @@ _ELSEWHERE: Final = {
     "receipt": "[SRMP](#srmp-pgm-and-remote-read)",
     "call": "[remote read](#srmp-pgm-and-remote-read)",
     CONTENT_GROUP: "[bodies](bodies.md)",
+    "findings": "[findings](findings.md)",
     PAIR_GROUP: "requests and answers",
     **dict.fromkeys(PROTOCOL.columns.groups, "[NCP](netware-captures.md#columns)"),
 }

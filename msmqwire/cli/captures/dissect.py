@@ -36,6 +36,7 @@ from msmqwire.cli.captures.filter_options import (
     Where,
     column_names,
     say_no_match,
+    shows_findings,
     wanted,
 )
 from msmqwire.cli.captures.item_table import FittingLines, WholeLines, to_table
@@ -245,6 +246,10 @@ def command(
         raise BadParameter("it finds nothing with --no-lint", param_hint="--findings")
     packets = wanted(start, end, host, kind, label, queue, findings, where)
     names = column_names(columns)
+    judges = packets.needs_lint or shows_findings(names)
+    if no_lint and judges:
+        hint = "--where" if packets.needs_lint else "--columns"
+        raise BadParameter("there are no finding_ids with --no-lint", param_hint=hint)
     if out is not None and (parquet is not None or arrow is not None):
         raise BadParameter("--parquet and --arrow name the output already", param_hint="--output")
     try:
@@ -262,7 +267,7 @@ def command(
             opened(
                 live.sources,
                 port or [],
-                lint=not no_lint and (not to_columns or packets.needs_lint),
+                lint=not no_lint and (not to_columns or judges),
                 record_size_max=record_size_max,
                 storage_options=storage_options,
                 security=MessageSecurity(key, cert, reading),

@@ -87,6 +87,15 @@ def column_names(text: str | None) -> list[str] | None:
     return names
 
 
+def shows_findings(names: list[str] | None) -> bool:
+    """Whether findings are among the columns with these names."""
+    if names is None:
+        return False
+    from msmqwire.tables.columns import FINDING_IDS
+
+    return FINDING_IDS in names
+
+
 class Wanted(NamedTuple):
     """The chosen packets: those that meet all conditions.
 
@@ -94,7 +103,7 @@ class Wanted(NamedTuple):
         conditions: on time and kind.
         item_filters: those that need the packet.
         expression: over columns.
-        needs_lint: whether a filter asks for findings.
+        needs_lint: whether a filter or the expression asks for findings.
     """
 
     conditions: list[filters.Condition]
@@ -171,4 +180,12 @@ def wanted(
         if findings:
             item_filters.append(filters.by_findings(findings))
     expression = None if where is None else filters.expression_of(where)
-    return Wanted(conditions, item_filters, expression, bool(findings))
+    return Wanted(conditions, item_filters, expression, bool(findings) or _asks_for_findings(expression))
+
+
+def _asks_for_findings(expression: Expression | None) -> bool:
+    if expression is None:
+        return False
+    from msmqwire.tables.filters import need_findings
+
+    return need_findings((), [expression])

@@ -49,6 +49,10 @@ def command(
     ] = None,
     workers: Annotated[int, Option("--workers", min=1, help="Processes that decode and write.")] = 1,
     columns: Columns = None,
+    findings: Annotated[
+        bool,
+        Option("--findings", help="Judge the packets: the column finding_ids. All captures in one process."),
+    ] = False,
     body_limit: Annotated[
         int | None,
         Option("--body-limit", min=0, metavar="BYTES", help="Largest number of bytes kept of a body."),
@@ -107,6 +111,7 @@ def command(
                 out,
                 by=by,  # type: ignore[arg-type]  # checked there
                 columns=names,
+                findings=findings,
                 where=where,
                 ports=port or (),
                 body_limit=body_limit,

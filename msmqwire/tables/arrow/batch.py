@@ -36,6 +36,7 @@ from msmqwire.tables.columns import (
     BOOL,
     BY_NAME,
     CONTENT_GROUP,
+    FINDING_IDS,
     OF_BODY,
     TUNNEL,
     Column,
@@ -52,6 +53,7 @@ from msmqwire.tables.compiled.state import (
     R_IPV6,
     R_KIND,
     R_LENGTH,
+    R_ORIGIN,
     R_PORTS,
     R_SIZE,
     R_SRC_HIGH,
@@ -172,6 +174,7 @@ class BatchMaker:
     Attributes:
         files: the names of the files, by the number that rows have.
         tunnels: the tunnels in which frames were, by number.
+        shows_findings: whether there is a column of findings, so that `add` needs them.
     """
 
     def __init__(
@@ -189,6 +192,7 @@ class BatchMaker:
         ]
         if self._contents:
             self._columns += [BY_NAME[name] for name in SOURCES if BY_NAME[name] not in self._columns]
+        self.shows_findings = BY_NAME[FINDING_IDS] in self._columns
         forms = {column.name: plans.form_of(column) for column in self._columns}
         fixed = [c for c in self._columns if forms[c.name] == "integer"]
         if "class" in forms.values() and BY_NAME["message_class"] not in fixed:
@@ -205,7 +209,7 @@ class BatchMaker:
         if self._examined:
             fixed += [column for column in (_SIGNED, _ENCRYPTED, _OF_USER_HEADER) if column not in fixed]
         self._fixed_width = FixedWidthColumns(fixed, batch_rows)
-        elsewhere = ("integer", "class", "where", "examined", "generic", "content")
+        elsewhere = ("integer", "class", "where", "examined", "generic", "content", "findings")
         variable = [c for c in self._columns if forms[c.name] not in elsewhere]
         variable += [c for c in self._columns if c.name == "raw"]
         self._of_pair = [(number, c.name) for number, c in enumerate(OF_PAIR) if c in self._columns]
@@ -253,16 +257,22 @@ class BatchMaker:
         self._fixed_width.begin()
         self._variable_width.begin()
 
-    def add(self, block: RowBlock, extras: Sequence[Extra]) -> Iterator[Any]:
-        """Add rows; yield the batches that this fills. ``extras`` are those to which R_EXTRA refers."""
+    def add(self, block: RowBlock, extras: Sequence[Extra], found: Sequence[str] = ()) -> Iterator[Any]:
+        """Add rows; yield the batches that this fills.
+
+        Args:
+            block: the rows.
+            extras: those to which R_EXTRA refers.
+            found: with a column of findings, its cells, to which R_ORIGIN refers; -1 is null.
+        """
         step = min(self._capacity, ADDRESSES_MAX // 8)
         for first in range(0, len(block.rows), step):
             if self._addresses.crowded:
                 yield from self.finish()
                 self._addresses = Addresses()
-            yield from self._add(_part(block, slice(first, first + step)), extras)
+            yield from self._add(_part(block, slice(first, first + step)), extras, found)
 
-    def _add(self, block: RowBlock, extras: Sequence[Extra]) -> Iterator[Any]:
+    def _add(self, block: RowBlock, extras: Sequence[Extra], found: Sequence[str]) -> Iterator[Any]:
         if self._test.names:
             rows = block.rows
             block = _part(block, self._test.mask(len(rows), lambda name: self._values(name, rows)))
@@ -271,13 +281,13 @@ class BatchMaker:
             if not self._n:
                 self._begin()
             count = min(left, self._capacity - self._n)
-            self._write(_part(block, slice(done, done + count)), extras)
+            self._write(_part(block, slice(done, done + count)), extras, found)
             done, left = done + count, left - count
             used = self._variable_width.used + self._cell_bytes
             if self._n == self._capacity or used > BATCH_BYTES_MAX:
                 yield from self.finish()
 
-    def _write(self, block: RowBlock, extras: Sequence[Extra]) -> None:
+    def _write(self, block: RowBlock, extras: Sequence[Extra], found: Sequence[str]) -> None:
         rows, to, n = block.rows, self._n, len(block.rows)
         refusals = fixed_cells.write_capture_cells(rows, self._int64s, self._int32s, self._valid, to)
         for name in self._sides:
@@ -293,6 +303,8 @@ class BatchMaker:
                 self._add_cells(to + i, self._of_packet.of(extra.message))  # they take less memory than it
             if extra.pair:
                 self._add_cells(to + i, ((name, extra.pair[number]) for number, name in self._of_pair))
+        for i in np.flatnonzero(rows[:, R_ORIGIN] >= 0).tolist() if found else ():
+            self._add_cells(to + i, ((FINDING_IDS, found[rows[i, R_ORIGIN]]),))
         self._statuses[to : to + n] = _UNSIGNED
         self._fixed_width.add(block, to)
         self._variable_width.add(block, to, _reparse)
@@ -405,7 +417,7 @@ class BatchMaker:
             return self._fixed_width.array(column, n)
         if form == "examined":
             return self._unprotected(column, n)
-        if form in ("generic", "content"):  # the generic reader makes all cells
+        if form in ("generic", "content", "findings"):  # all cells are made elsewhere
             return _nulls(self._capacity, column.type).slice(0, n)
         if form == "class":
             classes, valid = self._fixed_width.numbers(BY_NAME["message_class"], n)

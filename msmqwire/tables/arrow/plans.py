@@ -23,7 +23,7 @@ from msmqwire.packets import (
 from msmqwire.ping import PING
 from msmqwire.schema.nodes import Flags, Guid, Header, Maybe, Packet, Part, Text, inner_headers
 from msmqwire.tables.arrow import values
-from msmqwire.tables.columns import CONTENT_GROUP, EXAMINED, GENERIC_GROUPS, Column
+from msmqwire.tables.columns import CONTENT_GROUP, EXAMINED, FINDING_IDS, GENERIC_GROUPS, Column
 from msmqwire.tables.compiled import fixed_cells
 from msmqwire.tables.compiled import variable_cells as vc
 from msmqwire.tables.compiled.fixed_cells import BOOL, INT32, INT64, FieldPlan
@@ -31,8 +31,9 @@ from msmqwire.tables.compiled.generated import FIELD_SLOTS
 from msmqwire.tables.compiled.packet import LAYOUTS
 
 Form = Literal[
-    "integer", "guid", "text", "bytes", "queue", "sender", "class", "where", "examined", "generic", "content"
-]
+    "integer", "guid", "text", "bytes", "queue", "sender", "class", "where", "examined", "generic", "content",
+    "findings",
+]  # fmt: skip
 
 _SCHEMAS: Final[dict[str, Packet]] = {
     packet.name: packet
@@ -81,6 +82,8 @@ def form_of(column: Column) -> Form:
         return "where"
     if column.name in EXAMINED:
         return "examined"
+    if column.name == FINDING_IDS:
+        return "findings"
     if column.group in GENERIC_GROUPS:
         return "generic"
     if column.group == CONTENT_GROUP:

@@ -17,10 +17,12 @@ from msmqwire.analysis.protocols import protocol_of
 from msmqwire.analysis.protocols.protocol import CaptureProtocol
 from msmqwire.schema.record import class_of, first_of, paths_in
 from msmqwire.tables.arrow.contents import cell_of
+from msmqwire.tables.arrow.values import finding_ids
 from msmqwire.tables.columns import (
     COLUMNS,
     CONTENT_GROUP,
     EXAMINED,
+    FINDING_IDS,
     OF_BODY,
     PAIR_GROUP,
     Column,
@@ -43,6 +45,7 @@ _OF_ITEM: Final[dict[str, Getter]] = {
     "error_path": lambda item: item.error.path if item.error else None,
     "error_offset": lambda item: item.error.offset if item.error else None,
     "raw": lambda item: item.raw or None,
+    FINDING_IDS: lambda item: finding_ids(item.findings),
 }
 
 

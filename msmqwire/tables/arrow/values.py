@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
+from msmqwire.analysis.lint.finding import Finding
 from msmqwire.schema import Record
 
 
 def unless_empty(value: bytes) -> bytes | None:
     """Return bytes, or None if they are empty."""
     return value or None
+
+
+def finding_ids(findings: Sequence[Finding]) -> str | None:
+    """Return the ids of findings, each once, in their order, with spaces between; None without any."""
+    return " ".join(dict.fromkeys(finding.id for finding in findings)) or None
 
 
 def sender_id(security: Record) -> str | None:

@@ -24,6 +24,7 @@ from msmqwire.tables.parts import WARM_UP_FILES_MAX, Part, plan_parts, plan_wind
 
 SPLIT_SIZE: Final = 512 << 20
 OVERLAP: Final = 16 << 20
+_NO_LIMIT: Final = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def plan_run(
     split_size: int = SPLIT_SIZE,
     overlap: int = OVERLAP,
     search: bool = False,
+    whole: bool = False,
     storage_options: StorageOptions = NO_OPTIONS,
 ) -> Plan:
     """Return the parts to read so that a lake has these captures.
@@ -58,6 +60,8 @@ def plan_run(
         split_size: bytes of a part, about.
         overlap: bytes that are read before a part to learn the state of connections.
         search, storage_options: as for `plan_windows`.
+        whole: whether rows depend on all that was captured before: then, where anything is to be read, all
+            captures are, in one part.
 
     Raises:
         LakeMismatch: a capture has to be read again together with captures that are not named.
@@ -66,15 +70,18 @@ def plan_run(
     examined = examine_all(files, manifest.captures, storage_options)
     changes = {entry.path: change for entry, change in examined}
     captures = {entry.path: entry for entry, _ in examined}
-    run = _Run(files, captures, changes, split_size, overlap, search, storage_options)
+    run = _Run(files, captures, changes, 0 if whole else split_size, overlap, search, storage_options)
     while True:
         replaced = _replaced(run, manifest)
         kept = _ranges(without(manifest.parts, replaced))
         windows, already_read, moved = _windows(run, kept)
-        if not moved:
+        if whole and kept and any(len(found) > had for found, had in zip(windows, already_read, strict=True)):
+            moved = set(files)
+        if moved <= run.distrusted:
             break
         run = replace(run, distrusted=run.distrusted | moved)
-    parts = plan_parts(windows, split_size, overlap, already_read=already_read, last_alone=True)
+    size = _NO_LIMIT if whole else split_size
+    parts = plan_parts(windows, size, overlap, already_read=already_read, last_alone=not whole)
     if parts and parts[-1].windows[-1].path == files[-1]:
         parts[-1] = replace(parts[-1], is_last=True)
     return Plan([_numbered(part) for part in parts], replaced, captures)

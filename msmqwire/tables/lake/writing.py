@@ -22,8 +22,9 @@ from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import CaptureError, CaptureWarning, InvalidArgument, LakeDamaged, LakeMismatch
 from msmqwire.names.nearest import unknown_name
 from msmqwire.tables import Condition, Expression, Where, chosen_columns
+from msmqwire.tables.columns import FINDING_IDS
 from msmqwire.tables.exact_parts import ExactPart, MapWindows
-from msmqwire.tables.filters import Filter, conditions_of
+from msmqwire.tables.filters import Filter, conditions_of, need_findings
 from msmqwire.tables.lake.exact_planning import plan_exact_run
 from msmqwire.tables.lake.folder import LakeFolder, opened
 from msmqwire.tables.lake.manifest import Manifest, PartEntry, Pending, WindowRange
@@ -71,6 +72,7 @@ def write_lake(
     *,
     by: By | None = None,
     columns: Collection[str] | None = None,
+    findings: bool = False,
     where: Where = (),
     ports: Collection[int] = (),
     body_limit: int | None = None,
@@ -100,6 +102,8 @@ def write_lake(
         by: partition by this column too, not by date alone.
         columns, where, ports, body_limit: as for `msmqwire.read_capture`, the same for all runs of a lake.
             Without ``columns`` those of the lake are meant if there is one.
+        findings: whether there is the column ``finding_ids``, too. Then packets are judged, and sessions from
+            their beginning: a run with anything new reads all captures that it names, in one process.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; for the captures that this run
             reads.
         workers: processes.
@@ -126,7 +130,7 @@ def write_lake(
         LakeDamaged: the manifest is broken.
         UnsupportedStore: the folder is a URL, or the store of a capture can't be used.
         InvalidArgument: no such column, operator, key, port or way to divide captures, or a value that a
-            column can't have. Its text names the nearest right ones.
+            column can't have. Its text names the nearest right ones. Or findings in an exact lake.
         InvalidValue: something is not a private key, or no certificate.
         OSError: a file can't be read or written.
     """
@@ -143,8 +147,16 @@ def write_lake(
             raise InvalidArgument(f"it is {least} or more, not {value}", path=name)
     check_ports(ports)
     names = tuple(column.name for column in chosen_columns(columns))
+    if findings and FINDING_IDS not in names:
+        names += (FINDING_IDS,)
     where = conditions_of(where)
     Filter(where)
+    if splits == "exact" and need_findings(names, where):
+        raise InvalidArgument(
+            "sessions are judged from their beginning, which parts with exact splits do not have:"
+            " leave out one of the two",
+            path="findings",
+        )
     key_files, certificate_files = tuple(contents_of(keys, of_keys=True)), tuple(contents_of(certificates))
     Examiner.from_files(key_files, certificate_files)
     sources = [captures] if isinstance(captures, (str, os.PathLike)) else captures
@@ -163,6 +175,11 @@ def write_lake(
     with opened(out) as folder:
         if columns is None and folder.manifest is not None:
             names = _columns_of(folder.manifest, folder)
+            if findings and FINDING_IDS not in names:
+                raise LakeMismatch(
+                    "the lake was begun without findings: leave them out, or start another one",
+                    file=str(folder.path),
+                )
             settings["columns"] = list(names)
         manifest = folder.manifest or Manifest(settings)
         _check_settings(manifest, settings, folder)
@@ -184,6 +201,7 @@ def write_lake(
                 split_size=split_size,
                 overlap=overlap,
                 search=splits == "searched",
+                whole=need_findings(names, where),
                 storage_options=storage_options,
             )
         if not plan.parts:

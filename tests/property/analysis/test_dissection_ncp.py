@@ -14,15 +14,16 @@ from hypothesis import example, given, settings
 from msmqwire.analysis.dissection import Item, dissect
 from msmqwire.analysis.dissection.ncp_finder import NcpFinder
 from msmqwire.ncp.headers import NCP_PORT, WATCHDOG
-from msmqwire.tables import COLUMNS, arrow_schema, read_capture
+from msmqwire.tables import arrow_schema, read_capture
 from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.columns import UNJUDGED
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture.damaged_talks import conversation, damaged, edits
 from tests.support.capture.netware_captures import reply_unit, request_unit
 from tools.generate.netware_example import talks
 
-NAMES = [column.name for column in COLUMNS]
+NAMES = [column.name for column in UNJUDGED]
 OTHER_PORT, GIVEN_PORT = 4444, 18_010
 UNITS = [b"DmdT\0\0\0\x17", b"tNcP\0\0\0\x10", b"DmdT\x80\0\0\x1f", b"\xff\xff\xff\xff", b"\x22\x22"]
 
@@ -126,7 +127,7 @@ def test_any_datagram_with_a_type_is_an_item(sent, port, missing):
     assert [item.frames[0] for item in items if "ping" not in item.reason] == ncp
     for item in items:
         json.dumps(item.to_json())
-    expected = pa.Table.from_batches(list(batches(items, COLUMNS, batch_rows=1000)), arrow_schema())
+    expected = pa.Table.from_batches(list(batches(items, UNJUDGED, batch_rows=1000)), arrow_schema(UNJUDGED))
     assert read_capture(io.BytesIO(data), columns=NAMES, ports=[GIVEN_PORT]).equals(expected)
 
 
@@ -147,6 +148,6 @@ def test_both_readers_give_the_same_rows(port, mss, said, seed, disordered):
     frames = frames[seed % 5 :]
     binary = c.TcpConversation((c.CLIENT, 40_000)).handshake().send(h.user_message() * 2)
     data = c.pcap_bytes(c.merged(frames, binary.frames))
-    made = batches(dissect(io.BytesIO(data), lint=False, ports=[GIVEN_PORT]), COLUMNS, batch_rows=100_000)
-    expected = pa.Table.from_batches(list(made), arrow_schema())
+    made = batches(dissect(io.BytesIO(data), lint=False, ports=[GIVEN_PORT]), UNJUDGED, batch_rows=100_000)
+    expected = pa.Table.from_batches(list(made), arrow_schema(UNJUDGED))
     assert read_capture(io.BytesIO(data), columns=NAMES, ports=[GIVEN_PORT]).equals(expected)

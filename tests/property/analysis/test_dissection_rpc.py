@@ -14,14 +14,15 @@ from hypothesis import example, given, settings
 from msmqwire.analysis.dissection import Item, dissect
 from msmqwire.analysis.dissection.rpc_finder import RpcFinder
 from msmqwire.rpc.pdu import PduFramer
-from msmqwire.tables import COLUMNS, arrow_schema, read_capture
+from msmqwire.tables import arrow_schema, read_capture
 from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.columns import UNJUDGED
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture import rpc_captures as r
 from tests.support.capture.damaged_talks import conversation, damaged, edits
 
-NAMES = [column.name for column in COLUMNS]
+NAMES = [column.name for column in UNJUDGED]
 PORTS = (2103, 4444, 18_010)
 
 
@@ -110,6 +111,6 @@ def test_both_readers_give_the_same_rows(port, mss, said, seed, disordered):
     frames = frames[seed % 5 :]
     binary = c.TcpConversation((c.CLIENT, 40_000)).handshake().send(h.user_message() * 2)
     data = c.pcap_bytes(c.merged(frames, binary.frames))
-    made = batches(dissect(io.BytesIO(data), lint=False, ports=[18_010]), COLUMNS, batch_rows=100_000)
-    expected = pa.Table.from_batches(list(made), arrow_schema())
+    made = batches(dissect(io.BytesIO(data), lint=False, ports=[18_010]), UNJUDGED, batch_rows=100_000)
+    expected = pa.Table.from_batches(list(made), arrow_schema(UNJUDGED))
     assert read_capture(io.BytesIO(data), columns=NAMES, ports=[18_010]).equals(expected)

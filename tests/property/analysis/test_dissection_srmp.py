@@ -13,13 +13,14 @@ from hypothesis import example, given, settings
 from msmqwire.analysis.dissection import Item, dissect
 from msmqwire.analysis.dissection.http_finder import HttpFinder
 from msmqwire.pgm import checksum_is_right
-from msmqwire.tables import COLUMNS, arrow_schema, read_capture
+from msmqwire.tables import arrow_schema, read_capture
 from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.columns import UNJUDGED
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture import srmp_captures as s
 
-NAMES = [column.name for column in COLUMNS]
+NAMES = [column.name for column in UNJUDGED]
 MESSAGE = s.published("4.3-3")  # the shortest but one, without parts
 PIECES = [
     MESSAGE,
@@ -92,8 +93,8 @@ def test_both_readers_give_the_same_rows(port, mss, said, seed, disordered):
     frames = frames[seed % 5 :]
     binary = c.TcpConversation((c.CLIENT, 40_000)).handshake().send(h.user_message() * 2)
     data = c.pcap_bytes(c.merged(frames, binary.frames, c.timed(f.data for f in s.over_ip(PGM))))
-    made = batches(dissect(io.BytesIO(data), lint=False), COLUMNS, batch_rows=100_000)
-    expected = pa.Table.from_batches(list(made), arrow_schema())
+    made = batches(dissect(io.BytesIO(data), lint=False), UNJUDGED, batch_rows=100_000)
+    expected = pa.Table.from_batches(list(made), arrow_schema(UNJUDGED))
     assert read_capture(io.BytesIO(data), columns=NAMES).equals(expected)
 
 

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from msmqwire.analysis.dissection import Dissection
 from msmqwire.capture.splits import records_with_offsets, whole_file
 from msmqwire.errors import CaptureError
-from msmqwire.tables import COLUMNS, arrow_schema, record_batches
+from msmqwire.tables import arrow_schema, record_batches
+from msmqwire.tables.columns import UNJUDGED
 from msmqwire.tables.flow_number import FlowNumbers
 from msmqwire.tables.part_reader import PartReader
 from msmqwire.tables.scanning import row_buffer
@@ -30,7 +31,7 @@ from tests.property.tables.test_exact_parts import CHUNKS
 from tests.support import captures as c
 from tests.support.capture.busy import busy_capture
 
-NAMES = [column.name for column in COLUMNS] + ["frame_offset"]
+NAMES = [column.name for column in UNJUDGED] + ["frame_offset"]
 few = settings(max_examples=max(12, settings.default.max_examples // 5))
 
 
@@ -50,7 +51,7 @@ def one_reader(paths: Sequence[Path]) -> pa.Table:
     dissection = Dissection(paths, lint=False)
     names = NAMES[:-1]
     batches = list(record_batches(dissection, columns=names))
-    table = pa.Table.from_batches(batches, arrow_schema())
+    table = pa.Table.from_batches(batches, arrow_schema(UNJUDGED))
     offsets = {str(path): record_offsets(path) for path in paths}
     numbers = zip(table["file"].to_pylist(), table["frame"].to_pylist(), strict=True)
     columns = dict(zip(names, table.columns, strict=True))

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from msmqwire.analysis.dissection import dissect
 from msmqwire.capture import IpDecoder, open_records
 from msmqwire.errors import CaptureError
-from msmqwire.tables import COLUMNS
 from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.columns import UNJUDGED
 from msmqwire.tables.parts import Part, plan_parts, plan_windows
 from spark_udfs.source.options import Options
 from spark_udfs.source.packet_reader import PacketReader
@@ -109,7 +109,7 @@ def alone(paths: Sequence[str]) -> list[dict[str, Any]]:
         batch.cast(
             batch.schema.set(0, batch.schema.field(0).with_type(SCHEMA.field("time").type)), safe=False
         )
-        for batch in batches(dissection, list(COLUMNS), batch_rows=100)
+        for batch in batches(dissection, list(UNJUDGED), batch_rows=100)
     )
     empty_row = dict.fromkeys(NAMES)
     return rows + [

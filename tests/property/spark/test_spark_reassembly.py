@@ -19,7 +19,7 @@ from msmqwire.analysis.dissection import Tracker
 from msmqwire.capture import Datagram, IpDecoder, open_records
 from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.arrow.rows import batches as row_batches
-from msmqwire.tables.columns import BY_NAME, COLUMNS, TUNNEL
+from msmqwire.tables.columns import BY_NAME, TUNNEL, UNJUDGED
 from msmqwire.tables.filters import Filter
 from msmqwire.tables.scanning import row_buffer
 from spark_udfs.reassembly import flow_decoder
@@ -231,7 +231,7 @@ def shuffled_shares(
     return [[batch_of(share[at : at + size]) for at in range(0, len(share), size)] for share in shares], end
 
 
-NAMES = [column.name for column in COLUMNS] + ["frame_offset"]
+NAMES = [column.name for column in UNJUDGED] + ["frame_offset"]
 SIZES = st.sampled_from(
     [{}, {}, {"CHUNK": 256, "ARENA": 64, "ROWS": 3}, {"CHUNK": 5000, "ARENA": 3000, "ROWS": 1}, {"ROWS": 7}]
 )

@@ -13,8 +13,9 @@ import msmqwire
 from msmqwire.analysis.dissection.message_security import Examiner, SignatureStatus
 from msmqwire.capture import IpDecoder, open_records
 from msmqwire.schema.layout import layout
-from msmqwire.tables import COLUMNS, arrow_schema, read_packets, record_batches
+from msmqwire.tables import arrow_schema, read_packets, record_batches
 from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.columns import UNJUDGED
 from msmqwire.tables.scanning import row_buffer
 from spark_udfs.reassembly.packets import packet_batches
 from tests.support.capture.protected_captures import ALICE, QM_KEY, capture_of, packets, secured
@@ -97,7 +98,7 @@ def test_every_reader_gives_the_same_rows(
         "certificates": [ALICE.read_bytes()] if certificates else [],
     }
     items = list(msmqwire.dissect(capture_of(*data, mss=mss), lint=False, **files))
-    expected = pa.Table.from_batches(batches(items, COLUMNS, batch_rows=4), arrow_schema())
+    expected = pa.Table.from_batches(batches(items, UNJUDGED, batch_rows=4), arrow_schema(UNJUDGED))
     with mock.patch.multiple(row_buffer, **sizes):
         dissection = msmqwire.dissect(capture_of(*data, mss=mss), lint=False, **files)
         actual = pa.Table.from_batches(record_batches(dissection, columns=NAMES, batch_rows=3))

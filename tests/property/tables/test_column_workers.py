@@ -18,8 +18,9 @@ import pytest
 from hypothesis import given, settings
 
 import msmqwire
-from msmqwire.tables import COLUMNS, arrow_schema, column_workers, record_batches
+from msmqwire.tables import arrow_schema, column_workers, record_batches
 from msmqwire.tables.arrow.batch import BatchMaker
+from msmqwire.tables.columns import UNJUDGED
 from msmqwire.tables.compiled.scan_arrays import RowBlock
 from msmqwire.tables.scanning import row_buffer
 from tests.property.tables.test_columnar import captures, file_of, streams
@@ -29,7 +30,7 @@ from tests.support.capture.protected_captures import ALICE, QM_KEY
 from tests.support.paths import EXAMPLES
 from tests.support.running import until
 
-NAMES = [column.name for column in COLUMNS]
+NAMES = [column.name for column in UNJUDGED]
 SIZES = st.sampled_from([{}, {"CHUNK": 256, "ARENA": 64, "ROWS": 3}, {"CHUNK": 2000, "ROWS": 1}])
 
 
@@ -38,7 +39,7 @@ def decoded(files: list[bytes], workers: int, **options: Any) -> tuple[pa.Table,
     batches = list(record_batches(dissection, columns=NAMES, workers=workers, **options))
     for batch in batches:
         batch.validate(full=True)
-    table = pa.Table.from_batches(batches, arrow_schema())
+    table = pa.Table.from_batches(batches, arrow_schema(UNJUDGED))
     return table, [str(error) for error in dissection.errors], dissection.records
 
 
@@ -96,11 +97,11 @@ def column_threads() -> list[threading.Thread]:
 def test_a_worker_error_reaches_the_caller_and_ends_threads() -> None:
     write, calls = BatchMaker._write, []
 
-    def fails(self: BatchMaker, block: RowBlock, extras: Any) -> None:
+    def fails(self: BatchMaker, block: RowBlock, extras: Any, found: Any) -> None:
         calls.append(len(block.rows))
         if len(calls) == 5:
             raise OSError("no more")
-        write(self, block, extras)
+        write(self, block, extras, found)
 
     with (
         mock.patch.multiple(row_buffer, CHUNK=4000, ROWS=3),

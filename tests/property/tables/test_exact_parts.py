@@ -20,7 +20,8 @@ from hypothesis import given, settings
 from msmqwire.analysis.dissection import Dissection, dissect
 from msmqwire.capture.splits import records_with_offsets, whole_file
 from msmqwire.errors import CaptureError
-from msmqwire.tables import COLUMNS, arrow_schema, record_batches
+from msmqwire.tables import arrow_schema, record_batches
+from msmqwire.tables.columns import UNJUDGED
 from msmqwire.tables.exact_parts import ExactPart, exact_parts, plan_exact_parts
 from msmqwire.tables.part_reader import PartReader
 from msmqwire.tables.resumable_decoder import ResumableDecoder
@@ -33,13 +34,13 @@ from tests.support.capture import srmp_captures as s
 from tests.support.capture.busy import busy_capture
 from tests.support.paths import EXAMPLES
 
-NAMES = [column.name for column in COLUMNS]
+NAMES = [column.name for column in UNJUDGED]
 
 
 def whole(paths: Sequence[Path]) -> tuple[pa.Table, list[str]]:
     """The rows and errors of one reader."""
     dissection = Dissection(paths, lint=False)
-    table = pa.Table.from_batches(record_batches(dissection, columns=NAMES), arrow_schema())
+    table = pa.Table.from_batches(record_batches(dissection, columns=NAMES), arrow_schema(UNJUDGED))
     return table, [str(error) for error in dissection.errors]
 
 
@@ -58,7 +59,7 @@ def joined(parts: Sequence[ExactPart], rng: random.Random) -> tuple[pa.Table, li
         batches[number] = list(PartReader().batches(parts[number], NAMES, errors=found))  # type: ignore[arg-type]
         errors[number] = [str(error) for error in found]
     numbers = range(len(parts))
-    table = pa.Table.from_batches([b for number in numbers for b in batches[number]], arrow_schema())
+    table = pa.Table.from_batches([b for number in numbers for b in batches[number]], arrow_schema(UNJUDGED))
     return table, [error for number in numbers for error in errors[number]]
 
 

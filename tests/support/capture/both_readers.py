@@ -11,17 +11,18 @@ from unittest import mock
 import pyarrow as pa
 
 from msmqwire.analysis.dissection import Dissection, dissect
-from msmqwire.tables import COLUMNS, arrow_schema, record_batches
+from msmqwire.tables import arrow_schema, record_batches
 from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.columns import UNJUDGED
 from msmqwire.tables.scanning import row_buffer
 
-NAMES = [column.name for column in COLUMNS]
+NAMES = [column.name for column in UNJUDGED]
 
 
 def generic(files: list[bytes]) -> tuple[Dissection, pa.Table]:
     dissection = dissect(streams(files), lint=False)
     dissection.warns = False  # the counts are compared
-    return dissection, table(batches(dissection, COLUMNS, batch_rows=1000))
+    return dissection, table(batches(dissection, UNJUDGED, batch_rows=1000))
 
 
 def columnar(files: list[bytes], batch_rows: int = 1000) -> tuple[Dissection, pa.Table]:
@@ -42,7 +43,7 @@ def table(batches_: Iterator[Any]) -> pa.Table:
     stored = list(batches_)
     for batch in stored:
         batch.validate(full=True)
-    return pa.Table.from_batches(stored, arrow_schema())
+    return pa.Table.from_batches(stored, arrow_schema(UNJUDGED))
 
 
 def plain(column: pa.ChunkedArray) -> list[Any]:

@@ -128,3 +128,21 @@ def test_exact_splits(captures, tmp_path):
     status, _, errors = run(captures, "--out", out)
     assert (status, "splits" in errors) == (2, True)
     assert run(captures, "--out", tmp_path / "other", "--splits", "guessed")[0] == 2
+
+
+def test_findings(captures, tmp_path):
+    """``--findings`` adds their ids, also to the lake as it grows; exact splits refuse it."""
+    out = tmp_path / "lake"
+    assert run(captures, "--out", out, "--findings", "--columns", "kind")[0] == 0
+    write_capture(captures / "2.pcap", traffic(3, port=50_002))
+    assert run(captures, "--out", out)[::2] == (
+        0, "3 captures read, 0 unchanged: 15 rows in 1 file, 10 replaced\n",
+    )  # fmt: skip
+    ids = msmqwire.read_lake(out).to_table(columns=["finding_ids"]).column(0).to_pylist()
+    items = msmqwire.dissect([str(path) for path in sorted(captures.iterdir())])
+    expected = [" ".join(dict.fromkeys(found.id for found in item.findings)) or None for item in items]
+    assert sorted(map(str, ids)) == sorted(map(str, expected))
+    assert any(ids)
+    status, _, errors = run(captures, "--out", tmp_path / "exact", "--findings", "--splits", "exact")
+    assert status == 2
+    assert "leave out one of the two" in json.loads(errors)["error"]

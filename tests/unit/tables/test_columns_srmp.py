@@ -15,24 +15,25 @@ from msmqwire.names import FormatName
 from msmqwire.qm.protocols.srmp.deserializing import deserialize
 from msmqwire.srmp.attributes import attribute
 from msmqwire.srmp.message import parse_message
-from msmqwire.tables import COLUMNS, read_capture
+from msmqwire.tables import read_capture
 from msmqwire.tables.arrow import batch
 from msmqwire.tables.arrow import rows as row_batches
 from msmqwire.tables.arrow.rows import batches
+from msmqwire.tables.columns import UNJUDGED
 from msmqwire.tables.scanning import row_buffer
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture import srmp_captures as s
 from tests.support.srmp.srmp_envelopes import PUBLISHED
 
-NAMES = [column.name for column in COLUMNS]
+NAMES = [column.name for column in UNJUDGED]
 AFTER_RAW = NAMES[NAMES.index("raw") + 1 :]
 
 
 def reference(data: bytes, body_limit: int | None = None) -> pa.Table:
     """The rows that are made item by item."""
     items = dissect(io.BytesIO(data), lint=False)
-    made = batches(items, COLUMNS, batch_rows=1000, body_limit=body_limit)
+    made = batches(items, UNJUDGED, batch_rows=1000, body_limit=body_limit)
     return pa.Table.from_batches(list(made))
 
 
