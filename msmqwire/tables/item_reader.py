@@ -25,6 +25,7 @@ from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.compiled.packet import BAD, KINDS, SKIPPED
 from msmqwire.tables.compiled.scan_arrays import RowBlock
 from msmqwire.tables.decoder import Decoder
+from msmqwire.tables.row_groups import QueueNames, RowGroups
 from msmqwire.tables.row_judge import RowJudge, Sender
 from msmqwire.tables.scanning.flow_keys import address_of
 
@@ -60,10 +61,16 @@ class ItemReader(Decoder):
         self._only_findings = only_findings
         self._state[entry.KEEPS_ORIGINS] = 1
         self._frame_lists = np.zeros(_FRAMES, np.int64)
+        self._queue_names: QueueNames | None = None  # rows are not grouped
         self.judge = RowJudge(self.tcp_ports) if dissection.tracker.lints else None
 
     def items(self) -> Iterator[Item]:
         """Yield the items."""
+        yield from self.batches()
+
+    def parts(self) -> Iterator[Item | RowGroups]:
+        """Yield the items, rows of sessions that follow each other together; see `Dissection.parts`."""
+        self._queue_names = QueueNames()
         yield from self.batches()
 
     # -- in place of the parts of `Decoder` that make columns -----------------------------------------
@@ -79,9 +86,11 @@ class ItemReader(Decoder):
             self._dissection.tracker.fragments.add(datagram.frames)
         yield from super()._take_segment(datagram)
 
-    def _make_columns(self, block: RowBlock) -> Iterator[Item]:
-        """Yield the items of a block of rows."""
-        if self.judge is None:
+    def _make_columns(self, block: RowBlock) -> Iterator[Any]:
+        """Yield the items of a block of rows, or their groups."""
+        if self._queue_names is not None:
+            yield from self._grouped(block, self._queue_names)
+        elif self.judge is None:
             yield from self._all(block, {})
         elif not self._only_findings:
             yield from self._all(block, dict(self._judged(block)))
@@ -110,6 +119,21 @@ class ItemReader(Decoder):
     def _all(self, block: RowBlock, found: dict[int, tuple[list[Finding], Any]]) -> Iterator[Item]:
         for r, row in enumerate(block.rows.tolist()):
             yield self._item(row, block, r, *found.get(r, ([], UNREAD)))
+
+    def _grouped(self, block: RowBlock, names: QueueNames) -> Iterator[Item | RowGroups]:
+        found = {} if self.judge is None else dict(self._judged(block))
+
+        def item(r: int) -> Item:
+            return self._item(block.rows[r].tolist(), block, r, *found.get(r, ([], UNREAD)))
+
+        findings = {r: of_row for r, (of_row, _) in found.items() if of_row}
+        first = 0
+        for r in [*np.flatnonzero(block.rows[:, entry.R_EXTRA] >= 0).tolist(), len(block.rows)]:
+            if first < r:
+                yield RowGroups(block, range(first, r), findings, item, names)
+            if r < len(block.rows):
+                yield item(r)
+            first = r + 1
 
     def _item(self, row: list[int], block: RowBlock, r: int, findings: list[Finding], packet: Any) -> Item:
         extra = row[entry.R_EXTRA]

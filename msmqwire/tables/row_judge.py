@@ -81,7 +81,7 @@ _QUEUE_KIND: Final = USER_HEADER.bits("Flags.DQ")
 _TRANSACTION: Final = Struct("<IIII")  # Ordinal, TimeStamp, TxSequenceNumber, PreviousTxSequenceNumber
 _TRANSACTION_SLOT, _TRANSACTION_AT = _MESSAGE["TransactionHeader.TxSequenceID.Ordinal"][:2]
 _BODY_SLOT: Final = _MESSAGE["MessagePropertiesHeader.MessageBody"][0]
-_SIZES: Final = {AT_DESTINATION: 4, PUBLIC: 16}
+QUEUE_SIZES: Final = {AT_DESTINATION: 4, PUBLIC: 16}
 """The size of the only field of a destination, for the kinds of queues whose field has a fixed one."""
 
 
@@ -310,7 +310,7 @@ class Suspect:
         if kind == DIRECT:
             size = int.from_bytes(self.raw[_QUEUE_AT : _QUEUE_AT + 2], "little")
             return self.raw[_QUEUE_AT + 2 : _QUEUE_AT + 2 + size]
-        size = _SIZES.get(kind, 0)
+        size = QUEUE_SIZES.get(kind, 0)
         return self.raw[_QUEUE_AT : _QUEUE_AT + size] if size else None
 
     def acknowledged(self) -> tuple[int, int]:

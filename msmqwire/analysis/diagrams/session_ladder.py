@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from msmqwire.analysis.dissection import Item, dissect
+from msmqwire.analysis.report.alike import alone
 from msmqwire.analysis.report.facts import Group, facts_of
 from msmqwire.analysis.report.limits import Limits
 from msmqwire.analysis.report.repeats import Repeats
@@ -168,7 +169,7 @@ class _Drawing:
         facts = facts_of(item)
         is_again = self._repeats.has(item, facts)
         to_right = ends[0] == self.session.left
-        self.session.add(item, facts, ends[0], is_again=is_again)
+        self.session.add(alone(item, facts, is_again=is_again), ends[0])
         if len(self.rungs) == self._limit:
             self.left_out += 1
             return

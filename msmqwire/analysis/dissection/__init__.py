@@ -186,7 +186,7 @@ class Dissection(Iterator[Item]):
         # Frames are numbered across all files: these are the numbers before the first frame of each.
         self.files: list[str] = []
         self._before: list[int] = []
-        self._items = self._all_items()
+        self._items: Iterator[Item] = self._all_items()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state so far, for a pickle: without sources, and the errors met in them."""
@@ -232,10 +232,16 @@ class Dissection(Iterator[Item]):
 
     # -- records to events ---------------------------------------------------------------------
 
-    def _all_items(self) -> Iterator[Item]:
+    def parts(self) -> Iterator[Any]:
+        """Yield the items, in place of iterating over them; where the compiled scan reads them, rows of
+        sessions together as `msmqwire.tables.row_groups.RowGroups`, which are valid up to the next part.
+        """
+        return self._all_items(in_groups=True)
+
+    def _all_items(self, *, in_groups: bool = False) -> Iterator[Any]:
         reader = scan.reader_of(self, only_findings=self._only_findings)
         if reader is not None:
-            yield from reader.items()
+            yield from reader.parts() if in_groups else reader.items()
             if self.warns:
                 warn_of(self.frames_not_read, stacklevel=4)
             return

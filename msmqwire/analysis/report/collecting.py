@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.analysis.dissection import Dissection, Item
-from msmqwire.analysis.lint import SEVERITIES
+from msmqwire.analysis.lint import SEVERITIES, Finding
+from msmqwire.analysis.report.alike import Alike, alone
 from msmqwire.analysis.report.body_types import BodyTypes
 from msmqwire.analysis.report.details import PIECE, Details
 from msmqwire.analysis.report.facts import GROUPS, Facts, Group, facts_of
 from msmqwire.analysis.report.limits import Limits
 from msmqwire.analysis.report.packet_table import PacketTable
 from msmqwire.analysis.report.repeats import Repeats
-from msmqwire.analysis.report.requirements import Requirements, worst
+from msmqwire.analysis.report.requirements import Requirement, Requirements, worst
 from msmqwire.analysis.report.sessions import Sessions, is_by_initiator, span_with, split_time
 from msmqwire.analysis.report.tallies import Tallies
 from msmqwire.analysis.report.timeline import Timeline
@@ -23,7 +24,12 @@ from msmqwire.capture.not_read import to_json
 from msmqwire.names.printable import cut, format_endpoint, safe
 from msmqwire.schema import Record
 
+if TYPE_CHECKING:
+    from msmqwire.tables.row_groups import RowGroups
+
 NO_ROW: Final = -1
+FEW_ROWS: Final = 24
+"""Fewer rows take less time one by one."""
 
 
 class Collector:
@@ -60,6 +66,14 @@ class Collector:
         """The number of messages remembered, to find those sent again."""
         return self._repeats.remembered
 
+    def take(self, parts: Iterable[Item | RowGroups]) -> None:
+        """Take in the parts of a dissection; see `Dissection.parts`."""
+        for part in parts:
+            if isinstance(part, Item):
+                self.add(part)
+            else:
+                self.add_rows(part)
+
     def observed(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield items as they are, and take them in on the way."""
         for item in items:
@@ -69,19 +83,70 @@ class Collector:
     def add(self, item: Item) -> None:
         """Take in one item."""
         facts = facts_of(item)
-        ends = format_endpoint(item.src, item.src_port), format_endpoint(item.dst, item.dst_port)
-        self._count(item, facts)
-        number = self.sessions.of(item, ends)
         is_again = self._repeats.has(item, facts)
-        self.again += is_again
-        is_first_sender = True
-        if number >= 0:
-            session = self.sessions.sessions[number]
-            session.add(item, facts, ends[0], is_again=is_again)
-            is_first_sender = ends[0] == session.left
-        self.tallies.add(item, facts, by_initiator=is_by_initiator(item, is_first_sender=is_first_sender))
-        findings = tuple(item.findings)
-        wanting = self.requirements.add(findings)
+        if item.time_ns is not None:
+            self.timeline.add(item.time_ns, facts.group, item.size, len(item.findings))
+        number, ends = self._count(alone(item, facts, is_again=is_again))
+        by_initiator = self._note_handshake(item, number, ends[0])
+        self.tallies.add(item, facts, by_initiator=by_initiator)
+        wanting = self._add_findings(item.findings)
+        self._show(item, facts, number, ends, wanting, is_again=is_again)
+
+    def add_rows(self, rows: RowGroups) -> None:
+        """Take in rows of sessions: the same as their items one by one, in less time."""
+        taken = 0
+        while taken < len(rows) and (len(rows) < FEW_ROWS or not self.table.is_full):
+            self.add(rows.item(taken))
+            taken += 1
+        if taken:
+            rows = rows.after(taken)
+        if not len(rows):
+            return
+        of_rows, identities = rows.identities()
+        again = {r for r, was in zip(of_rows, self._repeats.of(identities), strict=True) if was}
+        for alike in rows.alike(again):
+            self._count(alike)
+        for name, queue in rows.queues():
+            self.tallies.add_queue(name, queue)
+        for named in rows.managers():
+            if isinstance(named, Item):
+                number, ends = self._session_of(named)
+                by_initiator = self._note_handshake(named, number, ends[0])
+                assert isinstance(named.packet, Record)
+                self.tallies.add_managers(named, named.packet, by_initiator=by_initiator)
+            else:
+                self.tallies.add_messages(*named)
+        if rows.span is not None:
+            for interval in rows.intervals(self.timeline.width_with(*rows.span)):
+                self.timeline.add(*interval)
+        self._show_rows(rows, again)
+
+    def _add_findings(self, findings: Sequence[Finding]) -> list[Requirement]:
+        """Count the findings of an item; return the requirements that lack examples."""
+        self.severities.update([finding.severity for finding in findings])
+        return self.requirements.add(findings)
+
+    def _show_rows(self, rows: RowGroups, again: set[int]) -> None:
+        """Count the findings of rows, and show those that are still wanted."""
+        bodies = rows.messages() - again if self.limits.packets else set()
+        for r in sorted(bodies | rows.findings.keys()):
+            wanting = self._add_findings(rows.findings.get(r, ()))
+            if r in bodies or (wanting and not self.details.is_full):
+                item = rows.item(r)
+                number, ends = self._session_of(item)
+                self._show(item, facts_of(item), number, ends, wanting, is_again=r in again)
+
+    def _show(
+        self,
+        item: Item,
+        facts: Facts,
+        number: int,
+        ends: tuple[str, str],
+        wanting: list[Requirement],
+        *,
+        is_again: bool,
+    ) -> None:
+        """Add an item to the table and to the details, as far as they have room, and its body."""
         if self.table.is_full and (self.details.is_full or not wanting):
             self._add_body(item, facts, NO_ROW, is_again=is_again)
             return
@@ -89,7 +154,7 @@ class Collector:
             item,
             facts,
             session=number,
-            severity=worst(findings),
+            severity=worst(item.findings),
             ends=ends,
             is_again=is_again,
             answers=self._request_of(item, number),
@@ -108,21 +173,40 @@ class Collector:
         if is_message and not is_again and self.limits.packets:
             self.body_types.add(item, cut(facts.queue, self.limits.text), row)
 
-    def _count(self, item: Item, facts: Facts) -> None:
-        found = len(item.findings)
-        self.packets += 1
-        self.bytes += item.size
-        self.findings += found
-        self.severities.update(finding.severity for finding in item.findings)
-        kind = self.kinds.setdefault(item.kind, [0, 0, 0])
-        protocol = self.protocols.setdefault(facts.protocol, [0, 0, 0])
+    def _count(self, alike: Alike) -> tuple[int, tuple[str, str]]:
+        """Count packets; return the number of their session and its ends, the sender first."""
+        self.packets += alike.packets
+        self.bytes += alike.bytes
+        self.findings += alike.findings
+        self.again += alike.again
+        kind = self.kinds.setdefault(alike.kind, [0, 0, 0])
+        protocol = self.protocols.setdefault(alike.protocol, [0, 0, 0])
         for counts in (kind, protocol):
-            counts[0] += 1
-            counts[1] += item.size
-            counts[2] += found
-        if item.time_ns is not None:
-            self.timeline.add(item.time_ns, facts.group, item.size, found)
-        self._start_ns, self._end_ns = span_with(self._start_ns, self._end_ns, item.time_ns)
+            counts[0] += alike.packets
+            counts[1] += alike.bytes
+            counts[2] += alike.findings
+        self._start_ns, self._end_ns = span_with(self._start_ns, self._end_ns, alike.start_ns, alike.end_ns)
+        ends = ends_of(alike)
+        number = self.sessions.of(alike, ends)
+        if number >= 0:
+            self.sessions.sessions[number].add(alike, ends[0])
+        self.tallies.add_endpoints(alike)
+        return number, ends
+
+    def _session_of(self, item: Item) -> tuple[int, tuple[str, str]]:
+        """Return the number of the session of an item that is counted, and its ends, the sender first."""
+        ends = ends_of(item)
+        return self.sessions.number_of(item, ends), ends
+
+    def _note_handshake(self, item: Item, number: int, sender: str) -> bool:
+        """Note the part of an item in the handshake of its session; return whether the opener sent it."""
+        is_first_sender = True
+        if number >= 0:
+            session = self.sessions.sessions[number]
+            is_first_sender = sender == session.left
+            if item.kind == "EstablishConnection":
+                session.note_handshake(item, to_left=not is_first_sender)
+        return is_by_initiator(item, is_first_sender=is_first_sender)
 
     def _request_of(self, item: Item, session: int) -> int:
         """Return the row of the request that an item answers, or note it as one; -1 if it answers none."""
@@ -179,6 +263,11 @@ class Collector:
             "requirements": self.requirements.to_json(),
             "details": {"rows": self.details.rows, "piece": PIECE},
         }
+
+
+def ends_of(alike: Alike | Item) -> tuple[str, str]:
+    """Return the ends of packets, that of the sender first."""
+    return format_endpoint(alike.src, alike.src_port), format_endpoint(alike.dst, alike.dst_port)
 
 
 def _busiest(counts: dict[Any, list[int]]) -> list[tuple[Any, list[int]]]:

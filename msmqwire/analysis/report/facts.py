@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.dissection.summaries import summary
@@ -37,7 +37,7 @@ class Protocol(StrEnum):
 
 
 GROUPS: Final = tuple(Group)
-_OF_KIND: Final = {
+OF_KIND: Final = {
     "EstablishConnection": Group.HANDSHAKE,
     "ConnectionParameters": Group.HANDSHAKE,
     "UserMessage": Group.MESSAGE,
@@ -47,6 +47,7 @@ _OF_KIND: Final = {
     "Malformed": Group.MALFORMED,
     "Skipped": Group.GAP,
 }
+"""The purpose of packets of a session, and of what is no packet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,63 +55,72 @@ class Facts:
     """The facts about a packet in the tables.
 
     Attributes:
+        item: the packet.
         group: its purpose.
         protocol: the protocol it belongs to.
-        about: a summary in one line.
         queue: the queue it is about; empty if there is none.
-        label: the label of the message in it; empty if there is none.
+        of_protocol: the label that its protocol names, if it is none of MSMQ's own.
         body_size: bytes of the body of the message that it carries; None if it carries none.
         identity: distinguishes a message from other messages; None if nothing does.
         is_again: whether its protocol says that it was sent before.
     """
 
+    item: Item
     group: Group
     protocol: str
-    about: str
     queue: str = ""
-    label: str = ""
+    of_protocol: str = ""
     body_size: int | None = None
     identity: tuple[str, int] | None = None
     is_again: bool = False
 
+    @property
+    def about(self) -> str:
+        """A summary in one line. Counts do not need it, and it takes longer than they do."""
+        return summary(self.item)
+
+    @property
+    def label(self) -> str:
+        """The label of the message in it; empty if there is none."""
+        packet = self.item.packet
+        properties = packet.get("MessagePropertiesHeader") if isinstance(packet, Record) else None
+        return self.of_protocol if properties is None else safe(text(properties.Label) or "")
+
 
 def facts_of(item: Item) -> Facts:
     """Return the facts about an item in the tables."""
-    about, packet = summary(item), item.packet
+    packet = item.packet
     match packet:
         case None:
-            return Facts(_OF_KIND[item.kind], Protocol.UNREAD, about)
+            return Facts(item, OF_KIND[item.kind], Protocol.UNREAD)
         case Record():
             if item.kind == "Ping":
-                return Facts(Group.OTHER, Protocol.PING, about)
-            return _session(item.kind, packet, about)
+                return Facts(item, Group.OTHER, Protocol.PING)
+            return _session(item, packet)
     protocol = protocol_of(packet)
     assert protocol is not None
     found = protocol.packets.facts(packet, item.transport)
     return Facts(
-        Group(found.group), found.protocol, about, found.queue, found.label, found.body_size, found.identity,
+        item, Group(found.group), found.protocol, found.queue, found.label, found.body_size, found.identity,
         found.is_again,
     )  # fmt: skip
 
 
-def _session(kind: str, packet: Record, about: str) -> Facts:
-    group = _OF_KIND[kind]
+def _session(item: Item, packet: Record) -> Facts:
     user = packet.get("UserHeader")
     if user is None:
-        return Facts(group, Protocol.MSMQ, about)
+        return Facts(item, OF_KIND[item.kind], Protocol.MSMQ)
     properties = packet.MessagePropertiesHeader
-    if properties.MessageClass:
-        group = Group.ACKNOWLEDGEMENT
     return Facts(
-        group,
+        item,
+        group_of(item.kind, properties.MessageClass),
         Protocol.MSMQ,
-        about,
         queue=queue_text(packet),
-        label=_label(properties.Label),
         body_size=int(properties.MessageSize),
         identity=(str(user.SourceQueueManager), int(user.MessageID)) if user.MessageID else None,
     )
 
 
-def _label(value: Any) -> str:
-    return safe(text(value) or "")
+def group_of(kind: str, message_class: int) -> Group:
+    """Return the purpose of a packet of a session that has a message of a class."""
+    return Group.ACKNOWLEDGEMENT if message_class else OF_KIND[kind]

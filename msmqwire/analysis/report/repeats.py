@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.report.facts import Facts, Group
 
@@ -26,8 +28,17 @@ class Repeats:
         """Return whether an item was sent before, and remember it."""
         is_again = facts.is_again
         if facts.identity is not None and facts.group is Group.MESSAGE:
-            identity = hash((facts.identity, item.src, item.dst))
-            is_again = is_again or identity in self._sent
-            if len(self._sent) < self._limit:
-                self._sent.add(identity)
+            (was_sent,) = self.of([(facts.identity, item.src, item.dst)])
+            is_again = is_again or was_sent
         return is_again
+
+    def of(self, identities: Iterable[Hashable]) -> list[bool]:
+        """Return of each identity, with sender and receiver, whether it was sent before; remember it."""
+        sent, result, room = self._sent, [], self._limit - len(self._sent)
+        for identity in map(hash, identities):
+            was_sent = identity in sent
+            result.append(was_sent)
+            if not was_sent and room:
+                sent.add(identity)
+                room -= 1
+        return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +41,7 @@ class Requirements:
         self.left_out = 0
         self._limits = limits
 
-    def add(self, findings: tuple[Finding, ...]) -> list[Requirement]:
+    def add(self, findings: Sequence[Finding]) -> list[Requirement]:
         """Count the findings of a packet; return the requirements that lack examples."""
         wanting = []
         seen = set()
@@ -82,6 +83,6 @@ class Requirements:
         ]
 
 
-def worst(findings: tuple[Finding, ...]) -> int:
+def worst(findings: Sequence[Finding]) -> int:
     """Return the place of the worst severity of some findings in `SEVERITIES`, from 1; 0 without any."""
     return max((SEVERITIES.index(finding.severity) + 1 for finding in findings), default=0)

@@ -8,7 +8,8 @@ from typing import Any
 
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.dissection.msmq_connection import MSMQ_PORT
-from msmqwire.analysis.report.facts import Facts, Group, Protocol
+from msmqwire.analysis.report.alike import Alike
+from msmqwire.analysis.report.facts import Group, Protocol
 from msmqwire.analysis.report.limits import Limits
 
 Key = tuple[object, ...]
@@ -45,20 +46,18 @@ class Session:
     state: str = ""
     managers: list[str] = field(default_factory=lambda: ["", ""])
 
-    def add(self, item: Item, facts: Facts, sender: str, *, is_again: bool) -> None:
-        """Count an item, and note its part in the handshake."""
+    def add(self, alike: Alike, sender: str) -> None:
+        """Count packets of a sender."""
         to_left = sender != self.left
-        self.start_ns, self.end_ns = span_with(self.start_ns, self.end_ns, item.time_ns)
-        self.protocols[facts.protocol] += 1
-        self.groups[facts.group] += 1
-        self.packets[to_left] += 1
-        self.bytes[to_left] += item.size
-        self.findings += len(item.findings)
-        self.again += is_again
-        if item.kind == "EstablishConnection":
-            self._note_handshake(item, to_left=to_left)
+        self.start_ns, self.end_ns = span_with(self.start_ns, self.end_ns, alike.start_ns, alike.end_ns)
+        self.protocols[alike.protocol] += alike.packets
+        self.groups[alike.group] += alike.packets
+        self.packets[to_left] += alike.packets
+        self.bytes[to_left] += alike.bytes
+        self.findings += alike.findings
+        self.again += alike.again
 
-    def _note_handshake(self, item: Item, *, to_left: bool) -> None:
+    def note_handshake(self, item: Item, *, to_left: bool) -> None:
         """Note the queue managers in an EstablishConnection."""
         packet: Any = item.packet
         header = packet.EstablishConnectionHeader
@@ -96,13 +95,15 @@ class Session:
         }
 
 
-def span_with(start_ns: int | None, end_ns: int | None, time_ns: int | None) -> tuple[int | None, int | None]:
-    """Return the earliest and the latest time, with one more; None for none."""
-    if time_ns is None:
+def span_with(
+    start_ns: int | None, end_ns: int | None, first_ns: int | None, last_ns: int | None
+) -> tuple[int | None, int | None]:
+    """Return the earliest and the latest time of two spans together; None for none."""
+    if first_ns is None or last_ns is None:
         return start_ns, end_ns
     if start_ns is None or end_ns is None:
-        return time_ns, time_ns
-    return min(start_ns, time_ns), max(end_ns, time_ns)
+        return first_ns, last_ns
+    return min(start_ns, first_ns), max(end_ns, last_ns)
 
 
 def split_time(time_ns: int | None) -> list[int] | None:
@@ -120,9 +121,9 @@ def is_by_initiator(item: Item, *, is_first_sender: bool) -> bool:
     return is_first_sender if at_port == to_port else to_port
 
 
-def session_key(item: Item, ends: tuple[str, str]) -> Key:
-    """Return the key that the items of one session have in common."""
-    return ("tcp", item.stream) if item.stream is not None else (item.transport, *sorted(ends))
+def session_key(alike: Alike | Item, ends: tuple[str, str]) -> Key:
+    """Return the key that the packets of one session have in common."""
+    return ("tcp", alike.stream) if alike.stream is not None else (alike.transport, *sorted(ends))
 
 
 class Sessions:
@@ -139,15 +140,19 @@ class Sessions:
         self._numbers: dict[Key, int] = {}
         self._max = limits.sessions
 
-    def of(self, item: Item, ends: tuple[str, str]) -> int:
-        """Return the number of the session of an item between two ends; -1 beyond the limit."""
-        key = session_key(item, ends)
+    def number_of(self, item: Item, ends: tuple[str, str]) -> int:
+        """Return the number of the session of an item that was counted; -1 beyond the limit."""
+        return self._numbers.get(session_key(item, ends), -1)
+
+    def of(self, alike: Alike, ends: tuple[str, str]) -> int:
+        """Return the number of the session of packets between two ends; -1 beyond the limit."""
+        key = session_key(alike, ends)
         number = self._numbers.get(key)
         if number is not None:
             return number
         if len(self.sessions) == self._max:
-            self.left_out += 1
+            self.left_out += alike.packets
             return -1
         number = self._numbers[key] = len(self.sessions)
-        self.sessions.append(Session(item.stream, *ends))
+        self.sessions.append(Session(alike.stream, *ends))
         return number

@@ -28,6 +28,10 @@ class Statistics:
         """The number of items counted."""
         return self._collector.packets
 
+    def take(self, dissection: Dissection) -> None:
+        """Count all that a dissection reads."""
+        self._collector.take(dissection.parts())
+
     def add(self, item: Item) -> None:
         """Count one item."""
         self._collector.add(item)

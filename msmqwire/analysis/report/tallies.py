@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.protocols import protocol_of
+from msmqwire.analysis.report.alike import Alike
 from msmqwire.analysis.report.facts import Facts, Group
 from msmqwire.analysis.report.limits import Limits
 from msmqwire.analysis.report.sessions import span_with, split_time
@@ -74,54 +75,68 @@ class Tallies:
         self._limits = limits
 
     def add(self, item: Item, facts: Facts, *, by_initiator: bool) -> None:
-        """Count an item, sent by the opener of its session or not."""
-        self._add_endpoints(item)
-        self._add_queue(item, facts)
+        """Count an item, sent by the opener of its session or not, by queue and by queue manager."""
+        if facts.queue:
+            messages = 0 if facts.body_size is None else 1
+            self.add_queue(
+                facts.queue,
+                Queue(item.time_ns, item.time_ns, 1, messages, facts.body_size or 0, len(item.findings)),
+            )
         packet = item.packet
         if isinstance(packet, Record):
-            self._add_managers(item, packet, by_initiator=by_initiator)
+            self.add_managers(item, packet, by_initiator=by_initiator)
         elif (protocol := protocol_of(packet)) is not None and facts.group is Group.MESSAGE:
             source = self._manager(protocol.columns.value("source_qm", packet) or NIL)
             if source is not None:
                 source.sent += 1
 
-    def _add_endpoints(self, item: Item) -> None:
-        sender, receiver = self._endpoint(item.src), self._endpoint(item.dst)
+    def add_endpoints(self, alike: Alike) -> None:
+        """Count packets by their sender and their receiver."""
+        sender = self._endpoint(alike.src, alike.packets)
+        receiver = self._endpoint(alike.dst, alike.packets)
         if sender is not None:
-            sender.sent += 1
-            sender.bytes_sent += item.size
-            sender.findings += len(item.findings)
+            sender.sent += alike.packets
+            sender.bytes_sent += alike.bytes
+            sender.findings += alike.findings
         if receiver is not None:
-            receiver.received += 1
-            receiver.bytes_received += item.size
+            receiver.received += alike.packets
+            receiver.bytes_received += alike.bytes
 
-    def _endpoint(self, address: str) -> Endpoint | None:
+    def _endpoint(self, address: str, packets: int) -> Endpoint | None:
         found = self.endpoints.get(address)
         if found is None:
             if len(self.endpoints) == self._limits.endpoints:
-                self.left_out["endpoints"] += 1
+                self.left_out["endpoints"] += packets
                 return None
             found = self.endpoints[address] = Endpoint()
         return found
 
-    def _add_queue(self, item: Item, facts: Facts) -> None:
-        if not facts.queue:
-            return
-        name = cut(facts.queue, self._limits.text)
+    def add_queue(self, name: str, more: Queue) -> None:
+        """Add counts of the queue of a name."""
+        name = cut(name, self._limits.text)
         queue = self.queues.get(name)
         if queue is None:
             if len(self.queues) == self._limits.queues:
-                self.left_out["queues"] += 1
+                self.left_out["queues"] += more.packets
                 return
             queue = self.queues[name] = Queue()
-        queue.start_ns, queue.end_ns = span_with(queue.start_ns, queue.end_ns, item.time_ns)
-        queue.packets += 1
-        queue.findings += len(item.findings)
-        if facts.body_size is not None:
-            queue.messages += 1
-            queue.body_bytes += facts.body_size
+        queue.start_ns, queue.end_ns = span_with(queue.start_ns, queue.end_ns, more.start_ns, more.end_ns)
+        queue.packets += more.packets
+        queue.messages += more.messages
+        queue.body_bytes += more.body_bytes
+        queue.findings += more.findings
 
-    def _add_managers(self, item: Item, packet: Record, *, by_initiator: bool) -> None:
+    def add_messages(self, source: str, target: str, messages: int) -> None:
+        """Count messages of one queue manager to one other."""
+        sender = self._manager(source, messages)
+        if sender is not None:
+            sender.sent += messages
+        receiver = self._manager(target, messages)
+        if receiver is not None:
+            receiver.addressed += messages
+
+    def add_managers(self, item: Item, packet: Record, *, by_initiator: bool) -> None:
+        """Count the queue managers that a packet of MSMQ names."""
         if item.kind == "Ping":
             self._met(str(packet.QMGuid), item.src)
         elif item.kind == "EstablishConnection":
@@ -131,12 +146,7 @@ class Tallies:
             else:
                 self._met(str(header.ServerGuid), item.src)
         elif (user := packet.get("UserHeader")) is not None:
-            source = self._manager(str(user.SourceQueueManager))
-            if source is not None:
-                source.sent += 1
-            target = self._manager(str(user.QueueManagerAddress))
-            if target is not None:
-                target.addressed += 1
+            self.add_messages(str(user.SourceQueueManager), str(user.QueueManagerAddress), 1)
 
     def _met(self, guid: str, address: str) -> None:
         manager = self._manager(guid)
@@ -147,13 +157,13 @@ class Tallies:
         else:
             manager.addresses.append(address)
 
-    def _manager(self, guid: str) -> Manager | None:
+    def _manager(self, guid: str, packets: int = 1) -> Manager | None:
         if guid == NIL:
             return None
         found = self.managers.get(guid)
         if found is None:
             if len(self.managers) == self._limits.managers:
-                self.left_out["managers"] += 1
+                self.left_out["managers"] += packets
                 return None
             found = self.managers[guid] = Manager()
         return found

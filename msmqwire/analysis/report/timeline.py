@@ -52,21 +52,25 @@ class Timeline:
         power, nice = divmod(step, len(_NICE))
         return int(_WIDTH_MIN_NS * 10**power * _NICE[nice])
 
-    def add(self, time_ns: int, group: Group, size: int, findings: int) -> None:
-        """Count one packet."""
-        self._packets += 1
-        number = time_ns // self._width_of(self._step)
-        if not self._counts:
-            self._first = self._last = number
-        if not self._first <= number <= self._last:
-            self._first, self._last = min(self._first, number), max(self._last, number)
-            while self._last - self._first >= self._max:
-                self._widen()
-            number = time_ns // self._width_of(self._step)
+    def width_with(self, start_ns: int, end_ns: int) -> int:
+        """Return the width of the intervals, wide enough for the packets from one time to another too."""
+        width = self._width_of(self._step)
+        first, last = start_ns // width, end_ns // width
+        if self._counts:
+            first, last = min(self._first, first), max(self._last, last)
+        self._first, self._last = first, last
+        while self._last - self._first >= self._max:
+            self._widen()
+        return self._width_of(self._step)
+
+    def add(self, time_ns: int, group: Group, size: int, findings: int, packets: int = 1) -> None:
+        """Count a packet, or several in one interval."""
+        number = time_ns // self.width_with(time_ns, time_ns)
+        self._packets += packets
         counts = self._counts.get(number)
         if counts is None:
             counts = self._counts[number] = [0] * (FINDINGS + 1)
-        counts[SERIES[group]] += 1
+        counts[SERIES[group]] += packets
         counts[BYTES] += size
         counts[FINDINGS] += findings
 

@@ -73,15 +73,20 @@ def print_items(
         show(item)
 
 
-def print_counts(dissection: Dissection, is_wanted: filters.Filter, out: TextIO, *, as_json: bool) -> int:
-    """Print the counts of the wanted items, and return their number."""
+def print_counts(
+    dissection: Dissection, is_wanted: filters.Filter | None, out: TextIO, *, as_json: bool
+) -> int:
+    """Print the counts of the wanted items, None for all, and return their number."""
     from msmqwire.cli.captures.stats import Statistics, print_stats
 
     counts = Statistics()
     dissection.follow_attempts()
-    for item in dissection:
-        if is_wanted(item):
-            counts.add(item)
+    if is_wanted is None:
+        counts.take(dissection)
+    else:
+        for item in dissection:
+            if is_wanted(item):
+                counts.add(item)
     print_stats(counts.to_json(dissection), out, as_json=as_json)
     return counts.packets
 
@@ -281,7 +286,10 @@ def command(
                 sink = to_table(printer.line, printer.width)
             chosen = packets.test()
             if stats:
-                shown = counted(print_counts(dissection, chosen, file, as_json=as_json), "packet")
+                shown = counted(
+                    print_counts(dissection, chosen if packets.are_some else None, file, as_json=as_json),
+                    "packet",
+                )
             elif sink is None:
                 printer = Printer(file, as_json=as_json, dump=dump, flushes=live.is_live, wide=wide)
                 print_items(dissection, chosen, printer, live)
