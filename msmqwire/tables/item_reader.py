@@ -25,9 +25,9 @@ from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.compiled.packet import BAD, KINDS, SKIPPED
 from msmqwire.tables.compiled.scan_arrays import RowBlock
 from msmqwire.tables.decoder import Decoder
-from msmqwire.tables.row_groups import QueueNames, RowGroups
 from msmqwire.tables.row_judge import RowJudge, Sender
 from msmqwire.tables.scanning.flow_keys import address_of
+from msmqwire.tables.session_rows import SessionRows
 
 _FRAMES: Final = 1 << 12
 """Frames of packets that came in several for which there is room at first."""
@@ -61,16 +61,16 @@ class ItemReader(Decoder):
         self._only_findings = only_findings
         self._state[entry.KEEPS_ORIGINS] = 1
         self._frame_lists = np.zeros(_FRAMES, np.int64)
-        self._queue_names: QueueNames | None = None  # rows are not grouped
+        self._keeps_rows = False
         self.judge = RowJudge(self.tcp_ports) if dissection.tracker.lints else None
 
     def items(self) -> Iterator[Item]:
         """Yield the items."""
         yield from self.batches()
 
-    def parts(self) -> Iterator[Item | RowGroups]:
+    def parts(self) -> Iterator[Item | SessionRows]:
         """Yield the items, rows of sessions that follow each other together; see `Dissection.parts`."""
-        self._queue_names = QueueNames()
+        self._keeps_rows = True
         yield from self.batches()
 
     # -- in place of the parts of `Decoder` that make columns -----------------------------------------
@@ -87,9 +87,9 @@ class ItemReader(Decoder):
         yield from super()._take_segment(datagram)
 
     def _make_columns(self, block: RowBlock) -> Iterator[Any]:
-        """Yield the items of a block of rows, or their groups."""
-        if self._queue_names is not None:
-            yield from self._grouped(block, self._queue_names)
+        """Yield the items of a block of rows, or its parts."""
+        if self._keeps_rows:
+            yield from self._parts(block)
         elif self.judge is None:
             yield from self._all(block, {})
         elif not self._only_findings:
@@ -120,7 +120,7 @@ class ItemReader(Decoder):
         for r, row in enumerate(block.rows.tolist()):
             yield self._item(row, block, r, *found.get(r, ([], UNREAD)))
 
-    def _grouped(self, block: RowBlock, names: QueueNames) -> Iterator[Item | RowGroups]:
+    def _parts(self, block: RowBlock) -> Iterator[Item | SessionRows]:
         found = {} if self.judge is None else dict(self._judged(block))
 
         def item(r: int) -> Item:
@@ -130,7 +130,7 @@ class ItemReader(Decoder):
         first = 0
         for r in [*np.flatnonzero(block.rows[:, entry.R_EXTRA] >= 0).tolist(), len(block.rows)]:
             if first < r:
-                yield RowGroups(block, range(first, r), findings, item, names)
+                yield SessionRows(block, range(first, r), findings, item)
             if r < len(block.rows):
                 yield item(r)
             first = r + 1

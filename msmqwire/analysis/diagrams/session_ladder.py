@@ -170,6 +170,8 @@ class _Drawing:
         is_again = self._repeats.has(item, facts)
         to_right = ends[0] == self.session.left
         self.session.add(alone(item, facts, is_again=is_again), ends[0])
+        if item.kind == "EstablishConnection":
+            self.session.note_handshake(item, to_left=not to_right)
         if len(self.rungs) == self._limit:
             self.left_out += 1
             return

@@ -234,7 +234,7 @@ class Dissection(Iterator[Item]):
 
     def parts(self) -> Iterator[Any]:
         """Yield the items, in place of iterating over them; where the compiled scan reads them, rows of
-        sessions together as `msmqwire.tables.row_groups.RowGroups`, which are valid up to the next part.
+        sessions together as `msmqwire.tables.session_rows.SessionRows`, which are valid up to the next part.
         """
         return self._all_items(in_groups=True)
 

@@ -25,7 +25,8 @@ from msmqwire.names.printable import cut, format_endpoint, safe
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:
-    from msmqwire.tables.row_groups import RowGroups
+    from msmqwire.analysis.report.row_groups import QueueNames, RowGroups
+    from msmqwire.tables.session_rows import SessionRows
 
 NO_ROW: Final = -1
 FEW_ROWS: Final = 24
@@ -59,6 +60,7 @@ class Collector:
         self._start_ns: int | None = None
         self._end_ns: int | None = None
         self._repeats = Repeats(limits.identities)
+        self._queue_names: QueueNames | None = None
         self._pending: dict[Hashable, tuple[int, str]] = {}
 
     @property
@@ -66,7 +68,7 @@ class Collector:
         """The number of messages remembered, to find those sent again."""
         return self._repeats.remembered
 
-    def take(self, parts: Iterable[Item | RowGroups]) -> None:
+    def take(self, parts: Iterable[Item | SessionRows]) -> None:
         """Take in the parts of a dissection; see `Dissection.parts`."""
         for part in parts:
             if isinstance(part, Item):
@@ -92,16 +94,21 @@ class Collector:
         wanting = self._add_findings(item.findings)
         self._show(item, facts, number, ends, wanting, is_again=is_again)
 
-    def add_rows(self, rows: RowGroups) -> None:
+    def add_rows(self, rows: SessionRows) -> None:
         """Take in rows of sessions: the same as their items one by one, in less time."""
-        taken = 0
-        while taken < len(rows) and (len(rows) < FEW_ROWS or not self.table.is_full):
-            self.add(rows.item(taken))
-            taken += 1
-        if taken:
-            rows = rows.after(taken)
-        if not len(rows):
-            return
+        within = rows.within
+        while within and (len(rows.within) < FEW_ROWS or not self.table.is_full):
+            self.add(rows.item(within[0]))
+            within = within[1:]
+        if within:
+            self._add_groups(rows._replace(within=within))
+
+    def _add_groups(self, of_scan: SessionRows) -> None:
+        from msmqwire.analysis.report.row_groups import QueueNames, RowGroups  # they need numpy
+
+        if self._queue_names is None:
+            self._queue_names = QueueNames()
+        rows = RowGroups(of_scan, self._queue_names)
         of_rows, identities = rows.identities()
         again = {r for r, was in zip(of_rows, self._repeats.of(identities), strict=True) if was}
         for alike in rows.alike(again):

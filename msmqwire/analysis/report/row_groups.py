@@ -23,7 +23,6 @@ from msmqwire.headers import USER_HEADER
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.tables.compiled.generated import FIELD_SLOTS
 from msmqwire.tables.compiled.packet import BAD, ESTABLISH, FINAL, KINDS, PING_KIND, SKIPPED
-from msmqwire.tables.compiled.scan_arrays import RowBlock
 from msmqwire.tables.compiled.state import (
     R_DST_HIGH,
     R_IPV6,
@@ -37,6 +36,7 @@ from msmqwire.tables.compiled.state import (
 )
 from msmqwire.tables.row_judge import QUEUE_SIZES
 from msmqwire.tables.scanning.flow_keys import address_of
+from msmqwire.tables.session_rows import SessionRows
 
 _MESSAGE: Final = FIELD_SLOTS["UserMessage"]
 _PROPERTIES: Final = _MESSAGE["MessagePropertiesHeader.Flags"][0]
@@ -99,35 +99,21 @@ class QueueNames:
 
 
 class RowGroups:
-    """Rows that follow each other, all of sessions; valid up to the next part of the dissection.
+    """Groups of rows.
 
     Args:
-        block: the block that they are in.
-        within: their numbers in it.
-        findings: the findings of rows of the block that have any.
-        item: returns the item of a row of the block.
+        rows: the rows; valid as long as they are.
         names: the names of queues so far.
     """
 
-    def __init__(
-        self,
-        block: RowBlock,
-        within: range,
-        findings: dict[int, list[Finding]],
-        item: Callable[[int], Item],
-        names: QueueNames,
-    ) -> None:
-        self._block, self._within, self._of_block, self._item = block, within, findings, item
+    def __init__(self, rows: SessionRows, names: QueueNames) -> None:
+        self._block, self._within, self._of_block, self._item = rows
         self._names = names
-        self._rows = block.rows[within.start : within.stop]
+        self._rows = self._block.rows[self._within.start : self._within.stop]
         self._kinds = self._rows[:, R_KIND]
 
     def __len__(self) -> int:
         return len(self._within)
-
-    def after(self, count: int) -> RowGroups:
-        """Return the rows after the first ones."""
-        return RowGroups(self._block, self._within[count:], self._of_block, self._item, self._names)
 
     def item(self, r: int) -> Item:
         """Return the item of a row."""

@@ -1,0 +1,26 @@
+"""Rows of sessions that follow each other in a capture, in place of their items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from msmqwire.analysis.dissection import Item
+from msmqwire.analysis.lint import Finding
+from msmqwire.tables.compiled.scan_arrays import RowBlock
+
+
+class SessionRows(NamedTuple):
+    """Rows that become an item of a TCP connection each; valid up to the next part of the dissection.
+
+    Attributes:
+        block: the block that they are in.
+        within: their numbers in it.
+        findings: the findings of the rows of the block that have any.
+        item: returns the item of a row of the block.
+    """
+
+    block: RowBlock
+    within: range
+    findings: dict[int, list[Finding]]
+    item: Callable[[int], Item]
