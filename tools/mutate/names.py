@@ -14,7 +14,9 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-_CITATION = re.compile(r"\b([A-Z]{3,4}(?:-[A-Z]{3,5})?-[0-9A-Za-z.]+)-(\d+)((?:,? (?:and |to )?-\d+|, -\d+)*)")
+_CITATION = re.compile(
+    r"\b([A-Z]{3,4}(?:-[A-Z]{3,5})?-[0-9A-Za-z.]+)-(\d+)" r"((?:,? (?:and |to )?-\d+|, -\d+)*)"
+)
 IDENTIFIER = re.compile(r"[A-Z]{3,4}-[0-9A-Za-z.]+-[0-9]+")
 """The id of a requirement."""
 _FURTHER = re.compile(r"(to )?-(\d+)")
