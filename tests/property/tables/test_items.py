@@ -93,7 +93,7 @@ def session_headers(draw: st.DrawFn) -> dict[str, Any]:
     """A SessionHeader with small numbers, so that some are right."""
     return {
         "AckSequenceNumber": draw(FEW), "RecoverableMsgAckSeqNumber": draw(FEW),
-        "RecoverableMsgAckFlags": draw(st.sampled_from([0, 1, 1, 3, 0x8000_0001])),
+        "RecoverableMsgAckFlags": draw(st.sampled_from([0, 1, 1, 2, 3, 0x8000_0001])),
         "UserMsgSequenceNumber": draw(FEW), "RecoverableMsgSeqNumber": draw(FEW),
         "WindowSize": draw(st.sampled_from([0, 1, 1, 2, 64])),
     }  # fmt: skip
@@ -260,3 +260,67 @@ def test_a_lazy_item_passes_for_an_item():
         assert pickle.loads(pickle.dumps(here)).packet == there.packet
         with pytest.raises(AttributeError):
             here.packet = None  # type: ignore[misc]
+
+
+# -- state of sessions that random ones seldom reach ------------------------------------------------------
+
+
+def opened() -> c.TcpConversation:
+    talk = c.TcpConversation().handshake()
+    parameters = {"ConnectionParametersHeader": {"AckTimeout": 20_000}}
+    for packet in (
+        h.establish_connection(),
+        build({"packet": "ConnectionParameters", "fields": parameters}),
+    ):
+        talk.send(packet).send(packet, by_client=False)
+    return talk
+
+
+def ids_of(talk: c.TcpConversation) -> list[str]:
+    """The ids of the findings, the same by both readers."""
+    files = [c.pcap_bytes(talk.frames)]
+    assert_same(files)
+    return [finding.id for item in generic(files)[1] for finding in item.findings]
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_break_ends_the_wait_for_a_silent_peer(is_broken: bool) -> None:
+    header = h.session_header(sent=1)
+    talk = opened().send(h.user_message(session=header))
+    if is_broken:
+        talk.send(h.user_message(size=40)[:40])
+    talk.wait(41_000_000_000).send(h.user_message(session=h.session_header(sent=2)))
+    assert ("MQQB-3.1.6.3-02" in ids_of(talk)) is not is_broken
+
+
+def test_a_hole_of_unknown_size_is_a_break_of_the_session():
+    """Sequence numbers jump out of any window: no bytes can be reported as lost."""
+    talk = opened().send(h.user_message(session=h.session_header(sent=1)))
+    at = talk.frames[-1].segment
+    assert at is not None
+    jumped = c.TcpConversation(client_isn=1_000 + (1 << 31) - 7, server_isn=9_000)
+    for number in range(8):
+        jumped.send(h.user_message(session=h.session_header(sent=40 + number)))
+    talk.frames += [replace(frame, time_ns=frame.time_ns + 10**9) for frame in jumped.frames]
+    ids_of(talk)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_right"),
+    [
+        ("TCP:10.0.0.2\\private$\\order_queue$", True),
+        ("tcp:255.0.0.2\\PRIVATE$\\ORDER_QUEUE$", True),
+        ("SPX:0000000A:000000000001\\private$\\order_queue$", False),
+        ("TCP:10.0.0.2.5\\private$\\order_queue$", False),
+        ("TCP:10.0.0.256\\private$\\order_queue$", False),
+        ("TCP:10.0.0.02\\private$\\order_queue$", False),
+        ("TCP:10.0.0\\private$\\order_queue$", False),
+        ("TCP:10..0.2\\private$\\order_queue$", False),
+        ("TCP:host\\private$\\order_queue$", False),
+    ],
+)
+def test_addresses_of_order_queues_are_judged_alike(name: str, is_right: bool) -> None:
+    user = {"DestinationQueue": {"DirectFormatName": name}}
+    packet = build({"packet": "OrderAck", "fields": {"UserHeader": user}})
+    found = ids_of(opened().send(packet))
+    assert (not {"MQQB-2.2.4-05", "MQQB-2.2.4-06"} & {*found}) is is_right
