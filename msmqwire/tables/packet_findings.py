@@ -26,7 +26,7 @@ from msmqwire.tables.compiled.state import (
     R_STREAM,
 )
 from msmqwire.tables.packet_array import PacketScan
-from msmqwire.tables.row_judge import Suspect, no_sessions
+from msmqwire.tables.row_judge import Suspect, no_sessions, suspects_at
 
 _BEFORE: Final = 1 << 9
 """Sessions for which the judge has room; nobody looks at them."""
@@ -77,9 +77,7 @@ def _suspects(block: RowBlock) -> Iterator[tuple[int, Suspect]]:
     while first < count:
         first = judging.judge_rows(block, sessions, _NO_PORTS, verdicts, before, first)
     chosen = np.flatnonzero(verdicts[:, judging.V_BITS] & judging.OF_PACKET)
-    of_rows = (array[chosen].tolist() for array in (verdicts, rows, block.field_offsets))
-    for r, verdict, row, offsets in zip(chosen.tolist(), *of_rows, strict=True):
-        yield r, Suspect(block.memory, verdict, row, offsets)
+    return suspects_at(block, verdicts, chosen)
 
 
 def _bytes_of(block: RowBlock, r: int) -> bytes:

@@ -17,6 +17,7 @@ from msmqwire.capture.source import Buffer
 from msmqwire.capture.splits import is_splittable
 from msmqwire.capture.window import Window
 from msmqwire.tables.arrow.batch import BatchMaker
+from msmqwire.tables.columns import FINDING_IDS, refuse_findings
 from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.decoder import Decoder
 from msmqwire.tables.filters import Filter
@@ -56,6 +57,8 @@ class ResumableDecoder(Decoder):
     """
 
     def __init__(self, dissection: Dissection, maker: BatchMaker, *, by_offset: bool = False) -> None:
+        if maker.shows_findings:  # a checkpoint has no sessions of a judge
+            refuse_findings([FINDING_IDS])
         super().__init__(dissection, maker)
         self._state[entry.BY_OFFSET] = by_offset
         self._form: pcap.Layout | pcapng.Blocks | None = None  # of the file that is being read

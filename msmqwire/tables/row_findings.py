@@ -41,8 +41,8 @@ class RowFindings:
         """
         found, self._of_items = self._of_items, {}
         for r, suspect in self._judge.suspects(block):
-            ids = finding_ids(self._judge.findings(suspect, partial(self._sender, block.rows, r)))
-            if ids is not None:
+            findings = self._judge.findings(suspect, partial(self._sender, block.rows, r))
+            if findings and (ids := finding_ids(findings)) is not None:
                 found[r] = ids
         block.rows[:, R_ORIGIN] = -1
         block.rows[list(found), R_ORIGIN] = range(len(found))

@@ -158,16 +158,14 @@ class RowJudge:
                 block, self._sessions, self._tcp_ports, self._verdicts, self._before, first
             )
             chosen = first + np.flatnonzero(self._verdicts[first:last, judging.V_BITS])
-            of_rows = (array[chosen].tolist() for array in (self._verdicts, block.rows, block.field_offsets))
-            for r, verdict, row, offsets in zip(chosen.tolist(), *of_rows, strict=True):
-                yield r, Suspect(block.memory, verdict, row, offsets)
+            yield from suspects_at(block, self._verdicts, chosen)
             first = last
 
     def findings(self, suspect: Suspect, sender: Callable[[], Sender]) -> list[Finding]:
         """Return the findings of a row; `sender` returns where it was seen."""
         bits = suspect.bits
         if bits & OF_BYTES:
-            error = error_of_row(suspect.offsets)
+            error = error_of_row(suspect.offsets.tolist())
             return unless_cut(lint_malformed(suspect.raw, error), cut=bool(suspect.origin & ORIGIN_CUT))
         findings = lint_packet(suspect.packet, suspect.raw, suspect.of_fields) if bits & OF_PACKET else []
         connection = self._connection(suspect)
@@ -238,7 +236,7 @@ class ScannedOffsets(FieldOffsets):
             place = self._places.get(path.rpartition(".")[0])
             if place is not None and place[2] not in _WORDS:  # the path is not of a bit in it
                 place = None
-        if place is not None and (start := self._suspect.offsets[place[0]]) >= 0:
+        if place is not None and (start := int(self._suspect.offsets[place[0]])) >= 0:
             return start + place[1]
         return self._by_walking.of(path)
 
@@ -252,20 +250,39 @@ class ScannedOffsets(FieldOffsets):
         return self._others
 
 
+def suspects_at(block: RowBlock, verdicts: Any, chosen: Any) -> Iterator[tuple[int, Suspect]]:
+    """Yield the chosen rows of a block, with their verdicts."""
+    # Column by column: a list for each row would keep the garbage collector busy.
+    columns = [verdicts[chosen, at].tolist() for at in range(VERDICT)]
+    columns += [block.rows[chosen, at].tolist() for at in _OF_SUSPECT]
+    for r, values in zip(chosen.tolist(), zip(*columns, strict=True), strict=True):
+        yield r, Suspect(block.memory, block.field_offsets[r], values)
+
+
+_OF_SUSPECT: Final = (R_KIND, R_ORIGIN, R_STREAM, R_TIME, R_START, R_LENGTH)
+
+
 class Suspect:
-    """A row that may have findings: its values, and its packet when it is asked for."""
+    """A row that may have findings: its values, and its packet when it is asked for.
+
+    Args:
+        memory: the bytes to which rows refer.
+        offsets: where the fields of its packet stand.
+        values: its verdict, and those at `_OF_SUSPECT`.
+    """
 
     __slots__ = (
         "_of_fields", "_packet", "bits", "breaks", "is_from_initiator", "kind", "offsets", "origin", "raw",
         "session", "stream", "time_ns",
     )  # fmt: skip
 
-    def __init__(self, memory: Any, verdict: list[int], row: list[int], offsets: list[int]) -> None:
-        self.bits, is_from_initiator, self.breaks, self.session = verdict
-        self.is_from_initiator = bool(is_from_initiator)
-        self.kind, self.origin, self.stream = row[R_KIND], row[R_ORIGIN], row[R_STREAM]
-        self.time_ns, self.offsets = row[R_TIME], offsets
-        self.raw: bytes = memory[row[R_START] : row[R_START] + row[R_LENGTH]].tobytes()
+    def __init__(self, memory: Any, offsets: Any, values: tuple[int, ...]) -> None:
+        (
+            self.bits, is_from_initiator, self.breaks, self.session,
+            self.kind, self.origin, self.stream, self.time_ns, start, length,
+        ) = values  # fmt: skip
+        self.is_from_initiator, self.offsets = bool(is_from_initiator), offsets
+        self.raw: bytes = memory[start : start + length].tobytes()
         self._packet: Record | None = None
         self._of_fields: FieldOffsets | None = None
 
@@ -295,7 +312,7 @@ class Suspect:
 
     def transactional_message(self) -> TransactionalMessage | None:
         """Return the message as sequences see it; None if it is not transactional."""
-        slot = self.offsets[_TRANSACTION_SLOT]
+        slot = int(self.offsets[_TRANSACTION_SLOT])
         if slot < 0:
             return None
         source, address, ident, flags = _USER.unpack_from(self.raw, _USER_AT)
@@ -315,7 +332,7 @@ class Suspect:
 
     def acknowledged(self) -> tuple[int, int]:
         """Return sequence and number that an OrderAck or FinalAck acknowledges."""
-        ordinal, time_stamp, number, _ = _TRANSACTION.unpack_from(self.raw, self.offsets[_BODY_SLOT])
+        ordinal, time_stamp, number, _ = _TRANSACTION.unpack_from(self.raw, int(self.offsets[_BODY_SLOT]))
         return time_stamp << 32 | ordinal, number
 
 
