@@ -90,7 +90,9 @@ def _content(body: bytes, body_type: int, headers: Headers, budget: Budget) -> C
             return activex.read(body, body_type, budget)
     if body_type in _BYTES_OF_ACTIVEX:
         content = by_content(body, budget, headers.values) if body else _NO_CONTENT
-        return replace(content, format="activex") if content.format == "bytes" else content
+        if content.format != "bytes":
+            return content
+        return Content("activex", content.value, content.line, content.problems)
     if not body:
         return Content("activex", None, "null") if body_type == VarEnum.VT_NULL else _NO_CONTENT
     return by_content(body, budget, headers.values)

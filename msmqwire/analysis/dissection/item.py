@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeAlias, TypeGuard
 
 from msmqwire.analysis.dissection.contents import decoded, message_body
@@ -161,13 +162,12 @@ class Item:
         packet = self.packet
         if packet is not None and not isinstance(packet, Record):
             return dumps(self.to_json())
-        parts = [dumps(self._outside())]
+        outside, judged, fields = dumps(self._outside())[:-1], dumps(self._judged())[1:], ""
         if packet is not None:
-            parts.append(f'{{"fields": {json_text(packet)}}}')
+            fields = f', "fields": {json_text(packet)}'
             if enclosed := _enclosed(packet):
-                parts.append(dumps(enclosed))
-        parts.append(dumps(self._judged()))
-        return f"{{{', '.join([part[1:-1] for part in parts])}}}"
+                fields += f", {dumps(enclosed)[1:-1]}"
+        return f"{outside}{fields}, {judged}"
 
     def _outside(self) -> dict[str, Any]:
         """Return what is known without the packet: its place in the capture."""
@@ -246,8 +246,14 @@ def is_packet(thing: object) -> TypeGuard[Packet]:
 def format_time(time_ns: int) -> str:
     """Format nanoseconds since 1970-01-01 UTC as ISO 8601 text, to the nanosecond."""
     seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
+    text, end = _second(seconds)
+    return f"{text}.{nanoseconds:09d}{end}"
+
+
+@lru_cache(maxsize=64)
+def _second(seconds: int) -> tuple[str, str]:
+    """Return the text of a second before and after its fraction. A capture has many packets of a second."""
     try:
-        text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S"), "Z"
     except (OverflowError, OSError, ValueError):
-        return f"{seconds}.{nanoseconds:09d}"  # outside of the range of datetime
-    return f"{text}.{nanoseconds:09d}Z"
+        return str(seconds), ""  # outside of the range of datetime
