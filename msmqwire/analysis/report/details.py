@@ -132,4 +132,5 @@ def _body(message: MessageBody, limits: Limits) -> dict[str, Any]:
 
 def printable_lines(text: str) -> str:
     """Return text whose characters can all be seen, line ends and tabs as they are."""
-    return "".join(one if one in "\n\t" else safe(one) for one in text.replace("\r\n", "\n"))
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(map(safe, line.split("\t"))) for line in lines)

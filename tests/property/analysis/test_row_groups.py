@@ -15,11 +15,12 @@ from msmqwire.analysis.dissection import Dissection, dissect
 from msmqwire.analysis.report import collecting
 from msmqwire.analysis.report.collecting import Collector
 from msmqwire.analysis.report.limits import Limits
+from msmqwire.packets import build
 from msmqwire.tables import item_reader
 from msmqwire.tables.item_reader import ItemReader
 from msmqwire.tables.scanning import row_buffer
 from tests.property.tables.test_columnar import SIZES, captures, file_of
-from tests.property.tables.test_items import FILES, SMALL, sessions
+from tests.property.tables.test_items import FILES, SMALL, guid, sessions
 from tests.support import captures as c
 from tests.support.capture.both_readers import streams
 
@@ -95,3 +96,28 @@ def test_any_capture_has_the_same_counts(
 def test_captures_of_the_project_have_the_same_counts(path: Any) -> None:
     for limits in (Limits(**COUNTS), Limits(packets=3, details=2, examples=2)):
         assert_same([path.read_bytes()], limits, {})
+
+
+def message(number: int) -> bytes:
+    user = {
+        "SourceQueueManager": guid(1), "QueueManagerAddress": guid(2), "MessageID": number,
+        "DestinationQueue": {"PrivateQueueIdentifier": 4},
+    }  # fmt: skip
+    return build({"packet": "UserMessage", "fields": {"UserHeader": user}})
+
+
+def test_handshakes_and_messages_name_managers_in_their_order():
+    header = {"ClientGuid": guid(3), "ServerGuid": guid(2)}
+    opening = build({"packet": "EstablishConnection", "fields": {"EstablishConnectionHeader": header}})
+    talk = c.TcpConversation().handshake().send(message(1)).send(opening).send(message(2)).close()
+    by_groups = assert_same([c.pcap_bytes(talk.frames)], Limits(**COUNTS, managers=1), {})
+    ((name, source),) = by_groups.tallies.managers.items()
+    assert (name, source.sent, by_groups.tallies.left_out["managers"]) == (guid(1), 2, 3)
+
+
+def test_messages_beyond_the_limit_are_not_remembered():
+    talk = c.TcpConversation().handshake()
+    for number in (1, 2, 2, 1):
+        talk.send(message(number))
+    by_groups = assert_same([c.pcap_bytes(talk.close().frames)], Limits(**COUNTS, identities=1), {})
+    assert (by_groups.again, by_groups.identities) == (1, 1)
