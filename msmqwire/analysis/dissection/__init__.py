@@ -210,8 +210,8 @@ class Dissection(Iterator[Item]):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has whole captures for everybody: no state of others before it or after it, no keys."""
-        of_parts = self.warm_up or not self.flushes or self.numbers_across
+        """Whether it has whole captures: no state of others before it or after it, no keys for lint."""
+        of_parts = self.warm_up or not self.flushes
         return not of_parts and not (self.tracker.lints and self.examiner.was_given_any)
 
     def only_findings(self) -> None:

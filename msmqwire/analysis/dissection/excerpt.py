@@ -65,7 +65,7 @@ def find(dissection: Dissection, is_wanted: Callable[[Item], bool]) -> Found:
     """
     dissection.numbers_across = True
     found = Found(0, FrameSet(), set())
-    packets, last = 0, tuple[int, ...]()
+    packets, last, last_ends = 0, tuple[int, ...](), tuple[object, ...]()
     for item in dissection:
         if not is_wanted(item):
             continue
@@ -76,7 +76,10 @@ def find(dissection: Dissection, is_wanted: Callable[[Item], bool]) -> Found:
         last = item.frames
         if len(found.connections) >= CONNECTIONS_MAX:
             raise TooManyConnections(f"more than {CONNECTIONS_MAX} connections")
-        found.connections.add(_key(item))
+        ends = item.src, item.src_port, item.dst, item.dst_port, item.transport, item.encapsulation
+        if ends != last_ends:  # one packet of a connection often follows another
+            last_ends = ends
+            found.connections.add(_key(item))
     return found._replace(packets=packets)
 
 

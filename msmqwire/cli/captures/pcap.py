@@ -177,7 +177,7 @@ def _records(dissection: Dissection, storage_options: StorageOptions) -> Iterato
         try:
             for record in records:
                 last = before + record.number
-                yield record._replace(number=last)
+                yield record._replace(number=last) if before else record
         except CaptureError:
             pass  # the dissection has reported it
         before = last
@@ -194,8 +194,9 @@ def _write(out: str, records: Iterator[Record], frames: FrameSet) -> None:
 
 def _write_to(file: BinaryIO, records: Iterator[Record], frames: FrameSet, *, is_pcap: bool) -> None:
     writer = PcapWriter(file) if is_pcap else PcapngWriter(file)
+    write = writer.write
     for record in records:
         if record.number in frames:
-            writer.write(record)
+            write(record)
     if isinstance(writer, PcapWriter):
         writer.close()

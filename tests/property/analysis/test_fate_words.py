@@ -155,7 +155,9 @@ def test_an_outcome_that_is_known_is_the_same(history: list[Observation], others
     """Outcomes of one attempt to send are remembered; worked out by themselves they are no others."""
     first = history[0]
     answers = [one for one in history[1:] if one.what in OF_A_HOP and one.where.stream == 0]
-    attempts = [[first, *answers], [first], *([first._replace(message=one), *answers] for one in others)]
+    opposite = [one._replace(is_certain=not one.is_certain) for one in answers]
+    attempts = [[first, *answers], [first], [first, *opposite], [first, *reversed(answers)]]
+    attempts += [[first._replace(message=one), *answers] for one in others]
     judging._OUTCOMES.clear()
     remembered = [fates_of(attempt) for attempt in attempts]
     with mock.patch.object(messages, "judge_of_hop", return_value=None):
