@@ -25,6 +25,7 @@ from msmqwire.tables.compiled import state as entry
 from msmqwire.tables.compiled.packet import BAD, KINDS, SKIPPED
 from msmqwire.tables.compiled.scan_arrays import RowBlock
 from msmqwire.tables.decoder import Decoder
+from msmqwire.tables.row_choice import RowChoice
 from msmqwire.tables.row_judge import RowJudge, Sender
 from msmqwire.tables.scanning.flow_keys import address_of
 from msmqwire.tables.session_rows import SessionRows
@@ -62,6 +63,9 @@ class ItemReader(Decoder):
         self._state[entry.KEEPS_ORIGINS] = 1
         self._frame_lists = np.zeros(_FRAMES, np.int64)
         self._keeps_rows = False
+        self._choice: RowChoice | None = None
+        if dissection.choice is not None:
+            self._choice = RowChoice(dissection, *dissection.choice)
         self.judge = RowJudge(self.tcp_ports) if dissection.tracker.lints else None
 
     def items(self) -> Iterator[Item]:
@@ -88,7 +92,13 @@ class ItemReader(Decoder):
 
     def _make_columns(self, block: RowBlock) -> Iterator[Any]:
         """Yield the items of a block of rows, or its parts."""
-        if self._keeps_rows:
+        if self._choice is not None:
+            found = {} if self.judge is None else dict(self._judged(block))
+            for r in self._chosen(self._choice, block):
+                item = self._item(block.rows[r].tolist(), block, r, *found.get(r, ([], UNREAD)))
+                if item.findings or not self._only_findings:
+                    yield item
+        elif self._keeps_rows:
             yield from self._parts(block)
         elif self.judge is None:
             yield from self._all(block, {})
@@ -103,6 +113,14 @@ class ItemReader(Decoder):
                 item = self._item(row, block, r, *found.get(r, ([], UNREAD)))
                 if item.findings:
                     yield item
+
+    def _chosen(self, choice: RowChoice, block: RowBlock) -> list[int]:
+        """Return the rows that are wanted; count the others."""
+        chosen = choice.of(
+            block, self._extras, lambda r: self._item(block.rows[r].tolist(), block, r, [], UNREAD)
+        )
+        self._dissection.left_out += len(block.rows) - len(chosen)
+        return chosen
 
     def _judged(self, block: RowBlock) -> Iterator[tuple[int, tuple[list[Finding], Any]]]:
         """Yield the rows that may have findings, with these and the packet, if it was parsed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import RawIOBase
 from numbers import Integral
@@ -138,6 +138,8 @@ class Dissection(Iterator[Item]):
         examiner: has the keys and certificates given.
         warns: whether a `CaptureWarning` names, after the last item, the frames not read.
         attempts: finds failed attempts to connect; None unless `follow_attempts` was called.
+        choice: the conditions that items are to meet, and whether one does; None if all are wanted.
+        left_out: the items that did not meet them.
         numbers_across: whether items have frames that are numbered on from file to file, and as `file` the
             one that is being read.
     """
@@ -171,6 +173,8 @@ class Dissection(Iterator[Item]):
         self.handed = 0
         self._progress = progress
         self._only_findings = False
+        self.choice: tuple[Sequence[Any], Callable[[Item], bool]] | None = None
+        self.left_out = 0
         self.flushes = flush
         self.warm_up = warm_up
         self.successor_ns = successor_ns
@@ -218,6 +222,15 @@ class Dissection(Iterator[Item]):
         """Leave out the items without findings; before anything is read."""
         self._only_findings = True
 
+    def choose(self, conditions: Sequence[Any], accepts: Callable[[Item], bool]) -> None:
+        """Leave out the items that don't meet conditions, and count these; before anything is read.
+
+        Args:
+            conditions: on columns, as `msmqwire.read_capture` takes them.
+            accepts: whether an item meets them.
+        """
+        self.choice = conditions, accepts
+
     def follow_attempts(self) -> None:
         """Find the attempts to connect to ports of MSMQ that failed; before anything is read.
 
@@ -245,7 +258,11 @@ class Dissection(Iterator[Item]):
             if self.warns:
                 warn_of(self.frames_not_read, stacklevel=4)
             return
+        accepts = None if self.choice is None else self.choice[1]
         for item in self._generic_items():
+            if accepts is not None and not accepts(item):
+                self.left_out += 1
+                continue
             if item.findings or not self._only_findings:
                 yield item
 

@@ -284,7 +284,7 @@ def command(
             elif table_of_columns:
                 printer = Printer(file, wide=wide)
                 sink = to_table(printer.line, printer.width)
-            chosen = packets.test()
+            chosen = packets.test() if live.is_live or sink is not None else packets.choose(dissection)
             if stats:
                 shown = counted(
                     print_counts(dissection, chosen if packets.are_some else None, file, as_json=as_json),
@@ -302,7 +302,7 @@ def command(
                 if not live.has_summary:
                     print(shown, file=sys.stderr)
             if sink is None:
-                left, asked, unit = chosen.count, chosen.asked, "packet"
+                left, asked, unit = chosen.count, chosen.asked + dissection.left_out, "packet"
             if packets.are_some and not left:
                 say_no_match(sys.stderr, "packet", asked, unit)
             of_live, of_files = live.end(dissection, sys.stderr, shown), report(dissection, sys.stderr)

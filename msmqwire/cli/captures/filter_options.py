@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TextIO, TypeVar
 
-from msmqwire.analysis.dissection import Item
+from msmqwire.analysis.dissection import Dissection, Item
 from msmqwire.analysis.dissection.kinds import KINDS
 from msmqwire.analysis.lint.finding import SEVERITIES
 from msmqwire.cli.captures import filters
@@ -118,10 +118,24 @@ class Wanted(NamedTuple):
 
     def test(self) -> Chosen[Item]:
         """Return whether an item is wanted, as a function that counts."""
-        tests = [filters.meets(self.conditions), *self.item_filters]
-        if self.expression is not None:
-            tests.append(filters.by_expression(self.expression))
-        return Chosen(tests)
+        return Chosen([*self._on_columns(), *self.item_filters])
+
+    def choose(self, dissection: Dissection) -> Chosen[Item]:
+        """Let a dissection leave out what the conditions on columns exclude; return the test of the rest.
+
+        Nothing must have been read of it, and it must be of files: live input is shown by other ways, too.
+        """
+        conditions = [*self.conditions, *([] if self.expression is None else [self.expression])]
+        if not conditions:
+            return self.test()
+        tests = self._on_columns()
+        dissection.choose(conditions, lambda item: all(test(item) for test in tests))
+        return Chosen(self.item_filters)
+
+    def _on_columns(self) -> list[filters.Filter]:
+        """Return the tests of the conditions on columns."""
+        tests = [filters.meets(self.conditions)] if self.conditions else []
+        return tests if self.expression is None else [*tests, filters.by_expression(self.expression)]
 
 
 T = TypeVar("T")
@@ -173,12 +187,12 @@ def wanted(
         item_filters = [filters.by_endpoint(text) for text in host or ()]
         if kind:
             conditions.append(filters.by_kind(kind))
-        if label is not None:
+        if findings:
+            item_filters.append(filters.by_findings(findings))
+        if label is not None:  # this and the next one read the packet
             item_filters.append(filters.by_label(label))
         if queue is not None:
             item_filters.append(filters.by_queue(queue))
-        if findings:
-            item_filters.append(filters.by_findings(findings))
     expression = None if where is None else filters.expression_of(where)
     return Wanted(conditions, item_filters, expression, bool(findings) or _asks_for_findings(expression))
 

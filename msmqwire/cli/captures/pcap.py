@@ -13,7 +13,7 @@ from typing import Annotated, Any, BinaryIO, cast
 from click import BadParameter
 from click.exceptions import Exit
 
-from msmqwire.analysis.dissection import Dissection, Item
+from msmqwire.analysis.dissection import Dissection
 from msmqwire.analysis.dissection.excerpt import (
     Found,
     FrameSet,
@@ -38,7 +38,6 @@ from msmqwire.cli.captures.capture_input import (
     storage_options_of,
 )
 from msmqwire.cli.captures.filter_options import (
-    Chosen,
     Endpoint,
     Findings,
     From,
@@ -47,6 +46,7 @@ from msmqwire.cli.captures.filter_options import (
     Port,
     Queue,
     To,
+    Wanted,
     Where,
     say_no_match,
     wanted,
@@ -101,15 +101,14 @@ def command(
     Ends with status 65 if a file is cut off or damaged; the packets before the damage are written.
     """
     packets = wanted(start, end, host, kind, label, queue, findings, where)
-    chosen = packets.test()
     if out == "-" and sys.stdout.isatty():
         raise BadParameter("a capture is not written to a terminal", param_hint="--output")
     try:
         storage_options = storage_options_of(storage_option)
         with ExitStack() as stack:
-            dissection, found = _found(
+            dissection, asked, found = _found(
                 [stack.enter_context(_kept_input()) if path == "-" else path for path in captures],
-                chosen,
+                packets,
                 MessageSecurity(key, cert, reading),
                 {
                     "lint": packets.needs_lint,
@@ -133,17 +132,22 @@ def command(
         raise no_input(exc) from None
     print(f"{counted(found.packets, 'packet')}, {counted(found.frames.count, 'frame')}", file=sys.stderr)
     if packets.are_some and not found.packets:
-        say_no_match(sys.stderr, "packet", chosen.asked, "packet")
+        say_no_match(sys.stderr, "packet", asked, "packet")
     raise Exit(report(dissection, sys.stderr))
 
 
 def _found(
-    paths: list[str], chosen: Chosen[Item], security: MessageSecurity, arguments: dict[str, Any]
-) -> tuple[Dissection, Found]:
-    """Find the wanted packets; return the dissection at its end too. Raises NoInput: unreadable input."""
+    paths: list[str], packets: Wanted, security: MessageSecurity, arguments: dict[str, Any]
+) -> tuple[Dissection, int, Found]:
+    """Find the wanted packets; return the dissection at its end, and the number of its packets, too.
+
+    Raises NoInput: unreadable input.
+    """
     try:
         with opened(paths, security=security, **arguments) as dissection:
-            return dissection, find(dissection, chosen)
+            chosen = packets.choose(dissection)
+            found = find(dissection, chosen)
+            return dissection, chosen.asked + dissection.left_out, found
     except OSError as exc:
         raise NoInput(str(exc) if exc.filename is None else f"{exc.filename}: {exc.strerror}") from None
 

@@ -274,8 +274,7 @@ class BatchMaker:
 
     def _add(self, block: RowBlock, extras: Sequence[Extra], found: Sequence[str]) -> Iterator[Any]:
         if self._test.names:
-            rows = block.rows
-            block = _part(block, self._test.mask(len(rows), lambda name: self._values(name, rows)))
+            block = _part(block, self.meets(block))
         done, left = 0, len(block.rows)
         while left:
             if not self._n:
@@ -286,6 +285,11 @@ class BatchMaker:
             used = self._variable_width.used + self._cell_bytes
             if self._n == self._capacity or used > BATCH_BYTES_MAX:
                 yield from self.finish()
+
+    def meets(self, block: RowBlock) -> Any:
+        """Return which rows meet the conditions on where-columns."""
+        rows = block.rows
+        return self._test.mask(len(rows), lambda name: self._values(name, rows))
 
     def _write(self, block: RowBlock, extras: Sequence[Extra], found: Sequence[str]) -> None:
         rows, to, n = block.rows, self._n, len(block.rows)
