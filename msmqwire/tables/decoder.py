@@ -90,8 +90,11 @@ class Decoder(RowBuffer, FileScanner):
                     self._attempts.count_anew()
             self._state[entry.START_SEGMENTS] = dissection.begin_source(number)
             self.drops_rows = number < dissection.warm_up
+            files = len(dissection.files)
             with dissection.open_source(source) as stream:
                 yield from self._read_file(stream)
+            if len(dissection.files) > files and not self._state[entry.FRAME_NO]:
+                dissection.forget_file()
             self._update_counters()
         if dissection.flushes:
             yield from self._add_items(self._flows.flush(self))

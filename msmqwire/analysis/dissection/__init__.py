@@ -340,6 +340,10 @@ class Dissection(Iterator[Item]):
         self._before.append(self.records)
         return len(self.files) - 1
 
+    def forget_file(self) -> None:
+        """Take the last file out of `files`: it has no frames."""
+        del self.files[-1], self._before[-1]
+
     def file_of(self, frame: int) -> tuple[int, int]:
         """Return the index of the file of a frame, and how many frames were before that."""
         index = bisect_left(self._before, frame) - 1
