@@ -10,6 +10,7 @@ import pytest
 from msmqwire import MalformedPacket
 from msmqwire.schema import Header, Record
 from msmqwire.schema.record import FlagsValue
+from tests.support.short_ids import short_id
 
 requirement = pytest.mark.requirement
 
@@ -17,9 +18,10 @@ requirement = pytest.mark.requirement
 def proving(*values: Any, ids: str | tuple[str, ...] = (), name: str | None = None) -> Any:
     """One row of a parametrization, with the requirements that it proves."""
     requirements = (ids,) if isinstance(ids, str) else ids
-    return pytest.param(
-        *values, marks=requirement(*requirements) if requirements else (), id=name or str(values[0])
-    )
+    first = values[0]
+    shortened = short_id(first) if isinstance(first, str | bytes) else None
+    marks = requirement(*requirements) if requirements else ()
+    return pytest.param(*values, marks=marks, id=name or shortened or str(first))
 
 
 def nested(value: Any) -> Any:

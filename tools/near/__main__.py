@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     long = sum(each.seconds or NOT_RECORDED_S for each in chosen) > SHORT_S
     status = _pytest(root, [
         "-q", "-n", str(_workers() if long else 0), "--near-record",
-        "--near-until", f"{time.time() + options.budget:.0f}", *further, *(each.test for each in chosen),
+        "--near-until", f"{time.time() + options.budget:.3f}", *further, *(each.test for each in chosen),
     ])  # fmt: skip
     if left:
         print(f"{len(left)} more test files reach {file}: make near FILE={file} BUDGET={_enough(found)}")

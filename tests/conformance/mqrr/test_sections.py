@@ -264,7 +264,7 @@ def test_a_full_packet(data: bytes, limits: tuple[int, int]) -> None:
         {"soap": handmade.soap_header()},
         {"debug": handmade.debug_header(HOST.bytes_le), "multi_queue": handmade.multi_queue_format_header()},
     ],
-    ids=str,
+    ids=["body", "soap", "debug"],
 )
 def test_a_cut_binary_message(limit: int, parts: dict[str, bytes]) -> None:
     """Headers and the start of the body, unpadded; then what follows the MessagePropertiesHeader."""

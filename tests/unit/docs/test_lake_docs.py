@@ -57,7 +57,7 @@ def example(*words: str) -> str:
 
 
 def test_sessions(folder: Path) -> None:
-    assert {path.name for path in folder.iterdir()} == {"captures", "exact", "examples", "lake"}
+    assert {path.name for path in folder.iterdir()} == {"captures", "exact", "examples", "judged", "lake"}
 
 
 def test_a_program_that_writes(folder: Path) -> None:
