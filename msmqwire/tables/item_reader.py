@@ -192,9 +192,7 @@ def _address(row: list[int], side: int = entry.R_SRC_HIGH) -> str:
 
 
 def usual_reader(dissection: Dissection, *, only_findings: bool) -> ItemReader | None:
-    """Return the reader of a dissection; None without the compiled library, which is the reason for it."""
-    return (
-        None
-        if engine.chosen().name == engine.PORTABLE
-        else ItemReader(dissection, only_findings=only_findings)
-    )
+    """Return the reader of a dissection; None if the generic one is faster: without the compiled library."""
+    if engine.chosen().name == engine.PORTABLE:
+        return None
+    return ItemReader(dissection, only_findings=only_findings)

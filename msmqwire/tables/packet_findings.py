@@ -14,15 +14,14 @@ import pyarrow as pa
 
 from msmqwire.analysis.lint import Finding, lint, lint_packet
 from msmqwire.packets import Protocol
+from msmqwire.tables.arrow.batch import packet_bytes
 from msmqwire.tables.compiled import engine, judging
 from msmqwire.tables.compiled.packet import PING_KIND
 from msmqwire.tables.compiled.scan_arrays import RowBlock
 from msmqwire.tables.compiled.state import (
     ORIGIN_MIDSTREAM,
     R_KIND,
-    R_LENGTH,
     R_ORIGIN,
-    R_START,
     R_STREAM,
 )
 from msmqwire.tables.packet_array import PacketScan
@@ -59,7 +58,7 @@ def _of_block(block: RowBlock, valid: Any) -> Iterator[tuple[int, list[Finding]]
     judges = engine.chosen().name != engine.PORTABLE
     for r in np.flatnonzero(valid & (kinds >= PING_KIND) if judges else valid).tolist():
         protocol: Protocol = "ping" if kinds[r] == PING_KIND else "session"
-        yield r, lint(_bytes_of(block, r), protocol=protocol)
+        yield r, lint(packet_bytes(block, r), protocol=protocol)
     for r, suspect in _suspects(block) if judges else ():
         yield r, lint_packet(suspect.packet, suspect.raw, suspect.of_fields)
 
@@ -78,8 +77,3 @@ def _suspects(block: RowBlock) -> Iterator[tuple[int, Suspect]]:
         first = judging.judge_rows(block, sessions, _NO_PORTS, verdicts, before, first)
     chosen = np.flatnonzero(verdicts[:, judging.V_BITS] & judging.OF_PACKET)
     return suspects_at(block, verdicts, chosen)
-
-
-def _bytes_of(block: RowBlock, r: int) -> bytes:
-    start, size = block.rows[r, R_START], block.rows[r, R_LENGTH]
-    return bytes(block.memory[start : start + size])

@@ -129,9 +129,8 @@ class RowJudge:
         tcp_ports: for each port whether its TCP connections are MSMQ.
 
     Attributes:
-        rows: rows of packets of a session that were judged.
-        looked_at: those of them that lint has looked at.
-        in_vain: those of these without a finding.
+        looked_at: the packets of sessions that were given to lint.
+        in_vain: those of them without a finding.
     """
 
     def __init__(self, tcp_ports: Any) -> None:
@@ -139,9 +138,10 @@ class RowJudge:
         self._sessions = no_sessions(_SESSIONS)
         self._before = np.zeros((_BEFORE, entry.SESSION), np.int64)
         self._verdicts = np.zeros((0, VERDICT), np.int64)
+        # By number: an ended connection is kept until its number recurs, and the scan bounds the numbers.
         self._connections: dict[int, _Connection] = {}
         self._queue_managers = QueueManagers()
-        self.rows = self.looked_at = self.in_vain = 0
+        self.looked_at = self.in_vain = 0
 
     def suspects(self, block: RowBlock) -> Iterator[tuple[int, Suspect]]:
         """Yield the rows that may have findings, in their order; each is to be judged before the next."""

@@ -103,19 +103,9 @@ class Message:
 
     def _sent(self, observation: Observation, attributes: Attributes) -> Observation:
         """Classify a sending: the first one, a resend, or a forwarding by an earlier receiver."""
-        src, way = observation.where.src, self.way
-        what, detail = EventKind.SENT, ""
-        if way.is_empty:
-            pass  # it is the first one
-        elif src in way.senders:
-            if attributes.destination == way.destination:
-                what = EventKind.SENT_AGAIN
-            else:
-                detail = f"a copy to {attributes.destination}"
-        elif src in way.receivers or attributes.hop_count > way.hop_count:
-            what = EventKind.FORWARDED
-        else:
-            what, detail = EventKind.SENT_AGAIN, "from another address"
+        way, what, detail = self.way, EventKind.SENT, ""
+        if not way.is_empty:
+            what, detail = _later_sending(way, observation.where.src, attributes)
         self.retransmissions += what is EventKind.SENT_AGAIN
         self.hops += what is EventKind.FORWARDED
         way.add(observation, attributes)
@@ -206,6 +196,17 @@ _UNSEEN: Final = Attributes(
     None, None, None, None, "", 0, "", None, False, False, 0, False, None, None, None, 0, None
 )
 """In place of the attributes of a message that was not seen."""
+
+
+def _later_sending(way: Route, src: str, attributes: Attributes) -> tuple[EventKind, str]:
+    """Classify a sending that is not the first one; return the detail of its event, too."""
+    if src in way.senders:
+        if attributes.destination == way.destination:
+            return EventKind.SENT_AGAIN, ""
+        return EventKind.SENT, f"a copy to {attributes.destination}"
+    if src in way.receivers or attributes.hop_count > way.hop_count:
+        return EventKind.FORWARDED, ""
+    return EventKind.SENT_AGAIN, "from another address"
 
 
 def _are_in_order(observations: Sequence[Observation]) -> bool:

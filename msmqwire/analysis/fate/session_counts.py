@@ -56,7 +56,7 @@ class Counter:
         return bool(self.outstanding) and self.outstanding[0].number is None
 
     def sent(self, key: str) -> int:
-        """Count a message; return by how many more wait then: none if the first one is left for it."""
+        """Count a message; return 1, or 0 if the oldest outstanding one was dropped for it."""
         if self._count is None:
             self._unnumbered += 1
         else:

@@ -492,9 +492,10 @@ def _part(block: RowBlock, selection: Any) -> RowBlock:
 def _reparse(block: RowBlock, i: int) -> Any:
     """Return the packet of a row by the generic reader."""
     protocol: Protocol = "ping" if block.rows[i, R_KIND] == PING_KIND else "session"
-    return parse(_bytes_of(block, i), protocol=protocol)
+    return parse(packet_bytes(block, i), protocol=protocol)
 
 
-def _bytes_of(block: RowBlock, i: int) -> bytes:
+def packet_bytes(block: RowBlock, i: int) -> bytes:
+    """Return the bytes of the packet of a row."""
     start, size = block.rows[i, R_START], block.rows[i, R_LENGTH]
     return bytes(block.memory[start : start + size])
