@@ -479,9 +479,7 @@ def _number(name: str, rows: Any) -> Any:
 
 
 def _valid(name: str, values: Any) -> Any:
-    if name == "time":
-        return values != NO_TIME
-    return values >= 0
+    return values != NO_TIME if name == "time" else values >= 0
 
 
 def _part(block: RowBlock, selection: Any) -> RowBlock:
