@@ -21,7 +21,7 @@ from msmqwire.cli.captures.capture_input import (
     report,
     storage_options_of,
 )
-from msmqwire.cli.captures.filter_options import Chosen, say_no_match
+from msmqwire.cli.captures.filter_options import Chosen, say_no_match, say_nothing_found
 from msmqwire.cli.common import NoInput, standard_input
 from msmqwire.cli.options import Option
 from msmqwire.errors import UnsupportedStore
@@ -126,6 +126,8 @@ def command(
                 _show_attempts(*dissection.attempts.failed(), sys.stdout, is_first=not messages.count)
             if tests and not messages.count:
                 say_no_match(sys.stderr, "message", messages.asked, "message")
+            elif not messages.asked:
+                say_nothing_found(sys.stderr, "messages", dissection.records)
             status = report(dissection, sys.stderr)
     except (NoInput, OSError, UnsupportedStore) as exc:
         raise no_input(exc) from None

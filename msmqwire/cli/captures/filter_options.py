@@ -171,6 +171,13 @@ def say_no_match(err: TextIO, what: str, read: int, unit: str) -> None:
         print(f"no {what} matches: {counted(read, unit)} {'was' if read == 1 else 'were'} read", file=err)
 
 
+def say_nothing_found(err: TextIO, what: str, frames: int) -> None:
+    """Say to a person that captures have none, ``no messages: 1,234 frames were read``; to no program."""
+    if is_terminal(err):
+        read = f"{counted(frames, 'frame')} {'was' if frames == 1 else 'were'} read"
+        print(f"no {what}: {read}; msmqwire dissect --stats counts the packets in them", file=err)
+
+
 def wanted(
     start: str | None,
     end: str | None,

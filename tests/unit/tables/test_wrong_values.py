@@ -33,6 +33,7 @@ from tests.support.patience import limit
 from tests.support.running import in_process as command
 
 SESSION = str(EXAMPLES / "session.pcap")
+NETWARE = str(EXAMPLES / "netware.pcap")
 CAPTURES = sorted(EXAMPLES.glob("*.pcap*"))
 
 FILTERS: Final = [
@@ -373,6 +374,17 @@ def test_nothing_is_reported_without_a_filter(tmp_path: Path, monkeypatch: pytes
     for words in (("dissect",), ("fate",), ("pcap", "-o", tmp_path / "x.pcap")):
         done = command(words[0], empty, *words[1:])
         assert (done.returncode, b"matches" in done.stderr) == (0, False)
+
+
+@pytest.mark.parametrize("at_terminal", [True, False])
+def test_a_person_is_notified_that_a_capture_has_no_messages(
+    at_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filter_options, "is_terminal", lambda stream: at_terminal)
+    done = command("fate", NETWARE)
+    assert (done.returncode, done.stdout) == (0, b"")
+    told = "no messages: 140 frames were read; msmqwire dissect --stats counts the packets in them"
+    assert done.stderr.decode().splitlines() == [told] * at_terminal
 
 
 # -- nothing that can be is refused ------------------------------------------------------------------------
