@@ -19,7 +19,8 @@ from tools.mutate.names import IDENTIFIER
 
 SUBTLE, REMOVAL, BLUNT = range(3)
 """The visibility of a change: few tests notice a subtle one; all tests notice a blunt one, or none if it is
-in a text.
+in a text. A blunt one may put a value of a nonsensical type in place of another; the others let the program
+go another way, or without something.
 """
 
 _COMPARISONS: dict[type[ast.AST], type[ast.AST]] = {
@@ -246,7 +247,7 @@ def _instead_of(parent: ast.AST, field: str, child: ast.AST) -> Iterator[tuple[i
         negated = ast.copy_location(ast.UnaryOp(ast.Not(), child), child)
         yield SUBTLE, f"{_shown(child)} -> not ...", negated
     if isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Load) and field in ("args", "elts"):
-        yield REMOVAL, f"{_shown(child)} -> 0", ast.copy_location(ast.Constant(0), child)
+        yield BLUNT, f"{_shown(child)} -> 0", ast.copy_location(ast.Constant(0), child)
     match child:
         case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
             yield SUBTLE, f"{_shown(child)} -> {_shown(operand)}", operand

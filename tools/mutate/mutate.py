@@ -171,7 +171,13 @@ class Check:
             for (_, test), each in baseline.tests.items():
                 if test not in tests and test in self._others(_file(test)):
                     others.setdefault(test, []).append(each)
-        row = Row(verdict.row, tests, _union(each for _, each in watched), [*map(_union, others.values())])
+        row = Row(
+            verdict.row,
+            tests,
+            _union(each.lines for _, each in watched),
+            [_union(each.lines for each in some) for some in others.values()],
+            _union(baseline.imported for baseline in baselines),
+        )
         limit_s = self._patience_s + 5 * sum(each.seconds for _, each in watched)
         with Trial(self._project, verdict.row, tests, limit_s) as trial:
             self._try_each(verdict, trial, self._chooser.mutants(row, str(self._seed)))
@@ -205,10 +211,10 @@ def _file(test: str) -> str:
     return test.partition("::")[0]
 
 
-def _union(watched: Iterable[Watched]) -> dict[Path, set[int]]:
+def _union(covered: Iterable[Mapping[str, set[int]] | Mapping[Path, set[int]]]) -> dict[Path, set[int]]:
     lines: dict[Path, set[int]] = {}
-    for each in watched:
-        for file, numbers in each.lines.items():
+    for each in covered:
+        for file, numbers in each.items():
             lines.setdefault(Path(file), set()).update(numbers)
     return lines
 

@@ -88,7 +88,9 @@ def function_of(item: pytest.Item) -> str:
 
 
 class Watcher:
-    """Notes which lines of the product's functions the tests run; fixtures count where a test runs none."""
+    """Notes which lines of the product's functions the tests run, and which run when modules are imported;
+    fixtures count where a test runs none.
+    """
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -98,10 +100,22 @@ class Watcher:
         self._calls_left = 0
         self._lines: dict[str, set[int]] = {}
         self._seconds = 0.0
+        self._imported: dict[str, set[int]] = {}
         self._found: list[tuple[str, list[str], dict[str, list[int]], float, str]] = []
 
-    def answer(self) -> list[tuple[str, list[str], dict[str, list[int]], float, str]]:
-        return self._found
+    def answer(self) -> dict[str, Any]:
+        imported = {file: sorted(numbers) for file, numbers in self._imported.items()}
+        return {"tests": self._found, "imported": imported}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_load_initial_conftests(self) -> Generator[None, object, object]:
+        self._lines = self._imported
+        return (yield from self._traced())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        self._lines = self._imported
+        return (yield from self._traced())
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:

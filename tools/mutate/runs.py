@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tools.mutate.mutants import Mutant
+from tools.mutate.mutants import BLUNT, Mutant
 from tools.mutate.plugins import Judge, Marks, Project, Watcher
 
 KILLED, ALIVE, BROKEN = "killed", "alive", "broken"
@@ -54,6 +54,8 @@ class Baseline:
     tests: dict[tuple[str, str], Watched]
     modules: list[str]
     """The imported modules, in order."""
+    imported: dict[Path, set[int]]
+    """Lines of functions of the product that run when modules are imported, by file."""
 
 
 class RunError(Exception):
@@ -78,11 +80,12 @@ def watch(project: Project, tests: Sequence[str], row: str | None = None) -> Bas
     marks, watcher = Marks({row} if row else None), Watcher(project)
     answer = _in_child(
         project, tests, [marks, watcher], None, 3600,
-        lambda: {"tests": watcher.answer(), "modules": list(sys.modules)},
+        lambda: {**watcher.answer(), "modules": list(sys.modules)},
     )  # fmt: skip
     if answer is None or answer["status"] not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         raise RunError(f"these tests can't be run: {' '.join(tests)}")
-    baseline = Baseline({}, answer["modules"])
+    imported = {Path(file): {*numbers} for file, numbers in answer["imported"].items()}
+    baseline = Baseline({}, answer["modules"], imported)
     for test, rows, lines, seconds, outcome in answer["tests"]:
         for each in rows:
             watched = baseline.tests.setdefault((each, test), Watched())
@@ -115,7 +118,7 @@ class Trial:
         """Return KILLED, ALIVE or BROKEN.
 
         A mutant is killed by a failure, by the end of the process and by running longer than the limit; it is
-        broken if it can't be imported, or raises an exception typical of nonsense.
+        broken if it can't be imported, or if its nonsensical value ends in an exception typical of that.
         """
         answer = self._ask(mutant)
         if answer is None:
@@ -123,7 +126,7 @@ class Trial:
         if answer["status"] == pytest.ExitCode.OK:
             return ALIVE
         failed = answer["status"] == pytest.ExitCode.TESTS_FAILED and answer["failed"]
-        return KILLED if failed and not answer["nonsense"] else BROKEN
+        return KILLED if failed and not (mutant.subtlety == BLUNT and answer["nonsense"]) else BROKEN
 
     def _ask(self, mutant: Mutant) -> Any:
         if mutant.called:

@@ -3,7 +3,8 @@
 Code is about a row if it cites its id, in a comment, a docstring or an argument, and no closer citation gives
 the lines to other rows. Lines that few other tests cover come first.
 
-In functions a line is covered if a test ran it; code that runs at import (constants, schemas, tables) always.
+In functions a line is covered if a test ran it, or the import of a module that it needs; other code that runs
+at import (constants, schemas, tables) always is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -32,6 +33,8 @@ class Row:
     """Lines of functions that the tests run."""
     others: Sequence[Mapping[Path, set[int]]]
     """The code of the other tests in the same files."""
+    imported: Mapping[Path, set[int]]
+    """Lines of functions that run when the tests are imported."""
 
 
 class Chooser:
@@ -64,10 +67,15 @@ class Chooser:
         lines: dict[tuple[Path, int], list[tuple[float, Mutant]]] = {}
         for module in self._modules_by_name.get(row.id, ()):
             share = _shares(module.path, row.lines.get(module.path, ()), row.others)
-            for mutant in mutants(module.path):
-                size, ids = module.closest.get(mutant.line, (0, frozenset()))
-                cost = _cost(mutant, share)
-                if row.id in ids and cost is not None:
+            imported = row.imported.get(module.path, set())
+            for each in mutants(module.path):
+                size, ids = module.closest.get(each.line, (0, frozenset()))
+                if row.id not in ids:
+                    continue
+                mutant, cost = each, _cost(each, share)
+                if cost is None and not imported.isdisjoint(range(each.first, each.last + 1)):
+                    mutant, cost = replace(each, called=False), 1.0  # its module is imported anew
+                if cost is not None:
                     cost += size  # a comment on a line is closer than a docstring
                     lines.setdefault((mutant.path, mutant.line), []).append((cost, mutant))
         shared = {place: words & _words_of(*place) for place in lines}
