@@ -1,6 +1,6 @@
-"""The measured worth of the marks: docs/conformance/mutants.tsv, a line for each row of a random sample.
+"""The changes that tests notice: docs/conformance/mutants.tsv, a line for each row that was measured.
 
-`mutate.py --record` writes it; the conformance page makes its sentence of it.
+`mutate.py --record` writes it; the conformance pages show it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Measured:
     tried: int
     """0 for a row without such code."""
     seed: int
-    """The seed of the sample."""
+    """The seed of the choice of mutants."""
     date: str
 
     @property
@@ -66,10 +66,9 @@ def read(path: Path) -> list[Measured]:
     return found
 
 
-def write(path: Path, measured: Iterable[Measured], seed: int) -> None:
-    """Add rows to the record of their sample; a record of another sample is dropped."""
-    rows = {each.id: each for each in read(path) if each.seed == seed}
-    rows |= {each.id: each for each in measured}
+def write(path: Path, measured: Iterable[Measured]) -> None:
+    """Add rows to the record, in the place of their earlier lines."""
+    rows = {each.id: each for each in [*read(path), *measured]}
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", quoting=csv.QUOTE_NONE, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -87,10 +86,9 @@ def sentence(rows: Sequence[Measured]) -> str:
     with_code = [row for row in rows if row.tried]
     good = sum(row.is_good for row in rows)
     killed, tried = sum(row.killed for row in rows), sum(row.tried for row in rows)
-    share = 100 * good // len(rows)
+    share, last = 100 * good // len(rows), max(row.date for row in rows)
     return (
-        f"{how}. Of {len(rows)} random rows (seed {rows[0].seed}, last measured on "
-        f"{max(row.date for row in rows)}) {len(with_code)} have such code, and the tests of {good} "
-        f"({share} %; the aim is {100 * AIM:.0f} %) kill at least four of five changes there. Together they "
-        f"kill {killed} of {tried}."
+        f"{how}. Of {len(rows)} rows (last measured on {last}) {len(with_code)} have "
+        f"code that was changed, and the tests of {good} ({share} %; the aim is {100 * AIM:.0f} %) notice at "
+        f"least four of five changes there. Together they notice {killed} of {tried}."
     )

@@ -6,7 +6,7 @@ marker ``requirement`` (tests/support/requirements_plugin.py). Further tables ar
 - states.tsv, for each row that is not wholly proved: left out, deviates, proved by setting or by part;
 - clauses.tsv, the clauses of rows whose tests name them one by one, as ``MQQB-3.1.5.6-06/a``;
 - read/*.tsv, the rows that were compared, clause by clause, with their tests and the code, and the date;
-- mutants.tsv, what the marks of a random sample of rows are worth (tools/mutate/mutate.py --record).
+- mutants.tsv, the changes of the code about a row that its tests notice (tools/mutate/mutate.py --record).
 
 Every row has a test or a line of states.tsv.
 """
@@ -40,7 +40,14 @@ MEANING = {
     LEFT_OUT: "No test proves it.",
 }
 """The states of rows that are not wholly proved."""
-PROVED, NAMED = "proved", "named by tests"
+PROVED, COMPARED, NAMED = "proved", "compared", "named by tests"
+EVIDENCE = {
+    PROVED: "The row was compared with its tests and the code, clause by clause, and of small changes of the "
+    "code about it (up to five) the tests notice at least four of five.",
+    COMPARED: "The row was compared so, but the tests notice fewer of the changes, or none was tried.",
+    NAMED: "Tests name it; whether they prove each clause was not reviewed.",
+}
+"""The states of the other rows with tests."""
 _NAMED_BY = {BY_SETTING: "a setting", BY_PART: "a clause"}
 """What the column `of` names in these states; it is empty in the others."""
 COLUMNS = ["id", "section", "kind", "role", "strength", "title", "requirement", "values"]
@@ -261,19 +268,19 @@ class Count:
     """A line of a coverage table; only rows that count as proved make up the share."""
 
     all: int = 0
-    proved: int = 0
-    named: int = 0
-    others: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MEANING, 0))
+    states: dict[str, int] = field(default_factory=lambda: dict.fromkeys([*EVIDENCE, *MEANING], 0))
+
+    @property
+    def proved(self) -> int:
+        return self.states[PROVED]
 
     def rest(self) -> str:
         """The rows in each other state, in words."""
-        return ", ".join(f"{number} {name}" for name, number in {NAMED: self.named, **self.others}.items())
+        return ", ".join(f"{number} {name}" for name, number in self.states.items() if name != PROVED)
 
     def row(self, *names: str) -> str:
         share = f"{100 * self.proved // self.all} %" if self.all else "-"
-        return _row(
-            *names, str(self.all), str(self.proved), str(self.named), *map(str, self.others.values()), share
-        )
+        return _row(*names, str(self.all), *map(str, self.states.values()), share)
 
 
 @dataclass(frozen=True)
@@ -287,11 +294,25 @@ class Pages:
     reviewed: Set[str] = frozenset()
     """The rows that were compared with their tests."""
     measured: Sequence[record.Measured] = ()
-    """The worth of the marks in a random sample."""
+    """The rows the code about which was changed."""
 
     @cached_property
     def _named(self) -> set[str]:
         return {row_of(mark) for mark in self.tests}
+
+    @cached_property
+    def _changes(self) -> dict[str, record.Measured]:
+        return {each.id: each for each in self.measured}
+
+    def _state(self, row: Requirement) -> str | None:
+        """The name of a row's state; None without a test and a line of states.tsv."""
+        if row.id in self.states:
+            return self.states[row.id].name
+        if row.id not in self._named:
+            return None
+        if row.id not in self.reviewed:
+            return NAMED
+        return PROVED if row.id in self._changes and self._changes[row.id].is_good else COMPARED
 
     def render(self) -> dict[str, str]:
         """Return all pages by file name."""
@@ -304,9 +325,7 @@ class Pages:
             "# Conformance\n\n",
             "Every testable requirement of the specifications has an id and a row in a table. Tests name the "
             "ids; `make test` runs them. A row has one state:\n\n",
-            f"- *{PROVED}*: The row was compared with its tests and the code: they prove each clause.\n",
-            f"- *{NAMED}*: Tests name it; whether they prove each clause was not reviewed.\n",
-            *(f"- *{name}*: {meaning}\n" for name, meaning in MEANING.items()),
+            *(f"- *{name}*: {meaning}\n" for name, meaning in {**EVIDENCE, **MEANING}.items()),
             f"\nThe reasons of the last four are in [{STATES}]({STATES}). The share is that of the proved "
             "rows.\n\n",
             f"{record.sentence(self.measured)}\n\n",
@@ -333,22 +352,24 @@ class Pages:
     def specification(self, spec: str) -> str:
         rows = list(self.tables[spec].values())
         count = self._count(rows)
-        tested = [row for row in rows if row.id in self._named and row.id not in self.states]
-        without = [row for row in rows if row.id not in self._named and row.id not in self.states]
+        without = [row for row in rows if self._state(row) is None]
         parts = [
             NOTE,
             f"# {_text(_title(spec))}\n\n",
             f"{count.all} requirements ([{spec}.tsv]({spec}.tsv)): {count.proved} proved, {count.rest()}.\n",
         ]
-        for title, some in (
-            (PROVED, [row for row in tested if row.id in self.reviewed]),
-            (NAMED, [row for row in tested if row.id not in self.reviewed]),
-        ):
-            parts += [f"\n## {title.capitalize()}\n"] if some else []
+        for name, meaning in EVIDENCE.items():
+            some = [row for row in rows if self._state(row) == name]
+            parts += [f"\n## {name.capitalize()}\n\n{meaning}\n"] if some else []
             for chapter in dict.fromkeys(row.chapter for row in some):
-                parts += [f"\n### {_chapter(chapter)}\n\n", _head("id", "requirement", "tests")]
                 parts += [
-                    _row(row.id, _text(row.title), self._proof(row)) for row in some if row.chapter == chapter
+                    f"\n### {_chapter(chapter)}\n\n",
+                    _head("id", "requirement", "tests", "changes noticed"),
+                ]
+                parts += [
+                    _row(row.id, _text(row.title), self._proof(row), self._noticed(row))
+                    for row in some
+                    if row.chapter == chapter
                 ]
         for name, meaning in MEANING.items():
             if group := [row for row in rows if (state := self.states.get(row.id)) and state.name == name]:
@@ -376,15 +397,17 @@ class Pages:
             for mark in marks
         )
 
+    def _noticed(self, row: Requirement) -> str:
+        """How many changes of the code about a row its tests notice, as "4 of 5"."""
+        changes = self._changes.get(row.id)
+        return f"{changes.killed} of {changes.tried}" if changes and changes.tried else "none tried"
+
     def _count(self, rows: Iterable[Requirement]) -> Count:
         count = Count()
         for row in rows:
             count.all += 1
-            if state := self.states.get(row.id):
-                count.others[state.name] += 1
-            elif row.id in self._named:
-                count.proved += row.id in self.reviewed
-                count.named += row.id not in self.reviewed
+            if state := self._state(row):
+                count.states[state] += 1
         return count
 
     def _counted(
@@ -395,7 +418,7 @@ class Pages:
             yield self._count(row for row in rows if key(row) == value).row(_text(value))
 
 
-_COUNTS = ("requirements", PROVED, NAMED, *MEANING, "share")
+_COUNTS = ("requirements", *EVIDENCE, *MEANING, "share")
 
 
 def _title(spec: str) -> str:

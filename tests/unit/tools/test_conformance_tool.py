@@ -120,36 +120,51 @@ STATES = {
 }
 
 
+def noticed(*counts: tuple[str, int, int]) -> list[record.Measured]:
+    return [record.Measured(*count, 7, "2026-11-30") for count in counts]
+
+
 def test_pages_show_each_state_in_a_section() -> None:
-    tables = a_table("X-1", "X-2", "X-3", "X-4", "X-5", "X-6", "X-7")
-    tests = TESTS | {"X-7": ["t.py::test_7"]}
-    page = Pages(tables, tests, STATES, reviewed={"X-1", "X-2"}).render()["X.md"]
+    tables = a_table("X-1", "X-2", "X-3", "X-4", "X-5", "X-6", "X-7", "X-8", "X-9")
+    tests = TESTS | {f"X-{each}": [f"t.py::test_{each}"] for each in (7, 8, 9)}
+    measured = noticed(("X-1", 4, 5), ("X-2", 3, 3), ("X-7", 3, 3), ("X-8", 3, 4))
+    reviewed = {"X-1", "X-2", "X-8", "X-9"}
+    page = Pages(tables, tests, STATES, reviewed=reviewed, measured=measured).render()["X.md"]
     sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
     title = "A \\<b\\>\\|title"
     rows = {
-        "Proved": f"| X-1 | {title} | `t.py::test_1` |",
-        "Named by tests": f"| X-7 | {title} | `t.py::test_7` |",
-        "By setting": f"| X-2 | {title} | relay = all | closed by default | `t.py::test_2` |",
-        "By part": f"| X-3 | {title} | its second half | no clock | `t.py::test_3` |",
-        "Deviates": f"| X-4 | {title} | a peer's way | `t.py::test_4` |",
-        "Left out": f"| X-5 | {title} | needs a domain |",
-        "Without a test": f"| X-6 | MUST | rule | {title} |",
+        "Proved": [f"| X-1 | {title} | `t.py::test_1` | 4 of 5 |"],
+        "Compared": [
+            f"| X-8 | {title} | `t.py::test_8` | 3 of 4 |",
+            f"| X-9 | {title} | `t.py::test_9` | none tried |",
+        ],
+        "Named by tests": [f"| X-7 | {title} | `t.py::test_7` | 3 of 3 |"],
+        "By setting": [f"| X-2 | {title} | relay = all | closed by default | `t.py::test_2` |"],
+        "By part": [f"| X-3 | {title} | its second half | no clock | `t.py::test_3` |"],
+        "Deviates": [f"| X-4 | {title} | a peer's way | `t.py::test_4` |"],
+        "Left out": [f"| X-5 | {title} | needs a domain |"],
+        "Without a test": [f"| X-6 | MUST | rule | {title} |"],
     }
     assert list(sections) == list(rows)
-    for name, row in rows.items():
-        assert [line for line in sections[name].splitlines() if line.startswith("| X-")] == [row]
+    for name, expected in rows.items():
+        assert [line for line in sections[name].splitlines() if line.startswith("| X-")] == expected
 
 
-def test_only_reviewed_rows_make_up_the_share() -> None:
-    rows, tests = [f"X-{number}" for number in range(1, 8)], TESTS | {"X-6": ["t.py"], "X-7": ["t.py"]}
-    pages = Pages(a_table(*rows), tests, STATES, reviewed={"X-1", "X-4"})
-    assert "| 2.1 | 7 | 1 | 2 | 1 | 1 | 1 | 1 | 14 % |" in pages.render()["index.md"]
+def test_only_compared_rows_whose_tests_notice_changes_make_up_the_share() -> None:
+    rows, tests = (
+        [f"X-{number}" for number in range(1, 9)],
+        TESTS | {f"X-{each}": ["t"] for each in (6, 7, 8)},
+    )
+    measured = noticed(("X-1", 5, 5), ("X-4", 5, 5), ("X-6", 5, 5), ("X-8", 3, 5))
+    pages = Pages(a_table(*rows), tests, STATES, reviewed={"X-1", "X-4", "X-8"}, measured=measured)
+    assert "| 2.1 | 8 | 1 | 1 | 2 | 1 | 1 | 1 | 1 | 12 % |" in pages.render()["index.md"]
     assert pages.summary() == (
-        "1 of 7 requirements are proved by tests; "
-        "2 named by tests, 1 by setting, 1 by part, 1 deviates, 1 left out"
+        "1 of 8 requirements are proved by tests; "
+        "1 compared, 2 named by tests, 1 by setting, 1 by part, 1 deviates, 1 left out"
     )
     assert (
-        "7 requirements ([X.tsv](X.tsv)): 1 proved, 2 named by tests, 1 by setting" in pages.render()["X.md"]
+        "8 requirements ([X.tsv](X.tsv)): 1 proved, 1 compared, 2 named by tests, 1 by setting"
+        in pages.render()["X.md"]
     )
 
 
@@ -158,17 +173,16 @@ def test_the_tests_of_a_clause_stand_beside_its_words() -> None:
     clauses = {"X-1/a": "one", "X-1/b": "two"}
     pages = Pages(a_table("X-1"), tests, {}, clauses).render()
     words = "*one*:<br>`t.py::test_a`<br>*two*:<br>`t.py::test_a`<br>`t.py::test_b`"
-    assert f"| X-1 | A \\<b\\>\\|title | {words} |" in pages["X.md"]
-    assert "| 2.1 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 % |" in pages["index.md"]
+    assert f"| X-1 | A \\<b\\>\\|title | {words} | none tried |" in pages["X.md"]
+    assert "| 2.1 | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 % |" in pages["index.md"]
 
 
 def test_the_index_says_what_the_marks_are_worth(tmp_path):
-    lines = [record.Measured("X-1", 4, 5, 7, "2026-11-29"), record.Measured("X-2", 3, 5, 7, "2026-11-30")]
-    record.write(tmp_path / record.FILE, lines, 7)
+    record.write(tmp_path / record.FILE, noticed(("X-1", 4, 5), ("X-2", 3, 5)))
     assert read_tables(tmp_path) == {}
     measured = record.read(tmp_path / record.FILE)
     index = Pages(a_table("X-1", "X-2"), TESTS, STATES, measured=measured).render()["index.md"]
-    assert "Of 2 random rows (seed 7, last measured on 2026-11-30)" in index
+    assert "Of 2 rows (last measured on 2026-11-30)" in index
     assert "the tests of 1 (50 %;" in index
 
 

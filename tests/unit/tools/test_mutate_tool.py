@@ -41,10 +41,15 @@ PRODUCT = '''
         """To zero: SHOP-3-01 and -02."""
         while number:
             number -= 1
+
+    def half(number: int) -> int:
+        return number // 2  # SHOP-3-04
+
+    HALF = half(LIMIT)
 '''
 TESTS = """
     import pytest
-    from shop.prices import LIMIT, RATES, count_down, price
+    from shop.prices import HALF, LIMIT, RATES, count_down, price
 
     def requirement(row):
         return pytest.mark.requirement(row)
@@ -76,6 +81,10 @@ TESTS = """
     @requirement("SHOP-3-02")
     def test_of_other_code():
         assert LIMIT == 10
+
+    @requirement("SHOP-3-04")
+    def test_earned_when_a_module_is_imported():
+        assert HALF == 5
 
     @requirement("SHOP-1.1-06")
     @requirement("SHOP-3-03")
@@ -116,7 +125,7 @@ def check(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def run(shop):
-    return check(shop, "--rows", "9", "--seed", "3", "--json", str(shop.parent / "run.json"))
+    return check(shop, "--rows", "10", "--seed", "3", "--json", str(shop.parent / "run.json"))
 
 
 @pytest.fixture(scope="module")
@@ -147,9 +156,10 @@ def test_the_kills_of_each_row_are_counted(run, rows):
         "SHOP-3-01": (2, 3),
         "SHOP-3-02": (0, 0),
         "SHOP-3-03": (0, 0),
+        "SHOP-3-04": (3, 3),  # its code runs once, when the module is imported
     }
     for id_, (killed, tried) in counted.items():
-        line = rf"^ +\d+ s +\d {id_}: {killed}/{tried} \(\d+\.\d s\)$"
+        line = rf"^ +\d+ s +\d+ {id_}: {killed}/{tried} \(\d+\.\d s\)$"
         assert bool(re.search(line, run.stdout, re.MULTILINE)) == bool(tried)
 
 
@@ -167,7 +177,10 @@ def test_rows_without_code_about_them_say_so(run, rows):
     assert rows["SHOP-3-02"]["why_not"] == (
         "its tests run no code to change where it is cited: shop/prices.py:17"
     )
-    assert rows["SHOP-3-03"]["why_not"] == "no code cites it: needs a citation; nearby: shop/prices.py:17"
+    assert (
+        rows["SHOP-3-03"]["why_not"]
+        == "no code cites it: needs a citation; nearby: shop/prices.py:17, shop/prices.py:23"
+    )
 
 
 def test_a_row_to_be_cited_is_shown_the_code_of_its_neighbours(shop):
@@ -180,8 +193,8 @@ def test_the_share_is_of_the_judged_rows(run, rows):
     assert section(run, "Rows that can't be judged") == ["SHOP-2-01"]
     assert [id_ for id_, row in rows.items() if not row["judged"]] == ["SHOP-2-01"]
     assert run.stdout.splitlines()[-2:] == [
-        "8 rows judged, 1 not; 13 mutants, 8 killed",
-        "2 rows (25%) with at least four of five killed, 3 with fewer, 3 without code about them",
+        "9 rows judged, 1 not; 16 mutants, 11 killed",
+        "3 rows (33%) with at least four of five killed, 3 with fewer, 3 without code about them",
     ]
     assert run.returncode == 1
 
@@ -230,12 +243,10 @@ def test_pieces_of_a_sample_are_recorded_together(tmp_path, shop):
         lines = list(csv.DictReader(file, delimiter="\t"))
     assert [line["id"] for line in lines] == [
         *("SHOP-1.1-01", "SHOP-1.1-02", "SHOP-1.1-03", "SHOP-1.1-04", "SHOP-1.1-06"),
-        *("SHOP-3-01", "SHOP-3-02", "SHOP-3-03"),  # SHOP-2-01 is not judged
+        *("SHOP-3-01", "SHOP-3-02", "SHOP-3-03", "SHOP-3-04"),  # SHOP-2-01 is not judged
     ]
     assert {line["seed"] for line in lines} == {"3"}
     before = table.read_text()
-    check(root, "--row", "SHOP-1.1-03", "--seed", "4", "--record")  # is of no sample
-    assert record.read(table) == []
     table.write_text(before.replace("SHOP-1.1-03\t3", "SHOP-1.1-03\t1"))
     check(root, "--row", "SHOP-1.1-03", "--seed", "3", "--record")
     assert table.read_text() == before
@@ -250,9 +261,9 @@ def measured(*counts: tuple[int, int]) -> list[record.Measured]:
 
 def test_the_sentence_counts_what_is_recorded():
     text = record.sentence(measured((5, 5), (4, 5), (3, 4), (0, 0)))
-    assert "Of 4 random rows (seed 3, last measured on 2026-11-04) 3 have such code" in text
-    assert "the tests of 2 (50 %; the aim is 90 %) kill at least four of five" in text
-    assert text.endswith("Together they kill 12 of 14.")
+    assert "Of 4 rows (last measured on 2026-11-04) 3 have code that was changed" in text
+    assert "the tests of 2 (50 %; the aim is 90 %) notice at least four of five" in text
+    assert text.endswith("Together they notice 12 of 14.")
     assert record.sentence([]).endswith("no measurement is recorded.")
 
 
@@ -361,7 +372,7 @@ def test_a_mutant_runs_with_its_change_only(shop):
 
 def lines_about(shop: Path, row: str, test: str, covered: set[int]) -> set[int]:
     """The lines of the mutants that are chosen for a row."""
-    covering = Row(row, [f"tests/test_prices.py::{test}"], {shop / "shop/prices.py": covered}, [])
+    covering = Row(row, [f"tests/test_prices.py::{test}"], {shop / "shop/prices.py": covered}, [], {})
     return {mutant.line for mutant in Chooser(shop, ["shop"]).mutants(covering, "seed")}
 
 
