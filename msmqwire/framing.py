@@ -139,7 +139,7 @@ class Framer:
                     )
                     raise MalformedPacket(why, path="BaseHeader.PacketSize", offset=PACKET_SIZE_OFFSET)
                 end = start + length
-                if end > len(buffer):
+                if end > len(buffer):  # MQMQ-2.2.20-01
                     break
                 packets.append(bytes(buffer[start:end]))
                 start = end

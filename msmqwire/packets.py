@@ -90,7 +90,7 @@ _FINAL_CLASS_MIN: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE.value
 ESTABLISH_CONNECTION: Final = Packet(  # MQQB-4.1.3-01, MQQB-4.1.4-01, MQQB-4.1-01
     "EstablishConnection",
     "[MS-MQQB] 2.2.3",
-    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(ESTABLISH_CONNECTION_HEADER)),
+    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(ESTABLISH_CONNECTION_HEADER)),  # MQMQ-2.2.19.1-01
     "Asks for a session, or accepts or refuses it.",
     req=("MQQB-2.2.3-01",),
     defaults={**_INTERNAL, "InternalHeader.Flags.PT": PT_ESTABLISH_CONNECTION},  # MQQB-2.2.3-02
@@ -99,7 +99,7 @@ ESTABLISH_CONNECTION: Final = Packet(  # MQQB-4.1.3-01, MQQB-4.1.4-01, MQQB-4.1-
 CONNECTION_PARAMETERS: Final = Packet(  # MQQB-4.1.5-01, MQQB-4.1.6-01
     "ConnectionParameters",
     "[MS-MQQB] 2.2.2",
-    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(CONNECTION_PARAMETERS_HEADER)),
+    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(CONNECTION_PARAMETERS_HEADER)),  # MQMQ-2.2.19.1-01
     "Timeouts and window of a session, asked for and answered.",
     req=("MQQB-2.2.2-01",),
     defaults={**_INTERNAL, "InternalHeader.Flags.PT": PT_CONNECTION_PARAMETERS},  # MQQB-2.2.2-02
@@ -109,7 +109,7 @@ CONNECTION_PARAMETERS: Final = Packet(  # MQQB-4.1.5-01, MQQB-4.1.6-01
 SESSION_ACK: Final = Packet(  # MQQB-4.1.8-01
     "SessionAck",
     "[MS-MQQB] 2.2.6",
-    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(SESSION_HEADER)),
+    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(SESSION_HEADER)),  # MQMQ-2.2.19.1-01, MQMQ-2.2.20.4-01
     "Acknowledges messages of a session.",
     req=("MQQB-2.2.6-01",),
     # MQQB-2.2.6-02, MQQB-2.2.1-04
@@ -117,22 +117,24 @@ SESSION_ACK: Final = Packet(  # MQQB-4.1.8-01
 )
 
 _MESSAGE_PARTS: Final = (
-    sub(BASE_HEADER),
-    sub(USER_HEADER),
-    maybe("UserHeader.Flags.TH", sub(TRANSACTION_HEADER), req="MQMQ-2.2.20-05"),
-    maybe("UserHeader.Flags.SH", sub(SECURITY_HEADER), req="MQMQ-2.2.20-06"),
-    sub(MESSAGE_PROPERTIES_HEADER),
-    maybe("BaseHeader.Flags.DH", sub(DEBUG_HEADER), req="MQMQ-2.2.20-07"),
+    sub(BASE_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.19.1-01
+    sub(USER_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13
+    maybe("UserHeader.Flags.TH", sub(TRANSACTION_HEADER), req="MQMQ-2.2.20-05"),  # MQMQ-2.2.20-02
+    # MQMQ-2.2.20-02
+    maybe("UserHeader.Flags.SH", sub(SECURITY_HEADER), req="MQMQ-2.2.20-06"),  # MQMQ-2.2.20-13
+    sub(MESSAGE_PROPERTIES_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13, MQMQ-2.2.20-02
+    maybe("BaseHeader.Flags.DH", sub(DEBUG_HEADER), req="MQMQ-2.2.20-07"),  # MQMQ-2.2.20-02
     maybe("UserHeader.Flags.AH", sub(SRMP_ENVELOPE_HEADER), req="MQRR-2.2.5.1.2.1-01"),
     maybe("UserHeader.Flags.AH", sub(COMPOUND_MESSAGE_HEADER), req="MQRR-2.2.5.1.2.2-01"),
-    maybe("UserHeader.Flags.HH", sub(SOAP_HEADER), req="MQMQ-2.2.20-08"),
-    maybe("UserHeader.Flags.MQ", sub(MULTI_QUEUE_FORMAT_HEADER), req="MQMQ-2.2.20-09"),
+    maybe("UserHeader.Flags.HH", sub(SOAP_HEADER), req="MQMQ-2.2.20-08"),  # MQMQ-2.2.20-02
+    maybe("UserHeader.Flags.MQ", sub(MULTI_QUEUE_FORMAT_HEADER), req="MQMQ-2.2.20-09"),  # MQMQ-2.2.20-02
     raw(
         "TrailingData",
         REST,
         "Bytes that PacketSize counts after the last header: often an ExtensionHeader, or none.",
     ),
     Close(),  # MQMQ-2.2.19.1-20: PacketSize does not count the SessionHeader of a message
+    # MQMQ-2.2.20.4-01, MQMQ-2.2.20-02
     maybe("BaseHeader.Flags.SH", sub(SESSION_HEADER), req="MQMQ-2.2.20-10"),
 )
 # A transactional message has priority 0 and is recoverable: MQMQ-2.2.19.1-07, MQMQ-2.2.19.2-33.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-LEGAL_CLASS_BITS = 0xE1FF
+LEGAL_CLASS_BITS = 0xE1FF  # MQMQ-2.2.18.1.6-22
 """The bits that a class may have, including those of applications."""
 
 _NEGATIVE, _RECEIVE = 0x8000, 0x4000
@@ -45,7 +45,7 @@ def class_name(value: int) -> str:
 
 def is_legal_class(value: int) -> bool:
     """Return whether a message may have this class, defined by the specification or by an application."""
-    return value >= 0 and not value & ~LEGAL_CLASS_BITS
+    return value >= 0 and not value & ~LEGAL_CLASS_BITS  # MQMQ-2.2.18.1.6-22
 
 
 def is_negative(value: int) -> bool:

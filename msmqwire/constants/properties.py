@@ -26,7 +26,7 @@ class PropId(IntEnum):
 
     def __new__(cls, number: int, vt: int) -> Self:
         member = int.__new__(cls, number)
-        member._value_ = number
+        member._value_ = number  # MQMQ-2.3-01
         member.vt = vt
         return member
 

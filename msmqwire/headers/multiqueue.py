@@ -41,7 +41,7 @@ def _address_header(variant: str, meaning: str, header_id: int) -> Header:
                 "The names.",
                 req="MQMQ-2.2.20.2-06",
             ),
-            Fill("Padding", meaning="Padding up to a multiple of 4 bytes."),
+            Fill("Padding", meaning="Padding up to a multiple of 4 bytes.", req=("MQMQ-2.2.20.1-08",)),
         ),
         meaning,
         variant=variant,
@@ -73,10 +73,11 @@ MULTI_QUEUE_FORMAT_HEADER: Final = Header(
     "MultiQueueFormatHeader",
     "[MS-MQMQ] 2.2.20.1",
     (
-        sub(MQF_DESTINATION, "Destination", req="MQMQ-2.2.20.1-03"),
-        sub(MQF_ADMINISTRATION, "Administration", req="MQMQ-2.2.20.1-04"),
-        sub(MQF_RESPONSE, "Response", req="MQMQ-2.2.20.1-05"),
-        sub(MQF_SIGNATURE_HEADER, "Signature", req="MQMQ-2.2.20.1-07"),
+        sub(MQF_DESTINATION, "Destination", req=("MQMQ-2.2.20.1-03", "MQMQ-2.2.20.1-06")),  # MQMQ-2.2.20.1-02
+        # MQMQ-2.2.20.1-02
+        sub(MQF_ADMINISTRATION, "Administration", req=("MQMQ-2.2.20.1-04", "MQMQ-2.2.20.1-06")),
+        sub(MQF_RESPONSE, "Response", req=("MQMQ-2.2.20.1-05", "MQMQ-2.2.20.1-06")),  # MQMQ-2.2.20.1-02
+        sub(MQF_SIGNATURE_HEADER, "Signature", req="MQMQ-2.2.20.1-07"),  # MQMQ-2.2.20.1-02
     ),
     "All destinations, administration and response queues of a message.",
     req=("MQMQ-2.2.20.1-02",),

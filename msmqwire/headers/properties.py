@@ -20,7 +20,7 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
             *reserved("X4 X5 X6 X7", 4, req="MQMQ-2.2.19.3-06"),
             req="MQMQ-2.2.19.3-01",
         ),
-        uint(
+        uint(  # MQMQ-2.2.19.3-48
             8,
             "LabelLength",
             "Characters of Label with its null; 0 means no label.",
@@ -28,6 +28,7 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
             must=range(LABEL_LENGTH_MAX + 1),
             req="MQMQ-2.2.19.3-07",
         ),
+        # MQMQ-2.2.19.3-48
         uint(16, "MessageClass", "Class of the message, MQMSG_CLASS_*.", req="MQMQ-2.2.19.3-08"),
         raw(
             "CorrelationID",
@@ -37,6 +38,7 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
         ),
         uint(32, "BodyType", "Type of the body, VT_*.", req="MQMQ-2.2.19.3-12"),
         uint(32, "ApplicationTag", "The application's.", req="MQMQ-2.2.19.3-13"),
+        # MQMQ-2.2.19.3-48
         uint(32, "MessageSize", "Bytes of MessageBody.", unit="bytes", req="MQMQ-2.2.19.3-15"),
         uint(
             32,
@@ -48,8 +50,9 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
         uint(32, "PrivacyLevel", "0 clear, 1 40 bits, 3 128 bits, 5 AES.", req="MQMQ-2.2.19.3-18"),
         uint(32, "HashAlgorithm", "Hash of the signature.", default=0x800E, req="MQMQ-2.2.19.3-22"),
         uint(32, "EncryptionAlgorithm", "Cipher of the body.", default=0x6610, req="MQMQ-2.2.19.3-32"),
+        # MQMQ-2.2.19.3-48
         uint(32, "ExtensionSize", "Bytes of ExtensionData.", unit="bytes", req="MQMQ-2.2.19.3-41"),
-        text(
+        text(  # MQMQ-2.2.19.3-48
             "Label",
             Ref("LabelLength", times=2),
             "Label of the message.",

@@ -28,9 +28,9 @@ SECURITY_DATA: Final = Header(
     "SecurityData",
     "[MS-MQMQ] 2.2.20.6",
     (
-        raw(
+        raw(  # MQMQ-2.2.20.6-40
             "SecurityID",
-            Ref("SenderIdSize"),
+            Ref("SenderIdSize"),  # MQMQ-2.2.20.6-39
             "SID of the sender (ST 1) or GUID of the queue manager (ST 2).",
             marks="Flags.ST",
             req=("MQMQ-2.2.20.6-04", "MQMQ-2.2.20.6-05"),
@@ -38,17 +38,18 @@ SECURITY_DATA: Final = Header(
         align("SecurityIDPadding"),
         raw(
             "EncryptionKey",
-            Ref("EncryptionKeySize"),
+            Ref("EncryptionKeySize"),  # MQMQ-2.2.20.6-39
             "Symmetric key of the sender, a SIMPLEBLOB.",
             marks="Flags.AI",
             req="MQMQ-2.2.20.6-24",
         ),
         align("EncryptionKeyPadding"),
+        # MQMQ-2.2.20.6-39
         raw("Signature", Ref("SignatureSize"), "Signature of the message.", marks="Flags.AI"),
         align("SignaturePadding"),
         raw(
             "SenderCert",
-            Ref("SenderCertSize"),
+            Ref("SenderCertSize"),  # MQMQ-2.2.20.6-39
             "X.509 certificate of the sender.",
             marks="Flags.AI",
             req="MQMQ-2.2.20.6-29",
@@ -56,7 +57,7 @@ SECURITY_DATA: Final = Header(
         align("SenderCertPadding"),
         maybe(
             "ProviderInfoSize",
-            sub(PROVIDER_INFO, within=Ref("ProviderInfoSize")),
+            sub(PROVIDER_INFO, within=Ref("ProviderInfoSize")),  # MQMQ-2.2.20.6-39
             marks="Flags.AI",
             req="MQMQ-2.2.20.6-35",
         ),
@@ -73,6 +74,7 @@ SECURITY_HEADER: Final = Header(  # MQQB-4.1.7-05
         flags(
             16,
             "Flags",
+            # MQMQ-2.2.20.6-40
             bit("ST", 0, "Kind of SecurityID: 0 none, 1 SID, 2 GUID.", width=4, req="MQMQ-2.2.20.6-02"),
             bit("AU", 4, "Authenticated; 0 on the wire.", req="MQMQ-2.2.20.6-06"),
             bit("EB", 5, "The body is encrypted.", req="MQMQ-2.2.20.6-07"),
@@ -82,9 +84,11 @@ SECURITY_HEADER: Final = Header(  # MQQB-4.1.7-05
             *reserved("X12 X13 X14 X15", 12, req="MQMQ-2.2.20.6-14"),
             req="MQMQ-2.2.20.6-01",
         ),
+        # MQMQ-2.2.20.6-40
         uint(16, "SenderIdSize", "Bytes of SecurityID.", unit="bytes", req="MQMQ-2.2.20.6-15"),
         uint(16, "EncryptionKeySize", "Bytes of EncryptionKey.", unit="bytes", req="MQMQ-2.2.20.6-16"),
         uint(16, "SignatureSize", "Bytes of Signature.", unit="bytes", req="MQMQ-2.2.20.6-17"),
+        # MQMQ-2.2.20.6-40
         uint(32, "SenderCertSize", "Bytes of SenderCert.", unit="bytes", req="MQMQ-2.2.20.6-18"),
         uint(32, "ProviderInfoSize", "Bytes of ProviderInfo.", unit="bytes", req="MQMQ-2.2.20.6-19"),
         sub(SECURITY_DATA),

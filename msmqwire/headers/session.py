@@ -4,13 +4,14 @@ from typing import Final
 
 from msmqwire.schema import Header, uint
 
-SESSION_HEADER_SIZE: Final = 16
+SESSION_HEADER_SIZE: Final = 16  # MQMQ-2.2.20.4-01
 WINDOW_SIZE_DEFAULT: Final = 64
 
 SESSION_HEADER: Final = Header(  # MQQB-4.1.8-02
     "SessionHeader",
     "[MS-MQMQ] 2.2.20.4",
     (
+        # MQMQ-2.2.20.4-20
         uint(16, "AckSequenceNumber", "Messages received on this session.", req="MQMQ-2.2.20.4-06"),
         uint(
             16,
@@ -18,7 +19,7 @@ SESSION_HEADER: Final = Header(  # MQQB-4.1.8-02
             "Lowest recoverable message that is stored and not yet acknowledged, 0 for none.",
             req=("MQMQ-2.2.20.4-07", "MQMQ-2.2.20.4-08"),
         ),
-        uint(
+        uint(  # MQMQ-2.2.20.4-20
             32,
             "RecoverableMsgAckFlags",
             "Bit k: recoverable message RecoverableMsgAckSeqNumber + k is stored.",
@@ -31,7 +32,7 @@ SESSION_HEADER: Final = Header(  # MQQB-4.1.8-02
             "Recoverable messages sent on this session.",
             req="MQMQ-2.2.20.4-13",
         ),
-        uint(
+        uint(  # MQMQ-2.2.20.4-20
             16,
             "WindowSize",
             "Messages that may be unacknowledged.",

@@ -31,6 +31,7 @@ TRANSACTION_HEADER: Final = Header(
             *reserved("X1 X2 X3 X4 X5 X6 X7 X8", 24, req="MQMQ-2.2.20.5-11"),
             req="MQMQ-2.2.20.5-03",
         ),
+        # MQMQ-2.2.20.5-01
         sub(TX_SEQUENCE_ID, meaning="The sequence the message is in.", req="MQMQ-2.2.20.5-12"),
         uint(32, "TxSequenceNumber", "Place in the sequence, from 1.", default=1, req="MQMQ-2.2.20.5-13"),
         uint(
@@ -40,8 +41,8 @@ TRANSACTION_HEADER: Final = Header(
             req="MQMQ-2.2.20.5-14",
         ),
         maybe(
-            "Flags.CG",
-            guid("ConnectorQMGuid", "Application-defined GUID."),
+            "Flags.CG",  # MQMQ-2.2.20.5-01
+            guid("ConnectorQMGuid", "Application-defined GUID."),  # MQMQ-2.2.20.5-01
             req="MQMQ-2.2.20.5-15",
         ),
     ),

@@ -34,26 +34,29 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
         flags(
             32,
             "Flags",
+            # MQMQ-2.2.19.2-46
             bit("RC", 0, "Routing servers passed so far.", width=5, req="MQMQ-2.2.19.2-10"),
-            bit("DM", 5, "0 express, 1 recoverable.", width=2, req="MQMQ-2.2.19.2-11"),
-            *reserved("X1", 7, req="MQMQ-2.2.19.2-14"),
+            bit("DM", 5, "0 express, 1 recoverable.", width=2, req="MQMQ-2.2.19.2-11"),  # MQMQ-2.2.19.2-46
+            *reserved("X1", 7, req=("MQMQ-2.2.19.2-14", "MQMQ-2.2.19.2-43")),
             bit("JN", 8, "Negative source journaling.", req="MQMQ-2.2.19.2-15"),
             bit("JP", 9, "Positive source journaling.", req="MQMQ-2.2.19.2-19"),
-            bit("DQ", 10, "Form of DestinationQueue.", width=3, req="MQMQ-2.2.19.2-21"),
-            bit("AQ", 13, "Form of AdminQueue.", width=3, req="MQMQ-2.2.19.2-23"),
-            bit("RQ", 16, "Form of ResponseQueue.", width=3, req="MQMQ-2.2.19.2-27"),
-            bit("SH", 19, "A SecurityHeader is in the packet.", req="MQMQ-2.2.19.2-31"),
+            bit("DQ", 10, "Form of DestinationQueue.", width=3, req="MQMQ-2.2.19.2-21"),  # MQMQ-2.2.19.2-46
+            bit("AQ", 13, "Form of AdminQueue.", width=3, req="MQMQ-2.2.19.2-23"),  # MQMQ-2.2.19.2-46
+            bit("RQ", 16, "Form of ResponseQueue.", width=3, req="MQMQ-2.2.19.2-27"),  # MQMQ-2.2.19.2-46
+            bit("SH", 19, "A SecurityHeader is in the packet.", req="MQMQ-2.2.19.2-31"),  # MQMQ-2.2.19.2-46
+            # MQMQ-2.2.19.2-46
             bit("TH", 20, "A TransactionHeader is in the packet.", req="MQMQ-2.2.19.2-32"),
             bit("MP", 21, "A MessagePropertiesHeader is in the packet.", default=1, req="MQMQ-2.2.19.2-34"),
-            bit("CQ", 22, "ConnectorType is there.", req="MQMQ-2.2.19.2-35"),
+            bit("CQ", 22, "ConnectorType is there.", req="MQMQ-2.2.19.2-35"),  # MQMQ-2.2.19.2-46
+            # MQMQ-2.2.19.2-46
             bit("MQ", 23, "A MultiQueueFormatHeader is in the packet.", req="MQMQ-2.2.19.2-36"),
-            *reserved("X2", 24, req="MQMQ-2.2.19.2-37"),
+            *reserved("X2", 24, req=("MQMQ-2.2.19.2-37", "MQMQ-2.2.19.2-43")),
             bit(
                 "AH", 25, "First sent over HTTP: the SRMP headers are in the packet.", req="MQMQ-2.2.19.2-38"
             ),
-            *reserved("X3", 26, width=2, req="MQMQ-2.2.19.2-40"),
-            bit("HH", 28, "A SoapHeader is in the packet.", req="MQMQ-2.2.19.2-41"),
-            *reserved("X4", 29, width=3, req="MQMQ-2.2.19.2-42"),
+            *reserved("X3", 26, width=2, req=("MQMQ-2.2.19.2-40", "MQMQ-2.2.19.2-43")),
+            bit("HH", 28, "A SoapHeader is in the packet.", req="MQMQ-2.2.19.2-41"),  # MQMQ-2.2.19.2-46
+            *reserved("X4", 29, width=3, req=("MQMQ-2.2.19.2-42", "MQMQ-2.2.19.2-43")),
             req="MQMQ-2.2.19.2-08",
         ),
         choice(
@@ -63,7 +66,7 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
                 0: None,
                 3: PRIVATE_QUEUE_FORMAT_NAME_ID,
                 5: PUBLIC_QUEUE_FORMAT_NAME,
-                7: DIRECT_QUEUE_FORMAT_NAME,
+                7: DIRECT_QUEUE_FORMAT_NAME,  # MQMQ-2.2.19.2-46
             },
             "Where the message goes, by Flags.DQ.",
             req=("MQMQ-2.2.19.2-09", "MQMQ-2.2.19.2-22"),

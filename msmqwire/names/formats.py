@@ -437,7 +437,7 @@ def _multicast(scan: Scanner, text: str, version: float, _spx: bool) -> Multicas
         scan.fail(f"multicast names exist from MSMQ {MULTICAST_SINCE} on")
     start = scan.position
     octets = [scan.decimal(255, "an octet of the address")]
-    if not 224 <= octets[0] <= 239:  # MQMQ-2.1.6-06
+    if not 224 <= octets[0] <= 239:  # MQMQ-2.1.6-06, MQMQ-2.3.1.23-02
         scan.fail("a multicast address begins with 224 to 239", start)
     while len(octets) < 4:
         if not scan.take("."):
@@ -445,7 +445,7 @@ def _multicast(scan: Scanner, text: str, version: float, _spx: bool) -> Multicas
         octets.append(scan.decimal(255, "an octet of the address"))  # MQMQ-2.1.6-07
     if not scan.take(":"):  # MQMQ-2.1.6-05
         scan.fail("no colon and port after the address")
-    port = scan.decimal(PORT_MAX, "the port")  # MQMQ-2.1.6-08
+    port = scan.decimal(PORT_MAX, "the port")  # MQMQ-2.1.6-08, MQMQ-2.3.1.23-02
     scan.finish()
     return MulticastName(".".join(map(str, octets)), port, text=text)
 

@@ -81,7 +81,7 @@ class Bits:
     @property
     def mask(self) -> int:
         """The bits in place."""
-        return ((1 << self.width) - 1) << self.shift
+        return ((1 << self.width) - 1) << self.shift  # MQMQ-2.2.19-01
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Guid(Node):
 
     name: str
     default: UUID = NULL_GUID
-    size: int = 16
+    size: int = 16  # MQMQ-2.2.19-02
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,6 +246,7 @@ def _translated(descriptor: bytes, rights: ObjectRights) -> bytes:
         ace = original
         if entry := access_entry(ace):
             mask = rights.mapped(entry[0]) & ~int(ACCESS_MASK.MAXIMUM_ALLOWED)  # meaningless in an entry
+            # MQMQ-2.2.23-18
             if unknown := mask & ~int(rights.all):  # ~ of an IntFlag has only its own bits
                 path = f"SECURITY_DESCRIPTOR.Dacl.Aces[{number}].Body.Mask"
                 raise InvalidValue(f"{unknown:#010x} are not rights of the object", path=path)

@@ -142,7 +142,7 @@ class IncomingSequences:
         assert sequence is not None, "only transactional messages have a sequence"
         previous = message.transaction_previous_sequence_number
         if sequence == info.sequence_identifier:
-            return message.transaction_sequence_number > info.sequence_number >= previous
+            return message.transaction_sequence_number > info.sequence_number >= previous  # MQMQ-2.2.20.5-08
         return sequence > info.sequence_identifier and previous == 0
 
     def refused(self, info: IncomingTransactionalTransferInfo) -> None:

@@ -103,9 +103,9 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
         (  # DMPR-3.1.7.1.30-04: always there
             message.acknowledgements_requested,  # DMPR-3.1.7.1.32-20
             message.message_class,  # DMPR-3.1.7.1.32-54
-            message.correlation_identifier,  # DMPR-3.1.7.1.32-19
+            message.correlation_identifier,  # DMPR-3.1.7.1.32-19, MQMQ-2.2.19.3-10
             message.body_type,  # DMPR-3.1.7.1.32-17
-            message.application_tag,  # DMPR-3.1.7.1.32-18
+            message.application_tag,  # DMPR-3.1.7.1.32-18, MQMQ-2.2.19.3-14
             message.privacy_level,  # DMPR-3.1.7.1.32-55
             message.hash_algorithm,  # DMPR-3.1.7.1.32-58
             message.encryption_algorithm,  # DMPR-3.1.7.1.32-57
@@ -145,7 +145,7 @@ def _user(message: Message, *, transactional: bool) -> Values:
         destination.data,  # DMPR-3.1.7.1.32-45
         admin.data,  # DMPR-3.1.7.1.32-44
         response.data,  # DMPR-3.1.7.1.32-47
-        _unless_null(message.connector_type_identifier),  # DMPR-3.1.7.1.32-39
+        _unless_null(message.connector_type_identifier),  # DMPR-3.1.7.1.32-39, MQMQ-2.2.19.2-45
     )
 
 
@@ -163,7 +163,7 @@ def _transaction(message: Message) -> Values:
         (sequence.ordinal, sequence.time_stamp),  # DMPR-3.1.7.1.32-34
         message.transaction_sequence_number,  # DMPR-3.1.7.1.32-32
         message.transaction_previous_sequence_number,  # DMPR-3.1.7.1.32-33
-        _unless_null(message.connector_queue_manager_identifier),  # DMPR-3.1.7.1.32-35
+        _unless_null(message.connector_queue_manager_identifier),  # DMPR-3.1.7.1.32-35, MQMQ-2.2.20.5-16
     )
 
 
@@ -176,6 +176,7 @@ def _security(message: Message) -> Values:
     provider = None
     if _signed_by_system(message):
         word |= _DE
+    # MQMQ-2.2.20.6-36
     elif name or kind:  # written for providers other than the system's: MQMQ-2.2.20.6-35
         provider = kind, _text(name)  # DMPR-3.1.7.1.32-14, -24 and -25
     # A bare SecurityID has AI clear: MQMQ-2.2.20.6-12
@@ -241,7 +242,7 @@ def new_packet(message: Message, session: Sequence[int] | None = None, *, stored
     # DMPR-3.1.7.1.30-01, DMPR-3.1.7.1.32-01 and -02
     data = _CODEC.compose(*_headers(message, session, stored=stored))
     size = len(data) if session is None else len(data) - SESSION_HEADER_SIZE
-    if size > PACKET_SIZE_MAX:
+    if size > PACKET_SIZE_MAX:  # MQMQ-2.2.20-01
         raise InvalidValue(f"{size} is more than {PACKET_SIZE_MAX}", path="BaseHeader.PacketSize")
     return data
 

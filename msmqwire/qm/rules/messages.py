@@ -98,7 +98,7 @@ class MessageEvents:
             # Before the insertion: raises for a message that no packet can hold.
             message.packet = serialization.to_packet(message)
         size = serialization.packet_size(message)
-        if not ignore_quota and (lacking := self.quotas.lacking(message, size)):
+        if not ignore_quota and (lacking := self.quotas.lacking(message, size)):  # MQMQ-2.3.1.5-02
             context.refused(lacking, message, queue, why="the queue manager has no room")
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if over_quota(queue, size):
@@ -158,7 +158,7 @@ class MessageEvents:
         message.lookup_identifier = position.lookup_identifier
         message.arrival_time = context.utc
         position.keep_in_memory(message)
-        position.recoverable = message.recoverable
+        position.recoverable = message.recoverable  # MQMQ-2.2.19.2-12
         queue.positions.insert(position)  # DMPR-3.1.7.1.9-07
         self.quotas.count(position)
         return position
@@ -195,7 +195,7 @@ class MessageEvents:
         if position.in_memory and isinstance(queue, OutgoingQueue) and position.message.packet is None:
             # Built once, for the store and for sending.
             position.message.packet = serialization.to_packet(position.message)
-        if position.recoverable:
+        if position.recoverable:  # MQMQ-2.2.19.2-12
             if not position.stored:
                 self.memory.add(position)
             stored_rows.put_message(self._context.changes, position)
@@ -254,8 +254,8 @@ class MessageEvents:
     def _start_expiry(self, position: MessagePosition, message: Message) -> None:
         """Start the Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""
         if message.time_to_be_received != INFINITE and expires_in(position.queue):
-            sent_time = message.sent_time or self._context.utc
-            self.expire_at(position, sent_time + message.time_to_be_received)
+            sent_time = message.sent_time or self._context.utc  # MQMQ-2.2.19.2-05
+            self.expire_at(position, sent_time + message.time_to_be_received)  # MQMQ-2.2.19.2-05
 
     def expire_at(self, position: MessagePosition, time: int) -> None:
         """Set the expiry time of a message, in seconds since 1970-01-01 UTC."""
@@ -268,7 +268,7 @@ class MessageEvents:
         """Time To Be Received Timer Expired: [MS-MQDMPR] 3.1.7.2.7."""
         reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT  # DMPR-3.1.1.12-12
         if position.state is PositionState.AVAILABLE:
-            self.position_deleted(position.queue, position, reason)  # DMPR-3.1.7.2.7-01
+            self.position_deleted(position.queue, position, reason)  # DMPR-3.1.7.2.7-01, MQMQ-2.2.19.2-05
             return
         position.expired = True  # deleted when its reader or its transaction releases it
         identifier = position.message.transaction_identifier

@@ -65,7 +65,7 @@ def deserialize(
     if stored:
         message.destination = multicast_of(message.destination)
     if packet.TransactionHeader is not None:
-        _read_transaction(packet.TransactionHeader, message)
+        _read_transaction(packet.TransactionHeader, message)  # MQMQ-2.2.20.5-02
     if packet.SecurityHeader is not None:  # DMPR-3.1.7.1.31-02
         _read_security(packet.SecurityHeader, message)
         verified = packet.SecurityHeader.Flags & _VERIFIED
@@ -108,11 +108,11 @@ def _read_properties(properties: Record, message: Message) -> None:
         # DMPR-3.1.7.1.31-41 and -42
         message.message_class = _MESSAGE_CLASSES.get(properties.MessageClass, properties.MessageClass)
     if properties.CorrelationID != NO_CORRELATION:
-        message.correlation_identifier = properties.CorrelationID  # DMPR-3.1.7.1.31-09
+        message.correlation_identifier = properties.CorrelationID  # DMPR-3.1.7.1.31-09, MQMQ-2.2.19.3-10
     if properties.BodyType:
         message.body_type = properties.BodyType  # DMPR-3.1.7.1.31-07
     if properties.ApplicationTag:
-        message.application_tag = properties.ApplicationTag  # DMPR-3.1.7.1.31-08
+        message.application_tag = properties.ApplicationTag  # DMPR-3.1.7.1.31-08, MQMQ-2.2.19.3-14
     if properties.PrivacyLevel:  # DMPR-3.1.7.1.31-43
         message.privacy_level = properties.PrivacyLevel
     if properties.HashAlgorithm != _SHA1:
@@ -182,7 +182,7 @@ def _read_head(base: Record, user: Record, message: Message) -> None:
             message.administration,
         )  # fmt: skip
     if user.ConnectorType is not None:
-        message.connector_type_identifier = user.ConnectorType  # DMPR-3.1.7.1.31-40
+        message.connector_type_identifier = user.ConnectorType  # DMPR-3.1.7.1.31-40, MQMQ-2.2.19.2-45
 
 
 def _read_transaction(header: Record, message: Message) -> None:
@@ -194,11 +194,12 @@ def _read_transaction(header: Record, message: Message) -> None:
     message.first_in_transaction = word & _FM != 0  # DMPR-3.1.7.1.31-24
     message.last_in_transaction = word & _LM != 0  # DMPR-3.1.7.1.31-25
     sequence = header.TxSequenceID
-    # DMPR-3.1.7.1.31-22
+    # DMPR-3.1.7.1.31-22, MQMQ-2.2.20.5-02
     message.transactional_message_sequence_identifier = TxSequenceId(sequence.TimeStamp, sequence.Ordinal)
     message.transaction_sequence_number = header.TxSequenceNumber  # DMPR-3.1.7.1.31-21
     message.transaction_previous_sequence_number = header.PreviousTxSequenceNumber  # DMPR-3.1.7.1.31-40
     if header.ConnectorQMGuid is not None:
+        # MQMQ-2.2.20.5-16
         message.connector_queue_manager_identifier = header.ConnectorQMGuid  # DMPR-3.1.7.1.31-23
 
 

@@ -228,7 +228,7 @@ def _priority(value: object, path: str) -> int:
 def _multicast(value: object, path: str) -> str | None:
     if value is None:
         return None
-    group = group_of(value) if isinstance(value, str) else None
+    group = group_of(value) if isinstance(value, str) else None  # MQMQ-2.3.1.23-02
     if group is None:
         raise InvalidValue(f"{value!r:.100} is not an address and port, 234.1.1.1:8001", path=path)
     address, port = group
@@ -260,7 +260,7 @@ def _settings(request: Mapping[str, Any], *others: str) -> dict[str, Any]:
         if name in _SETTABLE:
             attribute, read = _SETTABLE[name]
             settings[attribute] = read(value, name)
-        elif name not in ("op", "id", "queue", *others):
+        elif name not in ("op", "id", "queue", *others):  # MQMQ-2.3.1.3-02
             raise InvalidValue("not a property that can be set", path=name)
     return settings
 

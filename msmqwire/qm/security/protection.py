@@ -97,9 +97,9 @@ class Protection:
             )
         changed = [name for name, (field, value) in lists.items() if getattr(manager, field) != value]
         for name in changed:
-            setattr(manager, *lists[name])
+            setattr(manager, *lists[name])  # MQMQ-2.2.20.6-34
         if changed:
-            self._directory.write_directory(manager, changed)
+            self._directory.write_directory(manager, changed)  # MQMQ-2.2.20.6-34
 
     # -- messages that arrive -------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ class OrderAcknowledgements:
             info.sequence_number,
             info.sequence_number - 1,  # MQQB-3.1.7.17-04
         )
-        sender = info.sender_identifier
+        sender = info.sender_identifier  # MQMQ-2.2.18.1.6-21
         # MQQB-3.1.1.6.2-02
         self._send(MessageClass.MQMSG_CLASS_ORDER_ACK, body, sender, session, session.origin)
 

@@ -39,7 +39,7 @@ class SessionAcknowledgements:
 
     def received(self, session: Session, header: Record) -> None:
         """Take a SessionHeader, and send the messages that the window now allows: [MS-MQQB] 3.1.5.5."""
-        session.received_window_size = header.WindowSize  # MQQB-3.1.5.5-04
+        session.received_window_size = header.WindowSize  # MQQB-3.1.5.5-04, MQMQ-2.2.20.4-15
         for outgoing in session.acknowledge(header.AckSequenceNumber):  # MQQB-3.1.5.5-03
             self._acknowledged(outgoing)
         for outgoing in session.saved(header.RecoverableMsgAckSeqNumber, header.RecoverableMsgAckFlags):
