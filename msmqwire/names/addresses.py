@@ -12,7 +12,8 @@ from typing import Final
 from msmqwire.errors import InvalidArgument
 from msmqwire.names.grammar import COMPUTER_MAX, DIGITS, PORT_MAX, Scanner
 
-HTTP_PORTS: Final = MappingProxyType({"HTTP": 80, "HTTPS": 443})  # MQMQ-2.1.2-10, MQMQ-2.1.2-11
+# MQMQ-2.1.2-10, MQMQ-2.1.2-11 and SRMP-2.1.1-03
+HTTP_PORTS: Final = MappingProxyType({"HTTP": 80, "HTTPS": 443})
 HTTP_ROOT: Final = "/MSMQ"  # MQMQ-2.1.2-10
 
 _IPX = re.compile(r"[0-9A-Fa-f]{1,8}:[0-9A-Fa-f]{1,12}")

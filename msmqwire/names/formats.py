@@ -128,7 +128,7 @@ class DirectName(_Name):
         """The port of an HTTP name, by default 80 or 443; None for the other protocols."""
         if self.protocol not in HTTP_PORTS:
             return None
-        return int(self._host_and_port()[1] or HTTP_PORTS[self.protocol])  # MQMQ-2.1.2-10
+        return int(self._host_and_port()[1] or HTTP_PORTS[self.protocol])  # MQMQ-2.1.2-10 and SRMP-2.1.1-03
 
     def _host_and_port(self) -> tuple[str, str]:
         if self.protocol not in HTTP_PORTS:

@@ -171,7 +171,7 @@ def parse_multicast(apdu: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> Srmp
     first delimiter: SRMP-2.1.2-03, SRMP-2.1.2-04. They are kept if they are those of a request.
     Raises MalformedPacket with path and offset for an entity that would be refused over HTTP too.
     """
-    head, blank, entity = apdu.partition(CRLF + CRLF)
+    head, blank, entity = apdu.partition(CRLF + CRLF)  # SRMP-2.1.2-01 and SRMP-2.1.2-05
     if not blank:
         raise MalformedPacket("no empty line after the header", path=HEADER_FIELDS, offset=len(apdu))
     if len(entity) > entity_size_max:
@@ -183,7 +183,7 @@ def parse_multicast(apdu: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> Srmp
     try:
         if delimiter.startswith(HYPHENS):
             line = delimiter[len(HYPHENS) :].partition(CRLF)[0]
-            content = parse_multipart(entity, line.decode("latin-1"))
+            content = parse_multipart(entity, line.decode("latin-1"))  # SRMP-2.1.2-01 and SRMP-2.1.2-05
             _check_parts(content)
         message = SrmpMessage(start, fields, content)
         _check_envelope(message)

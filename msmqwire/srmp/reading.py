@@ -187,6 +187,7 @@ class Reading:
     def _keep(self, group: Group, element: Ignored | None, node: Any, path: str, position: int) -> None:
         name = _local(node) if element is None else element.name
         inside = f"{path}.{name}"
+        # SRMP-2.2.5.2.2-06
         if element is None and group.refuses and node.get(MUST_UNDERSTAND) in ("1", "true"):
             raise self._malformed(f"{node.tag[:200]} is not understood", (group.refuses,), inside, node)
         if element is not None and element.departure:

@@ -416,7 +416,7 @@ HEADER: Final = Group(
     least=1,
     order_req="SRMP-2.2.5-03",
     refuses="SRMP-2.2.5-04",
-    children=(PATH, PROPERTIES, SERVICES, STREAM, *RECEIPTS, MSMQ_GROUP, SIGNATURE_GROUP),
+    children=(PATH, PROPERTIES, SERVICES, STREAM, *RECEIPTS, MSMQ_GROUP, SIGNATURE_GROUP),  # SRMP-2.2.5-01
 )
 
 ENVELOPE: Final = Group(

@@ -90,6 +90,7 @@ class Layout:
         """Return an object without values of the class in a library; the name is empty if it has none."""
         template = self.templates.get(library)
         if template is None:
+            # NRBF-4-02
             template = {plain.TYPE: f"{self.name}, {library}" if library else self.name, plain.ID: 0}
             template |= dict.fromkeys(self.names)
             if len(library) <= _KEPT_LIBRARY_SIZE:

@@ -355,7 +355,7 @@ class _Reader:
                 self._stream.no_library(number, "ClassTypeInfo.LibraryId", at)
         if layout.library == layouts.NO_LIBRARY:
             return layout.template("")
-        if layout.library not in libraries:  # NRBF-2.3.2.1-02 and NRBF-2.3.2.2-03
+        if layout.library not in libraries:  # NRBF-2.3.2.1-02, NRBF-2.3.2.2-03 and NRBF-2.3.2.2-02
             self._stream.no_library(layout.library, "LibraryId", at - 4)
         library = libraries.get(layout.library, "")
         self._budget.spend(len(layout.name) + len(library))  # before the whole name is made of them

@@ -187,7 +187,7 @@ async def open_connection(
     try:
         async with asyncio.timeout(answer_s):
             await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
-        await connection.attach()
+        await connection.attach()  # QMS-service-01
     except TimeoutError:
         connection.end(Unreachable(f"{server} does not answer"))
     except (OSError, UnicodeError) as exc:

@@ -60,7 +60,7 @@ class FileServer:
         return self._queue(await find_object(self.connection, name, type_number(type, QUEUE_TYPES)))
 
     def _queue(self, found: NamedObject) -> Queue:
-        return Queue(self.connection, *found, self.own.id, self._attached)
+        return Queue(self.connection, *found, self.own.id, self._attached)  # QMS-qobject-03
 
     async def _scan(self, type_: int) -> list[NamedObject]:
         found: dict[int, NamedObject] = {}
@@ -105,13 +105,14 @@ async def log_in(connection: NcpConnection, name: str, type_: int, password: str
     The password is sent in clear, in capitals as servers expect it.
     """
     shown = "".join(char.upper() if char.isascii() else char for char in password)
-    await connection.call("LoginObject", ObjectType=type_, ObjectName=name, Password=shown)
+    await connection.call("LoginObject", ObjectType=type_, ObjectName=name, Password=shown)  # QMS-service-01
     return FileServer(connection, await find_object(connection, name, type_))
 
 
 async def find_object(connection: NcpConnection, name: str, type_: int) -> NamedObject:
     """Return an object by its name and type; see `FileServer.object_named`."""
     try:
+        # QMS-createqs-03
         return _object(await connection.call("GetBinderyObjectID", ObjectType=type_, ObjectName=name))
     except NcpRefused as exc:
         if exc.code != CompletionCode.NO_SUCH_OBJECT:

@@ -39,7 +39,7 @@ class JobFile:
         view = memoryview(data)
         for start in range(0, len(data), BLOCK_SIZE):
             block = bytes(view[start : start + BLOCK_SIZE])
-            await self._connection.call(
+            await self._connection.call(  # QMS-jobfields-34
                 "WriteFile",
                 FileHandle=self.handle,
                 FileOffset=self.written,

@@ -105,14 +105,14 @@ def entry_of(record: Record, now: datetime | None = None) -> JobEntry:
         "servicing_server_task_number": record.servicingServerTaskNumber,
         "servicing_server_id_number": record.servicingServerIDNumber,
         "job_description": _padded(record.get("jobDescription", ""), JOB_DESCRIPTION_SIZE),
-        "queue_record": record.get("queueRecord", b""),
+        "queue_record": record.get("queueRecord", b""),  # QMS-submit-03 and QMS-monitor-15
     }
     return JobEntry(**fields, current_state=Job(**fields).state(now or datetime.now(UTC)))
 
 
 def request_fields(request: JobRequest, number: int = 0) -> dict[str, Any]:
     """Return the fields of the newer structure for a job that is created, or changed by its number."""
-    return {
+    return {  # QMS-jobstruct-01 and QMS-manage-01
         "targetServerID": request.target_server_id,
         "targetExecutionTime": QUEUE_JOB_TIME.read(request.target_execution_time)[0],
         "jobNumber": number,
@@ -120,7 +120,7 @@ def request_fields(request: JobRequest, number: int = 0) -> dict[str, Any]:
         "jobPosition": request.job_position,
         "jobControlFlags": request.job_control_flags,
         "jobDescription": request.job_description,
-        "queueRecord": request.queue_record,
+        "queueRecord": request.queue_record,  # QMS-submit-03
     }
 
 

@@ -173,7 +173,7 @@ class Queue:
             job_type=_checked_type(job_type),
             job_control_flags=flags,
             job_description=description_bytes(description),
-            queue_record=_record_bytes(queue_record),
+            queue_record=_record_bytes(queue_record),  # QMS-submit-03
         )
         return open_job(self._connection, self.id, request)
 
@@ -259,7 +259,7 @@ class Queue:
                 job_type=entry.job_type,
                 job_control_flags=entry.job_control_flags,
                 job_description=entry.job_description,
-                queue_record=entry.queue_record,
+                queue_record=entry.queue_record,  # QMS-monitor-15
                 job_position=entry.job_position,
             ),
             **fields,
@@ -275,7 +275,7 @@ class Queue:
         attached.
         """
         if self.id not in self._attached:
-            await self._connection.call("AttachQueueServerToQueue", QueueID=self.id)
+            await self._connection.call("AttachQueueServerToQueue", QueueID=self.id)  # QMS-using-01
             self._attached.add(self.id)
 
     async def detach(self) -> None:

@@ -64,5 +64,5 @@ async def open_job(connection: NcpConnection, queue_id: int, request: JobRequest
         await connection.call("CloseFileAndStartQueueJob", QueueID=queue_id, JobNumber=job.jobNumber)
     except BaseException:
         with suppress(MsmqError):  # the connection may be lost, the job gone
-            await remove(created)
+            await remove(created)  # QMS-submit-10
         raise

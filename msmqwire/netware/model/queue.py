@@ -74,12 +74,12 @@ _EXTENSION_DIGITS: Final = 3
 
 def queue_file_stem(queue_id: int) -> str:
     """The name without extension of all files of a queue: QMS-files-01."""
-    return f"Q${queue_id & 0xFFFF:04X}"
+    return f"Q${queue_id & 0xFFFF:04X}"  # QMS-files-10
 
 
 def job_file_name(queue_id: int, job_number: int) -> str:
     """The name of the queue file of a job: QMS-files-05."""
-    return f"{queue_file_stem(queue_id)}.{job_number:0{_EXTENSION_DIGITS}}"
+    return f"{queue_file_stem(queue_id)}.{job_number:0{_EXTENSION_DIGITS}}"  # QMS-files-10
 
 
 def queue_directory(path: str, queue_id: int) -> str:

@@ -62,7 +62,7 @@ class Bindery:
                 INVALID_BINDERY_SECURITY, OBJECT_ALREADY_EXISTS or SERVER_OUT_OF_MEMORY.
         """
         new = self.new_object(caller, name, type_, security=security, dynamic=dynamic)
-        self._objects.add(new)
+        self._objects.add(new)  # QMS-using-01
         return new
 
     def new_object(
@@ -77,7 +77,7 @@ class Bindery:
             raise NcpRefused(f"{type_:#x} is not a type of an object", CompletionCode.WILD_CARD_NOT_ALLOWED)
         self._rights.check_security(caller, None, security)
         self._objects.check_new(name, type_)  # QMS-qobject-02
-        # QMS-qobject-01 and QMS-qobject-04
+        # QMS-qobject-01, QMS-qobject-04 and QMS-qobject-06
         return BinderyObject(self._objects.next_id, name, type_, security, dynamic)
 
     def delete_object(self, caller: Caller, object_id: int) -> None:
@@ -118,7 +118,7 @@ class Bindery:
             NcpRefused: NO_SUCH_OBJECT, also if the caller may not see it; INVALID_NAME,
                 WILD_CARD_NOT_ALLOWED.
         """
-        found = self._objects.named(name, type_)
+        found = self._objects.named(name, type_)  # QMS-createqs-03
         if not self._rights.may_read(caller, found):
             raise no_object(f"{name!r} of type {type_:#06x}")
         return found

@@ -65,7 +65,10 @@ class JobLife:
         """Enter a new job with its file open for the caller; return it with its position and handle."""
         self._changes.append(CreateJobFile(queue.id, job.job_number, job.job_file_name))  # QMS-process-02
         handle = self._files.open(
-            caller, StoredJobFile(queue.id, job.job_number), may_read=True, may_write=True
+            caller,
+            StoredJobFile(queue.id, job.job_number),
+            may_read=True,
+            may_write=True,  # QMS-jobfields-34
         )
         self.enter(queue, replace(job, job_file_handle=handle))
         self.open_by[caller.connection].add((queue.id, job.job_number))
@@ -83,7 +86,7 @@ class JobLife:
         handle = self._files.open(
             caller, StoredJobFile(queue.id, job.job_number), may_read=True, may_write=False
         )
-        self.put(
+        self.put(  # QMS-service-06
             queue,
             replace(
                 job,
@@ -117,7 +120,7 @@ class JobLife:
         """Remove a job with its file; later ones move up."""
         self._close(queue, job)
         self._files.delete(StoredJobFile(queue.id, job.job_number))
-        del queue.jobs[job.job_number]
+        del queue.jobs[job.job_number]  # QMS-monitor-18
         queue.order.remove(job.job_number)  # QMS-jobfields-33 and QMS-monitor-17
         self._changes.append(DeleteJob(queue.id, job.job_number))
         self._order_changed(queue)
@@ -186,7 +189,7 @@ class JobLife:
         ):
             jobs = jobs_by.get(connection)
             if jobs is not None:
-                jobs.discard(key)
+                jobs.discard(key)  # QMS-flags-03
                 if not jobs:
                     del jobs_by[connection]
 

@@ -53,7 +53,7 @@ class Jobs:
                 an invalid target execution time, NO_MORE_FILE_HANDLES, OUT_OF_DISK_SPACE.
         """
         queue = self._queues.found(queue_id)
-        roles = self._roles.check_queue(caller, queue, QueueRole.USER)  # QMS-submit-01
+        roles = self._roles.check_queue(caller, queue, QueueRole.USER)  # QMS-submit-01 and QMS-supervisor-02
         self._check_open_to_jobs(queue)
         _check_target_time(request)
         self._files.check_new(caller)
@@ -62,7 +62,7 @@ class Jobs:
             flags &= ~int(JobControlFlags.NWCF_OPERATOR_HOLD)
         number = self._life.next_number(queue)
         assert caller.effective_id is not None
-        job = Job(
+        job = Job(  # QMS-jobstruct-01
             client_station=caller.connection,  # QMS-manage-02 and QMS-jobfields-20
             client_task=caller.task,
             client_id=caller.effective_id,
@@ -74,9 +74,9 @@ class Jobs:
             job_control_flags=flags,
             job_file_name=job_file_name(queue_id, number),
             job_description=request.job_description,
-            queue_record=request.queue_record,
+            queue_record=request.queue_record,  # QMS-jobfields-39 and QMS-monitor-15
         )
-        return self._life.create(caller, queue, job)
+        return self._life.create(caller, queue, job)  # QMS-using-01
 
     def close_and_start(self, caller: Caller, queue_id: int, number: int) -> None:
         """Close the file of a job and release the job.
@@ -99,9 +99,9 @@ class Jobs:
                 without a part in the queue.
         """
         queue = self._queues.found(queue_id)
-        # QMS-monitor-06
+        # QMS-monitor-06, QMS-qoperators-07, QMS-createq-09, QMS-monitor-01 and QMS-monitor-02
         job, _ = self._roles.check_job(caller, queue, number, QueueRole.OWNER | QueueRole.OPERATOR)
-        self._life.remove(queue, job)
+        self._life.remove(queue, job)  # QMS-monitor-18
 
     def read_entry(self, caller: Caller, queue_id: int, number: int) -> Job:
         """Return a job with its position.
@@ -110,6 +110,7 @@ class Jobs:
             NcpRefused: ERR_NO_Q_RIGHTS for all but users, operators and servers.
         """
         queue = self._queues.found(queue_id)
+        # QMS-monitor-03, QMS-monitor-05 and QMS-monitor-07
         self._roles.check_job(caller, queue, number, MEMBER)
         return queue.entry(number)
 
@@ -153,7 +154,9 @@ class Jobs:
                 time.
         """
         queue = self._queues.found(queue_id)
-        allowed = QueueRole.OWNER | QueueRole.OPERATOR | QueueRole.SERVER  # QMS-monitor-08 and QMS-createq-10
+        # QMS-monitor-08, QMS-createq-10, QMS-qoperators-03, QMS-jobstruct-02 and QMS-monitor-01
+        allowed = QueueRole.OWNER | QueueRole.OPERATOR | QueueRole.SERVER
+        # QMS-monitor-02 and QMS-createq-09
         job, roles = self._roles.check_job(caller, queue, number, allowed)
         if job.in_service:
             raise NcpRefused(f"job {number} is in service", CompletionCode.ERR_Q_IN_SERVICE)
@@ -165,10 +168,11 @@ class Jobs:
             job,
             target_server_id=request.target_server_id,
             target_execution_time=request.target_execution_time,
-            job_type=request.job_type,
+            job_type=request.job_type,  # QMS-jobfields-31
+            # QMS-flags-13
             job_control_flags=int(request.job_control_flags & ~kept | job.job_control_flags & kept),
             job_description=request.job_description,
-            queue_record=request.queue_record,
+            queue_record=request.queue_record,  # QMS-jobfields-39
         )
         self._life.put(queue, changed)
         if roles & QueueRole.OPERATOR and request.job_position:  # QMS-manage-05
@@ -182,10 +186,11 @@ class Jobs:
                 in the queue; FAILURE for a position below 1.
         """
         queue = self._queues.found(queue_id)
+        # QMS-qoperators-04, QMS-qoperators-07, QMS-createq-09, QMS-monitor-01 and QMS-monitor-10
         self._roles.check_job(caller, queue, number, QueueRole.OPERATOR)
         if position < 1:  # QMS-monitor-19
             raise NcpRefused(f"there is no position {position}", CompletionCode.FAILURE)
-        self._life.place(queue, number, position)  # QMS-monitor-19
+        self._life.place(queue, number, position)  # QMS-monitor-19 and QMS-using-01
 
     def move(self, caller: Caller, queue_id: int, number: int, to_queue_id: int) -> int:
         """Move a job to the end of another queue, and return its number there.
@@ -209,7 +214,7 @@ class Jobs:
 
     def _listable(self, caller: Caller, queue_id: int) -> tuple[int, ...]:
         queue = self._queues.found(queue_id)
-        self._roles.check_queue(caller, queue, MEMBER)
+        self._roles.check_queue(caller, queue, MEMBER)  # QMS-monitor-03, QMS-monitor-05 and QMS-monitor-09
         return tuple(queue.order)
 
     def _open_job(self, caller: Caller, queue_id: int, number: int) -> tuple[JobQueue, Job]:

@@ -136,7 +136,7 @@ class BinderyProperties:
         if segment > self._settings.segments_max:
             raise limit_reached(f"segments of {found.name}")
         after = found.segments[segment:] if more else ()
-        segments = (*found.segments[: segment - 1], data.ljust(SEGMENT_SIZE, b"\0"), *after)
+        segments = (*found.segments[: segment - 1], data.ljust(SEGMENT_SIZE, b"\0"), *after)  # QMS-createq-05
         self._objects.replace(holder.with_property(replace(found, segments=segments)))  # QMS-createqs-06
 
     def add_member(self, caller: Caller, object_id: int, name: str, member_id: int) -> None:
@@ -155,7 +155,7 @@ class BinderyProperties:
                 f"{member.name} is in {found.name} already", CompletionCode.MEMBER_ALREADY_EXISTS
             )
         self._check_room(found)
-        # QMS-createq-13 and QMS-createqs-08
+        # QMS-createq-13, QMS-createqs-08 and QMS-createq-07
         self._objects.replace(holder.with_property(found.with_member(member_id)))
 
     def delete_member(self, caller: Caller, object_id: int, name: str, member_id: int) -> None:

@@ -92,14 +92,14 @@ class JobQueues:
         if self._queues.has_directory(place) or self._volumes.entry(place) is not None:
             raise NcpRefused(f"{path} has another use", CompletionCode.INVALID_PATH)
         above = self._volumes.missing_above(place)
-        value = directory.encode("ascii").ljust(SEGMENT_SIZE, b"\0")  # QMS-qdir-10
+        value = directory.encode("ascii").ljust(SEGMENT_SIZE, b"\0")  # QMS-qdir-10 and QMS-createq-05
         # QMS-qdir-01 and QMS-qprops-01
         new = new.with_property(Property(Q_DIRECTORY, False, SUPER_READ_SUPER_WRITE, segments=(value,)))
         # QMS-createq-04, QMS-createq-06 and QMS-createq-12
         for set_name in (Q_USERS, Q_SERVERS, Q_OPERATORS):
             new = new.with_property(Property(set_name, True, ANY_READ_SUPER_WRITE))  # QMS-qdir-02
-        self._objects.add(new)  # QMS-bindery-02 and QMS-createq-02
-        queue = JobQueue(QueueRow(new.id, place))
+        self._objects.add(new)  # QMS-bindery-02, QMS-createq-02 and QMS-using-01
+        queue = JobQueue(QueueRow(new.id, place))  # QMS-createq-05
         self._queues.add(queue)
         self._volumes.add_directories(caller, above)
         # QMS-qdir-05 and QMS-process-01
@@ -129,7 +129,7 @@ class JobQueues:
             NcpRefused: ERR_NO_QUEUE; ERR_NO_Q_RIGHTS for all but users, operators and servers.
         """
         queue = self._queues.found(queue_id)
-        self._roles.check_queue(caller, queue, MEMBER)  # QMS-monitor-11
+        self._roles.check_queue(caller, queue, MEMBER)  # QMS-monitor-11, QMS-monitor-03 and QMS-monitor-05
         # QMS-service-02
         servers = tuple((server.object_id, connection) for connection, server in queue.servers.items())
         return QueueStatusReport(queue_id, queue.row.status, len(queue.jobs), servers)
@@ -141,7 +141,8 @@ class JobQueues:
             NcpRefused: ERR_NO_QUEUE; ERR_NO_Q_RIGHTS for all but operators; FAILURE for more than 8 bits.
         """
         queue = self._queues.found(queue_id)
-        self._roles.check_queue(caller, queue, QueueRole.OPERATOR)  # QMS-monitor-12 and QMS-qoperators-05
+        # QMS-monitor-12, QMS-qoperators-05, QMS-qoperators-07, QMS-createq-09 and QMS-monitor-01
+        self._roles.check_queue(caller, queue, QueueRole.OPERATOR)
         if not 0 <= status <= _STATUS_MAX:
             raise NcpRefused(f"{status:#x} is not a status of a queue", CompletionCode.FAILURE)
         queue.row = replace(queue.row, status=status)

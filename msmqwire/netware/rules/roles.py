@@ -41,7 +41,8 @@ class Roles:
             (Q_OPERATORS, QueueRole.OPERATOR),  # QMS-qoperators-01
             (Q_SERVERS, QueueRole.SERVER),  # QMS-qservers-01
         ):
-            if self._equivalence.admitted(caller.effective_id, holder, name):  # QMS-monitor-16
+            # QMS-monitor-16 and QMS-supervisor-02
+            if self._equivalence.admitted(caller.effective_id, holder, name):
                 roles |= role
         return roles
 
@@ -73,7 +74,7 @@ class Roles:
         roles = self.on_queue(caller, queue)
         job = queue.jobs.get(number)
         owner = self._objects.get(caller.effective_id)  # none once the object has been deleted
-        if job is not None and owner is not None and owner.id == job.client_id:
+        if job is not None and owner is not None and owner.id == job.client_id:  # QMS-monitor-02
             roles |= QueueRole.OWNER
         if roles & allowed and job is not None:
             return job, roles

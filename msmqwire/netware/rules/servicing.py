@@ -56,7 +56,7 @@ class Servicing:
             NcpRefused: ERR_NO_Q_RIGHTS for all but servers of the queue, ERR_Q_HALTED, ERR_Q_MAX_SERVERS.
         """
         queue = self._queues.found(queue_id)
-        if not self._roles.may_service(caller, queue):
+        if not self._roles.may_service(caller, queue):  # QMS-qservers-02 and QMS-createq-08
             raise no_queue_rights("the caller is not a server of the queue")  # QMS-service-03
         if caller.connection in queue.servers:
             return
@@ -99,7 +99,7 @@ class Servicing:
         """
         queue = self._queues.found(queue_id)
         self._attached_server(caller, queue)
-        if not self._roles.may_service(caller, queue):
+        if not self._roles.may_service(caller, queue):  # QMS-qservers-02 and QMS-createq-08
             raise _not_attached()
         if queue.row.status & QueueStatus.QS_CANT_SERVICE_JOBS:  # QMS-monitor-22
             raise NcpRefused("the queue hands out no jobs", CompletionCode.ERR_Q_HALTED)
@@ -109,10 +109,12 @@ class Servicing:
                 job.state(now) is JobState.READY  # QMS-manage-06 and QMS-manage-09
                 # QMS-manage-07 and QMS-jobfields-21
                 and job.target_server_id in (ANY_SERVER, caller.object_id)
-                and (job.job_type in types or ANY_JOB_TYPE in types)  # QMS-manage-10 and QMS-ext-12
+                # QMS-manage-10, QMS-ext-12 and QMS-jobfields-31
+                and (job.job_type in types or ANY_JOB_TYPE in types)
             ):
                 self._files.check_room(caller)
-                return self._life.take(caller, queue, job)  # QMS-manage-14 and QMS-flags-10
+                # QMS-manage-14, QMS-flags-10, QMS-service-06 and QMS-using-01
+                return self._life.take(caller, queue, job)
         # QMS-service-08 and QMS-ext-13
         raise NcpRefused("no job of the queue can be serviced", CompletionCode.ERR_NO_Q_JOB)
 

@@ -107,7 +107,7 @@ class VolumeRules:
         self._check(caller, path, TrusteeRights.TR_ACCESS_CTRL, CompletionCode.NO_CREATE_DELETE_PRIVILEGES)
         if not 0 <= rights <= ALL_RIGHTS:
             raise NcpRefused(f"{rights:#x} are not rights", CompletionCode.FAILURE)
-        self._trustees.put(Trustee(path, self._objects[object_id].id, rights))
+        self._trustees.put(Trustee(path, self._objects[object_id].id, rights))  # QMS-createqs-07
 
     def create_directory(self, caller: Caller, path: str) -> None:
         """Create a directory, whose owner is the caller.
@@ -116,7 +116,7 @@ class VolumeRules:
             NcpRefused: INVALID_PATH, NO_CREATE_PRIVILEGES without the right TR_CREATE above it,
                 NO_CREATE_DELETE_PRIVILEGES if it exists, DIRECTORY_FULL.
         """
-        path = self._create(caller, path, is_directory=True)
+        path = self._create(caller, path, is_directory=True)  # QMS-createqs-07
         self._changes.append(MakeVolumeDirectory(path))
 
     def create_file(self, caller: Caller, path: str) -> int:
@@ -188,7 +188,7 @@ class VolumeRules:
             raise NcpRefused("no more directories and files", CompletionCode.DIRECTORY_FULL)
 
     def _put(self, caller: Caller, path: str, *, is_directory: bool) -> None:
-        owner = caller.effective_id
+        owner = caller.effective_id  # QMS-service-12
         assert owner is not None
         self._entries[path] = entry = VolumeEntry(path, owner, is_directory)
         self._changes.append(PutVolumeEntry(entry))
@@ -202,5 +202,5 @@ class VolumeRules:
         return path
 
     def _check(self, caller: Caller, path: str, right: TrusteeRights, code: CompletionCode) -> None:
-        if not self._trustees.effective_rights(caller.effective_id, path) & right:
+        if not self._trustees.effective_rights(caller.effective_id, path) & right:  # QMS-service-12
             raise NcpRefused(f"no right {right.name} in {path}", code)

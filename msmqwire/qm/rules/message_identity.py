@@ -47,7 +47,7 @@ class MessageIdentity:
     def stamp(self, message: Message) -> None:
         """Set source, time and identifier of a message that begins here."""
         message.source_machine_identifier = self._context.queue_manager.identifier
-        message.sent_time = self._context.utc
+        message.sent_time = self._context.utc  # SRMP-2.2.5.1.2-02
         self.identify(message)
         if isinstance(message.destination, PrivateName):
             message.destination_queue_manager_identifier = message.destination.guid

@@ -195,9 +195,10 @@ class MessageEvents:
         if position.in_memory and isinstance(queue, OutgoingQueue) and position.message.packet is None:
             # Built once, for the store and for sending.
             position.message.packet = serialization.to_packet(position.message)
-        if position.recoverable:  # MQMQ-2.2.19.2-12
+        if position.recoverable:  # MQMQ-2.2.19.2-12 and SRMP-2.2.5.2.1-03
             if not position.stored:
                 self.memory.add(position)
+            # SRMP-2.2.5.2.1-03 and SRMP-2.2.5.2.1-04
             stored_rows.put_message(self._context.changes, position)
         if position.in_memory and not isinstance(queue, OutgoingQueue):
             position.message.packet = None  # otherwise the body would be in memory twice

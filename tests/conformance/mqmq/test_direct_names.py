@@ -126,8 +126,8 @@ def test_os_refuses_what_no_computer_is_called(host, offset):
 @pytest.mark.parametrize(
     "protocol, default",
     [
-        pytest.param("HTTP", 80, marks=requirement("MQMQ-2.1.2-10")),
-        pytest.param("HTTPS", 443, marks=requirement("MQMQ-2.1.2-11")),
+        pytest.param("HTTP", 80, marks=requirement("MQMQ-2.1.2-10", "SRMP-2.1.1-03")),
+        pytest.param("HTTPS", 443, marks=requirement("MQMQ-2.1.2-11", "SRMP-2.1.1-03")),
     ],
 )
 def test_http_takes_host_port_and_msmq(protocol, default):

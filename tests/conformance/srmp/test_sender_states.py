@@ -11,7 +11,7 @@ from msmqwire.qm.protocols.srmp.states import MESSAGES, SrmpMessageEvent, SrmpMe
 from msmqwire.qm.protocols.srmp.timers import SrmpTimer
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage
 from tests.support.srmp.srmp_harness import THERE, SrmpHarness
-from tests.support.srmp.srmp_requests import SrmpPeer
+from tests.support.srmp.srmp_requests import SrmpPeer, date
 
 S, E = SrmpMessageState, SrmpMessageEvent
 KINDS = ("express", "recoverable", "stream")
@@ -127,7 +127,8 @@ def test_a_message_that_expires_before_it_is_sent_is_never_sent(kind, wanted):
 def test_a_message_without_an_answer_or_with_5xx_is_resent_as_is(kind):
     harness = SrmpHarness()
     outgoing = send_message(harness, kind)
-    first = harness.take_one()
+    sent_at, first = date(harness.utc), harness.take_one()
+    assert first["properties/sentAt"] == sent_at
     harness.advance(RETRY_MS + 1)  # the transport says when a response is late, and nobody else
     assert harness.take() == []
     for give in (harness.fail, *(lambda status=status: harness.answer(status) for status in (500, 503, 599))):
@@ -140,7 +141,7 @@ def test_a_message_without_an_answer_or_with_5xx_is_resent_as_is(kind):
         assert harness.take() == []
         harness.advance(1)
         again = harness.take_one()
-        assert (again.number, again.data) == (again.number, first.data)
+        assert (again["properties/sentAt"], again.data) == (sent_at, first.data)
         assert outgoing.state is S.WAIT_FOR_RESPONSE
 
 

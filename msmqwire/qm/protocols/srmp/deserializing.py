@@ -121,7 +121,7 @@ def _read_times(envelope: Envelope, message: Message) -> None:
 
 def _read_services(services: Content, message: Message) -> None:
     path = f"{_HEADER}.services"
-    if services.durable:  # SRMP-3.1.5.1.1-18, SRMP-2.2.5.2.1-06
+    if services.durable:  # SRMP-3.1.5.1.1-18, SRMP-2.2.5.2.1-06 and SRMP-2.2.5.2.1-04
         message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
     requested = AcknowledgementsRequested.NONE
     if services.deliveryReceiptRequest is not None:

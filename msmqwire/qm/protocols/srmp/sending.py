@@ -168,7 +168,7 @@ class SrmpSending:
         self._requests[self._request] = outgoing
         outgoing.step(SrmpMessageEvent.SENT)
         self._waiting.moved()
-        if isinstance(queue.destination, MulticastName):  # SRMP-3.1.7.9-02
+        if isinstance(queue.destination, MulticastName):  # SRMP-3.1.7.9-02 and SRMP-2.1.2-01
             name = queue.destination
             self._context.effects.append(
                 Multicast(self._request, str(name.address), name.port, request.to_bytes())

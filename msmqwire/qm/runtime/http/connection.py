@@ -149,7 +149,7 @@ class HttpConnection(PeerConnection):
     def _begin(self, transport: asyncio.Transport) -> bool:
         if not self._owner.admit(self):
             return False
-        if self._context is None:
+        if self._context is None:  # SRMP-2.1.1-02
             self._begin_http(transport)
         else:
             transport.pause_reading()  # until TLS takes over

@@ -127,7 +127,7 @@ class HttpListener(Listener[HttpConnection]):
         try:
             http = await self._read(request, connection)
             status = await self._ask(http, connection)
-            return answer(status, close=self.is_stopping)
+            return answer(status, close=self.is_stopping)  # SRMP-2.1.1-01
         except _RequestRefused as refused:
             self.traffic.turned_away += 1
             details = {"peer": connection.address, "status": refused.status}
@@ -163,7 +163,7 @@ class HttpListener(Listener[HttpConnection]):
             raise _full()
         chunked = TRANSFER_ENCODING.lower() in values
         chunking = Chunking((f"{len(entity):x}", "0") if entity else ("0",)) if chunked else None
-        return HttpMessage(start, fields, entity, chunking)
+        return HttpMessage(start, fields, entity, chunking)  # SRMP-2.1.1-01 and SRMP-2.1.2-05
 
     async def _entity(self, request: web.BaseRequest, connection: HttpConnection, most: int) -> bytes:
         before, chunks, size = connection.held, [], 0

@@ -150,9 +150,10 @@ class HttpSender:
             raise ValueError(f"{url!r:.200} is not a URL of HTTP")
         # The target is sent as it is, not normalised as a URL, except for invalid characters.
         path = quote(start.target, safe=_TARGET_CHARACTERS)
+        # SRMP-2.1.1-02
         target = URL.build(scheme=place.scheme, host=place.raw_host, port=place.port, path=path, encoded=True)
         async with self._session.request(
-            start.method,
+            start.method,  # SRMP-2.1.1-01
             target,
             data=BytesIOPayload(io.BytesIO(message.entity)),
             headers=[(field.name, field.value) for field in message.fields],
