@@ -103,7 +103,7 @@ def test_ready_to_held_and_back(harness: QueueServiceHarness) -> None:
     assert states == [JobState.READY, *[JobState.HELD] * 3, JobState.READY]
 
 
-@requirement("QMS-manage-05")
+@requirement("QMS-manage-05", "QMS-manage-03")
 def test_the_position_in_a_change_is_for_operators(harness: QueueServiceHarness) -> None:
     user = harness.user()
     jobs = [harness.job(user) for _ in range(3)]
