@@ -90,7 +90,8 @@ _FINAL_CLASS_MIN: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE.value
 ESTABLISH_CONNECTION: Final = Packet(  # MQQB-4.1.3-01, MQQB-4.1.4-01, MQQB-4.1-01
     "EstablishConnection",
     "[MS-MQQB] 2.2.3",
-    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(ESTABLISH_CONNECTION_HEADER)),  # MQMQ-2.2.19.1-01
+    # MQMQ-2.2.19.1-01, MQQB-2.1.1-03
+    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(ESTABLISH_CONNECTION_HEADER)),
     "Asks for a session, or accepts or refuses it.",
     req=("MQQB-2.2.3-01",),
     defaults={**_INTERNAL, "InternalHeader.Flags.PT": PT_ESTABLISH_CONNECTION},  # MQQB-2.2.3-02
@@ -99,7 +100,8 @@ ESTABLISH_CONNECTION: Final = Packet(  # MQQB-4.1.3-01, MQQB-4.1.4-01, MQQB-4.1-
 CONNECTION_PARAMETERS: Final = Packet(  # MQQB-4.1.5-01, MQQB-4.1.6-01
     "ConnectionParameters",
     "[MS-MQQB] 2.2.2",
-    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(CONNECTION_PARAMETERS_HEADER)),  # MQMQ-2.2.19.1-01
+    # MQMQ-2.2.19.1-01, MQQB-2.1.1-03
+    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(CONNECTION_PARAMETERS_HEADER)),
     "Timeouts and window of a session, asked for and answered.",
     req=("MQQB-2.2.2-01",),
     defaults={**_INTERNAL, "InternalHeader.Flags.PT": PT_CONNECTION_PARAMETERS},  # MQQB-2.2.2-02
@@ -109,7 +111,8 @@ CONNECTION_PARAMETERS: Final = Packet(  # MQQB-4.1.5-01, MQQB-4.1.6-01
 SESSION_ACK: Final = Packet(  # MQQB-4.1.8-01
     "SessionAck",
     "[MS-MQQB] 2.2.6",
-    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(SESSION_HEADER)),  # MQMQ-2.2.19.1-01, MQMQ-2.2.20.4-01
+    # MQMQ-2.2.19.1-01, MQMQ-2.2.20.4-01, MQQB-2.1.1-03
+    (sub(BASE_HEADER), sub(INTERNAL_HEADER), sub(SESSION_HEADER)),
     "Acknowledges messages of a session.",
     req=("MQQB-2.2.6-01",),
     # MQQB-2.2.6-02, MQQB-2.2.1-04
@@ -117,12 +120,12 @@ SESSION_ACK: Final = Packet(  # MQQB-4.1.8-01
 )
 
 _MESSAGE_PARTS: Final = (
-    sub(BASE_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.19.1-01
-    sub(USER_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13
+    sub(BASE_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.19.1-01, MQQB-2.1.1-03, MQQB-2.2-02
+    sub(USER_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13, MQQB-2.2-02
     maybe("UserHeader.Flags.TH", sub(TRANSACTION_HEADER), req="MQMQ-2.2.20-05"),  # MQMQ-2.2.20-02
-    # MQMQ-2.2.20-02
-    maybe("UserHeader.Flags.SH", sub(SECURITY_HEADER), req="MQMQ-2.2.20-06"),  # MQMQ-2.2.20-13
-    sub(MESSAGE_PROPERTIES_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13, MQMQ-2.2.20-02
+    # MQMQ-2.2.20-02, MQMQ-2.2.20-13
+    maybe("UserHeader.Flags.SH", sub(SECURITY_HEADER), req="MQMQ-2.2.20-06"),
+    sub(MESSAGE_PROPERTIES_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13, MQMQ-2.2.20-02, MQQB-2.2-02
     maybe("BaseHeader.Flags.DH", sub(DEBUG_HEADER), req="MQMQ-2.2.20-07"),  # MQMQ-2.2.20-02
     maybe("UserHeader.Flags.AH", sub(SRMP_ENVELOPE_HEADER), req="MQRR-2.2.5.1.2.1-01"),
     maybe("UserHeader.Flags.AH", sub(COMPOUND_MESSAGE_HEADER), req="MQRR-2.2.5.1.2.2-01"),

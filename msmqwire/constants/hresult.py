@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from msmqwire.constants.ntstatus import NtStatus
 
-MQ_OK = 0
+MQ_OK = 0  # MQMQ-2.4-01
 """Success; the common results of [MS-ERREF] 2.1 are not repeated here."""
 
 PROPERTIES_MAX = 128

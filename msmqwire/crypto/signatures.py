@@ -43,7 +43,7 @@ def sign(
     """
     data = _hashed(hash_algorithm, signed_fields(packet, version, readings), readings)
     try:
-        signature = private_key.sign(data, _PADDING, _AS_IT_IS)
+        signature = private_key.sign(data, _PADDING, _AS_IT_IS)  # MQQB-2.4.1-05
     except ValueError:
         why = f"a key of {private_key.key_size} bits is too short for the hash {hash_algorithm:#x}"
         raise InvalidValue(why, path="MessagePropertiesHeader.HashAlgorithm") from None
@@ -119,4 +119,4 @@ def _hashed(algorithm: int, data: bytes, readings: Readings) -> bytes:
 
 
 def _ordered(signature: bytes, readings: Readings) -> bytes:
-    return signature[::-1] if readings.signature_bytes == "little" else signature
+    return signature[::-1] if readings.signature_bytes == "little" else signature  # MQQB-2.4.1-05

@@ -53,7 +53,7 @@ def signed_fields(packet: Record, version: SignatureVersion, readings: Readings 
     named where `readings` wants names as text.
     """
     try:
-        return b"".join(_items(packet, version, readings))
+        return b"".join(_items(packet, version, readings))  # MQMQ-2.5-02
     except LocatedError:
         raise
     except (AttributeError, TypeError, ValueError, struct.error) as exc:  # not of a packet that was read
@@ -67,6 +67,7 @@ def _items(packet: Record, version: SignatureVersion, readings: Readings) -> lis
         properties.CorrelationID,  # MQMQ-2.5.1-02 to -07
         _TAG.pack(properties.ApplicationTag),  # MQMQ-2.5.1-03
         properties.MessageBody,  # MQMQ-2.5.1-04
+        # MQMQ-2.5-03
         label if readings.label_null or not label.endswith(_NULL) else label[:-2],  # MQMQ-2.5.1-05
         *reply_queues(user, readings),  # MQMQ-2.5.1-06, MQMQ-2.5.1-07
     ]

@@ -27,7 +27,7 @@ _NULL: Final = b"\0\0"
 
 def reply_queues(user: Record, readings: Readings) -> tuple[bytes, bytes]:
     """Return how ResponseQueue and AdminQueue of a UserHeader go in. Raises InvalidName."""
-    if readings.queue_names == "header":
+    if readings.queue_names == "header":  # MQMQ-2.5-03
         return _in_header(user.ResponseQueue, readings), _in_header(user.AdminQueue, readings)
     admin = _name(user, "admin", user.Flags.AQ, user.AdminQueue, None)
     response = _name(user, "response", user.Flags.RQ, user.ResponseQueue, admin)
@@ -37,7 +37,7 @@ def reply_queues(user: Record, readings: Readings) -> tuple[bytes, bytes]:
 def destination_queue(user: Record, readings: Readings) -> bytes:
     """Return how DestinationQueue of a UserHeader goes in. Raises InvalidName."""
     queue = user.DestinationQueue
-    if readings.queue_names == "header":
+    if readings.queue_names == "header":  # MQMQ-2.5-03
         return _in_header(queue, readings)
     return _as_text(_name(user, "destination", user.Flags.DQ, queue, None), readings)
 
@@ -74,11 +74,12 @@ def _as_text(name: FormatName | None, readings: Readings) -> bytes:
 
 
 def _encoded(text: str, readings: Readings) -> bytes:
+    # MQMQ-2.5-03
     return text.encode("utf-16-le") + (_NULL if readings.queue_names == "text-with-null" else b"")
 
 
 def _absent(readings: Readings) -> bytes:
-    return _NULL if readings.absent_queues_as_null else b""
+    return _NULL if readings.absent_queues_as_null else b""  # MQMQ-2.5-03
 
 
 # -- as they are in headers -----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from msmqwire.schema import Flags, Header, UInt, bit, field_offset, flags, reser
 
 SIGNATURE: Final = 0x524F494C  # "LIOR" on the wire
 VERSION: Final = 0x10
-BASE_HEADER_SIZE: Final = 16  # MQMQ-2.2.19.1-01
+BASE_HEADER_SIZE: Final = 16  # MQMQ-2.2.19.1-01, MQQB-2.1.1-03
 PACKET_SIZE_MIN: Final = BASE_HEADER_SIZE
 PACKET_SIZE_MAX: Final = 0x0040_0000  # MQMQ-2.2.19.1-21
 INFINITE: Final = 0xFFFF_FFFF

@@ -64,6 +64,7 @@ QUEUE_FORMAT: Final = Header(
     "QUEUE_FORMAT",
     "[MS-MQMQ] 2.2.7",
     (
+        # MQMQ-5-03
         uint(8, "m_qft", "Kind of the name, QUEUE_FORMAT_TYPE_*.", must=range(9), req="MQMQ-2.2.7-01"),
         flags(
             8,
@@ -73,12 +74,12 @@ QUEUE_FORMAT: Final = Header(
             req="MQMQ-2.2.7-02",
         ),
         uint(16, "m_reserved", "0; not used.", req="MQMQ-2.2.7-10"),
-        uint(8, "m_qft_", "Discriminant of the union: m_qft again.", same_as="m_qft"),
+        uint(8, "m_qft_", "Discriminant of the union: m_qft again.", same_as="m_qft"),  # MQMQ-5-02, MQMQ-5-03
         choice(
             "_varUnion",
             "m_qft",
             {
-                0: None,
+                0: None,  # MQMQ-5-02
                 1: _guid_arm("m_gPublicID", "GUID of a public queue.", "MQMQ-2.2.7-13"),
                 2: _structure_arm("m_oPrivateID", OBJECTID, "MQMQ-2.2.7-14"),
                 3: _string_arm("m_pDirectID", "Direct format name without DIRECT=.", "MQMQ-2.2.7-15"),

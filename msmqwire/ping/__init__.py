@@ -5,7 +5,7 @@ from typing import Final
 from msmqwire.schema import Packet, bit, field_offset, flags, guid, uint
 
 PING_SIGNATURE: Final = 0x5548  # MQQB-3.1.7.7-01, MQQB-3.1.7.8-01
-PING_PORT: Final = 3527  # MQQB-2.1.2-04
+PING_PORT: Final = 3527  # MQQB-2.1.2-04, MQQB-2.1.2-03
 PING_SIZE: Final = 24
 
 PING: Final = Packet(  # MQQB-4.1.1-01, MQQB-4.1.2-01

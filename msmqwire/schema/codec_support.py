@@ -18,7 +18,7 @@ class Refused(Exception):
 @lru_cache(maxsize=4096)
 def guid(data: bytes) -> UUID:
     """Return a GUID. Those of queue managers recur, and making one takes a microsecond."""
-    return UUID(bytes_le=data)
+    return UUID(bytes_le=data)  # MQQB-2.2-01
 
 
 @lru_cache(maxsize=4096)
@@ -28,7 +28,7 @@ def _bytes_of(number: int) -> bytes:
 
 def guid_bytes(value: Any) -> bytes:
     """Return the 16 bytes of a GUID. Raises AttributeError for anything else."""
-    return _bytes_of(value.int) if type(value) is UUID else value.bytes_le
+    return _bytes_of(value.int) if type(value) is UUID else value.bytes_le  # MQQB-2.2-01
 
 
 def record_of(key: str) -> Any:

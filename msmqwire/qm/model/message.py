@@ -128,8 +128,8 @@ class Message:
     arrival_time: int = 0  # DMPR-3.1.1.12-05
     time_to_reach_queue: int = TIME_TO_REACH_QUEUE
     time_to_be_received: int = INFINITE  # DMPR-3.1.1.12-49
-    positive_journaling_requested: bool = False  # DMPR-3.1.1.12-23
-    negative_journaling_requested: bool = False  # DMPR-3.1.1.12-24 and -25
+    positive_journaling_requested: bool = False  # DMPR-3.1.1.12-23, MQQB-1.3.4-01
+    negative_journaling_requested: bool = False  # DMPR-3.1.1.12-24 and -25, MQQB-1.3.4-01
     allow_peek_when_locked: bool = False  # DMPR-3.1.1.12-03
     application_deadletter_queue: str = ""  # DMPR-3.1.1.12-04
     source_machine_identifier: UUID = NULL_GUID  # DMPR-3.1.1.12-35

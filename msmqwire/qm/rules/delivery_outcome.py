@@ -42,7 +42,7 @@ class DeliveryOutcome:
         # MQQB-3.1.1.1.1.3-09, MQQB-3.1.1.1.1.5-09, MQQB-3.1.1.1.1.7-14 and -15
         # MQMQ-2.2.19.2-20, MQMQ-2.2.19.2-18
         # MQQB-3.1.5.5.4-01, MQQB-3.1.5.7-03
-        if own and message.positive_journaling_requested and journal is not None:
+        if own and message.positive_journaling_requested and journal is not None:  # MQQB-1.3.4-01
             self._messages.transfer(position, journal)  # SRMP-3.1.5.2.2-01, SRMP-3.1.1.1.2.1-07
         else:
             self._messages.discard(position)
@@ -66,7 +66,7 @@ class DeliveryOutcome:
         # MQQB-3.1.1.1.1.3-07, MQQB-3.1.1.1.1.3-08, MQQB-3.1.1.1.1.5-07, MQQB-3.1.1.1.1.5-08
         # MQQB-3.1.1.1.1.7-12, MQQB-3.1.1.1.1.7-13, MQMQ-2.2.19.2-16, SRMP-3.1.5.2.1-01, MQQB-3.1.5.7-05
         # MQQB-3.1.7.1.2-05
-        if message.negative_journaling_requested and target is not None:
+        if message.negative_journaling_requested and target is not None:  # MQQB-1.3.4-01
             self._messages.transfer(position, target)  # SRMP-3.1.5.2.1.2-03
         else:
             self._messages.discard(position)

@@ -103,7 +103,7 @@ def put_message(changes: Changes, position: MessagePosition) -> None:
     changes.put(Table.MESSAGE, position.number, row)
     if not position.stored:
         position.stored = True
-        changes.put(Table.PACKET, position.number, serialization.to_stored(message))
+        changes.put(Table.PACKET, position.number, serialization.to_stored(message))  # MQQB-3.1.1.1.1.8-03
 
 
 def put_sequential_id(changes: Changes, number: int) -> None:

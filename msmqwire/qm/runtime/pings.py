@@ -143,7 +143,7 @@ class PingSockets:
     async def _open(self, address: tuple[str, int], *, at_ping_port: bool) -> asyncio.DatagramTransport:
         protocol = partial(_Datagrams, self._arrived, at_ping_port=at_ping_port)
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_datagram_endpoint(protocol, local_addr=address)
+        transport, _ = await loop.create_datagram_endpoint(protocol, local_addr=address)  # MQQB-2.1.2-03
         return transport
 
     def answer(self, address: str, port: int, data: bytes) -> bool:

@@ -145,7 +145,8 @@ class Encryption:
                     return cached
         # Not only once in a session: they may have changed since its last key was made, or may not have been
         # suitable.
-        remote[destination] = keys = self._keys_of(destination, configuration)  # MQQB-3.1.1.3.1-04
+        keys = self._keys_of(destination, configuration)
+        remote[destination] = keys  # MQQB-3.1.1.3.1-04
         provider, algorithm = self._choice(message, keys)
         cache = self._cache_of(provider)
         cached = cache.get((provider, algorithm, destination))

@@ -53,11 +53,11 @@ class Connecting:
             return
         session = transfer.session
         if session is None:
-            session = self._sessions.leading_to(transfer.peer)
+            session = self._sessions.leading_to(transfer.peer)  # MQQB-1.3.5.2-01
             if session is None:
                 session = self._sessions.add(SessionRole.INITIATOR, transfer.peer)
             self.attach(session, transfer)
-            if session.is_open:
+            if session.is_open:  # MQQB-1.3.5.2-01
                 self._send_waiting(session)
         if (
             session.role is SessionRole.INITIATOR
@@ -361,7 +361,7 @@ class Connecting:
             self.retry_later(session)
         else:
             self._sessions.release(session)  # MQQB-3.1.1.1.1.2-12
-        self._hand_over(guests)
+        self._hand_over(guests)  # MQQB-3-01
 
     def _hand_over(self, guests: list[SessionTransfer]) -> None:
         """Find sessions for transfers that only shared this one: its next connection may lead elsewhere."""

@@ -135,7 +135,7 @@ class SessionHandshake:
         """Answer a request: [MS-MQQB] 3.1.5.3.1."""
         header = packet.EstablishConnectionHeader
         own = self._context.queue_manager.identifier
-        full = header.OperatingSystem.SE and self._sessions.is_full()  # MQQB-3.1.5.3.1-02
+        full = header.OperatingSystem.SE and self._sessions.is_full()  # MQQB-3.1.5.3.1-02, MQQB-2.2.3.1-13
         session.remote_guid = header.ClientGuid  # MQQB-3.1.5.3.1-01
         # MQQB-2.2.1-08
         refused = full or header.ServerGuid not in (own, NULL_GUID)  # MQQB-3.1.5.3.1-08, MQQB-3.1.5.3.1-09

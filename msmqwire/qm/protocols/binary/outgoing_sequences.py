@@ -256,8 +256,8 @@ class OutgoingSequences:
         info, unacked = transfer.queue.transfer, transfer.unacked_sequence
         # MQQB-3.1.5.6-12
         info.eod_last_ack_time, info.eod_last_ack_count = transfer.time_of_last_ack, transfer.last_ack_count
-        info.eod_last_ack = transfer.last_ack  # MQQB-3.1.5.6-12
-        info.eod_no_ack_count = len(unacked)  # MQQB-3.1.5.6-13
+        info.eod_last_ack = transfer.last_ack  # MQQB-3.1.5.6-12, MQQB-3.1.1-01, MQQB-3.1.1.2-01
+        info.eod_no_ack_count = len(unacked)  # MQQB-3.1.5.6-13, MQQB-3.1.1.2-01
         info.eod_first_non_ack = unacked[0] if unacked else None  # MQQB-3.1.5.6-13, MQQB-3.1.5.8.8-09
         info.eod_last_non_ack = unacked[-1] if unacked else None  # MQQB-3.1.5.6-13
         # MQQB-3.1.5.8.8-10

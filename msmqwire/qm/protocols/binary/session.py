@@ -85,10 +85,12 @@ class Session:
     ) -> None:
         """Set the initial state of every connection: [MS-MQQB] 3.1.3.2."""
         self.framer = Framer(packet_size_max)
+        # MQQB-3.1.1.3.1-01, MQQB-3.1.1.4-01
         self.message_sent_count = self.recoverable_message_sent_count = 0  # MQQB-3.1.1.3.1-06
+        # MQQB-3.1.1.3.1-01, MQQB-3.1.1.4-01
         self.message_received_count = self.recoverable_message_received_count = 0  # MQQB-3.1.3.2-01
         self.last_acked_recoverable = 0
-        self.recoverable_ack_flags = 0
+        self.recoverable_ack_flags = 0  # MQQB-3.1.1.3.1-01
         self.unacked_received_count = 0
         self.unacked_message_count = self.unacked_bytes = 0  # MQQB-3.1.3.2-07
         self.window_size = self.received_window_size = window_size

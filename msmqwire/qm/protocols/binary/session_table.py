@@ -58,7 +58,7 @@ class SessionTable:
             to_peer = session.peer == peer
             if session.is_open:
                 belongs = bound and self.belongs(peer, session)
-                if to_peer or (session.remote_guid == guid and belongs is bound):
+                if to_peer or (session.remote_guid == guid and belongs is bound):  # MQQB-3-01
                     return session
                 if belongs:
                     candidate = session
