@@ -64,7 +64,7 @@ def _items(packet: Record, version: SignatureVersion, readings: Readings) -> lis
     user, properties = packet.UserHeader, packet.MessagePropertiesHeader
     label = encode_text(properties.Label)
     items: list[bytes] = [
-        properties.CorrelationID,  # MQMQ-2.5.1-02 to -07
+        properties.CorrelationID,  # MQMQ-2.5.1-02
         _TAG.pack(properties.ApplicationTag),  # MQMQ-2.5.1-03
         properties.MessageBody,  # MQMQ-2.5.1-04
         # MQMQ-2.5-03
@@ -74,10 +74,10 @@ def _items(packet: Record, version: SignatureVersion, readings: Readings) -> lis
     if version == _V1:  # MQMQ-2.5-01, MQMQ-2.5.1-01
         return items
     if version == _V3:  # MQMQ-2.5.3-01, MQMQ-2.5.2-11
-        items.append(properties.ExtensionData)  # MQMQ-2.5.3-02 and -03
+        items.append(properties.ExtensionData)  # MQMQ-2.5.3-02
         items.append(format_name_lists(packet.MultiQueueFormatHeader, readings))
     word = user.Flags
-    items.append(user.SourceQueueManager.bytes_le)  # MQMQ-2.5.2-02 to -10, MQMQ-2.5.3-04 to -11
+    items.append(user.SourceQueueManager.bytes_le)  # MQMQ-2.5.2-02, MQMQ-2.5.3-04
     items.append(
         _SENDING.pack(
             (word & _DM) >> _DM_SHIFT,  # MQMQ-2.5.2-03, MQMQ-2.5.3-05
@@ -93,5 +93,5 @@ def _items(packet: Record, version: SignatureVersion, readings: Readings) -> lis
     elif readings.absent_connector_type_as_null:
         items.append(_NULL_GUID)  # MQMQ-2.5.2-09, MQMQ-2.5.3-11
     if version == _V2:  # MQMQ-2.5.2-01, MQMQ-2.5.3-12
-        items.append(destination_queue(user, readings))
+        items.append(destination_queue(user, readings))  # MQMQ-2.5.2-10
     return items

@@ -230,5 +230,6 @@ def _packet(message: Message, packet: Record | None) -> Record:
     """Return the packet of a message with its body in clear: its own, or a new one."""
     if packet is None:
         packet = USER_MESSAGE.parse(message.packet or new_packet(message))
-    packet.MessagePropertiesHeader.MessageBody = message.body  # its size is not covered
+    # MQMQ-2.5-04; its size is not covered.
+    packet.MessagePropertiesHeader.MessageBody = message.body
     return packet

@@ -83,17 +83,20 @@ DIRECT = struct.pack("<H", len(wide(DESTINATION))) + wide(DESTINATION)
 NAMES = b"\3\0" + wide("OS:a\\q") + b"\1\0" + QUEUE + b"\2\0" + HOST + b"\7\0\0\0"
 
 
-@requirement("MQMQ-2.5-01", "MQMQ-2.5-02", "MQMQ-2.5.1-01", "MQMQ-2.2.20.6-25")
+@requirement("MQMQ-2.5-01", "MQMQ-2.5-02", "MQMQ-2.2.20.6-25")
+@requirement(*(f"MQMQ-2.5.1-{row:02}" for row in range(1, 8)))
 def test_fields_of_msmq_1() -> None:
     assert signed_fields(packet(), V1) == b"".join(FIRST)
 
 
-@requirement("MQMQ-2.5-01", "MQMQ-2.5-02", "MQMQ-2.5.2-01", "MQMQ-2.2.20.6-26")
+@requirement("MQMQ-2.5-01", "MQMQ-2.5-02", "MQMQ-2.2.20.6-26")
+@requirement(*(f"MQMQ-2.5.2-{row:02}" for row in range(1, 11)))
 def test_fields_of_msmq_2() -> None:
     assert signed_fields(packet(), V2) == b"".join([*FIRST, *SENDING, DIRECT])
 
 
-@requirement("MQMQ-2.5-01", "MQMQ-2.5-02", "MQMQ-2.5.3-01", "MQMQ-2.5.3-03", "MQMQ-2.2.20.6-27")
+@requirement("MQMQ-2.5-01", "MQMQ-2.5-02", "MQMQ-2.2.20.6-27")
+@requirement(*(f"MQMQ-2.5.3-{row:02}" for row in range(1, 12)))
 def test_fields_of_msmq_3() -> None:
     """Of the three lists the destinations alone."""
     assert signed_fields(packet(), V3) == b"".join([*FIRST, b"extension", NAMES, *SENDING])
