@@ -153,7 +153,7 @@ class Settings:
     third_place_messages_total: int = 6_000
     third_place_bytes_total: int = 8 << 20
     memory: int = 1 << 30
-    send_insecure_nacks: bool = False
+    send_insecure_nacks: bool = False  # MQQB-3.1.1.3-19
     report_messages: bool = True
     expire_in_doubt: bool = False
     lookup_priority_of_transactional: bool = False
@@ -230,7 +230,7 @@ class KeptSettings:
     def applied_to(self, settings: Settings) -> Settings:
         """Return all settings, replaced by the kept ones where given."""
         given = self.given
-        insecure = given.pop("send_insecure_nacks", settings.send_insecure_nacks)
+        insecure = given.pop("send_insecure_nacks", settings.send_insecure_nacks)  # MQQB-3.1.1.3-19
         table = settings.resend_timer_table
         if given:
             default = (RESEND_TIMES[0], RESEND_TIMES[3], RESEND_TIMES[6], RESEND_TIMES[9])

@@ -39,6 +39,7 @@ class MessageIdentity:
 
     def next(self) -> ObjectId:
         """Return an unused identifier."""
+        # MQQB-3.1.1.3-16
         self._ordinal = self._ordinal % (_ORDINALS - 1) + 1  # SRMP-3.1.1.1.5-02, MQQB-3.1.1.3-17
         if self._ordinal > self._reserved_until or self._ordinal == 1:
             self._reserve(min(self._ordinal + _RESERVED, _ORDINALS - 1))
@@ -53,7 +54,7 @@ class MessageIdentity:
             message.destination_queue_manager_identifier = message.destination.guid
 
     def _reserve(self, last: int) -> None:
-        """No ordinal up to this one is used again after a restart: MQQB-3.1.1.3-16."""
+        """Use no ordinal up to this one again after a restart."""
         self._reserved_until = last
-        # MQMQ-2.2.18.1.3-03
+        # MQMQ-2.2.18.1.3-03, MQQB-3.1.1.3-16
         self._context.changes.put(Table.META, MESSAGE_ID_ORDINAL, last.to_bytes(8, "little"))

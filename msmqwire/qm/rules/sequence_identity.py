@@ -14,7 +14,7 @@ _ORDINAL_MAX: Final = 0xFFFFFFFF
 
 
 class SequenceIdentity:
-    """Counts sequences: MQQB-3.1.1.3.1-12; StreamIdOrdinal of [MC-MQSRM] 3.1.1.1.5."""
+    """Counts sequences: [MS-MQQB] 3.1.1.3.1; StreamIdOrdinal of [MC-MQSRM] 3.1.1.1.5."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -24,16 +24,16 @@ class SequenceIdentity:
         """Continue after the last stored identifier."""
         row = stored.row(Table.META, TX_SEQUENCE_ORDINAL)
         number = int.from_bytes(row, "little") if row else 0  # SRMP-3.1.3.1-03
-        self._last = TxSequenceId(number >> 32, number & _ORDINAL_MAX)
+        self._last = TxSequenceId(number >> 32, number & _ORDINAL_MAX)  # MQQB-3.1.1.3.1-12
 
     def next(self) -> TxSequenceId:
         """Return an identifier greater than all earlier ones."""
         time_stamp, ordinal = self._last
         if not time_stamp:
-            time_stamp = self._context.utc & 0xFFFFFFFF
+            time_stamp = self._context.utc & 0xFFFFFFFF  # MQQB-3.1.1.3.1-12
         if ordinal >= _ORDINAL_MAX:
             time_stamp, ordinal = time_stamp + 1, 0
-        self._last = TxSequenceId(time_stamp, ordinal + 1)  # SRMP-3.1.1.1.5-03
-        row = (time_stamp << 32 | ordinal + 1).to_bytes(8, "little")
-        self._context.changes.put(Table.META, TX_SEQUENCE_ORDINAL, row)
+        self._last = TxSequenceId(time_stamp, ordinal + 1)  # SRMP-3.1.1.1.5-03, MQQB-3.1.1.3.1-12
+        row = (time_stamp << 32 | ordinal + 1).to_bytes(8, "little")  # MQQB-3.1.1.3.1-12
+        self._context.changes.put(Table.META, TX_SEQUENCE_ORDINAL, row)  # MQQB-3.1.1.3.1-12
         return self._last

@@ -254,7 +254,8 @@ def read_queue_manager(manager: QueueManager, row: bytes) -> None:
 
 
 def put_settings(changes: Changes, settings: KeptSettings) -> None:
-    """Store the settings that survive a restart: MQQB-3.1.1.3-19 to -23."""
+    """Store the settings that survive a restart."""
+    # MQQB-3.1.1.3-19 to -23
     changes.put(Table.META, SETTINGS, json.dumps(settings.given).encode())
 
 

@@ -20,7 +20,7 @@ from msmqwire.service.endpoints import canonical, local_address
 from msmqwire.service.logs import log
 
 REPEAT_S: Final = 10.0
-"""Seconds in which a repeated request counts as a copy: a cookie names one request, MQQB-3.1.1.3-18."""
+"""Seconds in which a repeated request counts as a copy: a cookie names one request."""
 REMEMBERED_MAX: Final = 4096
 _SECOND: Final = 1.0
 

@@ -63,10 +63,10 @@ class OutgoingSequences:
         self.report(transfer)
 
     def begin(self, transfer: SessionTransfer) -> None:
-        """Start a sequence unless the transfer has one: MQQB-3.1.1.3.1-12."""
+        """Start a sequence unless the transfer has one."""
         if transfer.sequence_id.ordinal:
             return
-        # MQQB-3.1.1.3.1-14, MQQB-3.1.1.5-06
+        # MQQB-3.1.1.3.1-12, MQQB-3.1.1.3.1-14, MQQB-3.1.1.5-06
         transfer.sequence_id, transfer.next_number = self._identity.next(), 1
         transfer.last_ack = SequenceInfo()
         self._by_id[transfer.sequence_id] = transfer

@@ -28,7 +28,7 @@ class Pings:
 
     def __init__(self, context: Context, is_full: Callable[[], bool]) -> None:
         self._context, self._is_full = context, is_full
-        self.cookie = 0  # MQQB-3.1.3.2-18
+        self.cookie = 0  # MQQB-3.1.3.2-18, MQQB-3.1.1.3-18
         self._waiting: dict[int, tuple[Session, Answered]] = {}
 
     def waits(self, session: Session) -> bool:
@@ -37,7 +37,7 @@ class Pings:
 
     def request(self, session: Session, answered: Answered) -> None:
         """Send Ping Request: [MS-MQQB] 3.1.7.6."""
-        self.cookie = cookie = (self.cookie + 1) % _COOKIES  # MQQB-3.1.7.6-01
+        self.cookie = cookie = (self.cookie + 1) % _COOKIES  # MQQB-3.1.7.6-01, MQQB-3.1.1.3-18
         self._waiting[cookie] = session, answered  # MQQB-3.1.1.1.1.9-01
         data = PING.build(
             {
