@@ -73,8 +73,8 @@ def _items(packet: Record, version: SignatureVersion, readings: Readings) -> lis
     ]
     if version == _V1:  # MQMQ-2.5-01, MQMQ-2.5.1-01
         return items
-    if version == _V3:  # MQMQ-2.5.3-01, MQMQ-2.5.2-11
-        items.append(properties.ExtensionData)  # MQMQ-2.5.3-02
+    if version == _V3:  # MQMQ-2.5.3-01
+        items.append(properties.ExtensionData)  # MQMQ-2.5.3-02, MQMQ-2.5.2-11
         items.append(format_name_lists(packet.MultiQueueFormatHeader, readings))
     word = user.Flags
     items.append(user.SourceQueueManager.bytes_le)  # MQMQ-2.5.2-02, MQMQ-2.5.3-04

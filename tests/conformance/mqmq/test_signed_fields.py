@@ -215,7 +215,7 @@ def test_readings_of_a_response_queue_by_the_admin_queue() -> None:
         )
 
 
-@requirement("MQMQ-2.5-03")
+@requirement("MQMQ-2.5-03", "MQMQ-2.5.1-05")
 @pytest.mark.parametrize(
     "label, with_null, without", [(None, b"", b""), ("a", b"a\0\0\0", b"a\0"), ("", b"\0\0", b"")]
 )
