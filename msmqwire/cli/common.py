@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
     from msmqwire.errors import LocatedError
 
+_FEW: Final = 100_000, 50, 100
+"""Thresholds of the garbage collector for `few_collections`."""
 _JSON: Final = frozenset({"--json"})
 EX_USAGE: Final = 2
 EX_DATAERR: Final = 65
@@ -101,6 +105,20 @@ def standard_input() -> BufferedReader:
     if sys.stdin is None:
         raise NoInput("standard input is closed")
     return cast(BufferedReader, sys.stdin.buffer)
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Look for garbage rarely meanwhile, where much is held to the end that is none.
+
+    Else Python looks through all of it each time that it has become larger by a quarter.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*_FEW)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def from_hex(text: bytes) -> bytes:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 import numpy as np
+import pyarrow as pa
 
 from msmqwire.analysis.dissection import Dissection, Item
 from msmqwire.analysis.dissection.lazy_item import UNREAD, LazyItem
@@ -18,6 +19,7 @@ from msmqwire.analysis.lint import Finding
 from msmqwire.capture.ip import Datagram
 from msmqwire.capture.record import time_or_none
 from msmqwire.capture.tunnels import encapsulation_of
+from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.arrow.refusals import error_of_row, words_of_row
 from msmqwire.tables.arrow.tunnel_columns import TunnelTexts
 from msmqwire.tables.compiled import engine
@@ -34,12 +36,13 @@ _FRAMES: Final = 1 << 12
 """Frames of packets that came in several for which there is room at first."""
 
 
-class _NoBatches:
-    """In place of the maker of batches: none are made."""
+class _ItemsKept:
+    """In place of the maker of batches: items stay as they are."""
 
     def __init__(self) -> None:
         self.files: list[str] = []
         self.tunnels = TunnelTexts()
+        self.needs_fields = False
 
     def extra(self, item: Item) -> Item:
         """An item of the generic reader stays as it is."""
@@ -58,11 +61,13 @@ class ItemReader(Decoder):
     """
 
     def __init__(self, dissection: Dissection, *, only_findings: bool = False) -> None:
-        super().__init__(dissection, cast(Any, _NoBatches()))
+        self._kept = _ItemsKept()
+        super().__init__(dissection, cast(Any, self._kept))
         self._only_findings = only_findings
         self._state[entry.KEEPS_ORIGINS] = 1
         self._frame_lists = np.zeros(_FRAMES, np.int64)
         self._keeps_rows = False
+        self._batch_maker: BatchMaker | None = None
         self._choice: RowChoice | None = None
         if dissection.choice is not None:
             self._choice = RowChoice(dissection, *dissection.choice)
@@ -77,10 +82,16 @@ class ItemReader(Decoder):
         self._keeps_rows = True
         yield from self.batches()
 
+    def parts_and_batches(self, maker: BatchMaker) -> Iterator[Item | SessionRows | pa.RecordBatch]:
+        """Yield the parts as `parts` does, and the record batches of the same packets, each after them."""
+        maker.files, maker.tunnels = self._maker.files, self._maker.tunnels
+        self._batch_maker, self._kept.needs_fields = maker, True
+        yield from self.parts()
+
     # -- in place of the parts of `Decoder` that make columns -----------------------------------------
 
     def _finish_columns(self) -> Iterator[Any]:
-        return iter(())
+        return iter(()) if self._batch_maker is None else self._batch_maker.finish()
 
     def _find_files(self) -> None:
         """Frames are located by their numbers in all files together."""
@@ -100,6 +111,8 @@ class ItemReader(Decoder):
                     yield item
         elif self._keeps_rows:
             yield from self._parts(block)
+            if self._batch_maker is not None:
+                yield from self._batches_of(block, self._batch_maker)
         elif self.judge is None:
             yield from self._all(block, {})
         elif not self._only_findings:
@@ -152,6 +165,19 @@ class ItemReader(Decoder):
             if r < len(block.rows):
                 yield item(r)
             first = r + 1
+
+    def _batches_of(self, block: RowBlock, maker: BatchMaker) -> Iterator[Any]:
+        """Yield the batches that a block of rows fills; it is changed, as nobody needs it any more."""
+        super()._find_files()
+        extras: list[Any] = []
+        for r in np.flatnonzero(block.rows[:, entry.R_EXTRA] >= 0).tolist():
+            row = block.rows[r]
+            item = self._extras[row[entry.R_EXTRA]]
+            row[entry.R_EXTRA] = entry.NO_EXTRA
+            if not self._is_in_its_bytes(item):
+                row[entry.R_EXTRA] = len(extras)
+                extras.append(maker.extra(item))
+        yield from maker.add(block, extras)
 
     def _item(self, row: list[int], block: RowBlock, r: int, findings: list[Finding], packet: Any) -> Item:
         extra = row[entry.R_EXTRA]

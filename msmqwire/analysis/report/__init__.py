@@ -63,15 +63,18 @@ def write_report(
     from msmqwire.analysis.fate import BODY_LIMIT, COLUMNS, KINDS, fates_of, summary
     from msmqwire.analysis.report.lives import Lives
     from msmqwire.analysis.report.omissions import omissions
-    from msmqwire.tables.arrow.rows import batches
     from msmqwire.tables.columns import BY_NAME
+    from msmqwire.tables.filters import Filter
+    from msmqwire.tables.observed import observed_batches
 
     collector, lives = Collector(limits or Limits()), Lives(limits or Limits())
     columns = [BY_NAME[name] for name in COLUMNS]
     dissection.follow_attempts()
-    items = (item for item in collector.observed(dissection) if item.kind in KINDS)
-    rows = batches(items, columns, batch_rows=BATCH_ROWS, body_limit=BODY_LIMIT)
-    queues = summary(lives.observed(fates_of(rows)))
+    batches = observed_batches(
+        dissection, collector.take, columns, Filter([("kind", "in", KINDS)]),
+        batch_rows=BATCH_ROWS, body_limit=BODY_LIMIT,
+    )  # fmt: skip
+    queues = summary(lives.observed(fates_of(batches)))
     data = collector.to_json(dissection)
     if dissection.errors and not dissection.records and not any(e.offset for e in dissection.errors):
         raise dissection.errors[0]

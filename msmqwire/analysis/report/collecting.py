@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.analysis.dissection import Dissection, Item
@@ -68,19 +68,12 @@ class Collector:
         """The number of messages remembered, to find those sent again."""
         return self._repeats.remembered
 
-    def take(self, parts: Iterable[Item | SessionRows]) -> None:
-        """Take in the parts of a dissection; see `Dissection.parts`."""
-        for part in parts:
-            if isinstance(part, Item):
-                self.add(part)
-            else:
-                self.add_rows(part)
-
-    def observed(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield items as they are, and take them in on the way."""
-        for item in items:
-            self.add(item)
-            yield item
+    def take(self, part: Item | SessionRows) -> None:
+        """Take in a part of a dissection; see `Dissection.parts`."""
+        if isinstance(part, Item):
+            self.add(part)
+        else:
+            self.add_rows(part)
 
     def add(self, item: Item) -> None:
         """Take in one item."""

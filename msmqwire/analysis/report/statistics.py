@@ -30,7 +30,8 @@ class Statistics:
 
     def take(self, dissection: Dissection) -> None:
         """Count all that a dissection reads."""
-        self._collector.take(dissection.parts())
+        for part in dissection.parts():
+            self._collector.take(part)
 
     def add(self, item: Item) -> None:
         """Count one item."""

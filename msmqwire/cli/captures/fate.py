@@ -22,7 +22,7 @@ from msmqwire.cli.captures.capture_input import (
     storage_options_of,
 )
 from msmqwire.cli.captures.filter_options import Chosen, say_no_match, say_nothing_found
-from msmqwire.cli.common import NoInput, standard_input
+from msmqwire.cli.common import NoInput, few_collections, standard_input
 from msmqwire.cli.options import Option
 from msmqwire.errors import UnsupportedStore
 from msmqwire.json_text import dumps
@@ -103,9 +103,16 @@ def command(
     try:
         storage_options = storage_options_of(storage_option)
         sources = [standard_input() if name == "-" else name for name in captures]
-        with opened(
-            sources, port or [], lint=False, record_size_max=record_size_max, storage_options=storage_options
-        ) as dissection:
+        with (
+            few_collections(),
+            opened(
+                sources,
+                port or [],
+                lint=False,
+                record_size_max=record_size_max,
+                storage_options=storage_options,
+            ) as dissection,
+        ):
             from msmqwire.analysis.fate import BATCH_ROWS, BODY_LIMIT, COLUMNS, KINDS, fates_of
             from msmqwire.tables import record_batches
 

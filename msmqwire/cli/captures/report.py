@@ -25,7 +25,7 @@ from msmqwire.cli.captures.capture_input import (
 )
 from msmqwire.cli.captures.filter_options import Port
 from msmqwire.cli.captures.readings import CaptureReading
-from msmqwire.cli.common import EX_DATAERR, NoInput, say, standard_input
+from msmqwire.cli.common import EX_DATAERR, NoInput, few_collections, say, standard_input
 from msmqwire.cli.options import Option
 from msmqwire.cli.output import refuse_to_overwrite
 from msmqwire.errors import CaptureError, InvalidValue, UnsupportedStore
@@ -67,14 +67,17 @@ def command(
     try:
         storage_options = storage_options_of(storage_option)
         refuse_to_overwrite(output, captures, storage_options)
-        with opened(
-            sources,
-            port or [],
-            lint=not no_lint,
-            record_size_max=record_size_max,
-            storage_options=storage_options,
-            security=MessageSecurity(key, cert, reading),
-        ) as dissection:
+        with (
+            few_collections(),
+            opened(
+                sources,
+                port or [],
+                lint=not no_lint,
+                record_size_max=record_size_max,
+                storage_options=storage_options,
+                security=MessageSecurity(key, cert, reading),
+            ) as dissection,
+        ):
             try:
                 written = write_report(
                     dissection,

@@ -234,6 +234,8 @@ class BatchMaker:
 
     keeps_items: Final = False
     """Whether items of the generic reader are kept, in place of their cells."""
+    needs_fields: Final = True
+    """Whether the fields of packets that the generic reader has read are looked up in their bytes."""
 
     def extra(self, item: Item) -> Extra:
         """Return the cells of an item that are not found in its bytes."""

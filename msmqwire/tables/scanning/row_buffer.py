@@ -105,13 +105,13 @@ class RowBuffer:
         kind, start, size = _NUMBERS[item.kind], int(state[entry.ARENA]), len(item.raw)
         memoryview(self.memory)[start : start + size] = item.raw
         extra = entry.NO_EXTRA
-        if isinstance(item.packet, Record) and not self._maker.keeps_items:
+        if isinstance(item.packet, Record) and self._maker.needs_fields:
             identify = ping if kind == PING_KIND else session_packet
             result = identify(self.memory, start, start + size, self.field_offsets, row)
             assert result == (start + size if kind == PING_KIND else kind), (
                 f"{item.kind} of frame {item.frames}"
             )
-        elif kind != PGM_PACKET or self._maker.keeps_items:
+        if self._maker.keeps_items or not self._is_in_its_bytes(item):
             extra = len(self._extras)
             self._extras.append(self._maker.extra(item))
         self.rows[row] = (
@@ -123,6 +123,11 @@ class RowBuffer:
         )  # fmt: skip
         self._flows.origin = -1
         state[entry.ROWS], state[entry.ARENA] = row + 1, start + size
+
+    @staticmethod
+    def _is_in_its_bytes(item: Item) -> bool:
+        """Whether compiled code finds all of an item in its bytes."""
+        return isinstance(item.packet, Record) or _NUMBERS[item.kind] == PGM_PACKET
 
     def _frame_code(self, item: Item) -> int:
         """Return the code of the frame that completed an item."""

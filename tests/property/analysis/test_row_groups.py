@@ -70,7 +70,8 @@ def assert_same(files: list[bytes], limits: Limits, sizes: dict[str, int], *, li
     expected = collected(dissection, by_items)
     dissection, reader = reader_of(files, sizes, lint=lint)
     with mock.patch.object(collecting, "FEW_ROWS", 1):
-        by_groups.take(reader.parts())
+        for part in reader.parts():
+            by_groups.take(part)
     assert collected(dissection, by_groups) == expected
     return by_groups
 
