@@ -36,8 +36,9 @@ SID: Final = Header(
     "SID",
     "[MS-DTYP] 2.4.2.2",
     (
-        uint(8, "Revision", "1.", default=1, must=frozenset({1})),
+        uint(8, "Revision", "1.", default=1, must=frozenset({1})),  # DMPR-2-01
         uint(8, "SubAuthorityCount", "Numbers in SubAuthority.", must=range(SUB_AUTHORITIES_MAX + 1)),
+        # DMPR-2-01
         raw("IdentifierAuthority", 6, "Who gave the SID, most significant byte first; 5 is Windows."),
         repeat("SubAuthority", "SubAuthorityCount", SUB_AUTHORITY, "The issuers, then the principal."),
     ),

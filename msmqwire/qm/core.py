@@ -137,12 +137,14 @@ class Core:
             context.changes.put(Table.META, recovery.IDENTIFIER, manager.identifier.bytes)
         if kept != kept_before:
             stored_rows.put_settings(context.changes, kept)
+        # DMPR-3.1.7.1-01
         self.directory = DirectoryEvents(manager, directory, context.timers, settings=settings)
         self.routing = Routing(manager, self.directory, context.timers, routes, settings=settings)
-        self.messages = MessageEvents(context)
+        self.messages = MessageEvents(context)  # DMPR-3.1.7.1-01
+        # DMPR-3.1.7.1-01
         self.queues = Queues(context, self.messages, self.directory, Lookup(manager, addresses))
-        self.transactions = Transactions(context, self.messages)
-        self.dispatch = Dispatch(context)
+        self.transactions = Transactions(context, self.messages)  # DMPR-3.1.7.1-01
+        self.dispatch = Dispatch(context)  # DMPR-3.1.7.1-01
         self.identity = MessageIdentity(context)
         self.sequence_identity = SequenceIdentity(context)
         self.history = History(context, self.messages.pool)
@@ -179,7 +181,7 @@ class Core:
     @property
     def queue_manager(self) -> QueueManager:
         """LocalQueueManager."""
-        return self.context.queue_manager
+        return self.context.queue_manager  # DMPR-3.1.1-07
 
     @property
     def arrivals(self) -> int:
@@ -222,7 +224,7 @@ class Core:
         self.directory.initialize()
         self.protection.publish()
         restoring = Recovery(self.context, self.messages, self.queues, self._stored)
-        restoring.restore()
+        restoring.restore()  # DMPR-3.1.3-27
         self.routing.initialize()
         self.identity.restore(self._stored)
         self.sequence_identity.restore(self._stored)
@@ -234,7 +236,7 @@ class Core:
         self.queues.announce_groups()
         manager.create_time = manager.create_time or self.context.utc
         self.changed()
-        manager.state = QueueManagerState.READY
+        manager.state = QueueManagerState.READY  # DMPR-3.1.1-13
 
     def _may_send_to(self, name: FormatName, origin: str) -> bool:
         return all(protocol.may_send_to(name, origin) for protocol in self.protocols)

@@ -155,7 +155,7 @@ class Guid(Node):
 
     name: str
     default: UUID = NULL_GUID
-    size: int = 16  # MQMQ-2.2.19-02
+    size: int = 16  # MQMQ-2.2.19-02, DMPR-2-01
 
 
 @dataclass(frozen=True, slots=True)

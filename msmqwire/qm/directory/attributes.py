@@ -41,6 +41,7 @@ class Operator(StrEnum):
 
 
 # The fields of an element begin with the published ones; this is the last of them.
+# DMPR-2.3-01
 _LAST_PUBLISHED: Final[Mapping[type[DirectoryObject], str]] = {
     QueueManager: "clustered",
     Queue: "directory_path",  # Scope is constant, and published with [MS-MQDS] only: DMPR-3.1.1.2-20
@@ -50,8 +51,9 @@ _LAST_PUBLISHED: Final[Mapping[type[DirectoryObject], str]] = {
     ConnectedNetwork: "security",
     User: "groups",
 }
+# DMPR-2.3-01
 _UNPUBLISHED: Final = {"private_queue_number"}  # of private queues, which no directory has
-_ACRONYMS: Final = {"ldap": "LDAP"}
+_ACRONYMS: Final = {"ldap": "LDAP"}  # DMPR-2.3-01
 
 MISSING: Final = object()
 """The value of an attribute that an object of the directory does not have."""
@@ -67,6 +69,7 @@ def _attributes(kind: type[DirectoryObject], last: str) -> Attributes:
     return MappingProxyType({_attribute_name(name): name for name in published if name not in _UNPUBLISHED})
 
 
+# DMPR-3.1.1-06
 TYPES: Final[Mapping[str, type[DirectoryObject]]] = MappingProxyType(
     {kind.__name__: kind for kind in _LAST_PUBLISHED}
 )

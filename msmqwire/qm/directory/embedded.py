@@ -64,7 +64,7 @@ def _event(
         call: Callable[Concatenate[EmbeddedDirectory, _P], _R],
     ) -> Callable[Concatenate[EmbeddedDirectory, _P], _R]:
         def wrapper(self: EmbeddedDirectory, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if not self.connected:
+            if not self.connected:  # DMPR-3.1.1.17-02
                 return result_type(_Status.DIRECTORY_NOT_CONNECTED)
             try:
                 return call(self, *args, **kwargs)
@@ -143,7 +143,7 @@ class EmbeddedDirectory:
                 (kind, identifier.bytes, _require_name(kind, content), stored_objects.write(content)),
             )
         except sqlite3.IntegrityError:
-            return CreateResult(_Status.OBJECT_ALREADY_EXISTS)
+            return CreateResult(_Status.OBJECT_ALREADY_EXISTS)  # DMPR-3.1.1.17-02
         return CreateResult(_SUCCESS, identifier)
 
     @_event(DirectoryOperationResult)
@@ -167,7 +167,7 @@ class EmbeddedDirectory:
         _checked_attributes(object_type, attributes)
         row = next(self._select(object_type, filters or ()), None)
         if row is None:
-            return ReadResult(_Status.OBJECT_NOT_FOUND)
+            return ReadResult(_Status.OBJECT_NOT_FOUND)  # DMPR-3.1.1.17-02
         return ReadResult(_SUCCESS, self._element(object_type, row, attributes))
 
     @_event(QueryResult)
@@ -198,7 +198,7 @@ class EmbeddedDirectory:
         rows, object_type, attributes = self._queries[handle]
         row = next(rows, None)
         if row is None:
-            return ReadResult(_Status.END_OF_DATA)
+            return ReadResult(_Status.END_OF_DATA)  # DMPR-3.1.1.17-02
         return ReadResult(_SUCCESS, self._element(object_type, row, attributes))
 
     @_event(DirectoryOperationResult)
@@ -313,17 +313,18 @@ class EmbeddedDirectory:
         identifier, content = row
         names: Iterable[str] = content if attributes is None else attributes
         values = {name: _value(row, name) for name in names}
-        if MISSING in values.values():
-            raise _Failed(_Status.ATTRIBUTE_NOT_FOUND)
+        if MISSING in values.values():  # DMPR-3.1.1.17-02
+            raise _Failed(_Status.ATTRIBUTE_NOT_FOUND)  # DMPR-3.1.1.17-02
         element = stored_objects.element(kind, values | {"Identifier": identifier})
         if isinstance(element, Queue):
             element.queue_type = QueueType.PUBLIC
             element.queue_manager = self._host(parse_path_name(str(content["Pathname"])).computer)
         elif isinstance(element, Site):
-            element.site_gates = list(self._site_gates(identifier))
+            element.site_gates = list(self._site_gates(identifier))  # DMPR-3.1.1-11
         elif isinstance(element, RoutingLink):
-            element.site1 = self._site(element.site1_identifier)
-            element.site2 = self._site(element.site2_identifier)
+            element.site1 = self._site(element.site1_identifier)  # DMPR-3.1.1-11
+            element.site2 = self._site(element.site2_identifier)  # DMPR-3.1.1-11
+            # DMPR-3.1.1-11
             element.site_gates = list(self._queue_managers(element.site_gate_identifier_list))
         return element
 
@@ -352,10 +353,10 @@ class EmbeddedDirectory:
         for row in self._rows("RoutingLink"):
             link = _bare_element("RoutingLink", row)
             assert isinstance(link, RoutingLink)
-            if site in (link.site1_identifier, link.site2_identifier):
+            if site in (link.site1_identifier, link.site2_identifier):  # DMPR-3.1.1-11
                 gates |= dict.fromkeys(link.site_gate_identifier_list)
         for manager in self._queue_managers(gates):
-            if site in manager.site_identifier_list:
+            if site in manager.site_identifier_list:  # DMPR-3.1.1-11
                 yield manager
 
 
@@ -383,7 +384,7 @@ def _type_of(directory_object: DirectoryObject) -> str:
 
 def _checked_attributes(kind: str, attributes: Sequence[str] | None) -> Iterable[str]:
     """Return the attributes asked for, all of the type for None; fail if one is unknown."""
-    if kind not in TYPES or not ATTRIBUTES[kind].keys() >= set(attributes or ()):
+    if kind not in TYPES or not ATTRIBUTES[kind].keys() >= set(attributes or ()):  # DMPR-3.1.1.17-02
         raise _Failed(_Status.GENERIC_ERROR)
     return ATTRIBUTES[kind] if attributes is None else attributes
 

@@ -78,11 +78,11 @@ class QueueManager(DirectoryObject):
     directory_integrated: bool = False  # DMPR-3.1.1.1-30
     srmp_http_support: bool = False  # DMPR-3.1.1.1-31
     srmp_pgm_support: bool = False  # DMPR-3.1.1.1-32
-    directory_offline: bool = False
-    throttled: bool = False  # DMPR-3.1.1.1-34
-    connection_active: bool = True  # DMPR-3.1.1.1-35
+    directory_offline: bool = False  # DMPR-3.1.1-13
+    throttled: bool = False  # DMPR-3.1.1.1-34, DMPR-3.1.1-13
+    connection_active: bool = True  # DMPR-3.1.1.1-35, DMPR-3.1.1-13
     hardened_security: bool = False  # DMPR-3.1.1.1-36
-    state: QueueManagerState = QueueManagerState.STOPPED  # DMPR-3.1.1.1-37
+    state: QueueManagerState = QueueManagerState.STOPPED  # DMPR-3.1.1.1-37, DMPR-3.1.1-13
     system_deadletter_queue: Queue | None = None  # DMPR-3.1.1.1-38
     system_transactional_deadletter_queue: Queue | None = None  # DMPR-3.1.1.1-39
     system_journal_queue: Queue | None = None  # DMPR-3.1.1.1-40
@@ -92,7 +92,7 @@ class QueueManager(DirectoryObject):
     out_routing_servers: list[QueueManager] = field(default_factory=list)
     in_routing_servers: list[QueueManager] = field(default_factory=list)
     enterprise: Enterprise | None = None  # DMPR-3.1.1.1-47
-    initialization_retry_timer_duration: int = 120  # DMPR-3.1.1.1-48
+    initialization_retry_timer_duration: int = 120  # DMPR-3.1.1.1-48, DMPR-3.1.3-07
     sequential_id: int = 0
     total_bytes: int = 0
 

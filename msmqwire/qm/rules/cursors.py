@@ -56,8 +56,8 @@ def _move(cursor: Cursor, position: MessagePosition, resume_after: MessagePositi
     released = (cursor.position, cursor.resume_after)
     for pinned in (position, resume_after):
         if pinned is not None:
-            positions.pin(pinned)
-    cursor.position, cursor.resume_after = position, resume_after
+            positions.pin(pinned)  # DMPR-3.1.1-10
+    cursor.position, cursor.resume_after = position, resume_after  # DMPR-3.1.1-10
     for unpinned in released:
         if unpinned is not None:
             positions.unpin(unpinned)

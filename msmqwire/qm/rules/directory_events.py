@@ -243,7 +243,7 @@ class DirectoryEvents:
             return
         manager = self._queue_manager
         published = self.read_by_identifier("QueueManager", manager.identifier)
-        if published is not None and published is not manager:  # DMPR-3.1.3-15
+        if published is not None and published is not manager:  # DMPR-3.1.3-15, DMPR-3.1.3-17
             self._update(manager, published)
             sites = [
                 self.read_by_identifier("Site", identifier) for identifier in manager.site_identifier_list
@@ -252,11 +252,11 @@ class DirectoryEvents:
         status, enterprise = self.read_directory(
             "Enterprise", None, ["NonLDAPCapableQueueManagerNotification"]
         )
-        if isinstance(enterprise, Enterprise):  # DMPR-3.1.3-18
+        if isinstance(enterprise, Enterprise):  # DMPR-3.1.3-18, DMPR-3.1.3-17
             manager.enterprise = enterprise
         elif status is DirectoryOperationResult.ATTRIBUTE_NOT_FOUND:  # DMPR-3.1.3-19
             manager.enterprise = Enterprise(NULL_GUID, non_ldap_capable_queue_manager_notification=True)
-        self.start_timers()  # DMPR-3.1.3-20
+        self.start_timers()  # DMPR-3.1.3-20, DMPR-3.1.3-17
 
     def start_timers(self) -> None:
         """Start the timers of Directory Sites Update and Site Gates Update, as Initialization does."""

@@ -34,7 +34,7 @@ class Dispatch:
         """Add Message To Dispatch Collection: [MS-MQDMPR] 3.1.7.1.28."""
         priority = position.queue.base_priority + message_priority  # DMPR-3.1.7.1.28-02
         entry = DispatchEntry(position, data, priority)
-        self._entries[position] = entry  # DMPR-3.1.7.1.28-01
+        self._entries[position] = entry  # DMPR-3.1.7.1.28-01, DMPR-3.1.1.1-50
         self._count += 1
         heapq.heappush(self._order, (-priority, self._count, entry))  # DMPR-3.1.7.3.9-05
         self.send()  # DMPR-3.1.7.1.28-03
@@ -63,7 +63,7 @@ class Dispatch:
             if position.state is _DELETED or not position.queue.active:  # DMPR-3.1.7.3.9-02
                 del self._entries[position]
                 continue
-            entry.send_in_progress = True
+            entry.send_in_progress = True  # DMPR-3.1.1.1-50
             for subscriber in self._context.subscribers:
                 subscriber.send_user_message(position, entry.protocol_data)  # DMPR-3.1.7.3.9-03 and -04
             entry.send_in_progress = False

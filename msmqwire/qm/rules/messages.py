@@ -157,7 +157,7 @@ class MessageEvents:
         position = MessagePosition(queue, manager.sequential_id, self._lookup_identifier(message), size)
         message.lookup_identifier = position.lookup_identifier
         message.arrival_time = context.utc
-        position.keep_in_memory(message)
+        position.keep_in_memory(message)  # DMPR-3.1.1-09
         position.recoverable = message.recoverable  # MQMQ-2.2.19.2-12
         queue.positions.insert(position)  # DMPR-3.1.7.1.9-07
         self.quotas.count(position)
@@ -195,7 +195,7 @@ class MessageEvents:
         if position.in_memory and isinstance(queue, OutgoingQueue) and position.message.packet is None:
             # Built once, for the store and for sending.
             position.message.packet = serialization.to_packet(position.message)
-        if position.recoverable:  # MQMQ-2.2.19.2-12 and SRMP-2.2.5.2.1-03
+        if position.recoverable:  # MQMQ-2.2.19.2-12 and SRMP-2.2.5.2.1-03, DMPR-3.1.1-13, DMPR-3.1.1.11-06
             if not position.stored:
                 self.memory.add(position)
             # SRMP-2.2.5.2.1-03 and SRMP-2.2.5.2.1-04
@@ -246,11 +246,11 @@ class MessageEvents:
 
     def lock(self, position: MessagePosition, transaction: Transaction | None, reason: int) -> None:
         """Lock a message that was read until its transaction or reader is done."""
-        position.state = PositionState.LOCKED  # DMPR-3.1.1.11-03
+        position.state = PositionState.LOCKED  # DMPR-3.1.1.11-03, DMPR-3.1.1-09
         if transaction is not None:
             position.transaction = True
             operation = TransactionalOperation(OperationType.DEQUEUE, position, dequeue_reason=reason)
-            transaction.operations.append(operation)
+            transaction.operations.append(operation)  # DMPR-3.1.1-09
 
     def _start_expiry(self, position: MessagePosition, message: Message) -> None:
         """Start the Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""
@@ -456,7 +456,7 @@ class MessageEvents:
             message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         self.quotas.uncount(position)
         position.state, position.transaction = _DELETED, False  # DMPR-3.1.7.1.16-02
-        position.queue.positions.remove(position)  # DMPR-3.1.7.1.16-05
+        position.queue.positions.remove(position)  # DMPR-3.1.7.1.16-05, DMPR-3.1.1-09
         moved = self._insert(target, message, position.size)
         moved.number = position.number  # the key of its rows in the store
         moved.recoverable, moved.history = position.recoverable, position.history

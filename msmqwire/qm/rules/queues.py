@@ -46,7 +46,7 @@ _CREATION_ATTRIBUTES: Final = (
     "label", "type", "pathname", "journaling", "quota", "journal_quota", "authentication", "privacy_level",
     "transactional", "multicast_address", "security", "base_priority",
 )  # fmt: skip
-"""The attributes of a new queue that come from iQueue: DMPR-3.1.7.1.3-04, DMPR-3.1.7.1.33-12."""
+"""The attributes of a new queue that come from iQueue: DMPR-3.1.7.1.3-01, -04, DMPR-3.1.7.1.33-12."""
 _PUBLIC: Final = QueueType.PUBLIC
 _INTERNAL_QUEUE_NUMBERS: Final = (ORDER_QUEUE_NUMBER, NOTIFICATION_QUEUE_NUMBER)
 """PrivateQueueNumber of the system queues that are not for applications: DMPR-3.1.3-22."""
@@ -132,7 +132,7 @@ class Queues:
         queue.scope = QueueScope.ENTERPRISE
         if queue.queue_type is QueueType.PRIVATE and path.subqueue is None:
             queue.private_queue_number = self.lookup.unused_private_number()
-        if queue.queue_type is QueueType.PUBLIC and not skip_directory:  # DMPR-3.1.7.1.3-12
+        if queue.queue_type is QueueType.PUBLIC and not skip_directory:  # DMPR-3.1.7.1.3-01, -12
             status = self._publish(queue)
             if status is not _SUCCESS:  # DMPR-3.1.7.1.3-11
                 return status, None
@@ -172,8 +172,8 @@ class Queues:
     def restore(self, queue: Queue) -> None:
         """Add a queue read from the store to the collection."""
         manager = self._context.queue_manager
-        queue.queue_manager = manager  # DMPR-3.1.7.1.3-05
-        manager.queues[queue.number] = queue
+        queue.queue_manager = manager  # DMPR-3.1.7.1.3-05, DMPR-3.1.1-07
+        manager.queues[queue.number] = queue  # DMPR-3.1.1-08, DMPR-3.1.7.1.3-13
         if isinstance(queue, OutgoingQueue) and queue.asked_by and queue.destination is not None:
             self.memory.take(memory_kind(queue), queue.asked_by, outgoing_bytes(queue.destination))
         self._numbers = max(self._numbers, queue.number)
@@ -276,7 +276,7 @@ class Queues:
         if _violates_sharing(queue, access_type, share_mode):
             return HResult.MQ_ERROR_SHARING_VIOLATION, None
         descriptor = self._descriptor(expanded, access_type, share_mode, queue, user)
-        queue.descriptors[descriptor.handle] = descriptor  # DMPR-3.1.7.1.5-24
+        queue.descriptors[descriptor.handle] = descriptor  # DMPR-3.1.7.1.5-24, DMPR-3.1.1-08
         queue.opened_for[access_type, share_mode] += 1
         return MQ_OK, descriptor  # DMPR-3.1.7.1.5-02 and -24
 
@@ -424,7 +424,7 @@ class Queues:
         self._handles += 1  # DMPR-3.2.1.2-01
         cursor = cursors.open_cursor(descriptor, self._handles)
         if cursor is not None:
-            descriptor.cursors[cursor.handle] = cursor  # DMPR-3.1.7.1.1-02, DMPR-3.2-01
+            descriptor.cursors[cursor.handle] = cursor  # DMPR-3.1.7.1.1-02, DMPR-3.2-01, DMPR-3.1.1-08
         return cursor
 
     def close_cursor(self, cursor: Cursor) -> None:

@@ -52,9 +52,9 @@ class Recovery:
     def restore(self) -> None:
         """Restore queues, messages and transactions, then create the system queues that do not exist yet."""
         self._messages.memory.load = self.load
-        self._restore_queues()
+        self._restore_queues()  # DMPR-3.1.3-27
         positions = self._restore_messages()
-        self._restore_transactions(positions)
+        self._restore_transactions(positions)  # DMPR-3.1.3-27
         self._system_queues()
         self._lock_or_release()
 
@@ -92,11 +92,11 @@ class Recovery:
             queue = manager.queues[stored.queue]
             position = MessagePosition(queue, number, stored.lookup_identifier, stored.size)
             position.recoverable = position.stored = True
-            position.keep_in_store(load)
+            position.keep_in_store(load)  # DMPR-3.1.1.11-06
             if stored.has_history:
                 position.history = stored_rows.read_message(row).history
             if stored.state != available:
-                position.state = PositionState(stored.state)
+                position.state = PositionState(stored.state)  # DMPR-3.1.1.11-06 and -11
             if stored.state != available or number in in_transactions:
                 in_use[number] = position
             if stored.expires and expires_in(queue):
@@ -153,8 +153,8 @@ class Recovery:
                 )
             manager.transactions[transaction.identifier] = transaction
         for number, position in positions.items():
-            if position.state is not PositionState.AVAILABLE and number not in in_doubt:
-                self._orphaned.append(position)
+            if position.state is not PositionState.AVAILABLE and number not in in_doubt:  # DMPR-3.1.1.11-11
+                self._orphaned.append(position)  # DMPR-3.1.1.11-11
 
     def release(self) -> None:
         """Release the messages of readers and transactions that ended with the process: DMPR-3.1.3-26.
@@ -166,7 +166,7 @@ class Recovery:
                 purged = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
                 self._messages.position_deleted(position.queue, position, purged)
             else:
-                self._messages.position_available(position.queue, position)
+                self._messages.position_available(position.queue, position)  # DMPR-3.1.1.11-11
         self._orphaned.clear()
 
     def _system_queues(self) -> None:
@@ -222,7 +222,7 @@ def restore_attributes(manager: QueueManager, stored: Stored) -> None:
     """Restore the persistent attributes of a queue manager: DMPR-3.1.1-12."""
     row = stored.row(Table.META, stored_rows.QUEUE_MANAGER)
     if row:
-        stored_rows.read_queue_manager(manager, row)
+        stored_rows.read_queue_manager(manager, row)  # DMPR-3.1.1-02 and -03
 
 
 def kept_settings(stored: Stored) -> KeptSettings:

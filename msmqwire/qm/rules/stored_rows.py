@@ -145,6 +145,7 @@ def read_message(row: bytes) -> MessageRow:
 
 # -- queues --------------------------------------------------------------------------------------------------
 
+# DMPR-3.1.1-04
 _NOT_STORED: Final = {
     "total_bytes", "queue_manager", "journal", "owner_queue", "subqueues", "incoming", "descriptors",
     "opened_for", "positions", "next_hops", "transfer", "connection_history", "number",
@@ -216,8 +217,9 @@ def read_queue(number: int, row: bytes) -> tuple[Queue, int | None, int | None]:
 # -- the queue manager ---------------------------------------------------------------------------------------
 
 _MANAGER: Final = (
-    *(name for name in ATTRIBUTES["QueueManager"].values() if name != "identifier"),
+    *(name for name in ATTRIBUTES["QueueManager"].values() if name != "identifier"),  # DMPR-3.1.1-03
     "last_domain", "directory_server_list", "srmp_http_support", "srmp_pgm_support", "hardened_security",
+    # DMPR-3.1.1-02
     "initialization_retry_timer_duration",
 )  # fmt: skip
 """The persistent attributes of a queue manager; DirectoryIntegrated follows from whether it is given a
@@ -250,6 +252,7 @@ def read_queue_manager(manager: QueueManager, row: bytes) -> None:
     """Set the attributes of a queue manager from a row that `put_queue_manager` wrote."""
     for name, value in json.loads(row).items():
         read = _READERS.get(name)
+        # DMPR-3.1.1-02 and -03
         setattr(manager, name, value if read is None or value is None else read(value))
 
 

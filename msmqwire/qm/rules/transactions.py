@@ -34,7 +34,7 @@ class Transactions:
     def create(self, identifier: UUID) -> Transaction:
         """Create Transaction: [MS-MQDMPR] 3.1.7.1.8."""
         transaction = Transaction(identifier)
-        self._context.queue_manager.transactions[identifier] = transaction  # DMPR-3.1.7.1.8-01
+        self._context.queue_manager.transactions[identifier] = transaction  # DMPR-3.1.7.1.8-01, DMPR-3.1.1-08
         return transaction
 
     def prepare(self, identifier: UUID, *, single_phase: bool = True) -> int:

@@ -89,7 +89,7 @@ class Authentication:
         if not legacy.is_read(self._context, message.hash_algorithm):
             raise InvalidSignature("its hash is switched off")
         recovered = recovered_from_signature(packet, certificate.key, configuration.readings)
-        if recovered is None:
+        if recovered is None:  # DMPR-3.1.1.12-10
             raise InvalidSignature("the signature was not made with the key of the certificate")
         is_known = known is not None
         slow = bytes_ms(message.hash_algorithm, len(message.body) + len(message.extension))

@@ -27,8 +27,8 @@ from msmqwire.qm.security.work_limits import WorkLimits
 from msmqwire.schema import Record
 
 _PRIVACY_LEVELS: Final = frozenset(PrivacyLevel)
-_BAD_SIGNATURE: Final = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
-_BAD_ENCRYPTION: Final = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+_BAD_SIGNATURE: Final = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE  # DMPR-3.1.1.12-10
+_BAD_ENCRYPTION: Final = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION  # DMPR-3.1.1.12-10
 _BODY: Final = QueuePrivacy.BODY
 
 

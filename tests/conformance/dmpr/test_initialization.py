@@ -133,10 +133,12 @@ def test_the_sites_of_the_queue_manager_are_looked_up(recorder: DirectoryRecorde
 @pytest.mark.requirement("DMPR-3.1.3-17")
 def test_a_queue_manager_that_the_directory_does_not_know_starts(recorder: DirectoryRecorder) -> None:
     recorder.publish(Enterprise(ENTERPRISE, "all", non_ldap_capable_queue_manager_notification=True))
-    manager = started(recorder).core.queue_manager
+    harness = started(recorder)
+    manager = harness.core.queue_manager
     assert manager.state is QueueManagerState.READY
     assert manager.site_collection == []
     assert manager.enterprise is not None
+    assert harness.core.context.timers.active(*SITES)
 
 
 @pytest.mark.requirement("DMPR-3.1.3-18", "DMPR-3.1.1.1-47")
@@ -268,12 +270,12 @@ class Watched(MemoryStore):
         super().__init__(LAYOUT)
         self.core: Core | None = None
         self.seen: list[QueueManagerState] = []
-        self.broken = False
+        self.broken: Table | None = None
 
     def rows(self, table: Table) -> Iterator[tuple[Key, bytes]]:
         if self.core is not None:
             self.seen.append(self.core.queue_manager.state)
-        if self.broken:
+        if table is self.broken:
             raise StoreDamaged("the file is cut off", file="here.db")
         return super().rows(table)
 
@@ -303,10 +305,11 @@ def test_the_states_of_a_queue_manager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("DMPR-3.1.3-27")
-def test_what_goes_wrong_at_the_start_is_raised() -> None:
+@pytest.mark.parametrize("table", [Table.QUEUE, Table.MESSAGE, Table.TRANSACTION])
+def test_what_goes_wrong_at_the_start_is_raised(table: Table) -> None:
     store = Watched()
     core = core_over(store)
-    store.broken = True
+    store.broken = table
     with pytest.raises(StoreDamaged):
         core.start()
     assert core.queue_manager.state is not QueueManagerState.READY

@@ -14,7 +14,7 @@ import pytest
 from msmqwire.constants import HResult, MessageClass
 from msmqwire.constants.ntstatus import NtStatus
 from msmqwire.headers import USER_HEADER
-from msmqwire.qm.directory.attributes import update
+from msmqwire.qm.directory.attributes import TYPES, update
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model import access, elements, enumerations
 from msmqwire.qm.model.directory_objects import (
@@ -53,8 +53,13 @@ def test_a_code_of_our_own_would_have_the_customer_bit() -> None:
         with (TABLES / name).open(newline="") as table:
             for row in csv.reader(table, delimiter="\t"):
                 defined |= {int(code, 16) for code in re.findall(r"0x[0-9A-Fa-f]{8}\b", " ".join(row))}
-    ours = {int(code) for code in HResult} | {int(NtStatus.STATUS_NOT_FOUND)}
-    assert all(code & 0x2000_0000 for code in ours - defined)
+    assert all(code & 0x2000_0000 for code in {int(code) for code in HResult} - defined)
+    assert {status.name: status.value for status in NtStatus} == {
+        "STATUS_INVALID_HANDLE": 0xC0000008,
+        "STATUS_INVALID_PARAMETER": 0xC000000D,
+        "STATUS_ACCESS_DENIED": 0xC0000022,
+        "STATUS_NOT_FOUND": 0xC0000225,
+    }
 
 
 @pytest.mark.requirement("DMPR-2-01")
@@ -62,6 +67,7 @@ def test_guids_have_16_bytes_and_sids_as_many_as_they_need() -> None:
     packed = USER_HEADER.build(USER_HEADER.make({"SourceQueueManager": OWN_ID, "DestinationQueue": None}))
     assert OWN_ID.bytes_le in packed
     assert len(OWN_ID.bytes_le) == 16
+    assert access.sid_bytes("S-1-5-18") == b"\x01\x01\0\0\0\0\0\x05\x12\0\0\0"
     sizes = [len(access.sid_bytes(text)) for text in ("S-1-1-0", "S-1-5-32-544", "S-1-5-21-1-2-3-1001")]
     assert sizes == [12, 16, 28]
 
@@ -89,6 +95,7 @@ def test_the_objects_of_a_directory() -> None:
             User,
         )
     }
+    assert set(TYPES) == {kind.__name__ for kind in kinds_of(DirectoryObject)} - {"OutgoingQueue"}
     for other in (Message, MessagePosition, *(vars(elements)[name] for name in OTHERS)):
         assert not issubclass(other, DirectoryObject)
 

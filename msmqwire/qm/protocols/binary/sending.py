@@ -226,8 +226,8 @@ class SessionSending:
         if not outgoing.tx_sequence_number:  # MQQB-3.1.7.1.3-01
             self._sequences.number(outgoing)
         message.transactional_message_sequence_identifier = outgoing.tx_sequence_id
-        message.transaction_sequence_number = outgoing.tx_sequence_number
-        message.transaction_previous_sequence_number = outgoing.tx_previous_number
+        message.transaction_sequence_number = outgoing.tx_sequence_number  # DMPR-3.1.1.12-70
+        message.transaction_previous_sequence_number = outgoing.tx_previous_number  # DMPR-3.1.1.12-70
 
     def _is_in_doubt(self, outgoing: OutgoingMessagePosition, message: Message) -> bool:
         """Return whether the destination may already have a transactional message.
