@@ -125,10 +125,11 @@ class Core:
         recovery.restore_attributes(manager, stored)
         if not manager.security:
             manager.security = access.default_manager_security()
-        if manager.computer_name != computer_name:
+        if manager.computer_name != computer_name:  # DMPR-3.1.1.1-01
+            # DMPR-3.1.1.1-01 and -07
             manager.computer_name, manager.qualified_computer_name = computer_name, computer_name
-        if domain:  # DMPR-3.1.3-06
-            manager.qualified_computer_name = f"{computer_name}.{domain}"
+        if domain:  # DMPR-3.1.3-06, DMPR-3.1.1.1-07
+            manager.qualified_computer_name = f"{computer_name}.{domain}"  # DMPR-3.1.1.1-07
         if quota is not None:
             manager.queue_manager_quota = quota
         self._stored = stored
@@ -234,7 +235,7 @@ class Core:
             protocol.start(self._stored)
         restoring.release()
         self.queues.announce_groups()
-        manager.create_time = manager.create_time or self.context.utc
+        manager.create_time = manager.create_time or self.context.utc  # DMPR-3.1.1.1-08
         self.changed()
         manager.state = QueueManagerState.READY  # DMPR-3.1.1-13
 

@@ -36,7 +36,7 @@ DIGEST_SIZE: Final = 16
 """Bytes of the digest of a certificate: DMPR-3.1.1.15-02."""
 
 _SERVER_SET: Final = frozenset({"Identifier", "CreateTime", "ModifyTime", "FullPath", "DirectoryPath"})
-"""The attributes that the directory itself sets: DMPR-3.1.1.1-13."""
+"""The attributes that the directory itself sets."""
 
 _Status = DirectoryOperationResult
 _SUCCESS: Final = _Status.SUCCESS
@@ -130,20 +130,20 @@ class EmbeddedDirectory:
         identifier = directory_object.identifier
         if identifier == NULL_GUID:
             identifier = self._new_guid()
-        if path := stored_objects.full_path(kind, content):
-            content["FullPath"] = path
+        if path := stored_objects.full_path(kind, content):  # DMPR-3.1.1.1-13
+            content["FullPath"] = path  # DMPR-3.1.1.1-13
         if kind == "Queue":
             content["DirectoryPath"] = f"LDAP://{path}"
-        for name in ("CreateTime", "ModifyTime"):
+        for name in ("CreateTime", "ModifyTime"):  # DMPR-3.1.1.1-08 and -09
             if name in ATTRIBUTES[kind]:
-                content[name] = self._utc()
+                content[name] = self._utc()  # DMPR-3.1.1.1-08 and -09
         try:
             self._database.execute(
                 "INSERT INTO object (type, identifier, name, attributes) VALUES (?, ?, ?, ?)",
                 (kind, identifier.bytes, _require_name(kind, content), stored_objects.write(content)),
             )
         except sqlite3.IntegrityError:
-            return CreateResult(_Status.OBJECT_ALREADY_EXISTS)  # DMPR-3.1.1.17-02
+            return CreateResult(_Status.OBJECT_ALREADY_EXISTS)  # DMPR-3.1.1.17-02, DMPR-3.1.1.7-01
         return CreateResult(_SUCCESS, identifier)
 
     @_event(DirectoryOperationResult)
@@ -217,15 +217,15 @@ class EmbeddedDirectory:
         try:
             identifier, content = self._stored_row(kind, directory_object)
             content |= written
-            if "ModifyTime" in ATTRIBUTES[kind]:
-                content["ModifyTime"] = self._utc()
+            if "ModifyTime" in ATTRIBUTES[kind]:  # DMPR-3.1.1.1-09
+                content["ModifyTime"] = self._utc()  # DMPR-3.1.1.1-09
             self._database.execute(
                 "UPDATE object SET name = ?, attributes = ? WHERE type = ? AND identifier = ?",
                 (_require_name(kind, content), stored_objects.write(content), kind, identifier.bytes),
             )
         except sqlite3.IntegrityError:
             self._database.execute("ROLLBACK")
-            return _Status.OBJECT_ALREADY_EXISTS
+            return _Status.OBJECT_ALREADY_EXISTS  # DMPR-3.1.1.7-01
         except BaseException:
             self._database.execute("ROLLBACK")
             raise
@@ -320,11 +320,11 @@ class EmbeddedDirectory:
             element.queue_type = QueueType.PUBLIC
             element.queue_manager = self._host(parse_path_name(str(content["Pathname"])).computer)
         elif isinstance(element, Site):
-            element.site_gates = list(self._site_gates(identifier))  # DMPR-3.1.1-11
+            element.site_gates = list(self._site_gates(identifier))  # DMPR-3.1.1-11, DMPR-3.1.1.7-09
         elif isinstance(element, RoutingLink):
-            element.site1 = self._site(element.site1_identifier)  # DMPR-3.1.1-11
-            element.site2 = self._site(element.site2_identifier)  # DMPR-3.1.1-11
-            # DMPR-3.1.1-11
+            element.site1 = self._site(element.site1_identifier)  # DMPR-3.1.1-11, DMPR-3.1.1.8-05
+            element.site2 = self._site(element.site2_identifier)  # DMPR-3.1.1-11, DMPR-3.1.1.8-05
+            # DMPR-3.1.1-11, DMPR-3.1.1.8-06
             element.site_gates = list(self._queue_managers(element.site_gate_identifier_list))
         return element
 
@@ -353,10 +353,10 @@ class EmbeddedDirectory:
         for row in self._rows("RoutingLink"):
             link = _bare_element("RoutingLink", row)
             assert isinstance(link, RoutingLink)
-            if site in (link.site1_identifier, link.site2_identifier):  # DMPR-3.1.1-11
+            if site in (link.site1_identifier, link.site2_identifier):  # DMPR-3.1.1-11, DMPR-3.1.1.7-09
                 gates |= dict.fromkeys(link.site_gate_identifier_list)
         for manager in self._queue_managers(gates):
-            if site in manager.site_identifier_list:  # DMPR-3.1.1-11
+            if site in manager.site_identifier_list:  # DMPR-3.1.1-11, DMPR-3.1.1.7-09
                 yield manager
 
 
@@ -397,6 +397,7 @@ def _content(directory_object: DirectoryObject, attributes: Iterable[str]) -> di
         case User(certificate_digest_list=digests) if any(len(digest) != DIGEST_SIZE for digest in digests):
             raise _Failed(_Status.GENERIC_ERROR)
     fields = ATTRIBUTES[type(directory_object).__name__]
+    # DMPR-3.1.1.1-13
     return {name: getattr(directory_object, fields[name]) for name in attributes if name not in _SERVER_SET}
 
 

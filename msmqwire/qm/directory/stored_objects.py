@@ -28,7 +28,8 @@ def _reader(attribute: str, default: object) -> Callable[[Any], Any]:
     if default is None:
         read_value = _OPTIONAL[attribute]
         return lambda value: None if value is None else read_value(value)
-    if isinstance(default, list):
+    if isinstance(default, list):  # DMPR-3.1.1.1-14 to -17, DMPR-3.1.1.8-04
+        # DMPR-3.1.1.1-14 to -17, DMPR-3.1.1.8-04
         read_member = bytes.fromhex if attribute in _BYTES_LISTS else UUID
         return lambda value: [read_member(member) for member in value]
     return bytes.fromhex if isinstance(default, bytes) else type(default)
@@ -76,8 +77,8 @@ NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "QueueManager": ("ComputerName",),
     "Queue": ("Pathname",),
     "Enterprise": (),
-    "Site": ("Name",),
-    "RoutingLink": ("Site1Identifier", "Site2Identifier"),
+    "Site": ("Name",),  # DMPR-3.1.1.7-01
+    "RoutingLink": ("Site1Identifier", "Site2Identifier"),  # DMPR-3.1.1.8-03
     "ConnectedNetwork": ("Name",),
     "User": ("SecurityIdentifier",),
 }
@@ -90,6 +91,7 @@ def name_of(object_type: str, attributes: Mapping[str, object]) -> str | None:
     if not all(named_by) or NULL_GUID in named_by:
         return None
     name = "".join(str(_to_json(value)) for value in named_by)
+    # DMPR-3.1.1.7-01
     return name.replace("-", "") if object_type == RoutingLink.__name__ else name.casefold()
 
 
@@ -107,9 +109,9 @@ def full_path(object_type: str, attributes: Mapping[str, object]) -> str:
             path = parse_path_name(str(attributes["Pathname"]))
             return f"CN={_escape(path.queue)},CN=msmq,CN={_escape(path.computer)},CN=Computers"
         case "Site":
-            return f"CN={_escape(attributes['Name'])},CN=Sites,CN=Configuration"
+            return f"CN={_escape(attributes['Name'])},CN=Sites,CN=Configuration"  # DMPR-3.1.1.7-04
         case "RoutingLink":
-            return f"CN={name_of(object_type, attributes)},{services}"
+            return f"CN={name_of(object_type, attributes)},{services}"  # DMPR-3.1.1.8-01
     return ""
 
 

@@ -28,7 +28,7 @@ class Enterprise(DirectoryObject):
 
     name: str = ""  # DMPR-3.1.1.6-01
     weakened_security: bool = False
-    non_ldap_capable_queue_manager_notification: bool = False  # DMPR-3.1.1.6-03
+    non_ldap_capable_queue_manager_notification: bool = False
     default_time_to_live: int = 0  # DMPR-3.1.1.6-04
     old_directory: bool = False  # DMPR-3.1.1.6-05
     security: bytes = b""
@@ -38,11 +38,11 @@ class Enterprise(DirectoryObject):
 class Site(DirectoryObject):
     """A site: [MS-MQDMPR] 3.1.1.7. Intervals are seconds."""
 
-    name: str = ""  # DMPR-3.1.1.7-01
+    name: str = ""
     primary_site_controller: str = ""  # DMPR-3.1.1.7-02
     intra_site_replication_interval: int = 0  # DMPR-3.1.1.7-03
     inter_site_replication_interval: int = 0  # DMPR-3.1.1.7-03
-    full_path: str = ""  # DMPR-3.1.1.7-04
+    full_path: str = ""
     foreign_site: bool = False  # DMPR-3.1.1.7-05
     public_signing_key_list: bytes = b""  # DMPR-3.1.1.7-06
     migrated_from_msmq10: bool = False  # DMPR-3.1.1.7-07

@@ -48,13 +48,13 @@ class QueueManager(DirectoryObject):
         sequential_id: counts the enqueued messages; persistent.
     """
 
-    computer_name: str = ""  # DMPR-3.1.1.1-01
+    computer_name: str = ""
     queue_manager_version: str = ""  # DMPR-3.1.1.1-02
     operating_system_version: str = ""  # DMPR-3.1.1.1-05
     operating_system_type: OperatingSystemType = OperatingSystemType.OTHER  # DMPR-3.1.1.1-06
-    qualified_computer_name: str = ""  # DMPR-3.1.1.1-07
-    create_time: int = 0  # DMPR-3.1.1.1-08
-    modify_time: int = 0  # DMPR-3.1.1.1-09
+    qualified_computer_name: str = ""
+    create_time: int = 0
+    modify_time: int = 0
     queue_manager_quota: int = 0x00100000  # DMPR-3.1.1.1-10
     journal_quota: int = INFINITE  # DMPR-3.1.1.1-11
     foreign_system: bool = False  # DMPR-3.1.1.1-12
@@ -75,7 +75,7 @@ class QueueManager(DirectoryObject):
     machine_domain_id: UUID = NULL_GUID
     last_domain: UUID | None = None
     directory_server_list: list[str] = field(default_factory=list)  # DMPR-3.1.1.1-29
-    directory_integrated: bool = False  # DMPR-3.1.1.1-30
+    directory_integrated: bool = False
     srmp_http_support: bool = False  # DMPR-3.1.1.1-31
     srmp_pgm_support: bool = False  # DMPR-3.1.1.1-32
     directory_offline: bool = False  # DMPR-3.1.1-13
@@ -115,8 +115,8 @@ class Queue(DirectoryObject):
     """
 
     label: str = ""  # DMPR-3.1.1.2-02
-    create_time: int = 0  # DMPR-3.1.1.2-03
-    modify_time: int = 0  # DMPR-3.1.1.2-04
+    create_time: int = 0
+    modify_time: int = 0
     type: UUID = NULL_GUID  # DMPR-3.1.1.2-05
     pathname: str = ""  # DMPR-3.1.1.2-06
     qualified_pathname: str = ""  # DMPR-3.1.1.2-07
@@ -175,7 +175,6 @@ class OutgoingQueue(Queue):
     state: OutgoingQueueState = OutgoingQueueState.INACTIVE
     acknowledged_peer: UUID | None = None
     asked_by: str | None = ""
-    # DMPR-3.1.1.3-12
     connection_history: deque[ConnectionHistory] = field(default_factory=lambda: deque(maxlen=64))
 
     @property
@@ -250,9 +249,9 @@ class IncomingTransactionalTransferInfo:
     format_name: FormatName  # DMPR-3.1.1.5-02
     sender_identifier: UUID  # DMPR-3.1.1.5-03
     sequence_identifier: TxSequenceId = NO_SEQUENCE  # DMPR-3.1.1.5-04
-    sequence_number: int = 0  # DMPR-3.1.1.5-05
-    last_access_time: int = 0  # DMPR-3.1.1.5-06
-    reject_count: int = 0  # DMPR-3.1.1.5-07
+    sequence_number: int = 0
+    last_access_time: int = 0
+    reject_count: int = 0
     origin: str = ""
     bound: bool = False
     stream_owner: UUID | None = None

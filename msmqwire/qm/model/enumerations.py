@@ -7,12 +7,12 @@ from typing import Final
 
 from msmqwire.constants import EncryptionAlgorithm
 
-INFINITE: Final = 0xFFFFFFFF
+INFINITE: Final = 0xFFFFFFFF  # DMPR-3.1.1.1-11, DMPR-3.1.1.2-10 and -11, DMPR-3.1.1.12-49
 """No limit, for times in seconds and for quotas."""
 
 
 class QueueManagerState(Enum):
-    """The state of the queue manager: [MS-MQDMPR] 3.1.1.1."""
+    """The state of the queue manager: [MS-MQDMPR] 3.1.1.1, DMPR-3.1.1.1-37."""
 
     STOPPED = "Stopped"
     INITIALIZING = "Initializing"
@@ -21,7 +21,7 @@ class QueueManagerState(Enum):
 
 
 class OperatingSystemType(Enum):
-    """The system of a queue manager's host: [MS-MQDMPR] 3.1.1.1."""
+    """The system of a queue manager's host: [MS-MQDMPR] 3.1.1.1, DMPR-3.1.1.1-06."""
 
     FOREIGN = "Foreign"
     WIN95 = "Win95"
@@ -32,7 +32,7 @@ class OperatingSystemType(Enum):
 
 
 class DirectoryServerType(Enum):
-    """The kind of directory server that a queue manager is: [MS-MQDMPR] 3.1.1.1."""
+    """The kind of directory server that a queue manager is: [MS-MQDMPR] 3.1.1.1, DMPR-3.1.1.1-22."""
 
     STANDALONE = "Standalone"
     BACKUP_SITE_CONTROLLER = "BackupSiteController"
@@ -41,7 +41,7 @@ class DirectoryServerType(Enum):
 
 
 class QueueType(Enum):
-    """The origin of a queue, and whether it is published: [MS-MQDMPR] 3.1.1.2."""
+    """The origin of a queue, and whether it is published: [MS-MQDMPR] 3.1.1.2, DMPR-3.1.1.2-24."""
 
     PRIVATE = "Private"
     PUBLIC = "Public"
@@ -50,7 +50,7 @@ class QueueType(Enum):
 
 
 class QueuePrivacy(Enum):
-    """Queue.PrivacyLevel, which messages a queue accepts: [MS-MQDMPR] 3.1.1.2."""
+    """Queue.PrivacyLevel, which messages a queue accepts: [MS-MQDMPR] 3.1.1.2, DMPR-3.1.1.2-13."""
 
     NONE = "None"
     OPTIONAL = "Optional"
@@ -58,16 +58,16 @@ class QueuePrivacy(Enum):
 
 
 class QueueScope(Enum):
-    """The scope in which a queue is known: [MS-MQDMPR] 3.1.1.2."""
+    """The scope in which a queue is known: [MS-MQDMPR] 3.1.1.2, DMPR-3.1.1.2-20."""
 
     SITE = "Site"
     ENTERPRISE = "Enterprise"
 
 
 class OutgoingQueueState(Enum):
-    """The state of an outgoing queue: [MS-MQDMPR] 3.1.1.3."""
+    """The state of an outgoing queue: [MS-MQDMPR] 3.1.1.3, DMPR-3.1.1.3-05."""
 
-    CONNECTED = "Connected"  # DMPR-3.1.1.3-05
+    CONNECTED = "Connected"
     DISCONNECTED = "Disconnected"
     DISCONNECTING = "Disconnecting"
     INACTIVE = "Inactive"
@@ -78,9 +78,11 @@ class OutgoingQueueState(Enum):
 
 
 class ConnectionStatus(Enum):
-    """ConnectionHistory.Status, the state or failure of a connection: [MS-MQDMPR] 3.1.1.3."""
+    """ConnectionHistory.Status, the state or failure of a connection: [MS-MQDMPR] 3.1.1.3,
+    DMPR-3.1.1.3-13.
+    """
 
-    IN_PROCESS = "InProcess"  # DMPR-3.1.1.3-13
+    IN_PROCESS = "InProcess"
     ESTABLISH_PACKET_RECEIVED = "EstablishPacketReceived"
     ESTABLISHED = "Established"
     UNKNOWN_FAILURE = "UnknownFailure"
@@ -100,9 +102,11 @@ class ConnectionStatus(Enum):
 
 
 class PositionState(IntEnum):
-    """The state of a message in a queue, which says how it may be read: [MS-MQDMPR] 3.1.1.11."""
+    """The state of a message in a queue, which says how it may be read: [MS-MQDMPR] 3.1.1.11,
+    DMPR-3.1.1.11-01.
+    """
 
-    AVAILABLE = 0  # DMPR-3.1.1.11-01
+    AVAILABLE = 0
     LOCKED = 1
     DELETED = 2
     PURGE_PENDING = 3
@@ -167,7 +171,7 @@ class AcknowledgementsRequested(IntFlag):
 
 
 class OperationType(IntEnum):
-    """The operation of a transaction on a message: [MS-MQDMPR] 3.1.1.13."""
+    """The operation of a transaction on a message: [MS-MQDMPR] 3.1.1.13, DMPR-3.1.1.13-01."""
 
     ENQUEUE = 0
     DEQUEUE = 1
@@ -175,9 +179,9 @@ class OperationType(IntEnum):
 
 
 class DirectoryOperationResult(Enum):
-    """The result of a directory event: [MS-MQDMPR] 3.1.1.17."""
+    """The result of a directory event: [MS-MQDMPR] 3.1.1.17, DMPR-3.1.1.17-01."""
 
-    SUCCESS = "Success"  # DMPR-3.1.1.17-01
+    SUCCESS = "Success"
     GENERIC_ERROR = "GenericError"
     DIRECTORY_NOT_CONNECTED = "DirectoryNotConnected"
     OBJECT_NOT_FOUND = "ObjectNotFound"
@@ -187,9 +191,9 @@ class DirectoryOperationResult(Enum):
 
 
 class MessageSeekAction(Enum):
-    """The message that a read by LookupIdentifier returns: [MS-MQDMPR] 3.1.1.17."""
+    """The message that a read by LookupIdentifier returns: [MS-MQDMPR] 3.1.1.17, DMPR-3.1.1.17-03."""
 
-    SEEK_FIRST = "SeekFirst"  # DMPR-3.1.1.17-03
+    SEEK_FIRST = "SeekFirst"
     SEEK_PREVIOUS = "SeekPrevious"
     SEEK_CURRENT = "SeekCurrent"
     SEEK_NEXT = "SeekNext"
@@ -197,7 +201,7 @@ class MessageSeekAction(Enum):
 
 
 class QueueAccessType(Enum):
-    """The access for which a queue is opened: [MS-MQDMPR] 3.1.1.17, DMPR-3.1.1.16-03."""
+    """The access for which a queue is opened: [MS-MQDMPR] 3.1.1.17, DMPR-3.1.1.16-03, DMPR-3.1.1.17-04."""
 
     RECEIVE_ACCESS = "ReceiveAccess"
     SEND_ACCESS = "SendAccess"
@@ -208,14 +212,16 @@ class QueueAccessType(Enum):
 
 
 class QueueShareMode(Enum):
-    """The access to an open queue that is left to its other readers: [MS-MQDMPR] 3.1.1.17."""
+    """The access to an open queue that is left to its other readers: [MS-MQDMPR] 3.1.1.17,
+    DMPR-3.1.1.17-05.
+    """
 
-    DENY_NONE = "DenyNone"  # DMPR-3.1.1.17-05
+    DENY_NONE = "DenyNone"
     DENY_RECEIVE = "DenyReceive"
 
 
 class RemoteReadState(Enum):
-    """The state of a descriptor in remote read: [MS-MQDMPR] 3.1.1.16."""
+    """The state of a descriptor in remote read: [MS-MQDMPR] 3.1.1.16, DMPR-3.1.1.16-10."""
 
     NONE = "None"
     OPENED = "Opened"

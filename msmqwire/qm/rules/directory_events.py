@@ -87,7 +87,7 @@ class DirectoryEvents:
         self.notify = notify
         self.updated: Callable[[DirectoryObject], None] = _ignore
         self._settings = settings or Settings()
-        queue_manager.directory_integrated = directory is not None
+        queue_manager.directory_integrated = directory is not None  # DMPR-3.1.1.1-30
         if directory is None:
             queue_manager.directory_offline = False  # DMPR-3.1.1.1-33
 
@@ -205,8 +205,8 @@ class DirectoryEvents:
 
     def _check_online(self, status: DirectoryOperationResult) -> DirectoryOperationResult:
         """Go offline if the directory is not connected; the timer tries again."""
-        if status is _NOT_CONNECTED:
-            self._queue_manager.directory_offline = True
+        if status is _NOT_CONNECTED:  # DMPR-3.1.1.1-33
+            self._queue_manager.directory_offline = True  # DMPR-3.1.1.1-33
             if not self._timers.active(Timer.DIRECTORY_ONLINE, None):
                 self._start_online_timer()
         return status
@@ -248,13 +248,15 @@ class DirectoryEvents:
             sites = [
                 self.read_by_identifier("Site", identifier) for identifier in manager.site_identifier_list
             ]
+            # DMPR-3.1.1.1-42
             manager.site_collection = [site for site in sites if isinstance(site, Site)]  # DMPR-3.1.3-16
         status, enterprise = self.read_directory(
             "Enterprise", None, ["NonLDAPCapableQueueManagerNotification"]
         )
-        if isinstance(enterprise, Enterprise):  # DMPR-3.1.3-18, DMPR-3.1.3-17
-            manager.enterprise = enterprise
-        elif status is DirectoryOperationResult.ATTRIBUTE_NOT_FOUND:  # DMPR-3.1.3-19
+        if isinstance(enterprise, Enterprise):  # DMPR-3.1.3-18, DMPR-3.1.3-17, DMPR-3.1.1.1-47
+            manager.enterprise = enterprise  # DMPR-3.1.1.1-47
+        elif status is DirectoryOperationResult.ATTRIBUTE_NOT_FOUND:  # DMPR-3.1.3-19, DMPR-3.1.1.6-03
+            # DMPR-3.1.1.6-03
             manager.enterprise = Enterprise(NULL_GUID, non_ldap_capable_queue_manager_notification=True)
         self.start_timers()  # DMPR-3.1.3-20, DMPR-3.1.3-17
 
@@ -304,9 +306,11 @@ class DirectoryEvents:
         self.updated(element)
 
     def _find_routing_servers(self) -> None:
-        """Set the collections of routing servers to those that the lists name: DMPR-3.1.1.1-45 and -46."""
+        """Set the collections of routing servers to those that the lists name."""
         manager = self._queue_manager
+        # DMPR-3.1.1.1-45
         manager.out_routing_servers = self._queue_managers(manager.out_routing_server_identifier_list)
+        # DMPR-3.1.1.1-46
         manager.in_routing_servers = self._queue_managers(manager.in_routing_server_identifier_list)
 
     def _queue_managers(self, identifiers: Sequence[UUID]) -> list[QueueManager]:

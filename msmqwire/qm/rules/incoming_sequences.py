@@ -82,6 +82,7 @@ class IncomingSequences:
         info = self.infos.pop(key, None)
         if info is None:
             info = IncomingTransactionalTransferInfo(
+                # DMPR-3.1.1.5-02 and -03
                 None, message.destination, sender, origin=message.origin, bound=bound,
                 stream_owner=stream_owner,
             )  # fmt: skip
@@ -147,8 +148,8 @@ class IncomingSequences:
 
     def refused(self, info: IncomingTransactionalTransferInfo) -> None:
         """Count a message that is not next: MQQB-3.1.5.8.6-06 and -08."""
-        info.reject_count += 1
-        info.last_access_time = self._context.utc  # MQQB-3.1.5.8.6-08
+        info.reject_count += 1  # DMPR-3.1.1.5-07
+        info.last_access_time = self._context.utc  # MQQB-3.1.5.8.6-08, DMPR-3.1.1.5-06
         if info.sequence_identifier.ordinal:  # MQQB-3.1.1.3.1-13
             transfer_rows.put_incoming(self._context, info)
 
@@ -158,9 +159,9 @@ class IncomingSequences:
         assert sequence is not None, "only transactional messages have a sequence"
         if info.origin != message.origin:
             self._move(info, message.origin)
-        # MQQB-3.1.5.8.6-07, MQQB-3.1.5.8.6-08
+        # MQQB-3.1.5.8.6-07, MQQB-3.1.5.8.6-08, DMPR-3.1.1.5-06 and -07
         info.reject_count, info.last_access_time = 0, self._context.utc
-        # MQQB-3.1.1.3.1-15 and -16, MQQB-3.1.5.8.6-09
+        # MQQB-3.1.1.3.1-15 and -16, MQQB-3.1.5.8.6-09, DMPR-3.1.1.5-04 and -05
         info.sequence_identifier, info.sequence_number = sequence, message.transaction_sequence_number
         transfer_rows.put_incoming(self._context, info)
 

@@ -83,10 +83,10 @@ class Queues:
 
     def set_defaults(self, queue: Queue, owner: bytes | None = None) -> None:
         """Set Queue Defaults: [MS-MQDMPR] 3.1.7.1.33. `owner` is the SID of its creator."""
-        queue.label, queue.type = "", NULL_GUID  # DMPR-3.1.7.1.33-01 and -02
+        queue.label, queue.type = "", NULL_GUID  # DMPR-3.1.7.1.33-01 and -02, DMPR-3.1.1.2-05
         queue.journaling = queue.authentication = queue.transactional = False  # DMPR-3.1.7.1.33-03, -06, -08
-        queue.quota = queue.journal_quota = INFINITE  # DMPR-3.1.7.1.33-04 and -05
-        queue.privacy_level = QueuePrivacy.OPTIONAL  # DMPR-3.1.7.1.33-07
+        queue.quota = queue.journal_quota = INFINITE  # DMPR-3.1.7.1.33-04 and -05, DMPR-3.1.1.2-10, -11
+        queue.privacy_level = QueuePrivacy.OPTIONAL  # DMPR-3.1.7.1.33-07, DMPR-3.1.1.2-13
         queue.multicast_address = None  # DMPR-3.1.7.1.33-09
         queue.base_priority = 0  # DMPR-3.1.7.1.33-10
         queue.security = self.default_security(owner)  # DMPR-3.1.7.1.33-11
@@ -125,7 +125,7 @@ class Queues:
         if path.subqueue is not None and parent is None:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
         queue = Queue(context.new_guid(), **{name: getattr(template, name) for name in _CREATION_ATTRIBUTES})
-        queue.create_time = queue.modify_time = context.utc  # DMPR-3.1.7.1.3-06
+        queue.create_time = queue.modify_time = context.utc  # DMPR-3.1.7.1.3-06, DMPR-3.1.1.2-03 and -04
         queue.queue_type = queue_type(path)
         host = manager.qualified_computer_name or manager.computer_name
         queue.qualified_pathname = f"{host}{template.pathname[len(path.computer) :]}"  # DMPR-3.1.7.1.3-08
@@ -138,9 +138,9 @@ class Queues:
                 return status, None
         if path.subqueue is not None:
             assert parent is not None
-            queue.owner_queue, parent.subqueues[path.subqueue.lower()] = parent, queue
+            queue.owner_queue, parent.subqueues[path.subqueue.lower()] = parent, queue  # DMPR-3.1.1.2-26
         self.add(queue)
-        if path.subqueue is None:  # DMPR-3.1.7.1.3-03
+        if path.subqueue is None:  # DMPR-3.1.7.1.3-03, DMPR-3.1.1.2-25
             self.add_journal(queue)  # DMPR-3.1.7.1.3-03
         return MQ_OK, queue
 
@@ -172,8 +172,8 @@ class Queues:
     def restore(self, queue: Queue) -> None:
         """Add a queue read from the store to the collection."""
         manager = self._context.queue_manager
-        queue.queue_manager = manager  # DMPR-3.1.7.1.3-05, DMPR-3.1.1-07
-        manager.queues[queue.number] = queue  # DMPR-3.1.1-08, DMPR-3.1.7.1.3-13
+        queue.queue_manager = manager  # DMPR-3.1.7.1.3-05, DMPR-3.1.1-07, DMPR-3.1.1.2-23
+        manager.queues[queue.number] = queue  # DMPR-3.1.1-08, DMPR-3.1.7.1.3-13, DMPR-3.1.1.1-41
         if isinstance(queue, OutgoingQueue) and queue.asked_by and queue.destination is not None:
             self.memory.take(memory_kind(queue), queue.asked_by, outgoing_bytes(queue.destination))
         self._numbers = max(self._numbers, queue.number)
@@ -206,12 +206,12 @@ class Queues:
         journal = Queue(self._context.new_guid(), pathname=queue.pathname, quota=queue.journal_quota)
         journal.queue_type, journal.security = QueueType.SYSTEM, queue.security
         journal.transactional = queue.transactional
-        journal.owner_queue, queue.journal = queue, journal  # DMPR-3.1.7.1.3-03
+        journal.owner_queue, queue.journal = queue, journal  # DMPR-3.1.7.1.3-03, DMPR-3.1.1.2-25
         self.add(journal)  # DMPR-3.1.7.1.3-03
 
     def changed(self, queue: Queue) -> None:
         """Store the changed attributes of a queue, and apply them to its journal."""
-        queue.modify_time = self._context.utc
+        queue.modify_time = self._context.utc  # DMPR-3.1.1.2-04
         if queue.journal is not None:
             queue.journal.quota, queue.journal.security = queue.journal_quota, queue.security
             stored_rows.put_queue(self._context.changes, queue.journal)
@@ -276,7 +276,7 @@ class Queues:
         if _violates_sharing(queue, access_type, share_mode):
             return HResult.MQ_ERROR_SHARING_VIOLATION, None
         descriptor = self._descriptor(expanded, access_type, share_mode, queue, user)
-        queue.descriptors[descriptor.handle] = descriptor  # DMPR-3.1.7.1.5-24, DMPR-3.1.1-08
+        queue.descriptors[descriptor.handle] = descriptor  # DMPR-3.1.7.1.5-24, DMPR-3.1.1-08, DMPR-3.1.1.2-33
         queue.opened_for[access_type, share_mode] += 1
         return MQ_OK, descriptor  # DMPR-3.1.7.1.5-02 and -24
 

@@ -57,4 +57,5 @@ class Quotas:
 
 def over_quota(queue: Queue, size: int) -> bool:
     """Whether one more message, of `size` bytes, is more than the quota of a queue allows."""
+    # DMPR-3.1.1.2-10
     return queue.quota != INFINITE and queue.total_bytes + size > queue.quota * _KILOBYTE  # DMPR-3.1.7.1.9-04

@@ -151,7 +151,7 @@ class Recovery:
                 transaction.operations.append(
                     TransactionalOperation(kind, position, manager.queues.get(target), reason or None)
                 )
-            manager.transactions[transaction.identifier] = transaction
+            manager.transactions[transaction.identifier] = transaction  # DMPR-3.1.1.1-44
         for number, position in positions.items():
             if position.state is not PositionState.AVAILABLE and number not in in_doubt:  # DMPR-3.1.1.11-11
                 self._orphaned.append(position)  # DMPR-3.1.1.11-11
@@ -173,12 +173,14 @@ class Recovery:
         """Find or create the system queues: DMPR-3.1.3-21 and -22."""
         manager = self._context.queue_manager
         computer = manager.computer_name
-        manager.system_journal_queue = self._system_queue(f"{computer}\\system$;JOURNAL")
+        manager.system_journal_queue = self._system_queue(f"{computer}\\system$;JOURNAL")  # DMPR-3.1.1.1-40
+        # DMPR-3.1.1.1-38
         manager.system_deadletter_queue = self._system_queue(f"{computer}\\system$;DEADLETTER")
+        # DMPR-3.1.1.1-39
         manager.system_transactional_deadletter_queue = self._system_queue(
             f"{computer}\\system$;DEADXACT", transactional=True
         )
-        manager.system_journal_queue.quota = manager.journal_quota
+        manager.system_journal_queue.quota = manager.journal_quota  # DMPR-3.1.1.1-11
         for name, number in (
             ("order_queue$", ORDER_QUEUE_NUMBER),
             ("notify_queue$", NOTIFICATION_QUEUE_NUMBER),

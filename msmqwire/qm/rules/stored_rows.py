@@ -205,8 +205,8 @@ def read_queue(number: int, row: bytes) -> tuple[Queue, int | None, int | None]:
     for name, value in content.items():
         if name in _ENUMS:
             content[name] = _ENUMS[name](value)
-        elif name in ("identifier", "type", "acknowledged_peer") and value is not None:
-            content[name] = UUID(value)
+        elif name in ("identifier", "type", "acknowledged_peer") and value is not None:  # DMPR-3.1.1.2-05
+            content[name] = UUID(value)  # DMPR-3.1.1.2-05
         elif name == "security":
             content[name] = bytes.fromhex(value)
         elif name == "destination" and value is not None:
@@ -238,7 +238,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "security": bytes.fromhex,
     "public_encryption_key_list": bytes.fromhex,
     "public_signing_key_list": bytes.fromhex,
-    **{name: _guids for name in _MANAGER if name.endswith("identifier_list")},
+    **{name: _guids for name in _MANAGER if name.endswith("identifier_list")},  # DMPR-3.1.1.1-14 to -17
 }
 
 
@@ -253,7 +253,7 @@ def read_queue_manager(manager: QueueManager, row: bytes) -> None:
     for name, value in json.loads(row).items():
         read = _READERS.get(name)
         # DMPR-3.1.1-02 and -03
-        setattr(manager, name, value if read is None or value is None else read(value))
+        setattr(manager, name, value if read is None or value is None else read(value))  # DMPR-3.1.1.1-29
 
 
 def put_settings(changes: Changes, settings: KeptSettings) -> None:

@@ -134,14 +134,13 @@ def test_an_attribute_is_stored_and_searchable(
     directory: EmbeddedDirectory, kind: type[DirectoryObject], field: str, value: Any
 ) -> None:
     obj = kind(guid(1000), **NEEDED[kind] | {field: value})  # type: ignore[arg-type]
-    default = kind(guid(1001), **NEEDED[kind])  # type: ignore[arg-type]
     stored = getattr(create_and_read(directory, obj), field)
     assert stored == value
     assert type(stored) is type(value)
     name = next(name for name, attribute in ATTRIBUTES[kind.__name__].items() if attribute == field)
     search_value = value[0] if isinstance(value, list) else value
     assert directory.read_directory(kind.__name__, [(name, "EQUALS", search_value)]).object is not None
-    assert getattr(default, field) != value
+    assert getattr(kind(guid(1001)), field) in ("", 0, False, b"", [], NULL_GUID)
     assert directory.read_directory(kind.__name__, [(name, "NOT-EQUALS", search_value)]).object is None
 
 
@@ -189,6 +188,7 @@ def test_the_keys_of_a_site_controller(directory: EmbeddedDirectory) -> None:
         directory, Site(guid(1), name="north", public_signing_key_list=keys)
     ).public_signing_key_list
     assert MQDSPUBLICKEYS.parse(stored_keys).aPublicKeys[0].aBuf == b"key"
+    assert create_and_read(directory, Site(guid(2), name="south")).public_signing_key_list == b""
 
 
 @pytest.mark.requirement("DMPR-3.1.1.7-09")
@@ -270,6 +270,7 @@ def test_certificates_of_a_user(directory: EmbeddedDirectory) -> None:
     user = User(guid(1), security_identifier=b"s", certificates=packed)
     certificates = MQUSERSIGNCERTS.parse(create_and_read(directory, user).certificates)
     assert [entry.Certificate for entry in certificates.Certificates] == [b"one", b"two"]
+    assert create_and_read(directory, User(guid(2), security_identifier=b"t")).certificates == b""
 
 
 @pytest.mark.requirement("DMPR-3.1.1.4-01/c")

@@ -265,12 +265,15 @@ def test_an_enumeration_has_its_values_and_no_others(kind: type[Enum], names: st
 
 @pytest.mark.requirement("DMPR-3.1.1.11-01")
 def test_the_states_of_a_position() -> None:
-    assert [state.name for state in PositionState] == ["AVAILABLE", "LOCKED", "DELETED", "PURGE_PENDING"]
+    names = [state.name for state in PositionState]
+    assert names == ["AVAILABLE", "LOCKED", "DELETED", "PURGE_PENDING"]
+    assert [*PositionState] == [0, 1, 2, 3]  # as stored
 
 
 @pytest.mark.requirement("DMPR-3.1.1.13-01")
 def test_the_types_of_operations() -> None:
     assert [kind.name for kind in enumerations.OperationType] == ["ENQUEUE", "DEQUEUE", "MOVE"]
+    assert [*enumerations.OperationType] == [0, 1, 2]  # as stored
 
 
 # -- a new queue manager --------------------------------------------------------------------------------

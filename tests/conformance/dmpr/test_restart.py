@@ -20,6 +20,7 @@ from msmqwire.qm.model.enumerations import (
     QueuePrivacy,
     QueueType,
 )
+from msmqwire.qm.rules.directory_events import DirectoryEvents
 from tests.support.engine_harness import OWN_ID, RECOVERABLE, SEND, EngineHarness
 from tests.support.qm.queue_contents import bodies, body_of, states
 
@@ -130,7 +131,7 @@ def test_path_and_times_of_the_manager_come_from_the_directory() -> None:
     described = QueueManager(OWN_ID, computer_name="here", full_path="CN=mine")
     directory.create_directory_object(described, None)
     times.append(1_700_000_005)
-    directory.write_directory(described, ["Clustered"])
+    directory.write_directory(described)
     manager = EngineHarness(directory=directory).core.queue_manager
     assert manager.full_path == "CN=msmq,CN=here,CN=Computers"
     assert (manager.create_time, manager.modify_time) == (1_700_000_000, 1_700_000_005)
@@ -177,6 +178,9 @@ def test_what_is_volatile_begins_anew(harness: EngineHarness) -> None:
 def test_without_a_directory_it_is_never_away(harness: EngineHarness) -> None:
     manager = harness.core.queue_manager
     assert manager.directory_integrated is False
+    before = QueueManager(ONE, directory_integrated=True, directory_offline=True)
+    DirectoryEvents(before, None, harness.core.context.timers)
+    assert (before.directory_integrated, before.directory_offline) == (False, False)
     harness.core.queues.create(harness.queue_template("orders", public=True))
     harness.core.directory.check_directory_online()
     assert manager.directory_offline is False

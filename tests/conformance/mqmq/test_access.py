@@ -259,6 +259,8 @@ OBJECTS = [
 @pytest.mark.parametrize(("kind", "rights"), OBJECTS)
 def test_entries_have_the_rights_of_their_object_and_no_other(kind: Any, rights: type[IntFlag]) -> None:
     element, meant = kind(ID), RIGHTS_OF[kind]
+    generic = {name.rpartition("GENERIC_")[2]: mask for name, mask in rights.__members__.items()}
+    assert (meant.read, meant.write, meant.all) == (generic["READ"], generic.get("WRITE", 0), generic["ALL"])
     named = sorted({int(value) for value in rights.__members__.values()})
     set_security(element, guarded(*((ALLOW, mask, ALICE) for mask in named), (DENY, named[0], BOB)))
     assert masks(element.security) == [*named, named[0]]

@@ -90,7 +90,7 @@ class Connecting:
         queue = transfer.queue
         if queue.state not in HELD:
             queue.state = OutgoingQueueState.CONNECTED  # MQQB-3.1.5.4.2-04, DMPR-3.1.1.3-06
-        queue.next_hops = [address_text(session.remote_address)]  # MQQB-3.1.5.4.2-02
+        queue.next_hops = [address_text(session.remote_address)]  # MQQB-3.1.5.4.2-02, DMPR-3.1.1.3-02
         # MQQB-3.1.5.4.2-03, DMPR-3.1.1.3-14
         self._transfers.record(transfer, ConnectionStatus.ESTABLISHED, 0, session.remote_address)
         unacknowledged = (
@@ -200,7 +200,7 @@ class Connecting:
         if self._is_abandoned(session):
             return
         for transfer in session.transfers:
-            transfer.queue.next_hops = [address_text(hop.address) for hop in session.hops]
+            transfer.queue.next_hops = [address_text(hop.address) for hop in session.hops]  # DMPR-3.1.1.3-02
         if not session.hops:
             # DMPR-3.1.1.3-10 and -15
             self.failed(session, ConnectionStatus.DNS_FAILURE, OutgoingQueueState.NEED_VALIDATION)

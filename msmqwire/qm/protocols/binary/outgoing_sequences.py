@@ -92,9 +92,10 @@ class OutgoingSequences:
         # MQQB-3.1.1.5-05, MQQB-3.1.1.3.1.1-07
         transfer.unacked_sequence.append(last := SequenceInfo(sequence, number, number - 1))
         info = transfer.queue.transfer
+        # DMPR-3.1.1.4-06 and -08
         info.eod_no_ack_count, info.eod_last_non_ack = len(transfer.unacked_sequence), last
-        info.eod_first_non_ack = transfer.unacked_sequence[0]
-        info.eod_next_seq = SequenceInfo(sequence, number + 1, number)
+        info.eod_first_non_ack = transfer.unacked_sequence[0]  # DMPR-3.1.1.4-02
+        info.eod_next_seq = SequenceInfo(sequence, number + 1, number)  # DMPR-3.1.1.4-07
 
     def _end_if_all_acknowledged(self, transfer: SessionTransfer) -> None:
         """End the sequence: the next message begins a new one, with a greater identifier."""
@@ -254,17 +255,20 @@ class OutgoingSequences:
     def report(self, transfer: SessionTransfer) -> None:
         """Update OutgoingTransferInfo: [MS-MQQB] 3.1.5.6 and 3.1.5.8.8."""
         info, unacked = transfer.queue.transfer, transfer.unacked_sequence
-        # MQQB-3.1.5.6-12
+        # MQQB-3.1.5.6-12, DMPR-3.1.1.4-04 and -05
         info.eod_last_ack_time, info.eod_last_ack_count = transfer.time_of_last_ack, transfer.last_ack_count
-        info.eod_last_ack = transfer.last_ack  # MQQB-3.1.5.6-12, MQQB-3.1.1-01, MQQB-3.1.1.2-01
+        # MQQB-3.1.5.6-12, MQQB-3.1.1-01, MQQB-3.1.1.2-01
+        info.eod_last_ack = transfer.last_ack  # MQQB-3.1.5.6-12, DMPR-3.1.1.4-03
+        # MQQB-3.1.5.6-13, DMPR-3.1.1.4-08
         info.eod_no_ack_count = len(unacked)  # MQQB-3.1.5.6-13, MQQB-3.1.1.2-01
+        # DMPR-3.1.1.4-02
         info.eod_first_non_ack = unacked[0] if unacked else None  # MQQB-3.1.5.6-13, MQQB-3.1.5.8.8-09
-        info.eod_last_non_ack = unacked[-1] if unacked else None  # MQQB-3.1.5.6-13
-        # MQQB-3.1.5.8.8-10
+        info.eod_last_non_ack = unacked[-1] if unacked else None  # MQQB-3.1.5.6-13, DMPR-3.1.1.4-06
+        # MQQB-3.1.5.8.8-10, DMPR-3.1.1.4-07
         info.eod_next_seq = SequenceInfo(transfer.sequence_id, transfer.next_number, transfer.next_number - 1)
         # ResendIntervalIndex counts from 1 in the text, as does the number of times the last message was
         # sent.
-        # MQQB-3.1.5.6-14
+        # MQQB-3.1.5.6-14, DMPR-3.1.1.4-10 and -11
         info.eod_resend_interval, info.eod_resend_count = self._interval(transfer), transfer.resend_index + 1
-        info.eod_resend_time = transfer.resend_time  # MQQB-3.1.5.6-14
-        info.eod_no_read_count = len(transfer.awaiting_final_ack)  # MQQB-3.1.5.6-14
+        info.eod_resend_time = transfer.resend_time  # MQQB-3.1.5.6-14, DMPR-3.1.1.4-12
+        info.eod_no_read_count = len(transfer.awaiting_final_ack)  # MQQB-3.1.5.6-14, DMPR-3.1.1.4-09

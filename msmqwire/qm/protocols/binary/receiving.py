@@ -379,6 +379,7 @@ class SessionReceiving:
         queue = self._queues.lookup.addressed(info.format_name)
         if queue is not None:
             info.queue = queue
+            # DMPR-3.1.1.2-27, DMPR-3.1.1.5-01
             queue.incoming[info.key] = info  # MQQB-3.1.1-01, MQQB-3.1.1.2-01
         self._incoming.accepted(info, message)  # MQQB-3.1.1.1.1.8-07
         self._order_acks.due(session, info)

@@ -84,7 +84,8 @@ class TransferTable:
         self, transfer: SessionTransfer, status: ConnectionStatus, error: int, address: str, detail: str = ""
     ) -> None:
         """Add an entry to ConnectionHistory: MQQB-3.1.5.2-03."""
-        transfer.queue.connection_history.append(
+        transfer.queue.connection_history.append(  # DMPR-3.1.1.3-12
+            # DMPR-3.1.1.3-12
             ConnectionHistory(status, self._context.utc, error, (address,) if address else (), detail)
         )
 
