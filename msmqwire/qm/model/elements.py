@@ -118,9 +118,9 @@ class Queue(DirectoryObject):
     create_time: int = 0
     modify_time: int = 0
     type: UUID = NULL_GUID  # DMPR-3.1.1.2-05
-    pathname: str = ""  # DMPR-3.1.1.2-06
-    qualified_pathname: str = ""  # DMPR-3.1.1.2-07
-    private_queue_number: int = 0  # DMPR-3.1.1.2-08
+    pathname: str = ""
+    qualified_pathname: str = ""
+    private_queue_number: int = 0
     journaling: bool = False  # DMPR-3.1.1.2-09
     quota: int = INFINITE  # DMPR-3.1.1.2-10
     journal_quota: int = INFINITE  # DMPR-3.1.1.2-11
@@ -170,12 +170,15 @@ class OutgoingQueue(Queue):
     destination: FormatName | None = None
     next_hops: list[str] = field(default_factory=list)  # DMPR-3.1.1.3-02
     multicast: bool = False
-    # DMPR-3.1.1.3-04 and DMPR-3.1.1.4-01
-    transfer: OutgoingTransferInfo = field(default_factory=lambda: OutgoingTransferInfo())  # noqa: PLW0108  # defined below
+    transfer: OutgoingTransferInfo = field(init=False)
     state: OutgoingQueueState = OutgoingQueueState.INACTIVE
     acknowledged_peer: UUID | None = None
     asked_by: str | None = ""
     connection_history: deque[ConnectionHistory] = field(default_factory=lambda: deque(maxlen=64))
+
+    def __post_init__(self) -> None:
+        Queue.__post_init__(self)
+        self.transfer = OutgoingTransferInfo()  # DMPR-3.1.1.3-04 and DMPR-3.1.1.4-01
 
     @property
     def active(self) -> bool:

@@ -120,7 +120,10 @@ class DeliveryGuarantee(IntEnum):
 
 
 class AuthenticationLevel(IntEnum):
-    """The kind of signature of a message: [MS-MQDMPR] 3.1.1.12; its values are SecurityHeader.Flags.AS."""
+    """The kind of signature of a message: [MS-MQDMPR] 3.1.1.12, DMPR-3.1.1.12-15.
+
+    Its values are SecurityHeader.Flags.AS.
+    """
 
     NONE = 0
     SIG10 = 1
@@ -130,7 +133,10 @@ class AuthenticationLevel(IntEnum):
 
 
 class SenderIdentifierType(IntEnum):
-    """The kind of Message.SenderIdentifier: [MS-MQDMPR] 3.1.1.12; its values are SecurityHeader.Flags.ST."""
+    """The kind of Message.SenderIdentifier: [MS-MQDMPR] 3.1.1.12, DMPR-3.1.1.12-59.
+
+    Its values are SecurityHeader.Flags.ST.
+    """
 
     NONE = 0
     SID = 1

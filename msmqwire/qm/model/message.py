@@ -73,7 +73,7 @@ NO_IDENTIFIER: Final = ObjectId()
 """The identifier of a message that has not been sent."""
 NO_SEQUENCE: Final = TxSequenceId()
 """The sequence of a message outside a sequence, and of a transfer that has not begun one."""
-NO_CORRELATION: Final = bytes(20)
+NO_CORRELATION: Final = bytes(20)  # DMPR-3.1.1.12-38
 """CorrelationID of a message that refers to no other."""
 _NORMAL: Final = MessageClass.MQMSG_CLASS_NORMAL
 _EXPRESS: Final = DeliveryGuarantee.EXPRESS
@@ -115,7 +115,7 @@ class Message:
     body: bytes = b""  # DMPR-3.1.1.12-36
     label: str = ""
     identifier: ObjectId = NO_IDENTIFIER  # DMPR-3.1.1.12-02
-    lookup_identifier: int = 0  # DMPR-3.1.1.12-01
+    lookup_identifier: int = 0
     message_class: int = _NORMAL  # DMPR-3.1.1.12-06 and -07
     delivery_guarantee: DeliveryGuarantee = _EXPRESS  # DMPR-3.1.1.12-17
     priority: int = 3  # DMPR-3.1.1.12-21
@@ -124,8 +124,8 @@ class Message:
     extension: bytes = b""  # DMPR-3.1.1.12-61
     correlation_identifier: bytes = NO_CORRELATION  # DMPR-3.1.1.12-38
     acknowledgements_requested: AcknowledgementsRequested = _NO_ACKNOWLEDGEMENTS  # DMPR-3.1.1.12-39
-    sent_time: int = 0  # DMPR-3.1.1.12-47
-    arrival_time: int = 0  # DMPR-3.1.1.12-05
+    sent_time: int = 0
+    arrival_time: int = 0
     time_to_reach_queue: int = TIME_TO_REACH_QUEUE
     time_to_be_received: int = INFINITE  # DMPR-3.1.1.12-49
     positive_journaling_requested: bool = False  # DMPR-3.1.1.12-23, MQQB-1.3.4-01
@@ -164,14 +164,14 @@ class Message:
     transaction_previous_sequence_number: int = 0
     transaction_identifier: UUID | None = None  # DMPR-3.1.1.12-71
     transaction_number: int = 0
-    final_ack_required: bool = False  # DMPR-3.1.1.12-72
+    final_ack_required: bool = False
     first_in_transaction: bool = False
     last_in_transaction: bool = False
     transaction_status_queue: str = ""
     soap_envelope: str = ""
     soap_compound_message: bytes = b""
     soap_header: str = ""
-    soap_body: str = ""  # DMPR-3.1.1.12-75
+    soap_body: str = ""
     origin: str = ""
     peer: str = ""
     packet: bytes | None = None
@@ -190,7 +190,7 @@ class Message:
     @property
     def recoverable(self) -> bool:
         """Whether the message must survive a restart."""
-        return self.delivery_guarantee is _RECOVERABLE
+        return self.delivery_guarantee is _RECOVERABLE  # DMPR-3.1.1.12-17
 
     @property
     def transactional(self) -> bool:

@@ -32,11 +32,11 @@ class Dispatch:
 
     def add(self, position: MessagePosition, data: object, message_priority: int) -> None:
         """Add Message To Dispatch Collection: [MS-MQDMPR] 3.1.7.1.28."""
-        priority = position.queue.base_priority + message_priority  # DMPR-3.1.7.1.28-02
+        priority = position.queue.base_priority + message_priority  # DMPR-3.1.7.1.28-02, DMPR-3.1.1.18-03
         entry = DispatchEntry(position, data, priority)
-        self._entries[position] = entry  # DMPR-3.1.7.1.28-01, DMPR-3.1.1.1-50
+        self._entries[position] = entry  # DMPR-3.1.7.1.28-01, DMPR-3.1.1.1-50, DMPR-3.1.1.18-01
         self._count += 1
-        heapq.heappush(self._order, (-priority, self._count, entry))  # DMPR-3.1.7.3.9-05
+        heapq.heappush(self._order, (-priority, self._count, entry))  # DMPR-3.1.7.3.9-05, DMPR-3.1.1.18-03
         self.send()  # DMPR-3.1.7.1.28-03
 
     def remove(self, position: MessagePosition) -> None:
@@ -63,8 +63,9 @@ class Dispatch:
             if position.state is _DELETED or not position.queue.active:  # DMPR-3.1.7.3.9-02
                 del self._entries[position]
                 continue
-            entry.send_in_progress = True  # DMPR-3.1.1.1-50
+            entry.send_in_progress = True  # DMPR-3.1.1.1-50, DMPR-3.1.1.18-04
             for subscriber in self._context.subscribers:
+                # DMPR-3.1.1.18-01 and -02
                 subscriber.send_user_message(position, entry.protocol_data)  # DMPR-3.1.7.3.9-03 and -04
             entry.send_in_progress = False
             if self._entries.get(position) is entry:

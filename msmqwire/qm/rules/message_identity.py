@@ -34,8 +34,8 @@ class MessageIdentity:
 
     def identify(self, message: Message) -> None:
         """Assign an identifier unless the message has one: [MS-MQQB] 3.1.7.1.1."""
-        if not message.identifier.uniquifier:
-            message.identifier = self.next()
+        if not message.identifier.uniquifier:  # DMPR-3.1.1.12-02
+            message.identifier = self.next()  # DMPR-3.1.1.12-02
 
     def next(self) -> ObjectId:
         """Return an unused identifier."""
@@ -43,12 +43,12 @@ class MessageIdentity:
         self._ordinal = self._ordinal % (_ORDINALS - 1) + 1  # SRMP-3.1.1.1.5-02, MQQB-3.1.1.3-17
         if self._ordinal > self._reserved_until or self._ordinal == 1:
             self._reserve(min(self._ordinal + _RESERVED, _ORDINALS - 1))
-        return ObjectId(self._context.queue_manager.identifier, self._ordinal)
+        return ObjectId(self._context.queue_manager.identifier, self._ordinal)  # DMPR-3.1.1.12-02
 
     def stamp(self, message: Message) -> None:
         """Set source, time and identifier of a message that begins here."""
-        message.source_machine_identifier = self._context.queue_manager.identifier
-        message.sent_time = self._context.utc  # SRMP-2.2.5.1.2-02
+        message.source_machine_identifier = self._context.queue_manager.identifier  # DMPR-3.1.1.12-35
+        message.sent_time = self._context.utc  # SRMP-2.2.5.1.2-02, DMPR-3.1.1.12-47
         self.identify(message)
         if isinstance(message.destination, PrivateName):
             message.destination_queue_manager_identifier = message.destination.guid

@@ -101,20 +101,20 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
         _transaction(message) if transactional else None,
         _security(message) if _secured(message) else None,
         (  # DMPR-3.1.7.1.30-04: always there
-            message.acknowledgements_requested,  # DMPR-3.1.7.1.32-20
-            message.message_class,  # DMPR-3.1.7.1.32-54
+            message.acknowledgements_requested,  # DMPR-3.1.7.1.32-20, DMPR-3.1.1.12-39
+            message.message_class,  # DMPR-3.1.7.1.32-54, DMPR-3.1.1.12-06
             message.correlation_identifier,  # DMPR-3.1.7.1.32-19, MQMQ-2.2.19.3-10
             message.body_type,  # DMPR-3.1.7.1.32-17
             message.application_tag,  # DMPR-3.1.7.1.32-18, MQMQ-2.2.19.3-14
             message.privacy_level,  # DMPR-3.1.7.1.32-55
-            message.hash_algorithm,  # DMPR-3.1.7.1.32-58
-            message.encryption_algorithm,  # DMPR-3.1.7.1.32-57
+            message.hash_algorithm,  # DMPR-3.1.7.1.32-58, DMPR-3.1.1.12-50
+            message.encryption_algorithm,  # DMPR-3.1.7.1.32-57, DMPR-3.1.1.12-51
             _text(message.label) if message.label else None,  # DMPR-3.1.7.1.32-07 and -22
             message.extension,  # DMPR-3.1.7.1.32-09 and -21
             body,  # DMPR-3.1.7.1.32-08 and -23
             b"",
         ),
-        # DMPR-3.1.7.1.32-52 and -53, MQMQ-2.2.19.1-12
+        # DMPR-3.1.7.1.32-52 and -53, MQMQ-2.2.19.1-12, DMPR-3.1.1.12-20
         (0, 0, _unless_null(message.tracing_queue_identifier)) if _traced(message) else None,
         envelope,
         compound,
@@ -137,14 +137,15 @@ def _user(message: Message, *, transactional: bool) -> Values:
         word |= _JP  # DMPR-3.1.7.1.32-56
     return (
         message.source_machine_identifier,  # DMPR-3.1.7.1.32-43
-        message.queue_manager_address,  # DMPR-3.1.7.1.32-38
+        message.queue_manager_address,  # DMPR-3.1.7.1.32-38, DMPR-3.1.1.12-52
         message.time_to_be_received,  # DMPR-3.1.7.1.32-41
         message.sent_time,  # DMPR-3.1.7.1.32-40
         message.identifier.uniquifier,  # DMPR-3.1.7.1.32-42
         word,
         destination.data,  # DMPR-3.1.7.1.32-45
-        admin.data,  # DMPR-3.1.7.1.32-44
-        response.data,  # DMPR-3.1.7.1.32-47
+        admin.data,  # DMPR-3.1.7.1.32-44, DMPR-3.1.1.12-30
+        response.data,  # DMPR-3.1.7.1.32-47, DMPR-3.1.1.12-26
+        # DMPR-3.1.7.1.32-39, DMPR-3.1.1.12-62
         _unless_null(message.connector_type_identifier),  # DMPR-3.1.7.1.32-39, MQMQ-2.2.19.2-45
     )
 
@@ -163,6 +164,7 @@ def _transaction(message: Message) -> Values:
         (sequence.ordinal, sequence.time_stamp),  # DMPR-3.1.7.1.32-34
         message.transaction_sequence_number,  # DMPR-3.1.7.1.32-32
         message.transaction_previous_sequence_number,  # DMPR-3.1.7.1.32-33
+        # DMPR-3.1.7.1.32-35, DMPR-3.1.1.12-63
         _unless_null(message.connector_queue_manager_identifier),  # DMPR-3.1.7.1.32-35, MQMQ-2.2.20.5-16
     )
 

@@ -91,7 +91,7 @@ class MessageEvents:
         """
         context = self._context
         if transaction is not None and not message.transactional:
-            message.transaction_identifier = transaction.identifier
+            message.transaction_identifier = transaction.identifier  # DMPR-3.1.1.12-71
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.priority = 0
         if message.packet is None:
@@ -110,6 +110,7 @@ class MessageEvents:
             self.position_available(queue, position)  # DMPR-3.1.7.1.9-10
         else:
             position.state, position.transaction = PositionState.LOCKED, True  # DMPR-3.1.7.1.9-09
+            # DMPR-3.1.1.13-02
             transaction.operations.append(TransactionalOperation(OperationType.ENQUEUE, position))
         return _OK
 
@@ -155,8 +156,8 @@ class MessageEvents:
         if manager.sequential_id > self._stored_sequential_id:
             self.store_sequential_id(ahead=_SEQUENTIAL_IDS_RESERVED)
         position = MessagePosition(queue, manager.sequential_id, self._lookup_identifier(message), size)
-        message.lookup_identifier = position.lookup_identifier
-        message.arrival_time = context.utc
+        message.lookup_identifier = position.lookup_identifier  # DMPR-3.1.1.12-01
+        message.arrival_time = context.utc  # DMPR-3.1.1.12-05
         position.keep_in_memory(message)  # DMPR-3.1.1-09
         position.recoverable = message.recoverable  # MQMQ-2.2.19.2-12
         queue.positions.insert(position)  # DMPR-3.1.7.1.9-07
@@ -181,6 +182,7 @@ class MessageEvents:
         if not self._context.settings.lookup_priority_of_transactional:
             by_priority = not by_priority
         high = 7 - message.priority if by_priority else 0
+        # DMPR-3.1.1.12-01
         return high << PRIORITY_SHIFT | self._context.queue_manager.sequential_id & _LOW_BYTES
 
     # -- positions ----------------------------------------------------------------------------------
@@ -250,12 +252,13 @@ class MessageEvents:
         if transaction is not None:
             position.transaction = True
             operation = TransactionalOperation(OperationType.DEQUEUE, position, dequeue_reason=reason)
-            transaction.operations.append(operation)  # DMPR-3.1.1-09
+            transaction.operations.append(operation)  # DMPR-3.1.1-09, DMPR-3.1.1.14-02
 
     def _start_expiry(self, position: MessagePosition, message: Message) -> None:
         """Start the Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""
         if message.time_to_be_received != INFINITE and expires_in(position.queue):
-            sent_time = message.sent_time or self._context.utc  # MQMQ-2.2.19.2-05
+            sent_time = message.sent_time or self._context.utc  # MQMQ-2.2.19.2-05, DMPR-3.1.1.12-47
+            # DMPR-3.1.1.12-47, -49
             self.expire_at(position, sent_time + message.time_to_be_received)  # MQMQ-2.2.19.2-05
 
     def expire_at(self, position: MessagePosition, time: int) -> None:
@@ -437,6 +440,7 @@ class MessageEvents:
         """Move Message: [MS-MQDMPR] 3.1.7.1.16. No `transaction` for a system queue: DMPR-3.1.7.1.16-01."""
         if transaction is not None:
             position.state, position.transaction = PositionState.LOCKED, True  # DMPR-3.1.7.1.16-04
+            # DMPR-3.1.1.13-03
             transaction.operations.append(TransactionalOperation(OperationType.MOVE, position, target))
         else:
             self.transfer(position, target)

@@ -79,7 +79,7 @@ def deserialize(
             data = mark_verified(data, AuthenticationLevel.NONE, authenticated=False)
     if packet.DebugHeader is not None:
         # DMPR-3.1.7.1.31-39
-        message.tracing_queue_identifier = packet.DebugHeader.QueueIdentifier or NULL_GUID
+        message.tracing_queue_identifier = packet.DebugHeader.QueueIdentifier or NULL_GUID  # DMPR-3.1.1.12-20
     if packet.SoapHeader is not None:
         message.soap_header, message.soap_body = (
             _text(packet.SoapHeader.Header),
@@ -102,23 +102,24 @@ def deserialize(
 def _read_properties(properties: Record, message: Message) -> None:
     """Read the MessagePropertiesHeader. Properties with the most common values are left to the class."""
     requested = int(properties.Flags) & 0x0F
-    if requested:
-        message.acknowledgements_requested = _REQUESTED[requested]  # DMPR-3.1.7.1.31-10
-    if properties.MessageClass:
+    if requested:  # DMPR-3.1.1.12-39
+        message.acknowledgements_requested = _REQUESTED[requested]  # DMPR-3.1.7.1.31-10, DMPR-3.1.1.12-39
+    if properties.MessageClass:  # DMPR-3.1.1.12-06
         # DMPR-3.1.7.1.31-41 and -42
         message.message_class = _MESSAGE_CLASSES.get(properties.MessageClass, properties.MessageClass)
-    if properties.CorrelationID != NO_CORRELATION:
+    if properties.CorrelationID != NO_CORRELATION:  # DMPR-3.1.1.12-38
+        # DMPR-3.1.7.1.31-09, DMPR-3.1.1.12-38
         message.correlation_identifier = properties.CorrelationID  # DMPR-3.1.7.1.31-09, MQMQ-2.2.19.3-10
     if properties.BodyType:
         message.body_type = properties.BodyType  # DMPR-3.1.7.1.31-07
     if properties.ApplicationTag:
         message.application_tag = properties.ApplicationTag  # DMPR-3.1.7.1.31-08, MQMQ-2.2.19.3-14
     if properties.PrivacyLevel:  # DMPR-3.1.7.1.31-43
-        message.privacy_level = properties.PrivacyLevel
-    if properties.HashAlgorithm != _SHA1:
-        message.hash_algorithm = properties.HashAlgorithm  # DMPR-3.1.7.1.31-46
-    if properties.EncryptionAlgorithm != _RC4:
-        message.encryption_algorithm = properties.EncryptionAlgorithm  # DMPR-3.1.7.1.31-45
+        message.privacy_level = properties.PrivacyLevel  # DMPR-3.1.1.12-13
+    if properties.HashAlgorithm != _SHA1:  # DMPR-3.1.1.12-50
+        message.hash_algorithm = properties.HashAlgorithm  # DMPR-3.1.7.1.31-46, DMPR-3.1.1.12-50
+    if properties.EncryptionAlgorithm != _RC4:  # DMPR-3.1.1.12-51
+        message.encryption_algorithm = properties.EncryptionAlgorithm  # DMPR-3.1.7.1.31-45, DMPR-3.1.1.12-51
     if properties.Label is not None:
         message.label = _label(_text(properties.Label))  # DMPR-3.1.7.1.31-12
     if properties.ExtensionData:
@@ -160,7 +161,7 @@ def _read_head(base: Record, user: Record, message: Message) -> None:
         message.delivery_guarantee = delivery  # DMPR-3.1.7.1.31-33
     message.identifier = ObjectId(source, user.MessageID)  # DMPR-3.1.7.1.31-29
     message.source_machine_identifier = source  # DMPR-3.1.7.1.31-30
-    message.destination_queue_manager_identifier = address  # DMPR-3.1.7.1.31-26
+    message.destination_queue_manager_identifier = address  # DMPR-3.1.7.1.31-26, DMPR-3.1.1.12-52
     # DMPR-3.1.7.1.31-27 and -28
     message.sent_time, message.time_to_be_received = user.SentTime, user.TimeToBeReceived
     if word & _RC:
@@ -172,16 +173,17 @@ def _read_head(base: Record, user: Record, message: Message) -> None:
     message.destination = read_queue(  # DMPR-3.1.7.1.31-32 and -47
         (word & _DQ.mask) >> _DQ.shift, user.DestinationQueue, "destination", source, address
     )
-    if word & _AQ.mask:
+    if word & _AQ.mask:  # DMPR-3.1.1.12-30
         message.administration = read_queue(  # DMPR-3.1.7.1.31-31 and -48
             (word & _AQ.mask) >> _AQ.shift, user.AdminQueue, "admin", source, address
         )
-    if word & _RQ.mask:
+    if word & _RQ.mask:  # DMPR-3.1.1.12-26
         message.response = read_queue(  # DMPR-3.1.7.1.31-34 and -49
             (word & _RQ.mask) >> _RQ.shift, user.ResponseQueue, "response", source, address,
             message.administration,
         )  # fmt: skip
-    if user.ConnectorType is not None:
+    if user.ConnectorType is not None:  # DMPR-3.1.1.12-62
+        # DMPR-3.1.7.1.31-40, DMPR-3.1.1.12-62
         message.connector_type_identifier = user.ConnectorType  # DMPR-3.1.7.1.31-40, MQMQ-2.2.19.2-45
 
 
@@ -198,8 +200,8 @@ def _read_transaction(header: Record, message: Message) -> None:
     message.transactional_message_sequence_identifier = TxSequenceId(sequence.TimeStamp, sequence.Ordinal)
     message.transaction_sequence_number = header.TxSequenceNumber  # DMPR-3.1.7.1.31-21
     message.transaction_previous_sequence_number = header.PreviousTxSequenceNumber  # DMPR-3.1.7.1.31-40
-    if header.ConnectorQMGuid is not None:
-        # MQMQ-2.2.20.5-16
+    if header.ConnectorQMGuid is not None:  # DMPR-3.1.1.12-63
+        # MQMQ-2.2.20.5-16, DMPR-3.1.1.12-63
         message.connector_queue_manager_identifier = header.ConnectorQMGuid  # DMPR-3.1.7.1.31-23
 
 
@@ -220,8 +222,9 @@ def _read_security(header: Record, message: Message) -> None:
 
 def _read_multi_queue(header: Record, message: Message) -> None:
     message.destinations = read_list(header.Destination, "Destination")  # DMPR-3.1.7.1.31-35
+    # DMPR-3.1.1.12-31
     message.administrations = read_list(header.Administration, "Administration")  # DMPR-3.1.7.1.31-36
-    message.responses = read_list(header.Response, "Response")  # DMPR-3.1.7.1.31-37
+    message.responses = read_list(header.Response, "Response")  # DMPR-3.1.7.1.31-37, DMPR-3.1.1.12-27
     message.multiple_destination_signature = header.Signature.Signature  # DMPR-3.1.7.1.31-38
 
 

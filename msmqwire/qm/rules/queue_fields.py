@@ -62,7 +62,7 @@ def queue_fields(message: Message) -> tuple[QueueField, QueueField, QueueField]:
     destination, admin, response = message.destination, message.administration, message.response
     source, address = message.source_machine_identifier, message.queue_manager_address
     return (
-        _field(destination, "destination", source, address, None),
+        _field(destination, "destination", source, address, None),  # DMPR-3.1.1.12-28
         _field(admin, "admin", source, address, None),
         _field(response, "response", source, address, admin) if response is not None else _NO_QUEUE,
     )
@@ -115,6 +115,7 @@ def queue_lists(
 
 
 def _list(names: tuple[str, ...]) -> dict[str, Any]:
+    # DMPR-3.1.1.12-29
     return {"FormatNameList": [to_mqf_element(parse_format_name(text, spx=True)) for text in names]}
 
 

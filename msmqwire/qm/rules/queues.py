@@ -115,9 +115,9 @@ class Queues:
         """
         context, manager = self._context, self._context.queue_manager
         try:
-            path = parse_path_name(template.pathname)  # DMPR-3.1.7.1.3-02
+            path = parse_path_name(template.pathname)  # DMPR-3.1.7.1.3-02, DMPR-3.1.1.2-06
         except InvalidName as error:
-            return error.hresult, None
+            return error.hresult, None  # DMPR-3.1.1.2-06
         parent = self.lookup.path(str(type(path)(path.computer, path.queue, path.private, path.system)))
         exists = parent if path.subqueue is None else parent and parent.subqueues.get(path.subqueue.lower())
         if exists:
@@ -127,11 +127,11 @@ class Queues:
         queue = Queue(context.new_guid(), **{name: getattr(template, name) for name in _CREATION_ATTRIBUTES})
         queue.create_time = queue.modify_time = context.utc  # DMPR-3.1.7.1.3-06, DMPR-3.1.1.2-03 and -04
         queue.queue_type = queue_type(path)
-        host = manager.qualified_computer_name or manager.computer_name
+        host = manager.qualified_computer_name or manager.computer_name  # DMPR-3.1.1.2-07
         queue.qualified_pathname = f"{host}{template.pathname[len(path.computer) :]}"  # DMPR-3.1.7.1.3-08
         queue.scope = QueueScope.ENTERPRISE
-        if queue.queue_type is QueueType.PRIVATE and path.subqueue is None:
-            queue.private_queue_number = self.lookup.unused_private_number()
+        if queue.queue_type is QueueType.PRIVATE and path.subqueue is None:  # DMPR-3.1.1.2-08
+            queue.private_queue_number = self.lookup.unused_private_number()  # DMPR-3.1.1.2-08
         if queue.queue_type is QueueType.PUBLIC and not skip_directory:  # DMPR-3.1.7.1.3-01, -12
             status = self._publish(queue)
             if status is not _SUCCESS:  # DMPR-3.1.7.1.3-11
@@ -288,7 +288,7 @@ class Queues:
         queue: Queue | None,
         user: access.Token | None,
     ) -> OpenQueueDescriptor:
-        self._handles += 1  # DMPR-3.1.7.1.5-05 and -24
+        self._handles += 1  # DMPR-3.1.7.1.5-05 and -24, DMPR-3.1.1.16-01 and -02
         return OpenQueueDescriptor(
             self._handles, self._handles, access_type, share_mode, queue, name, user=user
         )
@@ -305,13 +305,13 @@ class Queues:
         if share_mode is not QueueShareMode.DENY_NONE:
             return HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE, None  # DMPR-3.1.7.1.5-04
         parent = self._descriptor(name, _SEND, share_mode, None, user)
-        parent.multiple = True  # DMPR-3.1.7.1.5-05
+        parent.multiple = True  # DMPR-3.1.7.1.5-05, DMPR-3.1.1.16-07 and -08
         for element in name.elements:
             status, child = self.open(element, _SEND, user=user)  # DMPR-3.1.7.1.5-06
             if child is None:
                 self.close(parent)  # DMPR-3.1.7.1.5-07
                 return status, None
-            parent.children.append(child)
+            parent.children.append(child)  # DMPR-3.1.1.16-09
         return MQ_OK, parent
 
     def _target(
@@ -423,7 +423,7 @@ class Queues:
         """Open Cursor: [MS-MQDMPR] 3.1.7.1.1."""
         self._handles += 1  # DMPR-3.2.1.2-01
         cursor = cursors.open_cursor(descriptor, self._handles)
-        if cursor is not None:
+        if cursor is not None:  # DMPR-3.1.1.16-11
             descriptor.cursors[cursor.handle] = cursor  # DMPR-3.1.7.1.1-02, DMPR-3.2-01, DMPR-3.1.1-08
         return cursor
 

@@ -141,6 +141,7 @@ class Recovery:
         in_doubt: set[int] = set()
         for key, row in self._stored.rows(Table.TRANSACTION):
             assert isinstance(key, bytes)
+            # DMPR-3.1.1.14-01 and -03
             transaction = Transaction(UUID(bytes=key), single_phase=False, prepared=True)
             for kind, number, target, reason in stored_rows.read_transaction(row):
                 if number not in positions:
@@ -148,10 +149,11 @@ class Recovery:
                 position = positions[number]
                 position.transaction = True
                 in_doubt.add(number)
-                transaction.operations.append(
+                transaction.operations.append(  # DMPR-3.1.1.14-02
+                    # DMPR-3.1.1.13-02 to -04
                     TransactionalOperation(kind, position, manager.queues.get(target), reason or None)
                 )
-            manager.transactions[transaction.identifier] = transaction  # DMPR-3.1.1.1-44
+            manager.transactions[transaction.identifier] = transaction  # DMPR-3.1.1.1-44, DMPR-3.1.1.14-01
         for number, position in positions.items():
             if position.state is not PositionState.AVAILABLE and number not in in_doubt:  # DMPR-3.1.1.11-11
                 self._orphaned.append(position)  # DMPR-3.1.1.11-11

@@ -148,7 +148,7 @@ def read_message(row: bytes) -> MessageRow:
 # DMPR-3.1.1-04
 _NOT_STORED: Final = {
     "total_bytes", "queue_manager", "journal", "owner_queue", "subqueues", "incoming", "descriptors",
-    "opened_for", "positions", "next_hops", "transfer", "connection_history", "number",
+    "opened_for", "positions", "next_hops", "transfer", "connection_history", "number",  # DMPR-3.1.1.4-01
 }  # fmt: skip
 _ENUMS: Final[dict[str, type[Enum]]] = {
     "privacy_level": QueuePrivacy,

@@ -143,9 +143,11 @@ class SystemMessages:
             lines += [f"<NEXT HOP>{next_hop}</NEXT HOP>", f"<HOP COUNT>{hops} </HOP COUNT>"]
         report = Message(
             body="".join(f"{line}\r\n" for line in lines).encode("utf-16-le"),
+            # DMPR-3.1.1.12-07
             message_class=MessageClass.MQMSG_CLASS_REPORT,  # MQQB-3.1.5.8.9-02, MQQB-3.1.7.1.7-01
             label=label,
         )
+        # DMPR-3.1.1.12-07
         self.send(PublicName(message.tracing_queue_identifier), report, message.origin)  # MQQB-3.1.5.8.9-02
 
     def send(self, name: FormatName, message: Message, origin: str) -> None:

@@ -39,6 +39,7 @@ class WaitingReads:
             return ReadOutcome(HResult.MQ_ERROR_IO_TIMEOUT)
         self._requests += 1
         reader.request = self._requests
+        # DMPR-3.1.1.16-12
         reader.descriptor.waiting[reader.request] = reader  # DMPR-3.1.7.3.1-03, DMPR-3.1.1-08, -10
         if timeout != INFINITE:  # DMPR-3.1.2.3-02
             self._context.timers.start(  # DMPR-3.1.7.3.4-01

@@ -98,10 +98,10 @@ def signed(
 
 def set_signature(message: Message, signature: bytes) -> None:
     """Put a signature into a message that has been prepared for it."""
-    if message.authentication_level is AuthenticationLevel.SIG30:
+    if message.authentication_level is AuthenticationLevel.SIG30:  # DMPR-3.1.1.12-66
         message.multiple_destination_signature = signature  # DMPR-3.1.1.12-32
     else:
-        message.signature = signature  # MQQB-3.1.7.1.4-03
+        message.signature = signature  # MQQB-3.1.7.1.4-03, DMPR-3.1.1.12-66
 
 
 def prepare(

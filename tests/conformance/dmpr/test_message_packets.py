@@ -703,6 +703,7 @@ def test_values_are_carried_unchanged(attribute: str, values: Any) -> None:
 @requirement("DMPR-3.1.1.12-15")
 def test_authentication_levels() -> None:
     assert [level.name for level in AuthenticationLevel] == ["NONE", "SIG10", "SIG20", "SIG30", "XML_SIG"]
+    assert [*AuthenticationLevel] == [0, 1, 3, 5, 9]
 
 
 @requirement("DMPR-3.1.1.12-41", "DMPR-3.1.1.12-43", "DMPR-3.1.1.12-44", "DMPR-3.1.1.12-45")
@@ -730,6 +731,7 @@ def test_encryption_algorithms() -> None:
 @requirement("DMPR-3.1.1.12-59")
 def test_sender_identifier_types() -> None:
     assert [kind.name for kind in SenderIdentifierType] == ["NONE", "SID", "QUEUE_MANAGER_IDENTIFIER"]
+    assert [*SenderIdentifierType] == [0, 1, 2]
 
 
 # -- invalid values and packets --------------------------------------------------------------------------

@@ -131,7 +131,7 @@ class OrderAcknowledgements:
         requested = (
             message.positive_journaling_requested
             or message.negative_journaling_requested
-            or message.final_ack_required
+            or message.final_ack_required  # DMPR-3.1.1.12-72
         )
         own = message.source_machine_identifier == self._context.queue_manager.identifier
         if message.transactional and requested and not own:  # MQQB-3.1.7.2.2-01, MQQB-2.2.5-02

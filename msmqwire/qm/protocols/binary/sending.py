@@ -225,7 +225,7 @@ class SessionSending:
         """Set the position of a message in its transactional sequence: [MS-MQQB] 3.1.7.1.3."""
         if not outgoing.tx_sequence_number:  # MQQB-3.1.7.1.3-01
             self._sequences.number(outgoing)
-        message.transactional_message_sequence_identifier = outgoing.tx_sequence_id
+        message.transactional_message_sequence_identifier = outgoing.tx_sequence_id  # DMPR-3.1.1.12-69
         message.transaction_sequence_number = outgoing.tx_sequence_number  # DMPR-3.1.1.12-70
         message.transaction_previous_sequence_number = outgoing.tx_previous_number  # DMPR-3.1.1.12-70
 

@@ -50,7 +50,7 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
     message = Message(arrival_time=arrival, body=received.body or b"", extension=received.extension or b"")
     message.soap_compound_message = received.to_bytes()  # SRMP-3.1.5.1.1-02
     # SRMP-3.1.5.1.1-03, -04, -05
-    message.soap_envelope, message.soap_header, message.soap_body = soap_text(data)
+    message.soap_envelope, message.soap_header, message.soap_body = soap_text(data)  # DMPR-3.1.1.12-75
     _read_path(envelope.path, message, destination)
     _read_times(envelope, message)
     if envelope.services is not None:
