@@ -58,15 +58,18 @@ class ExpiringCache(Generic[K, V]):
         # MQQB-3.1.1.3-01, MQQB-3.1.1.3-02, MQQB-3.1.1.3-04, MQQB-3.1.1.3-05, MQQB-3.1.5.8.3-11
         # MQQB-3.1.5.8.3-21, MQQB-3.1.7.1.5-17
         if len(self._entries) >= self._size:
-            half = max(self._size // 2, 1)
-            own = [old for old, entry in self._entries.items() if entry.origin == origin]
-            for old in (own if len(own) > half else list(self._entries))[:half]:
-                del self._entries[old]
+            self._make_room(origin)
         self._entries[key] = _Entry(value, self._context.now, origin)  # MQQB-3.1.1.3.3-06, MQQB-3.1.1.3.4-03
         # MQQB-3.1.2.10-01, MQQB-3.1.2.11-01, MQQB-3.1.2.12-01, MQQB-3.1.2.13-01
         # MQQB-3.1.5.8.3-12, MQQB-3.1.5.8.3-22, MQQB-3.1.7.1.5-18
         if not self._context.timers.active(self._timer, None):
             self._start(self._lifetime)
+
+    def _make_room(self, origin: str) -> None:
+        half = max(self._size // 2, 1)  # MQQB-3.1.5.8.3-11, MQQB-3.1.5.8.3-21, MQQB-3.1.7.1.5-17
+        own = [old for old, entry in self._entries.items() if entry.origin == origin]
+        for old in (own if len(own) > half else list(self._entries))[:half]:
+            del self._entries[old]  # MQQB-3.1.5.8.3-11, MQQB-3.1.5.8.3-21, MQQB-3.1.7.1.5-17
 
     def remove(self, key: K) -> None:
         """Remove an entry, if it is there."""
