@@ -160,9 +160,10 @@ def _acknowledgement(name: str, section: str, body: Header, defaults: Mapping[st
         (*_MESSAGE_PARTS, View(body.name, "MessagePropertiesHeader.MessageBody", body, meaning=body.meaning)),
         body.meaning,
         defaults={
-            "BaseHeader.Flags.PR": 0,
+            "BaseHeader.Flags.PR": 0,  # MQQB-2.2.4-02, MQQB-2.2.5-03
+            # MQQB-2.2.4-04, MQQB-2.2.5-05
             "UserHeader.DestinationQueue": {"PrivateQueueIdentifier": ORDER_QUEUE_IDENTIFIER},
-            "MessagePropertiesHeader.Label": ACK_LABEL,
+            "MessagePropertiesHeader.Label": ACK_LABEL,  # MQQB-2.2.4-07, MQQB-2.2.5-07
             **defaults,  # MQQB-2.2.4-01, MQQB-2.2.5-01
         },
     )

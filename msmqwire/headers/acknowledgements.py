@@ -16,8 +16,9 @@ ORDER_ACK_BODY: Final = Header(
     (
         sub(TX_SEQUENCE_ID, meaning="Sequence of the message acknowledged.", req="MQQB-2.2.4.1-02"),
         uint(32, "TxSequenceNumber", "Number of the message acknowledged.", default=1, req="MQQB-2.2.4.1-03"),
+        # MQQB-2.2.4.1-01
         uint(32, "TxPreviousSequenceNumber", "TxSequenceNumber - 1.", req="MQQB-2.2.4.1-04"),
-        raw("Reserved", 20, "0; ignored.", req="MQQB-2.2.4.1-05"),
+        raw("Reserved", 20, "0; ignored.", req="MQQB-2.2.4.1-05"),  # MQQB-2.2.4.1-01
     ),
     "Which transactional message arrived.",
     size=ACK_BODY_SIZE,
@@ -33,7 +34,8 @@ FINAL_ACK_BODY: Final = Header(
         uint(
             32, "TxPreviousSequenceNumber", "Number of the message received before it.", req="MQQB-2.2.5.1-04"
         ),
-        guid("SourceGUID", "Queue manager that sent the message.", req="MQQB-2.2.5.1-05"),
+        guid("SourceGUID", "Queue manager that sent the message.", req="MQQB-2.2.5.1-05"),  # MQQB-2.2.5.1-01
+        # MQQB-2.2.5.1-01
         uint(32, "MessageID", "Number of the message at that queue manager.", req="MQQB-2.2.5.1-06"),
     ),
     "The outcome of a transactional message.",

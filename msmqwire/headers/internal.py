@@ -83,7 +83,7 @@ ESTABLISH_CONNECTION_HEADER: Final = Header(  # MQQB-4.1.3-02, MQQB-4.1.3-03, MQ
         ),
         uint(16, "Reserved", "0; ignored.", req="MQQB-2.2.3.1-16"),
         raw(
-            "Padding",  # MQQB-2.2.3.1-19
+            "Padding",
             512,
             "0x5A in a response, anything in a request.",
             default=b"\x5a" * 512,

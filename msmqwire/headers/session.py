@@ -12,6 +12,7 @@ SESSION_HEADER: Final = Header(  # MQQB-4.1.8-02
     "[MS-MQMQ] 2.2.20.4",
     (
         # MQMQ-2.2.20.4-20
+        # MQQB-2.2.6-03
         uint(16, "AckSequenceNumber", "Messages received on this session.", req="MQMQ-2.2.20.4-06"),
         uint(
             16,
@@ -25,6 +26,7 @@ SESSION_HEADER: Final = Header(  # MQQB-4.1.8-02
             "Bit k: recoverable message RecoverableMsgAckSeqNumber + k is stored.",
             req="MQMQ-2.2.20.4-09",
         ),
+        # MQQB-2.2.6-03
         uint(16, "UserMsgSequenceNumber", "Messages sent on this session.", req="MQMQ-2.2.20.4-10"),
         uint(
             16,

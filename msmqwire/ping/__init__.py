@@ -27,8 +27,8 @@ PING: Final = Packet(  # MQQB-4.1.1-01, MQQB-4.1.2-01
             must=frozenset({PING_SIGNATURE}),
             req=("MQQB-2.2.7-08", "MQQB-2.2.7-09"),
         ),
-        uint(32, "Cookie", "Tells which request a response answers.", req="MQQB-2.2.7-10"),
-        guid("QMGuid", "Queue manager that made the packet.", req="MQQB-2.2.7-13"),
+        uint(32, "Cookie", "Tells which request a response answers.", req="MQQB-2.2.7-10"),  # MQQB-2.2.7-01
+        guid("QMGuid", "Queue manager that made the packet.", req="MQQB-2.2.7-13"),  # MQQB-2.2.7-01
     ),
     "Asks for, or tells, the readiness for a session.",
     size=PING_SIZE,

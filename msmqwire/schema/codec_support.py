@@ -23,12 +23,12 @@ def guid(data: bytes) -> UUID:
 
 @lru_cache(maxsize=4096)
 def _bytes_of(number: int) -> bytes:
-    return UUID(int=number).bytes_le
+    return UUID(int=number).bytes_le  # MQQB-2.2-01
 
 
 def guid_bytes(value: Any) -> bytes:
     """Return the 16 bytes of a GUID. Raises AttributeError for anything else."""
-    return _bytes_of(value.int) if type(value) is UUID else value.bytes_le  # MQQB-2.2-01
+    return _bytes_of(value.int) if type(value) is UUID else value.bytes_le
 
 
 def record_of(key: str) -> Any:

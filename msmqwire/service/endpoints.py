@@ -26,4 +26,4 @@ def local_address(listening: str, peer: str) -> tuple[str, int] | None:
     except ValueError:
         return None
     is_loopback = local.is_loopback and remote.is_loopback and local.version == remote.version
-    return (str(local), 0) if is_loopback else None
+    return (str(local), 0) if is_loopback else None  # MQQB-2.1.1-06

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import msmqwire
+from msmqwire.qm.runtime.addresses import AddressOverrides
+from msmqwire.qm.runtime.server import ServerOptions
 from tests.support.own_addresses import has_ipv6, own_loopback
 from tests.support.paths import VECTORS
 from tests.support.running import PATIENCE_S, process
@@ -87,6 +89,15 @@ def test_an_initiator_connects_to_port_1801_from_any_port() -> None:
     assert [packet[4:8] for packet in requests] == [b"LIOR"] * 2
     assert ports[0] != ports[1]
     assert SESSION_PORT not in ports
+
+
+@pytest.mark.requirement("MQQB-1.9-01", "MQQB-2.1.1-04", "MQQB-2.1.1-05", "MQQB-2.1.1-07")
+@pytest.mark.requirement("MQQB-2.1.2-03", "MQQB-2.1.2-04", "MQQB-2.1.2-06")
+def test_the_default_ports(tmp_path: Path) -> None:
+    options, others = ServerOptions(tmp_path), AddressOverrides()
+    assert (options.listen[1], others.port) == (SESSION_PORT, SESSION_PORT)
+    assert options.ping is not None
+    assert (options.ping[1], others.ping_port) == (PING_PORT, PING_PORT)
 
 
 @pytest.mark.requirement("MQQB-1.9-01", "MQQB-2.1.2-06")

@@ -59,12 +59,13 @@ def _to_order_queue(user: Any) -> bool:
 
 def _user_flags(packet: Any, *, express: bool) -> Problem:
     flags = packet.UserHeader.Flags
+    # MQQB-2.2.4-03, MQQB-2.2.5-04
     if flags.DQ not in (AT_DESTINATION, DIRECT):
         return "UserHeader.Flags.DQ", f"{flags.DQ} is neither 3 nor 7"
-    modes = (0, 1) if express else (1,)
+    modes = (0, 1) if express else (1,)  # MQQB-2.2.4-03, MQQB-2.2.5-04
     if flags.DM not in modes:
         return "UserHeader.Flags.DM", f"{flags.DM} is not 1"
-    wrong = int(flags) & ~ALLOWED_BITS
+    wrong = int(flags) & ~ALLOWED_BITS  # MQQB-2.2.4-03, MQQB-2.2.5-04
     if wrong:
         names = [part.name for part in flags.schema.parts if part.mask & wrong]
         return f"UserHeader.Flags.{names[0]}", f"{', '.join(names)} not 0"
@@ -76,6 +77,7 @@ def _number(packet: Any) -> Problem:
     if user.DestinationQueue is None or user.Flags.DQ != AT_DESTINATION:
         return None
     number = user.DestinationQueue.get("PrivateQueueIdentifier", ORDER_QUEUE_IDENTIFIER)
+    # MQQB-2.2.4-04, MQQB-2.2.5-05
     return None if number == ORDER_QUEUE_IDENTIFIER else f"{number} is not 4, the order queue"
 
 
@@ -86,6 +88,7 @@ def _split(packet: Any) -> tuple[str, str] | None:
     if not isinstance(name, str):
         return None
     protocol, colon, rest = name.partition(":")
+    # MQQB-2.2.4-05, MQQB-2.2.5-06
     if not colon or protocol.upper() not in ("TCP", "SPX") or not rest.upper().endswith(_TAIL.upper()):
         return None
     return protocol.upper(), rest[: -len(_TAIL)]
@@ -103,10 +106,10 @@ def _address(packet: Any) -> Problem:
     if split is None:
         return None
     protocol, address = split
-    if protocol == "SPX":
+    if protocol == "SPX":  # MQQB-2.2.4-06
         return None if _IPX.fullmatch(address) else f"{address!r} is not 8 hexadecimal digits, a dot and 12"
     try:
-        ip_address(address.strip("[]"))
+        ip_address(address.strip("[]"))  # MQQB-2.2.4-06
     except ValueError:
         return f"{address!r} is not an IP address"
     return None
@@ -114,6 +117,7 @@ def _address(packet: Any) -> Problem:
 
 def _register(ids: dict[str, str], kinds: frozenset[str], *, express: bool, name: str) -> None:
     """Register the rules common to both acknowledgements."""
+    # MQQB-2.2.4-02, MQQB-2.2.5-03
     zero(ids["base"], f"BaseHeader.Flags of {name} is not 0", "BaseHeader.Flags", kinds)
     rule(
         ids["user"], f"UserHeader.Flags of {name} has bits that it must not have", "UserHeader.Flags", kinds
@@ -129,7 +133,7 @@ def _register(ids: dict[str, str], kinds: frozenset[str], *, express: bool, name
         f"{name} has another label",
         "MessagePropertiesHeader.Label",
         kinds,
-        lambda label: label == ACK_LABEL,
+        lambda label: label == ACK_LABEL,  # MQQB-2.2.4-07, MQQB-2.2.5-07
         f"{{!r}} is not {ACK_LABEL!r}",
     )
     value(
@@ -137,10 +141,12 @@ def _register(ids: dict[str, str], kinds: frozenset[str], *, express: bool, name
         f"MessageSize of {name} is not 36",
         "MessagePropertiesHeader.MessageSize",
         kinds,
-        lambda number: number == ACK_BODY_SIZE,
+        lambda number: number == ACK_BODY_SIZE,  # MQQB-2.2.4-08, MQQB-2.2.5-07
         "{} is not 36",
     )
+    # MQQB-2.2.4-09, MQQB-2.2.5-07
     zero(ids["flags"], f"{name} asks for acknowledgements", "MessagePropertiesHeader.Flags", kinds)
+    # MQQB-2.2.4-11, MQQB-2.2.5-10
     zero(ids["type"], f"BodyType of {name} is not VT_EMPTY", "MessagePropertiesHeader.BodyType", kinds)
 
 

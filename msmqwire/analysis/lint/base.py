@@ -120,7 +120,11 @@ value(
 
 # -- internal packets ----------------------------------------------------------------------------
 
-for _id, _kind, _size in (("MQQB-2.2.3-01", EC, 572), ("MQQB-2.2.2-01", CP, 32), ("MQQB-2.2.6-01", ACK, 36)):
+for _id, _kind, _size in (
+    ("MQQB-2.2.3-01", EC, 572),
+    ("MQQB-2.2.2-01", CP, 32),
+    ("MQQB-2.2.6-01", ACK, 36),
+):
     exactly(_id, f"PacketSize is not {_size}", "BaseHeader.PacketSize", _kind, _size)
 for _id, _kind, _type in (
     ("MQQB-2.2.3-02", EC, PT_ESTABLISH_CONNECTION),

@@ -135,7 +135,8 @@ class Counters:
         if side.sent is not None:
             side.sent += 1
         # MQQB-3.1.1.4-04: a transactional message is recoverable, whatever its DM says.
-        recoverable = packet.UserHeader.Flags.DM == 1 or packet.TransactionHeader is not None
+        transactional = packet.TransactionHeader is not None
+        recoverable = transactional or packet.UserHeader.Flags.DM == 1
         if side.recoverable is not None and recoverable:
             side.recoverable += 1
         if side.sent is None or side.acked is None:

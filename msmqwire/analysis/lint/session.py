@@ -324,8 +324,8 @@ class SessionLint:
 
     def _established(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:
         header, refused = packet[_EC], packet.InternalHeader.Flags.CS
-        if initiator:
-            self._request = _request(packet)
+        if initiator:  # MQQB-2.2.3.1-19
+            self._request = _request(packet)  # MQQB-3.1.5.3.1-04, MQQB-3.1.5.3.1-06
             if refused:
                 yield REQUEST_CS.at(_CS, offsets.of(_CS), "set in a request")
             return

@@ -21,7 +21,7 @@ from msmqwire.plugins.scapy.binary import MSMQBaseHeader, shows_signature
 from msmqwire.plugins.scapy.guessing import guess
 from msmqwire.plugins.scapy.headers import MSMQPing
 
-MSMQ_PORT: Final = 1801  # MQQB-2.1-01
+MSMQ_PORT: Final = 1801
 
 _JOINED: Final = [import_module(protocol.plugins.scapy) for protocol in protocols()]
 """The modules with the layers of the protocols that have joined."""

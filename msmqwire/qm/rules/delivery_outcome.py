@@ -42,7 +42,7 @@ class DeliveryOutcome:
         # MQQB-3.1.1.1.1.3-09, MQQB-3.1.1.1.1.5-09, MQQB-3.1.1.1.1.7-14 and -15
         # MQMQ-2.2.19.2-20, MQMQ-2.2.19.2-18
         # MQQB-3.1.5.5.4-01, MQQB-3.1.5.7-03
-        if own and message.positive_journaling_requested and journal is not None:  # MQQB-1.3.4-01
+        if own and message.positive_journaling_requested and journal is not None:
             self._messages.transfer(position, journal)  # SRMP-3.1.5.2.2-01, SRMP-3.1.1.1.2.1-07
         else:
             self._messages.discard(position)
@@ -59,8 +59,7 @@ class DeliveryOutcome:
         target: Queue | None = manager.system_deadletter_queue
         if message.transactional or message.transaction_identifier is not None:  # MQQB-1.3.4.2-01
             target = manager.system_transactional_deadletter_queue  # MQMQ-2.2.19.2-17, MQQB-3.1.7.1.2-04
-            if message.application_deadletter_queue:
-                # MQQB-3.1.7.1.2-04
+            if message.application_deadletter_queue:  # MQQB-3.1.7.1.2-04
                 named = self._lookup.path(message.application_deadletter_queue)  # MQQB-3.1.5.7-04
                 target = named if named is not None and named.transactional else target  # SRMP-3.1.5.2.1.2-02
         # MQQB-3.1.1.1.1.3-07, MQQB-3.1.1.1.1.3-08, MQQB-3.1.1.1.1.5-07, MQQB-3.1.1.1.1.5-08

@@ -90,7 +90,6 @@ class SystemMessages:
                 response=message.destination,  # MQQB-3.1.7.15-12
                 label=message.label,
                 body_type=message.body_type,
-                # MQQB-1.3.5.2-01
                 delivery_guarantee=message.delivery_guarantee,  # MQQB-3.1.7.2.1-04, MQQB-3.1.7.15-16
                 time_to_reach_queue=INFINITE,  # MQQB-3.1.7.15-17
             ),

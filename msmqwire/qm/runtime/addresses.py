@@ -11,7 +11,7 @@ from uuid import UUID
 from msmqwire.names.printable import format_endpoint
 from msmqwire.ping import PING_PORT
 
-TCP_PORT: Final = 1801  # MQQB-1.9-01, MQQB-2.1.1-05 and -07, MQQB-2.1.1-04, MQQB-2.1.1-06
+TCP_PORT: Final = 1801  # MQQB-1.9-01, MQQB-2.1.1-05 and -07, MQQB-2.1.1-04
 
 
 @dataclass(frozen=True, slots=True)

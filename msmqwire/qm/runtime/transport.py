@@ -231,7 +231,7 @@ class TcpNetwork:
             self._connecting += 1
             try:
                 async with asyncio.timeout(self.limits.connect_s):
-                    await loop.create_connection(  # MQQB-2.1.1-04, MQQB-2.1.1-06
+                    await loop.create_connection(
                         lambda: connection, address, port,
                         local_addr=local_address(self._listen_address, address),
                     )  # fmt: skip

@@ -213,7 +213,7 @@ def test_a_response_that_nobody_waits_for_is_ignored() -> None:
     assert fresh.new_effects() == []
 
 
-@pytest.mark.requirement("MQQB-2.1.2-02", "MQQB-2.1.2-07", "MQQB-2.2.7-04", "MQQB-2.2.7-07")
+@pytest.mark.requirement("MQQB-2.1.2-02", "MQQB-2.1.2-07", "MQQB-2.2.7-04", "MQQB-2.2.7-07", "MQQB-2.2.7-13")
 @pytest.mark.requirement("MQQB-3.1.7.7-02", "MQQB-3.1.7.7-03")
 @pytest.mark.parametrize("flags", [0, RC, 0xFFFC])
 def test_a_request_is_answered_where_it_came_from(flags: int) -> None:
@@ -224,6 +224,7 @@ def test_a_request_is_answered_where_it_came_from(flags: int) -> None:
     assert harness.new_effects() == [SendDatagram("10.0.0.9", 50_123, expected, request=False)]
 
 
+@pytest.mark.requirement("MQQB-2.2.7-05", "MQQB-2.2.7-13")
 @pytest.mark.parametrize(("flags", "maker"), [(RF, PEER_ID), (RC | RF, PEER_ID), (0, OWN_ID), (RC, OWN_ID)])
 def test_a_response_at_the_ping_port_is_not_answered(flags: int, maker: UUID) -> None:
     """Two queue managers would answer each other without end: RF is clear in requests, and we sent none."""
@@ -241,7 +242,7 @@ def test_a_request_with_another_signature_is_ignored(signature: int) -> None:
     assert harness.new_effects() == []
 
 
-@pytest.mark.requirement("MQQB-3.1.7.7-03")
+@pytest.mark.requirement("MQQB-3.1.7.7-03", "MQQB-2.2.7-06")
 def test_rf_tells_that_a_session_would_be_refused() -> None:
     harness = EngineHarness(max_in_sessions=1)
 
@@ -259,6 +260,7 @@ def test_rf_tells_that_a_session_would_be_refused() -> None:
     assert asked() == RF
 
 
+@pytest.mark.requirement("MQQB-2.1.2-06")
 def test_pings_may_be_left_unanswered() -> None:
     harness = EngineHarness(answer_pings=False)
     harness.engine.datagram(h.ping(), "10.0.0.9", 50_123, request=True)

@@ -100,8 +100,10 @@ class SessionHandshake:
         self.initialize(session)
         session.step(SessionEvent.START)  # MQQB-3.1.5.2.3-07
         settings = self._context.settings
-        # MQQB-2.2.3.1-10 and -12
-        flags = {"SE": not session.pinged, "OS": settings.server_class}  # MQQB-3.1.5.2.3-06
+        flags = {
+            "SE": not session.pinged,  # MQQB-2.2.3.1-10, MQQB-3.1.5.2.3-06
+            "OS": settings.server_class,  # MQQB-2.2.3.1-12, MQQB-3.1.5.2.3-06
+        }
         # MQQB-3.1.5.2.3-02
         self._send(
             session,
@@ -172,13 +174,13 @@ class SessionHandshake:
             and expected in (header.ServerGuid, NULL_GUID)  # MQQB-3.1.5.3.2-01
             and not packet.InternalHeader.Flags.CS  # MQQB-3.1.5.3.2-03
         )
-        if not valid:  # MQQB-3.1.5.3.2-04, MQQB-3.1.1.1.1.1-03
+        if not valid:  # MQQB-3.1.5.3.2-04
             for transfer in session.transfers:
                 self._transfers.record(
                     transfer, ConnectionStatus.CONNECTION_REFUSED,
                     HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, session.remote_address,
                 )  # fmt: skip
-            self._close(session)
+            self._close(session)  # MQQB-3.1.1.1.1.1-03
             return
         session.remote_guid = header.ServerGuid  # MQQB-3.1.1.3.1-02, MQQB-3.1.5.3.2-02
         round_trip = (self._context.now - header.TimeStamp) % _TIME_STAMPS

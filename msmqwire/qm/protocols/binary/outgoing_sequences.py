@@ -103,7 +103,8 @@ class OutgoingSequences:
             return
         self._by_id.pop(transfer.sequence_id, None)
         was_used_up = self.is_used_up(transfer)
-        transfer.sequence_id, transfer.next_number = TxSequenceId(), 1  # MQQB-3.1.1.5-07
+        transfer.sequence_id = TxSequenceId()  # MQQB-3.1.1.5-07
+        transfer.next_number = 1
         transfer.unacked_sequence.clear()
         self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
         self._context.changes.delete(Table.SEQUENCE, transfer.queue.number)
@@ -196,7 +197,7 @@ class OutgoingSequences:
         # MQQB-3.1.1.6.2-07, MQQB-2.2.4-12
         while transfer.ordered and transfer.ordered[0].tx_sequence_number <= last:
             outgoing = transfer.ordered.popleft()
-            outgoing.received_order_ack = True
+            outgoing.received_order_ack = True  # MQQB-3.1.1.3.1.2-05
             if outgoing.received_session_ack or outgoing.session is None:  # MQQB-3.1.5.6-07
                 self.arrived(outgoing)
         if tells_more:  # otherwise the receiver repeats itself until the resent messages arrive

@@ -43,7 +43,7 @@ class Pings:
             {
                 "Flags": {"RC": not self._context.settings.server_class},  # MQQB-2.2.7-03 and -05
                 "Cookie": cookie,
-                "QMGuid": self._context.queue_manager.identifier,
+                "QMGuid": self._context.queue_manager.identifier,  # MQQB-2.2.7-13
             }
         )
         self._context.effects.append(SendDatagram(session.remote_address, PING_PORT, data, request=True))
@@ -58,7 +58,7 @@ class Pings:
         """Handle a datagram: a request if it came to the ping port, a response if to our sending port.
 
         A response that came to the ping port would be answered by the peer, and so on without end. In
-        requests RF is clear (MQQB-2.2.7-05), and QMGuid is that of the requester (MQQB-2.2.7-13).
+        requests RF is clear, and QMGuid is that of the requester.
         """
         try:
             packet = PING.parse(data)
@@ -69,15 +69,18 @@ class Pings:
                 packet.Cookie == self.cookie  # MQQB-2.2.7-12
             ):  # MQQB-3.1.7.8-02: also while an earlier request waits for its response
                 self._processed(packet.Cookie, f"Ping Response, RF {int(packet.Flags.RF)}")
+        # MQQB-2.2.7-05, MQQB-2.2.7-13
         elif packet.Flags.RF or packet.QMGuid == self._context.queue_manager.identifier:
             return
         elif self._context.settings.answer_pings:  # MQQB-2.1.2-06
             answer = PING.build(
                 {
-                    # MQQB-3.1.7.7-02, MQQB-3.1.7.7-03
-                    "Flags": {"RC": packet.Flags.RC, "RF": self._is_full()},  # MQQB-2.2.7-04 and -06
+                    "Flags": {
+                        "RC": packet.Flags.RC,  # MQQB-2.2.7-04, MQQB-3.1.7.7-02
+                        "RF": self._is_full(),  # MQQB-2.2.7-06, MQQB-3.1.7.7-03
+                    },
                     "Cookie": packet.Cookie,  # MQQB-2.2.7-11
-                    "QMGuid": self._context.queue_manager.identifier,
+                    "QMGuid": self._context.queue_manager.identifier,  # MQQB-2.2.7-13, MQQB-3.1.7.7-02
                 }
             )
             # MQQB-2.1.2-02 and -07

@@ -307,29 +307,34 @@ class SessionReceiving:
             if queue.transactional and not message.transactional:  # MQQB-3.1.5.8.2-13, DMPR-3.1.1.12-11
                 return _Refusal(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG), None
             refusal = self._security.judge(message, queue, packet)  # MQQB-3.1.5.8.3-01
+            # MQQB-3.1.1.1.1.4-01, MQQB-3.1.1.1.1.6-01, MQQB-3.1.1.1.1.8-01
             if refusal is not None:
-                # MQQB-3.1.1.1.1.4-01, MQQB-3.1.1.1.1.6-01, MQQB-3.1.1.1.1.8-01
                 return _Refusal(refusal), None
         passes = message.transactional and not local and not self._context.settings.expire_in_doubt
         # MQQB-3.1.1.1.1.4-03, MQQB-3.1.1.1.1.6-03, MQQB-3.1.1.1.1.8-04, MQMQ-2.2.19.1-23
         if expired(message, self._context.utc) and not passes:  # MQQB-3.1.5.8-04
             return _Refusal(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT), None  # DMPR-3.1.1.12-09
         if queue is None:  # MQQB-3.1.1.1.1.4-04, MQQB-3.1.1.1.1.6-04, MQQB-3.1.1.1.1.8-05
-            assert message.destination is not None, "a received message has a destination"
-            # For its sender the queue is not available, wherever it may be: MQMSG_CLASS_NACK_BAD_DST_Q.
-            if not self._relaying.allows(message.destination):
-                why = "messages from this origin are not forwarded by this computer"
-                return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why, "relay refused"), None
-            if not self._places.may_send_to(message.destination, message.origin):
-                why = "there is no memory for one more destination"
-                return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why), None
-            status, descriptor = self._queues.open(  # MQQB-3.1.5.8.5-02
-                message.destination, QueueAccessType.SEND_ACCESS, asked_by=message.origin
-            )
-            if status != MQ_OK or descriptor is None or descriptor.queue is None:  # MQQB-3.1.5.8.5-02
-                return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, hresult_name(status)), None
-            queue = descriptor.queue
-            self._queues.close(descriptor)
+            return self._outgoing_queue(message)
+        return None, queue
+
+    def _outgoing_queue(self, message: Message) -> tuple[_Refusal | None, Queue | None]:
+        """Return the outgoing queue of a message that is to be forwarded, or why it is refused."""
+        assert message.destination is not None, "a received message has a destination"
+        # For its sender the queue is not available, wherever it may be: MQMSG_CLASS_NACK_BAD_DST_Q.
+        if not self._relaying.allows(message.destination):
+            why = "messages from this origin are not forwarded by this computer"
+            return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why, "relay refused"), None
+        if not self._places.may_send_to(message.destination, message.origin):
+            why = "there is no memory for one more destination"
+            return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why), None
+        status, descriptor = self._queues.open(  # MQQB-3.1.5.8.5-02
+            message.destination, QueueAccessType.SEND_ACCESS, asked_by=message.origin
+        )
+        if status != MQ_OK or descriptor is None or descriptor.queue is None:  # MQQB-3.1.5.8.5-02
+            return _Refusal(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, hresult_name(status)), None
+        queue = descriptor.queue
+        self._queues.close(descriptor)
         return None, queue
 
     def _accepts_name(self, name: FormatName) -> bool:

@@ -22,12 +22,12 @@ class SessionState(Enum):
     __hash__ = object.__hash__  # Enum's is slow, and members are dictionary keys
 
     WAITING_EC_MSG = "WAITING_EC_MSG"  # MQQB-3.1.1.3.1-21
-    WAITING_ECR_MSG = "WAITING_ECR_MSG"
-    WAITING_CP_MSG = "WAITING_CP_MSG"
-    WAITING_CPR_MSG = "WAITING_CPR_MSG"
-    OPEN = "OPEN"
-    CLOSED = "CLOSED"
-    WAITING_RECONNECT = "WAITING_RECONNECT"
+    WAITING_ECR_MSG = "WAITING_ECR_MSG"  # MQQB-3.1.1.3.1-21
+    WAITING_CP_MSG = "WAITING_CP_MSG"  # MQQB-3.1.1.3.1-21
+    WAITING_CPR_MSG = "WAITING_CPR_MSG"  # MQQB-3.1.1.3.1-21
+    OPEN = "OPEN"  # MQQB-3.1.1.3.1-21
+    CLOSED = "CLOSED"  # MQQB-3.1.1.3.1-21
+    WAITING_RECONNECT = "WAITING_RECONNECT"  # MQQB-3.1.1.3.1-21
 
 
 class SessionEvent(Enum):
