@@ -173,7 +173,7 @@ def hresult_name(value: int) -> str:
 
     ``MQ_OK`` and the values of NTSTATUS that MSMQ returns have names.
     """
-    return _NAMES.get(value) or f"0x{value:08X}"  # MQMQ-2.4-93
+    return _NAMES.get(value) or f"0x{value:08X}"  # MQMQ-2.4-93, MQRR-1.8-01
 
 
 def is_failure(value: int) -> bool:

@@ -321,7 +321,7 @@ class ClientAssociation:
             (number for number, result in enumerate(contexts) if result.result == ContextResult.ACCEPTANCE),
             None,
         )
-        if accepted is None:
+        if accepted is None:  # MQRR-1.7-02
             reason = _name(ProviderReason, contexts[0].reason)
             raise RpcRefused(f"the server does not serve {self._interface}: {reason}")
         if syntax_of(contexts[accepted].transfer_syntax) != self._offered[accepted]:

@@ -56,9 +56,9 @@ class AuthType(IntEnum):
     """The security providers: [MS-RPCE] 2.2.1.1.7."""
 
     NONE = 0
-    GSS_NEGOTIATE = 9
-    WINNT = 10
-    GSS_KERBEROS = 16
+    GSS_NEGOTIATE = 9  # MQRR-1.7-03
+    WINNT = 10  # MQRR-1.7-03
+    GSS_KERBEROS = 16  # MQRR-1.7-03
 
 
 class AuthLevel(IntEnum):
@@ -140,10 +140,10 @@ class SyntaxId(NamedTuple):
         return f"{self.uuid} {self.major}.{self.minor}"
 
 
-NDR20: Final = SyntaxId(UUID("8a885d04-1ceb-11c9-9fe8-08002b104860"), 2)
+NDR20: Final = SyntaxId(UUID("8a885d04-1ceb-11c9-9fe8-08002b104860"), 2)  # MQRR-2.2-01
 """The 32-bit transfer syntax: [C706] chapter 14."""
 
-NDR64: Final = SyntaxId(UUID("71710533-beba-4937-8319-b5dbef9ccc36"), 1)
+NDR64: Final = SyntaxId(UUID("71710533-beba-4937-8319-b5dbef9ccc36"), 1)  # MQRR-2.2-01
 """The 64-bit transfer syntax: [MS-RPCE] 2.2.5."""
 
 

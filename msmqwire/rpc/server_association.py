@@ -353,7 +353,7 @@ class ServerAssociation:
         context = self._contexts.get(request.p_cont_id)
         if context is None:
             return FaultStatus.NCA_S_UNK_IF
-        if request.opnum >= self._interfaces[context.interface]:
+        if request.opnum >= self._interfaces[context.interface]:  # MQRR-1.7-01
             return FaultStatus.NCA_S_OP_RNG_ERROR
         # MQRR-2.1-05, MQRR-5.1-01
         if (AuthLevel.NONE if security is None else security.level) < self._minimum_level:
@@ -396,7 +396,7 @@ class ServerAssociation:
                 stub,
                 first.object,
                 AuthLevel.NONE if security is None else security.level,
-                "" if security is None else security.context.identity,
+                "" if security is None else security.context.identity,  # MQRR-1.5-01
                 has_big_endian(first.header),
             )
         ]

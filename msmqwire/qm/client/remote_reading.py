@@ -128,7 +128,7 @@ class RemoteReading:
         pending.handle = handle = await self._handle_for(link, read)
         opnum, unit = Opnum.R_StartReceive, {}  # MQRR-3.2.4.4-01
         arguments: dict[str, Any] = {
-            "phContext": handle,
+            "phContext": handle,  # MQRR-2.2.4-01
             "LookupId": read.lookup_identifier,
             "hCursor": read.cursor,
             "ulAction": int(read.action),

@@ -287,11 +287,11 @@ class LegacyCipher(Enum):
 
 
 _ALGORITHMS: Final = {
-    "aes256": EncryptionAlgorithm.CALG_AES_256,  # MQQB-3.1.1.3-07
+    "aes256": EncryptionAlgorithm.CALG_AES_256,  # MQQB-3.1.1.3-07, MQQB-3.1.3.1-12
     "aes128": EncryptionAlgorithm.CALG_AES_128,  # MQQB-3.1.1.3-07
     "aes192": EncryptionAlgorithm.CALG_AES_192,  # MQQB-3.1.1.3-07
     "rc2": EncryptionAlgorithm.CALG_RC2,  # MQQB-3.1.1.3-08, MQQB-3.1.1.3-09
-    "rc4": EncryptionAlgorithm.CALG_RC4,  # MQQB-3.1.1.3-08, MQQB-3.1.1.3-09
+    "rc4": EncryptionAlgorithm.CALG_RC4,  # MQQB-3.1.1.3-08, MQQB-3.1.1.3-09, MQQB-3.1.3.1-12
 }
 
 

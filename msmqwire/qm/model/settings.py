@@ -120,9 +120,9 @@ class Settings:
             Beyond it the session is closed.
     """
 
-    session_initialization_ms: int = 60_000
-    session_cleanup_ms: int = 300_000
-    session_retry_connect_ms: int = 5_000
+    session_initialization_ms: int = 60_000  # MQQB-3.1.2-01, MQQB-3.1.2.1-04
+    session_cleanup_ms: int = 300_000  # MQQB-3.1.2-01, MQQB-3.1.2.2-02
+    session_retry_connect_ms: int = 5_000  # MQQB-3.1.2-01, MQQB-3.1.2.3-02
     round_trip_delay_ms: int = 0
     ack_wait_timeout_ms: int = 20_000
     direct_ack_wait_factor: int = 2
@@ -136,10 +136,10 @@ class Settings:
     maximum_order_ack_delay_s: int = 10
     resend_timer_table: tuple[int, ...] = field(default=RESEND_TIMES)
     remove_duplicate_size: int = 10_000
-    message_id_history_cleanup_ms: int = 1_800_000
+    message_id_history_cleanup_ms: int = 1_800_000  # MQQB-3.1.2-01, MQQB-3.1.2.8-02
     ping: bool = False
     answer_pings: bool = True
-    ping_response_ms: int = 1_000
+    ping_response_ms: int = 1_000  # MQQB-3.1.2-01, MQQB-3.1.2.9-02
     max_in_sessions: int = 0xFFFFFFFF  # MQQB-2.2.1-10
     incoming_sequences_max: int = 100_000
     relay: Relay = Relay.KNOWN

@@ -38,7 +38,7 @@ class ExpiringCache(Generic[K, V]):
 
     def __init__(self, context: Context, timer: Timer, size: int, lifetime: int) -> None:
         self._context, self._timer, self._size, self._lifetime = context, timer, size, lifetime
-        self._entries: dict[K, _Entry[V]] = {}  # the oldest first, MQQB-3.1.3.1-03, -06 and -08
+        self._entries: dict[K, _Entry[V]] = {}  # the oldest first
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -59,7 +59,7 @@ class Authentication:
         settings = context.settings
         self.user_cert_cache: ExpiringCache[tuple[bytes, bytes], CachedUserCert] = ExpiringCache(
             context,
-            Timer.USER_CERT_CACHE_CLEANUP,  # MQQB-3.1.5.8.3-12
+            Timer.USER_CERT_CACHE_CLEANUP,  # MQQB-3.1.5.8.3-12, MQQB-3.1.3.1-03, MQQB-3.1.2.13-01
             settings.user_cert_cache_size,
             settings.user_cert_lifetime_ms,
         )

@@ -39,6 +39,7 @@ class Decryption:
         settings = context.settings
         self.receive_symmetric_key_cache: ExpiringCache[_Found, CachedSymmetricKey] = ExpiringCache(
             context,
+            # MQQB-3.1.3.1-06, MQQB-3.1.2.10-01
             Timer.RECEIVE_SYMMETRIC_KEY_CACHE_CLEANUP,  # MQQB-3.1.5.8.3-22
             settings.receive_symmetric_key_cache_size,
             settings.symmetric_key_short_lifetime_ms,

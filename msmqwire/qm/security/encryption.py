@@ -76,10 +76,18 @@ class Encryption:
         # MQQB-3.1.1.3-06
         lifetime = settings.symmetric_key_long_lifetime_ms if settings.long_lived_keys else short
         self.send_symmetric_key_cache: ExpiringCache[_Found, CachedSymmetricKey] = ExpiringCache(
-            context, Timer.SEND_SYMMETRIC_KEY_CACHE_CLEANUP, size, lifetime
+            context,
+            # MQQB-3.1.3.1-08, MQQB-3.1.2.11-01
+            Timer.SEND_SYMMETRIC_KEY_CACHE_CLEANUP,
+            size,
+            lifetime,
         )
         self.send_base_symmetric_key_cache: ExpiringCache[_Found, CachedSymmetricKey] = ExpiringCache(
-            context, Timer.SEND_BASE_SYMMETRIC_KEY_CACHE_CLEANUP, size, short
+            context,
+            # MQQB-3.1.3.1-08, MQQB-3.1.2.12-01
+            Timer.SEND_BASE_SYMMETRIC_KEY_CACHE_CLEANUP,
+            size,
+            short,
         )
 
     def encrypted(
@@ -137,7 +145,7 @@ class Encryption:
         remote: dict[UUID, RemoteKeys],
         configuration: SecurityConfiguration,
     ) -> CachedSymmetricKey:
-        if destination in remote:
+        if destination in remote:  # MQQB-3.1.3.2-16
             with suppress(QueueError):
                 provider, algorithm = self._choice(message, remote[destination])
                 cached = self._cache_of(provider).get((provider, algorithm, destination))

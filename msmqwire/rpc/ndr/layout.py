@@ -23,7 +23,7 @@ from msmqwire.rpc.ndr.types import (
 )
 from msmqwire.rpc.ndr.wire import Syntax
 
-GUID_SIZE = 16
+GUID_SIZE = 16  # MQRR-2.2.2-01
 HANDLE_SIZE = 20
 
 
@@ -38,7 +38,7 @@ def alignment(node: Type, syntax: Syntax) -> int:
         case FixedBytes():
             return 1
         case Guid() | Handle():
-            return 4
+            return 4  # MQRR-2.2.2-01
         case Pointer() | ConformantBytes() | WideString():
             return syntax.word
         case ConformantArray() | ConformantVaryingArray():

@@ -56,7 +56,7 @@ _BY_ORDER: Final = {
     for little in (NDR20, NDR64)
     for syntax in (little, replace(little, byte_order="big"))
 }
-SYNTAXES: Final = {syntax.identifier: syntax for syntax in (NDR20, NDR64)}  # MQRR-2.2-01
+SYNTAXES: Final = {syntax.identifier: syntax for syntax in (NDR20, NDR64)}
 """The transfer syntaxes by their names in a bind."""
 
 

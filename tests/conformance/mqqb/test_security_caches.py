@@ -220,6 +220,7 @@ def test_caches_are_empty_at_the_start(kind):
     harness = kind.harness()
     kind.add(harness, 0)
     assert len(kind.cache(harness)) == 1
+    assert harness.time_left(kind.timer) is not None
     restarted = harness.restarted()
     assert len(kind.cache(restarted)) == 0
     assert restarted.time_left(kind.timer) is None

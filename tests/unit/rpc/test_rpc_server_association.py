@@ -191,9 +191,13 @@ def test_another_data_representation_is_refused(big_endian):
 # -- calls --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("MQRR-1.5-01")
 def test_calls_are_answered_in_any_order_and_each_once():
     pair = server()
     events = pair.server.received(b"".join(request(bytes([n]), call_id=n) for n in range(1, 5)))
+    assert {(event.identity, event.level) for event in events} == {("", AuthLevel.NONE)}, (
+        "no security context"
+    )
     assert [(event.call, event.stub, event.opnum) for event in events] == [
         (n, bytes([n]), ECHO) for n in range(1, 5)
     ]
@@ -311,7 +315,13 @@ def test_nothing_comes_before_a_bind(kind):
 # -- security -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQRR-1.7-03", "MQRR-2.1-06")
+@pytest.mark.requirement("MQRR-1.7-03")
+def test_the_numbers_of_security_providers():
+    numbers = {kind.name: int(kind) for kind in AuthType}
+    assert numbers == {"NONE": 0, "GSS_NEGOTIATE": 0x09, "WINNT": 0x0A, "GSS_KERBEROS": 0x10}
+
+
+@pytest.mark.requirement("MQRR-1.5-01", "MQRR-1.7-03", "MQRR-2.1-06")
 @pytest.mark.parametrize("auth_type", [NTLM, SPNEGO], ids=lambda value: value.name)
 @pytest.mark.parametrize("level", [*AuthLevel][1:], ids=lambda level: level.name)
 def test_both_ends_at_every_level(level, auth_type):

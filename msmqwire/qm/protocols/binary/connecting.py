@@ -222,7 +222,7 @@ class Connecting:
         session.remote_guid = hop.qm_guid  # MQQB-3.1.5.2.1-08, MQQB-3.1.6.1-03
         session.pinged = ping  # MQQB-3.1.5.2-02
         if ping:  # MQQB-2.1-01, MQQB-2.1.2-01
-            self._pings.request(session, self._pinged)  # MQQB-3.1.5.2-02
+            self._pings.request(session, self._pinged)  # MQQB-3.1.5.2-02, MQQB-3.1.1.7.1-01
         else:
             self._connect(session)
 
@@ -334,6 +334,7 @@ class Connecting:
                 transfer.queue.state = OutgoingQueueState.DISCONNECTING  # MQQB-3.1.5.9-02, DMPR-3.1.1.3-07
             self._dispatch.remove_queue(transfer.queue)  # MQQB-3.1.7.1.6-02
         if session.connection is not None:
+            # MQQB-3.1.1.7.3-03
             context.effects.append(Disconnect(session.connection))  # MQQB-3.1.5.9-01
             self._sessions.forget_connection(session)
         for timer in _SESSION_TIMERS:  # MQQB-3.1.5.9-03

@@ -66,9 +66,9 @@ class SessionHandshake:
         settings = self._context.settings
         delay = settings.session_initialization_ms + 2 * settings.round_trip_delay_ms  # MQQB-3.1.2.1-04
         self._context.timers.start(
-            # MQQB-3.1.6.6-01, MQQB-3.1.1.1.1.1-02 and -05, MQQB-3.1.1.1.1.2-04, MQQB-3.1.2.1-03
+            # MQQB-3.1.6.6-01, MQQB-3.1.1.1.1.1-02 and -05, MQQB-3.1.1.1.1.2-04
             Timer.SESSION_INITIALIZATION,
-            session.number,
+            session.number,  # MQQB-3.1.2.1-03
             delay,
             lambda: self._close(session),
         )
@@ -188,7 +188,7 @@ class SessionHandshake:
         # MQQB-3.1.1.3.1-25
         session.recoverable_ack_send_timeout = _within(_ROUND_TRIPS * round_trip, RECOVERABLE_ACK_TIMEOUT)
         session.step(SessionEvent.ESTABLISH_CONNECTION)
-        self._parameters(session)
+        self._parameters(session)  # MQQB-3.1.1.7.1-01
         for transfer in session.transfers:
             self._transfers.record(
                 # MQQB-3.1.5.3.2-07, DMPR-3.1.1.3-14
@@ -229,7 +229,7 @@ class SessionHandshake:
         if session.role is SessionRole.ACCEPTOR:  # MQQB-3.1.5.4-02
             session.ack_wait_timeout = header.AckTimeout  # MQQB-3.1.5.4.1-01
             session.recoverable_ack_send_timeout = header.RecoverableAckTimeout  # MQQB-3.1.5.4.1-01
-            self._parameters(session)
+            self._parameters(session)  # MQQB-3.1.1.7.1-01
         self._context.timers.stop(Timer.SESSION_INITIALIZATION, session.number)  # MQQB-3.1.2.1-01 and -02
         self._opened(session)
 

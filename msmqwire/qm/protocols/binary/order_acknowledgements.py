@@ -109,8 +109,9 @@ class OrderAcknowledgements:
             info.sequence_number - 1,  # MQQB-3.1.7.17-04
         )
         sender = info.sender_identifier  # MQMQ-2.2.18.1.6-21
-        # MQQB-3.1.1.6.2-02
-        self._send(MessageClass.MQMSG_CLASS_ORDER_ACK, body, sender, session, session.origin)
+        origin = session.origin
+        # MQQB-3.1.1.6.2-02, MQQB-3.1.1.7.3-01
+        self._send(MessageClass.MQMSG_CLASS_ORDER_ACK, body, sender, session, origin)
 
     def send_final_ack(self, message: Message, message_class: int, session: Session | None) -> None:
         """Send Transactional Acknowledgment of another class: [MS-MQQB] 3.1.7.17."""
@@ -135,6 +136,7 @@ class OrderAcknowledgements:
         )
         own = message.source_machine_identifier == self._context.queue_manager.identifier
         if message.transactional and requested and not own:  # MQQB-3.1.7.2.2-01, MQQB-2.2.5-02
+            # MQQB-3.1.1.7.3-01
             self.send_final_ack(message, reason, None)  # MQQB-3.1.7.2.2-02, MQQB-3.1.1.1.1.8-08 and -09
 
     def remember_route(self, sender: UUID, session: Session) -> None:

@@ -194,12 +194,11 @@ class OutgoingSequences:
             transfer.unacked_sequence.popleft()
         tells_more = len(transfer.unacked_sequence) < unacked
         self._reset_interval_if_done(transfer)
-        # MQQB-3.1.1.6.2-07, MQQB-2.2.4-12
-        while transfer.ordered and transfer.ordered[0].tx_sequence_number <= last:
+        while transfer.ordered and transfer.ordered[0].tx_sequence_number <= last:  # MQQB-3.1.1.6.2-07
             outgoing = transfer.ordered.popleft()
             outgoing.received_order_ack = True  # MQQB-3.1.1.3.1.2-05
             if outgoing.received_session_ack or outgoing.session is None:  # MQQB-3.1.5.6-07
-                self.arrived(outgoing)
+                self.arrived(outgoing)  # MQQB-3.1.1.6.2-07, MQQB-2.2.4-12
         if tells_more:  # otherwise the receiver repeats itself until the resent messages arrive
             self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
             if transfer.ordered:
@@ -212,8 +211,9 @@ class OutgoingSequences:
         message, transfer = outgoing.position.message, outgoing.transfer
         transfer.remove(outgoing)
         # MQQB-3.1.1.6.2-09, MQQB-3.1.1.1.1.7-07, MQQB-3.1.5.6-08
-        if message.negative_journaling_requested or message.positive_journaling_requested:
-            outgoing.state = SessionMessageState.WAITING_FOR_FINAL_ACK
+        asks_for_final_ack = message.negative_journaling_requested or message.positive_journaling_requested
+        if asks_for_final_ack:
+            outgoing.state = SessionMessageState.WAITING_FOR_FINAL_ACK  # MQQB-3.1.1.6.2-09
             # MQQB-3.1.5.6-08
             transfer.awaiting_final_ack[message.identifier.uniquifier] = outgoing  # MQQB-3.1.1.3.1-30
             transfer_rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)

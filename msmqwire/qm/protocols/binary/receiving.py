@@ -219,7 +219,7 @@ class SessionReceiving:
         if not local and (message.soap_envelope or message.soap_compound_message):
             # Headers from HTTP are shown to readers here, and not sent on: MQMQ-2.2.19.2-39
             message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
-        if refusal is None:
+        if refusal is None:  # MQQB-3.1.5.8.8-02
             assert queue is not None, "a message that is not refused has a queue"
             # MQQB-3.1.1.1.1.4-06, MQQB-3.1.1.1.1.6-06
             status = self._messages.enqueue(queue, message)  # MQQB-3.1.5.8.8-02

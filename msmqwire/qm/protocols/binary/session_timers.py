@@ -30,7 +30,7 @@ class SessionTimers:
                 session.session_active = False
                 self.start_cleanup(session)
             else:
-                self._close(session)  # MQQB-3.1.1.1.1.1-11, MQQB-3.1.1.1.1.2-10
+                self._close(session)  # MQQB-3.1.1.1.1.1-11, MQQB-3.1.1.1.1.2-10, MQQB-3.1.1.7.2-01
 
         delay = self._context.settings.session_cleanup_ms
         self._context.timers.start(Timer.SESSION_CLEANUP, session.number, delay, expired)  # MQQB-3.1.2.2-02
@@ -57,7 +57,7 @@ class SessionTimers:
 
         def expired() -> None:
             if session.unacked_received_count:  # MQQB-3.1.6.4-01, MQQB-3.1.2.5-03
-                self.send_session_ack(session)
+                self.send_session_ack(session)  # MQQB-3.1.1.7.2-01
             self.start_ack_send(session)
 
         if delay is None:
