@@ -121,7 +121,7 @@ SESSION_ACK: Final = Packet(  # MQQB-4.1.8-01
 
 _MESSAGE_PARTS: Final = (
     sub(BASE_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.19.1-01, MQQB-2.1.1-03, MQQB-2.2-02
-    sub(USER_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13, MQQB-2.2-02
+    sub(USER_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13, MQQB-2.2-02, MQMQ-2.2.13-01
     maybe("UserHeader.Flags.TH", sub(TRANSACTION_HEADER), req="MQMQ-2.2.20-05"),  # MQMQ-2.2.20-02
     # MQMQ-2.2.20-02, MQMQ-2.2.20-13
     maybe("UserHeader.Flags.SH", sub(SECURITY_HEADER), req="MQMQ-2.2.20-06"),

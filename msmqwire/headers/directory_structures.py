@@ -72,6 +72,7 @@ TA_ADDRESS: Final = Header(
     "TA_ADDRESS",
     "[MS-MQMQ] 2.2.4",
     (
+        # MQMQ-2.2.4-05: packed
         uint(16, "AddressLength", "Bytes of Address.", unit="bytes", req=("MQMQ-2.2.4-01", "MQMQ-2.2.4-02")),
         uint(16, "AddressType", "1 IP, 2 IP over RAS, 3 IPX, 5 FOREIGN.", req="MQMQ-2.2.4-03"),
         choice(
@@ -79,7 +80,7 @@ TA_ADDRESS: Final = Header(
             "AddressType",
             {1: IP_ADDRESS, 2: IP_ADDRESS, 3: IPX_ADDRESS, 5: FOREIGN_ADDRESS},
             "The address, by AddressType.",
-            within=Ref("AddressLength"),
+            within=Ref("AddressLength"),  # MQMQ-2.2.4-05
             req="MQMQ-2.2.4-04",
         ),
     ),

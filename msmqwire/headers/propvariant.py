@@ -95,9 +95,9 @@ def _counted(name: str, section: str, req: str) -> Header:
         name,
         section,
         (
-            uint(32, "cElems", "Elements.", req=req),
-            referent("pElems", "the elements."),
-            pointee("pElems", sub(_array(name, "cElems", 0), "Elements")),
+            uint(32, "cElems", "Elements.", req=req),  # MQMQ-2.2.16-01
+            referent("pElems", "the elements."),  # MQMQ-2.2.16-01
+            pointee("pElems", sub(_array(name, "cElems", 0), "Elements")),  # MQMQ-2.2.16-01
         ),
         "A counted array.",
     )
@@ -112,7 +112,7 @@ _SCALARS: Final = {  # vt: member, bits, signed, requirement
     19: ("ulVal", 32, False, "MQMQ-2.2.13.1-11"),
     20: ("hVal", 64, True, "MQMQ-2.2.13.1-12"),
     21: ("uhVal", 64, False, "MQMQ-2.2.13.1-13"),
-    11: ("boolVal", 16, True, "MQMQ-2.2.13.1-14"),
+    11: ("boolVal", 16, True, "MQMQ-2.2.13.1-14"),  # MQMQ-2.2.14-03
 }
 _VECTORS: Final = {  # vt without VT_VECTOR: member, counted array, requirement
     17: ("caub", "CAUB", "MQMQ-2.2.13.1-18"),
@@ -129,7 +129,7 @@ _VECTORS: Final = {  # vt without VT_VECTOR: member, counted array, requirement
 def _arms(depth: int, inline: bool) -> dict[int, Header | None]:
     """Return the members of the union; `inline` omits their pointees."""
     where = f" {depth}{' inline' if inline else ''}"
-    arms: dict[int, Header | None] = {0: None, 1: None}
+    arms: dict[int, Header | None] = {0: None, 1: None}  # MQMQ-2.2.13.1-05
 
     def arm(vt: int, name: str, parts: tuple[Part, ...], target: Part) -> None:
         held = parts if inline else (*parts, target)
@@ -153,7 +153,7 @@ def _arms(depth: int, inline: bool) -> dict[int, Header | None]:
             arm(vt, member, parts, parts[0])
         else:
             arm(vt, member, parts, pointee(pointer, sub(_array(name, count, depth), "Elements")))
-    return arms
+    return arms  # no other: MQMQ-2.2.13.1-26
 
 
 @cache
@@ -178,7 +178,7 @@ def _variant(depth: int, *, inline: bool) -> Header:
         "[MS-MQMQ] 2.2.13.1",
         (
             ndr_align(8),
-            uint(16, "vt", "Type of the value, VT_*.", req="MQMQ-2.2.13.1-01"),
+            uint(16, "vt", "Type of the value, VT_*.", req=("MQMQ-2.2.13.1-01", "MQMQ-2.2.12.1-01")),
             uint(8, "wReserved1", "0; ignored.", req="MQMQ-2.2.13.1-02"),
             uint(8, "wReserved2", "0; ignored.", req="MQMQ-2.2.13.1-02"),
             uint(32, "wReserved3", "0; ignored.", req="MQMQ-2.2.13.1-03"),
@@ -201,7 +201,7 @@ BLOB: Final = Header(
     ),
     "Counted bytes.",
 )
-PROPVARIANT: Final = _variant(0, inline=False)
+PROPVARIANT: Final = _variant(0, inline=False)  # MQMQ-2.2.13.2-01
 CAUB: Final = _counted("CAUB", "[MS-MQMQ] 2.2.16.1", "MQMQ-2.2.16.1-01")
 CAUI: Final = _counted("CAUI", "[MS-MQMQ] 2.2.16.2", "MQMQ-2.2.16.2-01")
 CAL: Final = _counted("CAL", "[MS-MQMQ] 2.2.16.3", "MQMQ-2.2.16.3-01")

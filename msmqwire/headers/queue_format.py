@@ -73,7 +73,7 @@ QUEUE_FORMAT: Final = Header(
             bit("Flags", 4, "8 (0x80 in place) for a system queue, else 0.", width=4, req="MQMQ-2.2.7-03"),
             req="MQMQ-2.2.7-02",
         ),
-        uint(16, "m_reserved", "0; not used.", req="MQMQ-2.2.7-10"),
+        uint(16, "m_reserved", "0; not used.", req=("MQMQ-2.2.7-10", "MQMQ-2.2.7-11")),
         uint(8, "m_qft_", "Discriminant of the union: m_qft again.", same_as="m_qft"),  # MQMQ-5-02, MQMQ-5-03
         choice(
             "_varUnion",

@@ -12,6 +12,7 @@ PUBLIC_QUEUE_FORMAT_NAME: Final = Header(
     "PublicQueueFormatName",
     "[MS-MQMQ] 2.2.18.1.7.1",
     (
+        # MQMQ-2.2.18.1.4-03 and -04
         align("Padding", 4, of=_LIST, req="MQMQ-2.2.18.1.7.1-02"),
         guid("PublicQueueIdentifier", "GUID of the public queue.", req="MQMQ-2.2.18.1.7.1-01"),
     ),
@@ -22,6 +23,7 @@ PRIVATE_QUEUE_FORMAT_NAME: Final = Header(
     "PrivateQueueFormatName",
     "[MS-MQMQ] 2.2.18.1.7.2",
     (
+        # MQMQ-2.2.18.1.4-03 and -04
         align("Padding", 4, of=_LIST, req="MQMQ-2.2.18.1.7.2-01"),
         guid("SourceQueueManager", "GUID of the queue manager that hosts it.", req="MQMQ-2.2.18.1.7.2-01"),
         uint(32, "PrivateQueueIdentifier", "Number of the private queue there.", req="MQMQ-2.2.18.1.7.2-02"),
@@ -79,6 +81,7 @@ MQF_DISTRIBUTION_QUEUE_FORMAT_NAME: Final = Header(
     "MQFDistributionQueueFormatName",
     "[MS-MQMQ] 2.2.18.1.4.2",
     (
+        # MQMQ-2.2.18.1.4-03 and -04
         align("Padding", 4, of=_LIST, req="MQMQ-2.2.18.1.4.2-02"),
         guid("DistributionListIdentifier", "GUID of the distribution list.", req="MQMQ-2.2.18.1.4.2-01"),
     ),

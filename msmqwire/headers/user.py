@@ -61,7 +61,7 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
         ),
         choice(
             "DestinationQueue",
-            "Flags.DQ",
+            "Flags.DQ",  # MQMQ-2.2.18.1.5-01
             {
                 0: None,
                 3: PRIVATE_QUEUE_FORMAT_NAME_ID,
@@ -73,7 +73,7 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
         ),
         choice(
             "AdminQueue",
-            "Flags.AQ",
+            "Flags.AQ",  # MQMQ-2.2.18.1.5-01
             {
                 0: None,
                 2: PRIVATE_QUEUE_FORMAT_NAME_ID,
@@ -87,7 +87,7 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
         ),
         choice(
             "ResponseQueue",
-            "Flags.RQ",
+            "Flags.RQ",  # MQMQ-2.2.18.1.5-01
             {
                 0: None,
                 1: None,

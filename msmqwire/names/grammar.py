@@ -93,12 +93,12 @@ class Scanner:
         """Consume and return a GUID in its usual form, without braces."""
         start = self.position
         for offset, form in enumerate(_GUID_FORM, start):
-            if offset >= self.end:
+            if offset >= self.end:  # MQMQ-2.1.3-02
                 self.fail("the GUID is too short", offset)
             character = self.text[offset]
-            if not (character == "-" if form == "-" else character in HEX):
+            if not (character == "-" if form == "-" else character in HEX):  # MQMQ-2.1.3-02
                 self.fail("not a GUID of 8, 4, 4, 4 and 12 hexadecimal digits", offset)
-        self.position = start + len(_GUID_FORM)
+        self.position = start + len(_GUID_FORM)  # MQMQ-2.1.3-02
         return UUID(self.text[start : self.position])
 
     def decimal(self, most: int, what: str) -> int:

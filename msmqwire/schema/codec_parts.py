@@ -17,7 +17,7 @@ def byte_order(part: UInt | Flags) -> str:
     """Return the character of `struct` for the byte order of a part; empty where it makes no difference."""
     if part.bits == 8:
         return ""
-    return ">" if part.big_endian else "<"
+    return ">" if part.big_endian else "<"  # MQMQ-2.2.18-01
 
 
 class Constants:

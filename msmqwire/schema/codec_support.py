@@ -18,12 +18,12 @@ class Refused(Exception):
 @lru_cache(maxsize=4096)
 def guid(data: bytes) -> UUID:
     """Return a GUID. Those of queue managers recur, and making one takes a microsecond."""
-    return UUID(bytes_le=data)  # MQQB-2.2-01
+    return UUID(bytes_le=data)  # MQQB-2.2-01, MQMQ-2.2.18.1.1-01
 
 
 @lru_cache(maxsize=4096)
 def _bytes_of(number: int) -> bytes:
-    return UUID(int=number).bytes_le  # MQQB-2.2-01
+    return UUID(int=number).bytes_le  # MQQB-2.2-01, MQMQ-2.2.18.1.1-01
 
 
 def guid_bytes(value: Any) -> bytes:

@@ -102,19 +102,19 @@ class Routing:
         self._timers.start(
             Timer.QUEUE_MANAGER_QUERY, None, self._settings.queue_manager_query_ms, self.initialize
         )
-        table = self._build_table()
+        table = self._build_table()  # sends nothing: MQBR-2.1-01
         if table is not None or not self._settings.keep_routing_table:
             self.routing_table = table or {}  # MQBR-3.1.6.1-01
 
     def _build_table(self) -> dict[UUID, UUID] | None:
         """RoutingTable Initialization, [MS-MQBR] 3.1.3.1; None if the directory fails."""
-        managers = self._read(QueueManager, self._queue_manager.identifier)
-        sites = self._read(Site)  # MQBR-3.1.3.1-02
+        managers = self._read(QueueManager, self._queue_manager.identifier)  # MQBR-3.1.1.1-01
+        sites = self._read(Site)  # MQBR-3.1.3.1-02, MQBR-3.1.1.1-01
         if managers is None or sites is None:  # MQBR-3.1.5.9-03, MQBR-3.1.5.9-04
             return None
         if not managers or not _is_gate(managers[0], sites):  # MQBR-3.1.3.1-01
             return {}
-        links = self._read(RoutingLink)  # MQBR-3.1.3.1-03
+        links = self._read(RoutingLink)  # MQBR-3.1.3.1-03, MQBR-3.1.1.1-01
         if not links:  # MQBR-3.1.3.1-04
             return None if links is None else {}
         return next_sites(managers[0].site_identifier_list, (site.identifier for site in sites), links)
@@ -128,11 +128,12 @@ class Routing:
         """
         match name:
             case DirectName():
-                return Destination(name.host, NULL_GUID)  # MQBR-1.4-01, MQQB-3.1.7.4-01, MQQB-3.1.7.4-02
+                # MQMQ-2.1.2-01, MQBR-1.4-01, MQQB-3.1.7.4-01, MQQB-3.1.7.4-02
+                return Destination(name.host, NULL_GUID)
             case PublicName() | ConnectorName():
-                return self._host_of(name.guid)
+                return self._host_of(name.guid)  # MQMQ-2.1.3-03, MQMQ-2.1.3-04
             case PrivateName() | MachineName():
-                return Destination("", name.guid)  # MQQB-3.1.7.4-05
+                return Destination("", name.guid)  # MQQB-3.1.7.4-05, MQMQ-2.1.4-03, MQMQ-2.1.4-04
         return None
 
     def _host_of(self, identifier: UUID) -> Destination | None:
@@ -151,34 +152,34 @@ class Routing:
         """
         for hops in (
             self.routes.get(destination, ()),
-            self.next_hops(destination),  # MQQB-3.1.7.5-02
+            self.next_hops(destination),  # MQQB-3.1.7.5-02, MQMQ-2.1.3-04; whatever its priority: MQBR-3.1-01
             self.routes.get(None, ()),
         ):
             managers = [manager for hop in hops if (manager := self._hop(hop)) is not None]  # MQQB-3.1.7.5-03
-            if managers:  # MQQB-3.1.7.5-01, MQQB-3.1.7.5-04
+            if managers:  # MQQB-3.1.7.5-01, MQQB-3.1.7.5-04, MQBR-3.1.5.1-08
                 return managers
-        return []
+        return []  # MQBR-3.1.5.1-08
 
     def _hop(self, hop: UUID | str) -> QueueManager | None:
         if isinstance(hop, str):
             return QueueManager(NULL_GUID, computer_name=hop, qualified_computer_name=hop)
-        manager = self._directory.read_by_identifier("QueueManager", hop)
+        manager = self._directory.read_by_identifier("QueueManager", hop)  # MQMQ-2.1.4-04
         return manager if isinstance(manager, QueueManager) else None
 
     # -- [MS-MQBR] ------------------------------------------------------------------------------------
 
     def next_hops(self, destination: UUID) -> list[UUID]:
         """GetNextHops, [MS-MQBR] 3.1.5.1: the possible next queue managers; empty if routing fails."""
-        source = self._find_queue_manager(self._queue_manager.identifier)
-        target = self._find_queue_manager(destination)
+        source = self._find_queue_manager(self._queue_manager.identifier)  # MQBR-3.1.5.1-01
+        target = self._find_queue_manager(destination)  # MQBR-3.1.5.1-01
         if source is None or target is None:  # MQBR-3.1.5.1-02, MQBR-1.6-01
             return []
         if source.routing_server:  # MQBR-3.1.5.1-03
             return self._next_hops_for_router(source, target)
         if source.out_routing_server_identifier_list:  # MQBR-3.1.5.1-04, MQBR-1.3.2-01, MQBR-1.3.1-01
-            return source.out_routing_server_identifier_list
+            return source.out_routing_server_identifier_list  # MQBR-1.3-01, MQBR-3.1.5.1-01
         if _share_site(source, target):  # MQBR-3.1.5.1-05, MQBR-3.1.5.1-06
-            return _into_site(target)
+            return _into_site(target)  # MQBR-3.1.5.1-01
         return self._routing_server(source)  # MQBR-3.1.5.1-07
 
     def _next_hops_for_router(self, source: QueueManager, target: QueueManager) -> list[UUID]:
@@ -253,7 +254,7 @@ def _share_site(first: QueueManager, second: QueueManager) -> bool:
 
 def _into_site(target: QueueManager) -> list[UUID]:
     """Return the last hops to a queue manager of the same site."""
-    # MQBR-1.3.2-02, MQBR-3.1.5.1-05, MQBR-3.1.5.1-06
+    # MQBR-1.3-01, MQBR-1.3.2-02, MQBR-3.1.5.1-05, MQBR-3.1.5.1-06
     return target.in_routing_server_identifier_list or [target.identifier]
 
 

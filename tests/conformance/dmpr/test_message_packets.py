@@ -266,6 +266,7 @@ def test_the_captured_message_comes_back() -> None:
     same(second, message)
 
 
+@requirement("DMPR-3.1.7.1.31-41")
 def test_classes_that_have_a_name_have_it() -> None:
     message_class = serialization.deserialize(properties_packet(message_class=0x8001)).message_class
     assert message_class is MessageClass.MQMSG_CLASS_NACK_DELETED
@@ -770,6 +771,26 @@ def test_what_can_not_be_is_malformed(packet: bytes, path: str) -> None:
     with pytest.raises(MalformedPacket) as caught:
         serialization.deserialize(packet)
     assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("field", "lists"),
+    [
+        pytest.param(field, lists, marks=requirement(f"DMPR-3.1.7.1.31-{row}"), id=field)
+        for row, field, lists in (
+            ("35", "Destination", ([handmade.mqf_direct("q")], [], [])),
+            ("36", "Administration", ([], [handmade.mqf_direct("q")], [])),
+            ("37", "Response", ([], [], [handmade.mqf_direct("q")])),
+        )
+    ],
+)
+def test_a_malformed_name_is_located_in_its_list(
+    field: str, lists: tuple[list[tuple[int, bytes]], ...]
+) -> None:
+    packet = handmade.user_message(multi_queue=handmade.multi_queue_format_header(*lists))
+    with pytest.raises(MalformedPacket) as caught:
+        serialization.deserialize(packet)
+    assert caught.value.path.startswith(f"MultiQueueFormatHeader.{field}.")
 
 
 def test_a_malformed_label_is_read_as_far_as_possible() -> None:

@@ -80,9 +80,9 @@ class OutgoingSequences:
         transfer = outgoing.transfer
         self.begin(transfer)
         number, sequence = transfer.next_number, transfer.sequence_id
-        # MQQB-3.1.1.3.1.2-04, MQQB-3.1.1.5-03
+        # MQQB-3.1.1.3.1.2-04, MQQB-3.1.1.5-03, MQMQ-2.2.5-02
         outgoing.tx_sequence_id, outgoing.tx_sequence_number = sequence, number  # MQQB-3.1.1.5-01
-        outgoing.tx_previous_number = number - 1  # MQQB-3.1.7.1.3-01
+        outgoing.tx_previous_number = number - 1  # MQQB-3.1.7.1.3-01, MQMQ-2.2.5-02
         transfer.next_number = number + 1  # MQQB-3.1.7.1.3-02
         transfer.numbered += 1
         transfer.ordered.append(outgoing)
