@@ -224,6 +224,16 @@ def test_a_wrong_name_is_refused_where_it_breaks(text, offset):
     assert refused(text) == offset
 
 
+@requirement("MQMQ-2.1.2-05")
+@pytest.mark.parametrize("word", ["DEADLETTER", "DEADXACT", "XACTONLY"])
+@pytest.mark.parametrize("queue", ["q", "PRIVATE$\\q"])
+def test_a_queue_of_a_direct_name_has_no_other_suffix(queue, word):
+    name = f"DIRECT=OS:host\\{queue}"
+    assert refused(f"{name};{word}", version=3.0) == len(name)
+    parsed = parse_format_name(f"{name};{word}", version=4.0)
+    assert (parsed.system, parsed.journal, parsed.subqueue) == (None, False, word)
+
+
 @requirement("MQMQ-2.1.4-02")
 @pytest.mark.parametrize(
     "digits, number", [("0", 0), ("f", 15), ("FFFFFFFF", 0xFFFFFFFF), ("0000000D", 13), ("123", 0x123)]
