@@ -42,7 +42,7 @@ BASE_HEADER: Final = Header(  # MQQB-4.1.7-02
             "PacketSize",
             "Bytes of the packet; a SessionHeader at the end of a UserMessage is not counted.",
             unit="bytes",
-            size_of="packet",
+            size_of="packet",  # DMPR-3.1.7.1.32-02
             req=("MQMQ-2.2.19.1-19", "MQMQ-2.2.19.1-20"),
         ),
         uint(  # MQMQ-2.2.19.1-25

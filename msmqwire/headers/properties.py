@@ -31,14 +31,14 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
         # MQMQ-2.2.19.3-48
         uint(16, "MessageClass", "Class of the message, MQMSG_CLASS_*.", req="MQMQ-2.2.19.3-08"),
         raw(
-            "CorrelationID",
+            "CorrelationID",  # DMPR-3.1.7.1.32-19
             20,
             "The application's; in an acknowledgement the identifier of the message that it acknowledges.",
             req="MQMQ-2.2.19.3-09",
         ),
         uint(32, "BodyType", "Type of the body, VT_*.", req="MQMQ-2.2.19.3-12"),
         uint(32, "ApplicationTag", "The application's.", req="MQMQ-2.2.19.3-13"),
-        # MQMQ-2.2.19.3-48
+        # MQMQ-2.2.19.3-48, DMPR-3.1.7.1.32-08
         uint(32, "MessageSize", "Bytes of MessageBody.", unit="bytes", req="MQMQ-2.2.19.3-15"),
         uint(
             32,
@@ -50,7 +50,7 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
         uint(32, "PrivacyLevel", "0 clear, 1 40 bits, 3 128 bits, 5 AES.", req="MQMQ-2.2.19.3-18"),
         uint(32, "HashAlgorithm", "Hash of the signature.", default=0x800E, req="MQMQ-2.2.19.3-22"),
         uint(32, "EncryptionAlgorithm", "Cipher of the body.", default=0x6610, req="MQMQ-2.2.19.3-32"),
-        # MQMQ-2.2.19.3-48
+        # MQMQ-2.2.19.3-48, DMPR-3.1.7.1.32-09
         uint(32, "ExtensionSize", "Bytes of ExtensionData.", unit="bytes", req="MQMQ-2.2.19.3-41"),
         text(  # MQMQ-2.2.19.3-48
             "Label",
@@ -58,7 +58,9 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
             "Label of the message.",
             req=("MQMQ-2.2.19.3-42", "MQMQ-2.2.19.3-43"),
         ),
+        # DMPR-3.1.7.1.32-21
         raw("ExtensionData", Ref("ExtensionSize"), "The application's.", req="MQMQ-2.2.19.3-44"),
+        # DMPR-3.1.7.1.32-23
         raw("MessageBody", Ref("MessageSize"), "Body of the message.", req="MQMQ-2.2.19.3-45"),
         raw(
             "MessageBodySlack",

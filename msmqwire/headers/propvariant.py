@@ -30,11 +30,11 @@ def _element(name: str, part: Part) -> Header:
 
 
 _ELEMENTS: Final = {  # the elements of the counted arrays and their alignment
-    "CAUI": (_element("CAUI", uint(16, "Value")), 4),
-    "CAL": (_element("CAL", uint(32, "Value", signed=True)), 4),
-    "CAUL": (_element("CAUL", uint(32, "Value")), 4),
-    "CAUH": (ULARGE_INTEGER, 8),
-    "CACLSID": (_element("CACLSID", guid("Value")), 4),
+    "CAUI": (_element("CAUI", uint(16, "Value")), 4),  # MQMQ-2.2.16.2-01
+    "CAL": (_element("CAL", uint(32, "Value", signed=True)), 4),  # MQMQ-2.2.16.3-01
+    "CAUL": (_element("CAUL", uint(32, "Value")), 4),  # MQMQ-2.2.16.4-01
+    "CAUH": (ULARGE_INTEGER, 8),  # MQMQ-2.2.16.5-01
+    "CACLSID": (_element("CACLSID", guid("Value")), 4),  # MQMQ-2.2.16.6-01
 }
 _GUID_POINTEE: Final = Header(
     "GUID pointee", _NDR, (ndr_align(4), guid("Value", "The GUID.")), "A GUID that a pointer points to."
@@ -52,10 +52,10 @@ def _array(name: str, count: str, depth: int) -> Header:
     maximum = uint(32, "MaximumCount", "Elements.", same_as="" if count == "MaximumCount" else count)
     parts: tuple[Part, ...] = (ndr_align(4), maximum)
     if name in ("CAUB", BLOB_DATA):
-        parts += (raw("Elements", Ref(count), "The bytes."),)
+        parts += (raw("Elements", Ref(count), "The bytes."),)  # MQMQ-2.2.16.1-01
     elif name == "CALPWSTR":
         parts += (
-            repeat("Elements", count, _STRING_POINTER, "Pointers to the strings."),
+            repeat("Elements", count, _STRING_POINTER, "Pointers to the strings."),  # MQMQ-2.2.16.7-01
             Each("Strings", "Elements", "", {0: ("pwszVal", NDR_STRING, "")}, meaning="The strings."),
         )
     elif name == "CAPROPVARIANT":
@@ -63,7 +63,7 @@ def _array(name: str, count: str, depth: int) -> Header:
             repeat(
                 "Elements",
                 count,
-                _variant(depth + 1, inline=True),
+                _variant(depth + 1, inline=True),  # MQMQ-2.2.16.8-01
                 "The values, without the data that they point to.",
             ),
             Each(
@@ -129,7 +129,7 @@ _VECTORS: Final = {  # vt without VT_VECTOR: member, counted array, requirement
 def _arms(depth: int, inline: bool) -> dict[int, Header | None]:
     """Return the members of the union; `inline` omits their pointees."""
     where = f" {depth}{' inline' if inline else ''}"
-    arms: dict[int, Header | None] = {0: None, 1: None}  # MQMQ-2.2.13.1-05
+    arms: dict[int, Header | None] = {0: None, 1: None}  # MQMQ-2.2.13.1-05, MQMQ-2.2.13.1-26
 
     def arm(vt: int, name: str, parts: tuple[Part, ...], target: Part) -> None:
         held = parts if inline else (*parts, target)
@@ -144,6 +144,7 @@ def _arms(depth: int, inline: bool) -> dict[int, Header | None]:
     )
     arm(72, "puuid", (referent("puuid", "a GUID.", req="MQMQ-2.2.13.1-15"),), pointee("puuid", uuid))
     counts = {65: ("blob", BLOB_DATA, "cbSize", "pBlobData", "MQMQ-2.2.13.1-16")}
+    # MQMQ-2.2.13.1-26
     counts |= {VT_VECTOR | vt: (m, n, "cElems", "pElems", req) for vt, (m, n, req) in _VECTORS.items()}
     for vt, (member, name, count, pointer, req) in counts.items():
         if name == "CAPROPVARIANT" and depth >= VARIANT_DEPTH_MAX:

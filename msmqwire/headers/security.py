@@ -12,6 +12,7 @@ PROVIDER_INFO: Final = Header(
     "ProviderInfo",
     "[MS-MQMQ] 2.2.20.6",
     (
+        # DMPR-3.1.7.1.32-24
         uint(
             32,
             "ProviderType",
@@ -19,6 +20,7 @@ PROVIDER_INFO: Final = Header(
             default=1,
             req="MQMQ-2.2.20.6-37",
         ),
+        # DMPR-3.1.7.1.32-25
         text("ProviderName", REST, "Name of the provider.", req="MQMQ-2.2.20.6-38"),
     ),
     "The provider that made the signature.",
@@ -29,7 +31,7 @@ SECURITY_DATA: Final = Header(
     "[MS-MQMQ] 2.2.20.6",
     (
         raw(  # MQMQ-2.2.20.6-40
-            "SecurityID",
+            "SecurityID",  # DMPR-3.1.7.1.32-28
             Ref("SenderIdSize"),  # MQMQ-2.2.20.6-39
             "SID of the sender (ST 1) or GUID of the queue manager (ST 2).",
             marks="Flags.ST",
@@ -37,18 +39,18 @@ SECURITY_DATA: Final = Header(
         ),
         align("SecurityIDPadding"),
         raw(
-            "EncryptionKey",
+            "EncryptionKey",  # DMPR-3.1.7.1.32-27
             Ref("EncryptionKeySize"),  # MQMQ-2.2.20.6-39
             "Symmetric key of the sender, a SIMPLEBLOB.",
             marks="Flags.AI",
             req="MQMQ-2.2.20.6-24",
         ),
         align("EncryptionKeyPadding"),
-        # MQMQ-2.2.20.6-39
+        # MQMQ-2.2.20.6-39, DMPR-3.1.7.1.32-26
         raw("Signature", Ref("SignatureSize"), "Signature of the message.", marks="Flags.AI"),
         align("SignaturePadding"),
         raw(
-            "SenderCert",
+            "SenderCert",  # DMPR-3.1.7.1.32-29
             Ref("SenderCertSize"),  # MQMQ-2.2.20.6-39
             "X.509 certificate of the sender.",
             marks="Flags.AI",
@@ -88,8 +90,9 @@ SECURITY_HEADER: Final = Header(  # MQQB-4.1.7-05
         uint(16, "SenderIdSize", "Bytes of SecurityID.", unit="bytes", req="MQMQ-2.2.20.6-15"),
         uint(16, "EncryptionKeySize", "Bytes of EncryptionKey.", unit="bytes", req="MQMQ-2.2.20.6-16"),
         uint(16, "SignatureSize", "Bytes of Signature.", unit="bytes", req="MQMQ-2.2.20.6-17"),
-        # MQMQ-2.2.20.6-40
+        # MQMQ-2.2.20.6-40, DMPR-3.1.7.1.32-13
         uint(32, "SenderCertSize", "Bytes of SenderCert.", unit="bytes", req="MQMQ-2.2.20.6-18"),
+        # DMPR-3.1.7.1.32-14
         uint(32, "ProviderInfoSize", "Bytes of ProviderInfo.", unit="bytes", req="MQMQ-2.2.20.6-19"),
         sub(SECURITY_DATA),
     ),

@@ -42,7 +42,7 @@ TRANSACTION_HEADER: Final = Header(
         ),
         maybe(
             "Flags.CG",  # MQMQ-2.2.20.5-01
-            guid("ConnectorQMGuid", "Application-defined GUID."),  # MQMQ-2.2.20.5-01
+            guid("ConnectorQMGuid", "Application-defined GUID."),  # MQMQ-2.2.20.5-01, DMPR-3.1.7.1.32-35
             req="MQMQ-2.2.20.5-15",
         ),
     ),

@@ -15,9 +15,10 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
     "UserHeader",
     "[MS-MQMQ] 2.2.19.2",
     (
+        # DMPR-3.1.7.1.32-43
         guid("SourceQueueManager", "GUID of the queue manager that sent it first.", req="MQMQ-2.2.19.2-01"),
         guid(
-            "QueueManagerAddress",
+            "QueueManagerAddress",  # DMPR-3.1.7.1.32-38
             "GUID of the destination queue manager; null for a direct format name.",
             req=("MQMQ-2.2.19.2-02", "MQMQ-2.2.19.2-03"),
         ),
@@ -103,7 +104,7 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
         ),
         maybe(
             "Flags.CQ",
-            guid("ConnectorType", "Application-defined GUID."),
+            guid("ConnectorType", "Application-defined GUID."),  # DMPR-3.1.7.1.32-39
             req="MQMQ-2.2.19.2-44",
         ),
     ),

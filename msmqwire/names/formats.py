@@ -295,7 +295,7 @@ ElementName = DirectName | PublicName | PrivateName | DistributionListName | Con
 SingleName = ElementName | MachineName
 FormatName = SingleName | MultipleElementName
 
-# MQMQ-2.1.7-06
+# MQMQ-2.1.7-05 and -06
 _COMMA_BEFORE_NAME = re.compile(
     r",(?=(?:DIRECT|PUBLIC|PRIVATE|DL|MACHINE|CONNECTOR|MULTICAST)=)", re.IGNORECASE | re.ASCII
 )
@@ -355,13 +355,14 @@ def _as_element(name: SingleName, offset: int | None) -> ElementName:
 
 def _bounds(text: str) -> list[tuple[int, int]]:
     commas = [match.start() for match in _COMMA_BEFORE_NAME.finditer(text)]
+    # MQMQ-2.1.7-05
     return list(zip([0, *(comma + 1 for comma in commas)], [*commas, len(text)], strict=True))
 
 
 def _single(scan: Scanner, version: float, spx: bool) -> SingleName:
     text = scan.text[scan.position : scan.end]
     for word, (_, read) in _KINDS.items():
-        if scan.take(f"{word}="):
+        if scan.take(f"{word}="):  # MQMQ-2.1-01
             return read(scan, text, version, spx)
     scan.fail("a format name begins with one of " + ", ".join(f"{word}=" for word in _KINDS))
 
@@ -369,7 +370,7 @@ def _single(scan: Scanner, version: float, spx: bool) -> SingleName:
 def _suffix(scan: Scanner, *words: str) -> str | None:
     """Consume a semicolon and one of the words, or nothing, and then the end."""
     word = next((word for word in words if scan.rest_is(f";{word}")), None)
-    if word is None:
+    if word is None:  # MQMQ-2.1.2-02, MQMQ-2.1.2-03, MQMQ-2.1.6-01, MQMQ-2.1.6-02
         scan.finish()
     return word
 
@@ -384,6 +385,7 @@ def _direct(scan: Scanner, text: str, version: float, spx: bool) -> DirectName:
     address = ADDRESS_READERS[protocol](scan)
     # Names of HTTP queues are written as URLs too, with a slash before the queue.
     separators = ("\\", "/") if protocol in HTTP_PORTS else ("\\",)
+    # MQMQ-2.1.2-02 and -03
     if not any(scan.take(separator) for separator in separators):
         scan.fail("no backslash after the address")
     if scan.take("SYSTEM$;"):  # MQMQ-2.1.2-04
@@ -401,6 +403,7 @@ def _direct(scan: Scanner, text: str, version: float, spx: bool) -> DirectName:
         if same_letters(subqueue, "JOURNAL"):
             scan.fail("JOURNAL is a suffix and no subqueue", start)
     journal = _suffix(scan, "JOURNAL") is not None  # MQMQ-2.1.2-05
+    # MQMQ-2.1.2-02 and -03
     return DirectName(protocol, address, queue, private, None, journal, subqueue, text=text)
 
 

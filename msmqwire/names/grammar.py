@@ -10,7 +10,7 @@ from msmqwire.errors import InvalidName
 from msmqwire.names.printable import counted
 
 ILLEGAL_FORMAT_NAME: Final = int(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
-ILLEGAL_PATH_NAME: Final = int(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME)
+ILLEGAL_PATH_NAME: Final = int(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME)  # MQMQ-2.1.1-10
 UNSUPPORTED_FORMAT_NAME: Final = int(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION)
 
 COMPUTER_MAX: Final = 256  # MQMQ-2.1.1-04

@@ -75,13 +75,13 @@ def parse_path_name(text: str, version: float = NEWEST_VERSION) -> PathName:
     scan = Scanner(text, ILLEGAL_PATH_NAME)  # MQMQ-2.1.1-10
     # The grammar lets a computer name have backslashes; the first one ends it, or no path could be split.
     computer = scan.run(_NOT_BACKSLASH, COMPUTER_MAX, "the computer name")
-    if not scan.take("\\"):  # MQMQ-2.1.1-01
+    if not scan.take("\\"):  # MQMQ-2.1.1-01, MQMQ-2.1.1-10
         scan.fail("no backslash and queue name after the computer name")
     private = scan.take("private$\\")  # MQMQ-2.1.1-02
-    system = not private and scan.take("system$;")  # MQMQ-2.1.1-03
+    system = not private and scan.take("system$;")  # MQMQ-2.1.1-02 and -03
     queue = scan.run(queue_name_characters(version), QUEUE_NAME_MAX, "the queue name")
     subqueue = None
     if version >= SUBQUEUES_SINCE and scan.take(";"):  # MQMQ-2.1.1-07
         subqueue = scan.run(QUEUE_NAME_2, SUBQUEUE_MAX, "the subqueue name")
-    scan.finish()
+    scan.finish()  # MQMQ-2.1.1-10
     return PathName(computer, queue, private, system, subqueue, text=text)

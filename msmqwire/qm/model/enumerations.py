@@ -138,9 +138,9 @@ class SenderIdentifierType(IntEnum):
     Its values are SecurityHeader.Flags.ST.
     """
 
-    NONE = 0
-    SID = 1
-    QUEUE_MANAGER_IDENTIFIER = 2
+    NONE = 0  # DMPR-3.1.7.1.31-50, DMPR-3.1.7.1.32-62
+    SID = 1  # DMPR-3.1.7.1.31-50, DMPR-3.1.7.1.32-62
+    QUEUE_MANAGER_IDENTIFIER = 2  # DMPR-3.1.7.1.31-50, DMPR-3.1.7.1.32-62
 
 
 class QueueFormatType(IntEnum):

@@ -71,7 +71,8 @@ def _secured(message: Message) -> bool:
 
 
 def _traced(message: Message) -> bool:
-    return message.tracing_requested or message.tracing_queue_identifier.int != 0  # DMPR-3.1.7.1.30-05
+    # DMPR-3.1.7.1.30-05, DMPR-3.1.7.1.32-06
+    return message.tracing_requested or message.tracing_queue_identifier.int != 0
 
 
 def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -> Values:
@@ -80,8 +81,10 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
     Presence bits, sizes, counts and padding follow from the schema.
     """
     transactional = _transactional(message)
+    priority = 0 if transactional else message.priority  # DMPR-3.1.7.1.32-03 and -04
+    traced = _TR if message.tracing_requested else 0  # DMPR-3.1.7.1.32-06
     envelope = compound = None
-    body = message.body
+    body = message.body  # DMPR-3.1.7.1.32-08 and -23
     if stored and (message.soap_envelope or message.soap_compound_message):
         data, offset = message.soap_compound_message, message.soap_compound_message.find(body)
         envelope = 0, 0, _text(message.soap_envelope)
@@ -92,8 +95,7 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
         (
             VERSION,
             0,
-            # DMPR-3.1.7.1.32-03, -04 and -06: the priority of transactional messages is 0
-            (0 if transactional else message.priority) | (_TR if message.tracing_requested else 0),
+            priority | traced,
             SIGNATURE,
             message.time_to_reach_queue,  # DMPR-3.1.7.1.32-16
         ),
@@ -111,7 +113,7 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
             message.encryption_algorithm,  # DMPR-3.1.7.1.32-57, DMPR-3.1.1.12-51
             _text(message.label) if message.label else None,  # DMPR-3.1.7.1.32-07 and -22
             message.extension,  # DMPR-3.1.7.1.32-09 and -21
-            body,  # DMPR-3.1.7.1.32-08 and -23
+            body,
             b"",
         ),
         # DMPR-3.1.7.1.32-52 and -53, MQMQ-2.2.19.1-12, DMPR-3.1.1.12-20
@@ -170,11 +172,11 @@ def _transaction(message: Message) -> Values:
 
 
 def _security(message: Message) -> Values:
-    # DMPR-3.1.7.1.32-62
-    word = message.sender_identifier_type << _ST  # AU and AS stay 0: DMPR-3.1.7.1.32-10 and -11
+    word = message.sender_identifier_type << _ST  # DMPR-3.1.7.1.32-62
     if message.privacy_level:
         word |= _EB  # DMPR-3.1.7.1.32-12
-    name, kind = message.authentication_provider_name, message.authentication_provider_type
+    name = message.authentication_provider_name  # DMPR-3.1.7.1.32-14 and -25
+    kind = message.authentication_provider_type  # DMPR-3.1.7.1.32-24
     provider = None
     if _signed_by_system(message):
         word |= _DE
@@ -182,7 +184,7 @@ def _security(message: Message) -> Values:
     elif name or kind:  # written for providers other than the system's: MQMQ-2.2.20.6-35
         provider = kind, _text(name)  # DMPR-3.1.7.1.32-14, -24 and -25
     # A bare SecurityID has AI clear: MQMQ-2.2.20.6-12
-    return word, (
+    return word, (  # AU and AS stay 0: DMPR-3.1.7.1.32-10, -11 and -62
         message.sender_identifier,  # DMPR-3.1.7.1.32-28
         message.symmetric_key,  # DMPR-3.1.7.1.32-27
         message.signature,  # DMPR-3.1.7.1.32-26
@@ -241,7 +243,7 @@ def new_packet(message: Message, session: Sequence[int] | None = None, *, stored
     Raises InvalidValue for attributes that do not fit, InvalidName for queues that a packet can't name.
     """
     _check(message)
-    # DMPR-3.1.7.1.30-01, DMPR-3.1.7.1.32-01 and -02
+    # DMPR-3.1.7.1.30-01, DMPR-3.1.7.1.32-01
     data = _CODEC.compose(*_headers(message, session, stored=stored))
     size = len(data) if session is None else len(data) - SESSION_HEADER_SIZE
     if size > PACKET_SIZE_MAX:  # MQMQ-2.2.20-01

@@ -27,7 +27,7 @@ _ID: Final = TRANSACTION_HEADER.bits("Flags.ID")
 _ST, _AS = SECURITY_HEADER.bits("Flags.ST"), SECURITY_HEADER.bits("Flags.AS")
 _EB: Final = SECURITY_HEADER.bits("Flags.EB").mask
 _AU: Final = SECURITY_HEADER.bits("Flags.AU").mask
-_VERIFIED: Final = _AU | _AS.mask
+_VERIFIED: Final = _AU | _AS.mask  # DMPR-3.1.7.1.32-10 and -11
 
 _SHA1: Final = int(HashAlgorithm.CALG_SHA1)
 _RC4: Final = int(EncryptionAlgorithm.CALG_RC4)
@@ -68,7 +68,7 @@ def deserialize(
         _read_transaction(packet.TransactionHeader, message)  # MQMQ-2.2.20.5-02
     if packet.SecurityHeader is not None:  # DMPR-3.1.7.1.31-02
         _read_security(packet.SecurityHeader, message)
-        verified = packet.SecurityHeader.Flags & _VERIFIED
+        verified = packet.SecurityHeader.Flags & _VERIFIED  # DMPR-3.1.7.1.32-10 and -11
         if verified:
             if stored:
                 kind = (verified & _AS.mask) >> _AS.shift

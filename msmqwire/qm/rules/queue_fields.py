@@ -71,7 +71,7 @@ def queue_fields(message: Message) -> tuple[QueueField, QueueField, QueueField]:
 def _field(
     name: FormatName | None, role: Role, source: UUID, address: UUID, admin: FormatName | None
 ) -> QueueField:
-    if name is None:
+    if name is None:  # DMPR-3.1.7.1.32-44, -45 and -47
         return _NO_QUEUE
     if isinstance(name, MulticastName) and role == "destination":
         name = DirectName("TCP", name.address, str(name.port))
@@ -106,9 +106,9 @@ def queue_lists(
     """Return the three lists of a MultiQueueFormatHeader with these names. Raises InvalidName."""
     header = MULTI_QUEUE_FORMAT_HEADER.make(
         {
-            "Destination": _list(destinations),
-            "Administration": _list(administrations),
-            "Response": _list(responses),
+            "Destination": _list(destinations),  # DMPR-3.1.7.1.32-48
+            "Administration": _list(administrations),  # DMPR-3.1.7.1.32-49
+            "Response": _list(responses),  # DMPR-3.1.7.1.32-50
         }
     )
     return header.Destination.to_bytes(), header.Administration.to_bytes(), header.Response.to_bytes()

@@ -68,7 +68,7 @@ def next_sites(
             table[site] = first  # MQBR-3.1.3.1-09, MQBR-3.1.1.2-01, MQBR-3.1.3.1-10
             for step, neighbour in neighbours[site]:
                 start = neighbour if site in roots else first  # MQBR-3.1.3.1-09
-                # MQBR-3.1.3.1-07, MQBR-3.1.3.1-11, MQBR-4-01, MQBR-4-02
+                # MQBR-3.1.3.1-07, MQBR-3.1.3.1-11, MQBR-4-01, MQBR-4-02, MQBR-1.3.3-03
                 heapq.heappush(candidates, (cost + step, passed + 1, neighbour, start))
     # The last row that matches decides (MQBR-3.1.5.3-05): of the sites of a destination, the nearest.
     return dict(reversed(table.items()))
@@ -102,9 +102,10 @@ class Routing:
         self._timers.start(
             Timer.QUEUE_MANAGER_QUERY, None, self._settings.queue_manager_query_ms, self.initialize
         )
-        table = self._build_table()  # sends nothing: MQBR-2.1-01
+        table = self._build_table()
         if table is not None or not self._settings.keep_routing_table:
-            self.routing_table = table or {}  # MQBR-3.1.6.1-01
+            # MQBR-3.1.6.1-01, MQBR-3.1.1.2-02, and nothing is sent: MQBR-2.1-01
+            self.routing_table = table or {}
 
     def _build_table(self) -> dict[UUID, UUID] | None:
         """RoutingTable Initialization, [MS-MQBR] 3.1.3.1; None if the directory fails."""
@@ -178,7 +179,7 @@ class Routing:
             return self._next_hops_for_router(source, target)
         if source.out_routing_server_identifier_list:  # MQBR-3.1.5.1-04, MQBR-1.3.2-01, MQBR-1.3.1-01
             return source.out_routing_server_identifier_list  # MQBR-1.3-01, MQBR-3.1.5.1-01
-        if _share_site(source, target):  # MQBR-3.1.5.1-05, MQBR-3.1.5.1-06
+        if _share_site(source, target):  # MQBR-3.1.5.1-01, MQBR-3.1.5.1-05, MQBR-3.1.5.1-06
             return _into_site(target)  # MQBR-3.1.5.1-01
         return self._routing_server(source)  # MQBR-3.1.5.1-07
 
@@ -194,7 +195,8 @@ class Routing:
             return _one_gate(_own(source, sites))
         following = None
         for site, next_site in self.routing_table.items():
-            if site in target.site_identifier_list:  # MQBR-3.1.5.3-04, MQBR-1.3.3-01
+            # MQBR-3.1.5.3-04, MQBR-3.1.5.3-05, MQBR-1.3.3-01
+            if site in target.site_identifier_list:
                 following = next_site  # MQBR-3.1.5.3-05
         # MQBR-3.1.5.3-06, MQBR-3.1.5.7-01, MQBR-3.1.5.7-02
         return _one_gate(self._read(Site, following) or []) if following is not None else []
@@ -202,7 +204,8 @@ class Routing:
     def _routing_server(self, source: QueueManager) -> list[UUID]:
         """GetRoutingServer: [MS-MQBR] 3.1.5.5."""
         for manager in self._read(QueueManager) or ():
-            if manager.routing_server and _share_site(manager, source):  # MQBR-3.1.5.5-01
+            # MQBR-3.1.5.1-07, MQBR-3.1.5.5-01, MQBR-3.1.5.5-02
+            if manager.routing_server and _share_site(manager, source):
                 return [manager.identifier]
         return []  # MQBR-3.1.5.5-02
 
@@ -216,7 +219,7 @@ class Routing:
 
         Returns None, which is Nothing, if the directory fails.
         """
-        # MQBR-3.1.5.4-01, MQBR-3.1.5.7-01, MQBR-3.1.5.9-02
+        # MQBR-3.1.3.1-02, MQBR-3.1.3.1-03, MQBR-3.1.5.4-01, MQBR-3.1.5.7-01, MQBR-3.1.5.9-02
         filters: list[Filter] = [] if identifier is None else [("Identifier", Operator.EQUALS, identifier)]
         status, handle = self._directory.read_directory_begin(kind.__name__, filters)
         if status is not DirectoryOperationResult.SUCCESS:  # MQBR-3.1.5.9-03
@@ -227,7 +230,7 @@ class Routing:
         self._directory.read_directory_end(handle)  # MQBR-3.1.5.9-05
         if read.status is not DirectoryOperationResult.END_OF_DATA:  # MQBR-3.1.5.9-04
             return None
-        return [element for element in objects if isinstance(element, kind)]
+        return [element for element in objects if isinstance(element, kind)]  # MQBR-3.1.1.1-01
 
 
 def _is_gate(manager: QueueManager, sites: Iterable[Site]) -> bool:
@@ -260,5 +263,5 @@ def _into_site(target: QueueManager) -> list[UUID]:
 
 def _one_gate(sites: Sequence[Site]) -> list[UUID]:
     """GetSiteGate and GetSiteGateForSite, [MS-MQBR] 3.1.5.6 and 3.1.5.7: a gate of the first site, if any."""
-    # MQBR-3.1.5.6-01, MQBR-3.1.5.6-03, MQBR-3.1.5.7-01
+    # MQBR-3.1.5.6-01 to -03, MQBR-3.1.5.7-01, MQBR-3.1.5.2-05, MQBR-3.1.5.2-06, MQBR-3.1-02
     return [gate.identifier for site in sites[:1] for gate in site.site_gates[:1]]

@@ -57,7 +57,7 @@ def to_packet(message: Message) -> bytes:
     """
     if message.packet is not None:
         return patch_transit_fields(message.packet, message)
-    return new_packet(message)
+    return new_packet(message)  # DMPR-3.1.7.1.32-01
 
 
 def session_packet(message: Message, header: Sequence[int] | None = None) -> bytes:

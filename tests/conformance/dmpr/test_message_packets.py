@@ -208,7 +208,7 @@ FIELDS: list[tuple[str, str, Message, bytes, str]] = [
     *(("41", "54", message(message_class=number), properties_packet(message_class=number), "message_class")
       for number in (0x0000, 0x0001, 0x0002, 0x4000, *range(0x8000, 0x8008), 0x8009, 0x800A, 0x800B,
                      0xC000, 0xC001, 0xC002, 0xC004)),
-    *(("42", "54", message(message_class=number), properties_packet(message_class=number), "message_class")
+    *(("41 42", "54", message(message_class=number), properties_packet(message_class=number), "message_class")
       for number in (0x00FF, 0x0100, 0x8008, 0xE1FF)),
     *(("43", "55", message(privacy_level=level, sender_identifier=SID),
        security_packet(flags=0x21 if level else 1, security_id=SID,
@@ -426,7 +426,7 @@ def test_attributes_of_absent_headers_keep_their_defaults() -> None:
         assert getattr(parsed, name) == getattr(default, name), name
 
 
-@requirement("DMPR-3.1.7.1.31-03")
+@requirement("DMPR-3.1.7.1.31-03", "DMPR-3.1.7.1.32-10", "DMPR-3.1.7.1.32-11")
 @pytest.mark.parametrize("level", [0x0, 0x1, 0x3, 0x5])
 def test_the_authentication_level_comes_from_the_store_alone(level: int) -> None:
     """A peer's packet cannot set it."""
@@ -472,9 +472,10 @@ def test_tr_and_dh_tell_that_tracing_is_requested(queue: UUID) -> None:
     packet = parse(serialization.to_packet(message(tracing_requested=True, tracing_queue_identifier=queue)))
     assert packet.BaseHeader.Flags.TR
     assert packet.BaseHeader.Flags.DH
-    packet = parse(serialization.to_packet(message()))
+    packet = parse(serialization.to_packet(message(priority=0)))
     assert not packet.BaseHeader.Flags.TR
     assert not packet.BaseHeader.Flags.DH
+    assert packet.BaseHeader.Flags == 0
 
 
 @requirement("DMPR-3.1.7.1.32-53")
@@ -506,10 +507,11 @@ def test_a_label_has_at_most_249_characters() -> None:
 @requirement("DMPR-3.1.7.1.32-10", "DMPR-3.1.7.1.32-11")
 @pytest.mark.parametrize("level", AuthenticationLevel)
 def test_au_and_as_are_zero_on_the_wire(level: AuthenticationLevel) -> None:
-    original = message(authentication_level=level, signature=b"s")
+    original = message(authentication_level=level, signature=b"s", sender_identifier_type=2)
     flags = parse(serialization.to_packet(original)).SecurityHeader.Flags
     assert not flags.AU
     assert flags.AS == 0
+    assert (flags.ST, flags.DE, flags.AI) == (2, 1, 1)  # and what they go with is there
     received = serialization.deserialize(serialization.to_packet(original))
     received.authentication_level = level
     assert serialization.to_packet(received) == serialization.to_packet(original)
