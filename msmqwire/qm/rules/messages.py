@@ -227,8 +227,9 @@ class MessageEvents:
     def discard(self, position: MessagePosition) -> None:
         """Remove a position from its queue, and its message from the store."""
         self.quotas.uncount(position)
-        position.state, position.transaction = _DELETED, False  # DMPR-3.1.7.2.1-01
-        position.queue.positions.remove(position)
+        position.state = _DELETED  # DMPR-3.1.7.2.1-01
+        position.transaction = False
+        position.queue.positions.remove(position)  # DMPR-3.1.7.2.1-01
         self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
         if position.recoverable:
             stored_rows.delete_message(self._context.changes, position)

@@ -46,7 +46,7 @@ _CREATION_ATTRIBUTES: Final = (
     "label", "type", "pathname", "journaling", "quota", "journal_quota", "authentication", "privacy_level",
     "transactional", "multicast_address", "security", "base_priority",
 )  # fmt: skip
-"""The attributes of a new queue that come from iQueue: DMPR-3.1.7.1.3-01, -04, DMPR-3.1.7.1.33-12."""
+"""The attributes of a new queue that come from iQueue: DMPR-3.1.7.1.3-01, -04."""
 _PUBLIC: Final = QueueType.PUBLIC
 _INTERNAL_QUEUE_NUMBERS: Final = (ORDER_QUEUE_NUMBER, NOTIFICATION_QUEUE_NUMBER)
 """PrivateQueueNumber of the system queues that are not for applications: DMPR-3.1.3-22."""
@@ -83,7 +83,8 @@ class Queues:
 
     def set_defaults(self, queue: Queue, owner: bytes | None = None) -> None:
         """Set Queue Defaults: [MS-MQDMPR] 3.1.7.1.33. `owner` is the SID of its creator."""
-        queue.label, queue.type = "", NULL_GUID  # DMPR-3.1.7.1.33-01 and -02, DMPR-3.1.1.2-05
+        queue.label = ""  # DMPR-3.1.7.1.33-01
+        queue.type = NULL_GUID  # DMPR-3.1.7.1.33-02, DMPR-3.1.1.2-05
         queue.journaling = queue.authentication = queue.transactional = False  # DMPR-3.1.7.1.33-03, -06, -08
         queue.quota = queue.journal_quota = INFINITE  # DMPR-3.1.7.1.33-04 and -05, DMPR-3.1.1.2-10, -11
         queue.privacy_level = QueuePrivacy.OPTIONAL  # DMPR-3.1.7.1.33-07, DMPR-3.1.1.2-13
@@ -124,6 +125,7 @@ class Queues:
             return HResult.MQ_ERROR_QUEUE_EXISTS, None
         if path.subqueue is not None and parent is None:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
+        # DMPR-3.1.7.1.33-12
         queue = Queue(context.new_guid(), **{name: getattr(template, name) for name in _CREATION_ATTRIBUTES})
         queue.create_time = queue.modify_time = context.utc  # DMPR-3.1.7.1.3-06, DMPR-3.1.1.2-03 and -04
         queue.queue_type = queue_type(path)
@@ -446,12 +448,11 @@ class Queues:
         stored_rows.put_queue(self._context.changes, queue)
 
     def resume(self, queue: OutgoingQueue) -> None:
-        """Resume Queue: [MS-MQDMPR] 3.1.4.15 and 3.1.7.2.4.
-
-        With hardened security a queue that does not use HTTP becomes Locked: DMPR-3.1.7.2.4-01.
-        """
+        """Resume Queue: [MS-MQDMPR] 3.1.4.15 and 3.1.7.2.4."""
+        # With hardened security a queue that does not use HTTP becomes Locked: DMPR-3.1.7.2.4-01
         locked = self._context.queue_manager.hardened_security and not is_http(queue.destination)
-        queue.state = OutgoingQueueState.LOCKED if locked else OutgoingQueueState.INACTIVE  # DMPR-3.1.4.15-01
+        # DMPR-3.1.4.15-01, DMPR-3.1.7.2.4-01
+        queue.state = OutgoingQueueState.LOCKED if locked else OutgoingQueueState.INACTIVE
         stored_rows.put_queue(self._context.changes, queue)
         for subscriber in self._context.subscribers:
             subscriber.queue_resumed(queue)

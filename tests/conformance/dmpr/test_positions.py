@@ -93,12 +93,13 @@ def test_readers_are_served_one_by_one_in_their_order(
         messages.dequeue(open_queue, timeout=1_000).request,
         messages.dequeue(second, timeout=1_000).request,
     ]
-    completed = []
+    events, completed = harness.record_events(), []
     for number in (1, 2, 3):
         harness.enqueue_message(queue, b"%d" % number)
         completed.append(completed_reads(harness.run()))
     assert completed == [[(requests[number], MQ_OK, b"%d" % (number + 1))] for number in range(3)]
     assert bodies(queue) == []
+    assert {event for event, *_ in events.log} == {"deleted"}  # what a reader took is offered to nobody else
 
 
 @pytest.mark.requirement("DMPR-3.1.7.2.2-03", "DMPR-3.1.7.2.2-04", "DMPR-3.1.7.3.7-01")
@@ -113,8 +114,10 @@ def test_peekers_and_one_receiver_get_the_same_message(
         messages.peek(open_queue, timeout=1_000).request,
         messages.peek(second, timeout=1_000).request,
     ]
+    events = harness.record_events()
     harness.enqueue_message(queue, b"1")
     assert [request for request, *_ in completed_reads(harness.run())] == requests[:3]
+    assert [event for event, *_ in events.log] == ["deleted"]  # the event stopped at the receiver
     assert list(open_queue.waiting) == requests[3:4]
     assert list(second.waiting) == requests[4:]
     harness.enqueue(queue, b"2")
@@ -165,6 +168,14 @@ def test_a_resumed_queue_stays_locked_while_security_is_hardened(harness: Engine
     harness.core.queue_manager.hardened_security = True
     harness.core.queues.resume(outgoing)
     assert outgoing.state is OutgoingQueueState.LOCKED
+
+
+@pytest.mark.requirement("DMPR-3.1.7.2.4-01")
+def test_a_resumed_queue_over_http_is_not_locked(harness: EngineHarness) -> None:
+    outgoing = harness.outgoing(r"DIRECT=HTTP://peer/msmq/private$/q")
+    harness.core.queue_manager.hardened_security = True
+    harness.core.queues.resume(outgoing)
+    assert outgoing.state is OutgoingQueueState.INACTIVE
 
 
 @pytest.mark.requirement("DMPR-3.1.7.2.5-01", "DMPR-3.1.7.2.6-01", "DMPR-3.1.7.1.9-02", "DMPR-3.1.1.1-34")
