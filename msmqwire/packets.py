@@ -83,7 +83,7 @@ from msmqwire.schema.codec_support import Refused
 
 Protocol: TypeAlias = Literal["session", "ping", "remote_read"]
 
-_INTERNAL: Final = {"BaseHeader.Flags.IN": 1}
+_INTERNAL: Final = {"BaseHeader.Flags.IN": 1}  # MQMQ-2.2.19.1-08, MQMQ-2.2.19.1-09
 _ORDER_CLASS: Final = MessageClass.MQMSG_CLASS_ORDER_ACK.value
 _FINAL_CLASS_MIN: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE.value
 
@@ -122,14 +122,17 @@ SESSION_ACK: Final = Packet(  # MQQB-4.1.8-01
 _MESSAGE_PARTS: Final = (
     sub(BASE_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.19.1-01, MQQB-2.1.1-03, MQQB-2.2-02
     sub(USER_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13, MQQB-2.2-02, MQMQ-2.2.13-01
-    maybe("UserHeader.Flags.TH", sub(TRANSACTION_HEADER), req="MQMQ-2.2.20-05"),  # MQMQ-2.2.20-02
-    # MQMQ-2.2.20-02, MQMQ-2.2.20-13
+    # MQMQ-2.2.20-02, MQMQ-2.2.19.2-32
+    maybe("UserHeader.Flags.TH", sub(TRANSACTION_HEADER), req="MQMQ-2.2.20-05"),
+    # MQMQ-2.2.20-02, MQMQ-2.2.20-13, MQMQ-2.2.19.2-31
     maybe("UserHeader.Flags.SH", sub(SECURITY_HEADER), req="MQMQ-2.2.20-06"),
     sub(MESSAGE_PROPERTIES_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13, MQMQ-2.2.20-02, MQQB-2.2-02
+    # MQMQ-2.2.19.1-12
     maybe("BaseHeader.Flags.DH", sub(DEBUG_HEADER), req="MQMQ-2.2.20-07"),  # MQMQ-2.2.20-02
-    maybe("UserHeader.Flags.AH", sub(SRMP_ENVELOPE_HEADER), req="MQRR-2.2.5.1.2.1-01"),
+    maybe("UserHeader.Flags.AH", sub(SRMP_ENVELOPE_HEADER), req="MQRR-2.2.5.1.2.1-01"),  # MQMQ-2.2.19.2-38
     maybe("UserHeader.Flags.AH", sub(COMPOUND_MESSAGE_HEADER), req="MQRR-2.2.5.1.2.2-01"),
-    maybe("UserHeader.Flags.HH", sub(SOAP_HEADER), req="MQMQ-2.2.20-08"),  # MQMQ-2.2.20-02
+    maybe("UserHeader.Flags.HH", sub(SOAP_HEADER), req="MQMQ-2.2.20-08"),  # MQMQ-2.2.20-02, MQMQ-2.2.19.2-41
+    # MQMQ-2.2.19.2-36
     maybe("UserHeader.Flags.MQ", sub(MULTI_QUEUE_FORMAT_HEADER), req="MQMQ-2.2.20-09"),  # MQMQ-2.2.20-02
     raw(
         "TrailingData",
@@ -240,7 +243,7 @@ def parse(data: bytes | bytearray, *, protocol: Protocol = "session") -> Record:
     if protocol != "session":
         raise InvalidArgument(f"{protocol!r:.80} is not session, ping or remote_read", path="protocol")
     _check_base(data)
-    if not data[FLAGS_OFFSET] & INTERNAL_BIT:
+    if not data[FLAGS_OFFSET] & INTERNAL_BIT:  # MQMQ-2.2.19.1-08, MQMQ-2.2.19.1-17
         packet, end = USER_MESSAGE.read(data)
         schema = _acknowledgement_schema(packet)
         if schema is not None:

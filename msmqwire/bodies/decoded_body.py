@@ -18,7 +18,7 @@ from msmqwire.bodies.wcf.framing import read_nmf
 from msmqwire.constants import VarEnum, hresult_name, variant_name
 from msmqwire.errors import MalformedBody
 
-XML_CHARACTERS_MAX: Final = 0x0040_0000  # no more fits into a packet, MQMQ-2.2.19.1-21
+XML_CHARACTERS_MAX: Final = 0x0040_0000  # no more fits into a packet
 
 _BINARY_FORMATTER: Final = re.compile(rb"\x00.{8}\x01\x00\x00\x00\x00\x00\x00\x00[\x01-\x16]", re.DOTALL)
 _CHARACTER: Final = re.compile(r"\s*(?:<\?xml[^>]*\?>\s*)?<char[\s>]")

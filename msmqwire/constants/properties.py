@@ -34,7 +34,7 @@ class PropId(IntEnum):
 class QueueProperty(PropId):
     """A queue: [MS-MQMQ] 2.3.1."""
 
-    PROPID_Q_INSTANCE = 101, VarEnum.VT_CLSID  # MQMQ-2.3.1.1-01
+    PROPID_Q_INSTANCE = 101, VarEnum.VT_CLSID  # MQMQ-2.3.1.1-01, MQMQ-2.3-04
     PROPID_Q_TYPE = 102, VarEnum.VT_CLSID  # MQMQ-2.3.1.2-01
     PROPID_Q_PATHNAME = 103, VarEnum.VT_LPWSTR  # MQMQ-2.3.1.3-01
     PROPID_Q_JOURNAL = 104, VarEnum.VT_UI1  # MQMQ-2.3.1.4-01
@@ -60,13 +60,13 @@ class QueueProperty(PropId):
     PROPID_Q_ADS_PATH = 126, VarEnum.VT_LPWSTR  # MQMQ-2.3.1.24-01
     PROPID_Q_SECURITY = 1101, VarEnum.VT_BLOB  # MQMQ-2.3.1.25-01
     PROPID_Q_OBJ_SECURITY = 1102, VarEnum.VT_BLOB  # MQMQ-2.3.1.26-01
-    PROPID_Q_SECURITY_INFORMATION = 1103, VarEnum.VT_UI4  # MQMQ-2.3.1.27-01
+    PROPID_Q_SECURITY_INFORMATION = 1103, VarEnum.VT_UI4  # MQMQ-2.3.1.27-01, MQMQ-2.3-04
 
 
 class MachineProperty(PropId):
     """A queue manager: [MS-MQMQ] 2.3.2."""
 
-    PROPID_QM_SITE_ID = 201, VarEnum.VT_CLSID  # MQMQ-2.3.2.1-01
+    PROPID_QM_SITE_ID = 201, VarEnum.VT_CLSID  # MQMQ-2.3.2.1-01, MQMQ-2.3-04
     PROPID_QM_MACHINE_ID = 202, VarEnum.VT_CLSID  # MQMQ-2.3.2.2-01
     PROPID_QM_PATHNAME = 203, VarEnum.VT_LPWSTR  # MQMQ-2.3.2.3-01
     PROPID_QM_ENCRYPTION_PK = 205, VarEnum.VT_UI1 | VarEnum.VT_VECTOR  # MQMQ-2.3.2.4-01
@@ -110,7 +110,7 @@ class MachineProperty(PropId):
 class SiteProperty(PropId):
     """A site: [MS-MQMQ] 2.3.3."""
 
-    PROPID_S_PATHNAME = 301, VarEnum.VT_LPWSTR  # MQMQ-2.3.3.1-01
+    PROPID_S_PATHNAME = 301, VarEnum.VT_LPWSTR  # MQMQ-2.3.3.1-01, MQMQ-2.3-04
     PROPID_S_SITEID = 302, VarEnum.VT_CLSID  # MQMQ-2.3.3.2-01
     PROPID_S_GATES = 303, VarEnum.VT_CLSID | VarEnum.VT_VECTOR  # MQMQ-2.3.3.3-01
     PROPID_S_PSC = 304, VarEnum.VT_LPWSTR  # MQMQ-2.3.3.4-01
@@ -130,7 +130,7 @@ class SiteProperty(PropId):
 class ConnectedNetworkProperty(PropId):
     """A connected network: [MS-MQMQ] 2.3.4."""
 
-    PROPID_CN_PROTOCOLID = 501, VarEnum.VT_UI1  # MQMQ-2.3.4.1-01
+    PROPID_CN_PROTOCOLID = 501, VarEnum.VT_UI1  # MQMQ-2.3.4.1-01, MQMQ-2.3-04
     PROPID_CN_NAME = 502, VarEnum.VT_LPWSTR  # MQMQ-2.3.4.2-01
     PROPID_CN_GUID = 503, VarEnum.VT_CLSID  # MQMQ-2.3.4.3-01
     PROPID_CN_PARTITIONID = 504, VarEnum.VT_CLSID  # MQMQ-2.3.4.4-01
@@ -141,7 +141,7 @@ class ConnectedNetworkProperty(PropId):
 class EnterpriseProperty(PropId):
     """An enterprise: [MS-MQMQ] 2.3.5."""
 
-    PROPID_E_NAME = 601, VarEnum.VT_LPWSTR  # MQMQ-2.3.5.1-01
+    PROPID_E_NAME = 601, VarEnum.VT_LPWSTR  # MQMQ-2.3.5.1-01, MQMQ-2.3-04
     PROPID_E_NAMESTYLE = 602, VarEnum.VT_UI1  # MQMQ-2.3.5.2-01
     PROPID_E_CSP_NAME = 603, VarEnum.VT_LPWSTR  # MQMQ-2.3.5.3-01
     PROPID_E_PECNAME = 604, VarEnum.VT_LPWSTR  # MQMQ-2.3.5.4-01

@@ -43,9 +43,10 @@ _AES_BLOCK, _RC2_BLOCK = 16, 8
 _RC2_BITS: Final = range(40, 1025)
 _RC2_KEY: Final = range(5, 129)  # bytes
 _RC4_KEY: Final = range(5, 257)
-_AES_MODE: Final = CBC(bytes(_AES_BLOCK))  # MQMQ-2.2.19.3-40: the vector is zero
-_AES_PADDING: Final = PKCS7(_AES_BLOCK * 8)
-_RC2_PADDING: Final = PKCS7(_RC2_BLOCK * 8)
+# MQMQ-2.2.19.3-40
+_AES_MODE: Final = CBC(bytes(_AES_BLOCK))  # the vector is zero
+_AES_PADDING: Final = PKCS7(_AES_BLOCK * 8)  # MQMQ-2.2.19.3-40
+_RC2_PADDING: Final = PKCS7(_RC2_BLOCK * 8)  # MQMQ-2.2.19.3-40
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def _malformed(name: str, why: str) -> MalformedPacket:
 def public_key_blob(
     key: RSAPublicKey | RSAPrivateKey, kind: KeyAlgorithm = KeyAlgorithm.CALG_RSA_KEYX
 ) -> bytes:
-    """Return the PUBLICKEYBLOB of a key for encryption, or for signatures: MQMQ-2.2.20.6-30 and -31.
+    """Return the PUBLICKEYBLOB of a key for encryption, or for signatures.
 
     Raises InvalidValue for a key that messages can't have.
     """
@@ -88,6 +88,7 @@ def public_key_blob(
     numbers = public_part(key).public_numbers()
     modulus = numbers.n.to_bytes(-(-key.key_size // 8), "little")  # MQMQ-2.2.20.6-33
     return PUBLICKEYBLOB.build(
+        # MQMQ-2.2.20.6-30 to -32
         {"aiKeyAlg": int(kind), "bitLen": key.key_size, "pubExp": numbers.e, "modulus": modulus}
     )
 
@@ -213,11 +214,10 @@ def unwrap(
     DecryptionFailed as for a wrong body: the key returned is not usable then. So no peer can use this queue
     manager to decrypt keys of other senders, by asking it which blobs are well-formed.
 
-    Raises DecryptionFailed for an algorithm that the provider does not have, MQMQ-2.2.19.3-38 and -39, or
-    that is not installed.
+    Raises DecryptionFailed for an algorithm that the provider does not have, or that is not installed.
     """
     bits = key_bits(algorithm, provider)
-    if bits is None or not is_installed(algorithm):
+    if bits is None or not is_installed(algorithm):  # MQMQ-2.2.19.3-38 and -39
         raise DecryptionFailed
     head = _simple_head(algorithm)
     size = -(-private_key.key_size // 8)

@@ -19,10 +19,9 @@ from msmqwire.schema import Record
 
 _PADDING: Final = PKCS1v15()  # MQQB-2.4.1-05
 _AS_IT_IS: Final = NoDigestInfo()  # the DigestInfo is ours: cryptography knows none for MD2 and MD4
-# MQMQ-2.2.20.6-25, MQMQ-2.2.20.6-26
 _SINGLE: Final = (
-    SignatureVersion.MSMQ_2_0,  # MQQB-3.1.5.8.3-03
-    SignatureVersion.MSMQ_1_0,  # MQQB-3.1.5.8.3-04
+    SignatureVersion.MSMQ_2_0,  # MQQB-3.1.5.8.3-03, MQMQ-2.2.20.6-26
+    SignatureVersion.MSMQ_1_0,  # MQQB-3.1.5.8.3-04, MQMQ-2.2.20.6-25
 )
 _MULTIPLE: Final = (SignatureVersion.MSMQ_3_0,)  # MQQB-3.1.5.8.3-05, MQMQ-2.2.20.6-27, MQMQ-2.2.20.3-05
 
@@ -101,7 +100,7 @@ def version_of(packet: Record, recovered: bytes, readings: Readings = DEFAULT) -
             data = signed_fields(packet, version, readings)
         except InvalidName:
             continue
-        if compare_digest(recovered, _hashed(algorithm, data, readings)):
+        if compare_digest(recovered, _hashed(algorithm, data, readings)):  # MQMQ-2.2.20.6-28
             return version
     return None
 

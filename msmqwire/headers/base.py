@@ -16,28 +16,28 @@ BASE_HEADER: Final = Header(  # MQQB-4.1.7-02
     "BaseHeader",
     "[MS-MQMQ] 2.2.19.1",
     (
-        uint(  # MQMQ-2.2.19.1-25
+        uint(
             8, "VersionNumber", "Version of the packet format, 0x10.", default=VERSION, req="MQMQ-2.2.19.1-02"
         ),
-        uint(8, "Reserved", "Anything; ignored.", req="MQMQ-2.2.19.1-03"),
+        uint(8, "Reserved", "Anything; ignored.", req="MQMQ-2.2.19.1-03"),  # MQMQ-2.2.19.1-25
         flags(
             16,
             "Flags",
-            bit(  # MQMQ-2.2.19.1-25
+            bit(
                 "PR", 0, "Priority of the message, 0 lowest to 7.", width=3, default=3, req="MQMQ-2.2.19.1-05"
             ),
-            bit(  # MQMQ-2.2.19.1-25
+            bit(
                 "IN", 3, "Internal packet: session establishment or acknowledgement.", req="MQMQ-2.2.19.1-08"
             ),
-            bit("SH", 4, "A SessionHeader is in the packet.", req="MQMQ-2.2.19.1-11"),  # MQMQ-2.2.19.1-25
+            bit("SH", 4, "A SessionHeader is in the packet.", req="MQMQ-2.2.19.1-11"),
             bit("DH", 5, "A DebugHeader is in the packet.", req="MQMQ-2.2.19.1-12"),
             *reserved("X9 X8", 6, req=("MQMQ-2.2.19.1-16", "MQMQ-2.2.19.1-17")),
-            bit("TR", 8, "Tracing is on for this message.", req="MQMQ-2.2.19.1-14"),
+            bit("TR", 8, "Tracing is on for this message.", req="MQMQ-2.2.19.1-14"),  # MQMQ-2.2.19.1-25
             *reserved("X6 X5 X4 X3 X2 X1 X0", 9, req=("MQMQ-2.2.19.1-16", "MQMQ-2.2.19.1-17")),
             req="MQMQ-2.2.19.1-04",
         ),
-        uint(32, "Signature", "0x524F494C.", default=SIGNATURE, req="MQMQ-2.2.19.1-18"),
-        uint(  # MQMQ-2.2.19.1-25
+        uint(32, "Signature", meaning="0x524F494C.", default=SIGNATURE, req="MQMQ-2.2.19.1-18"),
+        uint(
             32,
             "PacketSize",
             "Bytes of the packet; a SessionHeader at the end of a UserMessage is not counted.",
@@ -45,7 +45,7 @@ BASE_HEADER: Final = Header(  # MQQB-4.1.7-02
             size_of="packet",  # DMPR-3.1.7.1.32-02
             req=("MQMQ-2.2.19.1-19", "MQMQ-2.2.19.1-20"),
         ),
-        uint(  # MQMQ-2.2.19.1-25
+        uint(
             32,
             "TimeToReachQueue",
             "Time that the message has to reach its queue; 0xFFFFFFFF means no limit.",

@@ -122,7 +122,7 @@ MESSAGE_IDENTIFIER: Final = Header(
     size=20,
 )
 
-XACTUOW: Final = Header(
+XACTUOW: Final = Header(  # MQMQ-2.2.18.1.8-01
     "XACTUOW",
     "[MS-MQMQ] 2.2.18.1.8",
     (raw("rgb", 16, "GUID of the unit of work, as bytes.", req="MQMQ-2.2.18.1.8-01"),),

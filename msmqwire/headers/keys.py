@@ -12,8 +12,8 @@ PUBLICKEYBLOB: Final = Header(
     "[MS-MQQB] 2.4.1",
     (
         uint(8, "bType", "0x06, a public key.", default=0x06, req="MQQB-2.4.1-01"),
-        uint(8, "bVersion", "0x02.", default=0x02),
-        uint(16, "reserved", "0."),
+        uint(8, "bVersion", meaning="0x02.", default=0x02),
+        uint(16, "reserved", meaning="0."),
         uint(
             32,
             "aiKeyAlg",
@@ -22,8 +22,8 @@ PUBLICKEYBLOB: Final = Header(
             req="MQMQ-2.2.20.6-31",
         ),
         uint(32, "magic", 'RSA1, "52 53 41 31".', default=0x31415352),
-        uint(32, "bitLen", "Bits of the modulus.", unit="bits", req="MQQB-2.4.1-02"),
-        uint(32, "pubExp", "Public exponent.", default=65537, req="MQQB-2.4.1-03"),
+        uint(32, "bitLen", "Bits of the modulus.", unit="bits", req="MQQB-2.4.1-02"),  # MQMQ-2.2.20.6-32
+        uint(32, "pubExp", "Public exponent.", default=65537, req="MQQB-2.4.1-03"),  # MQMQ-2.2.20.6-32
         raw("modulus", Ref("bitLen", per=8), "Modulus, least significant byte first.", req="MQQB-2.4.1-04"),
     ),
     "An RSA public key.",

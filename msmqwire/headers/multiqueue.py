@@ -59,7 +59,12 @@ MQF_SIGNATURE_HEADER: Final = Header(
     "[MS-MQMQ] 2.2.20.3",
     (
         uint(
-            16, "ID", "0x015E.", default=SIGNATURE_ID, must=frozenset({SIGNATURE_ID}), req="MQMQ-2.2.20.3-01"
+            16,
+            "ID",
+            meaning="0x015E.",
+            default=SIGNATURE_ID,
+            must=frozenset({SIGNATURE_ID}),
+            req="MQMQ-2.2.20.3-01",
         ),
         uint(16, "Reserved", "0; ignored.", req="MQMQ-2.2.20.3-02"),
         uint(32, "Size", "Bytes of Signature.", unit="bytes", req="MQMQ-2.2.20.3-03"),

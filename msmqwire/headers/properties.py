@@ -20,7 +20,7 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
             *reserved("X4 X5 X6 X7", 4, req="MQMQ-2.2.19.3-06"),
             req="MQMQ-2.2.19.3-01",
         ),
-        uint(  # MQMQ-2.2.19.3-48
+        uint(
             8,
             "LabelLength",
             "Characters of Label with its null; 0 means no label.",
@@ -36,9 +36,9 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
             "The application's; in an acknowledgement the identifier of the message that it acknowledges.",
             req="MQMQ-2.2.19.3-09",
         ),
-        uint(32, "BodyType", "Type of the body, VT_*.", req="MQMQ-2.2.19.3-12"),
-        uint(32, "ApplicationTag", "The application's.", req="MQMQ-2.2.19.3-13"),
-        # MQMQ-2.2.19.3-48, DMPR-3.1.7.1.32-08
+        uint(32, "BodyType", "Type of the body, VT_*.", req="MQMQ-2.2.19.3-12"),  # MQMQ-2.2.19.3-48
+        uint(32, "ApplicationTag", "The application's.", req="MQMQ-2.2.19.3-13"),  # MQMQ-2.2.19.3-48
+        # DMPR-3.1.7.1.32-08
         uint(32, "MessageSize", "Bytes of MessageBody.", unit="bytes", req="MQMQ-2.2.19.3-15"),
         uint(
             32,
@@ -47,14 +47,15 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
             unit="bytes",
             req=("MQMQ-2.2.19.3-16", "MQMQ-2.2.19.3-17"),
         ),
+        # MQMQ-2.2.19.3-48
         uint(32, "PrivacyLevel", "0 clear, 1 40 bits, 3 128 bits, 5 AES.", req="MQMQ-2.2.19.3-18"),
         uint(32, "HashAlgorithm", "Hash of the signature.", default=0x800E, req="MQMQ-2.2.19.3-22"),
         uint(32, "EncryptionAlgorithm", "Cipher of the body.", default=0x6610, req="MQMQ-2.2.19.3-32"),
-        # MQMQ-2.2.19.3-48, DMPR-3.1.7.1.32-09
+        # DMPR-3.1.7.1.32-09
         uint(32, "ExtensionSize", "Bytes of ExtensionData.", unit="bytes", req="MQMQ-2.2.19.3-41"),
-        text(  # MQMQ-2.2.19.3-48
+        text(
             "Label",
-            Ref("LabelLength", times=2),
+            Ref("LabelLength", times=2),  # MQMQ-2.2.19.3-48
             "Label of the message.",
             req=("MQMQ-2.2.19.3-42", "MQMQ-2.2.19.3-43"),
         ),

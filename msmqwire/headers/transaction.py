@@ -41,7 +41,7 @@ TRANSACTION_HEADER: Final = Header(
             req="MQMQ-2.2.20.5-14",
         ),
         maybe(
-            "Flags.CG",  # MQMQ-2.2.20.5-01
+            "Flags.CG",  # MQMQ-2.2.20.5-01, MQMQ-2.2.20.5-04
             guid("ConnectorQMGuid", "Application-defined GUID."),  # MQMQ-2.2.20.5-01, DMPR-3.1.7.1.32-35
             req="MQMQ-2.2.20.5-15",
         ),

@@ -103,7 +103,7 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
             req="MQMQ-2.2.19.2-28",
         ),
         maybe(
-            "Flags.CQ",
+            "Flags.CQ",  # MQMQ-2.2.19.2-35
             guid("ConnectorType", "Application-defined GUID."),  # DMPR-3.1.7.1.32-39
             req="MQMQ-2.2.19.2-44",
         ),

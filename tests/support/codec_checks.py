@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msmqwire import MalformedPacket
+from msmqwire import InvalidValue, MalformedPacket
 from msmqwire.schema import Header, Record
 from msmqwire.schema.record import FlagsValue
 from tests.support.short_ids import short_id
@@ -69,7 +69,10 @@ def assert_same(schema: Header, data: bytes) -> Any:
 
 
 def assert_field(schema: Header, base: bytes, path: str, offset: int, data: bytes, value: Any) -> None:
-    """`data` at `offset` of `base` is exactly the field `path`, with `value`, in both directions."""
+    """`data` at `offset` of `base` is exactly the field `path`, with `value`, in both directions.
+
+    A number has no bit more than the field.
+    """
     poked = base[:offset] + data + base[offset + len(data) :]
     assert len(poked) == len(base)
     assert poked != base
@@ -77,6 +80,9 @@ def assert_field(schema: Header, base: bytes, path: str, offset: int, data: byte
     assert at(record, path) == value
     assert differences(before, record) == {path}
     assert schema.build(changed(nested(before), path, value)) == poked
+    if type(value) is int:
+        with pytest.raises(InvalidValue):
+            schema.build(changed(nested(before), path, 1 << 8 * len(data)))
 
 
 def differences(before: Any, after: Any) -> set[str]:
@@ -90,7 +96,7 @@ def assert_bits(
 ) -> None:
     """The bits of `mask`, in the word of `size` bytes at `offset`, are exactly the named bits `path`.
 
-    `value` is the value of those bits, all ones by default.
+    `value` is the value of those bits, all ones by default. The word has no bit beyond its size.
     """
     word = int.from_bytes(base[offset : offset + size], "little")
     assert word & mask == 0, "the base has some of the bits set already"
@@ -103,6 +109,8 @@ def assert_bits(
     assert int(at(record, path.rpartition(".")[0])) == word | number << low
     assert differences(before, record) == {path}
     assert schema.build(changed(nested(before), path, number)) == poked
+    with pytest.raises(InvalidValue):
+        schema.build(changed(nested(before), path.rpartition(".")[0], 1 << 8 * size))
 
 
 def assert_refused(parse: Callable[[bytes], Any] | Header, data: bytes, path: str, offset: int) -> None:

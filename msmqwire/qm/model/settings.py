@@ -25,8 +25,7 @@ class Settings:
         direct_ack_wait_factor: multiplies AckWaitTimeout for direct format names: [MS-MQQB] 3.1.2.4.
         window_size: messages that may be unacknowledged.
         unacknowledged_bytes_max: bytes of unacknowledged messages at which sending pauses.
-        packet_size_max: the largest packet that a session accepts, in bytes, at most that of
-            MQMQ-2.2.19.1-21.
+        packet_size_max: the largest packet that a session accepts, in bytes, at most 4 MiB.
         recoverable_ack_delay_ms: the longest time before a recoverable message is acknowledged, if less than
             the sender asks for: [MS-MQQB] 3.1.2.5.
         ack_delay_ms: the longest time before any message is acknowledged, if less than half of
@@ -128,7 +127,7 @@ class Settings:
     direct_ack_wait_factor: int = 2
     window_size: int = 64  # MQQB-3.1.3.2-08, MQMQ-2.2.20.4-17
     unacknowledged_bytes_max: int = 16 << 20
-    packet_size_max: int = PACKET_SIZE_MAX
+    packet_size_max: int = PACKET_SIZE_MAX  # MQMQ-2.2.19.1-21
     recoverable_ack_delay_ms: int = 120_000
     ack_delay_ms: int = 120_000
     acknowledge_at_window: float = 0.5

@@ -57,6 +57,7 @@ class DeliveryOutcome:
         self._context.refused(reason, message, position.queue, why=why)
         manager = self._context.queue_manager
         target: Queue | None = manager.system_deadletter_queue
+        # MQMQ-2.2.19.2-17
         if message.transactional or message.transaction_identifier is not None:  # MQQB-1.3.4.2-01
             target = manager.system_transactional_deadletter_queue  # MQMQ-2.2.19.2-17, MQQB-3.1.7.1.2-04
             if message.application_deadletter_queue:  # MQQB-3.1.7.1.2-04

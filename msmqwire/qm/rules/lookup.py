@@ -75,7 +75,7 @@ class Lookup:
             self._by_path[_key(queue.pathname)] = queue
             self._by_identifier[queue.identifier] = queue
             if queue.private_queue_number:
-                self._private[queue.private_queue_number] = queue
+                self._private[queue.private_queue_number] = queue  # MQMQ-2.2.18.1.7.2-03
             self.bind(queue)
 
     def bind(self, queue: Queue) -> None:

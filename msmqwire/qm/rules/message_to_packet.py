@@ -71,7 +71,7 @@ def _secured(message: Message) -> bool:
 
 
 def _traced(message: Message) -> bool:
-    # DMPR-3.1.7.1.30-05, DMPR-3.1.7.1.32-06
+    # DMPR-3.1.7.1.30-05, DMPR-3.1.7.1.32-06, MQMQ-2.2.19.1-15
     return message.tracing_requested or message.tracing_queue_identifier.int != 0
 
 
@@ -82,10 +82,10 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
     """
     transactional = _transactional(message)
     priority = 0 if transactional else message.priority  # DMPR-3.1.7.1.32-03 and -04
-    traced = _TR if message.tracing_requested else 0  # DMPR-3.1.7.1.32-06
+    traced = _TR if message.tracing_requested else 0  # DMPR-3.1.7.1.32-06, MQMQ-2.2.19.1-14
     envelope = compound = None
     body = message.body  # DMPR-3.1.7.1.32-08 and -23
-    if stored and (message.soap_envelope or message.soap_compound_message):
+    if stored and (message.soap_envelope or message.soap_compound_message):  # MQMQ-2.2.19.2-39
         data, offset = message.soap_compound_message, message.soap_compound_message.find(body)
         envelope = 0, 0, _text(message.soap_envelope)
         compound = 0, 0, len(body), max(0, offset), data
@@ -129,17 +129,18 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
 
 def _user(message: Message, *, transactional: bool) -> Values:
     destination, admin, response = queue_fields(message)
-    word = _MP | message.hop_count
+    word = _MP | message.hop_count  # MQMQ-2.2.19.2-10, MQMQ-2.2.19.2-34
+    # MQMQ-2.2.19.2-21, -23, -27
     word |= destination.kind << _DQ | admin.kind << _AQ | response.kind << _RQ  # DMPR-3.1.7.1.32-59 to -61
     if transactional or message.delivery_guarantee:  # MQMQ-2.2.19.2-33, DMPR-3.1.7.1.32-46
-        word |= _RECOVERABLE
+        word |= _RECOVERABLE  # MQMQ-2.2.19.2-11
     if message.negative_journaling_requested:
-        word |= _JN  # DMPR-3.1.7.1.32-56
+        word |= _JN  # DMPR-3.1.7.1.32-56, MQMQ-2.2.19.2-15
     if message.positive_journaling_requested:
-        word |= _JP  # DMPR-3.1.7.1.32-56
+        word |= _JP  # DMPR-3.1.7.1.32-56, MQMQ-2.2.19.2-19
     return (
         message.source_machine_identifier,  # DMPR-3.1.7.1.32-43
-        message.queue_manager_address,  # DMPR-3.1.7.1.32-38, DMPR-3.1.1.12-52
+        message.queue_manager_address,  # DMPR-3.1.7.1.32-38, DMPR-3.1.1.12-52, MQMQ-2.2.19.2-02
         message.time_to_be_received,  # DMPR-3.1.7.1.32-41
         message.sent_time,  # DMPR-3.1.7.1.32-40
         message.identifier.uniquifier,  # DMPR-3.1.7.1.32-42
@@ -153,13 +154,13 @@ def _user(message: Message, *, transactional: bool) -> Values:
 
 
 def _transaction(message: Message) -> Values:
-    word = message.transaction_number << _ID.shift  # DMPR-3.1.7.1.32-31
+    word = message.transaction_number << _ID.shift  # DMPR-3.1.7.1.32-31, MQMQ-2.2.20.5-09
     if message.final_ack_required:
-        word |= _FA  # DMPR-3.1.7.1.32-30
+        word |= _FA  # DMPR-3.1.7.1.32-30, MQMQ-2.2.20.5-05
     if message.first_in_transaction:
-        word |= _FM  # DMPR-3.1.7.1.32-36
+        word |= _FM  # DMPR-3.1.7.1.32-36, MQMQ-2.2.20.5-06
     if message.last_in_transaction:
-        word |= _LM  # DMPR-3.1.7.1.32-37
+        word |= _LM  # DMPR-3.1.7.1.32-37, MQMQ-2.2.20.5-07
     sequence = message.transactional_message_sequence_identifier or NO_SEQUENCE
     return (
         word,
@@ -172,17 +173,17 @@ def _transaction(message: Message) -> Values:
 
 
 def _security(message: Message) -> Values:
-    word = message.sender_identifier_type << _ST  # DMPR-3.1.7.1.32-62
+    word = message.sender_identifier_type << _ST  # DMPR-3.1.7.1.32-62, MQMQ-2.2.20.6-02
     if message.privacy_level:
-        word |= _EB  # DMPR-3.1.7.1.32-12
+        word |= _EB  # DMPR-3.1.7.1.32-12, MQMQ-2.2.20.6-07
     name = message.authentication_provider_name  # DMPR-3.1.7.1.32-14 and -25
     kind = message.authentication_provider_type  # DMPR-3.1.7.1.32-24
     provider = None
-    if _signed_by_system(message):
-        word |= _DE
+    if _signed_by_system(message):  # MQMQ-2.2.20.6-08, MQMQ-2.2.20.6-09
+        word |= _DE  # MQMQ-2.2.20.6-08
     # MQMQ-2.2.20.6-36
     elif name or kind:  # written for providers other than the system's: MQMQ-2.2.20.6-35
-        provider = kind, _text(name)  # DMPR-3.1.7.1.32-14, -24 and -25
+        provider = kind, _text(name)  # DMPR-3.1.7.1.32-14, -24 and -25, MQMQ-2.2.20.6-09, MQMQ-2.2.20.6-36
     # A bare SecurityID has AI clear: MQMQ-2.2.20.6-12
     return word, (  # AU and AS stay 0: DMPR-3.1.7.1.32-10, -11 and -62
         message.sender_identifier,  # DMPR-3.1.7.1.32-28
@@ -238,7 +239,7 @@ def new_packet(message: Message, session: Sequence[int] | None = None, *, stored
         message: the message.
         session: the fields of a SessionHeader in their order, without Reserved.
         stored: whether to add the headers for the SOAP envelope of a message that was received over HTTP;
-            they are never sent (MQMQ-2.2.19.2-39).
+            they are never sent.
 
     Raises InvalidValue for attributes that do not fit, InvalidName for queues that a packet can't name.
     """

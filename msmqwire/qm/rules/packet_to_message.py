@@ -158,27 +158,27 @@ def _read_head(base: Record, user: Record, message: Message) -> None:
     if delivery is None:
         raise MalformedPacket("neither 0 nor 1", path="UserHeader.Flags.DM")
     if delivery:
-        message.delivery_guarantee = delivery  # DMPR-3.1.7.1.31-33
+        message.delivery_guarantee = delivery  # DMPR-3.1.7.1.31-33, MQMQ-2.2.19.2-11
     message.identifier = ObjectId(source, user.MessageID)  # DMPR-3.1.7.1.31-29
     message.source_machine_identifier = source  # DMPR-3.1.7.1.31-30
     message.destination_queue_manager_identifier = address  # DMPR-3.1.7.1.31-26, DMPR-3.1.1.12-52
     # DMPR-3.1.7.1.31-27 and -28
     message.sent_time, message.time_to_be_received = user.SentTime, user.TimeToBeReceived
     if word & _RC:
-        message.hop_count = word & _RC
-    if word & _JP:
-        message.positive_journaling_requested = True  # DMPR-3.1.7.1.31-44
-    if word & _JN:
-        message.negative_journaling_requested = True  # DMPR-3.1.7.1.31-44
-    message.destination = read_queue(  # DMPR-3.1.7.1.31-32 and -47
+        message.hop_count = word & _RC  # MQMQ-2.2.19.2-10
+    if word & _JP:  # MQMQ-2.2.19.2-19
+        message.positive_journaling_requested = True  # DMPR-3.1.7.1.31-44, MQMQ-2.2.19.2-19
+    if word & _JN:  # MQMQ-2.2.19.2-15
+        message.negative_journaling_requested = True  # DMPR-3.1.7.1.31-44, MQMQ-2.2.19.2-15
+    message.destination = read_queue(  # DMPR-3.1.7.1.31-32 and -47, MQMQ-2.2.19.2-21
         (word & _DQ.mask) >> _DQ.shift, user.DestinationQueue, "destination", source, address
     )
     if word & _AQ.mask:  # DMPR-3.1.1.12-30
-        message.administration = read_queue(  # DMPR-3.1.7.1.31-31 and -48
+        message.administration = read_queue(  # DMPR-3.1.7.1.31-31 and -48, MQMQ-2.2.19.2-23
             (word & _AQ.mask) >> _AQ.shift, user.AdminQueue, "admin", source, address
         )
     if word & _RQ.mask:  # DMPR-3.1.1.12-26
-        message.response = read_queue(  # DMPR-3.1.7.1.31-34 and -49
+        message.response = read_queue(  # DMPR-3.1.7.1.31-34 and -49, MQMQ-2.2.19.2-27
             (word & _RQ.mask) >> _RQ.shift, user.ResponseQueue, "response", source, address,
             message.administration,
         )  # fmt: skip
@@ -191,10 +191,10 @@ def _read_transaction(header: Record, message: Message) -> None:
     word = int(header.Flags)
     message.priority = 0  # PR is ignored: DMPR-3.1.7.1.32-05
     message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE  # MQMQ-2.2.19.2-13
-    message.transaction_number = (word & _ID.mask) >> _ID.shift  # DMPR-3.1.7.1.31-20
-    message.final_ack_required = word & _FA != 0  # DMPR-3.1.7.1.31-19
-    message.first_in_transaction = word & _FM != 0  # DMPR-3.1.7.1.31-24
-    message.last_in_transaction = word & _LM != 0  # DMPR-3.1.7.1.31-25
+    message.transaction_number = (word & _ID.mask) >> _ID.shift  # DMPR-3.1.7.1.31-20, MQMQ-2.2.20.5-09
+    message.final_ack_required = word & _FA != 0  # DMPR-3.1.7.1.31-19, MQMQ-2.2.20.5-05
+    message.first_in_transaction = word & _FM != 0  # DMPR-3.1.7.1.31-24, MQMQ-2.2.20.5-06
+    message.last_in_transaction = word & _LM != 0  # DMPR-3.1.7.1.31-25, MQMQ-2.2.20.5-07
     sequence = header.TxSequenceID
     # DMPR-3.1.7.1.31-22, MQMQ-2.2.20.5-02
     message.transactional_message_sequence_identifier = TxSequenceId(sequence.TimeStamp, sequence.Ordinal)
@@ -209,8 +209,8 @@ def _read_security(header: Record, message: Message) -> None:
     data, sender_type = header.SecurityData, _SENDER_TYPES.get((header.Flags & _ST.mask) >> _ST.shift)
     if sender_type is None:
         raise MalformedPacket("none of 0, 1 and 2", path="SecurityHeader.Flags.ST")
-    message.sender_identifier_type = sender_type  # DMPR-3.1.7.1.31-50
-    message.encrypted = header.Flags & _EB != 0
+    message.sender_identifier_type = sender_type  # DMPR-3.1.7.1.31-50, MQMQ-2.2.20.6-02
+    message.encrypted = header.Flags & _EB != 0  # MQMQ-2.2.20.6-07
     message.sender_identifier = data.SecurityID  # DMPR-3.1.7.1.31-17
     message.symmetric_key = data.EncryptionKey  # DMPR-3.1.7.1.31-16
     message.signature = data.Signature  # DMPR-3.1.7.1.31-40

@@ -343,7 +343,7 @@ class Queues:
         manager = self._context.queue_manager
         if isinstance(name, DirectName | PrivateName) and self.lookup.is_local_name(name):
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None  # DMPR-3.1.7.1.5-12 and -15
-        base_priority = 0
+        base_priority = 0  # MQMQ-2.3.1.6-02
         if isinstance(name, PublicName):
             published = self._directory.read_by_identifier("Queue", name.guid)  # DMPR-3.1.7.1.5-13
             if not isinstance(published, Queue):
@@ -354,6 +354,7 @@ class Queues:
         queue = OutgoingQueue(  # DMPR-3.1.7.1.5-16
             self._context.new_guid(), label=name.canonical, destination=name, asked_by=asked_by
         )
+        # MQMQ-2.3.1.6-02
         queue.base_priority, queue.multicast = base_priority, isinstance(name, MulticastName)
         queue.security = manager.security
         if manager.hardened_security and not is_http(name):  # DMPR-3.1.1.3-09, DMPR-3.1.7.1.5-18

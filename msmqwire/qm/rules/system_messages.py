@@ -112,9 +112,9 @@ class SystemMessages:
         if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM or position.silent:
             return
         # MQQB-3.1.1.1.1.4-07 and -08, MQQB-3.1.1.1.1.6-07 and -08
-        received = reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE
+        received = reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE  # MQMQ-2.2.19.3-03, MQMQ-2.2.19.3-05
         message = position.message
-        # MQQB-3.1.7.2.1-01, MQQB-3.1.7.2.1-02
+        # MQQB-3.1.7.2.1-01, MQQB-3.1.7.2.1-02, MQMQ-2.2.19.3-03, MQMQ-2.2.19.3-05
         if message.acknowledgements_requested & (_RECEIVED if received else _RECEIVE_FAILED):
             self.acknowledge(message, reason)  # MQQB-3.1.7.2.1-03
 

@@ -261,7 +261,7 @@ def _settings(request: Mapping[str, Any], *others: str) -> dict[str, Any]:
             attribute, read = _SETTABLE[name]
             settings[attribute] = read(value, name)
         elif name not in ("op", "id", "queue", *others):  # MQMQ-2.3.1.3-02
-            raise InvalidValue("not a property that can be set", path=name)
+            raise InvalidValue("not a property that can be set", path=name)  # MQMQ-2.3.1.3-02
     return settings
 
 

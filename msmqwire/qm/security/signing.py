@@ -61,7 +61,7 @@ def signed(
     *,
     queue_manager: UUID,
     version: AuthenticationLevel = AuthenticationLevel.SIG20,
-    hash_algorithm: int = HashAlgorithm.CALG_SHA_512,  # DMPR-5.1-01
+    hash_algorithm: int = HashAlgorithm.CALG_SHA_512,  # DMPR-5.1-01, MQMQ-2.2.19.3-30
     transactional: bool = False,
 ) -> None:
     """Sign a message, which must not be changed afterwards. Its body stays in clear: it is encrypted later.
@@ -125,7 +125,7 @@ def prepare(
         message.destinations = message.destinations or names
     elif several:
         raise InvalidValue("a message to several queues has a signature 3.0", path="authentication_level")
-    message.authentication_level, message.hash_algorithm = version, hash_algorithm
+    message.authentication_level, message.hash_algorithm = version, hash_algorithm  # MQMQ-2.2.19.3-30
     message.sender_identifier = sid
     message.sender_identifier_type = SenderIdentifierType.SID if sid else SenderIdentifierType.NONE
     message.sender_certificate = certificate

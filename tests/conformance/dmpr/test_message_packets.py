@@ -223,6 +223,18 @@ FIELDS: list[tuple[str, str, Message, bytes, str]] = [
 ]  # fmt: skip
 
 
+# of the fields, by the row of 3.1.7.1.32
+ROWS_OF_FIELDS = {
+    "06": "MQMQ-2.2.19.1-14", "30": "MQMQ-2.2.20.5-05", "31": "MQMQ-2.2.20.5-09", "36": "MQMQ-2.2.20.5-06",
+    "37": "MQMQ-2.2.20.5-07", "38": "MQMQ-2.2.19.2-02", "44": "MQMQ-2.2.19.2-23", "45": "MQMQ-2.2.19.2-21",
+    "46": "MQMQ-2.2.19.2-11", "47": "MQMQ-2.2.19.2-27", "62": "MQMQ-2.2.20.6-02",
+}  # fmt: skip
+JOURNALING = {
+    "positive_journaling_requested": "MQMQ-2.2.19.2-19",
+    "negative_journaling_requested": "MQMQ-2.2.19.2-15",
+}
+
+
 def rows(section: str, numbers: str) -> list[str]:
     return [f"DMPR-3.1.7.1.{section}-{number}" for number in numbers.split()]
 
@@ -232,7 +244,9 @@ def cases(section: str) -> list[Any]:
     for reading, writing, attributes, packet, names in FIELDS:
         numbers = reading if section == "31" else writing
         values = "-".join(f"{name}-{getattr(attributes, name)!s:.24}" for name in names.split())
-        marks = requirement(*rows(section, numbers))
+        of_fields = [ROWS_OF_FIELDS[number] for number in writing.split() if number in ROWS_OF_FIELDS]
+        of_fields += [JOURNALING[name] for name in names.split() if name in JOURNALING]
+        marks = requirement(*rows(section, numbers), *of_fields)
         params.append(pytest.param(attributes, packet, names.split(), marks=marks, id=f"{numbers}-{values}"))
     return params
 
@@ -272,6 +286,7 @@ def test_classes_that_have_a_name_have_it() -> None:
     assert message_class is MessageClass.MQMSG_CLASS_NACK_DELETED
 
 
+@requirement("MQMQ-2.2.19.2-10", "MQMQ-2.2.20.6-07", "MQMQ-2.2.20.6-08")
 def test_all_at_once() -> None:
     original = transactional(
         **MULTI_ATTRIBUTES,
@@ -367,7 +382,7 @@ def test_a_header_is_there_if_an_attribute_wants_it(header: str, flag: str, attr
     assert not getattr(without.UserHeader.Flags, flag)
 
 
-@requirement("DMPR-3.1.7.1.30-05")
+@requirement("DMPR-3.1.7.1.30-05", "MQMQ-2.2.19.1-12")
 def test_a_debug_header_is_there_for_a_trace_queue() -> None:
     original = message(tracing_queue_identifier=OTHER)
     record = written(original)
@@ -378,7 +393,7 @@ def test_a_debug_header_is_there_for_a_trace_queue() -> None:
     assert record.DebugHeader is None
 
 
-@requirement("DMPR-3.1.7.1.30-04")
+@requirement("DMPR-3.1.7.1.30-04", "MQMQ-2.2.19.2-34")
 @pytest.mark.parametrize(
     "attributes",
     [

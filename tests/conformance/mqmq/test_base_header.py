@@ -106,7 +106,9 @@ def test_priorities(priority: int) -> None:
     assert BASE_HEADER.build({"PacketSize": 16, "Flags": {"PR": priority}}) == data
 
 
-@requirement("MQMQ-2.2.19.1-05", "MQMQ-2.2.19.1-02", "MQMQ-2.2.19.1-18", "MQMQ-2.2.19.1-16")
+@requirement(
+    "MQMQ-2.2.19.1-05", "MQMQ-2.2.19.1-02", "MQMQ-2.2.19.1-18", "MQMQ-2.2.19.1-16", "MQMQ-2.2.19.1-22"
+)
 def test_what_is_left_out() -> None:
     """Version 0x10, priority 3, the signature, no time limit, no reserved bits."""
     assert BASE_HEADER.build({"PacketSize": 16}) == bytes.fromhex(
@@ -140,14 +142,14 @@ def test_reserved_may_be_anything(reserved: int) -> None:
     assert msmqwire.build(packet) == poked
 
 
-@requirement("MQMQ-2.2.19.1-09")
+@requirement("MQMQ-2.2.19.1-08", "MQMQ-2.2.19.1-09")
 @pytest.mark.parametrize("kind", INTERNAL)
 def test_internal_packets_are_built_with_the_bit(kind: str) -> None:
     assert built(kind)[2] & 0x08
     assert msmqwire.parse(built(kind)).BaseHeader.Flags.IN is True
 
 
-@requirement("MQMQ-2.2.19.1-10", "MQMQ-2.2.20-04")
+@requirement("MQMQ-2.2.19.1-08", "MQMQ-2.2.19.1-10", "MQMQ-2.2.20-04")
 @pytest.mark.parametrize("kind", ["UserMessage", "OrderAck", "FinalAck"])
 def test_messages_are_built_without_it(kind: str) -> None:
     assert not built(kind)[2] & 0x08
@@ -246,7 +248,7 @@ def test_other_packets_are_built_without_limit(kind: str) -> None:
     assert msmqwire.parse(PACKETS[kind]).BaseHeader.TimeToReachQueue == 0xFFFFFFFF
 
 
-@requirement("MQMQ-2.2.19.1-25")
+@requirement("MQMQ-2.2.19.1-03", "MQMQ-2.2.19.1-25")
 @pytest.mark.parametrize(
     "data, expected",
     [

@@ -113,7 +113,7 @@ def test_a_field_of_the_application_is_passed_on_unchanged(field: str, value: An
 # -- what makes a message transactional --------------------------------------------------------------------
 
 
-@requirement("MQMQ-2.2.19.2-13", "MQMQ-2.2.20.5-02")
+@requirement("MQMQ-2.2.19.2-12", "MQMQ-2.2.19.2-13", "MQMQ-2.2.20.5-02")
 @pytest.mark.parametrize("recoverable", [False, True])
 @pytest.mark.parametrize("header", [False, True])
 def test_the_transaction_header_makes_a_message_transactional(header: bool, recoverable: bool) -> None:

@@ -246,7 +246,7 @@ class SessionReceiving:
         if not local:
             if message.transactional and isinstance(queue, OutgoingQueue):  # MQQB-3.1.5.8.8-09
                 self._outgoing.report(self._transfers.transfer_of(queue))
-        # MQQB-3.1.1.1.1.4-06, MQQB-3.1.1.1.1.6-06, MQQB-3.1.5.8.10-02
+        # MQQB-3.1.1.1.1.4-06, MQQB-3.1.1.1.1.6-06, MQQB-3.1.5.8.10-02, MQMQ-2.2.19.3-02
         elif _asks_for(message, _POSITIVE) and queue.queue_type is not QueueType.SYSTEM:
             # MQQB-3.1.5.8.10-01 and -02, DMPR-3.1.1.12-08
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
@@ -264,8 +264,8 @@ class SessionReceiving:
         return not (message.recoverable or self._pool.fits(Kind.EXPRESS, message.origin, size))
 
     def _refuse(self, session: Session, message: Message, message_class: int) -> None:
-        if _asks_for(message, _NEGATIVE):
-            self._system_messages.acknowledge(message, message_class)
+        if _asks_for(message, _NEGATIVE):  # MQMQ-2.2.19.3-04
+            self._system_messages.acknowledge(message, message_class)  # MQMQ-2.2.19.3-04
         if message.transactional:
             # MQQB-3.1.5.8.2-10, MQQB-3.1.5.8.2-12, MQQB-3.1.5.8.2-19
             self._order_acks.send_final_ack(message, message_class, session)  # MQQB-2.2.5-02
