@@ -22,8 +22,8 @@ PUBLICKEYBLOB: Final = Header(
             req="MQMQ-2.2.20.6-31",
         ),
         uint(32, "magic", 'RSA1, "52 53 41 31".', default=0x31415352),
-        uint(32, "bitLen", "Bits of the modulus.", unit="bits", req="MQQB-2.4.1-02"),  # MQMQ-2.2.20.6-32
-        uint(32, "pubExp", "Public exponent.", default=65537, req="MQQB-2.4.1-03"),  # MQMQ-2.2.20.6-32
+        uint(32, "bitLen", "Bits of the modulus.", unit="bits", req="MQQB-2.4.1-02"),
+        uint(32, "pubExp", "Public exponent.", default=65537, req="MQQB-2.4.1-03"),
         raw("modulus", Ref("bitLen", per=8), "Modulus, least significant byte first.", req="MQQB-2.4.1-04"),
     ),
     "An RSA public key.",

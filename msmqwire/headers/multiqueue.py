@@ -35,12 +35,13 @@ def _address_header(variant: str, meaning: str, header_id: int) -> Header:
             uint(16, "Reserved", "0; ignored.", req=("MQMQ-2.2.20.2-03", "MQMQ-2.2.20.2-04")),
             uint(32, "ElementCount", "Names in the list.", req="MQMQ-2.2.20.2-05"),
             repeat(
-                "FormatNameList",
+                "FormatNameList",  # MQMQ-2.2.20.2-08
                 "ElementCount",
                 MQF_FORMAT_NAME_ELEMENT,
                 "The names.",
                 req="MQMQ-2.2.20.2-06",
             ),
+            # MQMQ-2.2.20.2-07
             Fill("Padding", meaning="Padding up to a multiple of 4 bytes.", req=("MQMQ-2.2.20.1-08",)),
         ),
         meaning,

@@ -170,7 +170,7 @@ class Session:
         # MQQB-3.1.5.8.2-15, MQQB-3.1.5.8.2-20
         self.recoverable_message_received_count = (self.recoverable_message_received_count + 1) % COUNTS
         first = not self.recoverable_ack_flags  # MQQB-3.1.5.8.7-05
-        # MQQB-3.1.1.3.1-10
+        # MQQB-3.1.1.3.1-10, MQMQ-2.2.20.4-09
         self.recoverable_ack_flags |= 1 << (self.recoverable_unacked - 1)  # MQQB-3.1.5.8.7-06
         return first
 
@@ -182,7 +182,7 @@ class Session:
         """
         flags = self.recoverable_ack_flags  # MQQB-3.1.7.11-03
         # MQQB-3.1.6.4-08, MQQB-3.1.7.1.3-09
-        # MQQB-3.1.7.11-03
+        # MQQB-3.1.7.11-03, MQMQ-2.2.20.4-07, -08
         base = (self.last_acked_recoverable + 1) % COUNTS if flags else 0  # MQQB-3.1.1.6.1-04 and -06
         fields = (
             # MQQB-3.1.6.4-03, MQQB-3.1.6.4-04, MQQB-3.1.6.4-06
@@ -192,10 +192,10 @@ class Session:
             # MQQB-3.1.6.4-05, MQQB-3.1.6.4-07, MQQB-3.1.7.1.3-10
             self.recoverable_message_sent_count, self.window_size if window_size is None else window_size,
         )  # fmt: skip
-        # MQQB-3.1.6.4-09, MQQB-3.1.7.1.3-11
+        # MQQB-3.1.6.4-09, MQQB-3.1.7.1.3-11, MQMQ-2.2.20.4-08
         self.recoverable_ack_flags = self.unacked_received_count = 0  # MQQB-3.1.5.8.7-01, MQQB-3.1.5.8.7-03
         # MQQB-3.1.1.3.1-09
-        # MQQB-3.1.6.4-09, MQQB-3.1.7.1.3-11
+        # MQQB-3.1.6.4-09, MQQB-3.1.7.1.3-11, MQMQ-2.2.20.4-07
         self.last_acked_recoverable = self.recoverable_message_received_count  # MQQB-3.1.5.8.7-03
         return fields
 
