@@ -343,7 +343,9 @@ def _internal_schema(data: bytes) -> Packet:
     kind = data[PT_OFFSET] & PT_MASK
     if kind not in _INTERNAL_PACKETS:  # MQQB-2.2.1-05
         raise MalformedPacket(reasons.not_internal(kind), path="InternalHeader.Flags.PT", offset=PT_OFFSET)
-    if kind == PT_SESSION_ACK and not data[FLAGS_OFFSET] & SESSION_HEADER_BIT:  # MQQB-3.1.5.1.1-03
+    if (
+        kind == PT_SESSION_ACK and not data[FLAGS_OFFSET] & SESSION_HEADER_BIT
+    ):  # MQQB-3.1.5.1.1-03, MQQB-3.1.5.5-02
         raise MalformedPacket(reasons.NO_SESSION_HEADER, path="BaseHeader.Flags.SH", offset=FLAGS_OFFSET)
     return _INTERNAL_PACKETS[kind]
 

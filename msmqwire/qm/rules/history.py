@@ -73,7 +73,7 @@ class History:
         if received in entries:
             self._touch(received)
         else:
-            self._enter(received, self._context.utc, message.origin)  # MQQB-3.1.5.8.2-04
+            self._enter(received, self._context.utc, message.origin)
             self._store(received)
         # MQQB-3.1.2.8-01
         if not self._context.timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None):  # MQQB-3.1.5.8.2-06
@@ -91,7 +91,7 @@ class History:
 
     def _enter(self, received: _Key, time: int, origin: str) -> None:
         self._memory.take(Kind.HISTORY, "", _size(received))
-        self._entries[received] = time, origin  # MQQB-3.1.1.3-15
+        self._entries[received] = time, origin  # MQQB-3.1.1.3-15, MQQB-3.1.5.8.2-04
         self._of_origins.add(origin, received)
 
     def _touch(self, received: _Key) -> None:

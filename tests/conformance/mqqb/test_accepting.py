@@ -56,7 +56,8 @@ def test_a_request_is_answered(server: UUID, system: int) -> None:
     assert peer.state is S.WAITING_CP_MSG
 
 
-@pytest.mark.requirement("MQQB-3.1.5.3.1-09", "MQQB-3.1.5.3.1-10", "MQQB-3.1.5.3.1-03", "MQQB-2.2.1-08")
+@pytest.mark.requirement("MQQB-3.1.5.3.1-08", "MQQB-3.1.5.3.1-09", "MQQB-3.1.5.3.1-10")
+@pytest.mark.requirement("MQQB-3.1.5.3.1-03", "MQQB-2.2.1-08")
 def test_a_request_for_another_is_refused_in_the_answer() -> None:
     harness = EngineHarness()
     peer = harness.accept_connection()

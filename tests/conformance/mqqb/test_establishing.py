@@ -105,6 +105,8 @@ def test_the_session_serves_the_outgoing_queue_of_that_name() -> None:
     assert queue.destination is not None
     assert queue.destination.canonical == harness.outgoing().destination.canonical  # type: ignore[union-attr]
     assert [transfer.queue for transfer in peer.session.transfers] == [queue]
+    harness.send()
+    assert [transfer.queue for transfer in peer.session.transfers] == [queue], "it is found again"
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2.1-02", "MQQB-3.1.5.2.1-03", "MQQB-3.1.5.2-03")
@@ -227,6 +229,20 @@ def test_every_address_of_every_next_hop_is_kept_in_order() -> None:
         PEER_ID,
     )
     assert harness.effects_of(Connect) == [Connect(session.connection or 0, PEER_ADDRESS, "beta.example")]
+
+
+@pytest.mark.requirement("MQQB-3.1.5.2.1-08")
+def test_the_first_hop_is_the_first_that_has_an_address() -> None:
+    harness = EngineHarness()
+    gates = [QueueManager(PEER_ID, computer_name="beta"), QueueManager(THIRD_ID, computer_name="gamma")]
+    harness.core.routing.get_next_hops = lambda guid: gates  # type: ignore[method-assign]
+    harness.send(to=PRIVATE)
+    first, second = harness.effects_of(Resolve)
+    harness.engine.resolved(first.request, [])
+    harness.engine.resolved(second.request, ["10.0.0.4"])
+    (session,) = harness.engine.sessions.values()
+    taken = session.remote_address, session.remote_host_name, session.remote_guid
+    assert taken == ("10.0.0.4", "gamma", THIRD_ID)
 
 
 @pytest.mark.requirement("MQQB-3.1.5.2-03")

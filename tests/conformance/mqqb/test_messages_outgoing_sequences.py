@@ -298,12 +298,23 @@ def test_a_message_without_its_session_acknowledgement_stays():
     assert [entry.state for entry in transfer.table.values()] == [SessionMessageState.WAITING_FOR_ORDER_ACK]
 
 
+@pytest.mark.requirement("MQQB-3.1.5.6-07")
+def test_a_received_message_is_deleted_by_its_order_ack():
+    """Even if no session acknowledgement says that it is saved: an order acknowledgement does."""
+    harness, peer, _ = started(b"1", b"2")
+    peer.acknowledge(ack=1, recoverable_ack=0, recoverable_flags=0)
+    assert bodies(harness.outgoing()) == [b"1", b"2"]
+    peer.send_order_ack(FIRST, 1)
+    assert bodies(harness.outgoing()) == [b"2"]
+
+
 @pytest.mark.requirement("MQQB-3.1.5.6-11")
 @pytest.mark.parametrize("sequence", [(START_UTC, 2), (START_UTC + 1, 1), (START_UTC - 1, 1), (0, 0)])
 def test_an_order_ack_of_another_sequence_has_no_effect(sequence):
     harness, peer, transfer = started(b"1", b"2")
     peer.acknowledge()
     peer.send_order_ack(sequence, 2)
+    peer.send_order_ack(FIRST, 3)  # was never sent
     assert bodies(harness.outgoing()) == [b"1", b"2"]
     assert list(transfer.unacked_sequence) == infos(1, 2)
 
@@ -382,6 +393,7 @@ def ends(harness: EngineHarness, end: str | None) -> None:
     assert list(harness.store.rows(Table.OUTGOING)) == []
 
 
+@pytest.mark.requirement("MQQB-3.1.5.7-05")
 @pytest.mark.parametrize("when", ["last", "before the session's", "before the order's", "first"])
 @pytest.mark.parametrize(("positive", "negative", "kind", "end"), final_cases())
 def test_where_a_message_ends_with_its_final_acknowledgement(positive, negative, kind, end, when):

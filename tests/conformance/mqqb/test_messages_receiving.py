@@ -242,7 +242,8 @@ def test_the_history_has_the_last_messages():
         peer.send_message(b"%d" % number, message_id=number)
         assert history._entries[PEER_ID.int << 32 | number][0] == harness.utc
         harness.advance(1000)
-    assert timers.active(Timer.MESSAGE_ID_HISTORY_CLEANUP, None)
+    left = harness.time_left(Timer.MESSAGE_ID_HISTORY_CLEANUP)
+    assert left == 1_800_000 - 3_000, "it was started with the first, and not again"
     peer.send_message(b"1", message_id=1)  # the oldest remembered is now 2
     assert history._entries[PEER_ID.int << 32 | 1][0] == harness.utc
     peer.send_message(b"4", message_id=4)
@@ -310,6 +311,8 @@ def test_a_transactional_message_that_has_no_queue(asked, name, expected):
     assert final.acknowledged_message[1] == number
     assert message_classes(admin) == ([expected] if asked else [])
     assert bodies(queue) == []
+    peer.send_message(b"plain")
+    assert bodies(queue) == [b"plain"]
 
 
 @pytest.mark.requirement("DMPR-3.1.1.2-14")
@@ -323,6 +326,8 @@ def test_a_transactional_queue_refuses_a_plain_message(asked):
     assert message_classes(admin) == ([0x800A] if asked else [])
     assert bodies(queue) == []
     assert peer.kinds() == []
+    peer.send_message(b"transactional", tx=(1, 0))
+    assert bodies(queue) == [b"transactional"]
 
 
 @pytest.mark.requirement("MQQB-3.1.5.8.2-14", "MQQB-3.1.5.8.2-15")

@@ -78,7 +78,7 @@ def test_the_request_byte_for_byte(server: bool) -> None:
 
 @pytest.mark.requirement(
     "MQQB-3.1.7.6-04", "MQQB-3.1.1.1.1.9-01", "MQQB-3.1.1.1.1.9-04", "MQQB-3.1.5.2.2-02", "MQQB-3.1.7.9-01",
-    "MQQB-3.1.7.8-03",
+    "MQQB-3.1.7.8-03", "MQQB-3.1.5.2-02",
 )  # fmt: skip
 def test_a_response_with_rf_0_goes_on_to_the_connection() -> None:
     harness = asking()

@@ -330,6 +330,7 @@ def test_recoverable_messages_are_dropped_by_base_and_bits(
         remaining = [4, 5]
     peer.send(peer.ack(ack=5, recoverable_ack=base, recoverable_flags=flags))
     assert [first.index(number) + 1 for number in ids(harness)] == remaining
+    assert len(harness.outgoing().positions) == len(remaining), "the copies in the queue are dropped too"
     assert peer.session.unacked_message_count == 0
 
 

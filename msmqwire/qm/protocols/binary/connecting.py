@@ -220,7 +220,7 @@ class Connecting:
         # MQQB-3.1.1.3.1-26, MQQB-3.1.1.3.1-27, MQQB-3.1.5.2.1-08, MQQB-3.1.6.1-03
         session.remote_address, session.remote_host_name = hop.address, hop.host_name
         session.remote_guid = hop.qm_guid  # MQQB-3.1.5.2.1-08, MQQB-3.1.6.1-03
-        session.pinged = ping  # MQQB-3.1.5.2-02
+        session.pinged = ping  # MQQB-3.1.5.2.3-06
         if ping:  # MQQB-2.1-01, MQQB-2.1.2-01
             self._pings.request(session, self._pinged)  # MQQB-3.1.5.2-02, MQQB-3.1.1.7.1-01
         else:

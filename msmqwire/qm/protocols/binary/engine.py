@@ -235,7 +235,7 @@ class BinaryEngine(TransferProtocol):
             self.handshake.establish_connection(session, packet)
         elif kind == "ConnectionParameters":  # MQQB-3.1.5.1.1-02
             self.handshake.connection_parameters(session, packet)
-        elif packet.SessionHeader is not None and not packet.SessionHeader.WindowSize:  # MQQB-3.1.5.5-02
+        elif packet.SessionHeader is not None and not packet.SessionHeader.WindowSize:
             self.receiving.unreadable(session, _NO_WINDOW)  # MQMQ-2.2.20.4-14
         # MQQB-3.1.5.5-01, MQQB-3.1.5.6-01, MQQB-3.1.5.7-01, MQQB-3.1.5.8-01
         elif not session.step(_EVENTS[kind]):  # MQQB-3.1.1.1.1.1-10, MQQB-3.1.1.1.1.2-09

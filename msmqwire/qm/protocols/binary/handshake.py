@@ -84,7 +84,7 @@ class SessionHandshake:
         # MQQB-3.1.3.2-08 and -14
         session.initialize(settings.window_size, wait, context.utc, settings.packet_size_max)
         for timer in (Timer.SESSION_ACK_WAIT, Timer.SESSION_ACK_SEND, Timer.ORDER_ACK_SEND):
-            context.timers.stop(timer, session.number)
+            context.timers.stop(timer, session.number)  # MQQB-3.1.3.2-02
         for transfer in session.transfers:
             self._transfers.begin_session(transfer)
         self._timers.start_cleanup(session)  # MQQB-3.1.3.2-03
@@ -216,11 +216,15 @@ class SessionHandshake:
     def connection_parameters(self, session: Session, packet: Record) -> None:
         """Receiving a ConnectionParameters packet: [MS-MQQB] 3.1.5.4."""
         header = packet.ConnectionParametersHeader
+        refused = bool(packet.InternalHeader.Flags.CS)
         valid = (
-            not packet.InternalHeader.Flags.CS  # MQQB-3.1.5.4-03
-            and _within(header.AckTimeout, ACK_TIMEOUT) == header.AckTimeout  # MQQB-2.2.2.1-04
+            _within(header.AckTimeout, ACK_TIMEOUT) == header.AckTimeout  # MQQB-2.2.2.1-04
+            # MQQB-2.2.2.1-02
             and _within(header.RecoverableAckTimeout, RECOVERABLE_ACK_TIMEOUT) == header.RecoverableAckTimeout
         )
+        if refused:  # MQQB-3.1.5.4-03
+            self._close(session)
+            return
         if not valid or not session.step(SessionEvent.CONNECTION_PARAMETERS):  # MQQB-3.1.5.4-01
             self._close(session)
             return

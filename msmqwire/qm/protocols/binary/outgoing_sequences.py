@@ -186,7 +186,7 @@ class OutgoingSequences:
         transfer.last_ack_count += 1  # MQQB-3.1.1.3.1.1-02
         # MQQB-3.1.5.6-04
         if transfer.last_ack.sequence != sequence or transfer.last_ack.number < number:
-            # MQQB-3.1.1.3.1.1-05
+            # MQQB-3.1.1.3.1.1-05, MQQB-3.1.5.6-04
             transfer.last_ack = SequenceInfo(sequence, number, max(number - 1, 0))
         last = transfer.last_ack.number
         unacked = len(transfer.unacked_sequence)

@@ -152,6 +152,7 @@ class SessionReceiving:
         elif not self._history.known(message):  # MQQB-3.1.5.8.1-01, MQQB-3.1.5.8.1-02
             self._once(session, message, packet, local=local)
         if header is not None and session.is_open:
+            # MQQB-3.1.5.5-02
             self._acknowledged(session, header)  # MQQB-3.1.5.8.4-01, MQQB-3.1.5.8.4-02, MQQB-2.2.6-04
         if session.is_open:
             self._timers.acknowledge_at_window(session)
@@ -219,7 +220,7 @@ class SessionReceiving:
         if not local and (message.soap_envelope or message.soap_compound_message):
             # Headers from HTTP are shown to readers here, and not sent on: MQMQ-2.2.19.2-39
             message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
-        if refusal is None:  # MQQB-3.1.5.8.8-02
+        if refusal is None:  # MQQB-3.1.5.8.8-02, MQQB-3.1.5.8.2-14
             assert queue is not None, "a message that is not refused has a queue"
             # MQQB-3.1.1.1.1.4-06, MQQB-3.1.1.1.1.6-06
             status = self._messages.enqueue(queue, message)  # MQQB-3.1.5.8.8-02
@@ -238,7 +239,7 @@ class SessionReceiving:
                 # MQQB-3.1.5.8.8-06: otherwise the number of acknowledgements would have no limit
                 self._close(session)
                 return False
-            self._refuse(session, message, refusal)  # MQQB-3.1.5.8.2-14
+            self._refuse(session, message, refusal)
             return True
         assert queue is not None, "a message that is not refused has a queue"
         if message.tracing_requested:  # MQQB-3.1.5.8.9-01

@@ -76,9 +76,9 @@ class TransferTable:
         return [NextHop(hop.identifier, hop.qualified_computer_name or hop.computer_name, "") for hop in hops]
 
     def begin_session(self, transfer: SessionTransfer) -> None:
-        """Reset the part of a transfer that belongs to one session: MQQB-3.1.3.2-02 and -05."""
-        self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
-        transfer.begin_session(self._context.utc)
+        """Reset the part of a transfer that belongs to one session: [MS-MQQB] 3.1.3.2."""
+        self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)  # MQQB-3.1.3.2-02
+        transfer.begin_session(self._context.utc)  # MQQB-3.1.3.2-05
 
     def record(
         self, transfer: SessionTransfer, status: ConnectionStatus, error: int, address: str, detail: str = ""
