@@ -177,14 +177,14 @@ def decrypt(session_key: SessionKey, data: bytes) -> bytes:
         clear = _rc4(session_key, data)
     else:
         rc2 = session_key.algorithm == RC2
-        if not data or len(data) % (_RC2_BLOCK if rc2 else _AES_BLOCK):  # MQQB-3.1.5.8.3-26
+        if not data or len(data) % (_RC2_BLOCK if rc2 else _AES_BLOCK):
             raise DecryptionFailed
         padded = _rc2(session_key).decrypt(data) if rc2 else _aes(session_key).decryptor().update(data)
         unpadder = (_RC2_PADDING if rc2 else _AES_PADDING).unpadder()  # compares in constant time
         try:
             clear = unpadder.update(padded) + unpadder.finalize()  # MQQB-3.1.5.8.3-25
         except ValueError:
-            raise DecryptionFailed from None
+            raise DecryptionFailed from None  # MQQB-3.1.5.8.3-26
     if not session_key.usable:
         raise DecryptionFailed
     return clear

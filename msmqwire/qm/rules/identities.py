@@ -26,8 +26,8 @@ class Identities:
         self._groups: OrderedDict[bytes, tuple[int, frozenset[bytes]]] = OrderedDict()  # the oldest first
 
     def user(self, sid: bytes) -> User | None:
-        """Return the user with a SID: MQQB-3.1.5.8.3-09. None if there is none, or the directory fails."""
-        filters = [("SecurityIdentifier", Operator.EQUALS, sid)]
+        """Return the user with a SID: [MS-MQQB] 3.1.5.8.3. None if there is none, or the directory fails."""
+        filters = [("SecurityIdentifier", Operator.EQUALS, sid)]  # MQQB-3.1.5.8.3-09
         if self.users is not None and not self._context.queue_manager.directory_integrated:
             found = self.users.read_directory("User", filters).object
         else:

@@ -138,29 +138,31 @@ class IncomingSequences:
         self._context.changes.delete(Table.INCOMING, transfer_rows.incoming_key(info))
 
     def follows(self, info: IncomingTransactionalTransferInfo, message: Message) -> bool:
-        """Return whether a message is next in its sequence: MQQB-3.1.5.8.6-03 to -05."""
+        """Return whether a message is next in its sequence: [MS-MQQB] 3.1.5.8.6."""
         sequence = message.transactional_message_sequence_identifier
         assert sequence is not None, "only transactional messages have a sequence"
         previous = message.transaction_previous_sequence_number
         if sequence == info.sequence_identifier:
+            # MQQB-3.1.5.8.6-03, MQQB-3.1.5.8.6-05
             return message.transaction_sequence_number > info.sequence_number >= previous  # MQMQ-2.2.20.5-08
+        # MQQB-3.1.5.8.6-04, MQQB-3.1.5.8.6-05
         return sequence > info.sequence_identifier and previous == 0
 
     def refused(self, info: IncomingTransactionalTransferInfo) -> None:
-        """Count a message that is not next: MQQB-3.1.5.8.6-06 and -08."""
-        info.reject_count += 1  # DMPR-3.1.1.5-07
+        """Count a message that is not next."""
+        info.reject_count += 1  # MQQB-3.1.5.8.6-06, DMPR-3.1.1.5-07
         info.last_access_time = self._context.utc  # MQQB-3.1.5.8.6-08, DMPR-3.1.1.5-06
         if info.sequence_identifier.ordinal:  # MQQB-3.1.1.3.1-13
             transfer_rows.put_incoming(self._context, info)
 
     def accepted(self, info: IncomingTransactionalTransferInfo, message: Message) -> None:
-        """Advance the sequence to a message: MQQB-3.1.5.8.6-07 to -09."""
+        """Advance the sequence to a message."""
         sequence = message.transactional_message_sequence_identifier
         assert sequence is not None, "only transactional messages have a sequence"
         if info.origin != message.origin:
             self._move(info, message.origin)
-        # MQQB-3.1.5.8.6-07, MQQB-3.1.5.8.6-08, DMPR-3.1.1.5-06 and -07
-        info.reject_count, info.last_access_time = 0, self._context.utc
+        info.reject_count = 0  # MQQB-3.1.5.8.6-07, DMPR-3.1.1.5-07
+        info.last_access_time = self._context.utc  # MQQB-3.1.5.8.6-08, DMPR-3.1.1.5-06
         # MQQB-3.1.1.3.1-15 and -16, MQQB-3.1.5.8.6-09, DMPR-3.1.1.5-04 and -05
         info.sequence_identifier, info.sequence_number = sequence, message.transaction_sequence_number
         transfer_rows.put_incoming(self._context, info)

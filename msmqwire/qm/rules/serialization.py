@@ -70,7 +70,7 @@ def session_packet(message: Message, header: Sequence[int] | None = None) -> byt
 
     Raises as `to_packet` does.
     """
-    if message.packet is None:  # MQQB-3.1.7.11-01
+    if message.packet is None:
         return new_packet(message, header)
     packet = to_packet(message)
     return packet if header is None else add_session_header(packet, session_header(header))

@@ -125,12 +125,13 @@ class Authentication:
         if sid:
             user = self._identities.user(sid)
             if user is not None and is_registered(user, certificate.der):  # MQQB-3.1.5.8.3-09
+                origin = message.origin
                 # MQQB-3.1.5.8.3-10
                 self.user_cert_cache.add(
                     # MQQB-3.1.1.3.4-01 and -02
                     (certificate.der, sid),
                     CachedUserCert(certificate, sid),
-                    message.origin,
+                    origin,
                 )
                 return True
         if message.sender_identifier_type and self._context.settings.reject_unknown_certificates:

@@ -52,9 +52,9 @@ class Decryption:
             DecryptionFailed: the message is to be refused with NACK_BAD_ENCRYPTION.
             TooMuchWork: it is to be sent again later.
         """
-        provider = PROVIDER_OF_LEVEL.get(message.privacy_level)  # MQQB-3.1.5.8.3-15, MQQB-3.1.5.8.3-17
+        provider = PROVIDER_OF_LEVEL.get(message.privacy_level)  # MQQB-3.1.5.8.3-15
         algorithm = message.encryption_algorithm
-        # MQQB-3.1.5.8.3-16, MQMQ-2.2.19.3-38 and -39
+        # MQMQ-2.2.19.3-38 and -39
         if provider is None or algorithm not in CIPHERS_OF_LEVEL[message.privacy_level]:
             raise DecryptionFailed
         if not legacy.is_read(self._context, algorithm):
@@ -73,22 +73,22 @@ class Decryption:
     ) -> bytes:
         from msmqwire.crypto.ciphers import decrypt
 
-        cost = bytes_ms(message.encryption_algorithm, len(message.body))
+        origin, cost = message.origin, bytes_ms(message.encryption_algorithm, len(message.body))
         source, algorithm = message.source_machine_identifier, message.encryption_algorithm
-        found = provider, algorithm, source, message.symmetric_key
+        found = provider, algorithm, source, message.symmetric_key  # MQQB-3.1.5.8.3-18
         cached = self.receive_symmetric_key_cache.get(found)
-        if cached is not None:  # MQQB-3.1.5.8.3-18
+        if cached is not None:
             self._check_length(cached)
-            self._work.spend(message.origin, cost)
+            self._work.spend(origin, cost)
             return decrypt(cached.symmetric_key, message.body)  # MQQB-3.1.5.8.3-25
         for cached in self._unwrapped(message, provider, configuration):
-            self._work.spend(message.origin, cost)
+            self._work.spend(origin, cost)
             try:
                 body = decrypt(cached.symmetric_key, message.body)  # MQQB-3.1.5.8.3-25
             except DecryptionFailed:
                 continue  # MQQB-3.1.5.8.3-26, MQQB-3.1.5.8.3-27
             self._check_length(cached)
-            self.receive_symmetric_key_cache.add(found, cached, message.origin)  # MQQB-3.1.5.8.3-20
+            self.receive_symmetric_key_cache.add(found, cached, origin)  # MQQB-3.1.5.8.3-20
             return body
         raise DecryptionFailed
 

@@ -119,6 +119,7 @@ class Protection:
             try:
                 message.body = self.decryption.decrypted(message, self.configuration)
             except DecryptionFailed:
+                # MQQB-3.1.5.8.3-16, MQQB-3.1.5.8.3-17
                 return _BAD_ENCRYPTION  # MQQB-3.1.5.8.3-26, MQQB-3.1.5.8.3-27
             message.encrypted = False
         elif message.privacy_level not in _PRIVACY_LEVELS:

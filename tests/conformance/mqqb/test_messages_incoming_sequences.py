@@ -62,6 +62,7 @@ def test_sequences_of_local_queues_are_judged(address_fields):
     assert bodies(queue) == [b"1"]
 
 
+@pytest.mark.requirement("MQQB-3.1.5.8.6-03", "MQQB-3.1.5.8.6-04", "MQQB-3.1.5.8.6-05")
 @pytest.mark.parametrize(
     ("before", "message", "accepted"),
     [

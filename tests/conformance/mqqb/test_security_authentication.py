@@ -116,7 +116,7 @@ def test_an_unsigned_message_is_not_authenticated():
 
 
 @pytest.mark.requirement("MQMQ-2.2.18.1.6-12")
-@pytest.mark.requirement("MQQB-3.1.5.8.3-06", "MQQB-3.1.5.8.3-07", "DMPR-3.1.1.12-10")
+@pytest.mark.requirement("MQQB-3.1.5.8.3-02", "MQQB-3.1.5.8.3-06", "MQQB-3.1.5.8.3-07", "DMPR-3.1.1.12-10")
 @pytest.mark.parametrize("insecure", [False, True])
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize("transactional", [False, True])
@@ -206,7 +206,7 @@ def test_a_certificate_in_the_cache_needs_no_directory():
     assert ("read_directory", "User") in [entry[:2] for entry in recorder(harness).log]
 
 
-@pytest.mark.requirement("MQQB-3.1.5.8.3-13", "MQQB-3.1.5.8.3-14")
+@pytest.mark.requirement("MQQB-3.1.5.8.3-09", "MQQB-3.1.5.8.3-13", "MQQB-3.1.5.8.3-14")
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("case", ["no user", "another certificate", "unreadable", "offline"])

@@ -181,8 +181,8 @@ class BinaryEngine(TransferProtocol):
             if session.state is SessionState.CLOSED or session.state is SessionState.WAITING_RECONNECT:
                 self.connecting.failed(session, ConnectionStatus.SOCKET_CONNECT_FAILURE, None)
             else:
-                session.ended_by_peer()  # MQQB-3.1.7.3-01
-                self.close(session)
+                session.ended_by_peer()
+                self.close(session)  # MQQB-3.1.7.3-01
 
     def received(self, connection: int, data: bytes) -> None:
         """Bytes have arrived over a connection."""

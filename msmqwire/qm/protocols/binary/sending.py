@@ -209,7 +209,7 @@ class SessionSending:
         if not context.timers.active(Timer.SESSION_ACK_WAIT, key):  # MQQB-3.1.7.1.3-12, MQQB-3.1.2.4-02
             self._timers.start_ack_wait(session)
         assert session.connection is not None, "an open session has a connection"
-        # MQQB-3.1.7.1.1-02, MQQB-3.1.7.1.6-01
+        # MQQB-3.1.7.1.1-02, MQQB-3.1.7.1.6-01, MQQB-3.1.7.11-01
         context.effects.append(Send(session.connection, serialization.session_packet(protected, header)))
         if kind == "Transactional" and own:
             self._sequences.await_order_ack(transfer)  # MQQB-3.1.7.1.3-03, MQQB-3.1.2.6-01

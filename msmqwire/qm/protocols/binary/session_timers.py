@@ -39,7 +39,8 @@ class SessionTimers:
         """Session Ack Wait Timer: [MS-MQQB] 3.1.2.4 and 3.1.6.3."""
 
         def expired() -> None:
-            received, session.received_ack = session.received_ack, False  # MQQB-3.1.6.3-01, MQQB-3.1.6.3-03
+            received = session.received_ack
+            session.received_ack = False  # MQQB-3.1.6.3-01, MQQB-3.1.6.3-03
             if not session.awaits_acks:  # MQQB-3.1.1.1.1.1-12, MQQB-3.1.1.1.1.2-11
                 return
             if received:  # MQQB-3.1.6.3-03, MQQB-3.1.2.4-01, MQQB-3.1.1.3.1-23
