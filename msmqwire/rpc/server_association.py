@@ -387,6 +387,7 @@ class ServerAssociation:
                 header_signing=self._security_contexts.header_signing,
             )
         self._calls[call_id] = _Call(first.p_cont_id, security)
+        identity = "" if security is None else security.context.identity  # MQRR-1.5-01
         return [
             Called(
                 call_id,
@@ -396,7 +397,7 @@ class ServerAssociation:
                 stub,
                 first.object,
                 AuthLevel.NONE if security is None else security.level,
-                "" if security is None else security.context.identity,  # MQRR-1.5-01
+                identity,
                 has_big_endian(first.header),
             )
         ]

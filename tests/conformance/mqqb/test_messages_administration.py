@@ -290,7 +290,8 @@ def test_the_classes_that_are_sent(insecure, message_class):
 
 
 @pytest.mark.requirement("MQQB-3.1.7.15-01", "MQQB-3.1.7.15-05", "MQQB-3.1.7.15-11", "MQQB-3.1.7.15-12")
-@pytest.mark.requirement("MQQB-3.1.7.15-17", "MQQB-3.1.7.15-18")
+@pytest.mark.requirement("MQQB-3.1.7.15-04", "MQQB-3.1.7.15-16", "MQQB-3.1.7.15-17", "MQQB-3.1.7.15-18")
+@pytest.mark.requirement("MQQB-3.1.5.11-01", "MQQB-3.1.7.2.1-04")
 @pytest.mark.parametrize(
     ("message_class", "privacy", "body"),
     [(0x0002, 0, b""), (0x4000, 0, b""), (0x8002, 0, b"told"), (0xC001, 0, b"told"), (0xC001, 3, b"")],
@@ -305,12 +306,14 @@ def test_what_an_acknowledgement_is(message_class, privacy, body):
         negative_journaling_requested=True, time_to_reach_queue=5, time_to_be_received=5,
         acknowledgements_requested=AcknowledgementsRequested(15),
         delivery_guarantee=DeliveryGuarantee.RECOVERABLE, authentication_level=AuthenticationLevel.SIG20,
+        label="its label", body_type=8,
     )  # fmt: skip
     harness.core.system_messages.acknowledge(message, message_class)
     (ack,) = messages(admin)
     assert (ack.message_class, ack.body) == (message_class, body)
     assert ack.correlation_identifier == handmade.objectid(PEER_ID.bytes_le, 5)
     assert ack.response == destination
+    assert (ack.label, ack.body_type) == ("its label", 8)
     assert (ack.time_to_reach_queue, ack.time_to_be_received) == (INFINITE, INFINITE)
     assert not ack.positive_journaling_requested
     assert not ack.negative_journaling_requested
