@@ -34,7 +34,12 @@ _RETURN_ITEMS: Final = (  # NRBF-2.2.3.4-01
     (Message.PROPERTIES_IN_ARRAY, "properties"),  # NRBF-2.2.3.4-06
 )
 """Items of the array that follows, in their order: 2.2.3.2 and 2.2.3.4."""
-_APART: Final = ((ARGS, EXCEPTION), (RETURN, EXCEPTION), (RETURN, SIGNATURE), (EXCEPTION, SIGNATURE))
+_APART: Final = (
+    (ARGS, EXCEPTION),  # NRBF-2.2.1.1-02
+    (RETURN, EXCEPTION),  # NRBF-2.2.1.1-03
+    (RETURN, SIGNATURE),  # NRBF-2.2.1.1-04
+    (EXCEPTION, SIGNATURE),  # NRBF-2.2.1.1-05
+)
 _CATEGORIES: Final = ((ARGS, "arguments"), (CONTEXT, "the context"), (RETURN, "the return value"))
 
 
@@ -74,7 +79,8 @@ class Method:
             value["args"] = _int32.pack(root)
             return value, ""
         items = _CALL_ITEMS if CALL in value else _RETURN_ITEMS
-        names = [name for flag, name in items if flag & self.flags]
+        names = [name for flag, name in items if flag & self.flags]  # NRBF-2.2.3.2-01 and NRBF-2.2.3.4-01
+        # NRBF-2.2.3.2-01 and NRBF-2.2.3.4-01
         value |= dict(zip(names, array, strict=False))
         wrong = "" if len(names) == len(array) else f"the array has {len(array)} items, not {len(names)}"
         return value, wrong
@@ -119,19 +125,28 @@ def _context_and_args(
     faults: list[Wrong],
 ) -> tuple[dict[str, Any], int]:
     if flags & Message.CONTEXT_INLINE:  # NRBF-2.2.3.1-03 and NRBF-2.2.3.3-04
-        call, at = _text(body, at, "CallContext", budget)
-        # NRBF-2.2.3.1-04
-        value["context"] = {"__RemotingData": {plain.TYPE: _CONTEXT_TYPE, "logicalCallID": call}}
+        value["context"], at = _context(body, at, budget)
     if flags & Message.ARGS_INLINE:  # NRBF-2.2.3.1-06 and NRBF-2.2.3.3-05
-        count, at = length(body, at, "Args.Length")
-        if count > len(body) - at:
-            raise Fault(f"{counted(count, 'argument', 'do')} not fit into the body", "Args.Length", at - 4)
-        budget.items(count)
-        value["args"] = args = []
-        for number in range(count):
-            argument, at = _value(body, at, f"Args[{number}]", budget, faults)
-            args.append(argument)  # NRBF-2.2.2.3-01 and NRBF-2.2.3.1-05
+        value["args"], at = _args(body, at, budget, faults)
     return value, at
+
+
+def _context(body: bytes, at: int, budget: Budget) -> tuple[dict[str, Any], int]:
+    call, at = _text(body, at, "CallContext", budget)
+    # NRBF-2.2.3.1-04
+    return {"__RemotingData": {plain.TYPE: _CONTEXT_TYPE, "logicalCallID": call}}, at
+
+
+def _args(body: bytes, at: int, budget: Budget, faults: list[Wrong]) -> tuple[list[Any], int]:
+    count, at = length(body, at, "Args.Length")
+    if count > len(body) - at:
+        raise Fault(f"{counted(count, 'argument', 'do')} not fit into the body", "Args.Length", at - 4)
+    budget.items(count)
+    args: list[Any] = []
+    for number in range(count):
+        argument, at = _value(body, at, f"Args[{number}]", budget, faults)
+        args.append(argument)  # NRBF-2.2.2.3-01 and NRBF-2.2.3.1-05
+    return args, at
 
 
 def _wrong(flags: Message) -> Iterator[str]:

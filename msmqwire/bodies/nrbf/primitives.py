@@ -105,8 +105,9 @@ def decimal_text(text: str) -> Plain:
     whole, fraction = parts[1].lstrip("0"), parts[2] or ""
     if len(whole) > DECIMAL_DIGITS or (len(whole) == DECIMAL_DIGITS and int(whole) > DECIMAL_MAX):
         raise Junk(f"{text[:40]} is beyond the range of a decimal", text)
-    if len(whole or "0") + len(fraction) > DECIMAL_DIGITS:  # NRBF-2.1.1.7-02
-        rounded = _ROUNDED.create_decimal(text)
+    if len(whole or "0") + len(fraction) > DECIMAL_DIGITS:
+        rounded = _ROUNDED.create_decimal(text)  # NRBF-2.1.1.7-02
+        # NRBF-2.1.1.7-02
         text = format(rounded if whole else rounded.quantize(_LAST_PLACE, context=_ROUNDED), "f")
     return {plain.DECIMAL: text}
 

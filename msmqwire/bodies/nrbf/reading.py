@@ -113,7 +113,7 @@ class _Reader:
             while True:
                 if steps is not None:
                     step = steps[at_step]  # NRBF-2.3-01 and NRBF-2.3-02
-                    at_step += 1
+                    at_step += 1  # NRBF-2.3-01 and NRBF-2.3-02
                     if step.__class__ is not str:
                         if step is None:  # the end
                             if clean:
@@ -320,7 +320,7 @@ class _Reader:
                     # NRBF-2.1.2.1-01
                     raise Fault(f"record {record} can't stand here", NAMES.get(record, ""), start)
                 if steps is not None:
-                    container[step] = value
+                    container[step] = value  # NRBF-2.3-01 and NRBF-2.3-02
                 elif at_step > 0:
                     container.append(value)
                     at_step -= 1

@@ -486,8 +486,8 @@ def test_a_class_that_was_not_described():
 def test_libraries_that_are_missing_or_wrong():
     found, wrong = problems(klass(1, "A", [], 2))
     assert found == {"$type": "A", "$id": 1}
-    assert [error for _, _, error in wrong] == ["no library has the id 2"]
-    assert problems(untyped(1, "A", [], 5))[1][0][2] == "no library has the id 5"
+    assert wrong == [("LibraryId", 28, "no library has the id 2")]
+    assert problems(untyped(1, "A", [], 5))[1] == [("LibraryId", 28, "no library has the id 5")]
     assert problems(untyped(1, "A", [], -1))[1][0][2] == "no library has the id -1"
     for late in (klass(1, "A", [], 2), untyped(1, "A", [], 2), array(1, 0, [0], Binary.CLASS, "B", 2)):
         assert [error for _, _, error in problems(late, library(2))[1]] == ["no library has the id 2"]
@@ -966,6 +966,14 @@ def test_what_stands_in_the_record_of_a_method():
     assert content.value == {"$return": True, "args": [5, None, "x"], "context": context}
     assert read(call(0x11, root=0)).value["args"] == []
     assert read(call(0x211, root=0, record=22)).value == {"$return": None}
+    for flags, record, missing in (
+        (0x21, 21, "CallContext"),
+        (0x221, 22, "CallContext"),
+        (0x12, 21, "Args.Length"),
+        (0x212, 22, "Args.Length"),
+        (0x811, 22, "BinaryMethodReturn.ReturnValue"),
+    ):
+        assert read(call(flags, root=0, record=record)[:-1]).problems[0].path == missing
 
 
 def context_object(number):
@@ -983,6 +991,8 @@ CONTEXT = {"$type": CORE, "$id": 20, "user": "ann"}
     "NRBF-2.2.3.2-07",
     "NRBF-2.2.3.2-08",
     "NRBF-2.2.3.2-09",
+    "NRBF-2.2.1.1-04",
+    "NRBF-2.2.1.1-05",
 )
 def test_the_array_of_a_call():
     items = [objects(1, 5), *(ref(number) for number in (10, 11, 12, 20, 13))]
@@ -1011,6 +1021,7 @@ def test_the_array_of_a_call():
     "NRBF-2.2.3.4-04",
     "NRBF-2.2.3.4-05",
     "NRBF-2.2.3.4-06",
+    *(f"NRBF-2.2.1.1-{number:02}" for number in range(2, 6)),
 )
 def test_the_array_of_a_return():
     items = [objects(1, 4), string(9, "r"), ref(10), ref(20), ref(13)]
