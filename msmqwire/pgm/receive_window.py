@@ -114,7 +114,7 @@ class ReceiveWindow:
             if not self._memory.take(self, size):
                 return False
         self._packets[sequence] = packet
-        insort(self._order, sequence)
+        insort(self._order, sequence)  # SRMP-2.1.3-06
         self.buffered += len(packet.data)
         self._missing.pop(sequence, None)
         return True
@@ -125,9 +125,9 @@ class ReceiveWindow:
             if (packet := self._packets.pop(self.next, None)) is not None:
                 del self._order[0]
                 self._give_back(packet)
-                self._go_on(self.next + 1)
+                self._go_on(self.next + 1)  # SRMP-2.1.3-06
                 yield packet
-            elif (end := self._hole_end()) > self.next:
+            elif (end := self._hole_end()) > self.next:  # SRMP-2.1.3-06
                 hole = Hole(self.next, end - 1)
                 self._go_on(end)
                 yield hole

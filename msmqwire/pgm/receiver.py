@@ -132,7 +132,7 @@ class Receiver:
         group_port, port = ports if upstream else ports[::-1]
         effects: list[ReceiverEffect] = []
         session, is_new = None, False
-        if group_port == self._settings.group_port and checksum_is_right(data):
+        if group_port == self._settings.group_port and checksum_is_right(data):  # SRMP-2.1.2-02
             tsi = Tsi(packet.GSI, port)
             session = self._sessions.get(tsi)
             if session is None:
@@ -286,8 +286,8 @@ class _Session:
                 return
         for option in packet.options:
             if isinstance(option, OptRst):
-                yield from self.end(EndReason.RST, option.error_code)
-                return
+                yield from self.end(EndReason.RST, option.error_code)  # SRMP-2.1.3-11
+                return  # SRMP-2.1.3-11
             if isinstance(option, OptFin):
                 self._last = last
         yield from self._deliver(now)
@@ -317,7 +317,7 @@ class _Session:
         first = self._reassembly.drop(window.next)
         if reason is not EndReason.RST and (first is not None or window.next <= window.lead):
             yield self._lost(window.next if first is None else first, window.lead)
-        window.release()
+        window.release()  # SRMP-2.1.3-11
         self.window = ReceiveWindow(window.lead + 1, self._random, self._memory)
         yield Ended(self._tsi, reason, error_code)
 
@@ -333,7 +333,7 @@ class _Session:
             if result.apdu is not None:
                 self._has_delivered = True
                 yield Deliver(self._tsi, result.apdu)
-        if self._last is not None and self.window.next > self._last:
+        if self._last is not None and self.window.next > self._last:  # SRMP-2.1.3-10
             yield from self.end(EndReason.FIN)
         else:
             self.window.look_for_gaps(now)

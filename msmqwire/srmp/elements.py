@@ -27,7 +27,7 @@ UINT64_MAX: Final = 0xFFFF_FFFF_FFFF_FFFF  # SRMP-2.2.1.3-01
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
-_GUID = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_GUID = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"  # SRMP-2.2.1.1-01
 _GUID_TEXT = re.compile(_GUID)  # SRMP-2.2.1.1-01
 _DIGITS_MAX = 20  # of 2^64: SRMP-2.2.1.3-01
 _DIGITS = re.compile(f"0*([0-9]{{1,{_DIGITS_MAX}}})")
@@ -195,7 +195,7 @@ class Guid(Leaf):
     bare: ClassVar[bool] = True
 
     def read(self, text: str) -> UUID:
-        if not _GUID_TEXT.fullmatch(text):
+        if not _GUID_TEXT.fullmatch(text):  # SRMP-2.2.1.1-01
             raise ValueError(f"{_shown(text)} is not a GUID")
         return UUID(text)
 

@@ -169,10 +169,10 @@ def _parse_part(data: bytes, at: int, delimiter: bytes, path: str) -> tuple[Part
     for name in (CONTENT_TYPE, CONTENT_ID):  # a second one could hide the envelope or the body
         refuse_twice(block, name)
     length = content_length(fields, block, len(data) - start)
-    if length is None:
+    if length is None:  # SRMP-2.2.2-16
         raise MalformedPacket("missing", path=f"{path}.{CONTENT_LENGTH}", offset=at)
-    end = start + length
-    line_break = data.startswith(CRLF + delimiter, end)
+    end = start + length  # SRMP-2.2.2-16
+    line_break = data.startswith(CRLF + delimiter, end)  # SRMP-2.2.2-16
     after = end + len(CRLF) * line_break
     if not data.startswith(delimiter, after):
         raise MalformedPacket("no delimiter there", path=f"{path}.{CONTENT_LENGTH}", offset=end)

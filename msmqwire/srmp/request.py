@@ -59,10 +59,11 @@ def make_request(
     if isinstance(envelope, Envelope):
         envelope = build_envelope(envelope)
     content: Multipart | bytes = envelope
-    content_type = TEXT_XML
+    content_type = TEXT_XML  # SRMP-2.2.2-08
     payloads = ((BODY_ID, body), (EXTENSION_ID, extension))
+    # SRMP-2.2.2-08
     parts = [payload_part(data, prefix, queue_manager) for prefix, data in payloads if data is not None]
-    if parts:
+    if parts:  # SRMP-2.2.2-08
         content = Multipart(boundary_of(boundary), (envelope_part(envelope), *parts))
         content_type = multipart_type(content.boundary)
     size = content.size if isinstance(content, Multipart) else len(content)

@@ -61,7 +61,7 @@ def _check_header(body: bytes) -> None:
     if len(body) < HEADER.size or body[0] != Record.SERIALIZED_STREAM_HEADER:  # NRBF-2.6.1-01
         raise MalformedBody("the header of a serialized object is missing", path=path, offset=0)
     _, _, _, major, minor = HEADER.unpack_from(body)  # NRBF-2.6.1-08
-    if major != 1:  # NRBF-2.6.1-09
+    if major != 1:  # NRBF-2.6.1-09 and NRBF-2.6.1-08
         raise MalformedBody(f"the version is {major}, not 1", path=path + ".MajorVersion", offset=9)
     if minor != 0:  # NRBF-2.6.1-10
         raise MalformedBody(f"the version is 1.{minor}, not 1.0", path=path + ".MinorVersion", offset=13)

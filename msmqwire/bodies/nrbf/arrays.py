@@ -74,11 +74,11 @@ class Arrays:
         lengths = []
         for _ in range(rank):  # NRBF-2.4.3.1-04
             count, at = length(body, at, "BinaryArray.Lengths")  # NRBF-2.4.3.1-05
-            lengths.append(count)
+            lengths.append(count)  # NRBF-2.4.3.1-04
         lower = [0] * rank
         if kind >= ArrayType.SINGLE_OFFSET:  # NRBF-2.4.3.1-07
             lower = list(struct.unpack_from(f"<{rank}i", body, at))  # NRBF-2.4.3.1-06
-            at += 4 * rank
+            at += 4 * rank  # NRBF-2.4.3.1-06
         binary = body[at]
         libraries: list[int] = []
         primitive_type, end = layouts.additional(body, at + 1, binary, at, self._stream.types, libraries)
@@ -103,7 +103,7 @@ class Arrays:
         body, budget = self._body, self._budget
         fixed = FIXED.get(kind)
         size = struct.calcsize(fixed.code) if fixed is not None else 1
-        fits = min(count, (len(body) - at) // size)  # NRBF-4-01
+        fits = min(count, (len(body) - at) // size)  # NRBF-4-01 and NRBF-2.4-03
         if fits < count:
             self._stream.problem(f"{count} items do not fit into the body", "Length", at)
             self.is_cut = True
@@ -135,7 +135,7 @@ class Arrays:
         for begin in range(0, count, _CHUNK):
             number = min(_CHUNK, count - begin)
             values = struct.unpack_from(f"<{number}{fixed.code}", body, at)
-            at += number * size
+            at += number * size  # NRBF-2.5.2-01
             if fixed.convert is not None:
                 budget.spend(fixed.cost * number)
                 self._converted(items, values, fixed.convert, at - number * size, size)
@@ -145,7 +145,7 @@ class Arrays:
                 budget.spend(_DISTINCT_COST * (len(distinct) - before))
             else:
                 budget.spend(fixed.cost * number)
-                items.extend(values)
+                items.extend(values)  # NRBF-2.5.2-01
         return at
 
     def _converted(

@@ -216,7 +216,7 @@ def additional(
                 f"{primitive} is not a primitive type of a member", "MemberTypeInfo.AdditionalInfos", at
             )
         return primitive, at + 1
-    if binary in (Binary.SYSTEM_CLASS, Binary.CLASS):  # NRBF-2.3.1.2-03
+    if binary in (Binary.SYSTEM_CLASS, Binary.CLASS):  # NRBF-2.3.1.2-03 and NRBF-2.4.3.1-08
         name, at = string(body, at, "MemberTypeInfo.AdditionalInfos")
         classes.append(name)
         if binary == Binary.CLASS:
@@ -226,4 +226,4 @@ def additional(
             at += 4
     elif binary > Binary.PRIMITIVE_ARRAY:
         raise Fault(f"{binary} is not a type of a member", "MemberTypeInfo.BinaryTypeEnums", offset)
-    return 0, at  # NRBF-2.3.1.2-03
+    return 0, at  # NRBF-2.3.1.2-03 and NRBF-2.4.3.1-08

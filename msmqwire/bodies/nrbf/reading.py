@@ -125,8 +125,8 @@ class _Reader:
                         kind = step[0]
                         if kind == layouts.ONE:
                             _, unpack, width, name = step
-                            container[name] = unpack(body, at)[0]
-                            at += width
+                            container[name] = unpack(body, at)[0]  # NRBF-2.5.2-01
+                            at += width  # NRBF-2.5.2-01
                         elif kind == layouts.RUN:
                             _, unpack, width, name = step
                             container.update(zip(name, unpack(body, at), strict=True))  # NRBF-2.5.2-01
@@ -322,8 +322,8 @@ class _Reader:
                 if steps is not None:
                     container[step] = value  # NRBF-2.3-01 and NRBF-2.3-02
                 elif at_step > 0:
-                    container.append(value)
-                    at_step -= 1
+                    container.append(value)  # NRBF-2.4-01
+                    at_step -= 1  # NRBF-2.4-02
                     memory += ITEM_COST
                 elif 8 <= record <= 10:
                     stream.problem("the value belongs to no object", NAMES[record], start)

@@ -112,7 +112,7 @@ def entry_of(record: Record, now: datetime | None = None) -> JobEntry:
 
 def request_fields(request: JobRequest, number: int = 0) -> dict[str, Any]:
     """Return the fields of the newer structure for a job that is created, or changed by its number."""
-    return {  # QMS-jobstruct-01 and QMS-manage-01
+    return {  # QMS-jobstruct-01, QMS-manage-01 and QMS-jobfields-19
         "targetServerID": request.target_server_id,
         "targetExecutionTime": QUEUE_JOB_TIME.read(request.target_execution_time)[0],
         "jobNumber": number,

@@ -9,10 +9,10 @@ from typing import Final
 from msmqwire.errors import InvalidValue
 from msmqwire.ncp.constants import BinderySecurity, PropertyFlags
 
-Q_DIRECTORY: Final = "Q_DIRECTORY"
-Q_USERS: Final = "Q_USERS"
-Q_OPERATORS: Final = "Q_OPERATORS"
-Q_SERVERS: Final = "Q_SERVERS"
+Q_DIRECTORY: Final = "Q_DIRECTORY"  # QMS-qprops-02
+Q_USERS: Final = "Q_USERS"  # QMS-qprops-02
+Q_OPERATORS: Final = "Q_OPERATORS"  # QMS-qprops-02
+Q_SERVERS: Final = "Q_SERVERS"  # QMS-qprops-02
 SECURITY_EQUALS: Final = "SECURITY_EQUALS"
 GROUPS_IM_IN: Final = "GROUPS_I'M_IN"
 GROUP_MEMBERS: Final = "GROUP_MEMBERS"
@@ -23,9 +23,11 @@ SUPERVISOR: Final = "SUPERVISOR"
 IDENTITY_PROPERTIES: Final = frozenset({SECURITY_EQUALS, GROUPS_IM_IN, GROUP_MEMBERS, PASSWORD})
 """The properties that determine an object's identity and equivalences."""
 
+# QMS-qobject-07 and QMS-qdir-02
 ANY_READ_SUPER_WRITE: Final = BinderySecurity.NWBS_ANY_READ | BinderySecurity.NWBS_SUPER_WRITE
 LOGGED_READ_SUPER_WRITE: Final = BinderySecurity.NWBS_LOGGED_READ | BinderySecurity.NWBS_SUPER_WRITE
 OBJECT_READ_SUPER_WRITE: Final = BinderySecurity.NWBS_OBJECT_READ | BinderySecurity.NWBS_SUPER_WRITE
+# QMS-qdir-01
 SUPER_READ_SUPER_WRITE: Final = BinderySecurity.NWBS_SUPER_READ | BinderySecurity.NWBS_SUPER_WRITE
 BINDERY_READ_BINDERY_WRITE: Final = BinderySecurity.NWBS_BINDERY_READ | BinderySecurity.NWBS_BINDERY_WRITE
 

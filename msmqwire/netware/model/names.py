@@ -78,14 +78,14 @@ def volume_path(path: str) -> str:
         NcpRefused: INVALID_PATH: it names no volume, or has an invalid part.
     """
     volume, colon, rest = path.upper().partition(":")
-    parts = [part for part in rest.replace("/", "\\").split("\\") if part]
+    parts = [part for part in rest.replace("/", "\\").split("\\") if part]  # QMS-qdir-06
     if (
         len(path) > _LONGEST_PATH
-        or not colon
+        or not colon  # QMS-qdir-04
         or not all(map(_is_dos_name, (volume, *parts)))
         or not volume.isalnum()
     ):
-        raise NcpRefused(f"{path!r} is not a path", CompletionCode.INVALID_PATH)
+        raise NcpRefused(f"{path!r} is not a path", CompletionCode.INVALID_PATH)  # QMS-qdir-04
     return f"{volume}:" + "\\".join(parts)
 
 

@@ -66,7 +66,7 @@ class JobQueue:
 
     def entry(self, number: int) -> Job:
         """A job for readers, with its position."""
-        return replace(self.jobs[number], job_position=self.order.index(number) + 1)
+        return replace(self.jobs[number], job_position=self.order.index(number) + 1)  # QMS-jobfields-32
 
 
 _EXTENSION_DIGITS: Final = 3
@@ -74,12 +74,12 @@ _EXTENSION_DIGITS: Final = 3
 
 def queue_file_stem(queue_id: int) -> str:
     """The name without extension of all files of a queue: QMS-files-01."""
-    return f"Q${queue_id & 0xFFFF:04X}"  # QMS-files-10
+    return f"Q${queue_id & 0xFFFF:04X}"  # QMS-files-10 and QMS-files-01
 
 
 def job_file_name(queue_id: int, job_number: int) -> str:
     """The name of the queue file of a job: QMS-files-05."""
-    return f"{queue_file_stem(queue_id)}.{job_number:0{_EXTENSION_DIGITS}}"  # QMS-files-10
+    return f"{queue_file_stem(queue_id)}.{job_number:0{_EXTENSION_DIGITS}}"  # QMS-files-10 and QMS-files-05
 
 
 def queue_directory(path: str, queue_id: int) -> str:

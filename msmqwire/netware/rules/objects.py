@@ -58,7 +58,7 @@ class Objects:
             NcpRefused: NO_SUCH_OBJECT.
         """
         found = self._objects.get(object_id)
-        if found is None:
+        if found is None:  # QMS-qservers-03
             raise no_object(f"{object_id:08X}")
         return found
 

@@ -93,16 +93,16 @@ class JobQueues:
             raise NcpRefused(f"{path} has another use", CompletionCode.INVALID_PATH)
         above = self._volumes.missing_above(place)
         value = directory.encode("ascii").ljust(SEGMENT_SIZE, b"\0")  # QMS-qdir-10 and QMS-createq-05
-        # QMS-qdir-01 and QMS-qprops-01
+        # QMS-qdir-01, QMS-qprops-01, QMS-createq-04 and QMS-createq-06
         new = new.with_property(Property(Q_DIRECTORY, False, SUPER_READ_SUPER_WRITE, segments=(value,)))
-        # QMS-createq-04, QMS-createq-06 and QMS-createq-12
         for set_name in (Q_USERS, Q_SERVERS, Q_OPERATORS):
-            new = new.with_property(Property(set_name, True, ANY_READ_SUPER_WRITE))  # QMS-qdir-02
+            # QMS-qdir-02, QMS-createq-04, QMS-createq-06 and QMS-createq-12
+            new = new.with_property(Property(set_name, True, ANY_READ_SUPER_WRITE))
         self._objects.add(new)  # QMS-bindery-02, QMS-createq-02 and QMS-using-01
         queue = JobQueue(QueueRow(new.id, place))  # QMS-createq-05
         self._queues.add(queue)
         self._volumes.add_directories(caller, above)
-        # QMS-qdir-05 and QMS-process-01
+        # QMS-qdir-05, QMS-process-01 and QMS-qdir-06
         self._changes += MakeQueueDirectory(new.id, place), PutQueue(queue.row), PutOrder(new.id, ())
         return new.id
 

@@ -98,7 +98,7 @@ class Servicing:
                 more; ERR_Q_HALTED; ERR_NO_Q_JOB if none fits; NO_MORE_FILE_HANDLES.
         """
         queue = self._queues.found(queue_id)
-        self._attached_server(caller, queue)
+        self._attached_server(caller, queue)  # QMS-service-07
         if not self._roles.may_service(caller, queue):  # QMS-qservers-02 and QMS-createq-08
             raise _not_attached()
         if queue.row.status & QueueStatus.QS_CANT_SERVICE_JOBS:  # QMS-monitor-22
@@ -202,8 +202,8 @@ class Servicing:
 
     def _attached_server(self, caller: Caller, queue: JobQueue) -> AttachedServer:
         server = queue.servers.get(caller.connection)
-        if server is None:
-            raise _not_attached()
+        if server is None:  # QMS-monitor-14 and QMS-service-07
+            raise _not_attached()  # QMS-monitor-14 and QMS-service-07
         return server
 
     def _served_job(self, caller: Caller, queue_id: int, number: int) -> tuple[JobQueue, Job]:

@@ -91,7 +91,7 @@ class Lookup:
 
     def multicast_queues(self, address: str, port: int) -> list[Queue]:
         """Return the queues that get the messages of a multicast group, in the order they were created."""
-        queues = self._groups.get((address, port), {})
+        queues = self._groups.get((address, port), {})  # SRMP-2.1.2-02
         return [queues[number] for number in sorted(queues)]
 
     @property

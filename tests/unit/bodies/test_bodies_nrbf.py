@@ -790,9 +790,15 @@ def test_texts_are_copied():
 def test_references_that_lead_nowhere():
     found, wrong = problems(objects(1, 3), ref(7), ref(7), ref(0))
     assert found == [{"$ref": 7}, {"$ref": 7}, {"$ref": 0}]
-    assert [error for _, _, error in wrong] == [
-        "the id is not positive", "no object has the id 7", "no object has the id 0",
-    ]  # fmt: skip
+    assert [(path, error) for path, _, error in wrong] == [
+        ("MemberReference.IdRef", "the id is not positive"),
+        ("MemberReference.IdRef", "no object has the id 7"),
+        ("MemberReference.IdRef", "no object has the id 0"),
+    ]
+    for positive in (1 << 24, (1 << 31) - 1):
+        assert value(objects(1, 1), ref(positive), string(positive, "x")) == ["x"]
+    _, wrong = problems(objects(1, 1), ref(-(1 << 31)), klass(-(1 << 31), "T", []))
+    assert wrong == [("MemberReference.IdRef", 27, "the id is not positive")]
     found, wrong = problems(objects(1, 1), ref(-2), klass(-2, "T", []))
     assert found == [{"$type": "T", "$id": -2}]
     assert wrong == [("MemberReference.IdRef", 27, "the id is not positive")]
@@ -940,7 +946,8 @@ def call(flags, *rest, root=1, name="Do", of="Shop.Server, Shop", record=21):
     "NRBF-2.2.3.3-05",
 )
 @pytest.mark.requirement(
-    *(f"NRBF-2.2.1.1-{number:02}" for number in range(1, 6)), "NRBF-2.2.3.1-02", "NRBF-2.2.3.3-02"
+    *(f"NRBF-2.2.1.1-{number:02}" for number in range(1, 6)),
+    *("NRBF-2.2.3.1-02", "NRBF-2.2.3.3-02", "NRBF-2.6.1-03", "NRBF-2.6.1-04"),
 )
 def test_what_stands_in_the_record_of_a_method():
     context = {

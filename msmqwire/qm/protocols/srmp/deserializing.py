@@ -91,8 +91,8 @@ def stream_of(message: Message) -> StreamIdentifier | None:
 
 
 def _read_path(path: Content, message: Message, destination: FormatName | None) -> None:
-    if path.action.startswith(MSMQ):  # SRMP-3.1.5.1.1-08 and -09
-        message.label = _label(path.action.removeprefix(MSMQ))
+    if path.action.startswith(MSMQ):  # SRMP-3.1.5.1.1-08 and -09  # SRMP-2.2.4.1-07
+        message.label = _label(path.action.removeprefix(MSMQ))  # SRMP-2.2.4.1-07
     # SRMP-3.1.5.1.1-10 and -11
     message.destination = destination or read_destination(path.to, f"{_HEADER}.path.to")
     if path.rev is not None and path.rev.via:  # an empty one is none: SRMP-2.2.4.4-04
@@ -101,7 +101,7 @@ def _read_path(path: Content, message: Message, destination: FormatName | None) 
 
 def _label(text: str) -> str:
     """Return a label that can be sent again: a longer one is truncated, between two characters."""
-    return text.encode("utf-16-le")[: 2 * LABEL_MAX].decode("utf-16-le", "ignore")
+    return text.encode("utf-16-le")[: 2 * LABEL_MAX].decode("utf-16-le", "ignore")  # SRMP-2.2.4.1-07
 
 
 def _read_times(envelope: Envelope, message: Message) -> None:

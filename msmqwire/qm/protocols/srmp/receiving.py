@@ -152,7 +152,7 @@ class SrmpReceiving:
         if envelope is None:
             raise _MessageRefused(BAD_REQUEST, MALFORMED, "a response")
         named, destination = self._destination(envelope.path.to)
-        if group is not None and destination.canonical != group.canonical:
+        if group is not None and destination.canonical != group.canonical:  # SRMP-2.1.2-02
             why = f"it came to {group}, but is addressed to {envelope.path.to:.200}"
             raise _MessageRefused(BAD_REQUEST, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, why)
         message = deserialize(received, utc, named)

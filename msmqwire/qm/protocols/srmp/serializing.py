@@ -71,13 +71,13 @@ def _in_stream(message: Message) -> bool:
 
 
 def _path(message: Message) -> dict[str, Any]:
-    if len(message.label.encode("utf-16-le", "surrogatepass")) > 2 * LABEL_MAX:
+    if len(message.label.encode("utf-16-le", "surrogatepass")) > 2 * LABEL_MAX:  # SRMP-2.2.4.1-07
         raise InvalidValue(f"a label has {LABEL_MAX} characters at most", path="label")
     rev = None
     if message.response is not None:
         rev = {"via": write_name(message.response, "response")}  # SRMP-3.1.7.2.4-07, SRMP-2.2.4.4-06
     return {  # SRMP-2.2.4.5-02
-        "action": f"{MSMQ}{message.label}",  # SRMP-3.1.7.2.4-04, SRMP-2.2.4.1-02
+        "action": f"{MSMQ}{message.label}",  # SRMP-3.1.7.2.4-04, SRMP-2.2.4.1-02 and SRMP-2.2.4.1-07
         "to": write_destination(message.destination, "destination"),  # SRMP-3.1.7.2.4-05, SRMP-2.2.4.2-05
         # SRMP-3.1.7.2.4-06
         "id": MessageIdentifier(message.identifier.uniquifier, message.identifier.lineage),
