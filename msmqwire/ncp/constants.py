@@ -77,11 +77,11 @@ class ObjectType(IntEnum):
     NWOT_GROUP = 0x0002
     NWOT_PRINT_QUEUE = 0x0003  # QMS-createq-03
     NWOT_FILE_SERVER = 0x0004
-    NWOT_JOB_SERVER = 0x0005
+    NWOT_JOB_SERVER = 0x0005  # QMS-qservers-07 and QMS-createqs-02
     NWOT_PRINT_SERVER = 0x0007  # QMS-qservers-07 and QMS-createqs-02
-    NWOT_ARCHIVE_QUEUE = 0x0008
-    NWOT_ARCHIVE_SERVER = 0x0009
-    NWOT_JOB_QUEUE = 0x000A
+    NWOT_ARCHIVE_QUEUE = 0x0008  # QMS-createq-03
+    NWOT_ARCHIVE_SERVER = 0x0009  # QMS-qservers-07 and QMS-createqs-02
+    NWOT_JOB_QUEUE = 0x000A  # QMS-createq-03
     NWOT_WILD = 0xFFFF
 
 
@@ -154,9 +154,9 @@ AT_ONCE: Final = b"\xff" * 6
 
 JOBS_MAX: Final = 250  # QMS-ext-08
 """Jobs in a queue."""
-JOB_NUMBER_MAX: Final = 999
+JOB_NUMBER_MAX: Final = 999  # QMS-ext-08
 """Job numbers are 1 to this."""
-QUEUE_SERVERS_MAX: Final = 25
+QUEUE_SERVERS_MAX: Final = 25  # QMS-ext-08
 """Queue servers attached to a queue."""
 JOB_LIST_MAX: Final = 125
 """Job numbers in one reply of the newer calls."""

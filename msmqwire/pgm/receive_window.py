@@ -192,9 +192,7 @@ class ReceiveWindow:
                 self._enter(sequence, missing, State.WAIT_NCF, now)
 
     def due(self, now: float) -> list[int]:
-        """Return the packets to send NAKs for, and give up those that were asked for often enough:
-        SRMP-2.1.3.1-08.
-        """
+        """Return the packets to send NAKs for, and give up those that were asked for often enough."""
         naks: list[int] = []
         while self._timers and self._timers[0][0] <= now:
             at, sequence = heapq.heappop(self._timers)
@@ -209,6 +207,7 @@ class ReceiveWindow:
                 missing.ncf_retries += 1
             else:
                 missing.data_retries += 1
+            # SRMP-2.1.3.1-08
             if missing.ncf_retries > NAK_NCF_RETRIES or missing.data_retries > NAK_DATA_RETRIES:
                 del self._missing[sequence]
                 self._given_up.add(sequence)

@@ -178,7 +178,7 @@ def _join(
     """Return the session that a packet begins, if it does: RFC 3208 section 6.1.
 
     The end of a session begins none. Earlier packets are not asked for, unless OPT_JOIN allows it;
-    OPT_SYN changes nothing (SRMP-2.1.3-09).
+    OPT_SYN changes nothing.
     """
     match packet.body:
         case Spm(TrailingEdgeSequenceNumber=trail, LeadingEdgeSequenceNumber=lead):
@@ -192,10 +192,10 @@ def _join(
     for option in packet.options:
         if isinstance(option, OptRst) or (isinstance(option, OptFin) and isinstance(packet.body, Spm)):
             return None
-        if isinstance(option, OptJoin):
+        if isinstance(option, OptJoin):  # SRMP-2.1.3-09
             allowed = max(near(following, option.MinimumSequenceNumber), near(following, trail))
             following = min(following, allowed)
-    return _Session(tsi, following, sender, settings, random, memory, naks)
+    return _Session(tsi, following, sender, settings, random, memory, naks)  # SRMP-2.1.3-09
 
 
 class _Session:

@@ -91,7 +91,7 @@ class Source:
 
     Every method returns the effects to carry out. The owner calls `tick` at `next_time`, or later.
 
-    TXW_MAX_RTE holds for SPM, ODATA and RDATA together (SRMP-2.1.3-03): data wait for their turn, SPMs only
+    TXW_MAX_RTE holds for SPM, ODATA and RDATA together: data wait for their turn, SPMs only
     count. Repairs and new data take turns, so that NAKs, which any sender can forge, don't stop new data.
     NCFs have a rate of their own, `NCF_SHARE` of that one.
 
@@ -156,9 +156,9 @@ class Source:
     def send(self, apdu: bytes, now: float) -> list[SourceEffect]:
         """Send an APDU.
 
-        Raises InvalidValue if it is over 64 KiB (SRMP-2.1.3.1-15), after the end, or if too much waits.
+        Raises InvalidValue if it is over 64 KiB, after the end, or if too much waits.
         """
-        if len(apdu) > APDU_MAX:
+        if len(apdu) > APDU_MAX:  # SRMP-2.1.3.1-15
             raise InvalidValue(f"{counted(len(apdu), 'byte')}, more than {APDU_MAX:,}", path="apdu")
         if self._closed or self._ended:
             raise InvalidValue("the session is closed", path="apdu")
@@ -192,14 +192,14 @@ class Source:
         return self.tick(now)
 
     def cancel(self, now: float) -> list[SourceEffect]:
-        """End at once with OPT_RST and serve no more NAKs: SRMP-2.1.3-12."""
+        """End at once with OPT_RST and serve no more NAKs."""
         if self._ended:
             return []
         self._queue.clear()
         self._window.clear()
         self._asked.clear()
-        self._ended, self.waiting = True, 0
-        return [self._spm(now, OptRst()), Finished()]
+        self._ended, self.waiting = True, 0  # SRMP-2.1.3-12
+        return [self._spm(now, OptRst()), Finished()]  # SRMP-2.1.3-12
 
     # --- inside --------------------------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class Source:
         ]
 
     def _confirm(self, now: float) -> Iterable[SourceEffect]:
-        """Send NCFs for the packets asked for, as far as their rate allows: SRMP-2.1.3-04."""
+        """Send NCFs for the packets asked for, as far as their rate allows."""
         while self._ncf_at <= now:
             asked = list(islice(self._asked, NAK_MAX))
             sequences = [sequence for sequence in asked if sequence in self._window]
@@ -231,7 +231,7 @@ class Source:
                 if self._ncf_at > now:
                     return
                 self._ncf_bucket.take(len(ncf), now)
-                yield Multicast(ncf)
+                yield Multicast(ncf)  # SRMP-2.1.3-04
             for sequence in asked:
                 del self._asked[sequence]
             if not self._asked:
@@ -257,10 +257,10 @@ class Source:
             body = Data(wire(sequence), wire(self._window.trail))
             packet = self._packet(kind, body, options, data)
             ready = self._bucket.ready_at(len(packet), now)
-            if ready > now:
+            if ready > now:  # SRMP-2.1.3-03
                 self._data_at = ready
                 return
-            self._bucket.take(len(packet), now)
+            self._bucket.take(len(packet), now)  # SRMP-2.1.3-03
             self._repaired_last = due
             if due:
                 self._window.repaired()
@@ -273,26 +273,28 @@ class Source:
             if last:
                 yield Transmitted()
             self._data_sent(now)
+            # SRMP-2.1.3.1-11
             if self._since_spm >= AMBIENT_SPM_PACKETS or (self._drained and not due):
                 yield self._spm(now)
 
     def _data_sent(self, now: float) -> None:
-        """Count a data packet: an ambient SPM follows in time (SRMP-2.1.3.1-11), then heartbeats."""
-        self._since_spm += 1
+        """Count a data packet: an ambient SPM follows in time, then heartbeats."""
+        self._since_spm += 1  # SRMP-2.1.3.1-11
         self._heartbeat = IHB_MIN
+        # SRMP-2.1.3.1-11
         self._spm_at = min(self._spm_at, max(now, self._last_spm + AMBIENT_SPM_IVL))
 
     def _spm(self, now: float, *options: Option) -> Multicast:
-        """Make an SPM, ambient or heartbeat, and set the time of the next: SRMP-2.1.3.1-05."""
+        """Make an SPM, ambient or heartbeat, and set the time of the next."""
         body = Spm(self._spm_sequence, wire(self._window.trail), wire(self._window.lead), self._nlas[0])
         if self._drained:
             options += (OptFin(),)
         packet = self._packet(PgmType.SPM, body, options)
-        self._bucket.take(len(packet), now)
+        self._bucket.take(len(packet), now)  # SRMP-2.1.3-03
         self._spm_sequence = wire(self._spm_sequence + 1)
         self._since_spm, self._last_spm = 0, now
-        self._spm_at = now + self._heartbeat
-        self._heartbeat = min(2 * self._heartbeat, IHB_MAX)
+        self._spm_at = now + self._heartbeat  # SRMP-2.1.3.1-05
+        self._heartbeat = min(2 * self._heartbeat, IHB_MAX)  # SRMP-2.1.3.1-05
         return Multicast(packet)
 
     def _packet(

@@ -168,7 +168,7 @@ def parse_multicast(apdu: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> Srmp
     """Parse an APDU that came over PGM: an HTTP header, whose contents do not matter, and its entity.
 
     Neither request line nor fields are looked at, so none of them can be wrong; the boundary is that of the
-    first delimiter: SRMP-2.1.2-03, SRMP-2.1.2-04. They are kept if they are those of a request.
+    first delimiter. They are kept if they are those of a request.
     Raises MalformedPacket with path and offset for an entity that would be refused over HTTP too.
     """
     head, blank, entity = apdu.partition(CRLF + CRLF)  # SRMP-2.1.2-01 and SRMP-2.1.2-05
@@ -177,11 +177,11 @@ def parse_multicast(apdu: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> Srmp
     if len(entity) > entity_size_max:
         why = f"{counted(len(entity), 'byte')}, more than {entity_size_max:,}"
         raise MalformedPacket(why, path=ENTITY, offset=len(apdu) - len(entity))
-    start, fields = _head_of(head + blank)
+    start, fields = _head_of(head + blank)  # SRMP-2.1.2-03 and SRMP-2.1.2-04
     content: Multipart | bytes = entity
     delimiter = entity.removeprefix(CRLF)
     try:
-        if delimiter.startswith(HYPHENS):
+        if delimiter.startswith(HYPHENS):  # SRMP-2.1.2-04
             line = delimiter[len(HYPHENS) :].partition(CRLF)[0]
             content = parse_multipart(entity, line.decode("latin-1"))  # SRMP-2.1.2-01 and SRMP-2.1.2-05
             _check_parts(content)
@@ -200,7 +200,8 @@ def _head_of(head: bytes) -> tuple[RequestLine | None, tuple[Field, ...]]:
         start = parse_start_line(line)
         block, _ = read_block(head, len(line) + len(CRLF), HEADER_FIELDS)
     except MalformedPacket:
-        return None, ()
+        return None, ()  # SRMP-2.1.2-04
+    # SRMP-2.1.2-03 and SRMP-2.1.2-04
     return (start, block.fields()) if isinstance(start, RequestLine) else (None, ())
 
 

@@ -92,13 +92,13 @@ class Multipart:
         boundary: the text of the delimiters, without hyphens.
         parts: in their order.
         leading_line_break: whether a CRLF stands before the first delimiter; Windows sends none.
-        final_line_break: whether a CRLF stands after the last one, as Windows sends it: SRMP-2.2.2-15.
+        final_line_break: whether a CRLF stands after the last one, as Windows sends it.
     """
 
     boundary: str
     parts: tuple[Part, ...]
     leading_line_break: bool = False
-    final_line_break: bool = True
+    final_line_break: bool = True  # SRMP-2.2.2-15
 
     def to_bytes(self) -> bytes:
         """Return the bytes; Content-Length fields are taken as they are. Raises InvalidValue."""
@@ -118,7 +118,7 @@ class Multipart:
         for number, part in enumerate(self.parts):
             pieces += [delimiter, CRLF, build_block(part.fields, f"{PARTS}[{number}].{HEADER_FIELDS}")]
             pieces += [part.content, CRLF if part.line_break else b""]
-        pieces += [delimiter, HYPHENS, CRLF if self.final_line_break else b""]
+        pieces += [delimiter, HYPHENS, CRLF if self.final_line_break else b""]  # SRMP-2.2.2-15
         return pieces
 
     @cached_property
@@ -138,26 +138,26 @@ class Multipart:
 def parse_multipart(data: bytes, boundary: str) -> Multipart:
     """Parse a multipart entity; offsets of errors count from its start.
 
-    Raises MalformedPacket unless delimiters, header fields and lengths fit: SRMP-2.2.2-17.
+    Raises MalformedPacket unless delimiters, header fields and lengths fit.
     """
     if not _BOUNDARY.fullmatch(boundary):
         raise MalformedPacket("no boundary", path=BOUNDARY, offset=0)
     delimiter = HYPHENS + boundary.encode("latin-1")
     leading = data.startswith(CRLF + delimiter)
     at = len(CRLF) if leading else 0
-    if not data.startswith(delimiter, at):
+    if not data.startswith(delimiter, at):  # SRMP-2.2.2-17
         raise MalformedPacket("the entity does not start with a delimiter", path=PARTS, offset=0)
     at += len(delimiter)
     parts: list[Part] = []
     while not data.startswith(HYPHENS, at):
-        if not data.startswith(CRLF, at):
+        if not data.startswith(CRLF, at):  # SRMP-2.2.2-17
             raise MalformedPacket("neither a line end nor -- after a delimiter", path=PARTS, offset=at)
         if len(parts) == PART_COUNT_MAX:
             raise MalformedPacket(f"more than {PART_COUNT_MAX} parts", path=PARTS, offset=at)
         part, at = _parse_part(data, at + len(CRLF), delimiter, f"{PARTS}[{len(parts)}].{HEADER_FIELDS}")
         parts.append(part)
     at += len(HYPHENS)
-    if data[at:] not in (CRLF, b""):
+    if data[at:] not in (CRLF, b""):  # SRMP-2.2.2-17
         raise MalformedPacket("bytes after the last delimiter", path=PARTS, offset=at)
     return Multipart(boundary, tuple(parts), leading, at < len(data))
 
@@ -169,12 +169,12 @@ def _parse_part(data: bytes, at: int, delimiter: bytes, path: str) -> tuple[Part
     for name in (CONTENT_TYPE, CONTENT_ID):  # a second one could hide the envelope or the body
         refuse_twice(block, name)
     length = content_length(fields, block, len(data) - start)
-    if length is None:  # SRMP-2.2.2-16
+    if length is None:
         raise MalformedPacket("missing", path=f"{path}.{CONTENT_LENGTH}", offset=at)
     end = start + length  # SRMP-2.2.2-16
     line_break = data.startswith(CRLF + delimiter, end)  # SRMP-2.2.2-16
     after = end + len(CRLF) * line_break
-    if not data.startswith(delimiter, after):
+    if not data.startswith(delimiter, after):  # SRMP-2.2.2-17
         raise MalformedPacket("no delimiter there", path=f"{path}.{CONTENT_LENGTH}", offset=end)
     return Part(fields, data[start:end], line_break), after + len(delimiter)
 

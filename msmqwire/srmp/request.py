@@ -26,18 +26,18 @@ _MULTICAST: Final = "msmq:multicast="
 
 
 def request_address(to: str) -> tuple[str, str]:
-    """Return request target and Host for the ``to`` of an envelope: SRMP-2.1.1-04, SRMP-2.1.1-06.
+    """Return request target and Host for the ``to`` of an envelope.
 
     Raises InvalidValue for anything but an HTTP URL or a multicast address.
     """
     if to.lower().startswith(_MULTICAST):
         address = to[len(_MULTICAST) :]
-        return address, address
+        return address, address  # SRMP-2.1.1-06
     scheme, separator, rest = to.partition("://")
     host, slash, path = rest.partition("/")
     if not separator or scheme.lower() not in ("http", "https") or not host:
         raise InvalidValue(f"{to!r} is not an address of an HTTP request", path="to")
-    return f"{slash or '/'}{path}".lower(), host
+    return f"{slash or '/'}{path}".lower(), host  # SRMP-2.1.1-04 and SRMP-2.1.1-06
 
 
 def make_request(
@@ -50,9 +50,9 @@ def make_request(
     body: bytes | None = None,
     extension: bytes | None = None,
 ) -> SrmpMessage:
-    """Return the request that Windows would send, in its order of fields and parts: SRMP-2.1.1-05.
+    """Return the request that Windows would send, in its order of fields and parts.
 
-    Without body and extension it is plain ``text/xml``, as every receipt is (SRMP-2.1.1-10). `boundary` is
+    Without body and extension it is plain ``text/xml``, as every receipt is. `boundary` is
     the number in the boundary, `queue_manager` the sender, after which the parts are named.
     Raises InvalidValue for an envelope that can't be built.
     """
@@ -73,4 +73,5 @@ def make_request(
         Field(CONTENT_LENGTH, str(size)),
         *_ALWAYS,
     )
+    # SRMP-2.1.1-04, SRMP-2.1.1-05 and SRMP-2.1.1-10
     return SrmpMessage(RequestLine("POST", target), fields, content)

@@ -120,14 +120,14 @@ def scan(data: bytes) -> list[Place]:
 
 
 def _check_encoding(data: bytes) -> None:
-    """SRMP-2.2-01. A declaration may name UTF-8, or nothing."""
+    """A declaration may name UTF-8, or nothing."""
     try:
-        data.decode("utf-8")
+        data.decode("utf-8")  # SRMP-2.2-01
     except UnicodeDecodeError as exc:
         why = "not UTF-8, the encoding of every envelope"
         raise _hostile(why, Hostility.ENCODING, exc.start) from None
     declared = _ENCODING.match(data, len(BOM) if data.startswith(BOM) else 0)
-    if declared and declared[1].lower() != b"utf-8":
+    if declared and declared[1].lower() != b"utf-8":  # SRMP-2.2-01
         raise _hostile("declares another encoding than UTF-8", Hostility.ENCODING, declared.start(1))
 
 

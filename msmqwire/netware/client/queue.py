@@ -30,6 +30,7 @@ from msmqwire.netware.model.job import JobRequest
 
 LISTED_MAX: Final = 8190
 """Limit of jobs in a list from a server; with NetWare's own tools a queue has at most 250."""
+_NO_TYPE: Final = 0  # QMS-jobfields-30
 _POSITION_MAX: Final = 0xFFFFFFFF
 
 
@@ -138,7 +139,7 @@ class Queue:
         self,
         *,
         description: str = "",
-        job_type: int = 0,  # QMS-jobfields-30
+        job_type: int = _NO_TYPE,
         hold: bool = False,
         auto_start: bool = False,
         restart: bool = False,
@@ -259,7 +260,7 @@ class Queue:
                 job_type=entry.job_type,
                 job_control_flags=entry.job_control_flags,
                 job_description=entry.job_description,
-                queue_record=entry.queue_record,  # QMS-monitor-15
+                queue_record=entry.queue_record,
                 job_position=entry.job_position,
             ),
             **fields,

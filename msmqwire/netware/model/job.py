@@ -124,7 +124,8 @@ class Job:
             return JobState.OPEN
         if self.in_service:
             return JobState.IN_SERVICE
-        if self.job_control_flags & _HOLDS:  # QMS-flags-07, QMS-flags-08 and QMS-flags-09
+        # QMS-flags-07, QMS-flags-08, QMS-flags-09, QMS-manage-12 and QMS-manage-13
+        if self.job_control_flags & _HOLDS:
             return JobState.HELD
         # QMS-jobfields-22, QMS-jobfields-23 and QMS-manage-08
         if self.target_execution_time != AT_ONCE and times.from_bytes(self.target_execution_time) > now:

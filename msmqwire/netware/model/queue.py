@@ -83,9 +83,9 @@ def job_file_name(queue_id: int, job_number: int) -> str:
 
 
 def queue_directory(path: str, queue_id: int) -> str:
-    r"""The path of a queue directory, ``SYS:\SYSTEM\015D03``, below the given one: QMS-qdir-11."""
-    separator = "" if path.endswith((":", "\\", "/")) else "\\"
-    return f"{path}{separator}{queue_id:06X}"
+    r"""The path of a queue directory, ``SYS:\SYSTEM\015D03``, below the given one."""
+    separator = "" if path.endswith((":", "\\", "/")) else "\\"  # QMS-qdir-11
+    return f"{path}{separator}{queue_id:06X}"  # QMS-qdir-07, QMS-qdir-08 and QMS-qdir-11
 
 
 @dataclass(frozen=True, slots=True)

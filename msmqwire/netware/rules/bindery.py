@@ -70,7 +70,7 @@ class Bindery:
     ) -> BinderyObject:
         """Return an object that may be added; raises as `create_object`."""
         if not self._rights.is_supervisor(caller):
-            # QMS-createqs-01 and QMS-supervisor-01
+            # QMS-createqs-01, QMS-supervisor-01 and QMS-createq-01
             raise NcpRefused("only a supervisor creates objects", CompletionCode.NO_OBJECT_CREATE_RIGHTS)
         name = names.object_name(name)
         if not 0 < type_ < ObjectType.NWOT_WILD:  # QMS-qobject-05 and QMS-qservers-06

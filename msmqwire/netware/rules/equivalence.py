@@ -17,7 +17,7 @@ class Equivalence:
     """Security equivalence in the bindery: one step, never that of equivalents or groups.
 
     An object counts as itself, the members of its SECURITY_EQUALS, its groups by its own GROUPS_I'M_IN or by
-    their GROUP_MEMBERS, and the group EVERYONE, to which all objects belong: QMS-qusers-06.
+    their GROUP_MEMBERS, and the group EVERYONE, to which all objects belong.
     """
 
     def __init__(self, objects: Objects) -> None:
@@ -28,14 +28,14 @@ class Equivalence:
         found = self._objects.get(object_id)
         if found is None:
             return frozenset()
-        everyone = self._objects.find(EVERYONE, ObjectType.NWOT_GROUP)
+        everyone = self._objects.find(EVERYONE, ObjectType.NWOT_GROUP)  # QMS-qusers-06
         # QMS-qusers-02 and QMS-qusers-03
         return frozenset().union(
             (found.id,),
             found.members(SECURITY_EQUALS),
             found.members(GROUPS_IM_IN),
             self._objects.sets_of(found.id, GROUP_MEMBERS),
-            () if everyone is None else (everyone.id,),
+            () if everyone is None else (everyone.id,),  # QMS-qusers-06
         )
 
     def is_logged_in(self, object_id: int | None) -> bool:

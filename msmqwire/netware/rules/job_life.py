@@ -132,11 +132,11 @@ class JobLife:
         self._changes.append(PutJob(queue.id, job))
 
     def place(self, queue: JobQueue, number: int, position: int) -> None:
-        """Give a job a position from 1 on; beyond the end it is the last: QMS-monitor-19."""
+        """Give a job a position from 1 on; beyond the end it is the last."""
         if queue.order.index(number) == min(position, len(queue.order)) - 1:
             return
-        queue.order.remove(number)
-        queue.order.insert(position - 1, number)
+        queue.order.remove(number)  # QMS-monitor-19
+        queue.order.insert(position - 1, number)  # QMS-ext-07 and QMS-monitor-19
         self._order_changed(queue)
 
     def move(self, queue: JobQueue, job: Job, to_queue: JobQueue) -> int:

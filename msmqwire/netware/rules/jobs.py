@@ -40,7 +40,7 @@ class Jobs:
     def create(self, caller: Caller, queue_id: int, request: JobRequest, now: datetime) -> Job:
         """Put a job at the end of a queue, with its file open for the caller; it has to be started.
 
-        NWCF_OPERATOR_HOLD is set for operators alone, as in a change of the entry: QMS-ext-06.
+        NWCF_OPERATOR_HOLD is set for operators alone, as in a change of the entry.
 
         Args:
             now: the clock of the file server, UTC.
@@ -58,7 +58,7 @@ class Jobs:
         _check_target_time(request)
         self._files.check_new(caller)
         flags = int(request.job_control_flags | JobControlFlags.NWCF_ENTRY_OPEN)  # QMS-flags-06
-        if not roles & QueueRole.OPERATOR:
+        if not roles & QueueRole.OPERATOR:  # QMS-ext-06
             flags &= ~int(JobControlFlags.NWCF_OPERATOR_HOLD)
         number = self._life.next_number(queue)
         assert caller.effective_id is not None
@@ -74,7 +74,7 @@ class Jobs:
             job_control_flags=flags,
             job_file_name=job_file_name(queue_id, number),
             job_description=request.job_description,
-            queue_record=request.queue_record,  # QMS-jobfields-39 and QMS-monitor-15
+            queue_record=request.queue_record,  # QMS-jobfields-39
         )
         return self._life.create(caller, queue, job)  # QMS-using-01
 
@@ -158,11 +158,11 @@ class Jobs:
         allowed = QueueRole.OWNER | QueueRole.OPERATOR | QueueRole.SERVER
         # QMS-monitor-02 and QMS-createq-09
         job, roles = self._roles.check_job(caller, queue, number, allowed)
-        if job.in_service:
+        if job.in_service:  # QMS-ext-05
             raise NcpRefused(f"job {number} is in service", CompletionCode.ERR_Q_IN_SERVICE)
         _check_target_time(request)
         kept = int(JobControlFlags.NWCF_ENTRY_OPEN)  # QMS-flags-06
-        if not roles & QueueRole.OPERATOR:
+        if not roles & QueueRole.OPERATOR:  # QMS-ext-06
             kept |= int(JobControlFlags.NWCF_OPERATOR_HOLD)
         changed = replace(  # QMS-manage-03 and QMS-manage-04
             job,

@@ -34,7 +34,7 @@ class _OpenFile:
 
 
 class OpenFiles:
-    """The open files. A handle keeps the rights that it was opened with: QMS-ext-17.
+    """The open files. A handle keeps the rights that it was opened with.
 
     Attributes:
         has_room: whether the disk has room for new files and more data; set by the runtime.
@@ -101,7 +101,7 @@ class OpenFiles:
             NcpRefused: INVALID_FILE_HANDLE, NO_READ_PRIVILEGES, FAILURE for an invalid offset or count.
         """
         found = self._found(caller, handle)
-        if not found.may_read:
+        if not found.may_read:  # QMS-ext-17
             raise NcpRefused("the file is not open for reading", CompletionCode.NO_READ_PRIVILEGES)
         _check_range(offset, count)
         left = max(0, self.size(found.file) - offset)
@@ -115,7 +115,7 @@ class OpenFiles:
                 offset or count.
         """
         found = self._found(caller, handle)
-        if not found.may_write:
+        if not found.may_write:  # QMS-ext-17
             raise NcpRefused("the file is not open for writing", CompletionCode.NO_WRITE_PRIVILEGES)
         _check_range(offset, count)
         before = self.size(found.file)

@@ -167,7 +167,7 @@ class BinderyProperties:
         """
         holder, found = self._writable_set(caller, object_id, name)
         self._check_member(found, member_id)
-        self._objects.replace(holder.with_property(found.without_member(member_id)))
+        self._objects.replace(holder.with_property(found.without_member(member_id)))  # QMS-createq-13
 
     def check_member(self, caller: Caller, object_id: int, name: str, member_id: int) -> None:
         """Check that an object is itself in a set: groups and equivalence don't count.

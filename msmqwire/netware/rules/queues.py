@@ -93,7 +93,7 @@ class JobQueues:
             raise NcpRefused(f"{path} has another use", CompletionCode.INVALID_PATH)
         above = self._volumes.missing_above(place)
         value = directory.encode("ascii").ljust(SEGMENT_SIZE, b"\0")  # QMS-qdir-10 and QMS-createq-05
-        # QMS-qdir-01, QMS-qprops-01, QMS-createq-04 and QMS-createq-06
+        # QMS-qdir-01, QMS-qdir-10, QMS-qprops-01, QMS-createq-04 and QMS-createq-06
         new = new.with_property(Property(Q_DIRECTORY, False, SUPER_READ_SUPER_WRITE, segments=(value,)))
         for set_name in (Q_USERS, Q_SERVERS, Q_OPERATORS):
             # QMS-qdir-02, QMS-createq-04, QMS-createq-06 and QMS-createq-12
@@ -102,8 +102,9 @@ class JobQueues:
         queue = JobQueue(QueueRow(new.id, place))  # QMS-createq-05
         self._queues.add(queue)
         self._volumes.add_directories(caller, above)
-        # QMS-qdir-05, QMS-process-01 and QMS-qdir-06
-        self._changes += MakeQueueDirectory(new.id, place), PutQueue(queue.row), PutOrder(new.id, ())
+        # QMS-qdir-05, QMS-qdir-06 and QMS-process-01
+        self._changes.append(MakeQueueDirectory(new.id, place))
+        self._changes += PutQueue(queue.row), PutOrder(new.id, ())
         return new.id
 
     def destroy(self, caller: Caller, queue_id: int) -> None:

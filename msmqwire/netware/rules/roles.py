@@ -27,7 +27,7 @@ MEMBER = QueueRole.USER | QueueRole.OPERATOR | QueueRole.SERVER
 
 
 class Roles:
-    """Works out roles anew at each call, so that a change of the sets shows at once: QMS-createq-13."""
+    """Works out roles anew at each call, so that a change of the sets shows at once."""
 
     def __init__(self, objects: Objects, equivalence: Equivalence) -> None:
         self._objects, self._equivalence = objects, equivalence
@@ -41,7 +41,7 @@ class Roles:
             (Q_OPERATORS, QueueRole.OPERATOR),  # QMS-qoperators-01
             (Q_SERVERS, QueueRole.SERVER),  # QMS-qservers-01
         ):
-            # QMS-monitor-16 and QMS-supervisor-02
+            # QMS-monitor-16, QMS-supervisor-02 and QMS-createq-13
             if self._equivalence.admitted(caller.effective_id, holder, name):
                 roles |= role
         return roles

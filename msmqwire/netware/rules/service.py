@@ -140,5 +140,5 @@ class QueueService:
         caller.object_id = caller.login_time = None
 
     def connection_lost(self, caller: Caller) -> None:
-        """End everything of a broken connection: QMS-flags-01 and -02, QMS-flags-04 and -05."""
+        """End everything of a broken connection."""
         self.logout(caller)

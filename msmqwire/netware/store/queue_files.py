@@ -144,7 +144,7 @@ class QueueFiles:
     def write(self, job_number: int, offset: int, data: bytes) -> None:
         """Write data of a job."""
         with disk.opened(self.file(job_number), os.O_WRONLY) as file:
-            disk.write_at(file, data, SIZE + offset)  # QMS-files-09, QMS-submit-05 and QMS-jobfields-34
+            disk.write_at(file, data, SIZE + offset)  # QMS-files-09 and QMS-submit-05
 
     def size(self, job_number: int) -> int:
         """Return the bytes of data that a job has."""

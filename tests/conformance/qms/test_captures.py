@@ -16,6 +16,7 @@ from msmqwire.ncp.packets import CALLS
 from msmqwire.ncp.readings import Readings
 from tests.support import captures as c
 from tests.support.capture.netware_captures import NcpTalk, reply_unit, request_unit
+from tests.support.codec_checks import proving
 
 QUEUE, LASER = 0x0500_000B, 0x0300_0009
 TIME = {"Year": 26, "Month": 3, "Day": 1, "Hour": 24, "Minute": 0, "Second": 1}
@@ -135,6 +136,14 @@ def test_one_exchange(id, path, side, call):
     assert found(talk) == [(id, path, f"{call[0]} {side}")]
 
 
+ADVISED = ("flags-11", "jobfields-29", *(f"ext-{number:02}" for number in (3, 5, 7, 8, 16)))
+
+
+@pytest.mark.parametrize("id", [proving(f"QMS-{name}", ids=f"QMS-{name}") for name in ADVISED])
+def test_what_is_only_advised_is_no_violation(id):
+    assert [check.severity for check in checks() if check.id == id] == ["SHOULD"]
+
+
 def test_what_is_right_has_no_findings():
     removed = ("RemoveJobFromQueue", JOB)
     talk = talked(
@@ -157,11 +166,15 @@ HANDED_OUT = [
 ]
 
 
-@pytest.mark.parametrize("id, path, changed", HANDED_OUT)
+@pytest.mark.parametrize(
+    "id, path, changed",
+    [pytest.param(*case, marks=[pytest.mark.requirement(case[0])] * (case[1] == BAR)) for case in HANDED_OUT],
+)
 def test_a_job_that_could_not_be_handed_out(id, path, changed):
     assert found(talked(ATTACH, service(**changed))) == [(id, path, f"{SERVICE} reply")]
 
 
+@pytest.mark.requirement("QMS-manage-11")
 def test_a_job_that_is_open_is_handed_out():
     ids = {id for id, _, _ in found(talked(ATTACH, service(jobControlFlags=0x20)))}
     assert ids == {"QMS-manage-11", "QMS-jobfields-36"}

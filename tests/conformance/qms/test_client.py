@@ -121,11 +121,13 @@ def test_no_job_has_the_type_that_stands_for_any(job_type: int) -> None:
     async def scenario(server: FileServer, queue: Queue) -> None:
         with pytest.raises(InvalidValue, match="job_type"):
             await queue.submit(b"body", job_type=job_type)
+        await queue.submit(b"body", job_type=0)
         kept = await queue.submit(b"body", job_type=0xFFFE)
         with pytest.raises(InvalidValue, match="job_type"):
             await queue.change(kept.number, job_type=job_type)
 
-    assert len(as_client(scenario).sent(*CREATE)) == 1
+    created = as_client(scenario).sent(*CREATE)
+    assert [entry[4 + 42 : 4 + 44] for entry in created] == [b"\0\0", b"\xff\xfe"]
 
 
 @pytest.mark.requirement("QMS-submit-02", "QMS-submit-05", "QMS-jobfields-34")
@@ -274,6 +276,7 @@ def test_print_job_records_are_built_and_read_by_their_schema() -> None:
 
     async def scenario(server: FileServer, queue: Queue) -> None:
         job = await queue.submit(b"", queue_record=record)
+        assert job.entry.queue_record == b"", "the reply to a creation has none"
         read = PRINT_RECORD.parse((await queue.job(job.number)).queue_record)
         assert {name: read[name] for name in form} == form
 

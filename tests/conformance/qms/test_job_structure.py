@@ -88,11 +88,25 @@ def test_a_field_at_its_offset_in_both_forms(
 @pytest.mark.parametrize(
     ("name", "mask"),
     [
-        proving("NWCF_SERVICE_AUTO_START", 0x08),
-        proving("NWCF_SERVICE_RESTART", 0x10),
-        proving("NWCF_ENTRY_OPEN", 0x20),
-        proving("NWCF_USER_HOLD", 0x40),
-        proving("NWCF_OPERATOR_HOLD", 0x80),
+        proving(
+            "NWCF_SERVICE_AUTO_START",
+            0x08,
+            ids=(
+                "QMS-flags-01",
+                "QMS-flags-02",
+            ),
+        ),
+        proving(
+            "NWCF_SERVICE_RESTART",
+            0x10,
+            ids=(
+                "QMS-flags-04",
+                "QMS-flags-05",
+            ),
+        ),
+        proving("NWCF_ENTRY_OPEN", 0x20, ids=("QMS-flags-06",)),
+        proving("NWCF_USER_HOLD", 0x40, ids=("QMS-flags-07",)),
+        proving("NWCF_OPERATOR_HOLD", 0x80, ids=("QMS-flags-08",)),
     ],
 )
 @pytest.mark.requirement("QMS-jobfields-11")

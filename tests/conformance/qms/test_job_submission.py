@@ -139,6 +139,8 @@ def test_close_and_abort(harness: QueueServiceHarness) -> None:
 @pytest.mark.parametrize("name", ["close_and_start", "close_and_abort"])
 def test_closing_a_job_that_is_not_open(harness: QueueServiceHarness, name: str) -> None:
     user = harness.user()
+    opened = harness.open_job(user)
+    getattr(harness.service.jobs, name)(user, QUEUE_ID, opened.job_number)
     number = harness.job(user)
     with harness.refused(CompletionCode.ERR_NO_Q_JOB_RIGHTS):
         getattr(harness.service.jobs, name)(user, QUEUE_ID, number)

@@ -65,10 +65,11 @@ def test_the_directory_of_the_example(harness: QueueServiceHarness) -> None:
     assert harness.store.directories == {QUEUE_ID: "SYS:SYSTEM\\015D03"}
 
 
-@requirement("QMS-qdir-07", "QMS-qdir-08")
+@requirement("QMS-qdir-07", "QMS-qdir-08", "QMS-qdir-11")
 @pytest.mark.parametrize(
     "path, queue_id, directory",
     [
+        ("SYS:A/", 0x015D03, "SYS:A/015D03"),
         ("SYS:SYSTEM", 0x015D03, "SYS:SYSTEM\\015D03"),
         ("SYS:", 0xA, "SYS:00000A"),
         ("SYS:\\A\\", 0x12345678, "SYS:\\A\\12345678"),
