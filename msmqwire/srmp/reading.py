@@ -142,7 +142,7 @@ class Reading:
             position += 1
             if index >= last:
                 last = index
-            elif group.order_req:
+            elif group.order_req:  # SRMP-2.2.4-05 and SRMP-2.2.5-03
                 self._depart(group.order_req, inside, f"after {group.children[last].name}")
         for child in group.expected:
             if child.name not in values:
@@ -165,6 +165,7 @@ class Reading:
         return True
 
     def _attributes(self, group: Group, node: Any, path: str) -> dict[str, Any]:
+        # SRMP-2.2.4-04, SRMP-2.2.5.1-02, SRMP-2.2.5.2-02 and SRMP-2.2.5.3-02
         if group.must_understand and node.get(MUST_UNDERSTAND) != "1":
             raise self._malformed('no se:mustUnderstand="1"', (group.must_understand,), path, node)
         for name in group.attributes:
@@ -187,7 +188,7 @@ class Reading:
     def _keep(self, group: Group, element: Ignored | None, node: Any, path: str, position: int) -> None:
         name = _local(node) if element is None else element.name
         inside = f"{path}.{name}"
-        # SRMP-2.2.5.2.2-06
+        # SRMP-2.2.5-04 and SRMP-2.2.5.2.2-06
         if element is None and group.refuses and node.get(MUST_UNDERSTAND) in ("1", "true"):
             raise self._malformed(f"{node.tag[:200]} is not understood", (group.refuses,), inside, node)
         if element is not None and element.departure:

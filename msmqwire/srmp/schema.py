@@ -81,7 +81,7 @@ PATH: Final = Group(
                 meaning="Of WS-Routing. Ignored, and never written anew.",
                 req=("SRMP-2.2.4.5-01",),
             )
-            for name in ("fwd", "from", "relatesTo", "fault")
+            for name in ("fwd", "from", "relatesTo", "fault")  # SRMP-2.2.4.5-01
         ),
     ),
 )
@@ -255,7 +255,7 @@ STREAM: Final = Group(
                 req=("SRMP-2.2.5.3-06",),
                 departure=True,
             )
-            for name in ("streamReceiptRequest", "end")
+            for name in ("streamReceiptRequest", "end")  # SRMP-2.2.5.3-06
         ),
     ),
 )

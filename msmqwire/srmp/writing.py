@@ -53,7 +53,7 @@ def _form(element: Element, default: str) -> _Form:
         children = tuple(
             (child.name, child.least, _form(child, inner))
             for child in element.children
-            if not isinstance(child, Ignored)
+            if not isinstance(child, Ignored)  # SRMP-2.2.4.5-02 and SRMP-2.2.5.1.3-02
         )
     write, bare = (element.write, element.bare) if isinstance(element, Leaf) else (None, False)
     assert write is None or element.most == 1, "no leaf may stand repeatedly"

@@ -66,26 +66,29 @@ class JobQueue:
 
     def entry(self, number: int) -> Job:
         """A job for readers, with its position."""
-        return replace(self.jobs[number], job_position=self.order.index(number) + 1)  # QMS-jobfields-32
+        return replace(self.jobs[number], job_position=self.order.index(number) + 1)  # QMS-jobfields-20, -32
 
 
-_EXTENSION_DIGITS: Final = 3
+_EXTENSION_DIGITS: Final = 3  # QMS-files-05 and QMS-files-10
+_DIRECTORY_DIGITS: Final = 6  # QMS-qdir-07 and QMS-qdir-11
 
 
 def queue_file_stem(queue_id: int) -> str:
-    """The name without extension of all files of a queue: QMS-files-01."""
-    return f"Q${queue_id & 0xFFFF:04X}"  # QMS-files-10 and QMS-files-01
+    """The name without extension of all files of a queue."""
+    last_four_digits = queue_id & 0xFFFF  # QMS-files-01 and QMS-files-10
+    return f"Q${last_four_digits:04X}"
 
 
 def job_file_name(queue_id: int, job_number: int) -> str:
-    """The name of the queue file of a job: QMS-files-05."""
-    return f"{queue_file_stem(queue_id)}.{job_number:0{_EXTENSION_DIGITS}}"  # QMS-files-10 and QMS-files-05
+    """The name of the queue file of a job."""
+    return f"{queue_file_stem(queue_id)}.{job_number:0{_EXTENSION_DIGITS}}"
 
 
 def queue_directory(path: str, queue_id: int) -> str:
     r"""The path of a queue directory, ``SYS:\SYSTEM\015D03``, below the given one."""
-    separator = "" if path.endswith((":", "\\", "/")) else "\\"  # QMS-qdir-11
-    return f"{path}{separator}{queue_id:06X}"  # QMS-qdir-07, QMS-qdir-08 and QMS-qdir-11
+    # QMS-qdir-08 and QMS-qdir-11
+    separator = "" if path.endswith((":", "\\", "/")) else "\\"
+    return f"{path}{separator}{queue_id:0{_DIRECTORY_DIGITS}X}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,4 +53,5 @@ def to_bytes(time: datetime) -> bytes:
     time = time.astimezone(UTC)
     if not _FIRST_YEAR <= time.year < _FIRST_YEAR + 100:
         raise InvalidValue(f"the year {time.year} is not in 1980 to 2079")
+    # QMS-jobfields-26
     return bytes((time.year % 100, time.month, time.day, time.hour, time.minute, time.second))

@@ -52,5 +52,5 @@ class Equivalence:
     def admitted(self, object_id: int | None, holder: BinderyObject, property_name: str) -> bool:
         """Return whether a set admits an object: itself, one of its groups or equivalents is a member."""
         members = holder.members(property_name)
-        # QMS-createq-11, QMS-qoperators-02, QMS-qusers-05 and QMS-qservers-02
-        return bool(members) and not members.isdisjoint(self.identities(object_id))
+        # QMS-createq-11, QMS-qoperators-02, QMS-qusers-02, QMS-qusers-03, QMS-qusers-05 and QMS-qservers-02
+        return not members.isdisjoint(self.identities(object_id))

@@ -57,6 +57,7 @@ class JobLife:
         """Put a job with the number `next_number` at the end of a queue."""
         queue.jobs[job.job_number] = job
         queue.order.append(job.job_number)  # QMS-bindery-01 and QMS-submit-04
+        # QMS-files-06 and QMS-jobfields-28
         queue.row = replace(queue.row, next_number=job.job_number % JOB_NUMBER_MAX + 1)
         self._changes += PutQueue(queue.row), PutJob(queue.id, job)
         self._order_changed(queue)

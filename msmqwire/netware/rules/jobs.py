@@ -57,7 +57,8 @@ class Jobs:
         self._check_open_to_jobs(queue)
         _check_target_time(request)
         self._files.check_new(caller)
-        flags = int(request.job_control_flags | JobControlFlags.NWCF_ENTRY_OPEN)  # QMS-flags-06
+        # QMS-flags-06 and QMS-manage-02
+        flags = int(request.job_control_flags | JobControlFlags.NWCF_ENTRY_OPEN)
         if not roles & QueueRole.OPERATOR:  # QMS-ext-06
             flags &= ~int(JobControlFlags.NWCF_OPERATOR_HOLD)
         number = self._life.next_number(queue)

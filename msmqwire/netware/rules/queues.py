@@ -92,7 +92,7 @@ class JobQueues:
         if self._queues.has_directory(place) or self._volumes.entry(place) is not None:
             raise NcpRefused(f"{path} has another use", CompletionCode.INVALID_PATH)
         above = self._volumes.missing_above(place)
-        value = directory.encode("ascii").ljust(SEGMENT_SIZE, b"\0")  # QMS-qdir-10 and QMS-createq-05
+        value = directory.encode("ascii").ljust(SEGMENT_SIZE, b"\0")  # QMS-createq-05
         # QMS-qdir-01, QMS-qdir-10, QMS-qprops-01, QMS-createq-04 and QMS-createq-06
         new = new.with_property(Property(Q_DIRECTORY, False, SUPER_READ_SUPER_WRITE, segments=(value,)))
         for set_name in (Q_USERS, Q_SERVERS, Q_OPERATORS):

@@ -43,7 +43,7 @@ class Roles:
         ):
             # QMS-monitor-16, QMS-supervisor-02 and QMS-createq-13
             if self._equivalence.admitted(caller.effective_id, holder, name):
-                roles |= role
+                roles |= role  # QMS-qusers-01, QMS-qoperators-01 and QMS-qservers-01
         return roles
 
     def may_service(self, caller: Caller, queue: JobQueue) -> bool:
@@ -58,7 +58,7 @@ class Roles:
             NcpRefused: ERR_NO_Q_RIGHTS.
         """
         roles = self.on_queue(caller, queue)
-        if not roles & allowed:  # QMS-bindery-03 and QMS-monitor-04
+        if not roles & allowed:  # QMS-bindery-03, QMS-monitor-04 and QMS-submit-01
             raise no_queue_rights("neither the object nor an equivalent of it is in the queue's sets")
         return roles
 

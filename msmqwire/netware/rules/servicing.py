@@ -109,7 +109,7 @@ class Servicing:
             may_have_it = job.target_server_id in (ANY_SERVER, caller.object_id)
             # QMS-manage-10, QMS-ext-12 and QMS-jobfields-31
             has_type = job.job_type in types or ANY_JOB_TYPE in types
-            # QMS-manage-06 and QMS-manage-09
+            # QMS-manage-06, QMS-manage-09, QMS-manage-14 and QMS-flags-10
             if may_have_it and has_type and job.state(now) is JobState.READY:
                 self._files.check_room(caller)
                 # QMS-manage-14, QMS-flags-10, QMS-service-06 and QMS-using-01

@@ -81,10 +81,9 @@ def stream_receipt(
 
     `send_receipts_to` comes from the first message of the stream. Raises InvalidValue.
     """
-    message = _answer(last, send_receipts_to, MessageClass.MQMSG_CLASS_ORDER_ACK, identifier, sent_time).copy(
-        label=STREAM_RECEIPT_LABEL,  # SRMP-2.2.4.1-06
-        correlation_identifier=bytes(20),
-    )  # both as in 4.4
+    message = _answer(last, send_receipts_to, MessageClass.MQMSG_CLASS_ORDER_ACK, identifier, sent_time)
+    message.label = STREAM_RECEIPT_LABEL  # SRMP-2.2.4.1-06
+    message.correlation_identifier = bytes(20)  # both as in 4.4
     return _receipt(message, streamReceipt=_accepted(stream, last))  # SRMP-3.1.6.3-04
 
 
@@ -106,8 +105,9 @@ def final_stream_receipt(
     if decision is None or not original.transactional or not original.negative_journaling_requested:
         return None
     message = _answer(original, send_receipts_to, reason, identifier, sent_time)  # SRMP-3.1.7.3.3-06
+    message.label = STREAM_RECEIPT_LABEL  # SRMP-2.2.4.1-06
     return _receipt(
-        message.copy(label=STREAM_RECEIPT_LABEL),  # SRMP-2.2.4.1-06
+        message,
         streamReceipt=_accepted(stream, original),  # SRMP-3.1.7.3.3-03, SRMP-3.1.1.3.3-01
         commitmentReceipt=_commitment(original, decision, decided_at),
     )
@@ -116,9 +116,8 @@ def final_stream_receipt(
 def _answer(
     original: Message, destination: FormatName, reason: MessageClass, identifier: ObjectId, sent_time: int
 ) -> Message:
-    """Return the message of a receipt: SRMP-2.2.5.4-07, SRMP-2.2.5.4-08, SRMP-2.2.4.4-07."""
-    return Message(
-        label=original.label,  # SRMP-2.2.4.1-04 and -05
+    """Return the message of a receipt: SRMP-2.2.5.4-07, SRMP-2.2.5.4-08."""
+    answer = Message(
         identifier=identifier,
         message_class=reason,
         priority=original.priority,
@@ -131,6 +130,8 @@ def _answer(
         response=None if isinstance(original.destination, MulticastName) else original.destination,
         hash_algorithm=0,
     )
+    answer.label = original.label  # SRMP-2.2.4.1-04 and -05
+    return answer
 
 
 def _receipt(message: Message, **elements: Any) -> Receipt:

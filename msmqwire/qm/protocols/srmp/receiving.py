@@ -381,9 +381,8 @@ class SrmpReceiving:
         if len(refusals) == len(copies):
             raise refusals[0]
         message = arrived.message
-        # SRMP-2.2.5.2.2-06
         if message.acknowledgements_requested & _POSITIVE and first.queue_type is not QueueType.SYSTEM:
-            # SRMP-3.1.5.1.6.2-02, SRMP-3.1.1.1.2.5-04, SRMP-2.2.5.2.1-05, SRMP-2.2.5.2.2-05
+            # SRMP-3.1.5.1.6.2-02, SRMP-3.1.1.1.2.5-04, SRMP-2.2.5.2.1-05, SRMP-2.2.5.2.2-05 and -06
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
     def _put(self, queue: Queue, message: Message) -> _NotTaken | None:

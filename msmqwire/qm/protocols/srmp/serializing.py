@@ -55,7 +55,7 @@ def serialize(message: Message, *, queue_manager: UUID, receipts_url: str = "") 
         raise InvalidValue("the signature of a packet can't be sent by SRMP", path="authentication_level")
     header: dict[str, Any] = {
         "path": _path(message),
-        "properties": {  # SRMP-2.2.5.1.3-02
+        "properties": {
             "expiresAt": limit_of(message.sent_time, message.time_to_be_received, "time_to_be_received"),
             "sentAt": date_of(message.sent_time, "sent_time"),  # SRMP-3.1.7.2.4-09, SRMP-2.2.5.1.2-02 and -03
         },
@@ -76,7 +76,7 @@ def _path(message: Message) -> dict[str, Any]:
     rev = None
     if message.response is not None:
         rev = {"via": write_name(message.response, "response")}  # SRMP-3.1.7.2.4-07, SRMP-2.2.4.4-06
-    return {  # SRMP-2.2.4.5-02
+    return {
         "action": f"{MSMQ}{message.label}",  # SRMP-3.1.7.2.4-04, SRMP-2.2.4.1-02 and SRMP-2.2.4.1-07
         "to": write_destination(message.destination, "destination"),  # SRMP-3.1.7.2.4-05, SRMP-2.2.4.2-05
         # SRMP-3.1.7.2.4-06
