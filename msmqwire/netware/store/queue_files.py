@@ -99,7 +99,7 @@ class QueueFiles:
     def create(self, job_number: int) -> None:
         """Create the file of a new job without data."""
         with disk.opened(self.file(job_number), os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
-            disk.write_at(file, bytes(SIZE), 0)  # QMS-files-07
+            disk.write_at(file, bytes(SIZE), 0)
 
     def copy(self, job_number: int, other: QueueFiles, other_number: int) -> None:
         """Give a file durably to a job of another queue; it must be deleted here before it is changed there.
@@ -144,7 +144,7 @@ class QueueFiles:
     def write(self, job_number: int, offset: int, data: bytes) -> None:
         """Write data of a job."""
         with disk.opened(self.file(job_number), os.O_WRONLY) as file:
-            disk.write_at(file, data, SIZE + offset)  # QMS-files-09 and QMS-submit-05
+            disk.write_at(file, data, SIZE + offset)  # QMS-files-07, QMS-files-09 and QMS-submit-05
 
     def size(self, job_number: int) -> int:
         """Return the bytes of data that a job has."""
@@ -195,7 +195,7 @@ class QueueFiles:
         if known is None or known[1] != structure:
             try:
                 with disk.opened(self.file(number), os.O_WRONLY) as file:
-                    disk.write_at(file, structure, 0)
+                    disk.write_at(file, structure, 0)  # QMS-files-07
             except FileNotFoundError:
                 pass  # lost on disk, which reading reports; the system file still has the job
             self._heads[number] = job, structure
