@@ -41,7 +41,7 @@ class Operator(StrEnum):
 
 
 # The fields of an element begin with the published ones; this is the last of them.
-# DMPR-2.3-01
+# DMPR-2.3-01, DMPR-3.1.1-06
 _LAST_PUBLISHED: Final[Mapping[type[DirectoryObject], str]] = {
     QueueManager: "clustered",
     Queue: "directory_path",  # Scope is constant, and published with [MS-MQDS] only: DMPR-3.1.1.2-20

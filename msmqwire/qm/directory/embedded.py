@@ -181,10 +181,11 @@ class EmbeddedDirectory:
         """Read Directory Begin: [MS-MQDSSM] 3.1.6.4."""
         _checked_attributes(object_type, attributes)
         rows = list(self._select(object_type, filters or ()))
-        orders = list(zip(attributes or (), sort_order or (), strict=bool(sort_order)))
+        orders = list(zip(attributes or (), sort_order or (), strict=bool(sort_order)))  # DMPR-3.1.7.1.21-02
         # Sorting is stable, so the greatest priority is sorted last.
         for name, order in sorted(orders, key=lambda pair: pair[1].priority):
-            if order.priority:
+            if order.priority:  # DMPR-3.1.7.1.21-02
+                # DMPR-3.1.7.1.21-02
                 rows.sort(key=lambda row: sort_key(_value(row, name)), reverse=not order.ascending)
         self._handles += 1
         self._queries[self._handles] = iter(rows), object_type, attributes
@@ -311,7 +312,7 @@ class EmbeddedDirectory:
     def _element(self, kind: str, row: _Row, attributes: Sequence[str] | None) -> DirectoryObject:
         """Return the element of a row, with the attributes asked for."""
         identifier, content = row
-        names: Iterable[str] = content if attributes is None else attributes
+        names: Iterable[str] = content if attributes is None else attributes  # DMPR-3.1.7.1.20-03
         values = {name: _value(row, name) for name in names}
         if MISSING in values.values():  # DMPR-3.1.1.17-02
             raise _Failed(_Status.ATTRIBUTE_NOT_FOUND)  # DMPR-3.1.1.17-02

@@ -381,7 +381,7 @@ class DispatchEntry:
     position: MessagePosition  # DMPR-3.1.1.18-01
     protocol_data: Any  # DMPR-3.1.1.18-02
     priority: int  # DMPR-3.1.1.18-03
-    send_in_progress: bool = False  # DMPR-3.1.1.18-04
+    send_in_progress: bool = False  # DMPR-3.1.1.18-04, DMPR-3.1.7.1.28-01
 
 
 @dataclass(frozen=True, slots=True)

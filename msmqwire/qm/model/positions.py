@@ -219,7 +219,7 @@ class MessagePositionList:
         if position.listed:
             position.listed = False
             del self._by_identifier[position.lookup_identifier]
-            if not position.pins:  # DMPR-3.1.1.11-10, DMPR-3.1.1-10
+            if not position.pins:  # DMPR-3.1.1.11-10
                 self._unlink(position)
 
     def pin(self, position: MessagePosition) -> None:

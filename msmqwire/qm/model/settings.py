@@ -156,9 +156,9 @@ class Settings:
     report_messages: bool = True
     expire_in_doubt: bool = False
     lookup_priority_of_transactional: bool = False
-    directory_sites_update_ms: int = 43_200_000
-    directory_site_gates_update_ms: int = 3_600_000
-    directory_online_ms: int = 60_000
+    directory_sites_update_ms: int = 43_200_000  # DMPR-3.1.2.1-01
+    directory_site_gates_update_ms: int = 3_600_000  # DMPR-3.1.2.2-01
+    directory_online_ms: int = 60_000  # DMPR-3.1.2.5-01
     retransmission_timeout_ms: int = 20_000
     stream_receipt_delay_ms: int = 500
     stream_receipt_delay_max_ms: int = 10_000

@@ -42,6 +42,7 @@ def open_cursor(descriptor: OpenQueueDescriptor, handle: int) -> Cursor | None:
         return None
     start = queue.positions.start
     queue.positions.pin(start)
+    # DMPR-3.1.1-10
     return Cursor(handle, descriptor, start)  # DMPR-3.2.1.1-01, DMPR-3.2.7.1-01, DMPR-3.2.1.2-01 to -03
 
 
@@ -56,7 +57,7 @@ def _move(cursor: Cursor, position: MessagePosition, resume_after: MessagePositi
     released = (cursor.position, cursor.resume_after)
     for pinned in (position, resume_after):
         if pinned is not None:
-            positions.pin(pinned)  # DMPR-3.1.1-10
+            positions.pin(pinned)
     cursor.position, cursor.resume_after = position, resume_after  # DMPR-3.1.1-10
     for unpinned in released:
         if unpinned is not None:

@@ -96,14 +96,14 @@ class DirectoryEvents:
     def create_directory_object(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
     ) -> CreateResult:
-        """Create Directory Object: DMPR-3.1.7.1.18-03 and -05."""
+        """Create Directory Object: [MS-MQDMPR] 3.1.7.1.18."""
         if self._directory is None:
             return CreateResult(_NOT_CONNECTED)
         if _is_public(directory_object):
             self.notify(ChangeOperation.QUEUE_CREATION, directory_object)  # DMPR-3.1.7.1.18-01
         created = self._directory.create_directory_object(directory_object, attributes)
         self._check_online(created.status)  # DMPR-3.1.7.1.18-04
-        return created
+        return created  # DMPR-3.1.7.1.18-03 and -05
 
     def delete_directory_object(self, directory_object: DirectoryObject) -> DirectoryOperationResult:
         """Delete Directory Object: [MS-MQDMPR] 3.1.7.1.19."""
@@ -117,16 +117,16 @@ class DirectoryEvents:
     def write_directory(
         self, directory_object: DirectoryObject, attributes: Sequence[str] | None = None
     ) -> DirectoryOperationResult:
-        """Write Directory: DMPR-3.1.7.1.24-01 and -02."""
+        """Write Directory: [MS-MQDMPR] 3.1.7.1.24."""
         if self._directory is None:
             return _NOT_CONNECTED
         status = self._check_online(self._directory.write_directory(directory_object, attributes))
-        if status is _SUCCESS:  # notified afterwards, unlike for the other events: DMPR-3.1.7.1.24-03
+        if status is _SUCCESS:  # notified afterwards, unlike for the other events: DMPR-3.1.7.1.24-03, -02
             if _is_public(directory_object):
-                self.notify(ChangeOperation.QUEUE_UPDATE, directory_object)
+                self.notify(ChangeOperation.QUEUE_UPDATE, directory_object)  # DMPR-3.1.7.1.24-03
             elif isinstance(directory_object, QueueManager):  # DMPR-3.1.7.1.24-04
                 self.notify(ChangeOperation.QUEUE_MANAGER_UPDATE, directory_object)
-        return status
+        return status  # DMPR-3.1.7.1.24-01 and -02
 
     # -- reads ----------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class DirectoryEvents:
         *,
         force: bool = False,
     ) -> ReadResult:
-        """Read Directory: DMPR-3.1.7.1.20-03 and -07.
+        """Read Directory: [MS-MQDMPR] 3.1.7.1.20.
 
         While the directory is offline, the result for queues and the queue manager of this computer is the
         local element itself.
@@ -149,12 +149,13 @@ class DirectoryEvents:
             attributes: the attributes to read; None for all.
             force: iForceDirectoryRead.
         """
+        # DMPR-3.1.7.1.20-04 to -06
         if self._directory is None or (self._queue_manager.directory_offline and not force):
             return self._read_local(object_type, filters or ())
         result = self._directory.read_directory(object_type, filters, attributes)
         if not force:  # DMPR-3.1.7.1.20-08
             self._check_online(result.status)
-        return result
+        return result  # DMPR-3.1.7.1.20-03 and -07
 
     def read_by_identifier(
         self, object_type: str, identifier: UUID, attributes: Sequence[str] | None = None
@@ -164,18 +165,19 @@ class DirectoryEvents:
         return self.read_directory(object_type, [identified], attributes).object
 
     def _read_local(self, object_type: str, filters: Sequence[Filter]) -> ReadResult:
-        """Read an element of this queue manager: DMPR-3.1.7.1.20-04 to -06."""
+        """Read an element of this queue manager."""
         if object_type not in ATTRIBUTES or not known_filters(object_type, filters):
             return ReadResult(DirectoryOperationResult.GENERIC_ERROR)
         manager = self._queue_manager
-        if object_type == "Queue":
+        if object_type == "Queue":  # DMPR-3.1.7.1.20-04
             for queue in manager.queues.values():
-                if _matches(queue, object_type, filters):
-                    return ReadResult(_SUCCESS, queue)
-            return ReadResult(DirectoryOperationResult.OBJECT_NOT_FOUND)
+                if _matches(queue, object_type, filters):  # DMPR-3.1.7.1.20-04
+                    return ReadResult(_SUCCESS, queue)  # DMPR-3.1.7.1.20-04
+            return ReadResult(DirectoryOperationResult.OBJECT_NOT_FOUND)  # DMPR-3.1.7.1.20-04
+        # DMPR-3.1.7.1.20-05
         if object_type == "QueueManager" and _matches(manager, object_type, filters):
-            return ReadResult(_SUCCESS, manager)
-        return ReadResult(_NOT_CONNECTED)
+            return ReadResult(_SUCCESS, manager)  # DMPR-3.1.7.1.20-05
+        return ReadResult(_NOT_CONNECTED)  # DMPR-3.1.7.1.20-06
 
     def read_directory_begin(
         self,

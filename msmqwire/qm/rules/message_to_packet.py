@@ -100,8 +100,8 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
             message.time_to_reach_queue,  # DMPR-3.1.7.1.32-16
         ),
         _user(message, transactional=transactional),
-        _transaction(message) if transactional else None,
-        _security(message) if _secured(message) else None,
+        _transaction(message) if transactional else None,  # DMPR-3.1.7.1.30-01
+        _security(message) if _secured(message) else None,  # DMPR-3.1.7.1.30-01
         (  # DMPR-3.1.7.1.30-04: always there
             message.acknowledgements_requested,  # DMPR-3.1.7.1.32-20, DMPR-3.1.1.12-39
             message.message_class,  # DMPR-3.1.7.1.32-54, DMPR-3.1.1.12-06
@@ -129,7 +129,7 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
 
 def _user(message: Message, *, transactional: bool) -> Values:
     destination, admin, response = queue_fields(message)
-    word = _MP | message.hop_count  # MQMQ-2.2.19.2-10, MQMQ-2.2.19.2-34
+    word = _MP | message.hop_count  # MQMQ-2.2.19.2-10, MQMQ-2.2.19.2-34, DMPR-3.1.7.1.30-04
     # MQMQ-2.2.19.2-21, -23, -27
     word |= destination.kind << _DQ | admin.kind << _AQ | response.kind << _RQ  # DMPR-3.1.7.1.32-59 to -61
     if transactional or message.delivery_guarantee:  # MQMQ-2.2.19.2-33, DMPR-3.1.7.1.32-46
@@ -244,7 +244,7 @@ def new_packet(message: Message, session: Sequence[int] | None = None, *, stored
     Raises InvalidValue for attributes that do not fit, InvalidName for queues that a packet can't name.
     """
     _check(message)
-    # DMPR-3.1.7.1.30-01, DMPR-3.1.7.1.32-01
+    # DMPR-3.1.7.1.32-01
     data = _CODEC.compose(*_headers(message, session, stored=stored))
     size = len(data) if session is None else len(data) - SESSION_HEADER_SIZE
     if size > PACKET_SIZE_MAX:  # MQMQ-2.2.20-01

@@ -423,7 +423,7 @@ class MessageEvents:
     def _receive(
         self, position: MessagePosition, transaction: Transaction | None, two_phase: bool
     ) -> ReadOutcome:
-        """Give a message to its reader: DMPR-3.1.7.1.10-11 to -15."""
+        """Give a message to its reader."""
         message = position.message
         # DMPR-3.1.7.1.10-11 and -12, DMPR-3.1.7.1.13-06
         if transaction is not None and transaction.identifier.int:
@@ -433,7 +433,7 @@ class MessageEvents:
         else:
             # DMPR-3.1.7.1.10-14, DMPR-3.1.7.1.13-08
             self.position_deleted(position.queue, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
-        return ReadOutcome(MQ_OK, message, position)
+        return ReadOutcome(MQ_OK, message, position)  # DMPR-3.1.7.1.10-15
 
     # -- moving and purging -------------------------------------------------------------------------
 

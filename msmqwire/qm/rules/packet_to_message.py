@@ -59,12 +59,12 @@ def deserialize(
         packet = USER_MESSAGE.parse(data)
     assert isinstance(packet, Record)
     message, properties = Message(), packet.MessagePropertiesHeader  # DMPR-3.1.7.1.31-01
-    _read_head(packet.BaseHeader, packet.UserHeader, message)  # MQQB-3.1.7.10-01
-    _read_properties(properties, message)  # MQQB-3.1.7.10-01
+    _read_head(packet.BaseHeader, packet.UserHeader, message)  # MQQB-3.1.7.10-01, DMPR-3.1.7.1.31-01
+    _read_properties(properties, message)  # MQQB-3.1.7.10-01, DMPR-3.1.7.1.31-01
 
     if stored:
         message.destination = multicast_of(message.destination)
-    if packet.TransactionHeader is not None:
+    if packet.TransactionHeader is not None:  # DMPR-3.1.7.1.31-02
         _read_transaction(packet.TransactionHeader, message)  # MQMQ-2.2.20.5-02
     if packet.SecurityHeader is not None:  # DMPR-3.1.7.1.31-02
         _read_security(packet.SecurityHeader, message)
@@ -77,7 +77,7 @@ def deserialize(
                     message.authentication_level = message.signature_type  # DMPR-3.1.7.1.31-03
             data = packet.to_bytes() if data is None else data
             data = mark_verified(data, AuthenticationLevel.NONE, authenticated=False)
-    if packet.DebugHeader is not None:
+    if packet.DebugHeader is not None:  # DMPR-3.1.7.1.31-02
         # DMPR-3.1.7.1.31-39
         message.tracing_queue_identifier = packet.DebugHeader.QueueIdentifier or NULL_GUID  # DMPR-3.1.1.12-20
     if packet.SoapHeader is not None:
@@ -85,7 +85,7 @@ def deserialize(
             _text(packet.SoapHeader.Header),
             _text(packet.SoapHeader.Body),
         )
-    if packet.MultiQueueFormatHeader is not None:
+    if packet.MultiQueueFormatHeader is not None:  # DMPR-3.1.7.1.31-02
         _read_multi_queue(packet.MultiQueueFormatHeader, message)
     if packet.SRMPEnvelopeHeader is not None:
         message.soap_envelope = _text(packet.SRMPEnvelopeHeader.Data)

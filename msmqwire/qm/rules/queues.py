@@ -42,12 +42,11 @@ _SUCCESS: Final = DirectoryOperationResult.SUCCESS
 _PEEKS: Final = (QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS)
 _SEND: Final = QueueAccessType.SEND_ACCESS
 _RECEIVE: Final = QueueAccessType.RECEIVE_ACCESS
-_CREATION_ATTRIBUTES: Final = (
+_CREATION_ATTRIBUTES: Final = {
     "label", "type", "pathname", "journaling", "quota", "journal_quota", "authentication", "privacy_level",
     "transactional", "multicast_address", "security", "base_priority",
-)  # fmt: skip
+}  # fmt: skip
 """The attributes of a new queue that come from iQueue: DMPR-3.1.7.1.3-01, -04."""
-_PUBLIC: Final = QueueType.PUBLIC
 _INTERNAL_QUEUE_NUMBERS: Final = (ORDER_QUEUE_NUMBER, NOTIFICATION_QUEUE_NUMBER)
 """PrivateQueueNumber of the system queues that are not for applications: DMPR-3.1.3-22."""
 HTTP: Final = ("HTTP", "HTTPS")
@@ -198,7 +197,7 @@ class Queues:
 
     def known_security_of(self, queue: Queue) -> bytes | None:
         """Return the security descriptor that applies to a queue; None if the directory can't be read."""
-        if queue.queue_type is not _PUBLIC:
+        if queue.queue_type is not QueueType.PUBLIC:
             return queue.security
         published = self._directory.read_by_identifier("Queue", queue.identifier, ["Security"])
         return published.security if isinstance(published, Queue) else None
@@ -261,7 +260,6 @@ class Queues:
         """Open Queue: [MS-MQDMPR] 3.1.7.1.5.
 
         Args:
-            name, access_type, share_mode: as in the specification.
             user: the user whose rights are checked; None for the owner of the queue manager.
             asked_by: the origin of the message that it is opened for; empty for an application.
         """
@@ -290,7 +288,8 @@ class Queues:
         queue: Queue | None,
         user: access.Token | None,
     ) -> OpenQueueDescriptor:
-        self._handles += 1  # DMPR-3.1.7.1.5-05 and -24, DMPR-3.1.1.16-01 and -02
+        self._handles += 1  # DMPR-3.1.7.1.5-05 and -24
+        # DMPR-3.1.1.16-01 and -02
         return OpenQueueDescriptor(
             self._handles, self._handles, access_type, share_mode, queue, name, user=user
         )
@@ -319,7 +318,7 @@ class Queues:
     def _target(
         self, name: FormatName, access_type: QueueAccessType, asked_by: str, user: access.Token | None
     ) -> tuple[int, Queue | None]:
-        """Find the queue to open, or create the outgoing queue for it: DMPR-3.1.7.1.5-08 to -19."""
+        """Find the queue to open, or create the outgoing queue for it."""
         unsupported = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, None
         sends = access_type is _SEND
         if not sends and (is_http(name) or isinstance(name, MulticastName)):  # DMPR-3.1.7.1.5-08 and -10
@@ -351,12 +350,11 @@ class Queues:
             if self.lookup.is_local(parse_path_name(published.pathname).computer):
                 return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None  # DMPR-3.1.7.1.5-14
             base_priority = published.base_priority  # DMPR-3.1.7.1.5-17, MQMQ-2.3.1.6-02
-        queue = OutgoingQueue(  # DMPR-3.1.7.1.5-16
-            self._context.new_guid(), label=name.canonical, destination=name, asked_by=asked_by
-        )
-        # MQMQ-2.3.1.6-02
+        # DMPR-3.1.7.1.5-16
+        queue = OutgoingQueue(self._context.new_guid(), label=name.canonical, destination=name)
+        # MQMQ-2.3.1.6-02, DMPR-3.1.7.1.5-19
         queue.base_priority, queue.multicast = base_priority, isinstance(name, MulticastName)
-        queue.security = manager.security
+        queue.security, queue.asked_by = manager.security, asked_by
         if manager.hardened_security and not is_http(name):  # DMPR-3.1.1.3-09, DMPR-3.1.7.1.5-18
             queue.state = OutgoingQueueState.LOCKED
         self.add(queue)
@@ -402,9 +400,8 @@ class Queues:
     def close(self, descriptor: OpenQueueDescriptor) -> None:
         """Close Queue: [MS-MQDMPR] 3.1.7.1.6.
 
-        Reads that wait are cancelled if they have a tag, DMPR-3.1.7.1.6-03. Reads without a tag get no
-        further message, and end only with their time: a caller whose read waits without limit ends it before
-        closing the queue.
+        Reads that wait are cancelled if they have a tag. Reads without a tag get no further message, and end
+        only with their time: a caller whose read waits without limit ends it before closing the queue.
         """
         if descriptor.multiple:  # DMPR-3.1.7.1.6-02
             for child in descriptor.children:
@@ -415,7 +412,7 @@ class Queues:
         if queue is None:  # DMPR-3.1.7.1.6-01
             return
         for reader in list(descriptor.waiting.values()):
-            if reader.tag is not None:
+            if reader.tag is not None:  # DMPR-3.1.7.1.6-03
                 self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         for cursor in list(descriptor.cursors.values()):
             self.close_cursor(cursor)  # DMPR-3.1.7.1.6-04
@@ -492,10 +489,12 @@ def outgoing_bytes(destination: FormatName) -> int:
 
 
 def _violates_sharing(queue: Queue, access_type: QueueAccessType, share_mode: QueueShareMode) -> bool:
-    """Whether opening a queue conflicts with another descriptor of it: DMPR-3.1.7.1.5-20 to -23."""
-    denies = share_mode is QueueShareMode.DENY_RECEIVE
+    """Whether opening a queue conflicts with another descriptor of it."""
+    denies = share_mode is QueueShareMode.DENY_RECEIVE  # DMPR-3.1.7.1.5-20 and -23
     for other, other_share in +queue.opened_for:
         excludes = other_share is QueueShareMode.DENY_RECEIVE and access_type is _RECEIVE
-        if (other is _RECEIVE and (denies or excludes)) or (other in _PEEKS and excludes):
+        if other is _RECEIVE and (denies or excludes):  # DMPR-3.1.7.1.5-20, -21 and -23
+            return True
+        if other in _PEEKS and excludes:  # DMPR-3.1.7.1.5-22
             return True
     return False

@@ -155,11 +155,12 @@ class Recovery:
                 )
             manager.transactions[transaction.identifier] = transaction  # DMPR-3.1.1.1-44, DMPR-3.1.1.14-01
         for number, position in positions.items():
+            # DMPR-3.1.3-26
             if position.state is not PositionState.AVAILABLE and number not in in_doubt:  # DMPR-3.1.1.11-11
-                self._orphaned.append(position)  # DMPR-3.1.1.11-11
+                self._orphaned.append(position)  # DMPR-3.1.1.11-11, DMPR-3.1.3-26
 
     def release(self) -> None:
-        """Release the messages of readers and transactions that ended with the process: DMPR-3.1.3-26.
+        """Release the messages of readers and transactions that ended with the process.
 
         The protocols must have started: they report messages that a pending purge deletes now.
         """
@@ -168,26 +169,27 @@ class Recovery:
                 purged = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
                 self._messages.position_deleted(position.queue, position, purged)
             else:
-                self._messages.position_available(position.queue, position)  # DMPR-3.1.1.11-11
+                self._messages.position_available(position.queue, position)  # DMPR-3.1.1.11-11, DMPR-3.1.3-26
         self._orphaned.clear()
 
     def _system_queues(self) -> None:
-        """Find or create the system queues: DMPR-3.1.3-21 and -22."""
+        """Find or create the system queues."""
         manager = self._context.queue_manager
         computer = manager.computer_name
+        # DMPR-3.1.3-21
         manager.system_journal_queue = self._system_queue(f"{computer}\\system$;JOURNAL")  # DMPR-3.1.1.1-40
-        # DMPR-3.1.1.1-38
+        # DMPR-3.1.1.1-38, DMPR-3.1.3-21
         manager.system_deadletter_queue = self._system_queue(f"{computer}\\system$;DEADLETTER")
-        # DMPR-3.1.1.1-39
+        # DMPR-3.1.1.1-39, DMPR-3.1.3-21
         manager.system_transactional_deadletter_queue = self._system_queue(
             f"{computer}\\system$;DEADXACT", transactional=True
         )
         manager.system_journal_queue.quota = manager.journal_quota  # DMPR-3.1.1.1-11
         for name, number in (
-            ("order_queue$", ORDER_QUEUE_NUMBER),
-            ("notify_queue$", NOTIFICATION_QUEUE_NUMBER),
+            ("order_queue$", ORDER_QUEUE_NUMBER),  # DMPR-3.1.3-22
+            ("notify_queue$", NOTIFICATION_QUEUE_NUMBER),  # DMPR-3.1.3-22
         ):
-            self._system_queue(f"{computer}\\private$\\{name}", number=number)
+            self._system_queue(f"{computer}\\private$\\{name}", number=number)  # DMPR-3.1.3-22
 
     def _system_queue(self, path: str, *, number: int = 0, transactional: bool = False) -> Queue:
         queue = self._queues.lookup.path(path)
@@ -195,22 +197,22 @@ class Recovery:
             queue = Queue(
                 self._context.new_guid(), pathname=path, transactional=transactional, quota=INFINITE
             )
-            queue.queue_type, queue.private_queue_number = QueueType.SYSTEM, number
+            queue.queue_type, queue.private_queue_number = QueueType.SYSTEM, number  # DMPR-3.1.3-21 and -22
             queue.security = self._queues.default_security(None)
             queue.create_time = queue.modify_time = self._context.utc
             self._queues.add(queue)
         return queue
 
     def _lock_or_release(self) -> None:
-        """Lock the outgoing queues, or release locked ones, by HardenedSecurity: DMPR-3.1.3-23 and -24."""
+        """Lock the outgoing queues, or release locked ones, by HardenedSecurity."""
         manager = self._context.queue_manager
         for queue in manager.queues.values():
             if not isinstance(queue, OutgoingQueue):
                 continue
-            if queue.state is OutgoingQueueState.LOCKED and not manager.hardened_security:
-                queue.state = OutgoingQueueState.WAITING
-            if manager.hardened_security and not is_http(queue.destination):
-                queue.state = OutgoingQueueState.LOCKED
+            if queue.state is OutgoingQueueState.LOCKED and not manager.hardened_security:  # DMPR-3.1.3-23
+                queue.state = OutgoingQueueState.WAITING  # DMPR-3.1.3-23
+            if manager.hardened_security and not is_http(queue.destination):  # DMPR-3.1.3-24
+                queue.state = OutgoingQueueState.LOCKED  # DMPR-3.1.3-24
 
 
 IDENTIFIER: Final = b"Identifier"

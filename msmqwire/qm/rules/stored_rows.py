@@ -159,13 +159,14 @@ _ENUMS: Final[dict[str, type[Enum]]] = {
 
 
 def put_queue(changes: Changes, queue: Queue) -> None:
-    """Store a queue with its attributes: DMPR-3.1.1.2-01, DMPR-3.1.1.3-01 and -03."""
+    """Store a queue with its attributes."""
     content: dict[str, Any] = {"outgoing": isinstance(queue, OutgoingQueue)}
     for field in fields(queue):
-        if field.name in _NOT_STORED:
+        if field.name in _NOT_STORED:  # DMPR-3.1.1.2-01
             continue
-        content[field.name] = _json_value(getattr(queue, field.name))
+        content[field.name] = _json_value(getattr(queue, field.name))  # DMPR-3.1.1.2-01, DMPR-3.1.1.3-03
     if isinstance(queue, OutgoingQueue) and queue.destination is not None:
+        # DMPR-3.1.1.3-01
         content["destination"] = queue.destination.text  # a web server's paths may be case-sensitive
     content["journal_of"] = content["subqueue_of"] = None
     if queue.owner_queue is not None:
@@ -209,8 +210,8 @@ def read_queue(number: int, row: bytes) -> tuple[Queue, int | None, int | None]:
             content[name] = UUID(value)  # DMPR-3.1.1.2-05
         elif name == "security":
             content[name] = bytes.fromhex(value)
-        elif name == "destination" and value is not None:
-            content[name] = parse_format_name(value, spx=True)
+        elif name == "destination" and value is not None:  # DMPR-3.1.1.3-01
+            content[name] = parse_format_name(value, spx=True)  # DMPR-3.1.1.3-01
     return kind(number=number, **content), journal_of, subqueue_of
 
 

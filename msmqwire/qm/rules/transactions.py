@@ -163,7 +163,7 @@ class Transactions:
 
     @property
     def in_doubt(self) -> list[UUID]:
-        """The prepared transactions, which only a coordinator can end: DMPR-3.1.3-26."""
+        """The prepared transactions, which only a coordinator can end."""
         transactions = self._context.queue_manager.transactions.values()
         return [transaction.identifier for transaction in transactions if transaction.prepared]
 

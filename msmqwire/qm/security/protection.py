@@ -79,25 +79,25 @@ class Protection:
         self._identities.forget()
 
     def publish(self) -> None:
-        """Set the lists of public keys, in the directory too: DMPR-3.1.3-11 and -12."""
+        """Set the lists of public keys, in the directory too."""
         manager, configuration = self._context.queue_manager, self.configuration
         lists: dict[str, tuple[str, bytes]] = {}
-        if configuration.exchange_keys:
+        if configuration.exchange_keys:  # DMPR-3.1.3-11
             keys = {
                 provider: own[0].public_key() for provider, own in configuration.exchange_keys.items() if own
             }
             lists["PublicEncryptionKeyList"] = (
                 "public_encryption_key_list",
-                key_list(keys, KeyAlgorithm.CALG_RSA_KEYX),
+                key_list(keys, KeyAlgorithm.CALG_RSA_KEYX),  # DMPR-3.1.3-11
             )
-        if configuration.signing_keys:
+        if configuration.signing_keys:  # DMPR-3.1.3-12
             lists["PublicSigningKeyList"] = (
                 "public_signing_key_list",
-                key_list(configuration.signing_keys, KeyAlgorithm.CALG_RSA_SIGN),
+                key_list(configuration.signing_keys, KeyAlgorithm.CALG_RSA_SIGN),  # DMPR-3.1.3-12
             )
         changed = [name for name, (field, value) in lists.items() if getattr(manager, field) != value]
         for name in changed:
-            setattr(manager, *lists[name])  # MQMQ-2.2.20.6-34
+            setattr(manager, *lists[name])  # MQMQ-2.2.20.6-34, DMPR-3.1.3-11 and -12
         if changed:
             self._directory.write_directory(manager, changed)  # MQMQ-2.2.20.6-34
 

@@ -11,7 +11,9 @@ from msmqwire.qm.model.directory_objects import DirectoryObject, Enterprise, Rou
 from msmqwire.qm.model.elements import Queue, QueueManager
 from msmqwire.qm.model.enumerations import DirectoryOperationResult as Result
 from msmqwire.qm.model.message import NULL_GUID
-from msmqwire.qm.rules.directory_events import ChangeOperation
+from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.model.timers import Timer
+from msmqwire.qm.rules.directory_events import ChangeOperation, DirectoryEvents
 from tests.support.engine_harness import OWN_ID, PEER_ID
 from tests.support.qm.directory_recorder import ONLINE, RecordedDirectoryEvents, guid, public_queue
 
@@ -192,6 +194,7 @@ def test_the_probe_that_fails(recorded: RecordedDirectoryEvents, connected: bool
 def test_it_is_tried_every_minute(recorded: RecordedDirectoryEvents) -> None:
     recorded.directory.directory.connected = False
     recorded.events.read_directory("Site")
+    recorded.assert_offline()
     del recorded.log[:]
     recorded.timers.advance(59_999)
     assert recorded.log == []
@@ -305,6 +308,18 @@ def test_the_timers_of_sites(recorded: RecordedDirectoryEvents, kind: str, perio
     for count in (0, 1, 2):
         recorded.timers.advance((count + 1) * period - 1)
         assert [entry[1] for entry in recorded.log].count(kind) == count
+
+
+@pytest.mark.requirement("DMPR-3.1.2.1-01", "DMPR-3.1.2.2-01")
+def test_the_times_of_sites_are_settings(recorded: RecordedDirectoryEvents) -> None:
+    settings = Settings(directory_sites_update_ms=5_000, directory_site_gates_update_ms=7_000)
+    directory: Any = recorded.directory
+    DirectoryEvents(recorded.manager, directory, recorded.timers, settings=settings).start_timers()
+    assert recorded.timers.active(Timer.DIRECTORY_SITES_UPDATE, None)
+    assert recorded.timers.active(Timer.DIRECTORY_SITE_GATES_UPDATE, None)
+    assert recorded.timers.deadline == 5_000
+    recorded.timers.advance(5_000)
+    assert recorded.timers.deadline == 7_000
 
 
 # -- workgroup ------------------------------------------------------------------------------------------

@@ -421,6 +421,7 @@ def test_what_is_built_is_a_user_message() -> None:
     original = message(destination=DIRECT)
     reparsed = written(original)
     assert reparsed.schema.name == "UserMessage"
+    assert reparsed.to_bytes() == user_packet(destination=(7, direct_name("OS:a04bm02\\q")))
     assert reparsed.to_bytes() == serialization.to_packet(original)
 
 

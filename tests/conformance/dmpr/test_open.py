@@ -118,6 +118,7 @@ def test_handles_are_unique(harness: EngineHarness, queue: Queue) -> None:
     descriptors += descriptors[-1].children
     assert len({descriptor.handle for descriptor in descriptors}) == 6
     assert len({descriptor.context_value for descriptor in descriptors}) == 6
+    assert all(descriptor.handle > 0 for descriptor in descriptors)
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.5-03")
@@ -290,7 +291,7 @@ SHARED = [
 ]
 
 
-@pytest.mark.requirement("DMPR-3.1.1.16-04")
+@pytest.mark.requirement("DMPR-3.1.1.16-04", "DMPR-3.1.7.1.6-05")
 @pytest.mark.parametrize(
     "old_share, old_access, share, access_type, refused",
     [

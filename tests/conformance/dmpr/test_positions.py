@@ -238,8 +238,13 @@ def test_only_where_messages_are_received_their_time_runs(harness: EngineHarness
 def test_time_zero_is_over_at_once(harness: EngineHarness, queue: Queue) -> None:
     events = harness.record_events()
     position = harness.enqueue(queue, time_to_be_received=0)
+    other = harness.enqueue(queue, time_to_be_received=1)
     harness.advance(0)
     assert events.deleted() == [(position, TIMED_OUT)]
+    harness.advance(999)
+    assert list(queue.positions) == [other]
+    harness.advance(1)
+    assert list(queue.positions) == []
 
 
 @pytest.mark.requirement("DMPR-3.1.2.4-03")

@@ -126,15 +126,18 @@ def test_an_attribute_of_the_queue_manager_is_published(attribute: str, value: o
 
 @pytest.mark.requirement("DMPR-3.1.1.1-08", "DMPR-3.1.1.1-09", "DMPR-3.1.1.1-13")
 def test_path_and_times_of_the_manager_come_from_the_directory() -> None:
-    times = [1_700_000_000]
+    times = [1_600_000_000]
     directory = EmbeddedDirectory(utc=lambda: times[-1])
     described = QueueManager(OWN_ID, computer_name="here", full_path="CN=mine")
     directory.create_directory_object(described, None)
-    times.append(1_700_000_005)
+    created = directory.read_directory("QueueManager").object
+    assert isinstance(created, QueueManager)
+    assert (created.create_time, created.modify_time) == (1_600_000_000, 1_600_000_000)
+    times.append(1_600_000_005)
     directory.write_directory(described)
     manager = EngineHarness(directory=directory).core.queue_manager
     assert manager.full_path == "CN=msmq,CN=here,CN=Computers"
-    assert (manager.create_time, manager.modify_time) == (1_700_000_000, 1_700_000_005)
+    assert (manager.create_time, manager.modify_time) == (1_600_000_000, 1_600_000_005)
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-30", "DMPR-3.1.1-12")
