@@ -78,7 +78,7 @@ def parse_path_name(text: str, version: float = NEWEST_VERSION) -> PathName:
     if not scan.take("\\"):  # MQMQ-2.1.1-01, MQMQ-2.1.1-10
         scan.fail("no backslash and queue name after the computer name")
     private = scan.take("private$\\")  # MQMQ-2.1.1-02
-    system = not private and scan.take("system$;")  # MQMQ-2.1.1-02 and -03
+    system = not private and scan.take("system$;")  # MQMQ-2.1.1-03
     queue = scan.run(queue_name_characters(version), QUEUE_NAME_MAX, "the queue name")
     subqueue = None
     if version >= SUBQUEUES_SINCE and scan.take(";"):  # MQMQ-2.1.1-07

@@ -138,6 +138,7 @@ def from_queue_format(value: Any) -> FormatName | None:
         case _T.QUEUE_FORMAT_TYPE_PRIVATE:
             identifier, path = field_of(value, "m_oPrivateID", path), f"{path}.m_oPrivateID"
             number = number_of(identifier, "Uniquifier", path)
+            # MQMQ-2.1.4-03
             return PrivateName(guid_of(identifier, "Lineage", path), number, word is not None)
         case _T.QUEUE_FORMAT_TYPE_DIRECT:
             text = field_of(value, "m_pDirectID", path)

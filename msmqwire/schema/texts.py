@@ -65,7 +65,7 @@ def encode_text(value: str | bytes | None) -> bytes:
     if value is None:
         return b""
     if isinstance(value, str):
-        return (value + "\0").encode("utf-16-le")
+        return (value + "\0").encode("utf-16-le")  # MQMQ-2.2.18-01
     return value
 
 

@@ -9,7 +9,7 @@ def text_exact(data: bytes) -> str | bytes | None:
         return None
     if data[-2:] == b"\0\0" and not len(data) & 1:
         try:
-            text = data[:-2].decode("utf-16-le")
+            text = data[:-2].decode("utf-16-le")  # MQMQ-2.2.18-01
         except UnicodeDecodeError:
             return data
         if "\0" not in text:

@@ -104,8 +104,7 @@ class Routing:
         )
         table = self._build_table()
         if table is not None or not self._settings.keep_routing_table:
-            # MQBR-3.1.6.1-01, MQBR-3.1.1.2-02, and nothing is sent: MQBR-2.1-01
-            self.routing_table = table or {}
+            self.routing_table = table or {}  # MQBR-3.1.6.1-01, MQBR-3.1.1.2-02
 
     def _build_table(self) -> dict[UUID, UUID] | None:
         """RoutingTable Initialization, [MS-MQBR] 3.1.3.1; None if the directory fails."""
@@ -134,7 +133,7 @@ class Routing:
             case PublicName() | ConnectorName():
                 return self._host_of(name.guid)  # MQMQ-2.1.3-03, MQMQ-2.1.3-04
             case PrivateName() | MachineName():
-                return Destination("", name.guid)  # MQQB-3.1.7.4-05, MQMQ-2.1.4-03, MQMQ-2.1.4-04
+                return Destination("", name.guid)  # MQQB-3.1.7.4-05, MQMQ-2.1.4-03
         return None
 
     def _host_of(self, identifier: UUID) -> Destination | None:
@@ -153,7 +152,8 @@ class Routing:
         """
         for hops in (
             self.routes.get(destination, ()),
-            self.next_hops(destination),  # MQQB-3.1.7.5-02, MQMQ-2.1.3-04; whatever its priority: MQBR-3.1-01
+            # whatever the priority: MQBR-3.1-01, and nothing else changes: MQBR-2.1-01
+            self.next_hops(destination),  # MQQB-3.1.7.5-02, MQMQ-2.1.3-04
             self.routes.get(None, ()),
         ):
             managers = [manager for hop in hops if (manager := self._hop(hop)) is not None]  # MQQB-3.1.7.5-03
@@ -242,6 +242,7 @@ def _is_gate(manager: QueueManager, sites: Iterable[Site]) -> bool:
 
 
 def _own(manager: QueueManager, sites: Iterable[Site]) -> list[Site]:
+    # MQBR-3.1-02, MQBR-3.1.5.2-05, MQBR-3.1.5.2-06, MQBR-3.1.5.6-02
     return [site for site in sites if site.identifier in manager.site_identifier_list]
 
 
@@ -263,5 +264,5 @@ def _into_site(target: QueueManager) -> list[UUID]:
 
 def _one_gate(sites: Sequence[Site]) -> list[UUID]:
     """GetSiteGate and GetSiteGateForSite, [MS-MQBR] 3.1.5.6 and 3.1.5.7: a gate of the first site, if any."""
-    # MQBR-3.1.5.6-01 to -03, MQBR-3.1.5.7-01, MQBR-3.1.5.2-05, MQBR-3.1.5.2-06, MQBR-3.1-02
+    # MQBR-3.1.5.6-01, MQBR-3.1.5.6-03, MQBR-3.1.5.7-01
     return [gate.identifier for site in sites[:1] for gate in site.site_gates[:1]]

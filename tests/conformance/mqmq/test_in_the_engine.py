@@ -290,6 +290,8 @@ def test_a_direct_name_needs_no_directory(recorder: DirectoryRecorder) -> None:
     harness.send(b"m", to=r"DIRECT=OS:here\private$\orders")
     assert harness.receive(r"DIRECT=TCP:10.0.0.1\private$\orders") == b"m"
     assert bodies(queue) == []
+    harness.send(b"far", to=r"DIRECT=OS:there\orders")
+    assert [asked.host for asked in harness.effects_of(Resolve)][-1:] == ["there"]
     assert recorder.log == []
 
 
