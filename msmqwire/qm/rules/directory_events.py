@@ -207,7 +207,7 @@ class DirectoryEvents:
 
     def _check_online(self, status: DirectoryOperationResult) -> DirectoryOperationResult:
         """Go offline if the directory is not connected; the timer tries again."""
-        if status is _NOT_CONNECTED:  # DMPR-3.1.1.1-33
+        if status is _NOT_CONNECTED:
             self._queue_manager.directory_offline = True  # DMPR-3.1.1.1-33
             if not self._timers.active(Timer.DIRECTORY_ONLINE, None):
                 self._start_online_timer()
