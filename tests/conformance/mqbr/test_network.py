@@ -184,6 +184,7 @@ def test_routing_itself_sends_nothing() -> None:
     enterprise.network.log.clear()
     enterprise.send("sender", "far", b"routed")
     routed = [entry for entry in enterprise.network.exchanged() if entry[0] == "sender"]
+    assert [enterprise.received(name) for name in ("near", "far")] == [[b"direct"], [b"routed"]]
     assert routed == direct  # the same packets, sent elsewhere
 
 
