@@ -187,7 +187,7 @@ REMOTE_READ_MESSAGE: Final = Packet(
     "[MS-MQRR] 2.2.5",
     (
         *_MESSAGE_PARTS,
-        maybe(MORE, sub(EXTENSION_HEADER), req="MQRR-2.2.5-02"),
+        maybe(MORE, sub(EXTENSION_HEADER), req="MQRR-2.2.5-02"),  # MQRR-2.2.5.2-11
         maybe("ExtensionHeader.Flags.SQ", sub(SUBQUEUE_HEADER)),
         maybe("ExtensionHeader.Flags.DL", sub(DEAD_LETTER_HEADER)),
         maybe("ExtensionHeader.Flags.EA", sub(EXTENDED_ADDRESS_HEADER)),

@@ -24,13 +24,15 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
         ),
         uint(
             32,
-            "TimeToBeReceived",
+            "TimeToBeReceived",  # MQRR-2.2.5.1-11
             "Time until the message expires; 0xFFFFFFFF is never.",
             unit="s",
             default=INFINITE,
             req="MQMQ-2.2.19.2-04",
         ),
+        # MQRR-2.2.5.1-11
         uint(32, "SentTime", "When it was sent, since 1970-01-01 UTC.", unit="s", req="MQMQ-2.2.19.2-06"),
+        # MQRR-2.2.5.1-11
         uint(32, "MessageID", "Number of the message at its sender.", req="MQMQ-2.2.19.2-07"),
         flags(
             32,
@@ -53,6 +55,7 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
             bit("MQ", 23, "A MultiQueueFormatHeader is in the packet.", req="MQMQ-2.2.19.2-36"),
             *reserved("X2", 24, req=("MQMQ-2.2.19.2-37", "MQMQ-2.2.19.2-43")),
             bit(
+                # MQRR-2.2.5.1-02
                 "AH", 25, "First sent over HTTP: the SRMP headers are in the packet.", req="MQMQ-2.2.19.2-38"
             ),
             *reserved("X3", 26, width=2, req=("MQMQ-2.2.19.2-40", "MQMQ-2.2.19.2-43")),

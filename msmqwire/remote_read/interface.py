@@ -14,7 +14,7 @@ from msmqwire.remote_read.procedures import PROCEDURES, Procedure
 from msmqwire.rpc.constants import SyntaxId
 from msmqwire.rpc.ndr import Syntax, build_stub, parse_stub
 
-INTERFACE: Final = SyntaxId(UUID("1a9134dd-7b39-45ba-ad88-44d01ca47f28"), 1, 0)
+INTERFACE: Final = SyntaxId(UUID("1a9134dd-7b39-45ba-ad88-44d01ca47f28"), 1, 0)  # MQRR-6-01
 """UUID and version, by which a bind and the endpoint mapper name it: MQRR-1.9-01."""
 
 

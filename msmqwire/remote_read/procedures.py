@@ -47,12 +47,14 @@ SECTION_BUFFER: Final = Structure(
     "SectionBuffer",
     "[MS-MQRR] 2.2.6",
     (
+        # MQRR-2.2.6-01, MQRR-2.2.6-02, MQRR-2.2.6-03
         Member("SectionBufferType", Enum(), "Its content, a SectionType.", req=("MQRR-2.2.6-04",)),
+        # MQRR-2.2.6-01
         Member("SectionSizeAlloc", _DWORD, "Bytes of that part, uncut.", req=("MQRR-2.2.6-06",)),
-        Member("SectionSize", _DWORD, "Bytes of pSectionBuffer.", req=("MQRR-2.2.6-09",)),
+        Member("SectionSize", _DWORD, "Bytes of pSectionBuffer.", req=("MQRR-2.2.6-09",)),  # MQRR-2.2.6-01
         Member(
             "pSectionBuffer",
-            Pointer(ConformantBytes("SectionSize")),
+            Pointer(ConformantBytes("SectionSize")),  # MQRR-2.2.6-01, MQRR-2.2.6-02, MQRR-2.2.6-03
             "The bytes.",
             default=None,
             req=("MQRR-2.2.6-10",),
@@ -94,7 +96,7 @@ class Procedure:
 
     @cached_property
     def request(self) -> Stub:
-        return Stub(self.name, self.section, self.sent, self.meaning)
+        return Stub(self.name, self.section, self.sent, self.meaning)  # MQRR-3.1.4-05
 
     @cached_property
     def response(self) -> Stub:
@@ -146,7 +148,7 @@ _OPEN: Final = (
     _in("Minor", _BYTE, "Version of the client.", req=("MQRR-3.1.4.2-14", "MQRR-3.1.4.11-10")),
     _in("BuildNumber", _USHORT, "Version of the client.", req=("MQRR-3.1.4.2-15", "MQRR-3.1.4.11-10")),
     _in(
-        "fWorkgroup",
+        "fWorkgroup",  # MQRR-5.2-01
         _LONG,
         "1 unless the client is in a domain.",
         req=("MQRR-3.1.4.2-17", "MQRR-3.1.4.11-12"),

@@ -63,10 +63,11 @@ def sections_of(packet: bytes, max_body_size: int, max_compound_message_size: in
     record, end = place.header.read(packet, place.start)
     if place.srmp:
         # MQRR-3.1.4.7-25, MQRR-3.1.4.7-26, MQRR-3.1.4.7-31, MQRR-3.1.4.13-20
+        # MQRR-3.1.1.4-01, MQRR-3.1.4.13-17
         types, size, most = SRMP, _COMPOUND_SIZE + record.HTTPBodySize, max_compound_message_size
     else:
         # MQRR-3.1.4.7-24, MQRR-3.1.4.7-26, MQRR-3.1.4.7-31, MQRR-3.1.4.13-20
-        types, size, most = BINARY, record.MessageSize, max_body_size
+        types, size, most = BINARY, record.MessageSize, max_body_size  # MQRR-3.1.1.4-01, MQRR-3.1.4.13-17
     if most >= size:  # MQRR-3.1.4.7-32, MQRR-3.1.4.13-21, MQRR-2.2.7-02
         return (full_section(packet),)
     # MQRR-3.1.4.7-33, MQRR-3.1.4.7-34, MQRR-3.1.4.13-22, MQRR-3.1.4.13-23, MQRR-2.2.7-03, MQRR-2.2.7-05
@@ -108,18 +109,19 @@ def _place(data: bytes) -> _Place:
     if user.Flags.SH:
         _, at = SECURITY_HEADER.read(data, at)
     if not user.Flags.AH:
-        return _Place(False, MESSAGE_PROPERTIES_HEADER, at, _body(data, at))
+        return _Place(False, MESSAGE_PROPERTIES_HEADER, at, _body(data, at))  # MQRR-3.1.1.4-02
     _, at = MESSAGE_PROPERTIES_HEADER.read(data, at)
     if base.Flags.DH:
         _, at = DEBUG_HEADER.read(data, at)
     _, at = SRMP_ENVELOPE_HEADER.read(data, at)
-    return _Place(True, COMPOUND_MESSAGE_HEADER, at, at)
+    return _Place(True, COMPOUND_MESSAGE_HEADER, at, at)  # MQRR-3.1.1.4-02
 
 
 def _body(data: bytes, start: int) -> int:
     """Return where the body begins in the MessagePropertiesHeader at `start`."""
     if len(data) < start + _PROPERTIES_SIZE:
         MESSAGE_PROPERTIES_HEADER.read(data, start)
+    # MQRR-3.1.1.4-02
     at = start + _PROPERTIES_SIZE + 2 * data[start + _LABEL_LENGTH] + _uint32(data, start + _EXTENSION_SIZE)
     if at > len(data):
         MESSAGE_PROPERTIES_HEADER.read(data, start)

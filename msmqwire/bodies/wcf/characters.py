@@ -154,9 +154,9 @@ def boolean(value: int) -> str:
 FIXED: Final[Mapping[int, tuple[struct.Struct, Callable[[Any], str]]]] = MappingProxyType(
     {
         0x88: (struct.Struct("<b"), str),  # NBFX-2.2.3.5-01
-        0x8A: (struct.Struct("<h"), str),  # NBFX-2.2.3.6-01
-        0x8C: (struct.Struct("<i"), str),  # NBFX-2.2.3.7-01
-        0x8E: (struct.Struct("<q"), str),  # NBFX-2.2.3.8-01
+        0x8A: (struct.Struct("<h"), str),  # NBFX-2.2.3.6-01, NBFX-2.1-01
+        0x8C: (struct.Struct("<i"), str),  # NBFX-2.2.3.7-01, NBFX-2.1-01
+        0x8E: (struct.Struct("<q"), str),  # NBFX-2.2.3.8-01, NBFX-2.1-01
         0x90: (struct.Struct("<f"), single),
         0x92: (struct.Struct("<d"), double),
         0x94: (struct.Struct("16s"), decimal),
@@ -180,8 +180,13 @@ FAULTS: Final[Mapping[int, Callable[[Any], str | None]]] = MappingProxyType(
 """The check of the value of a text record, by type."""
 
 CONSTANTS: Final[Mapping[int, str]] = MappingProxyType(
-    # NBFX-2.2.3.1-01, NBFX-2.2.3.2-01, NBFX-2.2.3.3-01, NBFX-2.2.3.4-01 and NBFX-2.2.3.20-01
-    {0x80: "0", 0x82: "1", 0x84: "false", 0x86: "true", 0xA8: ""}
+    {
+        0x80: "0",  # NBFX-2.2.3.1-01
+        0x82: "1",  # NBFX-2.2.3.2-01
+        0x84: "false",  # NBFX-2.2.3.3-01
+        0x86: "true",  # NBFX-2.2.3.4-01
+        0xA8: "",  # NBFX-2.2.3.20-01
+    }
 )
 """The characters of a text record without a value, by type."""
 

@@ -172,11 +172,11 @@ class Values:
         fixed = _FIXED.get(kind)
         if fixed is not None:
             layout, characters = fixed
-            (value,) = layout.unpack_from(self.data, at + 1)
+            (value,) = layout.unpack_from(self.data, at + 1)  # NBFX-2.1-02
             fault = FAULTS.get(kind)
             if fault is not None and (why := fault(value)) is not None:
                 self.problem(why, at + 1)
-            return characters(value), at + 1 + layout.size
+            return characters(value), at + 1 + layout.size  # NBFX-2.1-02
         constant = _CONSTANTS.get(kind)
         if constant is not None:
             return constant, at + 1

@@ -52,6 +52,7 @@ class RemoteConnection:
         """
         task = self.handles.get(access)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            # MQRR-3.1.4.2-03
             task = self.handles[access] = shared_task(self._open(access))  # MQRR-3.2.1-01, MQRR-3.2.4.1-07
         try:
             return await shared_result(task, self._name)
@@ -140,7 +141,7 @@ async def named(work: Coroutine[Any, Any, T], name: FormatName) -> T:
         # MQRR-3.1.4.2-22, MQRR-3.1.4.2-23, MQRR-3.1.4.11-18, MQRR-3.1.4.11-19
         if fault.status >> 16 == _MQ_FACILITY:
             raise QueueError(reason(fault.status, str(name)), fault.status) from None
-        raise
+        raise  # MQRR-3.1.4.10-02, MQRR-3.1.4.13-06, MQRR-3.1.4.14-02
 
 
 def cancelled(name: FormatName) -> QueueError:

@@ -107,7 +107,7 @@ class RemoteReading:
         from msmqwire.qm.client.remote_messages import received_message  # imports the packet readers
 
         try:
-            # MQRR-3.2.4.3-02, MQRR-3.2.4.4.1-05
+            # MQRR-3.2.4.3-02, MQRR-3.2.4.4.1-05, MQRR-3.2.4.10.1-03
             return received_message(answer.ppPacketSections, answer.pdwArriveTime, answer.pSequenceId)
         except MalformedPacket as exc:
             if received:
@@ -126,18 +126,18 @@ class RemoteReading:
         self._check_enlisted(read.transaction)
         pending.link = link = await self._link()
         pending.handle = handle = await self._handle_for(link, read)
-        opnum, unit = Opnum.R_StartReceive, {}  # MQRR-3.2.4.4-01
+        opnum, unit = Opnum.R_StartReceive, {}  # MQRR-3.2.4.4-01, MQRR-3.2.4.10-01
         arguments: dict[str, Any] = {
             "phContext": handle,  # MQRR-2.2.4-01
             "LookupId": read.lookup_identifier,
             "hCursor": read.cursor,
             "ulAction": int(read.action),
-            "ulTimeout": read.timeout_ms,  # MQRR-3.1.4.7-22, MQRR-3.1.4.13-14
+            "ulTimeout": read.timeout_ms,  # MQRR-3.1.4.7-22, MQRR-3.1.4.13-14, MQRR-3.2.2-01
             "dwMaxBodySize": _BODY_MAX,  # MQRR-3.1.4.7-24, MQRR-3.1.4.13-16
             "dwMaxCompoundMessageSize": _BODY_MAX,  # MQRR-3.1.4.7-25, MQRR-3.1.4.13-16
         }
         if read.transaction is not None:  # MQRR-3.2.4.4-01
-            opnum = Opnum.R_StartTransactionalReceive
+            opnum = Opnum.R_StartTransactionalReceive  # MQRR-3.2.4.10-01
             unit = {"pTransactionId": {"rgb": read.transaction.bytes_le}}
         wait = None if read.timeout_ms == INFINITE else read.timeout_ms / 1000
         current = read.action in (Action.MQ_LOOKUP_PEEK_CURRENT, Action.MQ_LOOKUP_RECEIVE_CURRENT)
@@ -205,11 +205,11 @@ class RemoteReading:
         ack = Acknowledge.RR_ACK if acknowledge else Acknowledge.RR_NACK
         try:
             # MQRR-3.1.4.9-03, MQRR-3.1.4.15-03, MQRR-3.2.4.4.1-04, MQRR-3.2.4.4.2-04, MQRR-3.2.4.10.1-02
-            await pending.link.call(
+            await pending.link.call(  # MQRR-3.1.4.7-06, MQRR-3.1.4.13-07, MQRR-4.2-01
                 opnum, phContext=pending.handle, dwAck=int(ack), dwRequestId=pending.request_id
             )
         except MsmqError as exc:
-            if not acknowledge or not pending.link.client.closed:
+            if not acknowledge or not pending.link.client.closed:  # MQRR-3.2.4.4.1-06, MQRR-3.2.4.10.1-04
                 raise
             raise EndUnknown(f"{exc}, and may have deleted the message that was received") from None
 
@@ -225,7 +225,7 @@ class RemoteReading:
             link.client.end(Unreachable(f"{self.name}: the connection was left, to cancel a read"))
             return
         try:
-            # MQRR-3.1.4.8-03, MQRR-3.2.4.11-01
+            # MQRR-3.1.4.8-03, MQRR-3.2.4.11-01, MQRR-3.1.4.7-06, MQRR-3.1.4.13-07
             await link.call(Opnum.R_CancelReceive, phContext=pending.handle, dwRequestId=pending.request_id)
         except (QueueError, RpcFault):
             # MQRR-3.1.4.8-10
@@ -370,7 +370,7 @@ class RemoteReading:
             for opened in link.handles.values():
                 if opened.done() and not opened.cancelled() and opened.exception() is None:
                     # MQRR-3.2.4.13-02, MQRR-3.1.4.3-02, MQRR-2.2.4-02
-                    await link.call(Opnum.R_CloseQueue, pphContext=opened.result())
+                    await link.call(Opnum.R_CloseQueue, pphContext=opened.result())  # MQRR-3.1.4.3-08
         for read in list(self._pending.values()):  # their answers are under way
             if read.call is not None:
                 with suppress(MsmqError, asyncio.CancelledError):
@@ -397,9 +397,9 @@ class RemoteReading:
         options = self._options
         port = options.port
         if port is None:
-            # MQRR-2.1-02, MQRR-2.1-04, MQRR-3.2.4.1-03
+            # MQRR-2.1-02, MQRR-2.1-04, MQRR-3.2.4.1-03, MQRR-3.1.4.1-06
             port = await named(find_port(options.host, INTERFACE, options.mapper_port), self.name)
-        # MQRR-3.2.3-01, MQRR-3.2.4.1-02
+        # MQRR-3.2.3-01, MQRR-3.2.4.1-02, MQRR-3.1.4.1-06, MQRR-3.2.4.1-04
         client = await open_rpc(options.host, port, INTERFACE, options.credentials)
         return RemoteConnection(client, self.name, self._identifier)
 

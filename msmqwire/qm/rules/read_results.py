@@ -12,7 +12,7 @@ from msmqwire.qm.model.positions import MessagePosition
 
 PENDING: Final = HResult.MQ_INFORMATION_OPERATION_PENDING
 FAILED: Final[Mapping[CursorResult, HResult]] = {
-    CursorResult.ALREADY_RECEIVED: HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
+    CursorResult.ALREADY_RECEIVED: HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,  # MQRR-3.1.4.7-54
     CursorResult.NOT_FOUND: HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
     CursorResult.ILLEGAL_CURSOR_ACTION: HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION,
 }

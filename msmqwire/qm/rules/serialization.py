@@ -102,6 +102,7 @@ def to_readable(message: Message) -> bytes:
     AS are 0 in everything sent, and no override of [MS-MQRR] changes that. Raises as `to_packet` does.
     """
     # MQRR-2.2.5.1-12: a receipt of this queue manager has an envelope alone, and no AH
+    # MQRR-3.1.1.4-01
     is_srmp = message.soap_envelope and message.soap_compound_message  # MQRR-2.2.5.1.1-01, MQRR-2.2.5.1.2-01
     return _cleared(message, new_packet(message, stored=True) if is_srmp else to_packet(message))
 

@@ -202,9 +202,10 @@ class _Reader:
         referent = self.integer(self.syntax.word)
         if referent != NULL:
             self.referents.append(referent)
+        # MQRR-3.1.4-02
         elif isinstance(node.target, (ConformantBytes, ConformantArray)) and siblings[node.target.size_is]:
             size_is = node.target.size_is
-            self.fail(f"a null pointer, {size_is} is {siblings[size_is]}", self.syntax.word)
+            self.fail(f"a null pointer, {size_is} is {siblings[size_is]}", self.syntax.word)  # MQRR-3.1.4-02
         return referent
 
     def _array(self, node: ConformantArray, siblings: Siblings) -> Any:

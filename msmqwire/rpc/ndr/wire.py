@@ -49,8 +49,8 @@ def _named(identifier: SyntaxId, big_endian: bool) -> Syntax:
     return _BY_ORDER[identifier, big_endian]
 
 
-NDR20: Final = Syntax("NDR", constants.NDR20, word=4, enum=2, padded=False)
-NDR64: Final = Syntax("NDR64", constants.NDR64, word=8, enum=4, padded=True)
+NDR20: Final = Syntax("NDR", constants.NDR20, word=4, enum=2, padded=False)  # MQRR-2.2.6-02
+NDR64: Final = Syntax("NDR64", constants.NDR64, word=8, enum=4, padded=True)  # MQRR-2.2.6-03
 _BY_ORDER: Final = {
     (syntax.identifier, syntax.big_endian): syntax
     for little in (NDR20, NDR64)

@@ -131,7 +131,7 @@ class QueueContexts:
         if context is None:
             # MQRR-3.1.4.3-03, MQRR-3.1.4.4-03, MQRR-3.1.4.6-03, MQRR-3.1.4.8-04, MQRR-3.1.4.9-10
             # MQRR-3.1.4.10-08, MQRR-3.1.4.14-07, MQRR-3.1.4.15-10
-            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)  # MQRR-3.1.4.7-38, MQRR-3.1.4.13-27
         if not _owns(call, context):
             raise Refused(FaultStatus.NCA_S_FAULT_CONTEXT_MISMATCH, fault=True)  # MQRR-2.2.4.2-02
         return context

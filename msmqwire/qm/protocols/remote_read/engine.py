@@ -150,4 +150,4 @@ class RemoteReadEngine:
 
     def _get_server_port(self, call: Call, arguments: Any) -> Results:
         """R_GetServerPort: [MS-MQRR] 3.1.4.1."""
-        return {STATUS: self.port}  # MQRR-3.1.4.1-02, MQRR-3.1.4.1-03, MQRR-3.1.4.1-07
+        return {STATUS: self.port}  # MQRR-3.1.4.1-02, MQRR-3.1.4.1-03, MQRR-3.1.4.1-07, MQRR-4.1-01

@@ -66,6 +66,7 @@ class Opening:
             raise Refused(_INVALID)
         receives = arguments.dwAccess == Access.RECEIVE_ACCESS  # MQRR-3.1.4.2-06, MQRR-3.1.4.2-26
         wanted = QueueAccessType.RECEIVE_ACCESS if receives else QueueAccessType.PEEK_ACCESS
+        # MQRR-3.1.4.2-09, MQRR-3.1.4.2-12, MQRR-3.1.4.2-16
         return {"pphContext": self._open(call, name, wanted, arguments.dwShareMode).handle}
 
     def open_queue_for_move(self, call: Call, arguments: Any) -> Results:
@@ -73,6 +74,7 @@ class Opening:
         name = format_name(arguments.pQueueFormat)
         # MQRR-3.1.4.11-17
         context = self._open(call, name, QueueAccessType.MOVE_ACCESS, arguments.dwShareMode)
+        # MQRR-3.1.4.11-07, MQRR-3.1.4.11-08, MQRR-3.1.4.11-11
         return {"pMoveContext": context.move_context, "pphContext": context.handle}
 
     def _token(self, caller: Caller) -> access.Token:
@@ -95,6 +97,7 @@ class Opening:
         shared = share_mode == ShareMode.MQ_DENY_NONE  # MQRR-3.1.4.2-26, MQRR-3.1.4.11-17
         denies = QueueShareMode.DENY_NONE if shared else QueueShareMode.DENY_RECEIVE
         self._shares.handles.take(caller.counted_as)
+        # MQRR-3.1.1.1-01
         status, descriptor = self._queues.open(name, wanted, denies, user=token)  # MQRR-2.1-07
         if descriptor is None:
             self._shares.handles.give_back(caller.counted_as)
@@ -116,8 +119,8 @@ class Opening:
 
     def close_queue(self, call: Call, arguments: Any) -> Results:
         """R_CloseQueue: [MS-MQRR] 3.1.4.3."""
-        self.run_down([self._contexts.find(call, arguments.pphContext)])
-        return {"pphContext": NULL_HANDLE}  # MQRR-3.1.4.3-07
+        self.run_down([self._contexts.find(call, arguments.pphContext)])  # MQRR-2.2.4.2-01, MQRR-4.1-01
+        return {"pphContext": NULL_HANDLE}  # MQRR-3.1.4.3-07, MQRR-4.1-01
 
     def run_down(self, contexts: Iterable[QueueContext], *, answers: bool = True) -> None:
         """Queue Context Handles Rundown Routine, and R_CloseQueue: [MS-MQRR] 3.1.6.1 and 3.1.6.2.
@@ -132,7 +135,7 @@ class Opening:
             # MQRR-3.1.4.3-04, MQRR-3.1.6.1-02, MQRR-3.1.6.1-03, MQRR-3.1.6.2-03
             self._queues.close(context.descriptor)
             self._shares.handles.give_back(context.caller.counted_as)
-            self._contexts.remove(context)  # MQRR-3.1.6.2-06
+            self._contexts.remove(context)  # MQRR-3.1.6.2-06, MQRR-2.2.4.2-01
         for context in contexts:
             # MQRR-3.1.4.3-05, MQRR-3.1.4.3-06, MQRR-3.1.6.2-04, MQRR-3.1.6.2-05
             self._receiving.release_all(context)
@@ -171,7 +174,7 @@ class Opening:
             raise Refused(NtStatus.STATUS_ACCESS_DENIED)  # MQRR-3.1.4.6-05, MQRR-4.1-02
         if descriptor.queue is None:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-        self._messages.purge(descriptor.queue)  # MQRR-3.1.4.6-04
+        self._messages.purge(descriptor.queue)  # MQRR-3.1.4.6-04, MQRR-4.1-01
         return {}
 
 

@@ -122,7 +122,7 @@ class RemoteReceiving:
 
     def _request(self, call: Call, context: QueueContext, arguments: Any, action: Action) -> ReadRequest:
         """Return a new request. Raises Refused if its number is in use, or there are too many."""
-        request_id, destructive = arguments.dwRequestId, action.receives
+        request_id, destructive = arguments.dwRequestId, action.receives  # MQRR-3.1.4.7-05, MQRR-3.1.4.13-07
         if request_id in context.pending or request_id in context.waiting:
             raise Refused(_INVALID)
         if destructive:
@@ -148,9 +148,9 @@ class RemoteReceiving:
             except Refused:
                 self._drop(request)
                 raise
-        if request.destructive:
+        if request.destructive:  # MQRR-3.1.4.7-05
             # MQRR-3.1.4.7-43, MQRR-3.1.4.7-44, MQRR-3.1.4.13-36, MQRR-3.1.4.13-37
-            self._enter(request)
+            self._enter(request)  # MQRR-4.2-02, MQRR-4.2-01
         read = self._read(request, arguments, action, cursor)
         if read.status == PENDING:
             request.reader = read.request
@@ -187,13 +187,13 @@ class RemoteReceiving:
             )
         if action is _A.MQ_ACTION_RECEIVE:
             # MQRR-3.1.4.7-10, MQRR-3.1.4.7-17, MQRR-3.1.4.7-45, MQRR-3.1.4.13-38
-            return messages.dequeue_begin(
+            return messages.dequeue_begin(  # MQRR-3.1.1.1-01, MQRR-3.1.4.7-09
                 descriptor, timeout=timeout, cursor=cursor, transaction=transaction, tag=tag
             )
         if action is _A.MQ_ACTION_PEEK_NEXT and cursor is not None:
             # MQRR-3.1.4.7-19, MQRR-3.1.4.7-48
-            return messages.peek_next(descriptor, cursor, timeout=timeout, tag=tag)
-        # MQRR-3.1.4.7-18
+            return messages.peek_next(descriptor, cursor, timeout=timeout, tag=tag)  # MQRR-3.1.4.7-09
+        # MQRR-3.1.4.7-18, MQRR-3.1.4.7-09
         return messages.peek(descriptor, timeout=timeout, cursor=cursor, tag=tag)  # MQRR-3.1.4.7-47
 
     # -- a read has a result ------------------------------------------------------------------------------
@@ -212,10 +212,10 @@ class RemoteReceiving:
         call, request.call = request.call, None
         message, position = read.message, read.position
         if message is None or position is None:
-            self._leave(request)  # MQRR-3.1.4.7-56
+            self._leave(request)  # MQRR-3.1.4.7-56, MQRR-3.1.4.8-07
             self._drop(request)
             if call is not None:
-                # MQRR-3.1.4.7-52, MQRR-3.1.4.7-53
+                # MQRR-3.1.4.7-52, MQRR-3.1.4.7-53, MQRR-3.1.4.7-38, MQRR-3.1.4.13-27
                 refuse(self._context, call, Refused(read.status, fault=request.cancelled))
             return
         # MQRR-3.1.4.7-46, MQRR-3.1.1.2-02
@@ -256,6 +256,7 @@ class RemoteReceiving:
     def _start_cleanup(self, request: ReadRequest, delay: int) -> None:
         # MQRR-3.1.2.2-01
         self._context.timers.start(
+            # MQRR-3.1.2-01
             Timer.PENDING_REQUEST_CLEANUP, request.number, delay, lambda: self._clean_up(request)
         )
 
@@ -275,7 +276,7 @@ class RemoteReceiving:
 
         A receive that still waits continues without its entry, which it gets again with its message.
         """
-        self._leave(request)
+        self._leave(request)  # MQRR-3.1.5.1-02
         if not request.reader:  # MQRR-3.1.5.1-03
             self._release(request)
 
@@ -294,9 +295,10 @@ class RemoteReceiving:
     def cancel_receive(self, call: Call, arguments: Any) -> Results:
         """R_CancelReceive: [MS-MQRR] 3.1.4.8. Waiting peeks can be cancelled as well: MQRR-3.1.4.8-09."""
         context = self._contexts.find(call, arguments.phContext)
-        request = context.waiting.get(arguments.dwRequestId)
+        request = context.waiting.get(arguments.dwRequestId)  # MQRR-3.1.4.8-02
         if request is None:
             raise Refused(NtStatus.STATUS_NOT_FOUND)  # MQRR-3.1.4.8-06
+        # MQRR-3.1.4.8-02
         self._stop(request, HResult.MQ_ERROR_OPERATION_CANCELLED)  # MQRR-3.1.4.8-05, MQRR-3.1.4.8-08
         return {}
 
@@ -340,11 +342,11 @@ class RemoteReceiving:
             raise Refused(_INVALID)
         if not context.pending:  # MQRR-3.1.4.9-07, MQRR-3.1.4.15-07
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
-        request = context.pending.get(arguments.dwRequestId)
+        request = context.pending.get(arguments.dwRequestId)  # MQRR-4.2-01
         # MQRR-3.1.4.9-08, MQRR-3.1.4.15-08
         if request is None or (request.transaction is not None and not transactional):
             raise Refused(_INVALID)
-        self._leave(request)
+        self._leave(request)  # MQRR-3.1.4.9-09, MQRR-3.1.4.15-09, MQRR-4.2-02
         # MQRR-3.1.4.9-11
         if request.reader:  # it still waits: there is no message with LookupIdentifier 0
             raise Refused(_NOT_FOUND)
@@ -361,7 +363,7 @@ class RemoteReceiving:
         if position is None or not position.listed:  # MQRR-3.1.4.9-11, MQRR-3.1.4.15-11
             return _NOT_FOUND
         if transaction is None:
-            # MQRR-3.1.4.9-12
+            # MQRR-3.1.4.9-12, MQRR-3.1.1.1-01
             return self._messages.dequeue_end(request.context.descriptor, position, delete=delete)
         if not self._transactions.takes(
             transaction, position
@@ -376,7 +378,7 @@ class RemoteReceiving:
 def _checked(arguments: Any) -> Action:
     """Return the action of a read. Raises Refused for incompatible arguments: MQRR-3.1.4.7-40."""
     if arguments.ulAction not in _ACTIONS:
-        raise Refused(_INVALID)
+        raise Refused(_INVALID)  # MQRR-3.1.4.7-38, MQRR-3.1.4.13-27
     action = Action(arguments.ulAction)
     if action in _LOOKUPS:
         # MQRR-3.1.4.7-13, MQRR-3.1.4.7-14, MQRR-3.1.4.7-22, MQRR-3.1.4.13-10, MQRR-3.1.4.13-14
@@ -385,7 +387,7 @@ def _checked(arguments: Any) -> Action:
         # MQRR-3.1.4.7-15, MQRR-3.1.4.7-16, MQRR-3.1.4.13-11, MQRR-3.1.4.13-12
         valid = not arguments.LookupId and (arguments.hCursor or action is not _A.MQ_ACTION_PEEK_NEXT)
     if not valid:
-        raise Refused(_INVALID)
+        raise Refused(_INVALID)  # MQRR-3.1.4.7-38, MQRR-3.1.4.13-27
     return action
 
 

@@ -66,22 +66,22 @@ class Transacting:
 
     def move_message(self, call: Call, arguments: Any) -> Results:
         """R_MoveMessage: [MS-MQRR] 3.1.4.10."""
-        source = _readable(self._contexts.find(call, arguments.phContextFrom))
-        target = self._contexts.destination(call, arguments.ullContextTo).descriptor.queue
+        source = _readable(self._contexts.find(call, arguments.phContextFrom))  # MQRR-3.1.4.10-15
+        target = self._contexts.destination(call, arguments.ullContextTo).descriptor.queue  # MQRR-3.1.4.10-15
         if target is None:
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
-        if _main(source) is not _main(target):  # MQRR-3.1.4.10-10
+        if _main(source) is not _main(target):  # MQRR-3.1.4.10-10, MQRR-3.1.4.10-15
             raise Refused(NtStatus.STATUS_INVALID_PARAMETER)
         identifier = transaction_identifier(arguments.pTransactionId)
-        if identifier is not None and not target.transactional:  # MQRR-3.1.4.10-11
+        if identifier is not None and not target.transactional:  # MQRR-3.1.4.10-11, MQRR-3.1.4.10-15
             raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
-        position = _listed(source, arguments.LookupId)
-        if position.state is not PositionState.AVAILABLE:  # MQRR-3.1.4.10-13
+        position = _listed(source, arguments.LookupId)  # MQRR-3.1.4.10-15
+        if position.state is not PositionState.AVAILABLE:  # MQRR-3.1.4.10-13, MQRR-3.1.4.10-15
             raise Refused(HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION)
         transaction = None
         if identifier is not None:
             transaction = self._context.queue_manager.transactions.get(identifier)
-            if transaction is None or transaction.prepared:  # MQRR-3.1.4.10-14
+            if transaction is None or transaction.prepared:  # MQRR-3.1.4.10-14, MQRR-3.1.4.10-15
                 raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         self._messages.move(position, target, transaction)  # MQRR-3.1.4.10-16, MQRR-3.1.4.10-17
         return {}
@@ -120,6 +120,7 @@ class Transacting:
         request = next(self._requests)
         self._enlisting[request] = _Enlisting(call, caller, identifier)
         self._context.timers.start(
+            # MQRR-3.1.2-01
             Timer.RPC_CALL_TIMEOUT, request, self._timeout_ms, lambda: self.enlisted(request, done=False)
         )
         self._context.effects.append(EnlistTransaction(request, identifier, token))
