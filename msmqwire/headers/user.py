@@ -56,7 +56,10 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
             *reserved("X2", 24, req=("MQMQ-2.2.19.2-37", "MQMQ-2.2.19.2-43")),
             bit(
                 # MQRR-2.2.5.1-02
-                "AH", 25, "First sent over HTTP: the SRMP headers are in the packet.", req="MQMQ-2.2.19.2-38"
+                "AH",
+                25,
+                "First sent over HTTP: the SRMP headers are in the packet.",
+                req="MQMQ-2.2.19.2-38",
             ),
             *reserved("X3", 26, width=2, req=("MQMQ-2.2.19.2-40", "MQMQ-2.2.19.2-43")),
             bit("HH", 28, "A SoapHeader is in the packet.", req="MQMQ-2.2.19.2-41"),  # MQMQ-2.2.19.2-46

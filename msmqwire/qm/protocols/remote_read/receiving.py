@@ -257,7 +257,10 @@ class RemoteReceiving:
         # MQRR-3.1.2.2-01
         self._context.timers.start(
             # MQRR-3.1.2-01
-            Timer.PENDING_REQUEST_CLEANUP, request.number, delay, lambda: self._clean_up(request)
+            Timer.PENDING_REQUEST_CLEANUP,
+            request.number,
+            delay,
+            lambda: self._clean_up(request),
         )
 
     def _leave(self, request: ReadRequest) -> None:

@@ -121,7 +121,10 @@ class Transacting:
         self._enlisting[request] = _Enlisting(call, caller, identifier)
         self._context.timers.start(
             # MQRR-3.1.2-01
-            Timer.RPC_CALL_TIMEOUT, request, self._timeout_ms, lambda: self.enlisted(request, done=False)
+            Timer.RPC_CALL_TIMEOUT,
+            request,
+            self._timeout_ms,
+            lambda: self.enlisted(request, done=False),
         )
         self._context.effects.append(EnlistTransaction(request, identifier, token))
         return None
