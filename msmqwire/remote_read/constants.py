@@ -16,24 +16,24 @@ PORT_STEP: Final = 11  # MQRR-3.1.4.1-05
 class Access(IntEnum):
     """dwAccess of R_OpenQueue and R_OpenQueueForMove: [MS-MQRR] 3.1.4.2 and 3.1.4.11."""
 
-    RECEIVE_ACCESS = 0x00000001
-    MQ_MOVE_ACCESS = 0x00000004
-    PEEK_ACCESS = 0x00000020
+    RECEIVE_ACCESS = 0x00000001  # MQRR-3.1.4.2-05
+    MQ_MOVE_ACCESS = 0x00000004  # MQRR-3.1.4.11-04
+    PEEK_ACCESS = 0x00000020  # MQRR-3.1.4.2-05
 
 
 class ShareMode(IntEnum):
     """dwShareMode of R_OpenQueue and R_OpenQueueForMove: [MS-MQRR] 3.1.4.2 and 3.1.4.11."""
 
-    MQ_DENY_NONE = 0
-    MQ_DENY_SHARE = 1
+    MQ_DENY_NONE = 0  # MQRR-3.1.4.2-07, MQRR-3.1.4.11-05
+    MQ_DENY_SHARE = 1  # MQRR-3.1.4.2-07
 
 
 class Action(IntEnum):
     """ulAction of R_StartReceive and R_StartTransactionalReceive: [MS-MQRR] 3.1.4.7 and 3.1.4.13."""
 
-    MQ_ACTION_RECEIVE = 0x00000000
-    MQ_ACTION_PEEK_CURRENT = 0x80000000
-    MQ_ACTION_PEEK_NEXT = 0x80000001
+    MQ_ACTION_RECEIVE = 0x00000000  # MQRR-3.1.4.7-17
+    MQ_ACTION_PEEK_CURRENT = 0x80000000  # MQRR-3.1.4.7-18
+    MQ_ACTION_PEEK_NEXT = 0x80000001  # MQRR-3.1.4.7-19
     MQ_LOOKUP_PEEK_CURRENT = 0x40000010
     MQ_LOOKUP_PEEK_NEXT = 0x40000011
     MQ_LOOKUP_PEEK_PREV = 0x40000012

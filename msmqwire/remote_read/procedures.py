@@ -96,7 +96,7 @@ class Procedure:
 
     @cached_property
     def request(self) -> Stub:
-        return Stub(self.name, self.section, self.sent, self.meaning)  # MQRR-3.1.4-05
+        return Stub(self.name, self.section, self.sent, self.meaning)
 
     @cached_property
     def response(self) -> Stub:
@@ -155,7 +155,7 @@ _OPEN: Final = (
     ),
 )
 
-_RECEIVE: Final = (
+_RECEIVE: Final = (  # MQRR-3.1.4-05
     _CONTEXT,
     _LOOKUP_ID,
     _in("hCursor", _DWORD, "A cursor, or 0."),

@@ -155,12 +155,12 @@ def _problems(packet: RpcPacket) -> Iterator[Problem]:
     record, value, procedure = packet.pdu.record, packet.value, packet.procedure
     hint = record.alloc_hint if packet.parts else 0
     if hint > ALLOC_HINT_MAX:
-        yield ALLOC, ALLOC.path, counted(hint, "byte")
+        yield _found(ALLOC, counted(hint, "byte"))
     if packet.ptype == PduType.REQUEST:
         if packet.remote_read and procedure is None:
-            yield OPNUM, OPNUM.path, f"there is no procedure {record.opnum}"
+            yield _found(OPNUM, f"there is no procedure {record.opnum}")
         if procedure is not None and procedure.opnum == Opnum.Opnum1NotUsedOnWire:
-            yield UNUSED_OPNUM, UNUSED_OPNUM.path, "1 is reserved"
+            yield _found(UNUSED_OPNUM, "1 is reserved")
     if value is None or procedure is None:
         return
     yield from _gaps(value)
@@ -170,11 +170,15 @@ def _problems(packet: RpcPacket) -> Iterator[Problem]:
         elif procedure.opnum in _TRANSACTIONAL:
             yield from _start(value, transactional=_TRANSACTIONAL[procedure.opnum])
         elif procedure.opnum == Opnum.R_MoveMessage and not value.ullContextTo:
-            yield MOVE_TO, MOVE_TO.path, "0"
+            yield _found(MOVE_TO, "0")
         elif procedure.opnum == Opnum.R_SetUserAcknowledgementClass:
             yield from _rejection(value)
     else:
         yield from _results(value, procedure.opnum)
+
+
+def _found(check: Check, message: str) -> Problem:
+    return check, check.path, message
 
 
 def _gaps(value: Any) -> Iterator[Problem]:
@@ -189,22 +193,22 @@ def _gaps(value: Any) -> Iterator[Problem]:
 def _open(value: Any, *, for_move: bool) -> Iterator[Problem]:
     form = value.pQueueFormat
     if form.m_qft not in _QUEUES:
-        yield _FORMATS[for_move], _FORMATS[for_move].path, f"{form.m_qft} is not one of 1 to 4 and 8"
+        yield _found(_FORMATS[for_move], f"{form.m_qft} is not one of 1 to 4 and 8")
     if form.m_reserved:
-        yield RESERVED, RESERVED.path, f"{form.m_reserved:#06x} is not 0"
+        yield _found(RESERVED, f"{form.m_reserved:#06x} is not 0")
     prefixes = _DIRECT_PREFIXES.get(form.m_qft)
     if prefixes and not (isinstance(form.arm, str) and form.arm[:20].upper().startswith(prefixes)):
-        yield DIRECT, DIRECT.path, f"{form.arm!r:.100}"
+        yield _found(DIRECT, f"{form.arm!r:.100}")
     accesses = {Access.MQ_MOVE_ACCESS} if for_move else {Access.RECEIVE_ACCESS, Access.PEEK_ACCESS}
     if value.dwAccess not in accesses:
-        yield _ACCESS[for_move], "dwAccess", f"{value.dwAccess:#x}"
+        yield _found(_ACCESS[for_move], f"{value.dwAccess:#x}")
     if value.dwShareMode not in ({ShareMode.MQ_DENY_NONE} if for_move else set(ShareMode)):
-        yield _SHARE[for_move], "dwShareMode", f"{value.dwShareMode:#x}"
+        yield _found(_SHARE[for_move], f"{value.dwShareMode:#x}")
     if not value.pClientId.int:
-        yield _CLIENT[for_move], "pClientId", "all zero"
+        yield _found(_CLIENT[for_move], "all zero")
     for check, name in ((_ROUTING, "fNonRoutingServer"), (_WORKGROUP, "fWorkgroup")):
         if getattr(value, name) not in (0, 1):
-            yield check[for_move], name, f"{getattr(value, name)} is not 0 or 1"
+            yield _found(check[for_move], f"{getattr(value, name)} is not 0 or 1")
 
 
 _DIRECT_PREFIXES: Final[Mapping[int, tuple[str, ...]]] = MappingProxyType(
@@ -220,7 +224,7 @@ def _start(value: Any, *, transactional: bool) -> Iterator[Problem]:
     """Check which message is asked for, and how."""
     action = value.ulAction
     if action not in set(Action):
-        yield _ACTION[transactional], "ulAction", f"{action:#x} is not an action"
+        yield _found(_ACTION[transactional], f"{action:#x} is not an action")
         return
     lookup = Action(action).by_lookup_identifier
     in_transaction = transactional and any(value.pTransactionId.rgb)
@@ -228,35 +232,35 @@ def _start(value: Any, *, transactional: bool) -> Iterator[Problem]:
         check = _LOOKUP if lookup else _BY_CURSOR if value.hCursor else _NEITHER
         yield check[True], "ulAction", f"{Action(action).name} in a transaction"
     if value.LookupId and not lookup:
-        yield _LOOKUP[transactional], "ulAction", f"{Action(action).name} with a LookupId"
+        yield _found(_LOOKUP[transactional], f"{Action(action).name} with a LookupId")
     if value.LookupId and value.hCursor:
-        yield _BY_CURSOR[transactional], "hCursor", "a cursor and a LookupId"
+        yield _found(_BY_CURSOR[transactional], "a cursor and a LookupId")
     if lookup and not value.LookupId:
-        yield _NO_LOOKUP[transactional], "LookupId", f"0 with {Action(action).name}"
+        yield _found(_NO_LOOKUP[transactional], f"0 with {Action(action).name}")
     if lookup and value.hCursor and not value.LookupId:
-        yield _BY_CURSOR[transactional], "hCursor", f"a cursor with {Action(action).name}"
+        yield _found(_BY_CURSOR[transactional], f"a cursor with {Action(action).name}")
     if action == Action.MQ_ACTION_PEEK_NEXT and not value.hCursor and not value.LookupId:
-        yield _NEITHER[transactional], "hCursor", "0 with MQ_ACTION_PEEK_NEXT"
+        yield _found(_NEITHER[transactional], "0 with MQ_ACTION_PEEK_NEXT")
     if (lookup or value.LookupId) and value.ulTimeout:
-        yield _TIMEOUT[transactional], "ulTimeout", f"{value.ulTimeout} ms"
+        yield _found(_TIMEOUT[transactional], f"{value.ulTimeout} ms")
 
 
 def _rejection(value: Any) -> Iterator[Problem]:
     if value.usClass not in (0, MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED):
-        yield CLASS, CLASS.path, f"{value.usClass:#06x}"
+        yield _found(CLASS, f"{value.usClass:#06x}")
 
 
 def _results(value: Any, opnum: int) -> Iterator[Problem]:
     failed = bool(getattr(value, "status", 0))
     if opnum in _TRANSACTIONAL:
         if not failed and value.pdwNumberOfSections not in (1, 2):
-            yield SECTIONS, SECTIONS.path, f"{value.pdwNumberOfSections} sections"
+            yield _found(SECTIONS, f"{value.pdwNumberOfSections} sections")
         if value.pSequenceId >> 56:
-            yield SEQUENCE, SEQUENCE.path, f"{value.pSequenceId:#018x}"
+            yield _found(SEQUENCE, f"{value.pSequenceId:#018x}")
     elif opnum == Opnum.R_CreateCursor and not failed and not value.phCursor:
-        yield CURSOR, CURSOR.path, "0"
+        yield _found(CURSOR, "0")
     elif opnum == Opnum.R_OpenQueueForMove and not value.pMoveContext:
-        yield MOVE_CONTEXT, MOVE_CONTEXT.path, "0"
+        yield _found(MOVE_CONTEXT, "0")
 
 
 def _in_message(packet: RpcPacket) -> Iterator[Finding]:

@@ -179,7 +179,7 @@ class RemoteReadLint:
         if opnum in _UNIQUE:
             number = value.dwRequestId
             if judge and number in known.receives:
-                yield _UNIQUE[opnum], "dwRequestId", f"{number} has not ended"
+                yield _UNIQUE[opnum], _UNIQUE[opnum].path, f"{number} has not ended"
             if len(known.receives) < EACH_MAX:
                 known.receives[number] = opnum == Opnum.R_StartTransactionalReceive
             else:
@@ -190,7 +190,7 @@ class RemoteReadLint:
             if transactional is None:
                 yield _HANDLES[opnum], "dwRequestId", f"{number} has not begun"
             elif opnum in _OTHER_END and transactional != (opnum == Opnum.R_EndTransactionalReceive):
-                yield _OTHER_END[opnum], "dwRequestId", f"{number} was begun by the other procedure"
+                yield _OTHER_END[opnum], _OTHER_END[opnum].path, f"{number} was begun by the other procedure"
 
     # -- answers ------------------------------------------------------------------------------------
 

@@ -52,8 +52,8 @@ class RemoteConnection:
         """
         task = self.handles.get(access)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            # MQRR-3.1.4.2-03
-            task = self.handles[access] = shared_task(self._open(access))  # MQRR-3.2.1-01, MQRR-3.2.4.1-07
+            task = shared_task(self._open(access))
+            self.handles[access] = task  # MQRR-3.2.1-01, MQRR-3.2.4.1-07, MQRR-3.1.4.2-03
         try:
             return await shared_result(task, self._name)
         except MsmqError:
@@ -63,7 +63,6 @@ class RemoteConnection:
 
     async def _open(self, access: Access) -> ContextHandle:
         opnum = Opnum.R_OpenQueue
-        # MQRR-3.2.4.1-05
         answer = await self.answer(opnum, self.begin(opnum, self.opening(self._name, access)))
         handle: ContextHandle = answer.pphContext
         if handle.is_null:
@@ -73,9 +72,9 @@ class RemoteConnection:
     def opening(self, name: FormatName, access: Access) -> dict[str, Any]:
         """Return the arguments of R_OpenQueue and R_OpenQueueForMove: [MS-MQRR] 3.1.4.2 and 3.1.4.11."""
         return {
-            "pQueueFormat": queue_format_of(name),
-            "dwAccess": int(access),  # MQRR-3.1.4.2-05, MQRR-3.1.4.11-04
-            "dwShareMode": int(ShareMode.MQ_DENY_NONE),  # MQRR-3.1.4.11-05
+            "pQueueFormat": queue_format_of(name),  # MQRR-3.1.4.2-04, MQRR-3.1.4.11-03, MQRR-3.2.4.1-05
+            "dwAccess": int(access),  # MQRR-3.1.4.2-05, MQRR-3.1.4.11-04, MQRR-3.2.4.1-05
+            "dwShareMode": ShareMode.MQ_DENY_NONE.value,  # MQRR-3.1.4.11-05, MQRR-3.2.4.1-05
             "pClientId": self._identifier,
             "fNonRoutingServer": 1,  # MQRR-3.1.4.2-11, MQRR-3.1.4.11-09
             "fWorkgroup": 1,  # MQRR-3.1.4.2-17, MQRR-3.1.4.11-12

@@ -136,8 +136,8 @@ class RemoteReading:
             "dwMaxBodySize": _BODY_MAX,  # MQRR-3.1.4.7-24, MQRR-3.1.4.13-16
             "dwMaxCompoundMessageSize": _BODY_MAX,  # MQRR-3.1.4.7-25, MQRR-3.1.4.13-16
         }
-        if read.transaction is not None:  # MQRR-3.2.4.4-01
-            opnum = Opnum.R_StartTransactionalReceive  # MQRR-3.2.4.10-01
+        if read.transaction is not None:  # MQRR-3.2.4.4-01, MQRR-3.2.4.10-01
+            opnum = Opnum.R_StartTransactionalReceive
             unit = {"pTransactionId": {"rgb": read.transaction.bytes_le}}
         wait = None if read.timeout_ms == INFINITE else read.timeout_ms / 1000
         current = read.action in (Action.MQ_LOOKUP_PEEK_CURRENT, Action.MQ_LOOKUP_RECEIVE_CURRENT)
@@ -175,7 +175,8 @@ class RemoteReading:
             why = f"{self.name}: {READS_MAX} reads are under way"
             raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         if pending.call is not None:
-            pending.request_id = new_request()
+            pending.request_id = new_request()  # MQRR-3.1.4.7-23
+        # MQRR-3.1.4.7-23, MQRR-3.1.4.13-15
         pending.call = link.begin(opnum, arguments | {"dwRequestId": pending.request_id}, wait)
         link.reads += 1
         try:
@@ -186,7 +187,7 @@ class RemoteReading:
     async def _handle_for(self, link: RemoteConnection, read: Read) -> ContextHandle:
         if not read.cursor:
             receives = read.action.receives or Access.RECEIVE_ACCESS in link.handles
-            # MQRR-3.1.4.7-11
+            # MQRR-3.1.4.7-11, MQRR-3.1.4.13-09
             return await link.opened(Access.RECEIVE_ACCESS if receives else Access.PEEK_ACCESS)
         if read.cursor not in link.cursors:
             raise self._gone("the cursor is closed, or its connection was lost")  # MQRR-3.1.4.7-15
@@ -225,10 +226,9 @@ class RemoteReading:
             link.client.end(Unreachable(f"{self.name}: the connection was left, to cancel a read"))
             return
         try:
-            # MQRR-3.1.4.8-03, MQRR-3.2.4.11-01, MQRR-3.1.4.7-06, MQRR-3.1.4.13-07
+            # MQRR-3.1.4.8-03, MQRR-3.1.4.8-10, MQRR-3.2.4.11-01, MQRR-3.1.4.7-06, MQRR-3.1.4.13-07
             await link.call(Opnum.R_CancelReceive, phContext=pending.handle, dwRequestId=pending.request_id)
         except (QueueError, RpcFault):
-            # MQRR-3.1.4.8-10
             pass  # it has ended meanwhile, as a rule
         finally:
             if pending.call is not None:
@@ -276,13 +276,13 @@ class RemoteReading:
         link = await self._link()
         handle = await link.opened(Access.RECEIVE_ACCESS)
         opnum = Opnum.R_OpenQueueForMove
-        # MQRR-3.1.4.11-02, MQRR-3.1.4.11-03, MQRR-3.1.4.11-04
+        # MQRR-3.1.4.11-04
         arguments = link.opening(destination, Access.MQ_MOVE_ACCESS)
         opened = await link.answer(opnum, link.begin(opnum, arguments), destination)
         if opened.pphContext.is_null or not opened.pMoveContext:
             raise link.wrong(opnum, "with no handle")
         try:
-            # MQRR-3.1.4.10-05, MQRR-3.2.4.6-03
+            # MQRR-3.1.4.10-05, MQRR-3.1.4.11-02, MQRR-3.2.4.6-03
             await self._move(link, handle, opened.pMoveContext, lookup_identifier, transaction)
         finally:
             with suppress(MsmqError):  # the outcome of the move does not depend on the handle
@@ -361,12 +361,12 @@ class RemoteReading:
                 self._pending[request] = read
         if link is None:
             return
-        for request in list(self._pending):  # MQRR-3.2.4.13-01
+        for request in list(self._pending):
             with suppress(MsmqError):
-                await self.cancel(request)
+                await self.cancel(request)  # MQRR-3.2.4.13-01
         with suppress(MsmqError):  # the server closes the remaining handles with the connection
-            for cursor, handle in link.cursors.items():  # MQRR-3.2.4.13-01
-                await link.call(Opnum.R_CloseCursor, phContext=handle, hCursor=cursor)
+            for cursor, handle in link.cursors.items():
+                await link.call(Opnum.R_CloseCursor, phContext=handle, hCursor=cursor)  # MQRR-3.2.4.13-01
             for opened in link.handles.values():
                 if opened.done() and not opened.cancelled() and opened.exception() is None:
                     # MQRR-3.2.4.13-02, MQRR-3.1.4.3-02, MQRR-2.2.4-02
@@ -396,10 +396,9 @@ class RemoteReading:
     async def _connect(self) -> RemoteConnection:
         options = self._options
         port = options.port
-        if port is None:
-            # MQRR-2.1-02, MQRR-2.1-04, MQRR-3.2.4.1-03, MQRR-3.1.4.1-06
+        if port is None:  # MQRR-3.1.4.1-06, MQRR-3.2.4.1-03, MQRR-3.2.4.1-04
+            # MQRR-2.1-02, MQRR-2.1-04
             port = await named(find_port(options.host, INTERFACE, options.mapper_port), self.name)
-        # MQRR-3.2.3-01, MQRR-3.2.4.1-02, MQRR-3.1.4.1-06, MQRR-3.2.4.1-04
         client = await open_rpc(options.host, port, INTERFACE, options.credentials)
         return RemoteConnection(client, self.name, self._identifier)
 

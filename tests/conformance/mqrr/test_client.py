@@ -145,7 +145,7 @@ def test_peeking_and_receiving(queue: RemoteQueue) -> None:
     assert queue.bodies == [b"body 3"]
 
 
-@pytest.mark.requirement("MQRR-3.2.4.4.1-05")
+@pytest.mark.requirement("MQRR-3.2.4.4.1-05", "MQRR-3.2.4.3-02")
 def test_the_properties_of_a_message() -> None:
     sequence = TxSequenceId(7, 1)
     made = message(
@@ -157,12 +157,13 @@ def test_the_properties_of_a_message() -> None:
         remote_queue(message(4, b"", priority=7), made) as queue,
         msmqwire.connect(NAME, rpc_port=queue.port) as orders,
     ):
-        first, second = orders.receive(0), orders.receive(0)
+        peeked, first, second = orders.peek(0), orders.receive(0), orders.receive(0)
+    assert peeked == first
     # The lookup identifiers of the server, of which it tells seven bytes.
     assert (first.lookup_identifier, second.lookup_identifier) == (4, 9)
     assert (first.priority, first.body, first.transactional, second.transactional) == (7, b"", False, True)
     assert second.sent == datetime.fromtimestamp(SENT, UTC)
-    assert second.arrived == datetime.fromtimestamp(ARRIVED, UTC)
+    assert first.arrived == second.arrived == datetime.fromtimestamp(ARRIVED, UTC)
     assert (second.time_to_reach_queue, second.time_to_be_received) == (3600, None)
     assert (second.body, second.body_type, second.application, second.extension) == (
         b"\x01\x00",
@@ -184,7 +185,9 @@ def test_cursors(queue: RemoteQueue) -> None:
         with orders.cursor() as cursor, orders.cursor() as other:
             assert (cursor.peek(0).body, cursor.peek_next(0).body) == (b"body 1", b"body 2")
             assert other.peek(0).body == b"body 1"
-            assert cursor.receive(0).body == b"body 2"
+            second = cursor.receive(0)
+            assert (second.body, second.arrived) == (b"body 2", datetime.fromtimestamp(ARRIVED, UTC))
+            assert second.lookup_identifier == 4 << 56 | 2
             assert [taken.body for taken in cursor] == [b"body 3"]
         with pytest.raises(QueueError) as closed:
             cursor.peek(0)

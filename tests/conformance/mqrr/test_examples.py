@@ -11,6 +11,7 @@ from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.remote_read.constants import Acknowledge, Opnum
+from msmqwire.rpc.handles import NULL_HANDLE
 from tests.support.qm.event_recorder import EventRecorder
 from tests.support.qm.queue_contents import bodies
 from tests.support.rpc.remote_read_harness import OK, ORDERS, TX, RemoteReadHarness
@@ -39,6 +40,20 @@ class Deletions(EventRecorder):
 
     def message_position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
         self.seen.append((pending(self._harness), len(self._harness.answers)))
+
+
+@pytest.mark.requirement("MQRR-4.1-01")
+def test_purging_a_queue(harness: RemoteReadHarness) -> None:
+    queue, client = harness.queue(), harness.client()
+    harness.enqueue(queue, b"1")
+    harness.core.remote_read.port = 2114
+    assert client.call(Opnum.R_GetServerPort).status == 2114
+    second = harness.client(2)
+    handle = second.open()
+    assert second.purge(handle) == OK
+    assert bodies(queue) == []
+    assert second.close(handle) == (OK, NULL_HANDLE)
+    assert harness.nothing_is_left()
 
 
 @pytest.mark.requirement("MQRR-4.2-01", "MQRR-4.2-02")

@@ -24,6 +24,7 @@ from msmqwire.qm.model.elements import QueueManager
 from msmqwire.qm.model.enumerations import QueueAccessType, QueueShareMode
 from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadConfiguration
 from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, changed_access
+from msmqwire.qm.runtime.rpc.network import RpcOptions
 from msmqwire.remote_read.constants import Access, Action, Opnum, ShareMode
 from msmqwire.remote_read.queue_format import QUEUE_FORMAT, queue_format_of
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
@@ -310,24 +311,26 @@ def test_handles_that_are_not_there(harness, kind):
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.3-04", "MQRR-3.1.4.3-05", "MQRR-3.1.4.3-06", "MQRR-3.1.4.3-07", "MQRR-2.2.4.1-01",
-    "MQRR-2.2.4.2-02",
+    "MQRR-2.2.4.2-02", "MQRR-3.1.4.7-45", "MQRR-3.1.4.7-47", "MQRR-3.1.4.7-48",
 )  # fmt: skip
 def test_closing_ends_what_waits_and_returns_what_was_not_ended(harness):
     queue = harness.queue()
     harness.enqueue(queue, b"1")
     client, other = harness.client(), harness.client(2, BOB)
     handle, theirs = client.open(), other.open()
-    client.create_cursor(handle)
+    cursor = client.create_cursor(handle)
+    assert client.read(handle, Action.MQ_ACTION_PEEK_CURRENT, cursor=cursor) == b"1"
     descriptor = next(iter(queue.descriptors.values()))
     assert len(descriptor.cursors) == 1
     assert client.read(handle) == b"1"
     waiting = [client.start(handle, timeout=1_000) for _ in range(2)]
     peek = client.start(handle, Action.MQ_ACTION_PEEK_CURRENT, timeout=1_000)
+    following = client.start(handle, Action.MQ_ACTION_PEEK_NEXT, cursor=cursor, timeout=1_000)
     foreign = other.start(theirs, timeout=2_000, request=5)
     assert client.close(handle) == (0, NULL_HANDLE)
     assert descriptor.cursors == {}
     cancelled = HResult.MQ_ERROR_OPERATION_CANCELLED
-    assert [client.result(call) for call in (*waiting, peek)] == [cancelled] * 3
+    assert [client.result(call) for call in (*waiting, peek, following)] == [cancelled] * 4
     assert other.result(foreign) == b"1"
     assert other.end(theirs, 5) == 0
     assert bodies(queue) == []
@@ -583,3 +586,5 @@ def test_the_number_of_subqueues_is_limited():
 def test_times_can_not_be_zero(name):
     with pytest.raises(InvalidValue):
         RemoteReadConfiguration(**{name: 0})
+    assert getattr(RemoteReadConfiguration(**{name: 1}), name) == 1
+    assert RpcOptions(("127.0.0.1", 0)).pending_s == RemoteReadConfiguration().pending_s == 300

@@ -112,7 +112,8 @@ def test_a_message_that_is_given_back_is_at_its_old_place(harness, queue, client
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-05", "MQRR-3.1.4.7-18", "MQRR-3.1.4.7-19", "MQRR-3.1.4.7-47", "MQRR-3.1.4.7-48",
-    "MQRR-3.1.4.7-09", "MQRR-3.1.4.7-17", "MQRR-3.1.4.13-07", "MQRR-3.1.4.13-13",
+    "MQRR-3.1.4.7-09", "MQRR-3.1.4.7-17", "MQRR-3.1.4.13-07", "MQRR-3.1.4.13-13", "MQRR-3.1.4.7-10",
+    "MQRR-3.1.4.7-15", "MQRR-3.1.4.7-16", "MQRR-3.1.4.13-11", "MQRR-3.1.4.13-12", "MQRR-3.1.4.7-45",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 def test_peeking_and_cursors(harness, queue, client, tx):
@@ -139,7 +140,8 @@ def test_peeking_and_cursors(harness, queue, client, tx):
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-08", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21", "MQRR-3.1.4.7-49", "MQRR-3.1.4.7-50",
     "MQRR-3.1.4.7-51", "MQRR-3.1.4.7-52", "MQRR-3.1.4.7-55", "MQRR-3.1.4.13-13", "MQRR-3.1.4.7-05",
-    "MQRR-3.1.4.7-38", "MQRR-3.1.4.13-27", "MQRR-3.1.4.13-07",
+    "MQRR-3.1.4.7-38", "MQRR-3.1.4.13-27", "MQRR-3.1.4.13-07", "MQRR-3.1.4.7-13", "MQRR-3.1.4.7-14",
+    "MQRR-3.1.4.13-10",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 @pytest.mark.parametrize("seven_bytes", [False, True])
@@ -286,7 +288,7 @@ def test_a_whole_message(harness, queue, client, action, limit, infinite, tx):
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 def test_a_message_that_is_larger_than_asked_for(harness, queue, client, tx):
-    harness.send(b"0123456789", to=ORDERS)
+    harness.send(b"0123456789", to=ORDERS, label="label", extension=b"extension")
     handle = client.open()
     whole = client.answer(client.start(handle, A.MQ_ACTION_PEEK_CURRENT, tx=tx)).ppPacketSections[0]
     result = client.answer(client.start(handle, body=4, compound=FOREVER, tx=tx))
@@ -327,6 +329,7 @@ def test_a_message_that_has_come_by_the_binary_protocol(harness, transactional):
     "MQRR-3.1.4.7-33",
     "MQRR-2.2.5.1.2.2-05",
     "MQRR-2.2.5.1.2.2-06",
+    "MQRR-3.1.1.4-02",
 )
 def test_a_message_that_has_come_by_http(harness, queue, client):
     srmp_of(harness.core).urls.listens(http=80, https=443)
@@ -350,10 +353,11 @@ def test_a_message_that_has_come_by_http(harness, queue, client):
     assert compound.Data[compound.MsgBodyOffset :][: compound.MsgBodySize] == b"12345"
     assert packet.ExtendedAddressHeader.Address[:4] == bytes([10, 0, 0, 2])
     result = client.answer(client.start(handle, compound=3, body=FOREVER))
-    assert [section.SectionBufferType for section in result.ppPacketSections] == [
-        SectionType.stSrmpFirstSection,
-        SectionType.stSrmpSecondSection,
-    ]
+    first, second = result.ppPacketSections
+    assert first.SectionBufferType == SectionType.stSrmpFirstSection
+    assert second.SectionBufferType == SectionType.stSrmpSecondSection
+    assert first.pSectionBuffer == full.pSectionBuffer[: first.SectionSize]
+    assert full.pSectionBuffer.endswith(second.pSectionBuffer)
 
 
 @pytest.mark.requirement("MQRR-2.2.5.1-12", "MQRR-3.1.1.4-01")
@@ -460,7 +464,7 @@ def test_a_message_that_no_section_can_hold_returns_to_its_queue(harness, queue,
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-07", "MQRR-3.1.4.7-53", "MQRR-3.1.2.1-03", "MQRR-3.1.2.1-04", "MQRR-3.1.4.7-56",
     "MQRR-3.1.2-01", "MQRR-3.1.4.13-08", "MQRR-3.1.4.7-47", "MQRR-3.1.4.7-48", "MQRR-3.1.4.7-52",
-    "MQRR-3.1.4.7-38",
+    "MQRR-3.1.4.7-38", "MQRR-3.1.4.7-45",
 )  # fmt: skip
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT, A.MQ_ACTION_PEEK_NEXT])
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])

@@ -430,6 +430,7 @@ def test_the_number_of_a_destination_is_good_while_it_is_open(harness, queue, cl
     lookup = lookup_identifiers(queue)[0]
     source = client.open()
     number, handle = client.open_for_move(DONE, dwAccess=Access.RECEIVE_ACCESS)
+    assert handle.attributes == 0
     second, _ = client.open_for_move(DONE)
     assert number
     assert number != second

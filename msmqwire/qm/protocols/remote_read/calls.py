@@ -16,8 +16,11 @@ STATUS: Final = "status"
 
 Results = Mapping[str, Any]
 
-_VOID: Final = (Opnum.R_OpenQueue, Opnum.R_OpenQueueForMove)
-"""The methods without a return value, whose HRESULT is the status of a fault: MQRR-3.1.4.2-22."""
+_VOID: Final = (
+    Opnum.R_OpenQueue,  # MQRR-3.1.4.2-22
+    Opnum.R_OpenQueueForMove,  # MQRR-3.1.4.11-18
+)
+"""The methods without a return value, whose HRESULT is the status of a fault."""
 
 
 class Refused(Exception):

@@ -40,8 +40,8 @@ class ReadRequest:
     """
 
     call: Call | None
-    context: QueueContext  # MQRR-3.1.1.2-03
-    request_id: int  # MQRR-3.1.1.2-01
+    context: QueueContext
+    request_id: int
     number: int
     max_body: int
     max_compound: int
@@ -101,6 +101,7 @@ class QueueContexts:
     def add(self, call: Call, descriptor: OpenQueueDescriptor, *, for_move: bool = False) -> QueueContext:
         """Add an open queue under a new handle."""
         handle = ContextHandle(0, self._new_guid())  # MQRR-3.1.4.2-21, MQRR-3.1.4.11-15
+        # MQRR-3.1.4.2-09, -12, -16, MQRR-3.1.4.11-07, -08, -11: the caller, not the client it says it is
         context = QueueContext(handle, call.association, call.caller, descriptor)
         self._by_handle[handle] = context
         self._by_association.setdefault(call.association, {})[handle] = context
@@ -131,7 +132,8 @@ class QueueContexts:
         if context is None:
             # MQRR-3.1.4.3-03, MQRR-3.1.4.4-03, MQRR-3.1.4.6-03, MQRR-3.1.4.8-04, MQRR-3.1.4.9-10
             # MQRR-3.1.4.10-08, MQRR-3.1.4.14-07, MQRR-3.1.4.15-10
-            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)  # MQRR-3.1.4.7-38, MQRR-3.1.4.13-27
+            # MQRR-3.1.4.7-38, MQRR-3.1.4.7-41, MQRR-3.1.4.13-27, MQRR-3.1.4.13-31
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
         if not _owns(call, context):
             raise Refused(FaultStatus.NCA_S_FAULT_CONTEXT_MISMATCH, fault=True)  # MQRR-2.2.4.2-02
         return context

@@ -65,7 +65,7 @@ class RemoteReadEngine:
     ) -> None:
         configuration = configuration or RemoteReadConfiguration()
         self._context = context
-        self.port = 0
+        self.port = 0  # MQRR-3.1.4.1-02, MQRR-3.1.4.1-03, MQRR-3.1.4.1-07
         self.shares = Shares(configuration)
         self.contexts = QueueContexts(context.new_guid)
         self.receiving = RemoteReceiving(

@@ -66,7 +66,6 @@ class Opening:
             raise Refused(_INVALID)
         receives = arguments.dwAccess == Access.RECEIVE_ACCESS  # MQRR-3.1.4.2-06, MQRR-3.1.4.2-26
         wanted = QueueAccessType.RECEIVE_ACCESS if receives else QueueAccessType.PEEK_ACCESS
-        # MQRR-3.1.4.2-09, MQRR-3.1.4.2-12, MQRR-3.1.4.2-16
         return {"pphContext": self._open(call, name, wanted, arguments.dwShareMode).handle}
 
     def open_queue_for_move(self, call: Call, arguments: Any) -> Results:
@@ -74,7 +73,6 @@ class Opening:
         name = format_name(arguments.pQueueFormat)
         # MQRR-3.1.4.11-17
         context = self._open(call, name, QueueAccessType.MOVE_ACCESS, arguments.dwShareMode)
-        # MQRR-3.1.4.11-07, MQRR-3.1.4.11-08, MQRR-3.1.4.11-11
         return {"pMoveContext": context.move_context, "pphContext": context.handle}
 
     def _token(self, caller: Caller) -> access.Token:
@@ -97,7 +95,6 @@ class Opening:
         shared = share_mode == ShareMode.MQ_DENY_NONE  # MQRR-3.1.4.2-26, MQRR-3.1.4.11-17
         denies = QueueShareMode.DENY_NONE if shared else QueueShareMode.DENY_RECEIVE
         self._shares.handles.take(caller.counted_as)
-        # MQRR-3.1.1.1-01
         status, descriptor = self._queues.open(name, wanted, denies, user=token)  # MQRR-2.1-07
         if descriptor is None:
             self._shares.handles.give_back(caller.counted_as)
@@ -132,7 +129,7 @@ class Opening:
         for context in contexts:
             self._receiving.stop_all(context, answers=answers)  # MQRR-3.1.4.3-04, MQRR-3.1.6.1-03
             self._shares.cursors.give_back(context.caller.counted_as, len(context.cursors))
-            # MQRR-3.1.4.3-04, MQRR-3.1.6.1-02, MQRR-3.1.6.1-03, MQRR-3.1.6.2-03
+            # MQRR-3.1.4.3-04, MQRR-3.1.6.1-02, MQRR-3.1.6.1-03, MQRR-3.1.6.2-03, MQRR-3.1.1.1-01
             self._queues.close(context.descriptor)
             self._shares.handles.give_back(context.caller.counted_as)
             self._contexts.remove(context)  # MQRR-3.1.6.2-06, MQRR-2.2.4.2-01
@@ -149,7 +146,7 @@ class Opening:
             self._shares.cursors.give_back(context.caller.counted_as)
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
         number = self._number(context)
-        context.cursors[number] = cursor
+        context.cursors[number] = cursor  # MQRR-3.1.4.4-04
         return {"phCursor": number}
 
     def _number(self, context: QueueContext) -> int:

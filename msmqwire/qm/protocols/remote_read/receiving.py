@@ -39,19 +39,19 @@ from msmqwire.rpc.constants import FaultStatus
 _A: Final = Action
 _LOOKUPS: Final[Mapping[int, MessageSeekAction]] = MappingProxyType(
     {
-        _A.MQ_LOOKUP_PEEK_CURRENT: MessageSeekAction.SEEK_CURRENT,
-        _A.MQ_LOOKUP_PEEK_NEXT: MessageSeekAction.SEEK_NEXT,
-        _A.MQ_LOOKUP_PEEK_PREV: MessageSeekAction.SEEK_PREVIOUS,
-        _A.MQ_LOOKUP_RECEIVE_CURRENT: MessageSeekAction.SEEK_CURRENT,
-        _A.MQ_LOOKUP_RECEIVE_NEXT: MessageSeekAction.SEEK_NEXT,
-        _A.MQ_LOOKUP_RECEIVE_PREV: MessageSeekAction.SEEK_PREVIOUS,
+        _A.MQ_LOOKUP_PEEK_CURRENT: MessageSeekAction.SEEK_CURRENT,  # MQRR-3.1.4.7-20, -49, MQRR-3.1.4.13-13
+        _A.MQ_LOOKUP_PEEK_NEXT: MessageSeekAction.SEEK_NEXT,  # MQRR-3.1.4.7-20, -49, MQRR-3.1.4.13-13
+        _A.MQ_LOOKUP_PEEK_PREV: MessageSeekAction.SEEK_PREVIOUS,  # MQRR-3.1.4.7-20, -49, MQRR-3.1.4.13-13
+        _A.MQ_LOOKUP_RECEIVE_CURRENT: MessageSeekAction.SEEK_CURRENT,  # MQRR-3.1.4.7-21, -50
+        _A.MQ_LOOKUP_RECEIVE_NEXT: MessageSeekAction.SEEK_NEXT,  # MQRR-3.1.4.7-21, -50
+        _A.MQ_LOOKUP_RECEIVE_PREV: MessageSeekAction.SEEK_PREVIOUS,  # MQRR-3.1.4.7-21, -50
     }
 )
 _ACTIONS: Final = frozenset(_A)
 _READS: Final = (QueueAccessType.RECEIVE_ACCESS, QueueAccessType.PEEK_ACCESS)
 _SEQUENCE_ID: Final = (1 << PRIORITY_SHIFT) - 1
 """pSequenceId has the low seven bytes of a LookupIdentifier: MQRR-3.1.4.7-29."""
-_TIME_STAMP: Final = 0xFFFFFFFF
+_TIME_STAMP: Final = 0xFFFFFFFF  # MQRR-3.1.1.2-04
 _INVALID: Final = HResult.MQ_ERROR_INVALID_PARAMETER
 _NOT_FOUND: Final = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 _USAGE: Final = HResult.MQ_ERROR_TRANSACTION_USAGE
@@ -88,7 +88,7 @@ class RemoteReceiving:
     def start_receive(self, call: Call, arguments: Any) -> None:
         """R_StartReceive: [MS-MQRR] 3.1.4.7."""
         action = _checked(arguments)
-        context = self._contexts.find(call, arguments.phContext)  # MQRR-3.1.4.7-41
+        context = self._contexts.find(call, arguments.phContext)
         _check_access(context, action)
         cursor = cursor_of(context, arguments.hCursor) if arguments.hCursor else None  # MQRR-3.1.4.7-42
         self._begin(self._request(call, context, arguments, action), arguments, action, cursor)
@@ -99,8 +99,8 @@ class RemoteReceiving:
         if identifier is None:  # MQRR-3.1.4.13-02, MQRR-3.1.4.13-30
             self.start_receive(call, arguments)
             return
-        action = _checked(arguments)  # MQRR-3.1.4.13-29
-        context = self._contexts.find(call, arguments.phContext)  # MQRR-3.1.4.13-31
+        action = _checked(arguments)
+        context = self._contexts.find(call, arguments.phContext)
         if action.receives:
             _check_access(context, action)
         cursor = cursor_of(context, arguments.hCursor) if arguments.hCursor else None  # MQRR-3.1.4.13-32
@@ -122,11 +122,13 @@ class RemoteReceiving:
 
     def _request(self, call: Call, context: QueueContext, arguments: Any, action: Action) -> ReadRequest:
         """Return a new request. Raises Refused if its number is in use, or there are too many."""
-        request_id, destructive = arguments.dwRequestId, action.receives  # MQRR-3.1.4.7-05, MQRR-3.1.4.13-07
+        # MQRR-3.1.1.2-01, MQRR-3.1.4.7-05, MQRR-3.1.4.13-07
+        request_id, destructive = arguments.dwRequestId, action.receives
         if request_id in context.pending or request_id in context.waiting:
             raise Refused(_INVALID)
         if destructive:
             self._shares.pending.take(context.caller.counted_as)
+        received = self._context.now & _TIME_STAMP  # MQRR-3.1.1.2-04
         return ReadRequest(
             call,
             context,
@@ -134,15 +136,15 @@ class RemoteReceiving:
             next(self._numbers),
             arguments.dwMaxBodySize,
             arguments.dwMaxCompoundMessageSize,
-            self._context.now & _TIME_STAMP,  # MQRR-3.1.1.2-04
+            received,
             destructive,
         )
 
     def _begin(self, request: ReadRequest, arguments: Any, action: Action, cursor: Cursor | None) -> None:
         """Read a message, or begin to wait for one."""
         waiting, caller = self._shares.waiting, request.context.caller.counted_as
-        timeout: int = arguments.ulTimeout  # MQRR-3.1.2.1-04
-        if timeout:
+        timeout: int = arguments.ulTimeout
+        if timeout:  # MQRR-3.1.2.1-04
             try:
                 waiting.take(caller)
             except Refused:
@@ -169,7 +171,7 @@ class RemoteReceiving:
         messages, descriptor = self._messages, request.context.descriptor
         # MQRR-3.1.4.7-07, MQRR-3.1.4.13-08, MQRR-3.1.2.1-03
         timeout, transaction = arguments.ulTimeout, request.transaction
-        tag = request.context.handle, request.request_id  # MQRR-3.1.4.8-05
+        tag = request.context.handle, request.request_id
         if action in _LOOKUPS:
             identifier = arguments.LookupId
             if descriptor.queue is not None:
@@ -185,15 +187,12 @@ class RemoteReceiving:
                 transaction=transaction,
                 two_phase=True,
             )
-        if action is _A.MQ_ACTION_RECEIVE:
-            # MQRR-3.1.4.7-10, MQRR-3.1.4.7-17, MQRR-3.1.4.7-45, MQRR-3.1.4.13-38
-            return messages.dequeue_begin(  # MQRR-3.1.1.1-01, MQRR-3.1.4.7-09
+        if action is _A.MQ_ACTION_RECEIVE:  # MQRR-3.1.4.7-09, -10, -17
+            return messages.dequeue_begin(  # MQRR-3.1.4.7-45, MQRR-3.1.4.13-38
                 descriptor, timeout=timeout, cursor=cursor, transaction=transaction, tag=tag
             )
-        if action is _A.MQ_ACTION_PEEK_NEXT and cursor is not None:
-            # MQRR-3.1.4.7-19, MQRR-3.1.4.7-48
-            return messages.peek_next(descriptor, cursor, timeout=timeout, tag=tag)  # MQRR-3.1.4.7-09
-        # MQRR-3.1.4.7-18, MQRR-3.1.4.7-09
+        if action is _A.MQ_ACTION_PEEK_NEXT and cursor is not None:  # MQRR-3.1.4.7-09, -18, -19
+            return messages.peek_next(descriptor, cursor, timeout=timeout, tag=tag)  # MQRR-3.1.4.7-48
         return messages.peek(descriptor, timeout=timeout, cursor=cursor, tag=tag)  # MQRR-3.1.4.7-47
 
     # -- a read has a result ------------------------------------------------------------------------------
@@ -215,8 +214,9 @@ class RemoteReceiving:
             self._leave(request)  # MQRR-3.1.4.7-56, MQRR-3.1.4.8-07
             self._drop(request)
             if call is not None:
+                refused = Refused(read.status, fault=request.cancelled)
                 # MQRR-3.1.4.7-52, MQRR-3.1.4.7-53, MQRR-3.1.4.7-38, MQRR-3.1.4.13-27
-                refuse(self._context, call, Refused(read.status, fault=request.cancelled))
+                refuse(self._context, call, refused)
             return
         # MQRR-3.1.4.7-46, MQRR-3.1.1.2-02
         request.position, request.lookup_identifier = position, position.lookup_identifier
@@ -250,7 +250,7 @@ class RemoteReceiving:
 
     def _enter(self, request: ReadRequest) -> None:
         """Add an entry with its Pending Request Cleanup Timer, or start its timer anew: MQRR-3.1.2.2-01."""
-        request.context.pending[request.request_id] = request  # MQRR-3.1.1.3-01
+        request.context.pending[request.request_id] = request  # MQRR-3.1.1.3-01, MQRR-3.1.1.2-03
         self._start_cleanup(request, self._cleanup_ms)
 
     def _start_cleanup(self, request: ReadRequest, delay: int) -> None:
@@ -298,7 +298,7 @@ class RemoteReceiving:
     def cancel_receive(self, call: Call, arguments: Any) -> Results:
         """R_CancelReceive: [MS-MQRR] 3.1.4.8. Waiting peeks can be cancelled as well: MQRR-3.1.4.8-09."""
         context = self._contexts.find(call, arguments.phContext)
-        request = context.waiting.get(arguments.dwRequestId)  # MQRR-3.1.4.8-02
+        request = context.waiting.get(arguments.dwRequestId)  # MQRR-3.1.4.8-02, MQRR-3.1.4.8-05
         if request is None:
             raise Refused(NtStatus.STATUS_NOT_FOUND)  # MQRR-3.1.4.8-06
         # MQRR-3.1.4.8-02
@@ -366,7 +366,7 @@ class RemoteReceiving:
         if position is None or not position.listed:  # MQRR-3.1.4.9-11, MQRR-3.1.4.15-11
             return _NOT_FOUND
         if transaction is None:
-            # MQRR-3.1.4.9-12, MQRR-3.1.1.1-01
+            # MQRR-3.1.4.9-12
             return self._messages.dequeue_end(request.context.descriptor, position, delete=delete)
         if not self._transactions.takes(
             transaction, position
@@ -381,7 +381,7 @@ class RemoteReceiving:
 def _checked(arguments: Any) -> Action:
     """Return the action of a read. Raises Refused for incompatible arguments: MQRR-3.1.4.7-40."""
     if arguments.ulAction not in _ACTIONS:
-        raise Refused(_INVALID)  # MQRR-3.1.4.7-38, MQRR-3.1.4.13-27
+        raise Refused(_INVALID)  # MQRR-3.1.4.7-38, MQRR-3.1.4.13-27, MQRR-3.1.4.13-29
     action = Action(arguments.ulAction)
     if action in _LOOKUPS:
         # MQRR-3.1.4.7-13, MQRR-3.1.4.7-14, MQRR-3.1.4.7-22, MQRR-3.1.4.13-10, MQRR-3.1.4.13-14
@@ -390,7 +390,7 @@ def _checked(arguments: Any) -> Action:
         # MQRR-3.1.4.7-15, MQRR-3.1.4.7-16, MQRR-3.1.4.13-11, MQRR-3.1.4.13-12
         valid = not arguments.LookupId and (arguments.hCursor or action is not _A.MQ_ACTION_PEEK_NEXT)
     if not valid:
-        raise Refused(_INVALID)  # MQRR-3.1.4.7-38, MQRR-3.1.4.13-27
+        raise Refused(_INVALID)  # MQRR-3.1.4.7-38, MQRR-3.1.4.13-27, MQRR-3.1.4.13-29
     return action
 
 

@@ -207,7 +207,7 @@ async def open_rpc(
     try:
         async with asyncio.timeout(ANSWER_S):
             await asyncio.get_running_loop().create_connection(lambda: client, host, port)
-            await client.bind()
+            await client.bind()  # MQRR-3.2.3-01, MQRR-3.2.4.1-02
     except TimeoutError:
         client.end(Unreachable(f"{server} does not answer"))
     except (OSError, UnicodeError) as exc:

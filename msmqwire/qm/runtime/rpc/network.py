@@ -34,7 +34,7 @@ class RpcOptions:
 
     Attributes:
         listen: address and TCP port; the system chooses a free port for 0.
-        next_port: whether a later port is used if the port is taken: MQRR-3.1.4.1-05.
+        next_port: whether a later port is used if the port is taken.
         endpoint_mapper: address and TCP port of the endpoint mapper; None for none.
         users: passwords, or NT hashes after ``$NT$``, by ``DOMAIN\user``.
         level: the least authentication level of callers; with NONE anonymous callers are admitted.
