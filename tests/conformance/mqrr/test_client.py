@@ -267,6 +267,7 @@ def test_receiving_the_one_before_a_lookup_identifier(queue: RemoteQueue) -> Non
     assert queue.bodies == [b"body 2", b"body 3"]
 
 
+@pytest.mark.requirement("MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21")
 def test_lookups_at_a_server_with_another_priority_order() -> None:
     """Its lookup identifiers order priorities in another way."""
     # By the letter of [MS-MQDMPR] 3.1.7.1.9 the priority is part of those of transactional messages alone.

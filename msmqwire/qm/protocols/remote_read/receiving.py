@@ -172,18 +172,18 @@ class RemoteReceiving:
         # MQRR-3.1.4.7-07, MQRR-3.1.4.13-08, MQRR-3.1.2.1-03
         timeout, transaction = arguments.ulTimeout, request.transaction
         tag = request.context.handle, request.request_id
-        if action in _LOOKUPS:
+        if action in _LOOKUPS:  # MQRR-3.1.4.7-08
             identifier = arguments.LookupId
             if descriptor.queue is not None:
                 position = find(descriptor.queue.positions, identifier)
                 identifier = identifier if position is None else position.lookup_identifier
-            # MQRR-3.1.4.7-08, MQRR-3.1.4.7-20, MQRR-3.1.4.7-21, MQRR-3.1.4.7-49, MQRR-3.1.4.7-50
-            # MQRR-3.1.4.7-55, MQRR-3.1.4.13-39
+            peek = not request.destructive  # MQRR-3.1.4.7-20, -21, -49, -50
+            # MQRR-3.1.4.7-50, MQRR-3.1.4.13-39
             return messages.read_by_lookup_identifier(
                 descriptor,
                 identifier,
                 _LOOKUPS[action],
-                peek=not request.destructive,
+                peek=peek,
                 transaction=transaction,
                 two_phase=True,
             )
@@ -215,7 +215,7 @@ class RemoteReceiving:
             self._drop(request)
             if call is not None:
                 refused = Refused(read.status, fault=request.cancelled)
-                # MQRR-3.1.4.7-52, MQRR-3.1.4.7-53, MQRR-3.1.4.7-38, MQRR-3.1.4.13-27
+                # MQRR-3.1.4.7-52, MQRR-3.1.4.7-53, MQRR-3.1.4.7-55, MQRR-3.1.4.7-38, MQRR-3.1.4.13-27
                 refuse(self._context, call, refused)
             return
         # MQRR-3.1.4.7-46, MQRR-3.1.1.2-02
