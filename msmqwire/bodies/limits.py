@@ -84,7 +84,8 @@ class Budget:
     def spend(self, memory: int) -> None:
         """Count memory. Raises LimitExceeded."""
         self.memory -= memory
-        if self.memory < 0:  # NMF-3.1.4.11-01
+        if self.memory < 0:
+            # NMF-3.1.4.11-01
             raise LimitExceeded("the value takes more memory than the limit for a body of this size")
 
     def exact(self, size: int) -> None:
@@ -100,7 +101,8 @@ class Budget:
     def records(self, count: int = 1) -> None:
         """Count records. Raises LimitExceeded."""
         self._records -= count
-        if self._records < 0:  # NMF-3.1.4.11-01
+        if self._records < 0:
+            # NMF-3.1.4.11-01
             raise LimitExceeded(f"there are more than {counted(self.limits.records, 'record')}")
 
     def items(self, count: int) -> None:
@@ -124,5 +126,6 @@ class Budget:
     def copied(self, characters: int) -> None:
         """Count a text that stands in the value once more. Raises LimitExceeded."""
         self._text -= characters
-        if self._text < 0:  # NMF-3.1.4.11-01
+        if self._text < 0:
+            # NMF-3.1.4.11-01
             raise LimitExceeded(f"the texts have more than {counted(self.limits.text, 'character')}")

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
-TICKS: Final = 10_000_000
+TICKS: Final = 10_000_000  # NBFX-2.2.3.12-04
 """Units of 100 ns in a second."""
-DAY: Final = 86_400 * TICKS
+DAY: Final = 86_400 * TICKS  # NBFX-2.2.3.12-04
 TICKS_MAX: Final = 3_155_378_976_000_000_000
 """NBFX-2.2.3.12-01: ticks of a date are below this."""
 UNSPECIFIED, UTC, LOCAL = range(3)
@@ -37,7 +37,7 @@ def floating(value: float, digits: str, precision: int) -> str:
         precision: digits that every number of its size has: 7 or 15.
     """
     if math.isinf(value):  # NBFX-2.2.3.9-03 and NBFX-2.2.3.10-03
-        return "INF" if value > 0 else "-INF"  # NBFX-2.2-01
+        return "INF" if value > 0 else "-INF"
     if math.isnan(value):
         return "NaN"
     mantissa, _, power = digits.partition("e")
@@ -48,13 +48,13 @@ def floating(value: float, digits: str, precision: int) -> str:
         return sign + "0"
     # The point stands this many digits after the first one that counts.
     point = len(whole) + int(power or 0) - (len(whole + fraction) - len(significant))
-    significant = significant.rstrip("0")  # NBFX-2.2.3.9-01 and NBFX-2.2.3.10-01
+    significant = significant.rstrip("0")
     if point > max(precision, len(significant)) or point < -3:  # NBFX-2.2.3.9-02 and NBFX-2.2.3.10-02
         rest = "." + significant[1:] if len(significant) > 1 else ""
         return f"{sign}{significant[0]}{rest}E{point - 1:+03d}"
-    if point <= 0:
+    if point <= 0:  # NBFX-2.2.3.9-01 and NBFX-2.2.3.10-01
         return f"{sign}0.{'0' * -point}{significant}"
-    if point >= len(significant):
+    if point >= len(significant):  # NBFX-2.2.3.9-01 and NBFX-2.2.3.10-01
         return sign + significant.ljust(point, "0")
     return f"{sign}{significant[:point]}.{significant[point:]}"
 
@@ -96,6 +96,15 @@ def decimal_fault(data: bytes) -> str | None:
     return None
 
 
+_ZONES: Final = (
+    "",  # NBFX-2.2.3.12-07
+    "Z",  # NBFX-2.2.3.12-05
+    "+00:00",  # NBFX-2.2.3.12-06
+    "",
+)
+"""What follows a time, by its kind."""
+
+
 def date_time(value: int) -> str:
     """Return the characters of a DateTimeText.
 
@@ -110,7 +119,7 @@ def date_time(value: int) -> str:
     text = f"{text}T{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
     if fraction:  # NBFX-2.2.3.12-04
         text = f"{text}.{fraction:07d}".rstrip("0")
-    return text + ("", "Z", "+00:00", "")[kind]  # NBFX-2.2.3.12-05, NBFX-2.2.3.12-06 and NBFX-2.2.3.12-07
+    return text + _ZONES[kind]
 
 
 def date_time_fault(value: int) -> str | None:
@@ -125,9 +134,10 @@ def time_span(value: int) -> str:
     if not value:
         return "PT0S"
     seconds, fraction = divmod(abs(value), TICKS)
-    days, seconds = divmod(seconds, 86_400)
-    hours, minutes, seconds = seconds // 3600, seconds // 60 % 60, seconds % 60
-    text = ("-P" if value < 0 else "P") + (f"{days}D" if days else "")  # NBFX-2.2.3.23-01
+    days, seconds = divmod(seconds, 86_400)  # NBFX-2.2.3.23-01
+    hours, minutes, seconds = seconds // 3600, seconds // 60 % 60, seconds % 60  # NBFX-2.2.3.23-01
+    sign = "-P" if value < 0 else "P"
+    text = sign + (f"{days}D" if days else "")  # NBFX-2.2.3.23-01
     if not (hours or minutes or seconds or fraction):
         return text
     text += "T" + (f"{hours}H" if hours else "") + (f"{minutes}M" if minutes else "")
@@ -138,12 +148,12 @@ def time_span(value: int) -> str:
 
 def uuid(data: bytes) -> str:
     """Return the characters of a UuidText."""
-    return str(UUID(bytes_le=data))  # NBFX-2.2.3.24-01
+    return str(UUID(bytes_le=data))
 
 
 def unique_id(data: bytes) -> str:
     """Return the characters of a UniqueIdText."""
-    return f"urn:uuid:{UUID(bytes_le=data)}"  # NBFX-2.2.3.22-01
+    return "urn:uuid:" + uuid(data)  # NBFX-2.2.3.22-01
 
 
 def boolean(value: int) -> str:
@@ -161,9 +171,9 @@ FIXED: Final[Mapping[int, tuple[struct.Struct, Callable[[Any], str]]]] = Mapping
         0x92: (struct.Struct("<d"), double),
         0x94: (struct.Struct("16s"), decimal),
         0x96: (struct.Struct("<Q"), date_time),
-        0xAC: (struct.Struct("16s"), unique_id),
-        0xAE: (struct.Struct("<q"), time_span),
-        0xB0: (struct.Struct("16s"), uuid),
+        0xAC: (struct.Struct("16s"), unique_id),  # NBFX-2.2.3.22-01
+        0xAE: (struct.Struct("<q"), time_span),  # NBFX-2.2.3.23-01
+        0xB0: (struct.Struct("16s"), uuid),  # NBFX-2.2.3.24-01
         0xB2: (struct.Struct("<Q"), str),  # NBFX-2.2.3.25-01
         0xB4: (struct.Struct("B"), boolean),
     }
@@ -183,8 +193,8 @@ CONSTANTS: Final[Mapping[int, str]] = MappingProxyType(
     {
         0x80: "0",  # NBFX-2.2.3.1-01
         0x82: "1",  # NBFX-2.2.3.2-01
-        0x84: "false",  # NBFX-2.2.3.3-01
-        0x86: "true",  # NBFX-2.2.3.4-01
+        0x84: "false",  # NBFX-2.2.3.3-01, NBFX-2.2-01
+        0x86: "true",  # NBFX-2.2.3.4-01, NBFX-2.2-01
         0xA8: "",  # NBFX-2.2.3.20-01
     }
 )

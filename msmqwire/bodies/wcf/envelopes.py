@@ -68,10 +68,10 @@ def encoding_of(named: int | str | None) -> Encoding | None:
     """Return the encoding with a number or a content type; None if it is not known."""
     if isinstance(named, int):
         return _KNOWN.get(named)
-    kind, _, parameters = (named or "").partition(";")
-    encoding = _TYPES.get(kind.strip().lower())  # NMF-2.2.3.4.2-02
+    kind, _, parameters = (named or "").partition(";")  # NMF-2.2.3.4.2-02
+    encoding = _TYPES.get(kind.strip().lower())
     charset = _CHARSET.search(parameters)
-    if encoding is None or encoding.kind != TEXT or charset is None:
+    if encoding is None or encoding.kind != TEXT or charset is None:  # NMF-2.2.3.4.2-02
         return encoding
     return Encoding(TEXT, charset[1])
 
@@ -93,10 +93,10 @@ def read_envelope(
             return read_mtom(data, budget, problems)
         if encoding.kind == BINARY:
             return read_document(data, None, budget, problems)
-        start = session.read(data, budget, problems)  # NBFX-NBFSE-2-01
+        start = session.read(data, budget, problems)
         if problems.base is not None:
             problems.base += start
-        return read_document(data[start:], session, budget, problems)
+        return read_document(data[start:], session, budget, problems)  # NBFX-NBFSE-2-01
     except Fault as exc:
         problems.add(exc.why, exc.offset, exc.path)
     except LimitExceeded as exc:

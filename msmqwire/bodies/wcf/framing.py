@@ -170,8 +170,8 @@ def sized(data: bytes, at: int, kind: Kind) -> tuple[int, int]:
 def chunks_of(data: bytes, at: int) -> Iterator[tuple[int, int]]:
     """Give where each chunk of an unsized envelope begins and ends. Raises Fault."""
     while _byte(data, at, Kind.UNSIZED_ENVELOPE):  # NMF-3.1.4.12-01
-        start, at = sized(data, at, Kind.UNSIZED_ENVELOPE)  # NMF-2.2.4.2-01
-        yield start, at
+        start, at = sized(data, at, Kind.UNSIZED_ENVELOPE)
+        yield start, at  # NMF-2.2.4.2-01
 
 
 def build_record(record: Record) -> bytes:

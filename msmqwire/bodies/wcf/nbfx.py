@@ -137,7 +137,7 @@ class _Reader(Values):
             parts.append(opening.text)
             stack += opening.stack
             scope.update(opening.scope)
-        while at < end:  # NBFX-2-01
+        while at < end:
             kind = data[at]
             self.at = at
             if kind > 0x7F:
@@ -166,9 +166,9 @@ class _Reader(Values):
                         parts.append(escape(text))
                     else:
                         parts.append(text)
-                if kind & 1:  # NBFX-2.2.3.31-01
+                if kind & 1:
                     tag, undo = stack.pop()
-                    parts.append(tag)
+                    parts.append(tag)  # NBFX-2.2.3.31-01
                     if undo:
                         _leave(scope, undo)
             elif kind > 0x3F:
@@ -178,7 +178,7 @@ class _Reader(Values):
                     roots += 1
                     if roots == 2 and not fragment:
                         self.problem("a second element after the end of the first", at)
-                if kind > 0x77:
+                if kind > 0x77:  # NBFX-2.2.1-01
                     raise Fault(f"a record of the reserved type 0x{kind:02X}", at)
                 # The usual element first: a name that was met before, no attributes, and a short text.
                 size = data[at + 1]
@@ -219,13 +219,13 @@ class _Reader(Values):
                 if not stack:
                     raise Fault("the end of an element that was not opened", at)  # NBFX-2.3.1-01
                 tag, undo = stack.pop()
-                parts.append(tag)
+                parts.append(tag)  # NBFX-2-01
                 if undo:
                     _leave(scope, undo)
-                at += 1
+                at += 1  # NBFX-2-01
             elif kind == COMMENT:
                 text, at = self.string(at + 1)
-                parts.append(self.comment(text))  # NBFX-2.3.2-01
+                parts.append(self.comment(text))  # NBFX-2.3.2-01, NBFX-2-01
             elif kind == ARRAY:
                 if not stack and not fragment:
                     raise Fault("an array outside of the element", at)
@@ -271,20 +271,21 @@ class _Reader(Values):
             prefix, at = self.name(at)
             name, at = self.name(at) if kind == 0x41 else self.word_name(at)
             tag = f"{prefix}:{name}"
-        put("<" + tag)
+        put("<" + tag)  # NBFX-2.2.1-01
         self._opening = tag
         undo: dict[str, str | None] | None = None
         names: list[tuple[str, str, int]] | None = None
         count = 0
-        while 3 < (kind := data[at]) < 0x40:  # NBFX-2.2.1-01
+        while 3 < (kind := data[at]) < 0x40:
             first = at
             at += 1
-            if 7 < kind < 0x0C:  # NBFX-2.2.2.5-01
+            if 7 < kind < 0x0C:
                 declared = ""
-                if kind & 1:
+                if kind & 1:  # NBFX-2.2.2.5-01
                     declared, at = self.name(at)
-                uri, at = self.string(at) if kind < 0x0A else self.word(at)
+                uri, at = self.string(at) if kind < 0x0A else self.word(at)  # NBFX-2.2.2.5-01
                 shown = self.attribute(uri)
+                # NBFX-2.2.2.5-01
                 put(f' xmlns:{declared}="{shown}"' if declared else f' xmlns="{shown}"')
                 self.budget.spend(_DECLARATION_COST)
                 if undo is None:

@@ -117,30 +117,28 @@ def _read_stream(
                     why = f"the upgrade has more than {UPGRADE_MAX} bytes"
                     problems.add(why, start, "UpgradeRequestRecord.UpgradeProtocol")
                 raise Fault("the bytes after an upgrade are a protocol of their own, and not read", at)
-            if not ready and kind == Kind.PREAMBLE_END:  # NMF-3.3.4.2-01
-                ready, at = True, at + 1
-            # NMF-3.1.1.2-02
+            if not ready and kind == Kind.PREAMBLE_END:
+                ready, at = True, at + 1  # NMF-3.3.4.2-01
             elif ready and kind == Kind.SIZED_ENVELOPE and message.mode != SINGLETON_UNSIZED:
-                begin, at = sized(data, at + 1, Kind.SIZED_ENVELOPE)
+                begin, at = sized(data, at + 1, Kind.SIZED_ENVELOPE)  # NMF-3.1.1.2-02
                 problems.base = base + begin
-                _put(value, data[begin:at], encoding, session, budget, problems)
-            # NMF-3.1.1.2-03
+                _put(value, data[begin:at], encoding, session, budget, problems)  # NMF-3.1.1.2-02
             elif ready and kind == Kind.UNSIZED_ENVELOPE and message.mode == SINGLETON_UNSIZED:
                 if "xml" in value or "message" in value:
                     raise Fault("a second envelope in a session of one", at)
                 whole = bytearray()
                 pieces = chunks_of(data, at + 1)
                 for begin, end in pieces:
-                    whole += data[begin:end]
+                    whole += data[begin:end]  # NMF-3.1.1.2-03
                     at = end
                 if not whole:
                     raise Fault("an envelope of no chunks", start, Kind.UNSIZED_ENVELOPE.record)
                 at += 1
                 budget.spend(len(whole))
                 problems.base = None  # its bytes are not in one piece
-                _put(value, bytes(whole), encoding, session, budget, problems)
+                _put(value, bytes(whole), encoding, session, budget, problems)  # NMF-3.1.1.2-03
             elif ready and kind == Kind.END:
-                at += 1
+                at += 1  # NMF-3.1.1.2-02, NMF-3.1.1.2-03
                 break
             else:
                 record, _ = read_record(data, at)

@@ -87,9 +87,9 @@ class Values:
             size, at = read_size(data, at)
         else:
             at += 1
-        end = at + size
+        end = at + size  # NBFX-2.1.3-01
         if end > len(data):
-            raise Fault("a text ends after the bytes", at)  # NBFX-2.1.3-01
+            raise Fault("a text ends after the bytes", at)
         try:
             return data[at:end].decode(), end
         except UnicodeDecodeError as exc:
@@ -130,7 +130,8 @@ class Values:
         name = as_name(text)
         if name != text or name == XMLNS:  # NBFX-2.2.2.1-01, NBFX-2.2.2.2-01 and NBFX-2.2.2.6-01
             self.problem(f"{text[:40]!r} can't be a name", at)
-        elif len(key) <= _NAME_LENGTH_MAX:
+            return name
+        if len(key) <= _NAME_LENGTH_MAX:
             if len(known_names) >= _NAMES_MAX:
                 known_names.clear()
             known_names[key] = name
@@ -152,9 +153,9 @@ class Values:
         """Read the number of a string, a DictionaryString of 2.1.4."""
         start = at
         number = self.data[at]
-        at += 1
+        at += 1  # NBFX-2.1.4-01
         if number > 0x7F:
-            number, at = read_size(self.data, start)  # NBFX-2.1.4-01
+            number, at = read_size(self.data, start)
         if not number & 1:  # NBFX-NBFS-2.1-01 and NBFX-NBFSE-2.2-01
             word = self.dictionary.get(number)
             if word is None:
@@ -203,7 +204,7 @@ class Values:
         texts: list[str] = []
         whole: list[str] = []
         size = 0
-        while (kind := data[at]) != 0xA6:  # NBFX-2.2.3.19-03
+        while (kind := data[at]) != 0xA6:
             if kind < 0x80 or kind & 1 or kind == 0xA4:  # NBFX-2.2.3.19-02
                 raise Fault(f"a record of the type 0x{kind:02X} in a list", at)
             text, at = self.value(kind, at)
@@ -218,7 +219,7 @@ class Values:
         self.budget.records(len(texts))
         if texts:
             whole.append(" ".join(texts))
-        return " ".join(whole), at + 1  # NBFX-2.2.3.19-01
+        return " ".join(whole), at + 1  # NBFX-2.2.3.19-01, NBFX-2.2.3.19-03
 
     def qualified(self, at: int) -> tuple[str, int]:
         """Read a name with the prefix of one letter."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-# NBFX-NBFS-2.1-02: in their order; none has a space in it.
+# In their order; none has a space in it.
 _STRINGS: Final = """
 mustUnderstand Envelope http://www.w3.org/2003/05/soap-envelope http://www.w3.org/2005/08/addressing
 Header Action To Body Algorithm RelatesTo http://www.w3.org/2005/08/addressing/anonymous URI Reference
@@ -157,6 +157,7 @@ http://schemas.xmlsoap.org/soap/envelope/ actor faultcode faultstring faultactor
 """
 
 WORDS: Final[Mapping[int, str]] = MappingProxyType(
+    # NBFX-NBFS-2.1-02
     {2 * index: word for index, word in enumerate(_STRINGS.split())}
 )
 """The strings by number."""

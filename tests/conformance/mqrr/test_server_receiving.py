@@ -479,6 +479,7 @@ def test_a_read_waits_for_its_timeout(harness, queue, client, action, tx):
     else:
         assert client.read(handle, action, request=1, tx=tx) == NO_MESSAGE
         assert Timer.WAITING_MESSAGE_READ not in {name for name, _ in harness.core.context.timers._armed}
+        assert harness.core.remote_read.shares.waiting.total == 0
     call = client.start(handle, action, request=1, timeout=1_500, cursor=cursor, tx=tx)
     harness.advance(1_499)
     assert client.result(call) is None
@@ -535,6 +536,7 @@ def test_a_queue_that_is_deleted_ends_its_reads(harness, queue, client):
 @pytest.mark.requirement(
     "MQRR-3.1.4.8-02", "MQRR-3.1.4.8-05", "MQRR-3.1.4.8-07", "MQRR-3.1.4.8-08", "MQRR-3.1.4.8-09",
     "MQRR-2.2.4.1-01", "MQRR-3.1.4.7-52", "MQRR-3.1.4.13-08", "MQRR-3.1.4.7-38", "MQRR-3.1.4.7-44",
+    "MQRR-3.1.4.7-45",
 )  # fmt: skip
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT])
@@ -544,6 +546,9 @@ def test_a_read_that_waits_is_cancelled_by_handle_and_request(harness, queue, cl
     theirs = other.open()
     calls = [client.start(each, action, request=5, timeout=FOREVER, tx=tx) for each in (handle, second)]
     foreign = other.start(theirs, action, request=5, timeout=FOREVER)
+    for context in harness.core.remote_read.contexts:
+        (reader,) = context.descriptor.waiting.values()
+        assert reader.tag == (context.handle, 5)
     entries = 3 if action.receives else 0
     assert cleanup_timers(harness) == entries
     assert client.cancel(second, 5) == OK
@@ -674,7 +679,7 @@ def test_the_time_of_a_request_is_of_32_bits(now, stamp):
 
 @pytest.mark.requirement(
     "MQRR-3.1.5.1-01", "MQRR-3.1.5.1-02", "MQRR-3.1.2.2-01", "MQRR-3.1.2.2-02", "MQRR-3.1.4.7-43",
-    "MQRR-3.1.4.7-44", "MQRR-3.1.1.2-04/a", "MQRR-3.1.4.7-51",
+    "MQRR-3.1.4.7-44", "MQRR-3.1.1.2-04/a", "MQRR-3.1.4.7-51", "MQRR-3.1.2-01",
 )  # fmt: skip
 @pytest.mark.parametrize("seconds", [None, 7])
 @pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])

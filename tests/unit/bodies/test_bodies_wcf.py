@@ -94,7 +94,7 @@ OF_RECORDS = {
     "Chars32Text": ["NBFX-2.2.3.15-01"],
     "Bytes16Text": ["NBFX-2.2.3.17-01"],
     "Bytes32Text": ["NBFX-2.2.3.18-01"],
-    "StartListText": ["NBFX-2.2.3.19-01"],
+    "StartListText": ["NBFX-2.2.3.19-01", "NBFX-2.2.3.19-03"],
     "EmptyText": ["NBFX-2.2.3.20-01"],
     "DictionaryText": ["NBFX-2.2.3.21-01"],
     "UniqueIdText": ["NBFX-2.2.3.22-01", "NBFX-2.2-01"],
@@ -126,7 +126,7 @@ def test_each_record_of_the_text_is_read_and_written_back(row):
     assert records.build(found) == data
 
 
-@pytest.mark.requirement("NBFX-2.2.1.5-01", "NBFX-2.2.2.9-01")
+@pytest.mark.requirement("NBFX-2.2.1.5-01", "NBFX-2.2.2.9-01", "NBFX-2.2.1-01")
 @pytest.mark.parametrize("number, letter", list(enumerate("abcdefghijklmnopqrstuvwxyz")))
 def test_a_prefix_of_one_letter_is_in_the_type(number, letter):
     """The type of the record and its name: a string of the dictionary, or the text n."""
@@ -487,8 +487,9 @@ def test_durations(value, text):
     assert element(b"\xae" + value.to_bytes(8, "little", signed=True)) == (text, [])
 
 
-@pytest.mark.requirement("NBFX-2.2.3.26-01")
+@pytest.mark.requirement("NBFX-2.2.3.26-01", "NBFX-2.2.3.26-02")
 def test_a_boolean_beyond_one_is_reported():
+    assert [element(bytes([0xB4, value])) for value in (0, 1)] == [("false", []), ("true", [])]
     assert element(b"\xb4\x02") == ("true", ["a Boolean of 2"])
 
 
@@ -563,7 +564,7 @@ def broken(data, limits=DEFAULT, words=None):
     return xml, last.offset, last.path, last.error
 
 
-@pytest.mark.requirement("NBFX-2.1.1-01")
+@pytest.mark.requirement("NBFX-2.1.1-01", "NBFX-2.2.1-01")
 @pytest.mark.parametrize("kind", [0x00, *range(0x78, 0x80), 0xA5, 0xA7, *range(0xBE, 0x100)])
 def test_reserved_types_end_the_reading(kind):
     xml, offset, path, _ = broken(b"\x40\x01a\x40\x01b" + bytes([kind]) + b"\x01\x01")

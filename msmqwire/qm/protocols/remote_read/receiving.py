@@ -187,11 +187,11 @@ class RemoteReceiving:
                 transaction=transaction,
                 two_phase=True,
             )
-        if action is _A.MQ_ACTION_RECEIVE:  # MQRR-3.1.4.7-09, -10, -17
+        if action is _A.MQ_ACTION_RECEIVE:  # MQRR-3.1.4.7-09, -10, -17, -45
             return messages.dequeue_begin(  # MQRR-3.1.4.7-45, MQRR-3.1.4.13-38
                 descriptor, timeout=timeout, cursor=cursor, transaction=transaction, tag=tag
             )
-        if action is _A.MQ_ACTION_PEEK_NEXT and cursor is not None:  # MQRR-3.1.4.7-09, -18, -19
+        if action is _A.MQ_ACTION_PEEK_NEXT and cursor is not None:  # MQRR-3.1.4.7-09, -18, -19, -47, -48
             return messages.peek_next(descriptor, cursor, timeout=timeout, tag=tag)  # MQRR-3.1.4.7-48
         return messages.peek(descriptor, timeout=timeout, cursor=cursor, tag=tag)  # MQRR-3.1.4.7-47
 
