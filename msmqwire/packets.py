@@ -122,17 +122,19 @@ SESSION_ACK: Final = Packet(  # MQQB-4.1.8-01
 _MESSAGE_PARTS: Final = (
     sub(BASE_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.19.1-01, MQQB-2.1.1-03, MQQB-2.2-02
     sub(USER_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13, MQQB-2.2-02, MQMQ-2.2.13-01
-    # MQMQ-2.2.20-02, MQMQ-2.2.19.2-32
+    # MQMQ-2.2.20-02, MQMQ-2.2.19.2-32, MQRR-2.2.5.1-01
     maybe("UserHeader.Flags.TH", sub(TRANSACTION_HEADER), req="MQMQ-2.2.20-05"),
-    # MQMQ-2.2.20-02, MQMQ-2.2.20-13, MQMQ-2.2.19.2-31
+    # MQMQ-2.2.20-02, MQMQ-2.2.20-13, MQMQ-2.2.19.2-31, MQRR-2.2.5.1-01
     maybe("UserHeader.Flags.SH", sub(SECURITY_HEADER), req="MQMQ-2.2.20-06"),
     sub(MESSAGE_PROPERTIES_HEADER),  # MQMQ-2.2.20-03, MQMQ-2.2.20-13, MQMQ-2.2.20-02, MQQB-2.2-02
-    # MQMQ-2.2.19.1-12
+    # MQMQ-2.2.19.1-12, MQRR-2.2.5.1-01
     maybe("BaseHeader.Flags.DH", sub(DEBUG_HEADER), req="MQMQ-2.2.20-07"),  # MQMQ-2.2.20-02
+    # MQRR-2.2.5.1-02
     maybe("UserHeader.Flags.AH", sub(SRMP_ENVELOPE_HEADER), req="MQRR-2.2.5.1.2.1-01"),  # MQMQ-2.2.19.2-38
+    # MQRR-2.2.5.1-02
     maybe("UserHeader.Flags.AH", sub(COMPOUND_MESSAGE_HEADER), req="MQRR-2.2.5.1.2.2-01"),
     maybe("UserHeader.Flags.HH", sub(SOAP_HEADER), req="MQMQ-2.2.20-08"),  # MQMQ-2.2.20-02, MQMQ-2.2.19.2-41
-    # MQMQ-2.2.19.2-36
+    # MQMQ-2.2.19.2-36, MQRR-2.2.5.1-01
     maybe("UserHeader.Flags.MQ", sub(MULTI_QUEUE_FORMAT_HEADER), req="MQMQ-2.2.20-09"),  # MQMQ-2.2.20-02
     raw(
         "TrailingData",

@@ -15,10 +15,10 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
     "UserHeader",
     "[MS-MQMQ] 2.2.19.2",
     (
-        # DMPR-3.1.7.1.32-43
+        # DMPR-3.1.7.1.32-43, MQRR-2.2.5.1-06
         guid("SourceQueueManager", "GUID of the queue manager that sent it first.", req="MQMQ-2.2.19.2-01"),
         guid(
-            "QueueManagerAddress",  # DMPR-3.1.7.1.32-38
+            "QueueManagerAddress",  # DMPR-3.1.7.1.32-38, MQRR-2.2.5.1-14
             "GUID of the destination queue manager; null for a direct format name.",
             req=("MQMQ-2.2.19.2-02", "MQMQ-2.2.19.2-03"),
         ),
