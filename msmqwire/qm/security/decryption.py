@@ -80,7 +80,7 @@ class Decryption:
         if cached is not None:
             self._check_length(cached)
             self._work.spend(origin, cost)
-            return decrypt(cached.symmetric_key, message.body)  # MQQB-3.1.5.8.3-25
+            return decrypt(cached.symmetric_key, message.body)  # MQQB-3.1.5.8.3-18, MQQB-3.1.5.8.3-25
         for cached in self._unwrapped(message, provider, configuration):
             self._work.spend(origin, cost)
             try:
