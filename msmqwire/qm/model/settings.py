@@ -8,7 +8,7 @@ from typing import Any, Final
 from msmqwire.headers.base import PACKET_SIZE_MAX
 from msmqwire.qm.model.enumerations import AesCipher, LegacyCipher, Relay
 
-RESEND_TIMES: Final = (30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600)  # MQQB-3.1.1.3-20 to -23
+RESEND_TIMES: Final = (30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600)  # MQQB-3.1.1.3-12, -20 to -23
 """ResendTimerTable, seconds: MQQB-3.1.3.1-01."""
 
 

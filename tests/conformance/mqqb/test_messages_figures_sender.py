@@ -216,6 +216,7 @@ def test_a_message_that_expires_before_its_order_acknowledgement(journaled):
     assert queued_bodies(harness) == ({"dead transactional": [b"m"]} if journaled else {})
 
 
+@rows("Transactional", "10", "11")
 @pytest.mark.parametrize("acknowledged", [False, True])
 def test_a_message_in_doubt_does_not_expire_unless_that_is_set(acknowledged):
     harness = harness_with_peer()
