@@ -136,11 +136,11 @@ class HttpMessage:
 def parse_start_line(line: bytes) -> StartLine:
     """Return the first line of a message. Raises MalformedPacket."""
     text = line.decode("latin-1")
-    if text.startswith("HTTP/"):
+    if text.startswith("HTTP/"):  # SRMP-4.3-02
         status = _STATUS.fullmatch(text)
         if status is None:
             raise MalformedPacket("not an HTTP/1 status line", path=STATUS_LINE, offset=0)
-        return StatusLine(int(status[2]), status[3], status[1])
+        return StatusLine(int(status[2]), status[3], status[1])  # SRMP-4.3-02
     request = _REQUEST.fullmatch(text)
     if request is None:
         raise MalformedPacket("not an HTTP/1 request line", path=REQUEST_LINE, offset=0)

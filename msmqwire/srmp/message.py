@@ -183,6 +183,7 @@ def parse_multicast(apdu: bytes, entity_size_max: int = ENTITY_SIZE_MAX) -> Srmp
     try:
         if delimiter.startswith(HYPHENS):  # SRMP-2.1.2-04
             line = delimiter[len(HYPHENS) :].partition(CRLF)[0]
+            # SRMP-4.5-02
             content = parse_multipart(entity, line.decode("latin-1"))  # SRMP-2.1.2-01 and SRMP-2.1.2-05
             _check_parts(content)
         message = SrmpMessage(start, fields, content)

@@ -159,6 +159,7 @@ def parse_multipart(data: bytes, boundary: str) -> Multipart:
     at += len(HYPHENS)
     if data[at:] not in (CRLF, b""):  # SRMP-2.2.2-17
         raise MalformedPacket("bytes after the last delimiter", path=PARTS, offset=at)
+    # SRMP-4.1-01, SRMP-4.2-01, SRMP-4.3-01, SRMP-4.4-01, SRMP-4.4-03, SRMP-4.4-04, SRMP-4.5-01
     return Multipart(boundary, tuple(parts), leading, at < len(data))
 
 
@@ -176,6 +177,7 @@ def _parse_part(data: bytes, at: int, delimiter: bytes, path: str) -> tuple[Part
     after = end + len(CRLF) * line_break
     if not data.startswith(delimiter, after):  # SRMP-2.2.2-17
         raise MalformedPacket("no delimiter there", path=f"{path}.{CONTENT_LENGTH}", offset=end)
+    # SRMP-4.1-01, SRMP-4.2-01, SRMP-4.3-01, SRMP-4.4-01, SRMP-4.4-03, SRMP-4.4-04, SRMP-4.5-01
     return Part(fields, data[start:end], line_break), after + len(delimiter)
 
 

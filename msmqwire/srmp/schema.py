@@ -354,7 +354,7 @@ SIGNATURE_GROUP: Final = Group(
     attribute="authentication_level = XmlSig",
     children=(
         Group(
-            name="SignedInfo",
+            name="SignedInfo",  # SRMP-3.1.5.1.6.1-03
             section="2.2.7.1",
             meaning="The signed parts.",
             req=("SRMP-2.2.7.1-01",),
@@ -362,7 +362,7 @@ SIGNATURE_GROUP: Final = Group(
             order_req="SRMP-3.1.7.2.4-38",
             children=(
                 Group(
-                    name="SignatureMethod",
+                    name="SignatureMethod",  # SRMP-3.1.5.1.6.1-04
                     section="2.2.7.1.1",
                     meaning="The algorithm of the signature.",
                     req=("SRMP-2.2.7.1.1-01",),
@@ -374,12 +374,12 @@ SIGNATURE_GROUP: Final = Group(
                     section="2.2.7.1.2",
                     meaning="A part of the message, ``cid:body@GUID`` or ``cid:extension@GUID``.",
                     req=("SRMP-2.2.7.1.2-01",),
-                    most=2,
+                    most=2,  # SRMP-3.1.5.1.6.1-07
                     attributes=("URI",),
                     order_req="SRMP-3.1.7.2.4-39",
                     children=(
                         Group(
-                            name="DigestMethod",
+                            name="DigestMethod",  # SRMP-3.1.5.1.6.1-12
                             section="2.2.7.1.2.1",
                             meaning="The hash algorithm.",
                             req=("SRMP-2.2.7.1.2.1-01",),
@@ -387,7 +387,7 @@ SIGNATURE_GROUP: Final = Group(
                             attributes=("Algorithm",),
                         ),
                         Base64(
-                            name="DigestValue",
+                            name="DigestValue",  # SRMP-3.1.5.1.6.1-14
                             section="2.2.7.1.2.2",
                             meaning="The hash of the part.",
                             req=("SRMP-2.2.7.1.2.2-01",),
@@ -398,7 +398,7 @@ SIGNATURE_GROUP: Final = Group(
             ),
         ),
         Base64(
-            name="SignatureValue",
+            name="SignatureValue",  # SRMP-3.1.5.1.6.1-19
             section="2.2.7.2",
             meaning="The signature of SignedInfo.",
             req=("SRMP-2.2.7.2-01",),

@@ -78,7 +78,7 @@ def verify(message: SrmpMessage, trust: Trust, now: int) -> Verified:
     Raises InvalidSignature with the path; MalformedPacket for a message whose envelope can't be parsed.
     """
     data, envelope = message.envelope_bytes, message.envelope
-    if data is None or envelope is None or envelope.Signature is None:
+    if data is None or envelope is None or envelope.Signature is None:  # SRMP-3.1.5.1.6.1-02
         raise InvalidSignature("no Signature (SRMP-3.1.5.1.6.1-02)", path=SIGNATURE_PATH)
     signature: Content = envelope.Signature
     if signature.SignedInfo.SignatureMethod.Algorithm != DSA:

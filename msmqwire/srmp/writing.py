@@ -47,9 +47,9 @@ def _form(element: Element, default: str) -> _Form:
     if isinstance(element, Group):
         inner = default if element.namespace == SOAP else element.namespace
         if inner != default:
-            start += f' xmlns="{inner}"'  # SRMP-2.2.3-05
+            start += f' xmlns="{inner}"'  # SRMP-2.2.3-05, SRMP-3.1.7.2.4-03
         if element.must_understand:
-            start += ' se:mustUnderstand="1"'  # SRMP-2.2.4-03
+            start += ' se:mustUnderstand="1"'  # SRMP-2.2.4-03, SRMP-3.1.7.2.4-03
         children = tuple(
             (child.name, child.least, _form(child, inner))
             for child in element.children

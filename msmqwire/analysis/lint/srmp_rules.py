@@ -261,11 +261,11 @@ def _stream(envelope: Envelope) -> Iterator[Broken]:
         yield FROM_ONE, FROM_ONE.path, "0"
     if previous == 0:
         yield NO_ZERO, NO_ZERO.path, "0"
-    elif previous is not None and previous >= current:
+    elif previous is not None and previous >= current:  # SRMP-2.2.5.3.3-02
         yield BEFORE, BEFORE.path, f"{previous}, and current is {current}"
     if stream.start is not None and current != 1:
         yield FIRST_ONLY, FIRST_ONLY.path, f"in message {current}"
-    if stream.start is None and current == 1:
+    if stream.start is None and current == 1:  # SRMP-2.2.5.3.4-06
         yield NO_START, NO_START.path, "missing: no receiver takes the message"
 
 

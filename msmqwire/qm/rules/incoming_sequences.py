@@ -78,6 +78,7 @@ class IncomingSequences:
         bound = self._context.settings.bind_senders
         sender, stream = message.source_machine_identifier, stream_owner is not None
         owner = sender if stream_owner is None else stream_owner
+        # SRMP-3.1.1.2-02
         key = sequence_key(owner, message.destination, message.origin if bound else "", stream=stream)
         info = self.infos.pop(key, None)
         if info is None:
@@ -164,8 +165,9 @@ class IncomingSequences:
         info.reject_count = 0  # MQQB-3.1.5.8.6-07, DMPR-3.1.1.5-07
         info.last_access_time = self._context.utc  # MQQB-3.1.5.8.6-08, DMPR-3.1.1.5-06
         # MQQB-3.1.1.3.1-15 and -16, MQQB-3.1.5.8.6-09, DMPR-3.1.1.5-04 and -05
+        # SRMP-3.1.1.1.6-06, SRMP-3.1.1.1.6-07
         info.sequence_identifier, info.sequence_number = sequence, message.transaction_sequence_number
-        transfer_rows.put_incoming(self._context, info)
+        transfer_rows.put_incoming(self._context, info)  # SRMP-3.1.1.1.6-06, SRMP-3.1.1.1.6-07
 
 
 def _size(info: IncomingTransactionalTransferInfo) -> int:

@@ -25,7 +25,7 @@ from msmqwire.srmp.http_message import Chunking, HttpMessage
 from msmqwire.srmp.message import SrmpMessage, parse_message
 from msmqwire.srmp.multipart import Multipart, envelope_part
 from msmqwire.srmp.schema import ENVELOPE
-from tests.support.srmp.srmp_envelopes import GUID, PATH, PROPERTIES, xml
+from tests.support.srmp.srmp_envelopes import EVERYTHING, GUID, PATH, PROPERTIES, xml
 from tests.support.srmp.srmp_messages import MESSAGES, changed, relengthened
 
 USER, STREAM, DELIVERY, COMMITMENT, ORDER, MULTICAST = "4.2", "4.4-1", "4.3-3", "4.3-5", "4.4-2", "4.5"
@@ -153,7 +153,15 @@ CASES: list[tuple[str, list[tuple[str, str]], list[tuple[str, str, str, str]]]] 
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name, changes, expected", CASES)
+def rows_of(expected: list[tuple[str, str, str, str]]) -> pytest.MarkDecorator:
+    """A rule has the id of its row, with a word after it if the row has several rules."""
+    return pytest.mark.requirement(*(re.sub("-[A-Z]+$", "", id) for id, *_ in expected))
+
+
+@pytest.mark.parametrize(
+    "name, changes, expected",
+    [pytest.param(*case, marks=[rows_of(case[2])] if case[2] else []) for case in CASES],
+)
 def test_each_rule_is_found_alone(name: str, changes: Any, expected: Any) -> None:
     check(name, changed(name, *changes), *expected)
 
@@ -390,6 +398,57 @@ def test_every_departure_is_listed() -> None:
         told |= set(re.findall(r'"(SRMP-[\d.]+-\d+)"', (package / f"{name}.py").read_text()))
     refused = {"SRMP-2.2.4.3-07", "SRMP-2.2.5.3-03"}
     assert told - {""} - refused == set(DEPARTURES)
+
+
+@pytest.mark.parametrize(
+    ("group", "first", "id"),
+    [
+        pytest.param(group, first, f"SRMP-{row}", marks=pytest.mark.requirement(f"SRMP-{row}"))
+        for group, first, row in [
+            ("properties", "expiresAt", "3.1.7.2.4-08"),
+            ("services", "durable", "3.1.7.2.4-11"),
+            ("commitmentReceiptRequest", "sendTo", "3.1.7.2.4-13"),
+            ("stream", "streamId", "3.1.7.2.4-15"),
+            ("deliveryReceipt", "receivedAt", "2.2.5.4-03"),
+            ("commitmentReceipt", "decidedAt", "2.2.5.5-03"),
+            ("streamReceipt", "streamId", "2.2.5.6-02"),
+            ("Msmq", "Class", "2.2.6-04"),
+            ("Eod", "First", "3.1.7.2.4-30"),
+            ("Provider", "Type", "3.1.7.2.4-31"),
+            ("SignedInfo", "SignatureMethod", "3.1.7.2.4-38"),
+            ("Reference", "DigestMethod", "3.1.7.2.4-39"),
+            ("Signature", "SignedInfo", "3.1.7.2.4-44"),
+        ]
+    ],
+)
+def test_elements_out_of_order_are_found(group: str, first: str, id: str) -> None:
+    """The first element of a group stands last."""
+    text = EVERYTHING.decode()
+    assert not [finding for finding in found(EVERYTHING) if finding.id == id]
+    (whole,) = [each[0] for each in re.finditer(rf"<{group}(?: [^>]*)?>.*?</{group}>", text, re.DOTALL)][:1]
+    element = re.search(rf"<{first}(?: [^>]*)?(?:/>|>.*?</{first}>)", whole, re.DOTALL)
+    assert element is not None
+    end = f"</{group}>"
+    moved = whole.replace(element[0], "", 1).replace(end, element[0] + end)
+    findings = [f for f in found(text.replace(whole, moved, 1).encode()) if f.id == id]
+    assert [finding.severity for finding in findings] == ["SHOULD" if id == "SRMP-2.2.6-04" else "MUST"]
+    assert findings[0].path.split(".")[-2].startswith(group)
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [
+        pytest.param(name, id, marks=pytest.mark.requirement(id))
+        for name, id in [("Type", "SRMP-2.2.6.12-02"), ("Name", "SRMP-2.2.6.12-03")]
+    ],
+)
+def test_a_provider_without_a_part_is_found(name: str, id: str) -> None:
+    provider = re.search("<Provider>.*</Provider>", EVERYTHING.decode())
+    assert provider is not None
+    part = re.sub(f"<{name}>.*</{name}>", "", provider[0])
+    data = EVERYTHING.replace(provider[0].encode(), part.encode())
+    before = {finding.id for finding in found(EVERYTHING)}
+    assert {f.id: f.severity for f in found(data) if f.id not in before} == {id: "MUST"}
 
 
 def test_every_rule_has_a_case() -> None:

@@ -58,10 +58,10 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
     if envelope.stream is not None:
         _read_stream(envelope.stream, message)
     message.identifier = WITHOUT_MSMQ  # SRMP-3.1.5.1.1-13, SRMP-2.2.4.3-03
-    if envelope.Msmq is not None:
+    if envelope.Msmq is not None:  # SRMP-2.2.6-03
         _read_msmq(envelope.Msmq, message)
         # SourceQmGuid has precedence over the GUID in id: SRMP-2.2.4.3-05.
-        # SRMP-3.1.5.1.1-12
+        # SRMP-3.1.5.1.1-12, SRMP-4.2-02, SRMP-4.4-05
         message.identifier = ObjectId(message.source_machine_identifier, envelope.path.id.uniquifier)
     return message
 
@@ -92,8 +92,8 @@ def stream_of(message: Message) -> StreamIdentifier | None:
 
 def _read_path(path: Content, message: Message, destination: FormatName | None) -> None:
     if path.action.startswith(MSMQ):  # SRMP-3.1.5.1.1-08 and -09  # SRMP-2.2.4.1-07
-        message.label = _label(path.action.removeprefix(MSMQ))  # SRMP-2.2.4.1-07
-    # SRMP-3.1.5.1.1-10 and -11
+        message.label = _label(path.action.removeprefix(MSMQ))  # SRMP-2.2.4.1-07, SRMP-4.1-02, SRMP-4.2-02
+    # SRMP-3.1.5.1.1-10 and -11, SRMP-4.1-02, SRMP-4.2-02, SRMP-4.5-02
     message.destination = destination or read_destination(path.to, f"{_HEADER}.path.to")
     if path.rev is not None and path.rev.via:  # an empty one is none: SRMP-2.2.4.4-04
         message.response = read_response(path.rev.via, f"{_HEADER}.path.rev.via")  # SRMP-3.1.5.1.1-14 and -15
@@ -108,12 +108,12 @@ def _read_times(envelope: Envelope, message: Message) -> None:
     properties, msmq = envelope.properties, envelope.Msmq
     reach_queue = reach_limit(envelope)
     if properties.sentAt is not None:
-        # SRMP-3.1.5.1.1-17
+        # SRMP-3.1.5.1.1-17, SRMP-4.1-02, SRMP-4.2-02, SRMP-4.3-05, SRMP-4.5-02
         message.sent_time = message_time_of(properties.sentAt, f"{_HEADER}.properties.sentAt")
     else:
         # SRMP-2.2.5.1.2-04: the limit counts from the arrival. A limit that is over must stay so.
         message.sent_time = min(message.arrival_time, max(0, time_of(reach_queue)))
-    # SRMP-3.1.5.1.1-16 and -46, SRMP-2.2.5.1.1-03
+    # SRMP-3.1.5.1.1-16 and -46, SRMP-2.2.5.1.1-03, SRMP-4.1-02, SRMP-4.2-02, SRMP-4.5-02
     message.time_to_reach_queue = span_of(reach_queue, message.sent_time)
     if msmq is not None:  # beside TTrq, it is the limit that no other element has: SRMP-3.1.5.1.1-48
         message.time_to_be_received = span_of(properties.expiresAt, message.sent_time)
@@ -148,7 +148,7 @@ def _read_stream(stream: Content, message: Message) -> None:
     # SRMP-3.1.5.1.1-27, SRMP-2.2.5.3.3-03
     message.transaction_previous_sequence_number = stream.previous or 0
     # The messages of 4.4 lack durable; a stream message is stored nevertheless: SRMP-3.1.5.1.6.2-01.
-    message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
+    message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE  # SRMP-3.1.1.1.3-03
     if stream.start is not None:  # it overwrites sendTo: SRMP-2.2.5.3.4-04
         uri, path = stream.start.sendReceiptsTo, f"{_HEADER}.stream.start.sendReceiptsTo"
         message.administration = read_http(uri, path)

@@ -88,7 +88,7 @@ class SrmpEngine(JoinedProtocol):
         self.incoming.restore()
         for transfer in list(self.transfers.values()):
             self.sending.start_retransmission(transfer)  # SRMP-3.1.3.1-06
-            self.sending.send_waiting(transfer)
+            self.sending.send_waiting(transfer)  # SRMP-3.1.4-01
 
     def stop(self) -> None:
         """Queue Manager Stopped: nothing is sent afterwards."""
@@ -112,6 +112,7 @@ class SrmpEngine(JoinedProtocol):
         """
         if local_address is not None:
             self.urls.is_at(local_address)
+        # SRMP-3-01
         place = len(self.context.effects)  # the response comes before receipts: SRMP-3.1.1.1.2.2-04
         status = self.receiving.take(http, address)
         self.context.effects.insert(place, HttpResponse(request, status))
@@ -154,7 +155,7 @@ class SrmpEngine(JoinedProtocol):
     def message_position_available(self, queue: Queue, position: MessagePosition) -> None:
         """[MC-MQSRM] 3.1.7.7."""
         if isinstance(queue, OutgoingQueue) and self.serves(queue):
-            self.sending.available(queue, position)  # SRMP-3.1.1.1.3-04
+            self.sending.available(queue, position)  # SRMP-3.1.1.1.3-04, SRMP-3.1.7-01
 
     def message_position_deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
         """[MC-MQSRM] 3.1.7.3. Commitment receipts are acknowledgements, which the core sends."""
@@ -164,22 +165,22 @@ class SrmpEngine(JoinedProtocol):
             if transfer is not None and outgoing is not None:
                 self.sending.purged(outgoing)
             return
-        if not is_awaited(queue, position):  # SRMP-3.1.7.3-01
+        if not is_awaited(queue, position):  # SRMP-3.1.7.3-01, SRMP-3.1.7-01
             return
         message = position.message
         if message.transactional:
             # SRMP-3.1.7.3.3-01, SRMP-3.1.1.1.2.6-03
-            self.receipts.final(message, self.incoming.send_receipts_to(message), reason)
+            self.receipts.final(message, self.incoming.send_receipts_to(message), reason)  # SRMP-3.1.1.4.3-01
         # SRMP-3.1.7.3.2-02
         elif reason in DEADLETTERED and self.context.queue_manager.system_deadletter_queue is not None:
-            # SRMP-3.1.5.2.1.1-01, SRMP-3.1.1.1.2.3-04
+            # SRMP-3.1.5.2.1.1-01, SRMP-3.1.1.1.2.3-04, SRMP-3.1.1.1.3-02
             self._messages.journal(message, self.context.queue_manager.system_deadletter_queue)
 
     def queue_paused(self, queue: OutgoingQueue) -> None:
         """Pause Queue Event: [MC-MQSRM] 3.1.7.4."""
         transfer = self.transfers.get(queue.number)
         if transfer is not None:
-            self.sending.pause(transfer)
+            self.sending.pause(transfer)  # SRMP-3.1.7-01
 
     def queue_resumed(self, queue: OutgoingQueue) -> None:
         """Resume Queue Event: [MC-MQSRM] 3.1.7.5."""

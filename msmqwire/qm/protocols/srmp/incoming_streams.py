@@ -38,19 +38,19 @@ class IncomingStreams:
     def restore(self) -> None:
         """Acknowledge the messages that were accepted before the queue manager stopped."""
         for info in self._sequences.infos.values():
-            if info.is_stream and info.acknowledged < info.sequence_number:
+            if info.is_stream and info.acknowledged < info.sequence_number:  # SRMP-3.1.1.1.6-09
                 self._start(info)
 
     def of(self, stream: Content, message: Message) -> IncomingTransactionalTransferInfo:
         """Return the state of the stream of a sender to a destination."""
-        return self._sequences.incoming(message, stream.streamId.queue_manager)
+        return self._sequences.incoming(message, stream.streamId.queue_manager)  # SRMP-3.1.1.2-02
 
     def follows(self, info: IncomingTransactionalTransferInfo, stream: Content, message: Message) -> bool:
         """Return whether a message begins a stream or is next in it: SRMP-3.1.5.1.6.3-01 to -03."""
         if not _is_present(info, message):
-            return stream.start is not None and stream.current == 1
-        last, current = info.sequence_number, stream.current
-        # SRMP-3.1.5.1.6.3-02 and -03, SRMP-3.1.1.2-03 and -04
+            return stream.start is not None and stream.current == 1  # SRMP-2.2.5.3.4-06
+        last, current = info.sequence_number, stream.current  # SRMP-3.1.1.1.6-07
+        # SRMP-3.1.5.1.6.3-02 and -03, SRMP-3.1.1.2-03 and -04, SRMP-3.1.1.3.2-03
         return current == last + 1 or (stream.previous is not None and current > last >= stream.previous)
 
     def is_former(
@@ -99,7 +99,7 @@ class IncomingStreams:
         now = self._context.now
         if info.unacknowledged_since is None:
             info.unacknowledged_since = now  # SRMP-3.1.5.1.6.3-09, SRMP-3.1.1.1.6-11
-        # SRMP-3.1.5.1.6.3-11, SRMP-3.1.1.3.2-06
+        # SRMP-3.1.5.1.6.3-11, SRMP-3.1.1.3.2-06, SRMP-3.1.1.4.2-01
         if now - info.unacknowledged_since >= self._context.settings.stream_receipt_delay_max_ms:
             self._context.timers.stop(SrmpTimer.STREAM_RECEIPT_COALESCING, info.key)
             self._acknowledge(info)
@@ -131,7 +131,7 @@ class IncomingStreams:
 
     def _start(self, info: IncomingTransactionalTransferInfo) -> None:
         delay = self._context.settings.stream_receipt_delay_ms  # SRMP-3.1.2.3-01, SRMP-3.1.5.1.6.3-10
-        self._context.timers.start(
+        self._context.timers.start(  # SRMP-3.1.6.3-01, SRMP-3.1.1.4.2-01
             SrmpTimer.STREAM_RECEIPT_COALESCING, info.key, delay, lambda: self._acknowledge(info)
         )
 
@@ -140,9 +140,9 @@ class IncomingStreams:
         if self._sequences.infos.get(info.key) is not info:
             return  # evicted meanwhile
         info.unacknowledged_since = None  # SRMP-3.1.6.3-07
-        if info.acknowledged != info.sequence_number:
+        if info.acknowledged != info.sequence_number:  # SRMP-3.1.1.1.6-09
             # SRMP-3.1.6.3-03 and -06, SRMP-3.1.1.3.2-05, SRMP-3.1.1.1.6-08
-            info.acknowledged = info.sequence_number
+            info.acknowledged = info.sequence_number  # SRMP-3.1.6.3-02
             transfer_rows.put_incoming(self._context, info)
         self._send_receipt(info)  # SRMP-3.1.1.3.2-01, SRMP-3.1.6.3-05
 
@@ -150,4 +150,4 @@ class IncomingStreams:
 def _is_present(info: IncomingTransactionalTransferInfo, message: Message) -> bool:
     """Return whether a message belongs to the stream of the last accepted message."""
     sequence = message.transactional_message_sequence_identifier
-    return info.sequence_number > 0 and sequence == info.sequence_identifier
+    return info.sequence_number > 0 and sequence == info.sequence_identifier  # SRMP-3.1.1.1.6-06

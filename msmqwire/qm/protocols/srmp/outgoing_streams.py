@@ -91,29 +91,29 @@ class OutgoingStreams:
         outgoing.tx_sequence_id, outgoing.tx_sequence_number = transfer.stream_id, number
         last = transfer.unacknowledged[-1].tx_sequence_number if transfer.unacknowledged else 0
         # The numbers in between were given up, and the receiver must not wait for them: SRMP-3.1.7.2.3-09.
-        # SRMP-3.1.7.2.3-05
+        # SRMP-3.1.7.2.3-05, SRMP-2.2.5.3.3-02, SRMP-3.1.1.2-04
         outgoing.previous_number = max(last, transfer.last_acknowledged, min(number - 1, 1))
         transfer.next_number = number + 1  # SRMP-3.1.1.2-01, SRMP-3.1.1.1.6-03
         transfer.unacknowledged.append(outgoing)  # SRMP-3.1.7.2.3-12
-        transfer_rows.put_outgoing(self._context, outgoing)
-        transfer_rows.put_sequence(
+        transfer_rows.put_outgoing(self._context, outgoing)  # SRMP-3.1.1.1.1-01
+        transfer_rows.put_sequence(  # SRMP-3.1.1.1.1-01, SRMP-3.1.1.1.6-04
             self._context, transfer.queue.number, transfer.stream_id, transfer.next_number
         )
         self.report(transfer)
 
     def _begin(self, transfer: SrmpTransfer) -> None:
         """Create a Stream: SRMP-3.1.7.2.3-03, -15 and -18."""
-        # SRMP-3.1.1.1.6-02, SRMP-3.1.7.2.3-04
+        # SRMP-3.1.1.1.6-02, SRMP-3.1.7.2.3-04, SRMP-3.1.1.1.5-01, SRMP-3.1.1.1.5-09, SRMP-3.1.1.1.6-12
         transfer.stream_id, transfer.next_number = self._identity.next(), 1  # SRMP-2.2.5.3.2-02
         transfer.last_acknowledged = transfer.acknowledgements = 0  # SRMP-3.1.7.2.3-15
-        self._by_id[transfer.stream_id] = transfer
+        self._by_id[transfer.stream_id] = transfer  # SRMP-3.1.1.1.6-01
 
     def _end_if_done(self, transfer: SrmpTransfer) -> None:
         """Stream Element Removed: [MC-MQSRM] 3.1.7.6. The next message begins a new stream."""
-        if transfer.unacknowledged:
+        if transfer.unacknowledged:  # SRMP-3.1.7.6-01
             return
         self._context.timers.stop(SrmpTimer.STREAM_RECEIPT_WAIT, transfer.queue.number)
-        if transfer.stream_id == NO_SEQUENCE or transfer.awaiting_final:
+        if transfer.stream_id == NO_SEQUENCE or transfer.awaiting_final:  # SRMP-3.1.7.6-01
             return
         used_up = not self.can_number(transfer)
         self._end(transfer)
@@ -162,9 +162,9 @@ class OutgoingStreams:
         last = len(self._context.settings.resend_timer_table) - 1
         transfer.resend_index = min(transfer.resend_index + 1, last)  # SRMP-3.1.1.1.6-05
         for outgoing in transfer.unacknowledged:
-            if outgoing.state is SrmpMessageState.WAIT_FOR_STREAM_RECEIPT:
+            if outgoing.state is SrmpMessageState.WAIT_FOR_STREAM_RECEIPT:  # SRMP-3.1.1.3-01
                 outgoing.step(SrmpMessageEvent.STREAM_RECEIPT_WAIT_TIMER)
-                transfer.wait(outgoing)
+                transfer.wait(outgoing)  # SRMP-3.1.1.3-01
         if transfer.unacknowledged:
             self.await_receipt(transfer)
             self._send_waiting(transfer)
@@ -210,6 +210,7 @@ class OutgoingStreams:
         else:
             outgoing.step(SrmpMessageEvent.STREAM_RECEIPT)
             self._leave(outgoing)  # SRMP-3.1.1.3.2-07, SRMP-2.2.5.6-04
+            # SRMP-2.2.5.6-04, SRMP-3.1.1.3-01
             self._outcome.delivered(outgoing.position)  # SRMP-3.1.5.1.8.4-01
 
     def _leave(self, outgoing: OutgoingMessage) -> None:
@@ -243,15 +244,16 @@ class OutgoingStreams:
         if outgoing is None:  # SRMP-3.1.5.1.9.1-03
             return
         transfer, message = outgoing.transfer, outgoing.position.message
+        # SRMP-3.1.5.1.9.1-04
         early = self._remove(outgoing, arrived=numbered is not None)  # before the stream receipt
         outgoing.step(SrmpMessageEvent.FINAL_RECEIPT)
         self._leave(outgoing)
         if decision == POSITIVE:
-            self._outcome.delivered(outgoing.position)
+            self._outcome.delivered(outgoing.position)  # SRMP-3.1.5.1.9.1-04
         else:
             if early:
                 self._outcome.report(message, delivered=False, reason=reason)
-            # SRMP-3.1.5.1.9.3-01, SRMP-3.1.5.2.1.2-01
+            # SRMP-3.1.5.1.9.3-01, SRMP-3.1.5.2.1.2-01, SRMP-3.1.5.1.9.1-04, SRMP-3.1.1.1.2.4-10
             self._outcome.dead_letter(outgoing.position, message, reason)
         self._end_if_done(transfer)  # SRMP-3.1.5.1.9.1-05
         self.report(transfer)
@@ -300,6 +302,7 @@ class OutgoingStreams:
         if not outgoing.previous_number:
             self._renumber(transfer)
         elif index < len(transfer.unacknowledged):
+            # SRMP-2.2.5.3.3-02
             transfer.unacknowledged[index].previous_number = outgoing.previous_number  # SRMP-3.1.7.2.3-07
         return True
 
@@ -337,7 +340,7 @@ class OutgoingStreams:
 
     def report(self, transfer: SrmpTransfer) -> None:
         """Update OutgoingTransferInfo: SRMP-3.1.5.1.8.2-01 to -08, SRMP-3.1.7.2.3-16 to -19."""
-        info, unacknowledged = transfer.queue.transfer, transfer.unacknowledged
+        info, unacknowledged = transfer.queue.transfer, transfer.unacknowledged  # SRMP-3.1.7.2.3-14
         stream, last = transfer.stream_id, transfer.next_number - 1
         info.eod_last_ack_time, info.eod_last_ack_count = transfer.acknowledged_at, transfer.acknowledgements
         info.eod_last_ack = SequenceInfo(stream, transfer.last_acknowledged)  # SRMP-3.1.7.2.3-18

@@ -53,7 +53,9 @@ class ReceiptSending:
         )  # fmt: skip
         assert info.stream_owner is not None, "it is a stream"
         stream = StreamIdentifier(
-            info.stream_owner, info.sequence_identifier.time_stamp << 32 | info.sequence_identifier.ordinal
+            # SRMP-3.1.1.3.2-02
+            info.stream_owner,
+            info.sequence_identifier.time_stamp << 32 | info.sequence_identifier.ordinal,
         )
         self._send(
             last,

@@ -46,7 +46,7 @@ def delivery_receipt(original: Message, identifier: ObjectId, sent_time: int) ->
         identifier,
         sent_time,
     )
-    # SRMP-3.1.5.1.6.2-03 and -04
+    # SRMP-3.1.5.1.6.2-03 and -04, SRMP-2.2.5.4-03, SRMP-2.2.5.4-04, SRMP-4.3-03
     element = {"receivedAt": date_of(original.arrival_time, "arrival_time"), "id": _identifier(original)}
     return _receipt(message, deliveryReceipt=element)
 
@@ -61,7 +61,7 @@ def commitment_receipt(
     decision = DECISIONS.get(reason)
     # final_ack_required adds nothing, and a stored message that is not transactional does not have it.
     # SRMP-3.1.1.3.4-01 and -04
-    # SRMP-2.2.5.2.3-07, -09, -10, SRMP-3.1.1.1.2.3-02
+    # SRMP-2.2.5.2.3-07, -09, -10, SRMP-3.1.1.1.2.3-02, SRMP-2.2.5.5-02
     requested = original.acknowledgements_requested & (_RECEIVED if decision == POSITIVE else _NOT_RECEIVED)
     if decision is None or original.administration is None or not requested:  # SRMP-3.1.7.3.1-06
         return None
@@ -101,7 +101,7 @@ def final_stream_receipt(
     It is due to a message that its sender keeps for its dead-letter queue. Raises InvalidValue.
     """
     decision = DECISIONS.get(reason)
-    # SRMP-3.1.7.3.3-04, SRMP-3.1.1.3.3-02
+    # SRMP-3.1.7.3.3-04, SRMP-3.1.1.3.3-02, SRMP-2.2.5.5-02
     if decision is None or not original.transactional or not original.negative_journaling_requested:
         return None
     message = _answer(original, send_receipts_to, reason, identifier, sent_time)  # SRMP-3.1.7.3.3-06
@@ -119,16 +119,16 @@ def _answer(
     """Return the message of a receipt: SRMP-2.2.5.4-07, SRMP-2.2.5.4-08."""
     answer = Message(
         identifier=identifier,
-        message_class=reason,
-        priority=original.priority,
-        correlation_identifier=bytes(original.identifier),
+        message_class=reason,  # SRMP-2.2.5.4-06
+        priority=original.priority,  # SRMP-2.2.5.4-08
+        correlation_identifier=bytes(original.identifier),  # SRMP-2.2.5.4-07
         sent_time=sent_time,
-        source_machine_identifier=identifier.lineage,
+        source_machine_identifier=identifier.lineage,  # SRMP-2.2.5.4-08
         destination=destination,
         # A message in a queue can't have a multicast address for responses.
         # SRMP-2.2.4.4-07
         response=None if isinstance(original.destination, MulticastName) else original.destination,
-        hash_algorithm=0,
+        hash_algorithm=0,  # SRMP-2.2.5.4-08
     )
     answer.label = original.label  # SRMP-2.2.4.1-04 and -05
     return answer
@@ -146,10 +146,11 @@ def _identifier(original: Message) -> MessageIdentifier:
 def _commitment(original: Message, decision: str, decided_at: int) -> dict[str, Any]:
     return {
         "decidedAt": date_of(decided_at, "decided_at"),  # SRMP-3.1.7.3.1-03, SRMP-3.1.7.3.3-02
-        "decision": decision,
+        "decision": decision,  # SRMP-2.2.5.5-04, SRMP-4.3-04
         "id": _identifier(original),  # SRMP-3.1.7.3.1-02
     }
 
 
 def _accepted(stream: StreamIdentifier, message: Message) -> dict[str, Any]:
+    # SRMP-2.2.5.6-03, SRMP-3.1.1.3.2-02, SRMP-4.4-02
     return {"streamId": stream, "lastOrdinal": message.transaction_sequence_number}

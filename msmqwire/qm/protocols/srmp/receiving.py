@@ -145,7 +145,7 @@ class SrmpReceiving:
             return exc.status
         except _NotTaken as exc:
             return exc.status
-        return OK
+        return OK  # SRMP-3.1.1.4.1-01
 
     def _take(self, received: SrmpMessage, address: str, group: MulticastName | None) -> None:
         envelope, utc = received.envelope, self._context.utc
@@ -168,10 +168,10 @@ class SrmpReceiving:
             # SRMP-3.1.5.1.3-12
             arrived = _Arrived(received, envelope, message, self._find(destination, message))
             # SRMP-3.1.5.1.4-02, SRMP-3.1.1.1.2.5-02, SRMP-3.1.1.1.2.2-05, SRMP-2.2.5.1.1-02, SRMP-2.2.6.17-02
-            if is_past(reach_limit(envelope), utc):
+            if is_past(reach_limit(envelope), utc):  # SRMP-3.1.5.1-01
                 reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
                 raise _MessageRefused(OK, reason, queue=arrived.queues[0])  # SRMP-3.1.1.1.2.2-02
-            self._by_kind(arrived)
+            self._by_kind(arrived)  # SRMP-3.1.5.1-01
         except _MessageRefused as exc:
             exc.message = message
             raise
@@ -289,7 +289,7 @@ class SrmpReceiving:
             self._check_room(arrived)
         if self._is_duplicate(arrived.message):  # SRMP-3.1.5.1.11-02, SRMP-3.1.1.1.2.2-03, SRMP-3.1.1.1.5-04
             raise _NotTaken(OK)
-        self._enqueue(arrived)
+        self._enqueue(arrived)  # SRMP-3.1.1.3.1-02, SRMP-3.1.1.3.4-05
         self._remember(arrived.message)  # SRMP-3.1.5.1.11-03
 
     def _in_stream(self, arrived: _Arrived, stream: Content) -> None:
@@ -308,7 +308,7 @@ class SrmpReceiving:
             raise _NotTaken(OK)
         self._incoming.begins(info, stream)
         if not duplicate:
-            self._enqueue(arrived)
+            self._enqueue(arrived)  # SRMP-3.1.1.3.2-04, SRMP-3.1.1.4.3-01
             self._remember(message)
         info.queue = arrived.queues[0]
         info.queue.incoming[info.key] = info
@@ -316,7 +316,7 @@ class SrmpReceiving:
 
     def _is_duplicate(self, message: Message) -> bool:
         # SRMP-3.1.5.1.11-01 and -04
-        return message.identifier != WITHOUT_MSMQ and self._history.known(message)
+        return message.identifier != WITHOUT_MSMQ and self._history.known(message)  # SRMP-4.1-02, SRMP-4.4-05
 
     def _remember(self, message: Message) -> None:
         if message.identifier != WITHOUT_MSMQ:
@@ -381,6 +381,7 @@ class SrmpReceiving:
         if len(refusals) == len(copies):
             raise refusals[0]
         message = arrived.message
+        # SRMP-3.1.1.4.1-01, SRMP-3.1.1.4.3-01
         if message.acknowledgements_requested & _POSITIVE and first.queue_type is not QueueType.SYSTEM:
             # SRMP-3.1.5.1.6.2-02, SRMP-3.1.1.1.2.5-04, SRMP-2.2.5.2.1-05, SRMP-2.2.5.2.2-05 and -06
             self._system_messages.acknowledge(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)

@@ -33,10 +33,11 @@ def restore_transfers(stored: Stored, manager: QueueManager, sending: SrmpSendin
     for queue in served:
         transfer = sending.transfer_of(queue)
         if queue.number in sequences:
+            # SRMP-3.1.1.1.1-01, SRMP-3.1.1.1.6-04
             transfer.stream_id, transfer.next_number = sequences[queue.number]
         numbered = []
         positions = (position for position in queue.positions if position.state is PositionState.AVAILABLE)
-        for position in sorted(positions, key=lambda position: position.number):
+        for position in sorted(positions, key=lambda position: position.number):  # SRMP-3.1.1.1.3-03
             message = position.message
             outgoing = transfer.add(position, message)
             state = rows.get(position.number)
@@ -46,6 +47,6 @@ def restore_transfers(stored: Stored, manager: QueueManager, sending: SrmpSendin
                     outgoing.state = SrmpMessageState.WAIT_FOR_FINAL_RECEIPT
                 numbered.append(outgoing)
             if outgoing.state is SrmpMessageState.PREPARE_TO_SEND:
-                transfer.wait(outgoing)
+                transfer.wait(outgoing)  # SRMP-3.1.1.1.3-03, SRMP-3.1.4-01
             sending.watch(outgoing, message)
         sending.streams.restore(transfer, numbered, former.get(queue.number, []))

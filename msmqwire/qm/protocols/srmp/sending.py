@@ -81,7 +81,7 @@ class SrmpSending:
         if transfer is None:
             name = queue.destination
             url = "" if isinstance(name, MulticastName) else write_http(name, "destination")
-            self.transfers[queue.number] = transfer = SrmpTransfer(queue, url)
+            self.transfers[queue.number] = transfer = SrmpTransfer(queue, url)  # SRMP-3.1.1.1.6-04
         return transfer
 
     def forget(self, transfer: SrmpTransfer) -> None:
@@ -146,14 +146,14 @@ class SrmpSending:
             return
         message = outgoing.position.message
         if _has_expired(message, self._context.utc):
-            self._expire(outgoing, message)
+            self._expire(outgoing, message)  # SRMP-3.1.7.2-01
             self.send_waiting(transfer)
             return
-        self._identity.identify(message)  # SRMP-3.1.7.2.2-02
+        self._identity.identify(message)  # SRMP-3.1.7.2.2-02, SRMP-3.1.7.2-01
         if outgoing.stream:
             if not outgoing.tx_sequence_number and not self.streams.can_number(transfer):
                 return
-            self._number(outgoing, message)
+            self._number(outgoing, message)  # SRMP-3.1.7.2-01
         try:
             request = self._build(message, transfer)
         except InvalidValue as exc:
@@ -161,7 +161,7 @@ class SrmpSending:
             self._give_up(outgoing, message, SrmpMessageEvent.GIVEN_UP, MALFORMED, why=why)
             self.send_waiting(transfer)
             return
-        if queue.state is not OutgoingQueueState.CONNECTED:  # SRMP-3.1.7.7-04 and -06
+        if queue.state is not OutgoingQueueState.CONNECTED:  # SRMP-3.1.7.7-04 and -06, SRMP-3.1.7.5-02
             self._connect(transfer)
         self._request += 1
         outgoing.request, transfer.under_way = self._request, outgoing
@@ -176,7 +176,7 @@ class SrmpSending:
         else:
             url = self._redirections.outbound(transfer.url)  # SRMP-3.1.7.9-03, -04, -05
             self._context.effects.append(HttpRequest(self._request, url, request))
-            if outgoing.stream:
+            if outgoing.stream:  # SRMP-3.1.3.2-02
                 self.streams.await_receipt(transfer)
 
     def _number(self, outgoing: OutgoingMessage, message: Message) -> None:
@@ -202,7 +202,7 @@ class SrmpSending:
         """Establish Transport Connection: [MC-MQSRM] 3.1.7.9. The transport connects on demand."""
         transfer.queue.state = OutgoingQueueState.WAITING  # SRMP-3.1.7.9-01
         self._record(transfer, ConnectionStatus.IN_PROCESS, 0)
-        if isinstance(transfer.queue.destination, MulticastName):
+        if isinstance(transfer.queue.destination, MulticastName):  # SRMP-3.1.7.2.5-08
             self._connected(transfer)  # PGM begins with the data
 
     def _connected(self, transfer: SrmpTransfer) -> None:
@@ -392,7 +392,7 @@ class SrmpSending:
         transfer.blocked = False
         failed, transfer.failed = transfer.failed, None  # SRMP-3.1.6.1-01 and -02
         if failed is not None and failed.state is SrmpMessageState.WAIT_FOR_RETRANSMISSION:
-            failed.step(SrmpMessageEvent.RETRANSMISSION_TIMER)
+            failed.step(SrmpMessageEvent.RETRANSMISSION_TIMER)  # SRMP-3.1.1.3-01
             transfer.wait(failed)
         self.start_retransmission(transfer)  # SRMP-3.1.6.1-03
         if any(

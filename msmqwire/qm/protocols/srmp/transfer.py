@@ -54,9 +54,9 @@ class OutgoingMessage:
         self, position: MessagePosition, transfer: SrmpTransfer, message: Message, order: int
     ) -> None:
         self.position, self.transfer = position, transfer
-        # SRMP-3.1.7.2.3-01
+        # SRMP-3.1.7.2.3-01, SRMP-3.1.1.1.6-01
         self.stream = message.transaction_identifier is not None or _is_own_stream(message)
-        self.state = SrmpMessageState.PREPARE_TO_SEND
+        self.state = SrmpMessageState.PREPARE_TO_SEND  # SRMP-3.1.1.1.4-01 and -02
         self.tx_sequence_id, self.tx_sequence_number, self.previous_number = NO_SEQUENCE, 0, 0
         self.request = 0
         self.overdue = self.renumbered = self.sent = False
