@@ -108,9 +108,9 @@ class OrderAcknowledgements:
             info.sequence_number,
             info.sequence_number - 1,  # MQQB-3.1.7.17-04
         )
-        sender = info.sender_identifier  # MQMQ-2.2.18.1.6-21
+        sender = info.sender_identifier
         origin = session.origin
-        # MQQB-3.1.1.6.2-02, MQQB-3.1.1.7.3-01
+        # MQQB-3.1.1.6.2-02, MQQB-3.1.1.7.3-01, MQMQ-2.2.18.1.6-21
         self._send(MessageClass.MQMSG_CLASS_ORDER_ACK, body, sender, session, origin)
 
     def send_final_ack(self, message: Message, message_class: int, session: Session | None) -> None:
