@@ -68,8 +68,8 @@ def next_sites(
             table[site] = first  # MQBR-3.1.3.1-09, MQBR-3.1.1.2-01, MQBR-3.1.3.1-10
             for step, neighbour in neighbours[site]:
                 start = neighbour if site in roots else first  # MQBR-3.1.3.1-09
-                # MQBR-3.1.3.1-07, MQBR-3.1.3.1-11, MQBR-4-01, MQBR-4-02, MQBR-1.3.3-03
-                heapq.heappush(candidates, (cost + step, passed + 1, neighbour, start))
+                total = cost + step  # MQBR-3.1.3.1-07, MQBR-4-01, MQBR-4-02, MQBR-1.3.3-03
+                heapq.heappush(candidates, (total, passed + 1, neighbour, start))  # MQBR-3.1.3.1-11
     # The last row that matches decides (MQBR-3.1.5.3-05): of the sites of a destination, the nearest.
     return dict(reversed(table.items()))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 BITS: Final = 2048
 """The length of a new key by default."""
 BITS_MIN, BITS_MAX = 1024, 16_384
-_EXPONENT: Final = 65_537
+_EXPONENT: Final = 65_537  # DMPR-5.1-02
 
 
 def new_key(bits: int) -> RSAPrivateKey:
