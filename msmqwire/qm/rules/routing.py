@@ -128,7 +128,7 @@ class Routing:
         """
         match name:
             case DirectName():
-                # MQMQ-2.1.2-01, MQBR-1.4-01, MQQB-3.1.7.4-01, MQQB-3.1.7.4-02
+                # MQBR-1.4-01, MQQB-3.1.7.4-01, MQQB-3.1.7.4-02
                 return Destination(name.host, NULL_GUID)
             case PublicName() | ConnectorName():
                 return self._host_of(name.guid)  # MQMQ-2.1.3-03, MQMQ-2.1.3-04

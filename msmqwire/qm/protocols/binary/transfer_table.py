@@ -62,7 +62,7 @@ class TransferTable:
         """Get Destination Info: [MS-MQQB] 3.1.7.4. Return the destination of a name, None if that is
         unknown.
         """
-        if isinstance(name, DirectName):  # MQMQ-2.1.2-01
+        if isinstance(name, DirectName):  # MQMQ-2.1.2-01, MQBR-1.4-01
             return "host", name.host.lower()
         info = self._routing.get_destination_info(name)
         return ("qm", info.queue_manager) if info else None
