@@ -87,6 +87,7 @@ class Mutant:
         for code in _codes(self.code()):
             changed.setdefault((code.co_qualname, code.co_firstlineno), []).append(code)
         found = False
+        gc.unfreeze()  # frozen objects are in no list
         for each in gc.get_objects():
             if isinstance(each, FunctionType) and each.__code__.co_filename == str(self.path):
                 old = each.__code__
