@@ -6,7 +6,7 @@ session as it was before, which has the words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 from struct import Struct
@@ -36,10 +36,9 @@ from msmqwire.analysis.lint.session import (
     shown_by,
 )
 from msmqwire.capture.record import time_or_none
-from msmqwire.headers import USER_HEADER
-from msmqwire.names.header_names import AT_DESTINATION, DIRECT, PUBLIC
 from msmqwire.packets import parse
 from msmqwire.schema import Record
+from msmqwire.tables import row_headers
 from msmqwire.tables.arrow.refusals import error_of_row
 from msmqwire.tables.compiled import judging
 from msmqwire.tables.compiled import session_judge as entry
@@ -65,6 +64,7 @@ from msmqwire.tables.compiled.state import (
     R_STREAM,
     R_TIME,
 )
+from msmqwire.tables.row_headers import queues_of, structures_at
 
 _SESSIONS: Final = 1 << 10
 """Connections for which there is room at first."""
@@ -73,16 +73,12 @@ _BEFORE: Final = 1 << 9
 _WORDS: Final = (1, 2, 4)
 """The sizes of flag words."""
 _GUID: Final = Struct("<4I")
+_ACKNOWLEDGED: Final = Struct("<III")  # the Ordinal and TimeStamp of a TxSequenceID, a TxSequenceNumber
 _MESSAGE: Final = FIELD_SLOTS["UserMessage"]
-_USER: Final = Struct("<16s16s8xII")  # SourceQueueManager, QueueManagerAddress, MessageID, Flags
 _USER_AT: Final = _MESSAGE["UserHeader.SourceQueueManager"][1]
-_QUEUE_AT: Final = _MESSAGE["UserHeader.DestinationQueue"][1]
-_QUEUE_KIND: Final = USER_HEADER.bits("Flags.DQ")
-_TRANSACTION: Final = Struct("<IIII")  # Ordinal, TimeStamp, TxSequenceNumber, PreviousTxSequenceNumber
+_TRANSACTION: Final = np.dtype([(name, "<u4") for name in ("Ordinal", "TimeStamp", "Number", "Previous")])
 _TRANSACTION_SLOT, _TRANSACTION_AT = _MESSAGE["TransactionHeader.TxSequenceID.Ordinal"][:2]
 _BODY_SLOT: Final = _MESSAGE["MessagePropertiesHeader.MessageBody"][0]
-QUEUE_SIZES: Final = {AT_DESTINATION: 4, PUBLIC: 16}
-"""The size of the only field of a destination, for the kinds of queues whose field has a fixed one."""
 
 
 class Sender(NamedTuple):
@@ -143,6 +139,12 @@ class RowJudge:
         self._queue_managers = QueueManagers()
         self.looked_at = self.in_vain = 0
 
+    def restart(self) -> None:
+        """Forget all connections: others follow, with the same numbers."""
+        self._sessions[:, entry.STREAM] = -1
+        self._connections.clear()
+        self._queue_managers = QueueManagers()
+
     def suspects(self, block: RowBlock) -> Iterator[tuple[int, Suspect]]:
         """Yield the rows that may have findings, in their order; each is to be judged before the next."""
         count = len(block.rows)
@@ -158,8 +160,36 @@ class RowJudge:
                 block, self._sessions, self._tcp_ports, self._verdicts, self._before, first
             )
             chosen = first + np.flatnonzero(self._verdicts[first:last, judging.V_BITS])
-            yield from suspects_at(block, self._verdicts, chosen)
+            yield from self._suspects(block, chosen)
             first = last
+
+    def _suspects(self, block: RowBlock, chosen: Any) -> Iterator[tuple[int, Suspect]]:
+        """Yield the chosen rows but transactional messages that only continue their sequence."""
+        bits = self._verdicts[chosen, judging.V_BITS]
+        is_transactional = (bits & OF_SEQUENCE != 0) & (block.field_offsets[chosen, _TRANSACTION_SLOT] >= 0)
+        is_only_so = is_transactional & (bits == OF_SEQUENCE) & (block.rows[chosen, R_KIND] == USER)
+        messages = transactional_messages(block, chosen[is_transactional])
+        others = suspects_at(block, self._verdicts, chosen[~is_only_so])
+        rows = chosen[is_only_so]
+        columns = (
+            rows.tolist(), block.rows[rows, R_ORIGIN].tolist(), block.rows[rows, R_STREAM].tolist(),
+            self._verdicts[rows, judging.V_BREAKS].tolist(),
+            (self._verdicts[rows, judging.V_IS_FROM_INITIATOR] != 0).tolist(),
+        )  # fmt: skip
+        only_so = zip(*columns, strict=True)
+        for has_message, goes_on in zip(is_transactional.tolist(), is_only_so.tolist(), strict=True):
+            message = next(messages) if has_message else None
+            if message is None or not goes_on:
+                r, suspect = next(others)
+                suspect.message = message
+                yield r, suspect
+                continue
+            r, origin, stream, breaks, is_from_initiator = next(only_so)
+            sequences = self._connection(origin, stream).sequences_after(breaks)
+            if faults := sequences.take(is_from_initiator, message):
+                ((r, suspect),) = suspects_at(block, self._verdicts, np.array([r]))
+                suspect.faults = faults
+                yield r, suspect
 
     def findings(self, suspect: Suspect, sender: Callable[[], Sender]) -> list[Finding]:
         """Return the findings of a row; `sender` returns where it was seen."""
@@ -168,7 +198,7 @@ class RowJudge:
             error = error_of_row(suspect.offsets.tolist())
             return unless_cut(lint_malformed(suspect.raw, error), cut=bool(suspect.origin & ORIGIN_CUT))
         findings = lint_packet(suspect.packet, suspect.raw, suspect.of_fields) if bits & OF_PACKET else []
-        connection = self._connection(suspect)
+        connection = self._connection(suspect.origin, suspect.stream)
         if bits & OF_QUEUE_MANAGER:
             findings += self._two_addresses(connection, suspect, sender)
         of_session = self._sequence(connection, suspect) if bits & OF_SEQUENCE else []
@@ -184,8 +214,8 @@ class RowJudge:
             self.in_vain += not findings
         return findings
 
-    def _connection(self, suspect: Suspect) -> _Connection:
-        number, stream = suspect.origin >> ORIGIN_NUMBER + 1, suspect.stream
+    def _connection(self, origin: int, stream: int) -> _Connection:
+        number = origin >> ORIGIN_NUMBER + 1
         connection = self._connections.get(number)
         if connection is None or connection.stream != stream:
             connection = self._connections[number] = _Connection(stream)
@@ -211,10 +241,9 @@ class RowJudge:
 
     def _sequence(self, connection: _Connection, suspect: Suspect) -> list[Finding]:
         """Return the findings about the transactional sequence of a packet."""
-        sequences, faults = connection.sequences_after(suspect.breaks), list[Fault]()
-        message = suspect.transactional_message()
-        if message is not None:
-            faults += sequences.take(suspect.is_from_initiator, message)
+        sequences, faults = connection.sequences_after(suspect.breaks), suspect.faults
+        if suspect.message is not None:
+            faults += sequences.take(suspect.is_from_initiator, suspect.message)
         if suspect.kind != USER:
             ident, number = suspect.acknowledged()
             if (last := sequences.not_sent(suspect.is_from_initiator, ident, number)) is not None:
@@ -269,11 +298,15 @@ class Suspect:
         memory: the bytes to which rows refer.
         offsets: where the fields of its packet stand.
         values: its verdict, and those at `_OF_SUSPECT`.
+
+    Attributes:
+        message: the transactional message in it that is to be followed; None if there is none.
+        faults: the faults of its sequence that are known already.
     """
 
     __slots__ = (
-        "_of_fields", "_packet", "bits", "breaks", "is_from_initiator", "kind", "offsets", "origin", "raw",
-        "session", "stream", "time_ns",
+        "_of_fields", "_packet", "bits", "breaks", "faults", "is_from_initiator", "kind", "message",
+        "offsets", "origin", "raw", "session", "stream", "time_ns",
     )  # fmt: skip
 
     def __init__(self, memory: Any, offsets: Any, values: tuple[int, ...]) -> None:
@@ -283,6 +316,8 @@ class Suspect:
         ) = values  # fmt: skip
         self.is_from_initiator, self.offsets = bool(is_from_initiator), offsets
         self.raw: bytes = memory[start : start + length].tobytes()
+        self.message: TransactionalMessage | None = None
+        self.faults: list[Fault] = []
         self._packet: Record | None = None
         self._of_fields: FieldOffsets | None = None
 
@@ -310,30 +345,29 @@ class Suspect:
         """The SourceQueueManager of a message."""
         return self.raw[_USER_AT : _USER_AT + 16]
 
-    def transactional_message(self) -> TransactionalMessage | None:
-        """Return the message as sequences see it; None if it is not transactional."""
-        slot = int(self.offsets[_TRANSACTION_SLOT])
-        if slot < 0:
-            return None
-        source, address, ident, flags = _USER.unpack_from(self.raw, _USER_AT)
-        ordinal, time_stamp, number, previous = _TRANSACTION.unpack_from(self.raw, slot + _TRANSACTION_AT)
-        destination = self._destination(flags >> _QUEUE_KIND.shift & (1 << _QUEUE_KIND.width) - 1)
-        return TransactionalMessage(
-            source, address, destination, ident, time_stamp << 32 | ordinal, number, previous
-        )
-
-    def _destination(self, kind: int) -> Hashable:
-        """Return the name of the destination, which distinguishes sequences."""
-        if kind == DIRECT:
-            size = int.from_bytes(self.raw[_QUEUE_AT : _QUEUE_AT + 2], "little")
-            return self.raw[_QUEUE_AT + 2 : _QUEUE_AT + 2 + size]
-        size = QUEUE_SIZES.get(kind, 0)
-        return self.raw[_QUEUE_AT : _QUEUE_AT + size] if size else None
-
     def acknowledged(self) -> tuple[int, int]:
         """Return sequence and number that an OrderAck or FinalAck acknowledges."""
-        ordinal, time_stamp, number, _ = _TRANSACTION.unpack_from(self.raw, int(self.offsets[_BODY_SLOT]))
+        ordinal, time_stamp, number = _ACKNOWLEDGED.unpack_from(self.raw, int(self.offsets[_BODY_SLOT]))
         return time_stamp << 32 | ordinal, number
+
+
+def transactional_messages(block: RowBlock, chosen: Any) -> Iterator[TransactionalMessage]:
+    """Yield the transactional messages in some rows."""
+    starts, memory = block.rows[chosen, R_START], block.memory
+    headers = structures_at(memory, starts, row_headers.USER)
+    kinds, queues, sizes = queues_of(headers, starts)
+    offsets = block.field_offsets[chosen, _TRANSACTION_SLOT]
+    numbers = structures_at(memory, starts + offsets + _TRANSACTION_AT, _TRANSACTION)
+    columns = (
+        headers["SourceQueueManager"], headers["MessageID"], kinds, queues, queues + sizes,
+        numbers["TimeStamp"].astype(np.int64) << 32 | numbers["Ordinal"], numbers["Number"],
+        numbers["Previous"],
+    )  # fmt: skip
+    for pair, ident, kind, start, end, sequence, number, previous in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        queue = (kind, memory[start:end].tobytes()) if end > start else None
+        yield TransactionalMessage(pair[:16], pair[16:], queue, ident, sequence, number, previous)
 
 
 def no_sessions(count: int) -> Any:

@@ -7,7 +7,6 @@ beginning, so connections are not divided.
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -15,12 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from msmqwire.analysis.dissection import Item
-from msmqwire.tables.arrow.rows import value_of
 from msmqwire.tables.columns import BY_NAME, INT64, TEXT, arrow_schema
 from spark_udfs.jobs import common
+from spark_udfs.reassembly.flow_findings import FlowFindings
 from spark_udfs.reassembly.packet_columns import FRAME_OFFSET
-from spark_udfs.reassembly.packets import items
 from spark_udfs.source.schema import row_batches, spark_batches, spark_schema
 
 if TYPE_CHECKING:
@@ -71,23 +68,12 @@ def finding_rows(
 
     The arguments are as for `spark_udfs.reassembly.packets.items`.
     """
-    packets, sizes = Counter[str](), Counter[str]()
-    for flow, item in items(batches, ports=ports, lint=True, end_ns=end_ns):
-        packets[item.kind] += 1
-        sizes[item.kind] += item.size
-        yield from _rows(flow, item)
-    for kind in sorted(packets):
-        yield {"kind": kind, "offset": packets[kind], "size": sizes[kind]}
-
-
-def _rows(flow: int, item: Item) -> Iterator[dict[str, Any]]:
-    if not item.findings:
-        return
-    packet_cells = {name: value_of(BY_NAME[name], item) for name in _PACKET_COLUMNS}
-    packet_cells["stream"] = flow if item.transport == "tcp" else None
-    packet_cells[FRAME_OFFSET.name] = item.frames[-1]
-    for finding in item.findings:
-        yield packet_cells | finding.to_json()
+    judge = FlowFindings(ports=ports, end_ns=end_ns)
+    for cells, findings in judge.findings(batches):
+        for finding in findings:
+            yield cells | finding.to_json()
+    for kind in sorted(judge.packets):
+        yield {"kind": kind, "offset": judge.packets[kind], "size": judge.bytes[kind]}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

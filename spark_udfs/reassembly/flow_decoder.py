@@ -7,7 +7,7 @@ run is left when the next begins, neither connections nor time nor memory in use
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -76,10 +76,15 @@ class FlowDecoder(RowBuffer):
         yield from self._flush()
         yield from self._maker.finish()
 
+    _lints: ClassVar[bool] = False
+    """Whether packets are judged that the scan does not read."""
+
     def _new_tracker(self) -> Tracker:
-        return Tracker(
-            ports=self._ports, lint=False, locate=lambda frames: ("", frames), readings=self._ncp_readings
-        )
+        return Tracker(ports=self._ports, lint=self._lints, locate=self._locate, readings=self._ncp_readings)
+
+    def _locate(self, positions: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+        """Return the file of the last of some frames, and their numbers: their positions stay."""
+        return "", positions
 
     def _table(self, table: Table) -> Iterator[Any]:
         state, offsets, first = self._state, table.offsets, 0
@@ -143,7 +148,7 @@ class FlowDecoder(RowBuffer):
     def _end_run(self) -> Iterator[Any]:
         flow, number = int(self._run[grouped_scan.FLOW]), int(self._run[grouped_scan.CHUNK])
         yield from self._finish_chunk(flow, number)
-        grouped_scan.number_rows(self._state, self._run, self.rows)
+        self._number_rows()
         self._tracker = self._new_tracker()
         self._flows.restart(self._tracker)
         self._run[grouped_scan.IS_OPEN] = 0
@@ -159,7 +164,7 @@ class FlowDecoder(RowBuffer):
         if len(self._files) > FILES_MAX:
             yield from self._maker.finish()
             self._files, self._maker.files = {}, []
-        grouped_scan.number_rows(self._state, self._run, self.rows)
+        self._number_rows()
         rows = self.rows[: self._state[entry.ROWS]]
         indices = rows[:, entry.R_FRAME] >> OFFSET_BITS
         for index in np.unique(indices).tolist():
@@ -168,6 +173,10 @@ class FlowDecoder(RowBuffer):
         rows[:, entry.R_FRAME] = offsets << entry.TUNNEL_BITS | self._tunnels_at(rows[:, entry.R_FRAME])
         yield from super()._flush()
         self._run[grouped_scan.RENUMBERED] = 0
+
+    def _number_rows(self) -> None:
+        """Replace the numbers of connections in the new rows of the run by that of its flow."""
+        grouped_scan.number_rows(self._state, self._run, self.rows)
 
     def _tunnels_at(self, positions: Any) -> Any:
         """Return the numbers of the tunnels in which the frames at some positions were; 0 for none."""

@@ -107,9 +107,12 @@ class Sequences:
         self._latest: dict[tuple[bool, Hashable, Hashable, Hashable], int] = {}
         self._missed: set[tuple[bool, Hashable, Hashable, Hashable]] = set()  # of these, messages may be
         self._by_id: dict[tuple[bool, int], tuple[bool, Hashable, Hashable, int]] = {}
+        self._recent: tuple[bool, Hashable, Hashable, Hashable, int] | None = None
+        self._recent_sequence = _Sequence(0)
 
     def gap(self) -> None:
         """Note that messages may have been missed."""
+        self._recent = None
         for sequence in self._sequences.values():
             sequence.whole = False
         self._missed = set(self._latest)
@@ -126,7 +129,13 @@ class Sequences:
 
     def take(self, initiator: bool, message: TransactionalMessage) -> list[Fault]:
         """Take the next transactional message of a direction; return its faults."""
-        source, address, destination, _, ident, number, previous = message
+        source, address, destination, message_id, ident, number, previous = message
+        recent = self._recent_sequence
+        is_next = recent.last < number and not (recent.whole and recent.last < previous)
+        if is_next and self._recent == (initiator, source, address, destination, ident):
+            recent.last = number  # as below, in less time: most messages follow the last one
+            remember(recent.messages, number, message_id, NUMBERS_MAX)
+            return []
         key, queue = (initiator, source, address, ident), (initiator, source, address, destination)
         faults: list[Fault] = []
         latest = self._latest.get(queue)
@@ -146,9 +155,10 @@ class Sequences:
             faults.append(fault)
         self._missed.discard(queue)
         sequence.last = max(sequence.last, number)
-        remember(sequence.messages, number, message.ident, NUMBERS_MAX)
+        remember(sequence.messages, number, message_id, NUMBERS_MAX)
         remember(self._sequences, key, sequence, SEQUENCES_MAX)
         remember(self._by_id, (initiator, ident), key, SEQUENCES_MAX)
+        self._recent, self._recent_sequence = (*queue, ident), sequence
         return faults
 
     def acknowledged(self, initiator: bool, packet: Record, offsets: FieldOffsets) -> Iterator[Finding]:

@@ -19,8 +19,7 @@ from msmqwire.analysis.report.alike import Alike
 from msmqwire.analysis.report.facts import GROUPS, Group, Protocol, facts_of, group_of
 from msmqwire.analysis.report.tallies import Queue
 from msmqwire.capture.record import NO_TIME
-from msmqwire.headers import USER_HEADER
-from msmqwire.names.header_names import AT_DESTINATION, DIRECT
+from msmqwire.names.header_names import AT_DESTINATION
 from msmqwire.tables.compiled.generated import FIELD_SLOTS
 from msmqwire.tables.compiled.packet import BAD, ESTABLISH, FINAL, KINDS, PING_KIND, SKIPPED
 from msmqwire.tables.compiled.state import (
@@ -34,17 +33,12 @@ from msmqwire.tables.compiled.state import (
     R_STREAM,
     R_TIME,
 )
-from msmqwire.tables.row_judge import QUEUE_SIZES
+from msmqwire.tables.row_headers import USER, queues_of, structure_of, structures_at
 from msmqwire.tables.scanning.flow_keys import address_of
 from msmqwire.tables.session_rows import SessionRows
 
 _MESSAGE: Final = FIELD_SLOTS["UserMessage"]
 _PROPERTIES: Final = _MESSAGE["MessagePropertiesHeader.Flags"][0]
-_QUEUE_KIND: Final = USER_HEADER.bits("Flags.DQ")
-_QUEUE_AT: Final = _MESSAGE["UserHeader.DestinationQueue"][1]
-_COUNT_SIZE: Final = 2
-"""Bytes of the length of a direct name, before it."""
-_SIZES: Final = np.array([QUEUE_SIZES.get(kind, 0) for kind in range(1 << _QUEUE_KIND.width)])
 _LAST: Final = np.iinfo(np.int64).max
 _GROUP_OF: Final = np.array(
     [
@@ -57,23 +51,7 @@ _GROUP_OF: Final = np.array(
 """The purpose of a packet by its kind, and by whether it has a message class."""
 
 
-def _view(header: str, fields: dict[str, str]) -> Any:
-    """Return how fields of a header are read."""
-    places = [_MESSAGE[f"{header}.{name}"] for name in fields]
-    formats = list(fields.values())
-    size = max(place[1] + np.dtype(kind).itemsize for place, kind in zip(places, formats, strict=True))
-    return np.dtype(
-        {"names": list(fields), "formats": formats, "offsets": [one[1] for one in places], "itemsize": size}
-    )
-
-
-_USER: Final = _view(
-    "UserHeader",
-    {"SourceQueueManager": "V32", "QueueManagerAddress": "V16", "MessageID": "<u4", "Flags": "<u4",
-     "DestinationQueue": "<u2"},
-)  # fmt: skip
-"""Of a UserHeader; of the first GUID with the second, and of a direct name its length."""
-_OF_MESSAGE: Final = _view("MessagePropertiesHeader", {"MessageClass": "<u2", "MessageSize": "<u4"})
+_OF_MESSAGE: Final = structure_of("MessagePropertiesHeader", {"MessageClass": "<u2", "MessageSize": "<u4"})
 
 
 class QueueNames:
@@ -144,12 +122,11 @@ class RowGroups:
         starts = self._rows[self._users, R_START]
         if slot is not None:
             starts = starts + self._block.field_offsets[self._users + self._within.start, slot]
-        windows = np.lib.stride_tricks.sliding_window_view(self._block.memory, kind.itemsize)
-        return windows[starts].view(kind)[:, 0]
+        return structures_at(self._block.memory, starts, kind)
 
     @cached_property
     def _user_headers(self) -> Any:
-        return self._headers(_USER)
+        return self._headers(USER)
 
     @cached_property
     def _properties(self) -> Any:
@@ -237,11 +214,7 @@ class RowGroups:
     def _queue_keys(self) -> list[tuple[int, bytes, bytes | int]]:
         """Return all that the name of the queue of a message comes from."""
         headers, memory = self._user_headers, memoryview(self._block.memory)
-        kinds = headers["Flags"] >> _QUEUE_KIND.shift & (1 << _QUEUE_KIND.width) - 1
-        starts = self._rows[self._users, R_START] + _QUEUE_AT
-        sizes = np.where(
-            kinds == DIRECT, _COUNT_SIZE + headers["DestinationQueue"].astype(np.int64), _SIZES[kinds]
-        )
+        kinds, starts, sizes = queues_of(headers, self._rows[self._users, R_START])
         columns = kinds, headers["QueueManagerAddress"], starts, starts + sizes
         return [
             (

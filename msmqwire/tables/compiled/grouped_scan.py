@@ -2,7 +2,7 @@
 
 A run is the consecutive segments of one flow, or of one chunk of a divided flow. The end of a run of a whole
 flow that the scan has followed from the first SYN, and that leaves nothing to report, does not involve
-Python. Where any other run ends, and where a chunk begins, the scan stops.
+Python, unless rows become items. Where any other run ends, and where a chunk begins, the scan stops.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from msmqwire.tables.compiled.state import (
     FRAME_CODE,
     HELD,
     IDLE_AT,
+    KEEPS_ORIGINS,
     LAST_CONNECTION,
     NEVER,
     NOW,
@@ -100,7 +101,7 @@ def number_rows(state: Int64s, run: Int64s, rows: Int64Rows) -> None:
 @jit
 def end_run(state: Any, run: Any, rows: Any, flow_arrays: FlowArrays) -> bool:
     """Forget the current run; return False if Python must be informed of its end instead."""
-    if run[IS_DIVIDED]:
+    if run[IS_DIVIDED] or state[KEEPS_ORIGINS]:
         return False
     flows, number = flow_arrays.flows, state[FIRST_CONNECTION]
     while number >= 0:
