@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final
 
 from msmqwire.analysis.lint.sizes import Sized
@@ -112,7 +113,17 @@ class MalformedBytes:
 
     def start(self, path: str) -> int | None:
         """Return the offset of a header, if reading reached it."""
-        return next((at for name, (at, _) in self.seen.items() if name.startswith(path + ".")), None)
+        return self._starts.get(path)
+
+    @cached_property
+    def _starts(self) -> dict[str, int]:
+        """The offset of the first field of each structure."""
+        starts: dict[str, int] = {}
+        for name, (at, _) in self.seen.items():
+            while "." in name:
+                name = name.rpartition(".")[0]  # noqa: PLW2901
+                starts.setdefault(name, at)
+        return starts
 
     def _behind_the_others(self) -> int | None:
         """Return the offset of the MultiQueueFormatHeader, after all other headers; None if they can't be
