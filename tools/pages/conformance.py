@@ -40,11 +40,11 @@ MEANING = {
     LEFT_OUT: "No test proves it.",
 }
 """The states of rows that are not wholly proved."""
-PROVED, COMPARED, NAMED = "proved", "compared", "named by tests"
+PROVED, DOUBTFUL, NAMED = "proved", "doubtful", "named by tests"
 EVIDENCE = {
-    PROVED: "The row was compared with its tests and the code, clause by clause, and of small changes of the "
-    "code about it (up to five) the tests notice at least four of five.",
-    COMPARED: "The row was compared so, but the tests notice fewer of the changes, or none was tried.",
+    PROVED: "The row was compared with its tests and the code, clause by clause. Where small changes of the "
+    "code about it were tried, up to five, its tests notice at least four of five.",
+    DOUBTFUL: "The row was compared so, but its tests notice fewer of the changes, or none could be tried.",
     NAMED: "Tests name it; whether they prove each clause was not reviewed.",
 }
 """The states of the other rows with tests."""
@@ -312,7 +312,7 @@ class Pages:
             return None
         if row.id not in self.reviewed:
             return NAMED
-        return PROVED if row.id in self._changes and self._changes[row.id].is_good else COMPARED
+        return PROVED if row.id not in self._changes or self._changes[row.id].is_good else DOUBTFUL
 
     def render(self) -> dict[str, str]:
         """Return all pages by file name."""
@@ -400,7 +400,7 @@ class Pages:
     def _noticed(self, row: Requirement) -> str:
         """How many changes of the code about a row its tests notice, as "4 of 5"."""
         changes = self._changes.get(row.id)
-        return f"{changes.killed} of {changes.tried}" if changes and changes.tried else "none tried"
+        return f"{changes.killed} of {changes.tried}" if changes else ""
 
     def _count(self, rows: Iterable[Requirement]) -> Count:
         count = Count()

@@ -122,7 +122,7 @@ def free(arrays: FragmentArrays, slot: int) -> None:
     arrays.units[first : first + (partial[LAST_END] + UNIT - 1) // UNIT] = 0
     remove(table, arrays.keys, slot, totals[SEED])
     totals[REMOVED] += 1
-    if totals[REMOVED] == _REMOVED_MAX:
+    if totals[REMOVED] >= min(_REMOVED_MAX, table.size // 4):
         totals[REMOVED] = 0
         table[:] = EMPTY
         other = totals[OLDEST]

@@ -245,3 +245,13 @@ def test_both_readers_agree_on_fragments(frames, sizes):
 def test_both_readers_agree_across_files_and_at_limits(first, second, count_max):
     with mock.patch.multiple(limits, FRAGMENTED_MAX=count_max, FRAGMENT_BYTES_MAX=5 * SEGMENT_COST):
         assert_same([c.pcap_bytes(first), c.pcapng_bytes(second)])
+
+
+def test_a_table_of_few_datagrams_is_never_full_of_removed_ones():
+    """More come and go than the table has places: its search ends at an empty one."""
+    frames = [
+        c.Frame(c.START_NS + number, c.ethernet(c.ipv4(bytes(24), ident=number, more=True)))
+        for number in range(200)
+    ]
+    with mock.patch.object(limits, "FRAGMENTED_MAX", 1):
+        assert_same([c.pcap_bytes(frames)])

@@ -133,11 +133,11 @@ def test_pages_show_each_state_in_a_section() -> None:
     sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
     title = "A \\<b\\>\\|title"
     rows = {
-        "Proved": [f"| X-1 | {title} | `t.py::test_1` | 4 of 5 |"],
-        "Compared": [
-            f"| X-8 | {title} | `t.py::test_8` | 3 of 4 |",
-            f"| X-9 | {title} | `t.py::test_9` | none tried |",
+        "Proved": [
+            f"| X-1 | {title} | `t.py::test_1` | 4 of 5 |",
+            f"| X-9 | {title} | `t.py::test_9` |  |",
         ],
+        "Doubtful": [f"| X-8 | {title} | `t.py::test_8` | 3 of 4 |"],
         "Named by tests": [f"| X-7 | {title} | `t.py::test_7` | 3 of 3 |"],
         "By setting": [f"| X-2 | {title} | relay = all | closed by default | `t.py::test_2` |"],
         "By part": [f"| X-3 | {title} | its second half | no clock | `t.py::test_3` |"],
@@ -150,7 +150,7 @@ def test_pages_show_each_state_in_a_section() -> None:
         assert [line for line in sections[name].splitlines() if line.startswith("| X-")] == expected
 
 
-def test_only_compared_rows_whose_tests_notice_changes_make_up_the_share() -> None:
+def test_doubtful_rows_are_not_in_the_share() -> None:
     rows, tests = (
         [f"X-{number}" for number in range(1, 9)],
         TESTS | {f"X-{each}": ["t"] for each in (6, 7, 8)},
@@ -160,10 +160,10 @@ def test_only_compared_rows_whose_tests_notice_changes_make_up_the_share() -> No
     assert "| 2.1 | 8 | 1 | 1 | 2 | 1 | 1 | 1 | 1 | 12 % |" in pages.render()["index.md"]
     assert pages.summary() == (
         "1 of 8 requirements are proved by tests; "
-        "1 compared, 2 named by tests, 1 by setting, 1 by part, 1 deviates, 1 left out"
+        "1 doubtful, 2 named by tests, 1 by setting, 1 by part, 1 deviates, 1 left out"
     )
     assert (
-        "8 requirements ([X.tsv](X.tsv)): 1 proved, 1 compared, 2 named by tests, 1 by setting"
+        "8 requirements ([X.tsv](X.tsv)): 1 proved, 1 doubtful, 2 named by tests, 1 by setting"
         in pages.render()["X.md"]
     )
 
@@ -173,7 +173,7 @@ def test_the_tests_of_a_clause_stand_beside_its_words() -> None:
     clauses = {"X-1/a": "one", "X-1/b": "two"}
     pages = Pages(a_table("X-1"), tests, {}, clauses).render()
     words = "*one*:<br>`t.py::test_a`<br>*two*:<br>`t.py::test_a`<br>`t.py::test_b`"
-    assert f"| X-1 | A \\<b\\>\\|title | {words} | none tried |" in pages["X.md"]
+    assert f"| X-1 | A \\<b\\>\\|title | {words} |  |" in pages["X.md"]
     assert "| 2.1 | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 % |" in pages["index.md"]
 
 
