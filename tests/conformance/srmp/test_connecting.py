@@ -10,6 +10,7 @@ from msmqwire.qm.model.effects import Resolve
 from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     ConnectionStatus,
+    DeliveryGuarantee,
     OutgoingQueueState,
 )
 from msmqwire.qm.protocols.srmp.effects import HttpRequest
@@ -105,6 +106,23 @@ def test_a_pause_while_a_queue_connects_stays():
     srmp_of(harness.core).reached(harness.sent[-1].number)
     assert queue.state is Q.ON_HOLD
     assert harness.time_left(SrmpTimer.SESSION_CLEANUP, queue.number) is None
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_late_connection_for_a_message_that_is_gone(is_gone):
+    """A stored message is read again to say that it leaves: of one that is gone nothing is said."""
+    harness = SrmpHarness()
+    harness.send(delivery_guarantee=DeliveryGuarantee.RECOVERABLE)
+    harness = harness.restarted()
+    request = harness.take_one().number
+    leaving = []
+    srmp_of(harness.core).sending._outcome.when_transmitted = lambda *sent: leaving.append(sent)
+    if is_gone:
+        harness.purge(harness.outgoing())
+        harness.run()
+    srmp_of(harness.core).reached(request)
+    assert len(leaving) == (not is_gone)
+    assert harness.outgoing().state is Q.CONNECTED
 
 
 @pytest.mark.requirement("SRMP-3.1.1.4.2-02", "SRMP-3.1.7.2.5-01")

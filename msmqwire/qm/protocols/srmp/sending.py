@@ -223,7 +223,8 @@ class SrmpSending:
         if outgoing is not None:
             outgoing.sent = True
             self._connected(outgoing.transfer)
-            self._outcome.transmitted(outgoing.position.message, outgoing.transfer.queue, "")
+            if not outgoing.is_done:  # else its message is gone from the store
+                self._outcome.transmitted(outgoing.position.message, outgoing.transfer.queue, "")
 
     def answered(self, request: int, status: int, text: str) -> SrmpTransfer | None:
         """A request was answered, or handed to PGM: [MC-MQSRM] 3.1.7.2.5. Return its transfer, if any."""
