@@ -17,6 +17,7 @@ from scapy.plist import PacketList
 from scapy.sendrecv import sniff
 from scapy.sessions import TCPSession
 from scapy.supersocket import StreamSocket
+from scapy.volatile import RandByte
 
 from msmqwire.errors import InvalidValue
 from msmqwire.ncp.headers import BUSY, CREATE_CONNECTION, NCP_PORT
@@ -24,8 +25,10 @@ from msmqwire.ncp.packets import parse_request
 from msmqwire.plugins.scapy import (
     NcpChangeQueueJobEntryOld_ShortRequest,
     NcpCreateQueue_Request,
+    NcpDirectoryServices_Request,
     NcpGetQueueJobList_Reply,
     NcpGetQueueJobList_Request,
+    NcpGetVolumeNumber_Request,
     NcpJobNumber,
     NcpLogout_Request,
     NcpReadQueueCurrentStatusOld_LongReply,
@@ -89,6 +92,40 @@ def test_what_follows_from_the_rest_is_filled_in() -> None:
     assert (data.FunctionCode, data.ByteCount) == (73, 5)
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [layer for forms in netware.REQUESTS.values() for layer in forms.values()],
+    ids=lambda layer: layer.__name__,
+)
+def test_the_function_is_that_of_the_call(layer: type[netware._Data]) -> None:
+    head, data = NcpRequestHeader(SequenceNumber=9), layer()
+    if layer.call.has_subfunction:
+        below = NcpSubfunctionHeader()
+        stacks = [head / below / data, head / (below / data), (head / below / data).copy()]
+    else:
+        stacks = [head / data]
+    for stack in stacks:
+        assert stack.FunctionCode == layer.call.function
+        assert parse_request(bytes(stack)).call is layer.call
+        assert (NcpTcpRequest() / stack).FunctionCode == layer.call.function
+        assert bytes(NcpTcpRequest() / stack).endswith(bytes(stack))
+
+
+def test_the_function_follows_the_call_that_is_there() -> None:
+    volume = NcpRequestHeader() / NcpSubfunctionHeader() / NcpGetVolumeNumber_Request(VolumeName="SYS")
+    assert bytes(volume).hex() == "222200000000160005050353" + b"YS".hex()
+    below = volume[NcpSubfunctionHeader]
+    below.remove_payload()
+    assert (volume.FunctionCode, below.SubFunctionCode) == (23, 0)
+    assert bytes(below / NcpGetVolumeNumber_Request())[2] == 5
+    assert volume.FunctionCode == 23
+    volume = volume / NcpGetVolumeNumber_Request()
+    assert (volume.FunctionCode, volume.SubFunctionCode) == (22, 5)
+    assert NcpRequestHeader(bytes(volume)).summary() == "NCP GetVolumeNumber request connection=0 sequence=0"
+    given = NcpRequestHeader(FunctionCode=23) / NcpSubfunctionHeader() / NcpGetVolumeNumber_Request()
+    assert bytes(given)[6] == 23
+
+
 def test_what_is_given_stays() -> None:
     stack = NcpTcpRequest(Size=5, Signed=1) / NcpRequestHeader(FunctionCode=1)
     stack = stack / NcpSubfunctionHeader(StructureLength=0xFFFF, SubFunctionCode=2) / NcpLogout_Request()
@@ -136,6 +173,25 @@ def test_requests_without_data_have_their_layer() -> None:
     create = NcpRequestHeader(bytes(NcpRequestHeader(RequestType="CreateConnection", FunctionCode=25)))
     assert NcpLogout_Request not in create
     assert create.summary() == "NCP CreateConnection request connection=0 sequence=0"
+
+
+@pytest.mark.parametrize(
+    ("function", "number", "name"),
+    [(22, 5, "GetVolumeNumber"), (23, 5, "5"), (22, 17, "17"), (23, 17, "GetFileServerInformation")],
+)
+def test_a_subfunction_has_its_name_in_its_function(function: int, number: int, name: str) -> None:
+    stack = NcpRequestHeader(FunctionCode=function) / NcpSubfunctionHeader(SubFunctionCode=number) / b"\0"
+    for packet in (stack, NcpRequestHeader(bytes(stack))):
+        assert packet.sprintf("%NcpSubfunctionHeader.SubFunctionCode%") == name
+
+
+def test_names_of_subfunctions_where_no_header_is() -> None:
+    alone = NcpSubfunctionHeader() / NcpGetVolumeNumber_Request()
+    assert alone.sprintf("%SubFunctionCode%") == "GetVolumeNumber"
+    assert NcpSubfunctionHeader(SubFunctionCode="GetVolumeNumber").SubFunctionCode == 5
+    assert NcpDirectoryServices_Request(SubFunctionCode=17).sprintf("%SubFunctionCode%") == "17"
+    drawn = NcpRequestHeader(FunctionCode=RandByte()) / NcpSubfunctionHeader(SubFunctionCode=RandByte())
+    assert "RandByte" in drawn.show(dump=True)
 
 
 def test_the_size_tells_one_form_of_a_request_from_another() -> None:

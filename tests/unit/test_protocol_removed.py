@@ -76,7 +76,7 @@ REMOVED = {
             "msmqwire/cli/protocols/ncp.py",
             "msmqwire/ncp",
             "msmqwire/netware",
-            "msmqwire/plugins/scapy/netware.py",
+            "msmqwire/plugins/scapy/netware*.py",
             "msmqwire/schema/generated/*/ncp_*.py",
             "fuzz/readers/netware.py",
         ),

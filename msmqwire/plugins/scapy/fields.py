@@ -70,7 +70,7 @@ from msmqwire.schema.nodes import inner_headers
 from msmqwire.schema.references import deciding
 from msmqwire.schema.texts import encode_oem, encode_text
 
-NAMES: Final[dict[str, type[IntEnum] | dict[int, str]]] = {
+NAMES: Final[dict[str, type[IntEnum | Field] | dict[int, str]]] = {
     "BodyType": VarEnum,
     "EncryptionAlgorithm": EncryptionAlgorithm,
     "HashAlgorithm": HashAlgorithm,
@@ -79,7 +79,10 @@ NAMES: Final[dict[str, type[IntEnum] | dict[int, str]]] = {
     "ProviderType": ProviderType,
     "FormatType": QUEUE_FORMAT_TYPE,
 }
-"""Integers whose values have names. A protocol adds its integers before it makes layers."""
+"""Integers whose values have names, by name, or by structure and name with a dot between.
+
+A field has them instead if they depend on other layers. A protocol adds its integers before it makes layers.
+"""
 
 _INTEGERS: Final[dict[tuple[int, bool], type[Field]]] = {
     (8, False): ByteField,
@@ -199,7 +202,8 @@ def _fields(header: Header, part: Part, layer_of: Callable[[Header], type[ScapyP
     computed = computed_names(header)
     match part:
         case UInt():
-            yield _integer(part, None if part.name in computed else part.default)
+            names = NAMES.get(f"{header.name}.{part.name}", NAMES.get(part.name))
+            yield _integer(part, None if part.name in computed else part.default, names)
         case Flags():
             yield from _word(part, computed)
         case Guid():
@@ -238,8 +242,9 @@ def may_be_omitted(node: Text) -> bool:
     return isinstance(node.length, Ref) and not (node.strict or node.padded)
 
 
-def _integer(node: UInt, default: int | None) -> Field:
-    names = NAMES.get(node.name)
+def _integer(node: UInt, default: int | None, names: Any) -> Field:
+    if isinstance(names, type) and issubclass(names, Field):
+        return names(node.name, default)
     if node.big_endian and names is not None:
         return ShortEnumField(node.name, default, names)
     if node.big_endian:

@@ -17,11 +17,11 @@ from scapy.packet import bind_layers
 from msmqwire.errors import MalformedPacket
 from msmqwire.ncp import headers
 from msmqwire.ncp.calls import FUNCTION_23, WITH_SUBFUNCTIONS, Call
-from msmqwire.ncp.constants import CompletionCode, ObjectType
 from msmqwire.ncp.framing import unit_size
 from msmqwire.ncp.packets import CALLS, connection_number, parse_reply
 from msmqwire.ncp.queue_calls import EMPTY
 from msmqwire.plugins.scapy.fields import NAMES
+from msmqwire.plugins.scapy.netware_names import NUMBERS
 from msmqwire.plugins.scapy.structure import LAYERS, OWNERS, Structure, owner_of, partial, with_raw_values
 from msmqwire.schema import Header, head_size
 
@@ -32,23 +32,7 @@ REQUESTS_MAX: Final = 256
 _REMEMBERED: Final = "ncp requests"
 
 OWNERS.update(dict.fromkeys(("Ncp", "NW"), __name__))
-NAMES.update(
-    CompletionCode=CompletionCode,
-    MemberType=ObjectType,
-    ObjectType=ObjectType,
-    QueueType=ObjectType,
-    RequestType={
-        headers.CREATE_CONNECTION: "CreateConnection",
-        headers.SERVICE_REQUEST: "Request",
-        headers.DESTROY_CONNECTION: "DestroyConnection",
-    },
-    ReplyType={headers.REPLY: "Reply", headers.BUSY: "Busy"},
-    FunctionCode={
-        **dict.fromkeys(WITH_SUBFUNCTIONS, "Subfunction"),
-        **{call.function: call.name for call in CALLS.values() if not call.has_subfunction},
-    },
-    SubFunctionCode={call.number: call.name for call in CALLS.values() if call.has_subfunction},
-)
+NAMES.update(NUMBERS)
 
 
 class _NcpHeader(Structure):
@@ -146,12 +130,40 @@ class NcpRequestHeaderShort(_Numbered):
 class NcpSubfunctionHeader(_NcpHeader):
     schema = headers.NCP_SUBFUNCTION_HEADER
     StructureLength = None
-    overload_fields = {NcpRequestHeader: {"FunctionCode": FUNCTION_23}}
+
+    @property
+    def function(self) -> int:
+        """The function in the header before this; without one, that of the call after this."""
+        below = self.underlayer
+        return below.FunctionCode if isinstance(below, NcpRequestHeader) else self._function_of_call()
 
     def data_layer(self, data: bytes) -> type[Structure] | None:
+        return _request_layer(self.function, self.SubFunctionCode, data)
+
+    def add_underlayer(self, underlayer: ScapyPacket) -> None:
+        self.overload_fields = {NcpRequestHeader: {"FunctionCode": self._function_of_call()}}
+        super().add_underlayer(underlayer)
+
+    def add_payload(self, payload: ScapyPacket | bytes) -> None:
+        super().add_payload(payload)
+        self._renew_function()
+
+    def remove_payload(self) -> None:
+        super().remove_payload()
+        self._renew_function()
+
+    def _function_of_call(self) -> int:
+        data = self.payload
+        return data.call.function if isinstance(data, _Data) and data.call.has_subfunction else FUNCTION_23
+
+    def _renew_function(self) -> None:
+        """Renew the default FunctionCode of the header before this, which may have been added first.
+
+        A copy of this layer alone still refers to the header of its original, which keeps its own.
+        """
         below = self.underlayer
-        function = below.FunctionCode if isinstance(below, NcpRequestHeader) else FUNCTION_23
-        return _request_layer(function, self.SubFunctionCode, data)
+        if isinstance(below, NcpRequestHeader) and below.payload is self:
+            below.overloaded_fields = {"FunctionCode": self._function_of_call()}
 
     def post_build(self, pkt: bytes, pay: bytes) -> bytes:
         """Return all bytes, their StructureLength set if it was left out. Raises InvalidValue."""
