@@ -225,7 +225,7 @@ class ComposerSource:
             case Text(padded=True, length=int(size)):
                 self.fixed(f"{size}s", f"encode_padded({value}, {size})", size)
             case Text():
-                self.text(f"encode_text({value})", part.length)
+                self.text(f"encode_text({value})", part.length, part.otherwise)
             case OemText():
                 self.text(f"encode_oem({self.constants.part(this.header, part)}, {value})", part.length)
             case Align() | Fill():
@@ -291,13 +291,21 @@ class ComposerSource:
         self.at = self.at.after(length)
         return length
 
-    def text(self, encoded: str, length: Any) -> None:
+    def text(self, encoded: str, length: Any, otherwise: Ref | None = None) -> None:
         data = self.name("d")
         self.emit(f"{data} = {encoded}")
         if isinstance(length, int):
             self.fixed(f"{length}s", data, length)
-        else:
-            self.refer(length, self.variable(data))
+            return
+        size = self.variable(data)
+        if otherwise:
+            count = self.name("n")
+            self.emit(f"{count} = text_units({data}, {length.path!r}, {length.times}, {otherwise.times})")
+            self.set(length.path, count)
+            return
+        if isinstance(length, Ref) and length.times > 1:  # bytes of half a character are in no length
+            self.emit(f"if {size} % {length.times}: raise Refused")
+        self.refer(length, size)
 
     def padding(self, part: Align | Fill, this: _Open) -> None:
         whose = this

@@ -42,6 +42,7 @@ _HELPERS: Final = {
         "oem_counted",
         "oem_exact",
         "oem_padded",
+        "text_units",
     ),
     "msmqwire.schema.utf16": ("chosen_length", "ends_on_null", "find_null", "text_exact", "text_padded"),
 }

@@ -7,6 +7,7 @@ defaults. Values may be records, mappings or JSON data (bytes as hexadecimal tex
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
@@ -239,9 +240,9 @@ class _Completion:
             else:
                 data = texts.encode_text(value)
                 value = utf16.text_exact(data)
+            self.refer_to_text(part, data)
         except ValueError as exc:
             raise self.refuse(str(exc), self.path(part.name)) from None
-        self.refer(part.length, len(data))
         frame.values[part.name] = value
         self.at += len(data)
 
@@ -414,6 +415,15 @@ class _Completion:
             self.set(length.path, self.value(length.over, 0) + count)
         else:
             self.set(length.path, max(0, count - length.plus) * length.per // length.times if count else 0)
+
+    def refer_to_text(self, part: Text, data: builtins.bytes) -> None:
+        """Set the field that decides the length of a text, if omitted. Raises ValueError if none fits."""
+        length = part.length
+        if not isinstance(length, Ref) or (length.times == 1 and part.otherwise is None):
+            self.refer(length, len(data))
+        elif self.value(length.path, None) is None:
+            other = part.otherwise.times if part.otherwise else 0
+            self.set(length.path, texts.text_units(data, length.path, length.times, other))
 
     # -- finishing ---------------------------------------------------------------------------
 

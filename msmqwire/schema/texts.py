@@ -6,6 +6,7 @@ from typing import Final
 
 from msmqwire.names.printable import agreed, counted
 from msmqwire.schema.nodes import OemText
+from msmqwire.schema.utf16 import chosen_length
 
 OEM_CODE_PAGE: Final = "cp437"
 
@@ -75,3 +76,23 @@ def encode_padded(value: str | bytes, length: int) -> bytes:
     if len(data) != length:
         raise ValueError(f"{counted(len(data), 'byte')}, {agreed(length, 'are')} there")
     return data
+
+
+def text_units(data: bytes, name: str, per_unit: int, otherwise: int = 0) -> int:
+    """Return the length, in units of `per_unit` bytes, for which readers take these bytes of a text.
+
+    Args:
+        name: the field of the length.
+        otherwise: bytes of another unit that readers consider; 0 for none. It is used only if the first unit
+            would give other bytes, as where half of the bytes are a text with its null.
+
+    Raises ValueError if no length gives the bytes back: it would be wrong without notice.
+    """
+    size = len(data)
+    for unit in (per_unit, otherwise or per_unit):
+        count, rest = divmod(size, unit)
+        if rest:
+            continue
+        if not otherwise or chosen_length(data, 0, (count * per_unit, count * otherwise), size) == size:
+            return count
+    raise ValueError(f"no {name} gives its {counted(size, 'byte')} back")

@@ -105,6 +105,13 @@ _CONSTANTS: Final[dict[int, type[Field]]] = {16: XLEShortField, 32: XLEIntField}
 _ENUMERATED: Final[dict[int, type[Field]]] = {8: ByteEnumField, 16: LEShortEnumField, 32: LEIntEnumField}
 
 
+class _EvenNumber(RandNum):
+    """Random sizes of whole characters: no length in characters counts half of one."""
+
+    def _fix(self) -> int:
+        return int(super()._fix()) & ~1
+
+
 class GuidField(UUIDField):
     """A GUID in the packet form of [MS-DTYP] 2.3.4: a `uuid.UUID`."""
 
@@ -127,7 +134,7 @@ class TextField(StrField):
         self.size = size
 
     def randval(self) -> Any:
-        return RandBin(self.size or RandNum(0, _RANDOM_MAX))
+        return RandBin(self.size or _EvenNumber(0, _RANDOM_MAX))
 
     def any2i(self, pkt: ScapyPacket | None, x: Any) -> Any:
         return x
