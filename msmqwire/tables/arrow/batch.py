@@ -232,10 +232,8 @@ class BatchMaker:
         self._cells = defaultdict[str, dict[int, Any]](dict)  # by column and row, of the generic reader
         self._cell_bytes = 0
 
-    keeps_items: Final = False
-    """Whether items of the generic reader are kept, in place of their cells."""
-    needs_fields: Final = True
-    """Whether the fields of packets that the generic reader has read are looked up in their bytes."""
+    keeps_items, needs_fields = False, True
+    """Whether items of the generic reader are kept, and the fields in their packets' bytes are looked up."""
 
     def extra(self, item: Item) -> Extra:
         """Return the cells of an item that are not found in its bytes."""
