@@ -75,7 +75,7 @@ def test_any_sessions_have_the_findings_of_trackers(talks, flows, sizes, rng):
     assert_same(share, end, **sizes)
 
 
-def test_connections_by_turns_between_the_same_ends_are_judged_apart():
+def test_connections_between_the_same_ends_are_judged_apart():
     """The second one says that it accepts what was asked on the first."""
     first = c.TcpConversation().handshake().send(h.establish_connection()).close()
     second = c.TcpConversation(client_isn=70_000, server_isn=90_000, start_ns=c.START_NS + 10**9).handshake()
