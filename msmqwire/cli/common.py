@@ -109,9 +109,9 @@ def standard_input() -> BufferedReader:
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Look for garbage rarely meanwhile, where much is held to the end that is none.
+    """Make the garbage collector run rarely, for a command that holds most of its objects to the end.
 
-    Else Python looks through all of it each time that it has become larger by a quarter.
+    By default it goes through all of them each time that they have grown by a quarter.
     """
     before = gc.get_threshold()
     gc.set_threshold(*_FEW)

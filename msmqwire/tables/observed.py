@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from msmqwire.analysis.dissection import Dissection, Item, scan
+from msmqwire.capture.not_read import warn_of
 from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.arrow.rows import batches
 from msmqwire.tables.columns import Column
@@ -45,6 +46,8 @@ def observed_batches(
             yield part
         else:
             observe(part)
+    if dissection.warns:
+        warn_of(dissection.frames_not_read, stacklevel=3)
 
 
 def _observed(items: Iterator[Item], observe: Callable[[Any], None]) -> Iterator[Item]:

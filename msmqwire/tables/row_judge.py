@@ -132,6 +132,7 @@ class RowJudge:
     def __init__(self, tcp_ports: Any) -> None:
         self._tcp_ports = tcp_ports
         self._sessions = no_sessions(_SESSIONS)
+        self._numbers = 0  # all numbers of connections so far are below it
         self._before = np.zeros((_BEFORE, entry.SESSION), np.int64)
         self._verdicts = np.zeros((0, VERDICT), np.int64)
         # By number: an ended connection is kept until its number recurs, and the scan bounds the numbers.
@@ -141,7 +142,8 @@ class RowJudge:
 
     def restart(self) -> None:
         """Forget all connections: others follow, with the same numbers."""
-        self._sessions[:, entry.STREAM] = -1
+        self._sessions[: self._numbers, entry.STREAM] = -1
+        self._numbers = 0
         self._connections.clear()
         self._queue_managers = QueueManagers()
 
@@ -151,6 +153,7 @@ class RowJudge:
         if count > len(self._verdicts):
             self._verdicts = np.zeros((count, VERDICT), np.int64)
         number = int(block.rows[:, R_ORIGIN].max(initial=-1)) >> ORIGIN_NUMBER + 1
+        self._numbers = max(self._numbers, number + 1)
         if number >= len(self._sessions):
             more = no_sessions(max(number + 1, 2 * len(self._sessions)) - len(self._sessions))
             self._sessions = np.concatenate([self._sessions, more])

@@ -11,6 +11,7 @@ from hypothesis import given
 from msmqwire.analysis.dissection import dissect, scan
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.fate import KINDS
+from msmqwire.errors import CaptureWarning
 from msmqwire.tables import chosen_columns, record_batches
 from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.columns import USUAL
@@ -23,6 +24,7 @@ from tests.property.tables.test_items import FILES, generic, sessions
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture.both_readers import streams
+from tests.support.capture.unread_frames import UNREAD
 
 
 def table_of(batches: Any) -> Any:
@@ -68,8 +70,9 @@ def test_packets_are_observed_before_their_rows(tmp_path, monkeypatch, size_min)
     talk = c.TcpConversation().handshake()
     for _ in range(5):
         talk.send(h.user_message()).send(h.establish_connection())
+    unread = c.Frame(talk.frames[-1].time_ns, UNREAD["NCP over IPX"][1])
     path = tmp_path / "a.pcap"
-    path.write_bytes(c.pcap_bytes(talk.frames))
+    path.write_bytes(c.pcap_bytes([*talk.frames, unread]))
     frames: list[int] = []
 
     def observe(part: Any) -> None:
@@ -77,8 +80,13 @@ def test_packets_are_observed_before_their_rows(tmp_path, monkeypatch, size_min)
         frames.extend(item.frames[-1] for item in items)
 
     columns, test = chosen_columns(["frame", "kind"]), Filter([("kind", "==", "UserMessage")])
-    found = observed_batches(dissect(path), observe, columns, test, batch_rows=2, body_limit=8)
-    for batch in found:
-        assert {*batch["kind"].to_pylist()} == {"UserMessage"}
-        assert {*batch["frame"].to_pylist()} <= {*frames}
+
+    def read() -> None:
+        for batch in observed_batches(dissect(path), observe, columns, test, batch_rows=2, body_limit=8):
+            assert {*batch["kind"].to_pylist()} == {"UserMessage"}
+            assert {*batch["frame"].to_pylist()} <= {*frames}
+
+    with pytest.warns(CaptureWarning, match="NCP over IPX") as warned:
+        read()
+    assert len(warned) == 1
     assert len(frames) == 10
