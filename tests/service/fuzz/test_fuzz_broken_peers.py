@@ -28,6 +28,8 @@ PACKETS = 4
 """A few packets show each of these."""
 FEW = 4_000
 """Packets of a run until it has found one of these and made it short."""
+TURNS = {"loses_second": 3}
+"""Turns of a mistake that a case without joined segments may find first: a busy machine joins them itself."""
 
 
 class BrokenPeer:
@@ -81,11 +83,13 @@ def test_the_mistake_is_caught_made_short_and_explained(tmp_path, mistake, proto
     with broken_peer(mistake) as peer:
         at = {"ping": f"{peer.address}:3527", "srmp": f"{peer.address}:18080"}.get(protocol, peer.at)
         target, protocols = choose(at, [protocol], bound=BOUND, **QUEUES)
-        report = fuzz_peer(
-            target, RunOptions(protocols, 60.0, 1, tmp_path, restart=peer.restart, failures_max=1)
-        )
-        [kept] = report.failures
-        assert report.packets < FEW, "a first pass finds each of these"
+        options = RunOptions(protocols, 60.0, 1, tmp_path, restart=peer.restart, failures_max=1)
+        for _ in range(TURNS.get(mistake, 1)):
+            report = fuzz_peer(target, options)
+            [kept] = report.failures
+            assert report.packets < FEW, "a first pass finds each of these"
+            if requirements & set(kept.requirements):
+                break
         assert requirements & set(kept.requirements), kept
         assert kept.replayed
         assert 1 <= kept.packets <= PACKETS
