@@ -6,7 +6,8 @@ marker ``requirement`` (tests/support/requirements_plugin.py). Further tables ar
 - states.tsv, for each row that is not wholly proved: left out, deviates, proved by setting or by part;
 - clauses.tsv, the clauses of rows whose tests name them one by one, as ``MQQB-3.1.5.6-06/a``;
 - read/*.tsv, the rows that were compared, clause by clause, with their tests and the code, and the date;
-- mutants.tsv, the changes of the code about a row that its tests notice (tools/mutate/mutate.py --record).
+- mutants.tsv, the changes of the code about a row that its tests notice (tools/mutate/mutate.py --record);
+- samples.tsv, the random samples of rows that a second reader compared, breaking the code by hand.
 
 Every row has a test or a line of states.tsv.
 """
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tools.mutate import record  # noqa: E402
+from tools.pages import conformance_samples  # noqa: E402
 
 FOLDER = ROOT / "docs" / "conformance"
 STATES, CLAUSES = "states.tsv", "clauses.tsv"
@@ -40,10 +42,11 @@ MEANING = {
     LEFT_OUT: "No test proves it.",
 }
 """The states of rows that are not wholly proved."""
-PROVED, DOUBTFUL, NAMED = "proved", "doubtful", "named by tests"
+PROVED, COMPARED, DOUBTFUL, NAMED = "proved", "compared", "doubtful", "named by tests"
 EVIDENCE = {
-    PROVED: "The row was compared with its tests and the code, clause by clause. Where small changes of the "
-    "code about it were tried, up to five, its tests notice at least four of five.",
+    PROVED: "The row was compared with its tests and the code, clause by clause, and up to five small "
+    "changes of the code about it were tried: its tests notice at least four of five.",
+    COMPARED: "The row was compared so; no change of the code about it was tried yet.",
     DOUBTFUL: "The row was compared so, but its tests notice fewer of the changes, or none could be tried.",
     NAMED: "Tests name it; whether they prove each clause was not reviewed.",
 }
@@ -127,7 +130,7 @@ def read_tables(folder: Path = FOLDER) -> dict[str, Table]:
     """Return the requirement tables by file name, each by id in file order."""
     tables: dict[str, Table] = {}
     for path in sorted(folder.glob("*.tsv")):
-        if path.name in (STATES, CLAUSES, record.FILE):
+        if path.name in (STATES, CLAUSES, record.FILE, conformance_samples.FILE):
             continue
         table = tables[path.stem] = {}
         for row in _rows(path, COLUMNS):
@@ -265,21 +268,18 @@ def tests_by_row(tests: Mapping[str, list[str]]) -> dict[str, list[str]]:
 
 @dataclass(slots=True)
 class Count:
-    """A line of a coverage table; only rows that count as proved make up the share."""
+    """A line of a coverage table; the proved and the compared rows make up the share."""
 
     all: int = 0
     states: dict[str, int] = field(default_factory=lambda: dict.fromkeys([*EVIDENCE, *MEANING], 0))
 
-    @property
-    def proved(self) -> int:
-        return self.states[PROVED]
-
-    def rest(self) -> str:
-        """The rows in each other state, in words."""
-        return ", ".join(f"{number} {name}" for name, number in self.states.items() if name != PROVED)
+    def in_words(self) -> str:
+        """The rows in each state."""
+        return ", ".join(f"{number} {name}" for name, number in self.states.items())
 
     def row(self, *names: str) -> str:
-        share = f"{100 * self.proved // self.all} %" if self.all else "-"
+        held = self.states[PROVED] + self.states[COMPARED]
+        share = f"{100 * held // self.all} %" if self.all else "-"
         return _row(*names, str(self.all), *map(str, self.states.values()), share)
 
 
@@ -295,6 +295,8 @@ class Pages:
     """The rows that were compared with their tests."""
     measured: Sequence[record.Measured] = ()
     """The rows the code about which was changed."""
+    samples: Sequence[conformance_samples.Sample] = ()
+    """The samples, the latest last."""
 
     @cached_property
     def _named(self) -> set[str]:
@@ -312,7 +314,9 @@ class Pages:
             return None
         if row.id not in self.reviewed:
             return NAMED
-        return PROVED if row.id not in self._changes or self._changes[row.id].is_good else DOUBTFUL
+        if row.id not in self._changes:
+            return COMPARED
+        return PROVED if self._changes[row.id].is_good else DOUBTFUL
 
     def render(self) -> dict[str, str]:
         """Return all pages by file name."""
@@ -327,8 +331,9 @@ class Pages:
             "ids; `make test` runs them. A row has one state:\n\n",
             *(f"- *{name}*: {meaning}\n" for name, meaning in {**EVIDENCE, **MEANING}.items()),
             f"\nThe reasons of the last four are in [{STATES}]({STATES}). The share is that of the proved "
-            "rows.\n\n",
+            "and the compared rows.\n\n",
             f"{record.sentence(self.measured)}\n\n",
+            *(f"{sample.sentence()}\n\n" for sample in self.samples[-1:]),
             _head("specification", "table", *_COUNTS, right=len(_COUNTS)),
             *(
                 self._count(table.values()).row(
@@ -347,7 +352,7 @@ class Pages:
     def summary(self) -> str:
         """The counts of all rows in one line."""
         count = self._count(row for table in self.tables.values() for row in table.values())
-        return f"{count.proved} of {count.all} requirements are proved by tests; {count.rest()}"
+        return f"{count.all} requirements: {count.in_words()}"
 
     def specification(self, spec: str) -> str:
         rows = list(self.tables[spec].values())
@@ -356,7 +361,7 @@ class Pages:
         parts = [
             NOTE,
             f"# {_text(_title(spec))}\n\n",
-            f"{count.all} requirements ([{spec}.tsv]({spec}.tsv)): {count.proved} proved, {count.rest()}.\n",
+            f"{count.all} requirements ([{spec}.tsv]({spec}.tsv)): {count.in_words()}.\n",
         ]
         for name, meaning in EVIDENCE.items():
             some = [row for row in rows if self._state(row) == name]
@@ -450,12 +455,13 @@ def main() -> int:
     try:
         tables, states, clauses, tests = read_tables(), read_states(), read_clauses(), collect_markers()
         reviewed, measured = read_reviews(), record.read(FOLDER / record.FILE)
+        samples = conformance_samples.read(FOLDER / conformance_samples.FILE)
         if contradictions := problems(tables, tests, states, clauses, reviewed):
             raise ConformanceError("\n".join(contradictions))
-    except (ConformanceError, record.RecordError) as exc:
+    except (ConformanceError, record.RecordError, conformance_samples.SampleError) as exc:
         print(exc, file=sys.stderr)
         return 1
-    all_pages = Pages(tables, tests, states, clauses, reviewed, measured)
+    all_pages = Pages(tables, tests, states, clauses, reviewed, measured, samples)
     pages = all_pages.render()
     for path in FOLDER.glob("*.md"):
         if path.name not in pages:

@@ -14,6 +14,7 @@ from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.runtime.server import SETTINGS
 from tests.support.paths import ROOT
 from tools.mutate import record
+from tools.pages import conformance_samples
 from tools.pages.conformance import (
     BY_PART,
     BY_SETTING,
@@ -133,10 +134,8 @@ def test_pages_show_each_state_in_a_section() -> None:
     sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
     title = "A \\<b\\>\\|title"
     rows = {
-        "Proved": [
-            f"| X-1 | {title} | `t.py::test_1` | 4 of 5 |",
-            f"| X-9 | {title} | `t.py::test_9` |  |",
-        ],
+        "Proved": [f"| X-1 | {title} | `t.py::test_1` | 4 of 5 |"],
+        "Compared": [f"| X-9 | {title} | `t.py::test_9` |  |"],
         "Doubtful": [f"| X-8 | {title} | `t.py::test_8` | 3 of 4 |"],
         "Named by tests": [f"| X-7 | {title} | `t.py::test_7` | 3 of 3 |"],
         "By setting": [f"| X-2 | {title} | relay = all | closed by default | `t.py::test_2` |"],
@@ -152,18 +151,18 @@ def test_pages_show_each_state_in_a_section() -> None:
 
 def test_doubtful_rows_are_not_in_the_share() -> None:
     rows, tests = (
-        [f"X-{number}" for number in range(1, 9)],
-        TESTS | {f"X-{each}": ["t"] for each in (6, 7, 8)},
+        [f"X-{number}" for number in range(1, 10)],
+        TESTS | {f"X-{each}": ["t"] for each in (6, 7, 8, 9)},
     )
     measured = noticed(("X-1", 5, 5), ("X-4", 5, 5), ("X-6", 5, 5), ("X-8", 3, 5))
-    pages = Pages(a_table(*rows), tests, STATES, reviewed={"X-1", "X-4", "X-8"}, measured=measured)
-    assert "| 2.1 | 8 | 1 | 1 | 2 | 1 | 1 | 1 | 1 | 12 % |" in pages.render()["index.md"]
+    pages = Pages(a_table(*rows), tests, STATES, reviewed={"X-1", "X-4", "X-8", "X-9"}, measured=measured)
+    assert "| 2.1 | 9 | 1 | 1 | 1 | 2 | 1 | 1 | 1 | 1 | 22 % |" in pages.render()["index.md"]
     assert pages.summary() == (
-        "1 of 8 requirements are proved by tests; "
-        "1 doubtful, 2 named by tests, 1 by setting, 1 by part, 1 deviates, 1 left out"
+        "9 requirements: 1 proved, 1 compared, 1 doubtful, 2 named by tests, 1 by setting, 1 by part, "
+        "1 deviates, 1 left out"
     )
     assert (
-        "8 requirements ([X.tsv](X.tsv)): 1 proved, 1 doubtful, 2 named by tests, 1 by setting"
+        "9 requirements ([X.tsv](X.tsv)): 1 proved, 1 compared, 1 doubtful, 2 named by tests"
         in pages.render()["X.md"]
     )
 
@@ -174,7 +173,7 @@ def test_the_tests_of_a_clause_stand_beside_its_words() -> None:
     pages = Pages(a_table("X-1"), tests, {}, clauses).render()
     words = "*one*:<br>`t.py::test_a`<br>*two*:<br>`t.py::test_a`<br>`t.py::test_b`"
     assert f"| X-1 | A \\<b\\>\\|title | {words} |  |" in pages["X.md"]
-    assert "| 2.1 | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 % |" in pages["index.md"]
+    assert "| 2.1 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 % |" in pages["index.md"]
 
 
 def test_the_index_says_what_the_marks_are_worth(tmp_path):
@@ -184,6 +183,35 @@ def test_the_index_says_what_the_marks_are_worth(tmp_path):
     index = Pages(a_table("X-1", "X-2"), TESTS, STATES, measured=measured).render()["index.md"]
     assert "Of 2 rows (last measured on 2026-11-30)" in index
     assert "the tests of 1 (50 %;" in index
+
+
+def test_the_index_says_what_the_last_sample_found(tmp_path):
+    path = tmp_path / conformance_samples.FILE
+    assert conformance_samples.read(path) == []
+    path.write_text("date\tseed\trows\twhole\tlabelled\n2026-11-01\t1\t60\t30\t1\n2026-11-30\t2\t60\t50\t7\n")
+    samples = conformance_samples.read(path)
+    assert read_tables(tmp_path) == {}
+    index = Pages(a_table("X-1"), TESTS, STATES, samples=samples).render()["index.md"]
+    sentence = (
+        "(2026-11-30, 60 of all rows, seed 2) 50 rows were wholly proved, 7 honestly labelled, and 3 not"
+    )
+    assert sentence in index
+    assert "seed 1)" not in index
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("date\tseed\n", "the first line must name the columns date, seed, rows, whole, labelled"),
+        ("date\tseed\trows\twhole\tlabelled\n2026-11-01\t1\t60\t30\n", "line 2: not a sample"),
+        ("date\tseed\trows\twhole\tlabelled\n2026-11-01\t1\t60\tx\t1\n", "line 2: not a sample"),
+        ("date\tseed\trows\twhole\tlabelled\n2026-11-01\t1\t60\t58\t3\n", "line 2: more rows with a verdict"),
+    ],
+)
+def test_a_wrong_line_of_the_samples(tmp_path, text, why):
+    (tmp_path / conformance_samples.FILE).write_text(text)
+    with pytest.raises(conformance_samples.SampleError, match=why):
+        conformance_samples.read(tmp_path / conformance_samples.FILE)
 
 
 def test_states_must_fit_tables_and_tests() -> None:
