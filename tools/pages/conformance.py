@@ -46,7 +46,8 @@ PROVED, COMPARED, DOUBTFUL, NAMED = "proved", "compared", "doubtful", "named by 
 EVIDENCE = {
     PROVED: "The row was compared with its tests and the code, clause by clause, and up to five small "
     "changes of the code about it were tried: its tests notice at least four of five.",
-    COMPARED: "The row was compared so; no change of the code about it was tried yet.",
+    COMPARED: "The row was compared so; no change of the code about it was tried yet. Not each of these rows "
+    "is proved in every clause: see the random samples below.",
     DOUBTFUL: "The row was compared so, but its tests notice fewer of the changes, or none could be tried.",
     NAMED: "Tests name it; whether they prove each clause was not reviewed.",
 }
@@ -268,7 +269,7 @@ def tests_by_row(tests: Mapping[str, list[str]]) -> dict[str, list[str]]:
 
 @dataclass(slots=True)
 class Count:
-    """A line of a coverage table; the proved and the compared rows make up the share."""
+    """A line of a coverage table."""
 
     all: int = 0
     states: dict[str, int] = field(default_factory=lambda: dict.fromkeys([*EVIDENCE, *MEANING], 0))
@@ -278,9 +279,7 @@ class Count:
         return ", ".join(f"{number} {name}" for name, number in self.states.items())
 
     def row(self, *names: str) -> str:
-        held = self.states[PROVED] + self.states[COMPARED]
-        share = f"{100 * held // self.all} %" if self.all else "-"
-        return _row(*names, str(self.all), *map(str, self.states.values()), share)
+        return _row(*names, str(self.all), *map(str, self.states.values()))
 
 
 @dataclass(frozen=True)
@@ -330,8 +329,7 @@ class Pages:
             "Every testable requirement of the specifications has an id and a row in a table. Tests name the "
             "ids; `make test` runs them. A row has one state:\n\n",
             *(f"- *{name}*: {meaning}\n" for name, meaning in {**EVIDENCE, **MEANING}.items()),
-            f"\nThe reasons of the last four are in [{STATES}]({STATES}). The share is that of the proved "
-            "and the compared rows.\n\n",
+            f"\nThe reasons of the last four are in [{STATES}]({STATES}).\n\n",
             f"{record.sentence(self.measured)}\n\n",
             *(f"{sample.sentence()}\n\n" for sample in self.samples[-1:]),
             _head("specification", "table", *_COUNTS, right=len(_COUNTS)),
@@ -423,7 +421,7 @@ class Pages:
             yield self._count(row for row in rows if key(row) == value).row(_text(value))
 
 
-_COUNTS = ("requirements", *EVIDENCE, *MEANING, "share")
+_COUNTS = ("requirements", *EVIDENCE, *MEANING)
 
 
 def _title(spec: str) -> str:
