@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmqwire.constants import HResult, MessageClass
+from msmqwire.constants import MessageClass
 from msmqwire.names import MultipleElementName
 from msmqwire.qm.model.elements import Queue, short_name
 from msmqwire.qm.model.enumerations import (
@@ -229,19 +229,23 @@ def test_a_message_for_several_queues(harness: EngineHarness, in_transaction: bo
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.27-03")
-def test_the_first_queue_that_takes_no_copy_ends_it(harness: EngineHarness) -> None:
-    first, _, third = [harness.queue(name, quota=0 if name == "b" else 9) for name in "abc"]
+@pytest.mark.parametrize("in_transaction", [False, True])
+@pytest.mark.parametrize("status", [1, 2, 0xC00E004B])
+def test_the_first_queue_that_takes_no_copy_ends_it(in_transaction: bool, status: int) -> None:
+    """Its status is returned, and the copies before it stay, also in the transaction."""
+    harness = EngineHarness(quota=4_000 if status == 2 else None)
+    quotas = {"a": 9, "b": 0 if status == 1 else 9, "c": 9}
+    first, second, third = [harness.queue(name, quota=quota) for name, quota in quotas.items()]
     opened = harness.open(SEVERAL, SEND)
-    assert harness.core.messages.enqueue_to_open_queue(opened, Message(body=b"1")) == 1
-    assert (bodies(first), bodies(third)) == ([b"1"], [])
-
-
-def test_a_queue_that_was_deleted_since_takes_no_message(harness: EngineHarness) -> None:
-    queues = [harness.queue(name) for name in "abc"]
-    opened = harness.open(SEVERAL, SEND)
-    harness.core.queues.delete(queues[0])
-    status = harness.core.messages.enqueue_to_open_queue(opened, Message())
-    assert status == HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
+    if status == 0xC00E004B:
+        harness.core.queues.delete(second)
+    transaction = harness.begin() if in_transaction else None
+    message = Message(body=bytes(2_000))
+    assert harness.core.messages.enqueue_to_open_queue(opened, message, transaction) == status
+    assert states(first) == [LOCKED if in_transaction else AVAILABLE]
+    if transaction is not None:
+        harness.core.commit(transaction)
+    assert (bodies(first), bodies(third)) == ([message.body], [])
 
 
 # -- Move Message ---------------------------------------------------------------------------------------

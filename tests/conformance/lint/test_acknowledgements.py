@@ -8,6 +8,7 @@ import pytest
 
 from msmqwire.analysis.lint import lint_packet
 from tests.support.capture.lint_packets import broken, check_broken, make
+from tests.support.codec_checks import proving
 
 CASES = [
     broken("order", {"BaseHeader.Flags.PR": 3}, ("MQQB-2.2.4-02", "MUST", "BaseHeader.Flags", 2)),
@@ -43,6 +44,11 @@ CASES = [
     broken(
         "order direct",
         {"UserHeader.DestinationQueue.DirectFormatName": "SPX:0000000A.00000000001\\PRIVATE$\\order_queue$"},
+        ("MQQB-2.2.4-06", "MUST", "UserHeader.DestinationQueue.DirectFormatName", 66),
+    ),
+    broken(
+        "order direct",
+        {"UserHeader.DestinationQueue.DirectFormatName": "SPX:0000000a.00000000001b\\PRIVATE$\\order_queue$"},
         ("MQQB-2.2.4-06", "MUST", "UserHeader.DestinationQueue.DirectFormatName", 66),
     ),
     broken(
@@ -150,6 +156,19 @@ CASES = [
 @pytest.mark.parametrize("name, changes, expected", CASES)
 def test_each_rule_is_found_alone(name: str, changes: dict[str, Any], expected: list[Any]) -> None:
     check_broken(name, changes, expected)
+
+
+@pytest.mark.parametrize("address", ["TCP:10.0.0.2", "TCP:fe80::1", "SPX:0000000A.00000000001B"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        proving("order direct", ids=("MQQB-2.2.4-05", "MQQB-2.2.4-06")),
+        proving("final direct", ids="MQQB-2.2.5-06"),
+    ],
+)
+def test_each_form_of_an_address_is_allowed(name: str, address: str) -> None:
+    queue = f"{address}\\PRIVATE$\\order_queue$"
+    assert lint_packet(make(name, {"UserHeader.DestinationQueue.DirectFormatName": queue})) == []
 
 
 @pytest.mark.parametrize("name", ["order", "final"])

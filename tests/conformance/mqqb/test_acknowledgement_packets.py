@@ -169,7 +169,8 @@ def test_an_order_ack_of_either_delivery_mode(delivery: int) -> None:
 
 @NAMES
 @pytest.mark.parametrize(
-    "kind", [proving("OrderAck", ids="MQQB-2.2.4-05"), proving("FinalAck", ids="MQQB-2.2.5-06")]
+    "kind",
+    [proving("OrderAck", ids=("MQQB-2.2.4-05", "MQQB-2.2.4-06")), proving("FinalAck", ids="MQQB-2.2.5-06")],
 )
 def test_direct_destination(kind: str, address: str) -> None:
     schema, maker, body, *_ = KINDS[kind]

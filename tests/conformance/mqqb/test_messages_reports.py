@@ -13,6 +13,7 @@ from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.message import Message, ObjectId, TxSequenceId
 from msmqwire.qm.model.settings import Settings
 from tests.support import handmade
+from tests.support.codec_checks import proving
 from tests.support.engine_harness import (
     OWN_ID,
     PEER_ADDRESS,
@@ -266,12 +267,17 @@ def test_each_class_of_final_acknowledgement(message_class):
 
 
 @pytest.mark.requirement("MQQB-3.1.7.17-07")
-def test_an_address_of_ipv6_in_the_name():
-    harness = harness_with_peer()
+@pytest.mark.parametrize(
+    ("kind", "queue"),
+    [proving("OrderAck", "tx", ids="MQQB-2.2.4-06"), proving("FinalAck", "none", ids="MQQB-2.2.5-06")],
+)
+def test_an_address_of_ipv6_in_the_name(kind, queue):
+    harness = harness_with_peer(settings=Settings(order_ack_timeout_ms=0))
     harness.queue("tx", transactional=True)
     peer = harness.accept_session(address="2001:db8::7")
-    peer.send_message(tx=(1, 0), destination=direct("none"))
-    (packet,) = peer.take("FinalAck")
+    peer.send_message(tx=(1, 0), destination=direct(queue))
+    harness.advance(0)
+    packet = ack_of(peer, kind)
     assert packet.DestinationQueue.lower() == "tcp:2001:db8::7\\private$\\order_queue$"
 
 

@@ -9,11 +9,14 @@ from Cryptodome.Hash import MD2
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo
 
+from msmqwire import parse
 from msmqwire.qm.model.directory_objects import User
 from msmqwire.qm.model.enumerations import AuthenticationLevel
 from msmqwire.qm.model.settings import Settings
+from msmqwire.qm.rules.serialization import to_stored
 from msmqwire.qm.security.configuration import SecurityConfiguration
 from tests.support import handmade as h
+from tests.support.codec_checks import proving
 from tests.support.engine_harness import START_UTC, THIRD_ID, harness_with_peer
 from tests.support.peers.handwritten_peer import JN, JP, NA, direct
 from tests.support.qm.message_security import (
@@ -50,15 +53,15 @@ def by_alice(**fields: object) -> Sealed:
 @pytest.mark.requirement("DMPR-3.1.1.12-58")
 @pytest.mark.requirement("DMPR-3.1.1.2-12")
 @pytest.mark.parametrize(
-    ("version", "level"),
+    ("version", "level", "number"),
     [
-        pytest.param(2, AuthenticationLevel.SIG20, marks=pytest.mark.requirement("MQQB-3.1.5.8.3-03")),
-        pytest.param(1, AuthenticationLevel.SIG10, marks=pytest.mark.requirement("MQQB-3.1.5.8.3-04")),
-        pytest.param(3, AuthenticationLevel.SIG30, marks=pytest.mark.requirement("MQQB-3.1.5.8.3-05")),
+        proving(2, AuthenticationLevel.SIG20, 3, ids="MQQB-3.1.5.8.3-03"),
+        proving(1, AuthenticationLevel.SIG10, 1, ids="MQQB-3.1.5.8.3-04"),
+        proving(3, AuthenticationLevel.SIG30, 5, ids="MQQB-3.1.5.8.3-05"),
     ],
 )
 @pytest.mark.parametrize("hash_algorithm", [MD5, SHA1, SHA256, SHA512])
-def test_a_signature_says_who_sent_a_message(version, level, hash_algorithm):
+def test_a_signature_says_who_sent_a_message(version, level, number, hash_algorithm):
     harness = secured(queue=AUTHENTICATED)
     sealed = by_alice(
         version=version, hash_algorithm=hash_algorithm, label="label", extension=b"extension",
@@ -70,6 +73,7 @@ def test_a_signature_says_who_sent_a_message(version, level, hash_algorithm):
         b"secret body", level, level,
     )  # fmt: skip
     assert (message.sender_identifier, message.sender_certificate) == (ALICE, certificate("alice"))
+    assert number == parse(to_stored(message)).SecurityHeader.Flags.AS
 
 
 @pytest.mark.requirement("DMPR-3.1.1.12-67", "DMPR-3.1.1.12-68")

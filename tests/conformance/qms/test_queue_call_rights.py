@@ -104,7 +104,13 @@ def read_queue_status(cast: Cast, caller: Caller) -> object:
     return cast.service.queues.read_status(caller, cast.queue_id)
 
 
-@call("D3 D3 00 D3 D3 D3 D3 D3 D3", "QMS-monitor-12", "QMS-qoperators-05", "QMS-qoperators-07")
+@call(
+    "D3 D3 00 D3 D3 D3 D3 D3 D3",
+    "QMS-monitor-12",
+    "QMS-qoperators-05",
+    "QMS-qoperators-07",
+    "QMS-supervisor-02",
+)
 def set_queue_status(cast: Cast, caller: Caller) -> object:
     return cast.service.queues.set_status(caller, cast.queue_id, 1)
 
@@ -124,7 +130,14 @@ def close_and_abort(cast: Cast, caller: Caller) -> object:
     return cast.service.jobs.close_and_abort(caller, cast.queue_id, OPENED)
 
 
-@call("00 D6 00 D6 D6 D6 D3 D3 D3", "QMS-monitor-06", "QMS-monitor-02", "QMS-createq-10", "QMS-qoperators-07")
+@call(
+    "00 D6 00 D6 D6 D6 D3 D3 D3",
+    "QMS-monitor-06",
+    "QMS-monitor-02",
+    "QMS-createq-10",
+    "QMS-qoperators-07",
+    "QMS-supervisor-02",
+)
 def remove_job(cast: Cast, caller: Caller) -> object:
     return cast.service.jobs.remove(caller, cast.queue_id, READY)
 
@@ -144,12 +157,25 @@ def read_job_entry(cast: Cast, caller: Caller) -> object:
     return cast.service.jobs.read_entry(caller, cast.queue_id, READY)
 
 
-@call("00 D6 00 00 00 00 D3 D3 D3", "QMS-monitor-08", "QMS-monitor-02", "QMS-jobstruct-02", "QMS-createq-10")
+@call(
+    "00 D6 00 00 00 00 D3 D3 D3",
+    "QMS-monitor-08",
+    "QMS-monitor-02",
+    "QMS-jobstruct-02",
+    "QMS-createq-10",
+    "QMS-supervisor-02",
+)
 def change_job_entry(cast: Cast, caller: Caller) -> object:
     return cast.service.jobs.change_entry(caller, cast.queue_id, READY, JobRequest(job_type=9))
 
 
-@call("D6 D6 00 D6 D6 D6 D3 D3 D3", "QMS-monitor-10", "QMS-qoperators-04", "QMS-qoperators-07")
+@call(
+    "D6 D6 00 D6 D6 D6 D3 D3 D3",
+    "QMS-monitor-10",
+    "QMS-qoperators-04",
+    "QMS-qoperators-07",
+    "QMS-supervisor-02",
+)
 def change_position(cast: Cast, caller: Caller) -> object:
     return cast.service.jobs.change_position(caller, cast.queue_id, READY, 1)
 

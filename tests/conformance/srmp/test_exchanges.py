@@ -26,19 +26,33 @@ def pair(*, transactional: bool = False, **options: object) -> SrmpPair:
 
 
 @pytest.mark.requirement("SRMP-3.1.1.4.1-01", "SRMP-3-01", "SRMP-3.1.1.3.1-02", "SRMP-3.1.1.3.4-05")
-def test_a_regular_message_and_its_receipts():
+@pytest.mark.parametrize("outcome", ["received", "purged", "expired"])
+def test_a_regular_message_and_its_receipts(outcome):
+    """The last receipt comes when the message is read or discarded."""
     both = pair()
-    both.alpha.send(b"m", to=TO, administration=ADMIN, acknowledgements_requested=ALL)
+    both.alpha.send(
+        b"m", to=TO, administration=ADMIN, acknowledgements_requested=ALL, time_to_be_received=600
+    )
     both.run()
-    assert both.beta.receive("DIRECT=OS:beta\\private$\\orders") == b"m"
-    both.run()
+    assert both.exchanged() == [(ALPHA, "message"), (BETA, "deliveryReceipt")]
+    if outcome == "received":
+        assert both.beta.receive("DIRECT=OS:beta\\private$\\orders") == b"m"
+        both.run()
+    elif outcome == "purged":
+        both.beta.purge(both.beta.find_queue())
+        both.run()
+    else:
+        both.advance(602_000)
     assert both.exchanged() == [(ALPHA, "message"), (BETA, "deliveryReceipt"), (BETA, "commitmentReceipt")]
     admin = both.alpha.find_queue("admin")
-    assert message_classes(admin) == [C.MQMSG_CLASS_ACK_REACH_QUEUE, C.MQMSG_CLASS_ACK_RECEIVE]
+    last = {"received": 0x4000, "purged": 0xC001, "expired": 0xC002}[outcome]
+    assert message_classes(admin) == [C.MQMSG_CLASS_ACK_REACH_QUEUE, last]
     original = both.carried[0][1]["path/id"]
     assert both.carried[1][1]["deliveryReceipt/id"] == original
     assert both.carried[2][1]["commitmentReceipt/id"] == original
-    assert both.alpha.where(TO) == {}
+    decision = "positive" if outcome == "received" else "negative"
+    assert both.carried[2][1]["commitmentReceipt/decision"] == decision
+    assert (both.alpha.where(TO), both.beta.where()) == ({}, {})
 
 
 @pytest.mark.requirement("SRMP-3.1.1.4.2-01", "SRMP-3.1.1.4.2-02", "SRMP-3.1.1.3.2-01")

@@ -264,14 +264,15 @@ def test_a_receipt_ends_a_message_in_any_state(late):
     "SRMP-3.1.7.2.3-08", "SRMP-3.1.7.2.2-02",
 )  # fmt: skip
 @pytest.mark.requirement("SRMP-2.2.5.1.2-02")
-@pytest.mark.requirement("SRMP-3.1.1.3-01", "SRMP-3.1.7.2.3-19")
+@pytest.mark.requirement("SRMP-3.1.1.3-01", "SRMP-3.1.7.2.3-19", "DMPR-3.1.1.4-10")
 def test_stream_messages_without_a_receipt_are_resent_unchanged():
     harness, _ = sender(count=2, time_to_reach_queue=0xFFFFFFFF)
     originals = [sent.data for sent in harness.take()]
     info, number = harness.outgoing().transfer, harness.outgoing().number
     intervals = [30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600, 21600]
-    for this, following in zip(intervals, [*intervals[1:], 21600], strict=True):
+    for count, (this, following) in enumerate(zip(intervals, [*intervals[1:], 21600], strict=True), 1):
         assert (info.eod_resend_interval, info.eod_resend_time) == (this, harness.utc + this)
+        assert info.eod_resend_count == min(count, 10)
         assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, number) == this * 1000
         harness.advance(this * 1000 - 1)
         assert harness.take() == []

@@ -6,6 +6,7 @@ import base64
 import json
 import struct
 import tracemalloc
+from itertools import combinations
 
 import pytest
 
@@ -1050,22 +1051,31 @@ def test_the_array_of_a_return():
     assert content.value["properties"] == []
 
 
+ARGS, CONTEXTS, RETURNS = (0x1, 0x2, 0x4, 0x8), (0x10, 0x20, 0x40), (0x200, 0x400, 0x800, 0x1000)
+SEVERAL_PLACES = "the flags have more than one place"
+APART = "the flags are of categories that exclude each other"
+
+
 @pytest.mark.parametrize(
     "flags, record, why",
     [
-        proving(0x3, 21, "the flags have more than one place for arguments", ids="NRBF-2.2.1.1-01"),
-        proving(0x30, 21, "the flags have more than one place for the context", ids="NRBF-2.2.1.1-01"),
-        proving(0x600, 22, "the flags have more than one place for the return value", ids="NRBF-2.2.1.1-01"),
-        proving(0x2001, 22, "the flags are of categories that exclude each other", ids="NRBF-2.2.1.1-02"),
-        proving(0x2200, 22, "the flags are of categories that exclude each other", ids="NRBF-2.2.1.1-03"),
-        proving(0x280, 22, "the flags are of categories that exclude each other", ids="NRBF-2.2.1.1-04"),
-        proving(0x2080, 22, "the flags are of categories that exclude each other", ids="NRBF-2.2.1.1-05"),
+        *(
+            proving(one | other, record, f"{SEVERAL_PLACES} for {name}", ids="NRBF-2.2.1.1-01")
+            for flags, record, name in (
+                (ARGS, 21, "arguments"), (CONTEXTS, 21, "the context"), (RETURNS, 22, "the return value"),
+            )
+            for one, other in combinations(flags, 2)
+        ),
+        *(proving(0x2000 | flag, 22, APART, ids="NRBF-2.2.1.1-02") for flag in ARGS),
+        *(proving(0x2000 | flag, 22, APART, ids="NRBF-2.2.1.1-03") for flag in RETURNS),
+        *(proving(0x80 | flag, 22, APART, ids="NRBF-2.2.1.1-04") for flag in RETURNS),
+        proving(0x2080, 22, APART, ids="NRBF-2.2.1.1-05"),
         proving(0x211, 21, "a call has flags of a return", ids="NRBF-2.2.3.1-02"),
         proving(0x2010, 21, "a call has flags of a return", ids="NRBF-2.2.3.1-02"),
         proving(0x91, 22, "a return has flags of a call", ids="NRBF-2.2.3.3-02"),
         proving(0x8011, 22, "a return has flags of a call", ids="NRBF-2.2.3.3-02"),
     ],
-)
+)  # fmt: skip
 def test_flags_that_can_not_be(flags, record, why):
     assert why in [problem.error for problem in read(call(flags, record=record)).problems]
 

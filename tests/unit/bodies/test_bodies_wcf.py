@@ -70,7 +70,7 @@ def read(body, limits=DEFAULT):
 NBFX_RECORDS = table("nbfx_records.tsv")
 
 
-OF_ALL_RECORDS = ("NBFX-2-01", "NBFX-2.1-02", "NBFX-2.2.1-01")
+OF_ALL_RECORDS = ("NBFX-2-01", "NBFX-2.1-02", "NBFX-2.1.1-01", "NBFX-2.2.1-01")
 OF_RECORDS = {
     "Comment": ["NBFX-2.3.2-01"],
     "Array": ["NBFX-2.3.3-01", "NBFX-2.1-01"],
@@ -126,11 +126,16 @@ def test_each_record_of_the_text_is_read_and_written_back(row):
     assert records.build(found) == data
 
 
-@pytest.mark.requirement("NBFX-2.2.1.5-01", "NBFX-2.2.2.9-01", "NBFX-2.2.1-01")
+@pytest.mark.requirement("NBFX-2.1.1-01", "NBFX-2.2.1.5-01", "NBFX-2.2.2.9-01", "NBFX-2.2.1-01")
 @pytest.mark.parametrize("number, letter", list(enumerate("abcdefghijklmnopqrstuvwxyz")))
 def test_a_prefix_of_one_letter_is_in_the_type(number, letter):
     """The type of the record and its name: a string of the dictionary, or the text n."""
     declared = b"\x09\x01" + letter.encode() + b"\x01u"
+    for first, kind in (
+        (0x0C, "PrefixDictionaryAttribute"), (0x26, "PrefixAttribute"), (0x44, "PrefixDictionaryElement"),
+        (0x5E, "PrefixElement"),
+    ):  # fmt: skip
+        assert records.NAMES[first + number] == kind + letter.upper()
     for first, name, local in ((0x44, b"\x0a", "str10"), (0x5E, b"\x01n", "n")):
         data = bytes([first + number]) + name + declared + b"\x01"
         assert characters_of(data, agreed=True) == f'<{letter}:{local} xmlns:{letter}="u"></{letter}:{local}>'
