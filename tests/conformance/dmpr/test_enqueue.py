@@ -245,6 +245,7 @@ def test_the_first_queue_that_takes_no_copy_ends_it(in_transaction: bool, status
     assert states(first) == [LOCKED if in_transaction else AVAILABLE]
     if transaction is not None:
         harness.core.commit(transaction)
+    assert states(first) == [AVAILABLE]
     assert (bodies(first), bodies(third)) == ([message.body], [])
 
 
