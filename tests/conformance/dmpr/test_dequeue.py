@@ -156,13 +156,14 @@ def test_a_cursor_that_waits_receives_what_comes(
     assert bodies(queue) == []
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.10-08", "DMPR-3.1.6.3-01")
+@pytest.mark.requirement("DMPR-3.1.7.1.10-07", "DMPR-3.1.7.1.10-08", "DMPR-3.1.6.3-01")
 def test_a_cursor_whose_wait_is_over_stands_behind_all_messages(
     harness: EngineHarness, queue: Queue, open_queue: OpenQueueDescriptor
 ) -> None:
     cursor = cursor_of(harness, open_queue)
     waiting = harness.core.messages.dequeue(open_queue, cursor=cursor, timeout=1_000)
-    assert completed_reads(harness.advance(1_000)) == [(waiting.request, TIMEOUT, None)]
+    assert completed_reads(harness.advance(999)) == []
+    assert completed_reads(harness.advance(1)) == [(waiting.request, TIMEOUT, None)]
     assert cursor.state is CursorState.UNREAD
     assert cursor.position is queue.positions.end
 

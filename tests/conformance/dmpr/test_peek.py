@@ -105,16 +105,21 @@ def waits_to_peek_next(
     return harness.core.messages.peek_next(opened, cursor, timeout=1_000)
 
 
-WITH_CURSOR = pytest.mark.parametrize(
-    "waits",
-    [
-        pytest.param(waits_to_peek_next, marks=pytest.mark.requirement("DMPR-3.1.7.1.14-04")),
-        pytest.param(waits_to_peek, marks=pytest.mark.requirement("DMPR-3.1.7.1.15-04")),
-    ],
-)
+def with_cursor(*numbers: str) -> pytest.MarkDecorator:
+    """Both peeks with a cursor, with the rows of their sections."""
+    return pytest.mark.parametrize(
+        "waits",
+        [
+            pytest.param(waits, marks=pytest.mark.requirement(*(f"{section}-{number}" for number in numbers)))
+            for waits, section in (
+                (waits_to_peek_next, "DMPR-3.1.7.1.14"),
+                (waits_to_peek, "DMPR-3.1.7.1.15"),
+            )
+        ],
+    )
 
 
-@WITH_CURSOR
+@with_cursor("04")
 @pytest.mark.requirement("DMPR-3.1.7.3.7-01")
 def test_a_waiting_cursor_peek_leaves_the_message_available(
     harness: EngineHarness,
@@ -140,25 +145,19 @@ def test_a_waiting_cursor_peek_leaves_the_message_available(
         assert (read_cursor.state, read_cursor.position) == (CursorState.READ, position)
 
 
-@pytest.mark.parametrize(
-    "waits, current",
-    [
-        pytest.param(waits_to_peek_next, b"0", marks=pytest.mark.requirement("DMPR-3.1.7.1.14-05")),
-        pytest.param(waits_to_peek, None, marks=pytest.mark.requirement("DMPR-3.1.7.1.15-05")),
-    ],
-)
+@with_cursor("04", "05")
 def test_a_peek_with_a_cursor_that_waits_too_long(
     harness: EngineHarness,
     queue: Queue,
     open_queue: OpenQueueDescriptor,
     cursor: Cursor,
     waits: Callable[..., ReadOutcome],
-    current: bytes | None,
 ) -> None:
     waiting = waits(harness, queue, open_queue, cursor)
-    assert completed_reads(harness.advance(1_000)) == [(waiting.request, TIMEOUT, None)]
+    assert completed_reads(harness.advance(999)) == []
+    assert completed_reads(harness.advance(1)) == [(waiting.request, TIMEOUT, None)]
     assert cursor.state is CursorState.UNREAD
-    assert cursor.position is (queue.positions.head if current else queue.positions.start)
+    assert cursor.position is (queue.positions.head if len(queue.positions) else queue.positions.start)
 
 
 @pytest.mark.requirement("DMPR-3.1.7.1.14-02", "DMPR-3.1.7.1.15-02")

@@ -68,6 +68,20 @@ def test_a_duplicate_ends_at_once_without_an_acknowledgement(recoverable):
     assert message_classes(admin) == [0x0002]
 
 
+@both("02")
+@pytest.mark.requirement("MQQB-3.1.5.8.1-02")
+def test_a_duplicate_is_neither_forwarded_nor_reported(recoverable):
+    harness = routed()
+    queue, reports, peer = harness.queue(), harness.queue("reports"), harness.accept_session()
+    onward = {"address": THIRD_ID.bytes_le, "destination": (3, handmade.private_id(9))}
+    for _ in range(3):
+        peer.send_message(b"here", recoverable=recoverable, message_id=7, trace=reports.identifier)
+        peer.send_message(b"on", recoverable=recoverable, message_id=8, **onward)
+    assert bodies(queue) == [b"here"]
+    assert message_classes(reports) == [0x0001]
+    assert harness.called[0].bodies() == [b"on"]
+
+
 @both("03")
 @pytest.mark.parametrize("asked", [NA, 0])
 def test_a_message_that_came_too_late_is_deleted(recoverable, asked):

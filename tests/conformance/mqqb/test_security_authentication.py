@@ -124,11 +124,15 @@ def test_an_unsigned_message_is_not_authenticated():
 @pytest.mark.parametrize("insecure", [False, True])
 @pytest.mark.parametrize("asked", [NA, 0])
 @pytest.mark.parametrize("transactional", [False, True])
-def test_a_wrong_signature_is_refused(transactional, asked, insecure):
+@pytest.mark.parametrize("wrong", ["hash", "key"])
+def test_a_wrong_signature_is_refused(wrong, transactional, asked, insecure):
+    """The hash in it is that of another message, or the key of the certificate recovers none."""
     harness = secured(queue={"transactional": transactional}, send_insecure_nacks=insecure)
     peer = harness.accept_session()
     sealed = by_alice(acks=asked, admin=direct("adm"), others={"tx": (1, 0)} if transactional else {})
-    peer.send_message(**sealed.fields() | {"body": b"SECRET BODY"})
+    if wrong == "key":
+        sealed.signer, sealed.certificate = "other", certificate("alice")
+    peer.send_message(**sealed.fields() | ({"body": b"SECRET BODY"} if wrong == "hash" else {}))
     assert bodies(harness.find_queue()) == []
     assert message_classes(harness.find_queue("adm")) == ([0x8006] if asked and insecure else [])
     finals = [packet.MessageClass for packet in peer.take("FinalAck")]

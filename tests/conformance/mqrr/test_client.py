@@ -122,22 +122,22 @@ def test_the_port_by_the_endpoint_mapper(queue: RemoteQueue) -> None:
 )  # fmt: skip
 def test_peeking_and_receiving(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
-        assert (orders.peek(0).body, orders.receive(1.5).body, orders.receive().body) == (
-            b"body 1",
-            b"body 1",
-            b"body 2",
-        )
-    peeked, first, second = queue.arguments(Opnum.R_StartReceive)
-    assert [arguments.ulAction for arguments in (peeked, first, second)] == [
-        Action.MQ_ACTION_PEEK_CURRENT,
-        Action.MQ_ACTION_RECEIVE,
-        Action.MQ_ACTION_RECEIVE,
+        peeked = [orders.peek(timeout).body for timeout in (0, 2.5, None)]
+        received = [orders.receive(timeout).body for timeout in (1.5, None)]
+    assert (peeked, received) == ([b"body 1"] * 3, [b"body 1", b"body 2"])
+    reads = queue.arguments(Opnum.R_StartReceive)
+    first, second = reads[3:]
+    assert [(read.ulAction, read.ulTimeout) for read in reads] == [
+        (Action.MQ_ACTION_PEEK_CURRENT, 0),
+        (Action.MQ_ACTION_PEEK_CURRENT, 2500),
+        (Action.MQ_ACTION_PEEK_CURRENT, 0xFFFFFFFF),
+        (Action.MQ_ACTION_RECEIVE, 1500),
+        (Action.MQ_ACTION_RECEIVE, 0xFFFFFFFF),
     ]
-    assert [arguments.ulTimeout for arguments in (peeked, first, second)] == [0, 1500, 0xFFFFFFFF]
-    for arguments in (peeked, first, second):
-        assert (arguments.hCursor, arguments.LookupId) == (0, 0)
-        assert arguments.dwMaxBodySize == arguments.dwMaxCompoundMessageSize == 0x40_0000
-    assert len({arguments.dwRequestId for arguments in (peeked, first, second)}) == 3
+    for read in reads:
+        assert (read.hCursor, read.LookupId) == (0, 0)
+        assert read.dwMaxBodySize == read.dwMaxCompoundMessageSize == 0x40_0000
+    assert len({read.dwRequestId for read in reads}) == len(reads)
     ends = queue.arguments(Opnum.R_EndReceive)  # none for what was peeked at
     assert [(end.phContext, end.dwRequestId, end.dwAck) for end in ends] == [
         (arguments.phContext, arguments.dwRequestId, Acknowledge.RR_ACK) for arguments in (first, second)
@@ -183,9 +183,9 @@ def test_the_properties_of_a_message() -> None:
 def test_cursors(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
         with orders.cursor() as cursor, orders.cursor() as other:
-            assert (cursor.peek(0).body, cursor.peek_next(0).body) == (b"body 1", b"body 2")
+            assert (cursor.peek(0).body, cursor.peek_next(2.5).body) == (b"body 1", b"body 2")
             assert other.peek(0).body == b"body 1"
-            second = cursor.receive(0)
+            second = cursor.receive(1.5)
             assert (second.body, second.arrived) == (b"body 2", datetime.fromtimestamp(ARRIVED, UTC))
             assert second.lookup_identifier == 4 << 56 | 2
             assert [taken.body for taken in cursor] == [b"body 3"]
@@ -193,14 +193,13 @@ def test_cursors(queue: RemoteQueue) -> None:
             cursor.peek(0)
     assert closed.value.name == "MQ_ERROR_INVALID_HANDLE"
     reads = queue.arguments(Opnum.R_StartReceive)
-    actions = [(read.hCursor, Action(read.ulAction).name) for read in reads]
-    assert actions == [
-        (1, "MQ_ACTION_PEEK_CURRENT"),
-        (1, "MQ_ACTION_PEEK_NEXT"),
-        (2, "MQ_ACTION_PEEK_CURRENT"),
-        (1, "MQ_ACTION_RECEIVE"),
-        (1, "MQ_ACTION_PEEK_CURRENT"),
-        (1, "MQ_ACTION_PEEK_NEXT"),
+    assert [(read.hCursor, Action(read.ulAction).name, read.ulTimeout) for read in reads] == [
+        (1, "MQ_ACTION_PEEK_CURRENT", 0),
+        (1, "MQ_ACTION_PEEK_NEXT", 2_500),
+        (2, "MQ_ACTION_PEEK_CURRENT", 0),
+        (1, "MQ_ACTION_RECEIVE", 1_500),
+        (1, "MQ_ACTION_PEEK_CURRENT", 0),
+        (1, "MQ_ACTION_PEEK_NEXT", 0),
     ]
     assert all(read.LookupId == 0 for read in reads)
     assert len({read.dwRequestId for read in reads}) == len(reads)
@@ -228,7 +227,7 @@ def test_a_cursor_of_who_may_only_look(queue: RemoteQueue) -> None:
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.7-13", "MQRR-3.1.4.7-14", "MQRR-3.1.4.7-20", "MQRR-3.1.4.7-21", "MQRR-3.1.4.7-22",
-    "MQRR-3.1.4.7-23",
+    "MQRR-3.1.4.7-23", "MQRR-3.2.4.3-01", "MQRR-3.2.4.4.1-01",
 )  # fmt: skip
 def test_by_lookup_identifier(queue: RemoteQueue) -> None:
     with msmqwire.connect(NAME, rpc_port=queue.port) as orders:
@@ -456,27 +455,32 @@ def test_transactions_of_a_coordinator(queue: RemoteQueue) -> None:
         cursor = await reading.open_cursor()
         assert (await reading.start(5, read)).body == b"body 1"
         assert (await reading.start(6, read._replace(cursor=cursor, timeout_ms=1_500))).body == b"body 2"
-        await reading.end(5, acknowledge=True)
-        await reading.end(6, acknowledge=True)
+        by_lookup = read._replace(action=Action.MQ_LOOKUP_RECEIVE_CURRENT, lookup_identifier=4 << 56 | 4)
+        assert (await reading.start(7, by_lookup)).body == b"body 4"
+        for request in (5, 6, 7):
+            await reading.end(request, acknowledge=True)
         await reading.move(4 << 56 | 3, r"private$\orders;x", TX)
         await reading.close()
 
+    queue.messages.append(message(4))
     asyncio.run(scenario())
     assert queue.enlisted == [(TX, b"token")]
     (enlisting,), (opening,) = (
         queue.arguments(opnum) for opnum in (Opnum.R_QMEnlistRemoteTransaction, Opnum.R_OpenQueue)
     )
     assert (enlisting.pQueueFormat.m_qft, enlisting.pQueueFormat.arm) == (3, opening.pQueueFormat.arm)
-    first, second = queue.arguments(Opnum.R_StartTransactionalReceive)
-    assert bytes(first.pTransactionId.rgb) == bytes(second.pTransactionId.rgb) == TX.bytes_le
-    assert (first.hCursor, second.hCursor, second.LookupId) == (0, 1, 0)
-    assert (first.ulTimeout, second.ulTimeout) == (0, 1_500)
-    assert {call.dwMaxBodySize for call in (first, second)} == {0x40_0000}
-    assert {call.dwMaxCompoundMessageSize for call in (first, second)} == {0x40_0000}
+    starts = queue.arguments(Opnum.R_StartTransactionalReceive)
+    assert {bytes(call.pTransactionId.rgb) for call in starts} == {TX.bytes_le}
+    assert [(call.hCursor, call.LookupId, call.ulTimeout, call.ulAction) for call in starts] == [
+        (0, 0, 0, Action.MQ_ACTION_RECEIVE),
+        (1, 0, 1_500, Action.MQ_ACTION_RECEIVE),
+        (0, 4 << 56 | 4, 0, Action.MQ_LOOKUP_RECEIVE_CURRENT),
+    ]
+    assert {call.dwMaxBodySize for call in starts} == {0x40_0000}
+    assert {call.dwMaxCompoundMessageSize for call in starts} == {0x40_0000}
     ends = queue.arguments(Opnum.R_EndTransactionalReceive)
-    assert [(end.dwRequestId, end.dwAck) for end in ends] == [
-        (5, Acknowledge.RR_ACK),
-        (6, Acknowledge.RR_ACK),
+    assert [(end.phContext, end.dwRequestId, end.dwAck) for end in ends] == [
+        (call.phContext, number, Acknowledge.RR_ACK) for call, number in zip(starts, (5, 6, 7), strict=True)
     ]
     assert bytes(queue.arguments(Opnum.R_MoveMessage)[0].pTransactionId.rgb) == TX.bytes_le
     assert Opnum.R_EndReceive not in queue.called()

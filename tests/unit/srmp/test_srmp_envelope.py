@@ -39,7 +39,8 @@ from tests.support.srmp.srmp_envelopes import (
     *("SRMP-3.1.7.2.4-01", "SRMP-3.1.7.2.4-03", "SRMP-3.1.7.2.4-36", "SRMP-3.1.7.2.4-45", "SRMP-2.2.2-04"),
     *("SRMP-2.2.4-02", "SRMP-2.2.4-03", "SRMP-2.2.6-02", "SRMP-2.2.6-04", "SRMP-2.2.7-02"),
 )
-@pytest.mark.requirement("SRMP-2.2.4-05", "SRMP-2.2.5-03")
+@pytest.mark.requirement("SRMP-2.2.4-05", "SRMP-2.2.5-02", "SRMP-2.2.5-03")
+@pytest.mark.requirement("SRMP-2.2.5.1-02", "SRMP-2.2.5.2-02", "SRMP-2.2.5.3-02")
 def test_elements_are_written_in_the_order_of_the_specification():
     envelope = Envelope(everything())
     assert build_envelope(envelope) == EVERYTHING
