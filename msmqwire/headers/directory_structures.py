@@ -53,8 +53,8 @@ IPX_ADDRESS: Final = Header(
     "IPX Address",
     "[MS-MQMQ] 2.2.4.2",
     (
-        raw("Netnum", 4, "Network.", req="MQMQ-2.2.4.2-01"),
-        raw("nodenum", 6, "Node.", req="MQMQ-2.2.4.2-01"),
+        raw("Netnum", 4, meaning="Network.", req="MQMQ-2.2.4.2-01"),
+        raw("nodenum", 6, meaning="Node.", req="MQMQ-2.2.4.2-01"),
     ),
     "An IPX address.",
     size=10,

@@ -74,7 +74,7 @@ ESTABLISH_CONNECTION_HEADER: Final = Header(  # MQQB-4.1.3-02, MQQB-4.1.3-03, MQ
         flags(
             16,
             "OperatingSystem",
-            bit("RE", 0, "0x10.", width=8, default=0x10, req="MQQB-2.2.3.1-09"),
+            bit("RE", 0, meaning="0x10.", width=8, default=0x10, req="MQQB-2.2.3.1-09"),
             bit("SE", 8, "No ping was sent before.", default=1, req="MQQB-2.2.3.1-10"),
             bit("OS", 9, "The initiator is a server-class system.", req="MQQB-2.2.3.1-12"),
             bit("QS", 10, "The transport guarantees quality of service.", req="MQQB-2.2.3.1-14"),

@@ -24,6 +24,7 @@ PUBLICKEYBLOB: Final = Header(
         uint(32, "magic", 'RSA1, "52 53 41 31".', default=0x31415352),
         uint(32, "bitLen", "Bits of the modulus.", unit="bits", req="MQQB-2.4.1-02"),
         uint(32, "pubExp", "Public exponent.", default=65537, req="MQQB-2.4.1-03"),
+        # MQQB-2.4.1-02
         raw("modulus", Ref("bitLen", per=8), "Modulus, least significant byte first.", req="MQQB-2.4.1-04"),
     ),
     "An RSA public key.",

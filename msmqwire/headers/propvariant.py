@@ -49,7 +49,7 @@ def _array(name: str, count: str, depth: int) -> Header:
     `count` is the field that counts the elements: cElems, or MaximumCount if cElems belongs to an element
     of an enclosing array.
     """
-    maximum = uint(32, "MaximumCount", "Elements.", same_as="" if count == "MaximumCount" else count)
+    maximum = uint(32, "MaximumCount", meaning="Elements.", same_as="" if count == "MaximumCount" else count)
     parts: tuple[Part, ...] = (ndr_align(4), maximum)
     if name in ("CAUB", BLOB_DATA):
         parts += (raw("Elements", Ref(count), "The bytes."),)  # MQMQ-2.2.16.1-01
@@ -95,7 +95,7 @@ def _counted(name: str, section: str, req: str) -> Header:
         name,
         section,
         (
-            uint(32, "cElems", "Elements.", req=req),  # MQMQ-2.2.16-01
+            uint(32, "cElems", meaning="Elements.", req=req),  # MQMQ-2.2.16-01
             referent("pElems", "the elements."),  # MQMQ-2.2.16-01
             pointee("pElems", sub(_array(name, "cElems", 0), "Elements")),  # MQMQ-2.2.16-01
         ),
@@ -149,7 +149,7 @@ def _arms(depth: int, inline: bool) -> dict[int, Header | None]:
     for vt, (member, name, count, pointer, req) in counts.items():
         if name == "CAPROPVARIANT" and depth >= VARIANT_DEPTH_MAX:
             continue
-        parts = (uint(32, count, "Elements.", req=req), referent(pointer, "the elements."))
+        parts = (uint(32, count, meaning="Elements.", req=req), referent(pointer, "the elements."))
         if inline:
             arm(vt, member, parts, parts[0])
         else:
@@ -196,7 +196,7 @@ BLOB: Final = Header(
     "BLOB",
     "[MS-MQMQ] 2.2.15",
     (
-        uint(32, "cbSize", "Bytes.", unit="bytes", req="MQMQ-2.2.15-01"),
+        uint(32, "cbSize", meaning="Bytes.", unit="bytes", req="MQMQ-2.2.15-01"),
         referent("pBlobData", "the bytes."),
         pointee("pBlobData", sub(_array(BLOB_DATA, "cbSize", 0), "Elements")),
     ),

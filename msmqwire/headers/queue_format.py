@@ -25,7 +25,7 @@ MULTICAST_ID: Final = Header(
     "[MS-MQMQ] 2.2.10",
     (
         uint(32, "m_address", "IPv4 address: its octets in network order.", req="MQMQ-2.2.10-01"),
-        uint(32, "m_port", "Port.", req="MQMQ-2.2.10-02"),
+        uint(32, "m_port", meaning="Port.", req="MQMQ-2.2.10-02"),
     ),
     "A multicast address.",
     size=8,

@@ -37,7 +37,7 @@ EXTENSION_HEADER: Final = Header(
             *reserved("X5 X6 X7", 5, req="MQRR-2.2.5.2-09"),
             req="MQRR-2.2.5.2-03",
         ),
-        raw("Reserved", 3, "Ignored.", req="MQRR-2.2.5.2-10"),
+        raw("Reserved", 3, meaning="Ignored.", req="MQRR-2.2.5.2-10"),
         Fill("Padding", 1, meaning="Bytes that HeaderSize counts beyond the fields."),
     ),
     "Which headers follow the message.",
@@ -53,7 +53,7 @@ SUBQUEUE_HEADER: Final = Header(
         flags(
             32,
             "Flags",
-            bit("TM", 0, "0.", req="MQRR-2.2.5.3-03"),
+            bit("TM", 0, meaning="0.", req="MQRR-2.2.5.3-03"),
             bit(
                 "AcknowledgementClass",
                 1,

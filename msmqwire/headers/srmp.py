@@ -13,8 +13,8 @@ SRMP_ENVELOPE_HEADER: Final = Header(
     "SRMPEnvelopeHeader",
     "[MS-MQRR] 2.2.5.1.2.1",
     (
-        uint(16, "HeaderId", "Any.", req="MQRR-2.2.5.1.2.1-02"),
-        uint(16, "Reserved", "Ignored.", req="MQRR-2.2.5.1.2.1-03"),
+        uint(16, "HeaderId", meaning="Any.", req="MQRR-2.2.5.1.2.1-02"),
+        uint(16, "Reserved", meaning="Ignored.", req="MQRR-2.2.5.1.2.1-03"),
         uint(32, "DataLength", "Length of Data with its null.", unit="WCHAR", req="MQRR-2.2.5.1.2.1-04"),
         text(
             "Data",
@@ -32,8 +32,8 @@ COMPOUND_MESSAGE_HEADER: Final = Header(
     "CompoundMessageHeader",
     "[MS-MQRR] 2.2.5.1.2.2",
     (
-        uint(16, "HeaderId", "Any.", req="MQRR-2.2.5.1.2.2-02"),
-        uint(16, "Reserved", "Ignored.", req="MQRR-2.2.5.1.2.2-03"),
+        uint(16, "HeaderId", meaning="Any.", req="MQRR-2.2.5.1.2.2-02"),
+        uint(16, "Reserved", meaning="Ignored.", req="MQRR-2.2.5.1.2.2-03"),
         uint(32, "HTTPBodySize", "Bytes of Data.", unit="bytes", req="MQRR-2.2.5.1.2.2-04"),
         uint(
             32, "MsgBodySize", "Bytes of the message body in Data.", unit="bytes", req="MQRR-2.2.5.1.2.2-05"

@@ -333,10 +333,11 @@ class _Session:
             if result.apdu is not None:
                 self._has_delivered = True
                 yield Deliver(self._tsi, result.apdu)
-        if self._last is not None and self.window.next > self._last:  # SRMP-2.1.3-10
-            yield from self.end(EndReason.FIN)
-        else:
+        has_all = self._last is not None and self.window.next > self._last  # SRMP-2.1.3-10
+        if not has_all:  # SRMP-2.1.3-10
             self.window.look_for_gaps(now)
+            return
+        yield from self.end(EndReason.FIN)  # SRMP-2.1.3-10
 
     def _lost(self, first: int, last: int) -> Lost:
         return Lost(self._tsi, wire(first), wire(last))

@@ -22,7 +22,7 @@ PING: Final = Packet(  # MQQB-4.1.1-01, MQQB-4.1.2-01
         uint(
             16,
             "Signature",
-            "0x5548.",
+            meaning="0x5548.",
             default=PING_SIGNATURE,
             must=frozenset({PING_SIGNATURE}),
             req=("MQQB-2.2.7-08", "MQQB-2.2.7-09"),

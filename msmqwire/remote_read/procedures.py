@@ -104,7 +104,7 @@ class Procedure:
         return Stub(self.name, self.section, (*self.returned, *status), self.meaning)
 
 
-_STATUS: Final = Member("status", _DWORD, "HRESULT.", default=0, req=("MQRR-2.2.1-01",))
+_STATUS: Final = Member("status", _DWORD, meaning="HRESULT.", default=0, req=("MQRR-2.2.1-01",))
 
 
 def _ref(name: str, target: Type, meaning: str, default: Any = REQUIRED, req: tuple[str, ...] = ()) -> Member:

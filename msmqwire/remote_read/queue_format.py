@@ -46,7 +46,7 @@ MULTICAST_ID: Final = Structure(
     "[MS-MQMQ] 2.2.10",
     (
         Member("m_address", _ULONG, "IPv4 address: its octets in network order.", req=("MQMQ-2.2.10-01",)),
-        Member("m_port", _ULONG, "Port.", req=("MQMQ-2.2.10-02",)),
+        Member("m_port", _ULONG, meaning="Port.", req=("MQMQ-2.2.10-02",)),
     ),
     "A multicast address.",
 )

@@ -86,7 +86,7 @@ def _section(kind: SectionType, data: bytes, alloc: int | None = None) -> Any:
         SectionBufferType=int(kind),
         SectionSizeAlloc=len(data) if alloc is None else alloc,
         SectionSize=len(data),
-        pSectionBuffer=data,
+        pSectionBuffer=data,  # MQRR-2.2.7-02
     )
 
 

@@ -35,9 +35,9 @@ TOWER: Final = Header(
 NO_ADDRESS: Final = IPv4Address(0)
 
 _UUID: Final = b"\x0d"
-_CONNECTION_ORIENTED: Final = b"\x0b"
-_TCP: Final = b"\x07"
-_IP: Final = b"\x09"
+_CONNECTION_ORIENTED: Final = b"\x0b"  # MQRR-2.1-01
+_TCP: Final = b"\x07"  # MQRR-2.1-01
+_IP: Final = b"\x09"  # MQRR-2.1-01
 _SYNTAX_SIZE: Final = 19
 _PORT_SIZE: Final = 2
 _ADDRESS_SIZE: Final = 4
@@ -56,6 +56,7 @@ def parse_tower(data: bytes) -> Tower:
     """Return the tower in these bytes. Raises MalformedPacket, also for another protocol than TCP."""
     tower: Any = TOWER.parse(data)
     floors = [(floor.lhs, floor.rhs) for floor in tower.floors]
+    # MQRR-2.1-01
     if [lhs[:1] for lhs, _ in floors] != [_UUID, _UUID, _CONNECTION_ORIENTED, _TCP, _IP]:
         raise MalformedPacket("no tower of ncacn_ip_tcp", path="protocol_tower_t.floors", offset=2)
     port, address = floors[3][1], floors[4][1]

@@ -25,12 +25,12 @@ class StreamIdentifier(NamedTuple):
     @property
     def time_stamp(self) -> int:
         """TxSequenceID.TimeStamp, the upper half of the number: SRMP-2.2.5.3.1-03."""
-        return self.number >> 32
+        return self.number >> 32  # SRMP-2.2.5.3.1-03, SRMP-2.2.5.3.1-04
 
     @property
     def ordinal(self) -> int:
         """TxSequenceID.Ordinal, the lower half of the number: SRMP-2.2.5.3.1-03."""
-        return self.number & 0xFFFF_FFFF
+        return self.number & 0xFFFF_FFFF  # SRMP-2.2.5.3.1-03, SRMP-2.2.5.3.1-04
 
     def __str__(self) -> str:
         return f"uid:{self.queue_manager}\\{self.number}"

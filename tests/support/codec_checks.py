@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from msmqwire import InvalidValue, MalformedPacket
-from msmqwire.schema import Header, Record
+from msmqwire.schema import Header, Packet, Record
+from msmqwire.schema.layout import layout
 from msmqwire.schema.record import FlagsValue
 from tests.support.short_ids import short_id
 
@@ -76,6 +77,9 @@ def assert_field(schema: Header, base: bytes, path: str, offset: int, data: byte
     poked = base[:offset] + data + base[offset + len(data) :]
     assert len(poked) == len(base)
     assert poked != base
+    start, size = placed(schema, poked).get(path, (-1, -1))
+    assert start == offset
+    assert size >= len(data) if isinstance(value, str) else size == len(data)  # a text has nulls after it
     before, record = schema.parse(base), assert_same(schema, poked)
     assert at(record, path) == value
     assert differences(before, record) == {path}
@@ -83,6 +87,12 @@ def assert_field(schema: Header, base: bytes, path: str, offset: int, data: byte
     if type(value) is int:
         with pytest.raises(InvalidValue):
             schema.build(changed(nested(before), path, 1 << 8 * len(data)))
+
+
+def placed(schema: Header, data: bytes) -> dict[str, tuple[int, int]]:
+    """The offset and size of each field of a structure, by its path in it."""
+    start = 0 if isinstance(schema, Packet) else len(f"{schema.name}.")
+    return {field.path[start:]: (field.offset, field.size) for field in layout(schema.parse(data))}
 
 
 def differences(before: Any, after: Any) -> set[str]:
@@ -104,10 +114,10 @@ def assert_bits(
     number = value or mask >> low
     poked = base[:offset] + (word | number << low).to_bytes(size, "little") + base[offset + size :]
     before, record = schema.parse(base), assert_same(schema, poked)
+    assert differences(before, record) == {path}
     assert at(record, path) == number
     assert isinstance(at(record, path), bool) == (mask == mask & -mask)
     assert int(at(record, path.rpartition(".")[0])) == word | number << low
-    assert differences(before, record) == {path}
     assert schema.build(changed(nested(before), path, number)) == poked
     with pytest.raises(InvalidValue):
         schema.build(changed(nested(before), path.rpartition(".")[0], 1 << 8 * size))

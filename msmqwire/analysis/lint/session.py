@@ -285,7 +285,7 @@ class SessionLint:
             self._learn(initiator, kind, packet)
             return
         if self._state is State.REFUSED:
-            yield REFUSED.at("BaseHeader", 0, f"{kind} on a connection that was refused")
+            yield REFUSED.at(REFUSED.path, 0, f"{kind} on a connection that was refused")
             return
         step = _STEPS.get((self._state, kind, initiator))
         if step is None:
@@ -387,7 +387,7 @@ class SessionLint:
             self._silence_reported = True
             seconds = (time_ns - since) // 1_000_000_000
             why = f"sent after {seconds} s in which the peer was silent and messages unacknowledged"
-            yield ACK_WAIT.at("BaseHeader", 0, why)
+            yield ACK_WAIT.at(ACK_WAIT.path, 0, why)
 
 
 def _request(packet: Record) -> Request:

@@ -254,11 +254,11 @@ class _Reader(Values):
         begin = at
         at += 1
         if kind > 0x5D:
-            prefix = LETTERS[kind - 0x5E]
+            prefix = LETTERS[kind - 0x5E]  # NBFX-2.2.1.5-01
             name, at = self.name(at)
             tag = f"{prefix}:{name}"
         elif kind > 0x43:
-            prefix = LETTERS[kind - 0x44]
+            prefix = LETTERS[kind - 0x44]  # NBFX-2.2.1.5-01
             name, at = self.word_name(at)
             tag = f"{prefix}:{name}"
         elif kind == 0x40:

@@ -62,7 +62,7 @@ def read_body(body: bytes, budget: Budget) -> Content:
 
 def _judge(message: NmfMessage, problems: Problems) -> None:
     """Report the faults for which a receiver of WCF refuses a preamble."""
-    if len(message.via) > VIA_MAX // 3 and len(message.via.encode()) > VIA_MAX:  # NMF-3.1.4.5-02
+    if len(message.via.encode()) > VIA_MAX:  # NMF-3.1.4.5-02
         problems.add(f"the via has more than {VIA_MAX} bytes", None, "ViaRecord.Via")
     if message.content_type is not None and len(message.content_type.encode()) > CONTENT_TYPE_MAX:
         why = f"the content type has more than {CONTENT_TYPE_MAX} bytes"

@@ -60,7 +60,7 @@ class FileServer:
         return self._queue(await find_object(self.connection, name, type_number(type, QUEUE_TYPES)))
 
     def _queue(self, found: NamedObject) -> Queue:
-        return Queue(self.connection, *found, self.own.id, self._attached)  # QMS-qobject-03
+        return Queue(self.connection, *found, own_id=self.own.id, attached=self._attached)  # QMS-qobject-03
 
     async def _scan(self, type_: int) -> list[NamedObject]:
         found: dict[int, NamedObject] = {}

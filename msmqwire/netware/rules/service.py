@@ -43,8 +43,9 @@ class QueueService:
     def __init__(self, settings: Settings | None = None) -> None:
         settings = settings or Settings()
         self._changes = changes = list[Change]()
-        self.objects = objects = Objects(settings, changes)  # QMS-qobject-03
-        self.queue_table = queues = QueueTable()  # QMS-qobject-03
+        objects, queues = Objects(settings, changes), QueueTable()
+        self.objects = objects  # QMS-qobject-03
+        self.queue_table = queues  # QMS-qobject-03
         self.files = files = OpenFiles(settings)
         self._client_rights = client_rights = ClientRights()
         equivalence = Equivalence(objects)

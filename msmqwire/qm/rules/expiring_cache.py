@@ -59,6 +59,7 @@ class ExpiringCache(Generic[K, V]):
         # MQQB-3.1.5.8.3-21, MQQB-3.1.7.1.5-17
         if len(self._entries) >= self._size:
             self._make_room(origin)
+        # MQQB-3.1.5.8.3-10, MQQB-3.1.5.8.3-19, MQQB-3.1.5.8.3-20
         self._entries[key] = _Entry(value, self._context.now, origin)  # MQQB-3.1.1.3.3-06, MQQB-3.1.1.3.4-03
         # MQQB-3.1.2.10-01, MQQB-3.1.2.11-01, MQQB-3.1.2.12-01, MQQB-3.1.2.13-01
         # MQQB-3.1.5.8.3-12, MQQB-3.1.5.8.3-22, MQQB-3.1.7.1.5-18

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from msmqwire.constants import MQ_OK, MessageClass, hresult_name
+from msmqwire.constants import MessageClass, hresult_name
 from msmqwire.errors import InvalidValue
 from msmqwire.names import FormatName, PublicName
 from msmqwire.qm.model.context import Context
@@ -69,7 +69,7 @@ class SystemMessages:
 
     def acknowledge(self, message: Message, message_class: int) -> None:
         """Send Administration Acknowledgment: [MS-MQQB] 3.1.7.15."""
-        if message.administration is None:  # MQQB-3.1.7.15-02, MQQB-4.1.7-08
+        if message.administration is None:  # MQQB-3.1.7.15-02, MQQB-3.1.7.15-05, MQQB-4.1.7-08
             return
         if is_http(message.administration):
             if self.when_due_by_http is not None:
@@ -93,7 +93,7 @@ class SystemMessages:
                 delivery_guarantee=message.delivery_guarantee,  # MQQB-3.1.7.2.1-04, MQQB-3.1.7.15-16
                 time_to_reach_queue=INFINITE,  # MQQB-3.1.7.15-17
             ),
-            message.origin,
+            origin=message.origin,
         )
 
     def arrived_locally(self, message: Message) -> None:
@@ -146,10 +146,10 @@ class SystemMessages:
             message_class=MessageClass.MQMSG_CLASS_REPORT,  # MQQB-3.1.5.8.9-02, MQQB-3.1.7.1.7-01
             label=label,
         )
-        # DMPR-3.1.1.12-07
-        self.send(PublicName(message.tracing_queue_identifier), report, message.origin)  # MQQB-3.1.5.8.9-02
+        # DMPR-3.1.1.12-07, MQQB-3.1.5.8.9-02
+        self.send(PublicName(message.tracing_queue_identifier), report, origin=message.origin)
 
-    def send(self, name: FormatName, message: Message, origin: str) -> None:
+    def send(self, name: FormatName, message: Message, *, origin: str) -> None:
         """Open Queue and Enqueue Message To An Open Queue; a queue that can't be opened gets nothing.
 
         `origin` is the origin of the message that is reported on.
@@ -161,8 +161,9 @@ class SystemMessages:
                 return
         # MQQB-3.1.7.15-19
         status, descriptor = self._queues.open(name, QueueAccessType.SEND_ACCESS, asked_by=origin)
-        message.destination, message.origin = name, origin
-        if status != MQ_OK or descriptor is None:  # MQQB-3.1.5.8.9-07, MQQB-3.1.7.15-19
+        message.origin = origin
+        message.destination = name  # MQQB-3.1.7.15-01, MQQB-3.1.7.15-05
+        if descriptor is None:  # MQQB-3.1.5.8.9-07, MQQB-3.1.7.15-19
             why = f"the queue for a report on a message: {hresult_name(status)}"
             self._context.refused(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, message, why=why)
             return

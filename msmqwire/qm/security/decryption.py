@@ -88,7 +88,8 @@ class Decryption:
             except DecryptionFailed:
                 continue  # MQQB-3.1.5.8.3-26, MQQB-3.1.5.8.3-27
             self._check_length(cached)
-            self.receive_symmetric_key_cache.add(found, cached, origin)  # MQQB-3.1.5.8.3-20
+            # MQQB-3.1.5.8.3-19, MQQB-3.1.5.8.3-20
+            self.receive_symmetric_key_cache.add(found, cached, origin)
             return body
         raise DecryptionFailed
 

@@ -5,8 +5,21 @@ from __future__ import annotations
 import pytest
 
 import msmqwire
-from msmqwire.headers import MQUSERSIGNCERTS
-from msmqwire.schema import Record
+from msmqwire.headers import (
+    COMPOUND_MESSAGE_HEADER,
+    DEAD_LETTER_HEADER,
+    EXTENDED_ADDRESS_HEADER,
+    EXTENSION_HEADER,
+    MQDSPUBLICKEY,
+    MQDSPUBLICKEYS,
+    MQUSERSIGNCERTS,
+    PUBLICKEYBLOB,
+    SOURCE_ADDRESS,
+    SRMP_ENVELOPE_HEADER,
+    SUBQUEUE_HEADER,
+    TA_ADDRESS,
+)
+from msmqwire.schema import Header, Record
 from msmqwire.schema.field_text import field_text
 from msmqwire.schema.layout import layout
 from tests.support import handmade as h
@@ -60,3 +73,33 @@ def test_a_number_is_shown_with_its_unit(record: bytes | Record, path: str, unit
     value = msmqwire.parse(record) if isinstance(record, bytes) else record
     shown = {field.path: field_text(field) for field in layout(value)}
     assert shown[path].endswith(f") {unit}")
+
+
+@pytest.mark.parametrize(
+    ("schema", "field", "unit"),
+    [
+        proving(schema, field, unit, ids=ids, name=f"{schema.name}-{field}")
+        for schema, field, unit, ids in (
+            (EXTENSION_HEADER, "HeaderSize", "bytes", "MQRR-2.2.5.2-01"),
+            (EXTENSION_HEADER, "RemainingHeadersSize", "bytes", "MQRR-2.2.5.2-02"),
+            (SUBQUEUE_HEADER, "HeaderSize", "bytes", "MQRR-2.2.5.3-01"),
+            (SUBQUEUE_HEADER, "LastMoveTime", "ms", "MQRR-2.2.5.3-08"),
+            (DEAD_LETTER_HEADER, "HeaderSize", "bytes", "MQRR-2.2.5.4-01"),
+            (EXTENDED_ADDRESS_HEADER, "HeaderSize", "bytes", "MQRR-2.2.5.5-01"),
+            (EXTENDED_ADDRESS_HEADER, "AddressLength", "bytes", "MQRR-2.2.5.5-02"),
+            (SOURCE_ADDRESS, "AddressLength", "bytes", "MQRR-2.2.5.1-07"),
+            (SRMP_ENVELOPE_HEADER, "DataLength", "WCHAR", "MQRR-2.2.5.1.2.1-04"),
+            (COMPOUND_MESSAGE_HEADER, "HTTPBodySize", "bytes", "MQRR-2.2.5.1.2.2-04"),
+            (COMPOUND_MESSAGE_HEADER, "MsgBodySize", "bytes", "MQRR-2.2.5.1.2.2-05"),
+            (COMPOUND_MESSAGE_HEADER, "MsgBodyOffset", "bytes", "MQRR-2.2.5.1.2.2-06"),
+            (MQDSPUBLICKEY, "ulKeyLen", "bytes", "MQMQ-2.2.1-01"),
+            (MQDSPUBLICKEY, "ulProviderLen", "bytes", "MQMQ-2.2.1-02"),
+            (MQDSPUBLICKEYS, "ulLen", "bytes", "MQMQ-2.2.2-01"),
+            (TA_ADDRESS, "AddressLength", "bytes", ("MQMQ-2.2.4-01", "MQMQ-2.2.4-02")),
+        )
+    ]
+    + [proving(PUBLICKEYBLOB, "bitLen", "bits", ids="MQQB-2.4.1-02")],
+)
+def test_a_number_of_a_structure_has_its_unit(schema: Header, field: str, unit: str) -> None:
+    units = {part.name: part.unit for part in schema.parts if getattr(part, "unit", "")}
+    assert units[field] == unit

@@ -37,7 +37,7 @@ def test_a_connection_that_comes_in_begins_a_session() -> None:
 @pytest.mark.requirement(
     "MQQB-3.1.5.3-02", "MQQB-3.1.5.3.1-01", "MQQB-3.1.5.3.1-03", "MQQB-3.1.5.3.1-04", "MQQB-3.1.5.3.1-05",
     "MQQB-3.1.5.3.1-06", "MQQB-3.1.5.3.1-07", "MQQB-3.1.5.3.1-08", "MQQB-3.1.5.3.1-10", "MQQB-3.1.1.1.1.2-03",
-    "MQQB-2.2.3.1-05", "MQQB-2.2.1-08",
+    "MQQB-2.2.3.1-03", "MQQB-2.2.3.1-05", "MQQB-2.2.1-08",
 )  # fmt: skip
 @pytest.mark.parametrize("server", [OWN_ID, UUID(int=0)])
 @pytest.mark.parametrize("system", [0x0310, 0x0210, 0x0110, 0x0010])

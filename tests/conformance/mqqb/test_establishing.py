@@ -285,6 +285,7 @@ def test_names_are_resolved_for_each_session_and_not_during_it() -> None:
 # -- 3.1.5.2.3: the request --------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("MQQB-2.2.3.1-01")
 @pytest.mark.requirement("MQQB-2.2.3.1-02", "MQQB-2.2.3.1-04", "MQQB-2.2.3.1-06", "MQQB-2.2.3.1-14")
 @pytest.mark.requirement(
     "MQQB-3.1.5.2.1-07/b",

@@ -37,7 +37,7 @@ def test_public_key_fields(path: str, offset: int, data: bytes, value: Any) -> N
     assert_field(PUBLICKEYBLOB, handmade.publickeyblob(MODULUS), path, offset, data, value)
 
 
-@requirement("MQQB-2.4.1-02", "MQQB-2.4.1-04")
+@requirement("MQQB-2.4.1-02", "MQQB-2.4.1-03", "MQQB-2.4.1-04")
 @pytest.mark.parametrize("bits", [512, 1024, 2048, 4096])
 def test_bit_length(bits: int) -> None:
     modulus = bytes(1 + i % 255 for i in range(bits // 8))

@@ -397,6 +397,7 @@ def test_an_ack_is_discarded_if_its_queue_cannot_be_opened(admin):
     assert harness.called == []
     assert len(harness.core.queue_manager.queues) == outgoing
     assert not peer.closed
+    assert [key.reason for key in harness.core.context.refusals.kept] == ["BAD_DST_Q"]
 
 
 @pytest.mark.requirement(

@@ -49,6 +49,10 @@ def _entry(sid: bytes, mask: int) -> bytes:
     return bytes((0, 0)) + (8 + len(sid)).to_bytes(2, "little") + mask.to_bytes(4, "little") + sid
 
 
+WITHOUT_DACL = bytes((1, 0, 0, 0x80)) + bytes(16)
+"""A descriptor that allows everybody everything."""
+
+
 def from_user(sid: str = USER, kind: int = 1, **fields: bytes) -> bytes:
     return handmade.security_header(flags=kind, security_id=access.sid_bytes(sid), **fields)
 
@@ -112,10 +116,14 @@ def test_the_directory_gives_a_public_queue_its_descriptor(published):
 
 @pytest.mark.requirement("MQQB-3.1.5.8.3-32")
 @pytest.mark.parametrize("sid", [b"\x01", b"\x02\x01" + bytes(10), bytes(60)])
-def test_a_sender_that_cannot_be_read_has_no_right(sid):
+@pytest.mark.parametrize("everybody", [True, False], ids=["no DACL", "entries"])
+def test_a_sender_that_cannot_be_read_has_no_right(sid, everybody):
+    """Not even where the descriptor has no DACL, so that everybody may write."""
     harness = harness_with_peer(settings=OPEN_NACKS)
-    harness.queue(security=allowing(EVERYONE, ANONYMOUS))
+    entries = allowing(EVERYONE, ANONYMOUS, "S-1-0-0")
+    harness.queue(security=WITHOUT_DACL if everybody else entries)
     assert verdict(harness, handmade.security_header(flags=1, security_id=sid)) == "8004"
+    assert verdict(harness, from_user()) == "taken"
 
 
 @pytest.mark.requirement("MQMQ-2.2.18.1.6-10", "MQMQ-2.2.24-03")

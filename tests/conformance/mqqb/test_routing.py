@@ -94,7 +94,7 @@ def test_the_host_of_a_direct_name(name: str, host: str) -> None:
     assert info == Destination(host, NULL_GUID)
 
 
-@pytest.mark.requirement("MQQB-3.1.7.4-03")
+@pytest.mark.requirement("MQQB-3.1.7.4-03", "MQQB-3.1.7.4-04")
 @pytest.mark.parametrize("name", [PublicName(guid(100)), ConnectorName(guid(100))])
 def test_the_host_of_a_public_name(name: FormatName) -> None:
     enterprise = Enterprise()

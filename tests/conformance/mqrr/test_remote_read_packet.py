@@ -270,6 +270,19 @@ def test_an_address_is_built_with_its_true_length_type_and_scope(address: str, o
     assert data[32:48] == handmade.source_address(length=length, kind=kind, scope=scope, address=start)
 
 
+@pytest.mark.parametrize(
+    ("path", "offset", "data", "value"),
+    [
+        proving("AddressLength", 0, b"\x02\x01", 0x0102, ids="MQRR-2.2.5.1-07"),
+        proving("AddressType", 2, b"\x02\x01", 0x0102, ids="MQRR-2.2.5.1-08"),
+        proving("AddressScope", 4, b"\x04\x03\x02\x01", 0x01020304, ids="MQRR-2.2.5.1-09"),
+        proving("Address", 8, bytes(range(1, 9)), bytes(range(1, 9)), ids="MQRR-2.2.5.1-10"),
+    ],
+)
+def test_fields_of_the_overlay(path: str, offset: int, data: bytes, value: Any) -> None:
+    assert_field(SOURCE_ADDRESS, bytes(16), path, offset, data, value)
+
+
 @pytest.mark.parametrize("scope", ["eth0", "4294967296", "-1", "²"])
 def test_an_address_of_no_numbered_scope_is_refused(scope: str) -> None:
     with pytest.raises(msmqwire.InvalidValue) as caught:

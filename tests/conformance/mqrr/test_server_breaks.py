@@ -176,6 +176,18 @@ def test_an_association_without_handles_ends_quietly(harness, queue):
     assert harness.nothing_is_left()
 
 
+@pytest.mark.requirement("MQRR-3.1.6.1-04", "MQRR-3.1.6.1-01", "MQRR-3.1.6.2-01")
+def test_the_end_of_an_association_leaves_the_handles_of_others(harness, queue):
+    client, other = harness.client(), harness.client(2, BOB)
+    handle, others = client.open(), other.open()
+    harness.lose(5)
+    assert client.read(handle, Action.MQ_ACTION_PEEK_CURRENT) == b"1"
+    harness.lose()
+    assert other.read(others, Action.MQ_ACTION_PEEK_CURRENT) == b"1"
+    assert client.close(handle)[0] == HResult.MQ_ERROR_INVALID_HANDLE
+    assert other.close(others)[0] == OK
+
+
 @pytest.mark.requirement("MQRR-3.1.6.2-05", "MQRR-3.1.6.2-04")
 def test_the_time_of_a_receive_that_was_run_down_is_over(harness, queue):
     """Else its timer would release the message of the next reader."""

@@ -154,7 +154,8 @@ def test_a_client_that_goes_while_it_enlists(harness, client):
 
 @pytest.mark.requirement(
     "MQRR-3.1.4.13-35", "MQRR-3.1.4.13-36", "MQRR-3.1.4.13-37", "MQRR-3.1.4.13-38", "MQRR-3.1.4.13-40",
-    "MQRR-3.1.4.13-41", "MQRR-3.1.4.13-39", "MQRR-3.1.4.15-05", "MQRR-3.1.4.15-12", "MQRR-3.1.4.13-19",
+    "MQRR-3.1.4.13-41", "MQRR-3.1.4.13-39", "MQRR-3.1.4.15-05", "MQRR-3.1.4.15-11", "MQRR-3.1.4.15-12",
+    "MQRR-3.1.4.13-19",
 )  # fmt: skip
 @pytest.mark.parametrize("outcome", ["commit", "abort"])
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_LOOKUP_RECEIVE_NEXT])

@@ -90,7 +90,7 @@ def test_a_new_job_has_the_operator_hold_of_operators(harness: QueueServiceHarne
     assert harness.entry(harness.job(operator, job_control_flags=flags)).job_control_flags == flags
 
 
-@requirement("QMS-flags-13", "QMS-flags-09")
+@requirement("QMS-flags-07", "QMS-flags-08", "QMS-flags-09", "QMS-flags-13")
 def test_ready_to_held_and_back(harness: QueueServiceHarness) -> None:
     first, number, last = numbers(harness, 3)
     operator = harness.operator()

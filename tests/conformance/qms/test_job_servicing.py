@@ -379,7 +379,7 @@ def test_five_peers_of_which_each_covers_one_area(harness: QueueServiceHarness) 
     assert service.queues.read_status(watcher, queue_id).jobs == 1
 
 
-@requirement("QMS-flags-12", "QMS-jobfields-37")
+@requirement("QMS-flags-12", "QMS-jobfields-37", "QMS-manage-11", "QMS-manage-12", "QMS-manage-13")
 @pytest.mark.parametrize(
     "flags, server_id, ahead, state",
     [

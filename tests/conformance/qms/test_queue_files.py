@@ -181,7 +181,7 @@ def test_a_job_that_is_gone_leaves_no_trace(driven: DrivenFolder) -> None:
     assert driven.system_file() == []
 
 
-@requirement("QMS-files-09", "QMS-service-09", "QMS-submit-05")
+@requirement("QMS-files-07", "QMS-files-09", "QMS-service-09", "QMS-submit-05")
 def test_the_content_of_a_queue_file_comes_back_unchanged(driven: DrivenFolder) -> None:
     alice, server = driven.connect("ALICE"), driven.server()
     data = bytes(range(256)) * 300

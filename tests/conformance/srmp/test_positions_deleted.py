@@ -121,7 +121,7 @@ def test_an_unreceived_message_without_a_request_has_no_receipt(services):
         assert leave(harness, queue, reason) == []
 
 
-@pytest.mark.requirement("SRMP-3.1.1.1.2.3-04", "SRMP-3.1.7.3.2-01", "SRMP-3.1.5.2.1.1-01")
+@pytest.mark.requirement("SRMP-3.1.1.1.2.3-04", "SRMP-3.1.7.3.2-01", "SRMP-3.1.5.2.1.1-01", "SRMP-3.1.7-01")
 @pytest.mark.parametrize("reason", DEADLETTERED, ids=lambda reason: reason.name)
 @pytest.mark.parametrize("services", ["", commitment("negative")])
 def test_an_unreceived_message_is_dead_lettered_on_request(reason, services):

@@ -448,3 +448,14 @@ def test_the_published_messages_are_received():
     assert (second.priority, second.hash_algorithm) == (3, HashAlgorithm.CALG_SHA1)
     # One id with three SourceQmGuids, all other than the GUID in streamId.
     assert [message.transaction_sequence_number for message in messages(ordered)] == [1, 2, 3]
+
+
+@pytest.mark.requirement("SRMP-4.3-05")
+def test_the_published_receipts_are_received_by_any_clock():
+    """The clock here is eleven seconds behind that of their sender, who has received after sending."""
+    harness = SrmpHarness(computer_name="machine1", utc=1_184_815_480)
+    admin = harness.queue("receipts")
+    for name in ("4.3-3", "4.3-5"):
+        assert harness.post((VECTORS / "srmp" / f"{name}.http").read_bytes()) == OK, name
+    received = [(message.message_class, message.sent_time) for message in messages(admin)]
+    assert received == [(0x0002, 1_184_815_491), (0x4000, 1_184_815_641)]

@@ -17,6 +17,7 @@ from msmqwire.qm.protocols.srmp.serializing import serialize
 from msmqwire.srmp.envelope import build_envelope, parse_envelope
 from msmqwire.srmp.message import SrmpMessage, parse_message
 from msmqwire.srmp.request import make_request, request_address
+from tests.support.codec_checks import proving
 from tests.support.paths import VECTORS
 from tests.support.srmp.srmp_envelopes import GUID, PUBLISHED
 from tests.support.srmp.srmp_mapping import DAY, SENT
@@ -153,6 +154,7 @@ def test_destination(name: FormatName, to: str) -> None:
     assert deserialize(SrmpMessage(None, (), data.encode()), 0).destination == name
 
 
+@pytest.mark.requirement("SRMP-3.1.7.2.4-05")
 @pytest.mark.parametrize(
     "name",
     [None, queue("DIRECT=OS:h\\q"), queue(f"PUBLIC={GUID}"), queue("DIRECT=http://h/msmq/q,DIRECT=OS:h\\q")],
@@ -178,6 +180,7 @@ def test_response_queue(name: FormatName | None, via: str | None) -> None:
     assert deserialize(SrmpMessage(None, (), data.encode()), 0).response == name
 
 
+@pytest.mark.requirement("SRMP-3.1.7.2.4-07")
 def test_several_response_queues_in_one_name() -> None:
     refused("response", response=queue("DIRECT=OS:a\\q,DIRECT=OS:b\\q"))
 
@@ -194,14 +197,21 @@ def test_several_response_queues_in_one_name() -> None:
         (INFINITE - 1, 0x7FFFFFFF - SENT, "20380119T031407", "20380119T031407"),
     ],
 )
-@pytest.mark.requirement("SRMP-2.2.5.1.1-04")
+@pytest.mark.requirement("SRMP-2.2.5.1.1-04", "SRMP-3.1.7.2.4-08", "SRMP-3.1.7.2.4-34")
 def test_limits(to_be_received: int, to_reach_queue: int, expires: str, limit: str) -> None:
     data = text(time_to_be_received=to_be_received, time_to_reach_queue=to_reach_queue)
     assert inside(data, "expiresAt") == expires
     assert inside(data, "TTrq") == limit
 
 
-@pytest.mark.parametrize("attribute", ["sent_time", "time_to_be_received", "time_to_reach_queue"])
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        proving("sent_time", ids="SRMP-3.1.7.2.4-09"),
+        proving("time_to_be_received", ids="SRMP-3.1.7.2.4-08"),
+        proving("time_to_reach_queue", ids="SRMP-3.1.7.2.4-34"),
+    ],
+)
 @pytest.mark.parametrize("value", [-1, 1 << 32, 1 << 99])
 def test_times_beyond_32_bits(attribute: str, value: int) -> None:
     refused(attribute, **{attribute: value})
@@ -318,9 +328,12 @@ CORRELATION = "<Correlation>AAAAAAAAAAAAAAAAAAAAAAAAAAA=</Correlation>"
 
 
 @pytest.mark.requirement(
+    "SRMP-3.1.7.2.4-24",
     "SRMP-3.1.7.2.4-25",
     "SRMP-3.1.7.2.4-26",
     "SRMP-3.1.7.2.4-27",
+    "SRMP-3.1.7.2.4-28",
+    "SRMP-3.1.7.2.4-29",
     "SRMP-3.1.7.2.4-30",
     "SRMP-3.1.7.2.4-31",
     "SRMP-3.1.7.2.4-33",

@@ -139,6 +139,9 @@ def test_a_prefix_of_one_letter_is_in_the_type(number, letter):
     for first, name, local in ((0x44, b"\x0a", "str10"), (0x5E, b"\x01n", "n")):
         data = bytes([first + number]) + name + declared + b"\x01"
         assert characters_of(data, agreed=True) == f'<{letter}:{local} xmlns:{letter}="u"></{letter}:{local}>'
+        within = b"\x40\x01r" + declared + bytes([first + number]) + name + b"\x01\x01"
+        inner = f"<{letter}:{local}></{letter}:{local}>"
+        assert characters_of(within, agreed=True) == f'<r xmlns:{letter}="u">{inner}</r>'
         assert records.build(list(records.records(data))) == data
     for first, name, local in ((0x0C, b"\x0a", "str10"), (0x26, b"\x01n", "n")):
         data = b"\x40\x01r" + declared + bytes([first + number]) + name + b"\x86\x01"

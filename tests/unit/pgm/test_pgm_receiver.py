@@ -344,6 +344,17 @@ def test_opt_fin_ends_after_all_data():
     assert len(run.of(Ended, Joined)) == 2
 
 
+@pytest.mark.requirement("SRMP-2.1.3-10")
+def test_opt_fin_waits_for_the_last_data():
+    run = started()
+    run.data(0)
+    run.data(1)
+    run.spm(0, 2, OptFin())
+    assert run.of(Ended) == []
+    run.data(2, kind=PgmType.RDATA)
+    assert [effect for _, effect in run.effects][-2:] == [Deliver(TSI, b"2"), Ended(TSI, EndReason.FIN)]
+
+
 def test_opt_fin_inside_an_apdu():
     run = started()
     fragment(run, 0, 0, 6, b"aa")

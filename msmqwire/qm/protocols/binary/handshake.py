@@ -110,6 +110,7 @@ class SessionHandshake:
             ESTABLISH_CONNECTION.build(
                 {
                     "EstablishConnectionHeader": {
+                        # MQQB-2.2.3.1-01
                         "ClientGuid": self._context.queue_manager.identifier,  # MQQB-3.1.5.2.3-03
                         # MQQB-2.2.3.1-04
                         "ServerGuid": session.remote_guid,  # MQQB-3.1.5.2.1-07, MQQB-3.1.5.2.3-05
@@ -149,7 +150,7 @@ class SessionHandshake:
                     "InternalHeader": {"Flags": {"CS": refused}},  # MQQB-3.1.5.3.1-08
                     "EstablishConnectionHeader": {
                         "ClientGuid": header.ClientGuid,  # MQQB-3.1.5.3.1-04, MQQB-2.2.3.1-02
-                        "ServerGuid": own,  # MQQB-3.1.5.3.1-05, MQQB-2.2.3.1-05
+                        "ServerGuid": own,  # MQQB-3.1.5.3.1-05, MQQB-2.2.3.1-03, MQQB-2.2.3.1-05
                         "TimeStamp": header.TimeStamp,  # MQQB-3.1.5.3.1-06, MQQB-2.2.3.1-07
                         "OperatingSystem": {
                             "SE": header.OperatingSystem.SE,  # MQQB-3.1.5.3.1-07, MQQB-2.2.3.1-11

@@ -19,7 +19,6 @@ from msmqwire.qm.security.protection import Protection
 from msmqwire.schema import Record
 
 WRITE = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
-_NOBODY: Final = access.Token(access.NULL_SID)  # MQQB-3.1.5.8.3-32
 _QUEUE_MANAGER: Final = access.Token(access.EVERYONE)  # MQQB-3.1.5.8.3-30
 _ANONYMOUS: Final = access.Token(access.ANONYMOUS, frozenset({access.EVERYONE}))  # MQQB-3.1.5.8.3-36
 _SID: Final = SenderIdentifierType.SID
@@ -43,16 +42,19 @@ class MessageSecurity:
         if refusal is not None:
             return refusal
         token = self._token(message.sender_identifier_type, message.sender_identifier)
-        if not _may_write(self._queues.security_of(queue), token):  # MQQB-3.1.5.8.3-29, MQQB-5.1-03
+        # MQQB-3.1.5.8.3-29, MQQB-5.1-03
+        if token is None or not _may_write(self._queues.security_of(queue), token):  # MQQB-3.1.5.8.3-32
             # MQQB-3.1.5.8.3-34, MQQB-3.1.5.8.3-35
             return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED  # MQQB-3.1.5.8.3-33
         return None
 
-    def _token(self, kind: SenderIdentifierType, identifier: bytes) -> access.Token:
-        """Return the user whose rights apply; anonymous if none is named."""
+    def _token(self, kind: SenderIdentifierType, identifier: bytes) -> access.Token | None:
+        """Return the user whose rights apply; anonymous if none is named, None if it can't be read."""
         if kind is _SID and identifier:
             token = _token_of(identifier)
-            groups = frozenset() if token is _NOBODY else self._identities.groups_of(identifier)
+            if token is None:  # MQQB-3.1.5.8.3-32
+                return None
+            groups = self._identities.groups_of(identifier)
             return access.Token(token.user, token.groups | groups) if groups else token
         if kind is SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:  # MQQB-3.1.5.8.3-30
             return _QUEUE_MANAGER
@@ -70,11 +72,11 @@ class MessageSecurity:
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def _token_of(sid: bytes) -> access.Token:
+def _token_of(sid: bytes) -> access.Token | None:
     try:
         return access.Token.of(sid)
     except MalformedPacket:
-        return _NOBODY  # MQQB-3.1.5.8.3-32
+        return None
 
 
 @lru_cache(maxsize=_CACHE_SIZE)

@@ -136,7 +136,7 @@ class RemoteReadEngine:
         """
         self.transacting.forget(association)
         # MQRR-3.1.6.1-01, MQRR-3.1.6.1-04, MQRR-3.1.6.2-01
-        self._opening.run_down(self.contexts.of(association), answers=False)
+        self._opening.run_down(self.contexts.of(association))
 
     def enlisted(self, request: int, *, done: bool) -> None:
         """An `EnlistTransaction` has been carried out, or has failed."""
@@ -146,7 +146,7 @@ class RemoteReadEngine:
         """Queue Manager Stopped: end waiting reads, and return messages received and not ended to their
         queues.
         """
-        self._opening.run_down(self.contexts)
+        self._opening.run_down(self.contexts, answers=True)
 
     def _get_server_port(self, call: Call, arguments: Any) -> Results:
         """R_GetServerPort: [MS-MQRR] 3.1.4.1."""

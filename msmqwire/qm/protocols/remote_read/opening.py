@@ -116,10 +116,11 @@ class Opening:
 
     def close_queue(self, call: Call, arguments: Any) -> Results:
         """R_CloseQueue: [MS-MQRR] 3.1.4.3."""
-        self.run_down([self._contexts.find(call, arguments.pphContext)])  # MQRR-2.2.4.2-01, MQRR-4.1-01
+        context = self._contexts.find(call, arguments.pphContext)
+        self.run_down([context], answers=True)  # MQRR-2.2.4.2-01, MQRR-4.1-01
         return {"pphContext": NULL_HANDLE}  # MQRR-3.1.4.3-07, MQRR-4.1-01
 
-    def run_down(self, contexts: Iterable[QueueContext], *, answers: bool = True) -> None:
+    def run_down(self, contexts: Iterable[QueueContext], *, answers: bool = False) -> None:
         """Queue Context Handles Rundown Routine, and R_CloseQueue: [MS-MQRR] 3.1.6.1 and 3.1.6.2.
 
         First all waiting reads on the queues end, then the messages received and not ended return: otherwise

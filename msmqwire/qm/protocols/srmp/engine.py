@@ -115,7 +115,7 @@ class SrmpEngine(JoinedProtocol):
         # SRMP-3-01
         place = len(self.context.effects)  # the response comes before receipts: SRMP-3.1.1.1.2.2-04
         status = self.receiving.take(http, address)
-        self.context.effects.insert(place, HttpResponse(request, status))
+        self.context.effects.insert(place, HttpResponse(request, status))  # SRMP-3-01
 
     def multicast_received(self, data: bytes, address: str, group: str, port: int) -> None:
         """A request has come by PGM from an address to a group and port; it gets no answer."""
@@ -186,7 +186,7 @@ class SrmpEngine(JoinedProtocol):
         """Resume Queue Event: [MC-MQSRM] 3.1.7.5."""
         transfer = self.transfers.get(queue.number)
         if transfer is not None and not transfer.is_held:
-            self.sending.resume(transfer)  # SRMP-3.1.7.5-01 and -02
+            self.sending.resume(transfer)  # SRMP-3.1.7.5-01 and -02, SRMP-3.1.7-01
 
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         """Send User Message Wrapper: [MC-MQSRM] 3.1.7.8."""

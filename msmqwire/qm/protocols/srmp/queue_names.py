@@ -61,14 +61,14 @@ def read_list(texts: Iterable[str] | None, path: str) -> tuple[FormatName, ...]:
 
 def write_destination(name: FormatName | None, path: str) -> str:
     """Return a destination as ``to``. Raises InvalidValue for a queue that neither HTTP nor PGM can reach."""
-    if isinstance(name, MulticastName):
+    if isinstance(name, MulticastName):  # SRMP-3.1.7.2.4-05
         return f"{MSMQ}{name.canonical}"
     return write_http(name, path)
 
 
 def write_http(name: FormatName | None, path: str) -> str:
     """Return a queue as a URI. Raises InvalidValue for a queue that HTTP can't reach."""
-    if name is None or not is_http(name):
+    if name is None or not is_http(name):  # SRMP-3.1.7.2.4-05
         raise InvalidValue(f"{'no name' if name is None else name.text} is not an HTTP name", path=path)
     return http_uri(name)
 
@@ -77,11 +77,11 @@ def write_name(name: FormatName, path: str) -> str:
     """Return the text of a queue for ``via`` and lists, which allow any single queue. Raises InvalidValue for
     several in one.
     """
-    if is_http(name):
+    if is_http(name):  # SRMP-3.1.7.2.4-07
         return http_uri(name)
     if isinstance(name, MultipleElementName):
         raise InvalidValue("several names in one", path=path)
-    return f"{MSMQ}{name.text}"
+    return f"{MSMQ}{name.text}"  # SRMP-3.1.7.2.4-07
 
 
 def is_http(name: FormatName | None) -> bool:

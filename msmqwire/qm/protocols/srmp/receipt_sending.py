@@ -88,4 +88,5 @@ class ReceiptSending:
         except (InvalidValue, MalformedPacket) as exc:
             self._context.trouble("receipt", f"a receipt for a message of {origin} can't be built: {exc}")
             return
-        self._system_messages.send(receipt.message.destination, receipt.message, origin)
+        # SRMP-3-01
+        self._system_messages.send(receipt.message.destination, receipt.message, origin=origin)

@@ -56,10 +56,12 @@ def serialize(message: Message, *, queue_manager: UUID, receipts_url: str = "") 
     header: dict[str, Any] = {
         "path": _path(message),
         "properties": {
+            # SRMP-3.1.7.2.4-08
             "expiresAt": limit_of(message.sent_time, message.time_to_be_received, "time_to_be_received"),
             "sentAt": date_of(message.sent_time, "sent_time"),  # SRMP-3.1.7.2.4-09, SRMP-2.2.5.1.2-02 and -03
         },
         "services": _services(message),
+        # SRMP-3.1.7.2.4-15
         "stream": _stream(message, queue_manager, receipts_url) if _in_stream(message) else None,
         "Msmq": _msmq(message),  # SRMP-3.1.7.2.4-23
     }
@@ -74,7 +76,7 @@ def _path(message: Message) -> dict[str, Any]:
     if len(message.label.encode("utf-16-le", "surrogatepass")) > 2 * LABEL_MAX:  # SRMP-2.2.4.1-07
         raise InvalidValue(f"a label has {LABEL_MAX} characters at most", path="label")
     rev = None
-    if message.response is not None:
+    if message.response is not None:  # SRMP-3.1.7.2.4-07
         rev = {"via": write_name(message.response, "response")}  # SRMP-3.1.7.2.4-07, SRMP-2.2.4.4-06
     return {
         "action": f"{MSMQ}{message.label}",  # SRMP-3.1.7.2.4-04, SRMP-2.2.4.1-02 and SRMP-2.2.4.1-07
@@ -88,17 +90,17 @@ def _path(message: Message) -> dict[str, Any]:
 def _services(message: Message) -> dict[str, Any] | None:
     requested = int(message.acknowledgements_requested)
     services: dict[str, Any] = {}
-    if message.recoverable or _in_stream(message):
-        services["durable"] = True
+    if message.recoverable or _in_stream(message):  # SRMP-3.1.7.2.4-11
+        services["durable"] = True  # SRMP-3.1.7.2.4-11
     if message.administration is not None:  # without it no receipt can be asked for: there is no sendTo
-        if requested & _ARRIVAL:
+        if requested & _ARRIVAL:  # SRMP-3.1.7.2.4-12
             services["deliveryReceiptRequest"] = {"sendTo": _administration(message)}  # SRMP-3.1.7.2.4-12
         # Without the request its two children have no place: SRMP-3.1.7.2.4-14.
         if message.final_ack_required or requested & (_POSITIVE | _NEGATIVE):
             services["commitmentReceiptRequest"] = {
-                "sendTo": _administration(message),
-                "positiveOnly": bool(requested & _POSITIVE),
-                "negativeOnly": bool(requested & _NEGATIVE),
+                "sendTo": _administration(message),  # SRMP-3.1.7.2.4-13
+                "positiveOnly": bool(requested & _POSITIVE),  # SRMP-3.1.7.2.4-13
+                "negativeOnly": bool(requested & _NEGATIVE),  # SRMP-3.1.7.2.4-13
             }
     return services or None  # SRMP-3.1.7.2.4-10
 
@@ -120,7 +122,7 @@ def _stream(message: Message, queue_manager: UUID, receipts_url: str) -> dict[st
         # SRMP-3.1.7.2.4-16
         "streamId": StreamIdentifier(queue_manager, sequence.time_stamp << 32 | sequence.ordinal),
         "current": message.transaction_sequence_number,  # SRMP-3.1.7.2.4-17
-        "previous": message.transaction_previous_sequence_number or None,
+        "previous": message.transaction_previous_sequence_number or None,  # SRMP-3.1.7.2.4-18
         "start": start,
     }
 
@@ -128,21 +130,21 @@ def _stream(message: Message, queue_manager: UUID, receipts_url: str) -> dict[st
 def _msmq(message: Message) -> dict[str, Any]:
     return {
         "Class": int(message.message_class),  # SRMP-3.1.7.2.4-24
-        "Priority": message.priority,
+        "Priority": message.priority,  # SRMP-3.1.7.2.4-24
         "Journal": message.positive_journaling_requested,  # SRMP-3.1.7.2.4-25
-        "DeadLetter": message.negative_journaling_requested,
+        "DeadLetter": message.negative_journaling_requested,  # SRMP-3.1.7.2.4-25
         "Correlation": message.correlation_identifier,  # SRMP-3.1.7.2.4-26
         "Trace": message.tracing_requested,  # SRMP-3.1.7.2.4-27
-        "ConnectorType": _guid(message.connector_type_identifier),
+        "ConnectorType": _guid(message.connector_type_identifier),  # SRMP-3.1.7.2.4-27
         "App": message.application_tag,  # SRMP-3.1.7.2.4-28
-        "BodyType": message.body_type,
+        "BodyType": message.body_type,  # SRMP-3.1.7.2.4-29
         "HashAlgorithm": int(message.hash_algorithm),  # SRMP-3.1.7.2.4-29
-        "Eod": _eod(message),
-        "Provider": _provider(message),
+        "Eod": _eod(message),  # SRMP-3.1.7.2.4-30
+        "Provider": _provider(message),  # SRMP-3.1.7.2.4-31
         "SourceQmGuid": message.source_machine_identifier,  # SRMP-3.1.7.2.4-32
         "DestinationMqf": _names(message.destinations, "destinations"),  # SRMP-3.1.7.2.4-33
-        "AdminMqf": _names(message.administrations, "administrations"),
-        "ResponseMqf": _names(message.responses, "responses"),
+        "AdminMqf": _names(message.administrations, "administrations"),  # SRMP-3.1.7.2.4-33
+        "ResponseMqf": _names(message.responses, "responses"),  # SRMP-3.1.7.2.4-33
         # SRMP-3.1.7.2.4-34
         "TTrq": limit_of(message.sent_time, message.time_to_reach_queue, "time_to_reach_queue"),
     }
@@ -154,17 +156,17 @@ def _names(names: Sequence[FormatName], path: str) -> tuple[str, ...]:
 
 def _eod(message: Message) -> dict[str, Any] | None:
     eod = {
-        "First": message.first_in_transaction,
-        "Last": message.last_in_transaction,
-        "ConnectorId": _guid(message.connector_queue_manager_identifier),
+        "First": message.first_in_transaction,  # SRMP-3.1.7.2.4-30
+        "Last": message.last_in_transaction,  # SRMP-3.1.7.2.4-30
+        "ConnectorId": _guid(message.connector_queue_manager_identifier),  # SRMP-3.1.7.2.4-30
     }
     return eod if any(eod.values()) else None
 
 
 def _provider(message: Message) -> dict[str, Any] | None:
     provider = {
-        "Type": message.authentication_provider_type or None,
-        "Name": message.authentication_provider_name or None,
+        "Type": message.authentication_provider_type or None,  # SRMP-3.1.7.2.4-31
+        "Name": message.authentication_provider_name or None,  # SRMP-3.1.7.2.4-31
     }
     return provider if any(provider.values()) else None
 
