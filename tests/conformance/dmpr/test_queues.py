@@ -168,7 +168,7 @@ def test_a_new_queue_is_empty_and_unused(harness: EngineHarness) -> None:
     assert list(queue.positions) == []
 
 
-@pytest.mark.requirement("DMPR-3.1.1.2-01")
+@pytest.mark.requirement("DMPR-3.1.1.2-01", "MQMQ-2.3.1.9-01", "MQMQ-2.3.1.10-01")
 @pytest.mark.requirement("DMPR-3.1.7.1.3-06", "DMPR-3.1.1.2-03", "DMPR-3.1.1.2-04")
 def test_times_of_a_queue(harness: EngineHarness) -> None:
     harness.advance(5_000)

@@ -125,6 +125,7 @@ def test_an_attribute_of_the_queue_manager_is_published(attribute: str, value: o
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-08", "DMPR-3.1.1.1-09", "DMPR-3.1.1.1-13")
+@pytest.mark.requirement("MQMQ-2.3.2.16-01", "MQMQ-2.3.2.17-01")
 def test_path_and_times_of_the_manager_come_from_the_directory() -> None:
     times = [1_600_000_000]
     directory = EmbeddedDirectory(utc=lambda: times[-1])

@@ -69,7 +69,7 @@ def test_a_duplicate_ends_at_once_without_an_acknowledgement(recoverable):
 
 
 @both("02")
-@pytest.mark.requirement("MQQB-3.1.5.8.1-02")
+@pytest.mark.requirement("MQQB-3.1.5.8.1-02", "MQQB-3.1.5.8.2-04")
 def test_a_duplicate_is_neither_forwarded_nor_reported(recoverable):
     harness = routed()
     queue, reports, peer = harness.queue(), harness.queue("reports"), harness.accept_session()
@@ -80,6 +80,21 @@ def test_a_duplicate_is_neither_forwarded_nor_reported(recoverable):
     assert bodies(queue) == [b"here"]
     assert message_classes(reports) == [0x0001]
     assert harness.called[0].bodies() == [b"on"]
+
+
+@both("02")
+@pytest.mark.requirement("MQQB-3.1.5.8.1-02", "MQQB-3.1.5.8.2-04")
+def test_a_refused_message_that_comes_again_is_a_duplicate(recoverable):
+    """Its refusal is reported once, and it does not come into a queue that has been created meanwhile."""
+    harness = harness_with_peer(settings=OPEN_NACKS)
+    admin, peer = harness.queue("adm"), harness.accept_session()
+    options = {"recoverable": recoverable, "message_id": 7, "acks": NA, "admin": HERE_ADMIN}
+    peer.send_message(**options)
+    peer.send_message(**options)
+    assert message_classes(admin) == [0x8000]
+    queue = harness.queue()
+    peer.send_message(**options)
+    assert bodies(queue) == []
 
 
 @both("03")

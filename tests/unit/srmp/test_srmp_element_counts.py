@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from msmqwire.errors import InvalidValue
+from msmqwire.srmp.envelope import Envelope, build_envelope
 from msmqwire.srmp.schema import ENVELOPE
 from tests.support.codec_checks import proving
+from tests.support.srmp.srmp_envelopes import EVERYTHING, everything
 
 PATH, SERVICES = "Header.path", "Header.services"
 DELIVERY, COMMITMENT = f"{SERVICES}.deliveryReceiptRequest", f"{SERVICES}.commitmentReceiptRequest"
@@ -60,3 +65,56 @@ def test_an_element_in_its_group(path: str, least: int, most: int, attribute: st
     for name in filter(None, path.split(".")):
         element = element.child(name)
     assert (element.least, element.most, element.attribute) == (least, most, attribute)
+
+
+@pytest.mark.parametrize(
+    ("path", "requirement"),
+    [
+        pytest.param(path, f"SRMP-2.2.{row}", marks=pytest.mark.requirement(f"SRMP-2.2.{row}"), id=path)
+        for path, row in [
+            ("path", "4-01"),
+            ("path.action", "4.1-01"),
+            ("path.to", "4.2-01"),
+            ("path.id", "4.3-01"),
+            ("path.rev.via", "4.4-02"),
+            ("properties", "5.1-01"),
+            ("properties.expiresAt", "5.1.1-01"),
+            ("services.deliveryReceiptRequest.sendTo", "5.2.2-02"),
+            ("services.commitmentReceiptRequest.sendTo", "5.2.3-02"),
+            ("stream.streamId", "5.3.1-01"),
+            ("stream.current", "5.3.2-01"),
+            ("stream.start.sendReceiptsTo", "5.3.4-02"),
+            ("deliveryReceipt.receivedAt", "5.4-03"),
+            ("deliveryReceipt.id", "5.4-04"),
+            ("commitmentReceipt.decidedAt", "5.5-03"),
+            ("commitmentReceipt.decision", "5.5-04"),
+            ("commitmentReceipt.id", "5.5-05"),
+            ("streamReceipt.streamId", "5.6-02"),
+            ("streamReceipt.lastOrdinal", "5.6-03"),
+            ("Msmq.Class", "6.1-01"),
+            ("Msmq.Priority", "6.2-01"),
+            ("Msmq.BodyType", "6.9-01"),
+            ("Msmq.SourceQmGuid", "6.13-01"),
+            ("Msmq.TTrq", "6.17-01"),
+            ("Signature.SignedInfo", "7.1-01"),
+            ("Signature.SignedInfo.SignatureMethod", "7.1.1-01"),
+            ("Signature.SignedInfo.Reference[0].DigestMethod", "7.1.2.1-01"),
+            ("Signature.SignedInfo.Reference[0].DigestValue", "7.1.2.2-01"),
+            ("Signature.SignatureValue", "7.2-01"),
+        ]
+    ],
+)
+def test_nothing_is_built_without_an_element_that_is_required(path: str, requirement: str) -> None:
+    header: Any = everything()
+    assert build_envelope(Envelope(header)) == EVERYTHING
+    *groups, last = path.split(".")
+    holder = header
+    for name in groups:
+        holder = holder[name.removesuffix("[0]")]
+        if name.endswith("[0]"):
+            holder = holder[0]
+    del holder[last]
+    with pytest.raises(InvalidValue) as caught:
+        build_envelope(Envelope(header))
+    assert caught.value.path == f"Envelope.Header.{path}"
+    assert f"({requirement})" in caught.value.why

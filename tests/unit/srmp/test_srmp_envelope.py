@@ -41,6 +41,7 @@ from tests.support.srmp.srmp_envelopes import (
 )
 @pytest.mark.requirement("SRMP-2.2.4-05", "SRMP-2.2.5-02", "SRMP-2.2.5-03")
 @pytest.mark.requirement("SRMP-2.2.5.1-02", "SRMP-2.2.5.2-02", "SRMP-2.2.5.3-02")
+@pytest.mark.requirement("SRMP-2.2.2-01", "SRMP-2.2.2-02", "SRMP-2.2.2-03")
 def test_elements_are_written_in_the_order_of_the_specification():
     envelope = Envelope(everything())
     assert build_envelope(envelope) == EVERYTHING
