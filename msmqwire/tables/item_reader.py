@@ -30,7 +30,7 @@ from msmqwire.tables.decoder import Decoder
 from msmqwire.tables.row_choice import RowChoice
 from msmqwire.tables.row_judge import RowJudge, Sender
 from msmqwire.tables.scanning.flow_keys import address_of
-from msmqwire.tables.session_rows import SessionRows
+from msmqwire.tables.session_rows import Places, SessionRows
 
 _FRAMES: Final = 1 << 12
 """Frames of packets that came in several for which there is room at first."""
@@ -161,7 +161,7 @@ class ItemReader(Decoder):
         first = 0
         for r in [*np.flatnonzero(block.rows[:, entry.R_EXTRA] >= 0).tolist(), len(block.rows)]:
             if first < r:
-                yield SessionRows(block, range(first, r), findings, item)
+                yield SessionRows(block, range(first, r), findings, item, partial(self._places, block))
             if r < len(block.rows):
                 yield item(r)
             first = r + 1
@@ -201,6 +201,29 @@ class ItemReader(Decoder):
             packet, KINDS[kind], row[entry.R_SIZE], findings, error, raw, reason,
             None, None, self._dissection.examiner, None, encapsulation_of(carriers[-1]),
         )  # fmt: skip
+
+    def _places(self, block: RowBlock, within: range) -> Places:
+        """Return where rows without an item of the generic reader were captured."""
+        rows, dissection = block.rows[within.start : within.stop], self._dissection
+        first = (rows[:, entry.R_FRAME] >> entry.TUNNEL_BITS) + self._frames_before
+        last = first.copy()
+        if dissection.tracker.fragments.has_any:
+            for r, row in enumerate(rows.tolist()):
+                frames = self._frames_of(row)
+                first[r], last[r] = frames[0], frames[-1]
+        else:
+            several = np.flatnonzero(rows[:, entry.R_FRAMES] >= 0)
+            at = rows[several, entry.R_FRAMES] + 1
+            bounds = np.column_stack([at, at + self._frame_lists[at - 1]]).ravel()
+            codes = np.append(self._frame_lists, 0)  # a bound may be the end of the array
+            first[several] = np.minimum.reduceat(codes, bounds)[::2] >> entry.TUNNEL_BITS
+            last[several] = np.maximum.reduceat(codes, bounds)[::2] >> entry.TUNNEL_BITS
+        if len(dissection.files) == 1 or dissection.numbers_across:
+            return Places(dissection.files[-1:], np.zeros(len(rows), np.int64), first, last)
+        (_, before), (file, before_last) = (
+            np.array([dissection.file_of(frame) for frame in frames.tolist()]).T for frames in (first, last)
+        )
+        return Places(dissection.files, file, first - before, last - before_last)
 
     def _frames_of(self, row: list[int]) -> tuple[int, ...]:
         """Return the frames that carried a row, numbered through all files, in the order of the capture."""

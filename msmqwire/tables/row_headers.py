@@ -20,9 +20,9 @@ _SIZES: Final = np.zeros(1 << _QUEUE_KIND.width, np.int64)
 _SIZES[AT_DESTINATION], _SIZES[PUBLIC] = 4, 16
 
 
-def structure_of(header: str, fields: dict[str, str]) -> Any:
-    """Return the structure of fields of a header of a UserMessage, by the name and the type of each."""
-    places = [_MESSAGE[f"{header}.{name}"] for name in fields]
+def structure_of(header: str, fields: dict[str, str], packet: str = "UserMessage") -> Any:
+    """Return the structure of fields of a header of a packet, by the name and the type of each."""
+    places = [FIELD_SLOTS[packet][f"{header}.{name}"] for name in fields]
     formats = list(fields.values())
     size = max(place[1] + np.dtype(kind).itemsize for place, kind in zip(places, formats, strict=True))
     return np.dtype(

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from msmqwire.analysis.dissection import Item
 from msmqwire.analysis.lint import Finding
 from msmqwire.tables.compiled.scan_arrays import RowBlock
+
+
+class Places(NamedTuple):
+    """Where the packets of rows were captured.
+
+    Attributes:
+        files: names of files.
+        file: for each row the file of its last frame, by its place in `files`.
+        first, last: for each row its first and its last frame, numbered in their files.
+    """
+
+    files: Sequence[str]
+    file: Any
+    first: Any
+    last: Any
 
 
 class SessionRows(NamedTuple):
@@ -18,9 +33,11 @@ class SessionRows(NamedTuple):
         within: their numbers in it.
         findings: the findings of the rows of the block that have any.
         item: returns the item of a row of the block.
+        places: returns where rows of the block were captured.
     """
 
     block: RowBlock
     within: range
     findings: dict[int, list[Finding]]
     item: Callable[[int], Item]
+    places: Callable[[range], Places]

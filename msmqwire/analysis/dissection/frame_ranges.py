@@ -52,6 +52,11 @@ class FragmentFrames:
         self._frames: dict[int, tuple[int, ...]] = {}  # by the last of them, in the order of the capture
         self._count = 0
 
+    @property
+    def has_any(self) -> bool:
+        """Whether there are any."""
+        return bool(self._frames)
+
     def add(self, frames: tuple[int, ...]) -> None:
         """Add the frames of a segment, in order: the last ones of more than `FRAGMENTS_OF_SEGMENT_MAX`."""
         kept = self._frames[frames[-1]] = frames[-FRAGMENTS_OF_SEGMENT_MAX:]

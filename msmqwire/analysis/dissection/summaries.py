@@ -68,16 +68,29 @@ def _inside(item: Item) -> str:
 
 def _order_ack(packet: Record) -> str:
     body = packet.get("OrderAckBody") or packet.get("FinalAckBody")
-    name = class_name(packet.MessagePropertiesHeader.MessageClass)
-    return f"{name} #{body.TxSequenceNumber} previous #{body.TxPreviousSequenceNumber}"
+    message_class = packet.MessagePropertiesHeader.MessageClass
+    return order_ack_summary(message_class, body.TxSequenceNumber, body.TxPreviousSequenceNumber)
+
+
+def order_ack_summary(message_class: int, number: int, previous: int) -> str:
+    """Summarise an OrderAck or a FinalAck of which these fields are known."""
+    return f"{class_name(message_class)} #{number} previous #{previous}"
 
 
 def _session_ack(packet: Record) -> str:
     session = packet.SessionHeader
-    text = f"received {session.AckSequenceNumber}, window {session.WindowSize}"
-    if session.RecoverableMsgAckSeqNumber:
-        text += f", stored {session.RecoverableMsgAckSeqNumber} {session.RecoverableMsgAckFlags:#x}"
-    return text
+    return session_ack_summary(
+        session.AckSequenceNumber,
+        session.RecoverableMsgAckSeqNumber,
+        session.RecoverableMsgAckFlags,
+        session.WindowSize,
+    )
+
+
+def session_ack_summary(received: int, stored: int, stored_flags: int, window: int) -> str:
+    """Summarise a SessionAck of which these fields are known."""
+    text = f"received {received}, window {window}"
+    return f"{text}, stored {stored} {stored_flags:#x}" if stored else text
 
 
 def _establish(packet: Record) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from msmqwire.analysis.dissection.contents import message_body
+from msmqwire.analysis.dissection.contents import MessageBody, message_body
 from msmqwire.analysis.dissection.item import Item
 from msmqwire.analysis.report.limits import Limits
 from msmqwire.bodies import Body, inspect_body, plain
@@ -53,27 +53,33 @@ class BodyTypes:
     def add(self, item: Item, queue: str, row: int) -> None:
         """Count the body of a message to a queue, which is in a row of the table of packets, -1 for none."""
         message = message_body(item.packet, item.examiner)
-        if message is None or not queue:
-            return
+        if message is not None and queue:
+            self.add_alike(message, queue, row)
+
+    def add_alike(self, message: MessageBody, queue: str, row: int, count: int = 1) -> None:
+        """Count bodies alike of messages to a queue, the first of which is in a row of the table of packets.
+
+        Only the first `LOOKED_AT` bytes of each are looked at.
+        """
         of_queue = self._queues.get(queue)
         if of_queue is None:
             if len(self._queues) == self._limits.queues:
-                self.left_out += 1
+                self.left_out += count
                 return
             of_queue = self._queues[queue] = _OfQueue()
         found = inspect_body(
             message.body[:LOOKED_AT], body_type=message.body_type, extension=message.extension
         )
         name = cut(safe(type_of(found, message.body_type)), self._limits.text)
-        of_queue.messages += 1
+        of_queue.messages += count
         one = of_queue.types.get(name)
         if one is None:
             if len(of_queue.types) == TYPES_MAX:
-                of_queue.others += 1
-                self.left_out += 1
+                of_queue.others += count
+                self.left_out += count
                 return
             one = of_queue.types[name] = BodyType()
-        one.count += 1
+        one.count += count
         if one.row == NO_ROW:
             one.row = row
 

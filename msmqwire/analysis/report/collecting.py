@@ -25,7 +25,8 @@ from msmqwire.names.printable import cut, format_endpoint, safe
 from msmqwire.schema import Record
 
 if TYPE_CHECKING:
-    from msmqwire.analysis.report.row_groups import QueueNames, RowGroups
+    from msmqwire.analysis.report.row_columns import QueueNames
+    from msmqwire.analysis.report.row_groups import RowGroups
     from msmqwire.tables.session_rows import SessionRows
 
 NO_ROW: Final = -1
@@ -89,23 +90,27 @@ class Collector:
 
     def add_rows(self, rows: SessionRows) -> None:
         """Take in rows of sessions: the same as their items one by one, in less time."""
-        within = rows.within
-        while within and (len(rows.within) < FEW_ROWS or not self.table.is_full):
-            self.add(rows.item(within[0]))
-            within = within[1:]
-        if within:
-            self._add_groups(rows._replace(within=within))
+        room = max(0, self.limits.packets - self.table.count)
+        for within in (rows.within[:room], rows.within[room:]):
+            if len(within) >= FEW_ROWS:
+                self._add_groups(rows._replace(within=within))
+            else:
+                for r in within:
+                    self.add(rows.item(r))
 
     def _add_groups(self, of_scan: SessionRows) -> None:
-        from msmqwire.analysis.report.row_groups import QueueNames, RowGroups  # they need numpy
+        """Take in rows, which all find place in the table, or none of them."""
+        # They need numpy.
+        from msmqwire.analysis.report.row_bodies import add_bodies
+        from msmqwire.analysis.report.row_columns import QueueNames
+        from msmqwire.analysis.report.row_groups import RowGroups
+        from msmqwire.analysis.report.row_table import table_rows
 
         if self._queue_names is None:
             self._queue_names = QueueNames()
         rows = RowGroups(of_scan, self._queue_names)
-        of_rows, identities = rows.identities()
-        again = {r for r, was in zip(of_rows, self._repeats.of(identities), strict=True) if was}
-        for alike in rows.alike(again):
-            self._count(alike)
+        again = rows.again(self._repeats.of)
+        sessions = [self._count(alike) for alike in rows.alike(again)]
         for name, queue in rows.queues():
             self.tallies.add_queue(name, queue)
         for named in rows.managers():
@@ -119,22 +124,40 @@ class Collector:
         if rows.span is not None:
             for interval in rows.intervals(self.timeline.width_with(*rows.span)):
                 self.timeline.add(*interval)
-        self._show_rows(rows, again)
+        first = NO_ROW if self.table.is_full else self.table.count
+        if first != NO_ROW:
+            self.table.extend(
+                table_rows(rows, sessions, again, self.table.names, self.table.texts), len(rows)
+            )
+        examples = self._show_rows(rows, first, again)
+        if self.limits.packets:  # for counts alone nothing is decoded
+            add_bodies(self.body_types, rows, again, first, examples, self.limits.text)
 
     def _add_findings(self, findings: Sequence[Finding]) -> list[Requirement]:
         """Count the findings of an item; return the requirements that lack examples."""
         self.severities.update([finding.severity for finding in findings])
         return self.requirements.add(findings)
 
-    def _show_rows(self, rows: RowGroups, again: set[int]) -> None:
-        """Count the findings of rows, and show those that are still wanted."""
-        bodies = rows.messages() - again if self.limits.packets else set()
-        for r in sorted(bodies | rows.findings.keys()):
+    def _show_rows(self, rows: RowGroups, first: int, again: Any) -> dict[int, int]:
+        """Count the findings of rows, and show fields and bytes of those that are wanted.
+
+        Returns:
+            The rows of the table of those that are added to it as they are wanted: `first` is the row of the
+            first of all, or `NO_ROW`.
+        """
+        added: dict[int, int] = {}
+        detailed = max(0, self.limits.details - first) if first != NO_ROW else 0
+        for r in sorted({*range(min(detailed, len(rows))), *rows.findings}):
             wanting = self._add_findings(rows.findings.get(r, ()))
-            if r in bodies or (wanting and not self.details.is_full):
+            if first != NO_ROW and (wanting or r < detailed):
+                self._add_details(first + r, rows.item(r), wanting)
+            elif wanting and not self.details.is_full:
                 item = rows.item(r)
-                number, ends = self._session_of(item)
-                self._show(item, facts_of(item), number, ends, wanting, is_again=r in again)
+                added[r] = self._add_row(
+                    item, facts_of(item), *self._session_of(item), is_again=bool(again[r])
+                )
+                self._add_details(added[r], item, wanting)
+        return added
 
     def _show(
         self,
@@ -147,10 +170,18 @@ class Collector:
         is_again: bool,
     ) -> None:
         """Add an item to the table and to the details, as far as they have room, and its body."""
-        if self.table.is_full and (self.details.is_full or not wanting):
-            self._add_body(item, facts, NO_ROW, is_again=is_again)
-            return
-        row = self.table.add(
+        row = NO_ROW
+        if not self.table.is_full or (wanting and not self.details.is_full):
+            row = self._add_row(item, facts, number, ends, is_again=is_again)
+            if row < self.limits.details or wanting:
+                self._add_details(row, item, wanting)
+        self._add_body(item, facts, row, is_again=is_again)
+
+    def _add_row(
+        self, item: Item, facts: Facts, number: int, ends: tuple[str, str], *, is_again: bool
+    ) -> int:
+        """Add an item of a session to the table; return its row."""
+        return self.table.add(
             item,
             facts,
             session=number,
@@ -159,13 +190,14 @@ class Collector:
             is_again=is_again,
             answers=self._request_of(item, number),
         )
-        self._add_body(item, facts, row, is_again=is_again)
-        if row < self.limits.details or wanting:
-            if self.details.add(row, item):
-                for requirement in wanting:
-                    requirement.examples.append(row)
-            else:
-                self.details_left_out += 1
+
+    def _add_details(self, row: int, item: Item, wanting: list[Requirement]) -> None:
+        """Add the fields and bytes of an item, which are an example of the requirements wanting one."""
+        if self.details.add(row, item):
+            for requirement in wanting:
+                requirement.examples.append(row)
+        else:
+            self.details_left_out += 1
 
     def _add_body(self, item: Item, facts: Facts, row: int, *, is_again: bool) -> None:
         """Count the type of a body for the page; for counts alone nothing is decoded."""

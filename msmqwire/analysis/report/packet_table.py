@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msmqwire.analysis.dissection.item import Item
@@ -108,6 +109,12 @@ class PacketTable:
             append(value)
         self.count += 1
         return self.count - 1
+
+    def extend(self, columns: Mapping[str, Any], count: int) -> None:
+        """Add rows by columns, which are arrays of as many integers."""
+        for name, column in self._columns.items():
+            column.frombytes(columns[name].astype("q").tobytes())
+        self.count += count
 
     def to_json(self) -> dict[str, Any]:
         """Return the columns, and the texts that their numbers stand for."""

@@ -1,4 +1,4 @@
-"""Counts by groups of rows are those by items, for any capture and any limits."""
+"""Counts and tables by groups of rows are those by items, for any capture and any limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,13 @@ NARROW: dict[str, int] = {
 LIMITS = st.builds(
     lambda shown, narrow, names: Limits(**shown, **{name: narrow[name] for name in names}),
     st.sampled_from(
-        [COUNTS, COUNTS, {"packets": 2, "details": 1, "examples": 1}, {"packets": 3, "detail_bytes": 1}]
+        [
+            COUNTS,
+            {},
+            {"details": 3, "examples": 1, "texts": 60},
+            {"packets": 2, "details": 1, "examples": 1},
+            {"packets": 3, "detail_bytes": 1},
+        ]
     ),
     st.sampled_from([NARROW, {name: size + 2 for name, size in NARROW.items()}]),
     st.sets(st.sampled_from(sorted(NARROW))),
@@ -95,7 +101,7 @@ def test_any_capture_has_the_same_counts(
 
 @pytest.mark.parametrize("path", FILES, ids=[f"{path.parent.name}/{path.name}" for path in FILES])
 def test_captures_of_the_project_have_the_same_counts(path: Any) -> None:
-    for limits in (Limits(**COUNTS), Limits(packets=3, details=2, examples=2)):
+    for limits in (Limits(**COUNTS), Limits(packets=3, details=2, examples=2), Limits(details=5)):
         assert_same([path.read_bytes()], limits, {})
 
 
