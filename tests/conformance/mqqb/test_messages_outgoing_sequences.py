@@ -258,7 +258,8 @@ def test_an_acknowledgement_before_the_session_is_open_closes_it(packet):
 @pytest.mark.requirement(
     "MQQB-3.1.5.6-02", "MQQB-3.1.5.6-04", "MQQB-3.1.5.6-05", "MQQB-3.1.5.6-12", "MQQB-3.1.5.6-13",
     "MQQB-3.1.1.3.1.1-01", "MQQB-3.1.1.3.1.1-02", "MQQB-3.1.1.3.1.1-05", "MQQB-3.1.1.6.2-07",
-    "DMPR-3.1.1.4-02", "DMPR-3.1.1.4-03", "DMPR-3.1.1.4-05", "DMPR-3.1.1.4-06", "DMPR-3.1.1.4-08",
+    "DMPR-3.1.1.4-02", "DMPR-3.1.1.4-03", "DMPR-3.1.1.4-04", "DMPR-3.1.1.4-05", "DMPR-3.1.1.4-06",
+    "DMPR-3.1.1.4-08",
 )  # fmt: skip
 def test_what_an_order_acknowledgement_tells():
     harness, peer, transfer = started(b"1", b"2", b"3", b"4", b"5")

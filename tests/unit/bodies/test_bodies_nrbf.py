@@ -1070,8 +1070,10 @@ APART = "the flags are of categories that exclude each other"
         *(proving(0x2000 | flag, 22, APART, ids="NRBF-2.2.1.1-03") for flag in RETURNS),
         *(proving(0x80 | flag, 22, APART, ids="NRBF-2.2.1.1-04") for flag in RETURNS),
         proving(0x2080, 22, APART, ids="NRBF-2.2.1.1-05"),
-        proving(0x211, 21, "a call has flags of a return", ids="NRBF-2.2.3.1-02"),
-        proving(0x2010, 21, "a call has flags of a return", ids="NRBF-2.2.3.1-02"),
+        *(
+            proving(0x11 | flag, 21, "a call has flags of a return", ids="NRBF-2.2.3.1-02")
+            for flag in (*RETURNS, 0x2000)
+        ),
         proving(0x91, 22, "a return has flags of a call", ids="NRBF-2.2.3.3-02"),
         proving(0x8011, 22, "a return has flags of a call", ids="NRBF-2.2.3.3-02"),
     ],

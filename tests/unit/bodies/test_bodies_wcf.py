@@ -322,7 +322,12 @@ def test_no_size_is_more_than_four_bytes_hold():
 
 @pytest.mark.requirement("NMF-2.2.1-01")
 def test_there_are_thirteen_types_of_records_of_the_framing():
-    assert sorted(framing.Kind) == list(range(0x0D))
+    assert {kind.record: int(kind) for kind in framing.Kind} == {
+        "VersionRecord": 0, "ModeRecord": 1, "ViaRecord": 2, "KnownEncodingRecord": 3,
+        "ExtensibleEncodingRecord": 4, "UnsizedEnvelopeRecord": 5, "SizedEnvelopeRecord": 6, "EndRecord": 7,
+        "FaultRecord": 8, "UpgradeRequestRecord": 9, "UpgradeResponseRecord": 10, "PreambleAckRecord": 11,
+        "PreambleEndRecord": 12,
+    }  # fmt: skip
     for kind in range(0x0D, 0x100):
         assert faulty(bytes([kind, 1, 1, 0])) == f"0x{kind:02X} is the type of no record"
 
