@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from msmqwire.ncp.constants import SUPERVISOR_ID, CompletionCode, ObjectType
-from msmqwire.netware.model.bindery import GROUP_MEMBERS, Q_OPERATORS, Q_SERVERS, Q_USERS
+from msmqwire.netware.model.bindery import GROUP_MEMBERS, GROUPS_IM_IN, Q_OPERATORS, Q_SERVERS, Q_USERS
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.job import JobRequest
 from tests.support.netware.queue_service import QueueServiceHarness
@@ -83,15 +83,17 @@ def test_a_group_admits_its_members(harness: QueueServiceHarness, property_name:
 
 
 @requirement("QMS-qusers-03")
-def test_group_members_alone_make_a_member(harness: QueueServiceHarness) -> None:
+@pytest.mark.parametrize("set_name", [GROUP_MEMBERS, GROUPS_IM_IN])
+def test_either_set_alone_makes_a_member_of_a_group(harness: QueueServiceHarness, set_name: str) -> None:
     properties, supervisor = harness.service.properties, harness.supervisor
     group, member = harness.object("STAFF", GROUP), harness.object("MEMBER")
     harness.admit(Q_USERS, group)
-    properties.create(supervisor, group, GROUP_MEMBERS, is_set=True, security=0x31)
-    properties.add_member(supervisor, group, GROUP_MEMBERS, member)
+    holder, entry = (group, member) if set_name == GROUP_MEMBERS else (member, group)
+    properties.create(supervisor, holder, set_name, is_set=True, security=0x31)
+    properties.add_member(supervisor, holder, set_name, entry)
     caller = harness.login("MEMBER")
     submit(harness, caller)
-    properties.delete_member(supervisor, group, GROUP_MEMBERS, member)
+    properties.delete_member(supervisor, holder, set_name, entry)
     with harness.refused(NO_RIGHTS):
         submit(harness, caller)
 
