@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -148,3 +149,20 @@ EVERYTHING = (
     "<DigestValue>Mg==</DigestValue></Reference></SignedInfo><SignatureValue>Mw==</SignatureValue></Signature>"
     "</se:Header><se:Body></se:Body></se:Envelope>"
 ).encode()
+
+
+def span(path: str) -> tuple[int, int]:
+    """Where an element stands in EVERYTHING."""
+    start, end = 0, len(EVERYTHING)
+    for name in path.split("."):
+        element = re.compile(rf"<{name}(?: [^>]*)?(?:/>|>.*?</{name}>)".encode(), re.DOTALL)
+        found = element.search(EVERYTHING, start, end)
+        assert found is not None
+        start, end = found.span()
+    return start, end
+
+
+def without_and_twice(path: str) -> tuple[bytes, bytes]:
+    """EVERYTHING without an element, and with two of it."""
+    start, end = span(path)
+    return EVERYTHING[:start] + EVERYTHING[end:], EVERYTHING[:end] + EVERYTHING[start:]

@@ -10,7 +10,7 @@ from msmqwire.errors import InvalidValue
 from msmqwire.srmp.envelope import Envelope, build_envelope
 from msmqwire.srmp.schema import ENVELOPE
 from tests.support.codec_checks import proving
-from tests.support.srmp.srmp_envelopes import EVERYTHING, everything
+from tests.support.srmp.srmp_envelopes import EVERYTHING, everything, span, without_and_twice
 
 PATH, SERVICES = "Header.path", "Header.services"
 DELIVERY, COMMITMENT = f"{SERVICES}.deliveryReceiptRequest", f"{SERVICES}.commitmentReceiptRequest"
@@ -67,6 +67,16 @@ def test_an_element_in_its_group(path: str, least: int, most: int, attribute: st
     assert (element.least, element.most, element.attribute) == (least, most, attribute)
 
 
+def holder_of(header: Any, path: str) -> tuple[Any, str]:
+    """The mapping in a header that has the value of an element, and its name there."""
+    *groups, last = path.split(".")
+    for name in groups:
+        header = header[name.removesuffix("[0]")]
+        if name.endswith("[0]"):
+            header = header[0]
+    return header, last
+
+
 @pytest.mark.parametrize(
     ("path", "requirement"),
     [
@@ -105,16 +115,62 @@ def test_an_element_in_its_group(path: str, least: int, most: int, attribute: st
     ],
 )
 def test_nothing_is_built_without_an_element_that_is_required(path: str, requirement: str) -> None:
-    header: Any = everything()
+    header = everything()
     assert build_envelope(Envelope(header)) == EVERYTHING
-    *groups, last = path.split(".")
-    holder = header
-    for name in groups:
-        holder = holder[name.removesuffix("[0]")]
-        if name.endswith("[0]"):
-            holder = holder[0]
-    del holder[last]
+    holder, name = holder_of(header, path)
+    del holder[name]
     with pytest.raises(InvalidValue) as caught:
         build_envelope(Envelope(header))
     assert caught.value.path == f"Envelope.Header.{path}"
     assert f"({requirement})" in caught.value.why
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.requirement(f"SRMP-2.2.{row}"))
+        for path, row in [
+            ("path.rev", "4.4-01"),
+            ("properties.sentAt", "5.1.2-01"),
+            ("services", "5.2-01"),
+            ("services.durable", "5.2.1-01"),
+            ("services.deliveryReceiptRequest", "5.2.2-01"),
+            ("services.commitmentReceiptRequest", "5.2.3-01"),
+            ("services.commitmentReceiptRequest.positiveOnly", "5.2.3-05"),
+            ("services.commitmentReceiptRequest.negativeOnly", "5.2.3-06"),
+            ("stream", "5.3-01"),
+            ("stream.previous", "5.3.3-01"),
+            ("stream.start", "5.3.4-01"),
+            ("deliveryReceipt", "5.4-01"),
+            ("commitmentReceipt", "5.5-01"),
+            ("streamReceipt", "5.6-01"),
+            ("Msmq.Journal", "6.3-01"),
+            ("Msmq.DeadLetter", "6.4-01"),
+            ("Msmq.Correlation", "6.5-01"),
+            ("Msmq.Trace", "6.6-01"),
+            ("Msmq.ConnectorType", "6.7-01"),
+            ("Msmq.App", "6.8-01"),
+            ("Msmq.HashAlgorithm", "6.10-01"),
+            ("Msmq.Eod", "6.11-01"),
+            ("Msmq.Eod.First", "6.11-02"),
+            ("Msmq.Eod.Last", "6.11-03"),
+            ("Msmq.Eod.ConnectorId", "6.11-04"),
+            ("Msmq.Provider", "6.12-01"),
+            ("Msmq.DestinationMqf", "6.14-01"),
+            ("Msmq.AdminMqf", "6.15-01"),
+            ("Msmq.ResponseMqf", "6.16-01"),
+            ("Signature", "7-01"),
+        ]
+    ],
+)
+def test_an_optional_element_is_written_if_it_has_a_value(path: str) -> None:
+    header = everything()
+    holder, name = holder_of(header, path)
+    assert build_envelope(Envelope(header)) == EVERYTHING
+    del holder[name]
+    without, _ = without_and_twice(path)
+    if path in ("services", "services.durable"):  # without it there is no stream: SRMP-2.2.5.2.1-02
+        del header["stream"]
+        start, end = span("stream")
+        without = without.replace(EVERYTHING[start:end], b"")
+    assert build_envelope(Envelope(header)) == without

@@ -29,6 +29,7 @@ from tests.support.srmp.srmp_envelopes import (
     WITH_MSMQ,
     changed,
     refused,
+    without_and_twice,
     xml,
 )
 
@@ -235,20 +236,6 @@ def test_what_has_to_be_there_once(path, text, requirement):
         assert exc.path == f"Envelope.Header.{path}"
         assert f"({requirement})" in exc.why
         assert exc.offset is not None
-
-
-def span(path: str) -> tuple[int, int]:
-    """Where an element stands in EVERYTHING."""
-    start, end = 0, len(EVERYTHING)
-    for name in path.split("."):
-        element = re.compile(rf"<{name}(?: [^>]*)?(?:/>|>.*?</{name}>)".encode(), re.DOTALL)
-        start, end = element.search(EVERYTHING, start, end).span()
-    return start, end
-
-
-def without_and_twice(path: str) -> tuple[bytes, bytes]:
-    start, end = span(path)
-    return EVERYTHING[:start] + EVERYTHING[end:], EVERYTHING[:end] + EVERYTHING[start:]
 
 
 @pytest.mark.parametrize(
