@@ -104,7 +104,14 @@ MEMBERS = [
         ids=("MQMQ-2.2.13.1-10", "MQMQ-2.2.12-04"),
         name="lVal",
     ),
-    proving(3, b"\xfe\xff\xff\xff", {"lVal": -2}, None, ids="MQMQ-2.2.13.1-10", name="lVal-negative"),
+    proving(
+        3,
+        b"\xfe\xff\xff\xff",
+        {"lVal": -2},
+        None,
+        ids=("MQMQ-2.2.13.1-10", "MQMQ-2.2.12-04"),
+        name="lVal-negative",
+    ),
     proving(
         19,
         b"\xfe\xff\xff\xff",
@@ -121,7 +128,14 @@ MEMBERS = [
         ids=("MQMQ-2.2.13.1-12", "MQMQ-2.2.12-11"),
         name="hVal",
     ),
-    proving(20, b"\xfe" + b"\xff" * 7, {"hVal": -2}, None, ids="MQMQ-2.2.13.1-12", name="hVal-negative"),
+    proving(
+        20,
+        b"\xfe" + b"\xff" * 7,
+        {"hVal": -2},
+        None,
+        ids=("MQMQ-2.2.13.1-12", "MQMQ-2.2.12-11"),
+        name="hVal-negative",
+    ),
     proving(
         21,
         b"\xfe" + b"\xff" * 7,

@@ -52,6 +52,10 @@ from tests.support.srmp.srmp_requests import SrmpPeer
 A = Action
 ALREADY = HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
 MINUTES = 300_000
+NULL_TRANSACTION = pytest.param(
+    NO_TX, marks=pytest.mark.requirement("MQRR-3.1.4.13-30"), id="R_StartTransactionalReceive"
+)
+BY_EITHER = pytest.mark.parametrize("tx", [pytest.param(None, id="R_StartReceive"), NULL_TRANSACTION])
 
 
 @pytest.fixture
@@ -115,7 +119,7 @@ def test_a_message_that_is_given_back_is_at_its_old_place(harness, queue, client
     "MQRR-3.1.4.7-09", "MQRR-3.1.4.7-17", "MQRR-3.1.4.13-07", "MQRR-3.1.4.13-13", "MQRR-3.1.4.7-10",
     "MQRR-3.1.4.7-15", "MQRR-3.1.4.7-16", "MQRR-3.1.4.13-11", "MQRR-3.1.4.13-12", "MQRR-3.1.4.7-45",
 )  # fmt: skip
-@pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
+@BY_EITHER
 def test_peeking_and_cursors(harness, queue, client, tx):
     fill(harness, queue)
     handle = client.open()
@@ -143,7 +147,7 @@ def test_peeking_and_cursors(harness, queue, client, tx):
     "MQRR-3.1.4.7-38", "MQRR-3.1.4.13-27", "MQRR-3.1.4.13-07", "MQRR-3.1.4.7-13", "MQRR-3.1.4.7-14",
     "MQRR-3.1.4.13-10",
 )  # fmt: skip
-@pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
+@BY_EITHER
 @pytest.mark.parametrize("seven_bytes", [False, True])
 @pytest.mark.parametrize("step, body", [("CURRENT", b"3"), ("NEXT", b"4"), ("PREV", b"2")])
 def test_lookups(harness, queue, client, step, body, seven_bytes, tx):
@@ -254,7 +258,7 @@ def test_request_numbers_belong_to_handles(harness, queue, client):
     "MQRR-3.1.4.7-37", "MQRR-3.1.4.7-52", "MQRR-3.1.4.7-26", "MQRR-3.1.4.13-19", "MQRR-3.1.4.13-21",
     "MQRR-3.1.4.13-26", "MQRR-3.1.4.13-17",
 )  # fmt: skip
-@pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
+@BY_EITHER
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT])
 @pytest.mark.parametrize("limit, infinite", [(3, INFINITE), (60, START_UTC + 65)])
 def test_a_whole_message(harness, queue, client, action, limit, infinite, tx):
@@ -286,7 +290,7 @@ def test_a_whole_message(harness, queue, client, action, limit, infinite, tx):
     "MQRR-3.1.4.13-22", "MQRR-3.1.4.13-23", "MQRR-3.1.4.13-24", "MQRR-3.1.1.4-01", "MQRR-3.1.1.4-02",
     "MQRR-3.1.4.7-30", "MQRR-3.1.4.13-19",
 )  # fmt: skip
-@pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
+@BY_EITHER
 def test_a_message_that_is_larger_than_asked_for(harness, queue, client, tx):
     harness.send(b"0123456789", to=ORDERS, label="label", extension=b"extension")
     handle = client.open()
@@ -467,7 +471,7 @@ def test_a_message_that_no_section_can_hold_returns_to_its_queue(harness, queue,
     "MQRR-3.1.4.7-38", "MQRR-3.1.4.7-45",
 )  # fmt: skip
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT, A.MQ_ACTION_PEEK_NEXT])
-@pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
+@BY_EITHER
 def test_a_read_waits_for_its_timeout(harness, queue, client, action, tx):
     handle = client.open()
     cursor = 0
@@ -538,7 +542,7 @@ def test_a_queue_that_is_deleted_ends_its_reads(harness, queue, client):
     "MQRR-2.2.4.1-01", "MQRR-3.1.4.7-52", "MQRR-3.1.4.13-08", "MQRR-3.1.4.7-38", "MQRR-3.1.4.7-44",
     "MQRR-3.1.4.7-45",
 )  # fmt: skip
-@pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
+@BY_EITHER
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_ACTION_PEEK_CURRENT])
 def test_a_read_that_waits_is_cancelled_by_handle_and_request(harness, queue, client, action, tx):
     handle, second = client.open(), client.open()
@@ -682,7 +686,7 @@ def test_the_time_of_a_request_is_of_32_bits(now, stamp):
     "MQRR-3.1.4.7-44", "MQRR-3.1.1.2-04/a", "MQRR-3.1.4.7-51", "MQRR-3.1.2-01",
 )  # fmt: skip
 @pytest.mark.parametrize("seconds", [None, 7])
-@pytest.mark.parametrize("tx", [None, NO_TX], ids=["R_StartReceive", "R_StartTransactionalReceive"])
+@BY_EITHER
 @pytest.mark.parametrize("action", [A.MQ_ACTION_RECEIVE, A.MQ_LOOKUP_RECEIVE_CURRENT])
 def test_a_message_that_is_not_ended_in_time_returns(seconds, action, tx):
     harness = RemoteReadHarness() if seconds is None else RemoteReadHarness(pending_s=seconds)

@@ -78,6 +78,8 @@ def queue(name: str) -> FormatName:
     "SRMP-3.1.7.2.4-34",
     "SRMP-3.1.7.2.4-45",
     "SRMP-2.2.4.3-04",
+    "SRMP-2.2.4.3-06",
+    "SRMP-2.2.5.1.2-03",
 )
 @pytest.mark.requirement("SRMP-2.2.6-01", "SRMP-2.2.6.8-01")
 def test_the_least() -> None:
@@ -197,7 +199,7 @@ def test_several_response_queues_in_one_name() -> None:
         (INFINITE - 1, 0x7FFFFFFF - SENT, "20380119T031407", "20380119T031407"),
     ],
 )
-@pytest.mark.requirement("SRMP-2.2.5.1.1-04", "SRMP-3.1.7.2.4-08", "SRMP-3.1.7.2.4-34")
+@pytest.mark.requirement("SRMP-2.2.5.1.1-04", "SRMP-3.1.7.2.4-08", "SRMP-3.1.7.2.4-34", "SRMP-2.2.6.17-01")
 def test_limits(to_be_received: int, to_reach_queue: int, expires: str, limit: str) -> None:
     data = text(time_to_be_received=to_be_received, time_to_reach_queue=to_reach_queue)
     assert inside(data, "expiresAt") == expires
@@ -327,6 +329,11 @@ def test_a_stream_starts_with_the_address_of_its_receipts(url: str, path: str) -
 CORRELATION = "<Correlation>AAAAAAAAAAAAAAAAAAAAAAAAAAA=</Correlation>"
 
 
+def of(*rows: str) -> tuple[str, ...]:
+    """Rows of the children of Msmq."""
+    return tuple(f"SRMP-2.2.6.{row}" for row in rows)
+
+
 @pytest.mark.requirement(
     "SRMP-3.1.7.2.4-24",
     "SRMP-3.1.7.2.4-25",
@@ -341,47 +348,73 @@ CORRELATION = "<Correlation>AAAAAAAAAAAAAAAAAAAAAAAAAAA=</Correlation>"
 @pytest.mark.parametrize(
     ("changes", "written"),
     [
-        ({"message_class": MessageClass.MQMSG_CLASS_ORDER_ACK}, "<Class>255</Class>"),
-        ({"priority": 7}, "<Priority>7</Priority>"),
-        (
+        proving({"message_class": MessageClass.MQMSG_CLASS_ORDER_ACK}, "<Class>255</Class>", ids=of("1-01")),
+        proving({"priority": 7}, "<Priority>7</Priority>", ids=of("2-01")),
+        proving(
             {"positive_journaling_requested": True, "negative_journaling_requested": True},
             f"<Journal/><DeadLetter/>{CORRELATION}",
+            ids=of("3-01", "4-01"),
         ),
-        ({"positive_journaling_requested": True}, f"</Priority><Journal/>{CORRELATION}"),
-        ({"negative_journaling_requested": True}, f"</Priority><DeadLetter/>{CORRELATION}"),
-        (
+        proving(
+            {"positive_journaling_requested": True},
+            f"</Priority><Journal/>{CORRELATION}",
+            ids=of("3-01", "4-01"),
+        ),
+        proving(
+            {"negative_journaling_requested": True},
+            f"</Priority><DeadLetter/>{CORRELATION}",
+            ids=of("3-01", "4-01"),
+        ),
+        proving(
             {"correlation_identifier": bytes(ObjectId(NULL_GUID, 1))},
             "<Correlation>AAAAAAAAAAAAAAAAAAAAAAEAAAA=</Correlation><App>",
+            ids=of("5-01", "6-01"),
         ),
-        ({"tracing_requested": True}, f"{CORRELATION}<Trace/><App>"),
-        (
+        proving({"tracing_requested": True}, f"{CORRELATION}<Trace/><App>", ids=of("5-01", "6-01")),
+        proving(
             {"connector_type_identifier": OTHER},
             f"{CORRELATION}<ConnectorType>{OTHER}</ConnectorType><App>",
+            ids=of("7-01"),
         ),
-        ({"application_tag": 36}, "<App>36</App><BodyType>"),
-        ({"body_type": 8}, "<BodyType>8</BodyType><HashAlgorithm>"),
-        pytest.param(
-            {"hash_algorithm": 0},
-            "<HashAlgorithm>0</HashAlgorithm><SourceQmGuid>",
-            marks=pytest.mark.requirement("SRMP-2.2.6.10-01"),
+        proving({"application_tag": 36}, "<App>36</App><BodyType>", ids=of("8-01")),
+        proving({"body_type": 8}, "<BodyType>8</BodyType><HashAlgorithm>", ids=of("9-01")),
+        proving({"hash_algorithm": 0}, "<HashAlgorithm>0</HashAlgorithm><SourceQmGuid>", ids=of("10-01")),
+        proving(
+            {"hash_algorithm": 0x8003},
+            "<HashAlgorithm>32771</HashAlgorithm><SourceQmGuid>",
+            ids=of("10-01"),
         ),
-        (
+        proving(
             {"first_in_transaction": True, "last_in_transaction": True},
             "</HashAlgorithm><Eod><First/><Last/></Eod><SourceQmGuid>",
+            ids=of("11-01", "11-02", "11-03"),
         ),
-        ({"last_in_transaction": True}, "<Eod><Last/></Eod>"),
-        (
+        proving({"first_in_transaction": True}, "<Eod><First/></Eod>", ids=of("11-01", "11-02", "11-03")),
+        proving({"last_in_transaction": True}, "<Eod><Last/></Eod>", ids=of("11-01", "11-02", "11-03")),
+        proving(
             {"connector_queue_manager_identifier": OTHER},
             f"<Eod><ConnectorId>{OTHER}</ConnectorId></Eod>",
+            ids=of("11-01", "11-04"),
         ),
-        (
+        proving(
             {"authentication_provider_type": 1234, "authentication_provider_name": "P"},
             "</HashAlgorithm><Provider><Type>1234</Type><Name>P</Name></Provider><SourceQmGuid>",
+            ids=of("12-01", "12-02", "12-03"),
         ),
-        ({"authentication_provider_type": 1234}, "<Provider><Type>1234</Type></Provider>"),
-        ({"authentication_provider_name": "P"}, "<Provider><Name>P</Name></Provider>"),
-        ({"source_machine_identifier": OTHER}, f"<SourceQmGuid>{OTHER}</SourceQmGuid><TTrq>"),
-        (
+        proving(
+            {"authentication_provider_type": 1234},
+            "<Provider><Type>1234</Type></Provider>",
+            ids=of("12-02"),
+        ),
+        proving(
+            {"authentication_provider_name": "P"}, "<Provider><Name>P</Name></Provider>", ids=of("12-03")
+        ),
+        proving(
+            {"source_machine_identifier": OTHER},
+            f"<SourceQmGuid>{OTHER}</SourceQmGuid><TTrq>",
+            ids=of("13-01"),
+        ),
+        proving(
             {
                 "destinations": (queue("DIRECT=http://a/msmq/q"), queue("MULTICAST=234.1.1.1:8001")),
                 "administrations": (queue("DIRECT=https://a/msmq/q"),),
@@ -390,6 +423,7 @@ CORRELATION = "<Correlation>AAAAAAAAAAAAAAAAAAAAAAAAAAA=</Correlation>"
             "</SourceQmGuid><DestinationMqf>http://a/msmq/q\nMSMQ:MULTICAST=234.1.1.1:8001\n</DestinationMqf>"
             "<AdminMqf>https://a/msmq/q\n</AdminMqf>"
             f"<ResponseMqf>MSMQ:PUBLIC={GUID}\nhttp://b/msmq/q\n</ResponseMqf><TTrq>",
+            ids=of("14-01", "14-02", "15-01", "15-02", "16-01", "16-02"),
         ),
     ],
 )

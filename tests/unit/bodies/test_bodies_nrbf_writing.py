@@ -8,8 +8,9 @@ import pytest
 
 from msmqwire.bodies import encode, nrbf
 from msmqwire.bodies.limits import DEFAULT, Budget
-from msmqwire.bodies.nrbf.records import Primitive
+from msmqwire.bodies.nrbf.records import Primitive, Record
 from msmqwire.errors import InvalidArgument, InvalidValue
+from tests.support.codec_checks import proving
 from tests.support.nrbf_streams import int32, nulls, objects, primitives, ref, stream, string, strings, typed
 
 OF_INT32 = "System.Collections.Generic.List`1[[System.Int32]]"
@@ -61,6 +62,66 @@ def test_an_int32_as_dotnet_writes_it():
 )
 def test_records(value, records):
     assert nrbf.write(value) == stream(*records)
+
+
+@pytest.mark.parametrize(
+    "value, type_, kind, data",
+    [
+        proving("a", "System.Char", Primitive.CHAR, "61", ids="NRBF-2.1.1.1-01"),
+        proving("ß", "System.Char", Primitive.CHAR, "c39f", ids="NRBF-2.1.1.1-01"),
+        proving("\uffff", "System.Char", Primitive.CHAR, "efbfbf", ids="NRBF-2.1.1.1-01"),
+        proving(0.1, "System.Single", Primitive.SINGLE, "cdcccc3d", ids="NRBF-2.1.1.3-01"),
+        proving(1e-45, "System.Single", Primitive.SINGLE, "01000000", ids="NRBF-2.1.1.3-01"),
+        proving({"$float": "INF"}, "System.Single", Primitive.SINGLE, "0000807f", ids="NRBF-2.1.1.3-01"),
+        proving(
+            {"$timespan": "P1DT2H"}, None, Primitive.TIME_SPAN, "0090f2edd9000000", ids="NRBF-2.1.1.4-01"
+        ),
+        proving(
+            {"$timespan": "PT0.5S"}, None, Primitive.TIME_SPAN, "404b4c0000000000", ids="NRBF-2.1.1.4-01"
+        ),
+        proving(
+            {"$timespan": "-PT0.0000015S"}, None, Primitive.TIME_SPAN, "f1ffffffffffffff",
+            ids="NRBF-2.1.1.4-01",
+        ),
+        proving(
+            {"$timespan": "-P10675199DT2H48M5.4775808S"}, None, Primitive.TIME_SPAN, "0000000000000080",
+            ids="NRBF-2.1.1.4-01",
+        ),
+        proving(
+            {"$date": "0001-01-01T00:00:00.0000001"}, None, Primitive.DATE_TIME, "0100000000000000",
+            ids="NRBF-2.1.1.5-01", name="unspecified",
+        ),
+        proving(
+            {"$date": "9999-12-31T23:59:59.9999999Z"}, None, Primitive.DATE_TIME, "ff3f37f47528ca6b",
+            ids="NRBF-2.1.1.5-01", name="UTC",
+        ),
+        proving(
+            {"$date": "2026-07-04T04:00:00.1234567", "$kind": "local"}, None, Primitive.DATE_TIME,
+            "87761eb880d9de88", ids="NRBF-2.1.1.5-01", name="local",
+        ),
+        proving(
+            {"$decimal": "-1.50"}, None, Primitive.DECIMAL, "052d312e3530", ids="NRBF-2.1.1.7-01",
+            name="a decimal",
+        ),
+    ],
+)  # fmt: skip
+def test_primitive_values_are_these_bytes(value, type_, kind, data):
+    head = bytes([Record.ARRAY_SINGLE_PRIMITIVE]) + int32(1, 1) + bytes([kind])
+    assert nrbf.write([value], type_ and f"{type_}[]") == stream(head + bytes.fromhex(data))
+
+
+@pytest.mark.requirement("NRBF-2.1.1.6-01", "NRBF-2.1.1.6-02", "NRBF-2.1.1.6-03", "NRBF-2.1.1.6-05")
+@pytest.mark.parametrize(
+    "text, length",
+    [
+        ("", "00"), ("ß", "02"), ("x" * 127, "7f"), ("x" * 128, "8001"), ("x" * 16_383, "ff7f"),
+        ("€" * 5_462, "828001"), ("x" * 2_097_152, "80808001"),
+    ],
+    ids=["none", "two bytes", "127", "128", "16383", "16386", "2097152"],
+)  # fmt: skip
+def test_the_length_before_a_text(text, length):
+    record = bytes([Record.BINARY_OBJECT_STRING]) + int32(1)
+    assert nrbf.write(text) == stream(record + bytes.fromhex(length) + text.encode())
 
 
 @pytest.mark.parametrize(

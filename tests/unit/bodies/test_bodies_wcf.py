@@ -879,7 +879,9 @@ def test_an_upgrade_is_reported(number, mode):
 @pytest.mark.parametrize(
     "body, path, offset",
     [
+        (b"\x00\x00\x00\x01\x04\x02\x01u\x03\x07", "VersionRecord.MajorVersion", 1),
         (b"\x00\x02\x00\x01\x04\x02\x01u\x03\x07", "VersionRecord.MajorVersion", 1),
+        (b"\x00\xff\x00\x01\x04\x02\x01u\x03\x07", "VersionRecord.MajorVersion", 1),
         proving(b"\x00\x01\x00\x01\x05\x02\x01u\x03\x07", "ModeRecord.Mode", 4, ids="NMF-2.2.3.2-01"),
         proving(b"\x00\x01\x00\x01\x00\x02\x01u\x03\x07", "ModeRecord.Mode", 4, ids="NMF-2.2.3.2-01"),
         (b"\x00\x01\x00\x02\x01u\x01\x04\x03\x07", "", 3),
