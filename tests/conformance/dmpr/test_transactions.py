@@ -39,12 +39,13 @@ def received(harness: EngineHarness, queue: Queue, transaction: Transaction) -> 
 # -- Create, Prepare ------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.8-01", "DMPR-3.1.1.14-01")
+@pytest.mark.requirement("DMPR-3.1.7.1.8-01", "DMPR-3.1.1.14-01", "DMPR-3.1.1.14-03")
 def test_a_transaction_is_made_with_its_identifier(harness: EngineHarness) -> None:
     identifier = UUID(int=77)
     transaction = harness.core.transactions.create(identifier)
     assert transaction.identifier == identifier
     assert transaction.operations == []
+    assert transaction.single_phase is True, "it is internal unless a coordinator prepares it"
     assert harness.core.queue_manager.transactions == {identifier: transaction}
 
 

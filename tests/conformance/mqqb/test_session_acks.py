@@ -106,6 +106,35 @@ def test_what_is_received_is_counted_by_kind() -> None:
     assert session.state is S.OPEN
 
 
+@pytest.mark.requirement(
+    "MQMQ-2.2.20.4-02", "MQMQ-2.2.20.4-03", "MQMQ-2.2.20.4-04", "MQMQ-2.2.20.4-06", "MQMQ-2.2.20.4-10",
+    "MQMQ-2.2.20.4-13", "MQQB-3.1.1.4-01", "MQQB-3.1.1.4-02", "MQQB-3.1.1.4-03", "MQQB-3.1.1.3.1-05",
+    "MQQB-3.1.1.3.1-06", "MQQB-3.1.1.3.1-07", "MQQB-3.1.1.3.1-08",
+)  # fmt: skip
+def test_the_counts_go_on_after_acknowledgements() -> None:
+    harness = EngineHarness()
+    harness.queue()
+    peer = harness.open_session(count=2, recoverable=True)
+    session = peer.session
+    peer.send(peer.message(), peer.message(recoverable=True))
+    peer.send(peer.ack(ack=2, recoverable_ack=1, recoverable_flags=0b11))
+    harness.engine.session_timers.send_session_ack(session)
+    harness.run()
+    assert acks(peer) == [SessionHeader(2, 1, 0b1, 2, 2, 64, 0)]
+    assert ids(harness) == []
+    harness.send()
+    harness.send(recoverable=True)
+    table = harness.transfer().table.values()
+    assert [(entry.sequence_number, entry.recoverable_sequence_number) for entry in table] == [(3, 0), (4, 3)]
+    peer.send(peer.message(), peer.message(recoverable=True))
+    assert (session.message_sent_count, session.recoverable_message_sent_count) == (4, 3)
+    assert (session.message_received_count, session.recoverable_message_received_count) == (4, 2)
+    harness.engine.session_timers.send_session_ack(session)
+    harness.run()
+    assert acks(peer) == [SessionHeader(4, 2, 0b1, 4, 3, 64, 0)]
+    assert session.state is S.OPEN
+
+
 # -- 3.1.6.4 and 3.1.2.5: acknowledging --------------------------------------------------------------------
 
 

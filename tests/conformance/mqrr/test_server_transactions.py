@@ -61,7 +61,7 @@ def queue(harness: RemoteReadHarness) -> Queue:
 # -- R_QMEnlistRemoteTransaction -----------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MQRR-3.1.4.12-03", "MQRR-3.1.4.12-10", "MQRR-3.1.4.12-09")
+@pytest.mark.requirement("MQRR-3.1.4.12-03", "MQRR-3.1.4.12-10", "MQRR-3.1.4.12-09", "DMPR-3.1.1.14-03")
 def test_enlistment_by_the_coordinator_creates_the_transaction(harness, client):
     engine = harness.core.remote_read
     engine.transacting.coordinated = True
@@ -80,6 +80,7 @@ def test_enlistment_by_the_coordinator_creates_the_transaction(harness, client):
     harness.run()
     assert client.answer(call).status == OK
     transaction = harness.core.queue_manager.transactions[IDENTIFIER]
+    assert transaction.single_phase is False
     again = client.enlist()
     assert client.answer(again).status == OK
     assert len(harness.enlistments) == 1

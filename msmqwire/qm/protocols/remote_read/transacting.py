@@ -146,7 +146,8 @@ class Transacting:
         if not done or call is None or known:
             self._shares.transactions.give_back(enlisting.caller)
         else:
-            self._transactions.create(identifier)  # MQRR-3.1.4.12-10
+            transaction = self._transactions.create(identifier)  # MQRR-3.1.4.12-10
+            transaction.single_phase = False  # DMPR-3.1.1.14-03
             self._enlisted[identifier] = enlisting.caller
         if call is None:
             return
