@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -360,9 +361,9 @@ def test_a_stream_starts_with_the_address_of_its_receipts(url: str, path: str) -
 CORRELATION = "<Correlation>AAAAAAAAAAAAAAAAAAAAAAAAAAA=</Correlation>"
 
 
-def of(*rows: str) -> tuple[str, ...]:
-    """Rows of the children of Msmq."""
-    return tuple(f"SRMP-2.2.6.{row}" for row in rows)
+def written(changes: dict[str, object], text: str, *rows: str) -> Any:
+    """A case of the children of Msmq, with their rows."""
+    return proving(changes, text, ids=tuple(f"SRMP-2.2.6.{row}" for row in rows), name=" ".join(rows))
 
 
 @pytest.mark.requirement(
@@ -379,73 +380,80 @@ def of(*rows: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("changes", "written"),
     [
-        proving({"message_class": MessageClass.MQMSG_CLASS_ORDER_ACK}, "<Class>255</Class>", ids=of("1-01")),
-        proving({"priority": 7}, "<Priority>7</Priority>", ids=of("2-01")),
-        proving(
+        written({"message_class": MessageClass.MQMSG_CLASS_ORDER_ACK}, "<Class>255</Class>", "1-01"),
+        written({"priority": 7}, "<Priority>7</Priority>", "2-01"),
+        written(
             {"positive_journaling_requested": True, "negative_journaling_requested": True},
             f"<Journal/><DeadLetter/>{CORRELATION}",
-            ids=of("3-01", "4-01"),
+            "3-01",
+            "4-01",
         ),
-        proving(
+        written(
             {"positive_journaling_requested": True},
             f"</Priority><Journal/>{CORRELATION}",
-            ids=of("3-01", "4-01"),
+            "3-01",
+            "4-01",
         ),
-        proving(
+        written(
             {"negative_journaling_requested": True},
             f"</Priority><DeadLetter/>{CORRELATION}",
-            ids=of("3-01", "4-01"),
+            "3-01",
+            "4-01",
         ),
-        proving(
+        written(
             {"correlation_identifier": bytes(ObjectId(NULL_GUID, 1))},
             "<Correlation>AAAAAAAAAAAAAAAAAAAAAAEAAAA=</Correlation><App>",
-            ids=of("5-01", "6-01"),
+            "5-01",
+            "6-01",
         ),
-        proving({"tracing_requested": True}, f"{CORRELATION}<Trace/><App>", ids=of("5-01", "6-01")),
-        proving(
+        written({"tracing_requested": True}, f"{CORRELATION}<Trace/><App>", "5-01", "6-01"),
+        written(
             {"connector_type_identifier": OTHER},
             f"{CORRELATION}<ConnectorType>{OTHER}</ConnectorType><App>",
-            ids=of("7-01"),
+            "7-01",
         ),
-        proving({"application_tag": 36}, "<App>36</App><BodyType>", ids=of("8-01")),
-        proving({"body_type": 8}, "<BodyType>8</BodyType><HashAlgorithm>", ids=of("9-01")),
-        proving({"hash_algorithm": 0}, "<HashAlgorithm>0</HashAlgorithm><SourceQmGuid>", ids=of("10-01")),
-        proving(
+        written({"application_tag": 36}, "<App>36</App><BodyType>", "8-01"),
+        written({"body_type": 8}, "<BodyType>8</BodyType><HashAlgorithm>", "9-01"),
+        written({"hash_algorithm": 0}, "<HashAlgorithm>0</HashAlgorithm><SourceQmGuid>", "10-01"),
+        written(
             {"hash_algorithm": 0x8003},
             "<HashAlgorithm>32771</HashAlgorithm><SourceQmGuid>",
-            ids=of("10-01"),
+            "10-01",
         ),
-        proving(
+        written(
             {"first_in_transaction": True, "last_in_transaction": True},
             "</HashAlgorithm><Eod><First/><Last/></Eod><SourceQmGuid>",
-            ids=of("11-01", "11-02", "11-03"),
+            "11-01",
+            "11-02",
+            "11-03",
         ),
-        proving({"first_in_transaction": True}, "<Eod><First/></Eod>", ids=of("11-01", "11-02", "11-03")),
-        proving({"last_in_transaction": True}, "<Eod><Last/></Eod>", ids=of("11-01", "11-02", "11-03")),
-        proving(
+        written({"first_in_transaction": True}, "<Eod><First/></Eod>", "11-01", "11-02", "11-03"),
+        written({"last_in_transaction": True}, "<Eod><Last/></Eod>", "11-01", "11-02", "11-03"),
+        written(
             {"connector_queue_manager_identifier": OTHER},
             f"<Eod><ConnectorId>{OTHER}</ConnectorId></Eod>",
-            ids=of("11-01", "11-04"),
+            "11-01",
+            "11-04",
         ),
-        proving(
+        written(
             {"authentication_provider_type": 1234, "authentication_provider_name": "P"},
             "</HashAlgorithm><Provider><Type>1234</Type><Name>P</Name></Provider><SourceQmGuid>",
-            ids=of("12-01", "12-02", "12-03"),
+            "12-01",
+            "12-02",
+            "12-03",
         ),
-        proving(
+        written(
             {"authentication_provider_type": 1234},
             "<Provider><Type>1234</Type></Provider>",
-            ids=of("12-02"),
+            "12-02",
         ),
-        proving(
-            {"authentication_provider_name": "P"}, "<Provider><Name>P</Name></Provider>", ids=of("12-03")
-        ),
-        proving(
+        written({"authentication_provider_name": "P"}, "<Provider><Name>P</Name></Provider>", "12-03"),
+        written(
             {"source_machine_identifier": OTHER},
             f"<SourceQmGuid>{OTHER}</SourceQmGuid><TTrq>",
-            ids=of("13-01"),
+            "13-01",
         ),
-        proving(
+        written(
             {
                 "destinations": (queue("DIRECT=http://a/msmq/q"), queue("MULTICAST=234.1.1.1:8001")),
                 "administrations": (queue("DIRECT=https://a/msmq/q"),),
@@ -454,7 +462,12 @@ def of(*rows: str) -> tuple[str, ...]:
             "</SourceQmGuid><DestinationMqf>http://a/msmq/q\nMSMQ:MULTICAST=234.1.1.1:8001\n</DestinationMqf>"
             "<AdminMqf>https://a/msmq/q\n</AdminMqf>"
             f"<ResponseMqf>MSMQ:PUBLIC={GUID}\nhttp://b/msmq/q\n</ResponseMqf><TTrq>",
-            ids=of("14-01", "14-02", "15-01", "15-02", "16-01", "16-02"),
+            "14-01",
+            "14-02",
+            "15-01",
+            "15-02",
+            "16-01",
+            "16-02",
         ),
     ],
 )
