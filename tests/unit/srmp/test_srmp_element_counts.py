@@ -128,8 +128,8 @@ def test_nothing_is_built_without_an_element_that_is_required(path: str, require
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, marks=pytest.mark.requirement(f"SRMP-2.2.{row}"))
-        for path, row in [
+        pytest.param(path, marks=pytest.mark.requirement(*rows(*numbers)), id=path)
+        for path, *numbers in [
             ("path.rev", "4.4-01"),
             ("properties.sentAt", "5.1.2-01"),
             ("services", "5.2-01"),
@@ -156,9 +156,9 @@ def test_nothing_is_built_without_an_element_that_is_required(path: str, require
             ("Msmq.Eod.Last", "6.11-03"),
             ("Msmq.Eod.ConnectorId", "6.11-04"),
             ("Msmq.Provider", "6.12-01"),
-            ("Msmq.DestinationMqf", "6.14-01"),
-            ("Msmq.AdminMqf", "6.15-01"),
-            ("Msmq.ResponseMqf", "6.16-01"),
+            ("Msmq.DestinationMqf", "6.14-01", "6.14-02"),
+            ("Msmq.AdminMqf", "6.15-01", "6.15-02"),
+            ("Msmq.ResponseMqf", "6.16-01", "6.16-02"),
             ("Signature", "7-01"),
         ]
     ],

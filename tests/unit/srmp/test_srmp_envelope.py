@@ -18,6 +18,7 @@ from msmqwire.srmp.identifiers import MessageIdentifier, StreamIdentifier
 from msmqwire.srmp.scan import SIZE_MAX
 from msmqwire.srmp.schema import ENVELOPE
 from msmqwire.srmp.schema_names import SRMP
+from tests.support.codec_checks import proving
 from tests.support.paths import ROOT
 from tests.support.srmp.srmp_envelopes import (
     DATE,
@@ -42,6 +43,7 @@ from tests.support.srmp.srmp_envelopes import (
 @pytest.mark.requirement("SRMP-2.2.4-05", "SRMP-2.2.5-02", "SRMP-2.2.5-03")
 @pytest.mark.requirement("SRMP-2.2.5.1-02", "SRMP-2.2.5.2-02", "SRMP-2.2.5.3-02")
 @pytest.mark.requirement("SRMP-2.2.2-01", "SRMP-2.2.2-02", "SRMP-2.2.2-03")
+@pytest.mark.requirement("SRMP-2.2.1.2-01", "SRMP-2.2.1.3-01", "SRMP-2.2.4.3-02", "SRMP-2.2.5.3.1-02")
 def test_elements_are_written_in_the_order_of_the_specification():
     envelope = Envelope(everything())
     assert build_envelope(envelope) == EVERYTHING
@@ -178,36 +180,41 @@ REFERENCE = {"URI": "u", "DigestMethod": {"Algorithm": "a"}, "DigestValue": b"1"
     [
         ("path", None),
         ("path.to", None),
-        ("path.to", "ftp://h"),
+        proving("path.to", "ftp://h", ids="SRMP-2.2.4.2-06"),
         ("path.to", " http://h"),
         ("path.to", b"http://h"),
         ("path.action", "label"),
         ("path.action", "MSMQ:\0"),
         ("path.action", "MSMQ:\ud800"),
         ("path.id", "anything"),
-        ("path.id", MessageIdentifier(2**32, GUID)),
+        proving("path.id", MessageIdentifier(2**32, GUID), ids="SRMP-2.2.4.3-06"),
         ("path.id", MessageIdentifier(-1, GUID)),
         ("path.id", MessageIdentifier(1, str(GUID))),
-        ("properties.expiresAt", datetime(2007, 6, 19)),
-        ("properties.expiresAt", DATE.replace(microsecond=1)),
+        proving("properties.expiresAt", datetime(2007, 6, 19), ids="SRMP-2.2.1.2-01"),
+        proving("properties.expiresAt", DATE.replace(microsecond=1), ids="SRMP-2.2.1.2-01"),
         ("properties.expiresAt", datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1)))),
         ("properties.expiresAt", "20070619T210654"),
         ("services.durable", "yes"),
         ("services.deliveryReceiptRequest", {}),
+        proving("services.deliveryReceiptRequest.sendTo", "MSMQ:DIRECT=OS:h\\q", ids="SRMP-2.2.5.2.2-03"),
+        proving("services.commitmentReceiptRequest.sendTo", "MSMQ:DIRECT=OS:h\\q", ids="SRMP-2.2.5.2.3-02"),
+        proving("stream.start.sendReceiptsTo", "MSMQ:DIRECT=OS:h\\q", ids="SRMP-2.2.5.3.4-02"),
         ("stream.streamId", StreamIdentifier(GUID, 2**64)),
         ("stream.current", 2**32),
-        ("stream.current", -1),
+        proving("stream.current", -1, ids="SRMP-2.2.1.3-01"),
         ("stream.current", "1"),
         ("stream.current", True),
         ("Msmq", None),
-        ("Msmq.Priority", 8),
+        proving("Msmq.Priority", 8, ids="SRMP-2.2.6.2-02"),
+        proving("Msmq.Priority", -1, ids="SRMP-2.2.6.2-02"),
         ("Msmq.Class", 0x10000),
-        ("Msmq.Correlation", bytes(19)),
+        proving("Msmq.Correlation", bytes(19), ids="SRMP-2.2.6.5-02"),
         ("Msmq.SourceQmGuid", str(GUID)),
-        ("Msmq.DestinationMqf", ("a b",)),
+        proving("Msmq.DestinationMqf", ("a b",), ids="SRMP-2.2.6.14-02"),
         ("Msmq.DestinationMqf", "http://h/q"),
-        ("Msmq.AdminMqf", ("",)),
-        ("commitmentReceipt.decision", "perhaps"),
+        proving("Msmq.AdminMqf", ("",), ids="SRMP-2.2.6.15-02"),
+        proving("Msmq.ResponseMqf", ("",), ids="SRMP-2.2.6.16-02"),
+        proving("commitmentReceipt.decision", "perhaps", ids="SRMP-2.2.5.5-04"),
         ("Signature.SignatureValue", "Mw=="),
         ("Signature.SignedInfo", {"SignatureMethod": {}}),
         ("Signature.SignedInfo", {"SignatureMethod": {"Algorithm": "a"}, "Reference": [REFERENCE] * 3}),
@@ -260,6 +267,14 @@ def test_a_group_is_no_header():
         Envelope(parse_envelope(SMALL).path)
 
 
+@pytest.mark.requirement("SRMP-2.2.6.5-01")
+def test_a_correlation_is_written_in_standard_base64():
+    header = everything()
+    header["Msmq"]["Correlation"] = b"\xfb\xff" * 10
+    assert b"<Correlation>+//7//v/+//7//v/+//7//v/+/8=</Correlation>" in build_envelope(Envelope(header))
+
+
+@pytest.mark.requirement("SRMP-2.2.1.2-01")
 def test_a_date_with_another_zone_is_written_in_utc():
     date = DATE.astimezone(timezone(timedelta(hours=-7)))
     envelope = parse_envelope(SMALL).replace(properties={"expiresAt": date})
