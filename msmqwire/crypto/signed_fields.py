@@ -78,16 +78,15 @@ def _items(packet: Record, version: SignatureVersion, readings: Readings) -> lis
         items.append(format_name_lists(packet.MultiQueueFormatHeader, readings))
     word = user.Flags
     items.append(user.SourceQueueManager.bytes_le)  # MQMQ-2.5.2-02, MQMQ-2.5.3-04
-    items.append(
-        _SENDING.pack(
-            (word & _DM) >> _DM_SHIFT,  # MQMQ-2.5.2-03, MQMQ-2.5.3-05
-            packet.BaseHeader.Flags & _PR,  # MQMQ-2.5.2-04, MQMQ-2.5.3-06
-            (word & _JP != 0) << 1 | (word & _JN != 0),  # MQMQ-2.5.2-05, MQMQ-2.5.3-07
-            properties.Flags & 0x0F,  # MQMQ-2.5.2-06, MQMQ-2.5.3-08
-            properties.MessageClass,  # MQMQ-2.5.2-07, MQMQ-2.5.3-09
-            properties.BodyType,  # MQMQ-2.5.2-08, MQMQ-2.5.3-10
-        )
+    sending = (
+        (word & _DM) >> _DM_SHIFT,  # MQMQ-2.5.2-03, MQMQ-2.5.3-05
+        packet.BaseHeader.Flags & _PR,  # MQMQ-2.5.2-04, MQMQ-2.5.3-06
+        (word & _JP != 0) << 1 | (word & _JN != 0),  # MQMQ-2.5.2-05, MQMQ-2.5.3-07
+        properties.Flags & 0x0F,  # MQMQ-2.5.2-06, MQMQ-2.5.3-08
+        properties.MessageClass,  # MQMQ-2.5.2-07, MQMQ-2.5.3-09
+        properties.BodyType,  # MQMQ-2.5.2-08, MQMQ-2.5.3-10
     )
+    items.append(_SENDING.pack(*sending))
     if user.ConnectorType is not None:
         items.append(user.ConnectorType.bytes_le)
     elif readings.absent_connector_type_as_null:

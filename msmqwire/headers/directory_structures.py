@@ -91,6 +91,7 @@ SEQUENCE_INFO: Final = Header(
     "SEQUENCE_INFO",
     "[MS-MQMQ] 2.2.5.1",
     (
+        # MQMQ-2.2.5-01
         uint(64, "SeqID", "The sequence.", signed=True, req="MQMQ-2.2.5.1-01"),
         uint(32, "SeqNo", "Number of the message in it.", req="MQMQ-2.2.5.1-02"),
         uint(32, "PrevNo", "Number of the message before.", req="MQMQ-2.2.5.1-03"),

@@ -29,12 +29,15 @@ def _element(name: str, part: Part) -> Header:
     return Header(f"{name} element", "[MS-MQMQ] 2.2.16", (part,), f"An element of a {name}.")
 
 
-_ELEMENTS: Final = {  # the elements of the counted arrays and their alignment
-    "CAUI": (_element("CAUI", uint(16, "Value")), 4),  # MQMQ-2.2.16.2-01
-    "CAL": (_element("CAL", uint(32, "Value", signed=True)), 4),  # MQMQ-2.2.16.3-01
-    "CAUL": (_element("CAUL", uint(32, "Value")), 4),  # MQMQ-2.2.16.4-01
-    "CAUH": (ULARGE_INTEGER, 8),  # MQMQ-2.2.16.5-01
-    "CACLSID": (_element("CACLSID", guid("Value")), 4),  # MQMQ-2.2.16.6-01
+_VALUES: Final[dict[str, Part]] = {  # the elements of the counted arrays
+    "CAUI": uint(16, "Value"),  # MQMQ-2.2.16.2-01
+    "CAL": uint(32, "Value", signed=True),  # MQMQ-2.2.16.3-01
+    "CAUL": uint(32, "Value"),  # MQMQ-2.2.16.4-01
+    "CACLSID": guid("Value"),  # MQMQ-2.2.16.6-01
+}
+_ELEMENTS: Final = {
+    "CAUH": ULARGE_INTEGER,  # MQMQ-2.2.16.5-01
+    **{name: _element(name, part) for name, part in _VALUES.items()},
 }
 _GUID_POINTEE: Final = Header(
     "GUID pointee", _NDR, (ndr_align(4), guid("Value", "The GUID.")), "A GUID that a pointer points to."
@@ -75,12 +78,12 @@ def _array(name: str, count: str, depth: int) -> Header:
             ),
         )
     else:
-        item, to = _ELEMENTS[name]
-        if to > 4:
+        item = _ELEMENTS[name]
+        if item is ULARGE_INTEGER:  # MQMQ-2.2.16.5-01
             gap = Header(
                 f"{name} alignment",
                 _NDR,
-                (ndr_align(to),),
+                (ndr_align(8),),
                 "Bytes up to the alignment of the elements.",
                 variant=f"{count}{depth}",
             )

@@ -370,7 +370,7 @@ def _single(scan: Scanner, version: float, spx: bool) -> SingleName:
 def _suffix(scan: Scanner, *words: str) -> str | None:
     """Consume a semicolon and one of the words, or nothing, and then the end."""
     word = next((word for word in words if scan.rest_is(f";{word}")), None)
-    if word is None:  # MQMQ-2.1.2-02, MQMQ-2.1.2-03, MQMQ-2.1.6-01, MQMQ-2.1.6-02
+    if word is None:  # MQMQ-2.1.2-02, MQMQ-2.1.2-03, MQMQ-2.1.6-01
         scan.finish()
     return word
 
@@ -431,8 +431,9 @@ def _machine(scan: Scanner, text: str, _version: float, _spx: bool) -> MachineNa
 
 
 def _connector(scan: Scanner, text: str, _version: float, _spx: bool) -> ConnectorName:
-    # MQMQ-2.1.6-03, MQMQ-2.1.6-04
-    return ConnectorName(scan.guid(), _suffix(scan, "XACTONLY") is not None, text=text)
+    guid = scan.guid()
+    xact_only = _suffix(scan, "XACTONLY") is not None  # MQMQ-2.1.6-04
+    return ConnectorName(guid, xact_only, text=text)  # MQMQ-2.1.6-03
 
 
 def _multicast(scan: Scanner, text: str, version: float, _spx: bool) -> MulticastName:
@@ -460,8 +461,8 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Scanner, str, float, bool], Sing
         "PUBLIC": (PublicName.kind, _public),
         "PRIVATE": (PrivateName.kind, _private),
         "DL": (DistributionListName.kind, _distribution_list),
-        "MACHINE": (MachineName.kind, _machine),
-        "CONNECTOR": (ConnectorName.kind, _connector),
+        "MACHINE": (MachineName.kind, _machine),  # MQMQ-2.1.6-01
+        "CONNECTOR": (ConnectorName.kind, _connector),  # MQMQ-2.1.6-03
         "MULTICAST": (MulticastName.kind, _multicast),
     }
 )

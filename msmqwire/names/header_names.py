@@ -119,7 +119,7 @@ def from_user_header_queue(
         refuse(f"a packet with {flag} {type_value} is an error", f"UserHeader.Flags.{flag}")
     if type_value == NO_QUEUE:
         return None
-    if type_value == LIKE_ADMIN:  # MQMQ-2.2.19.2-29
+    if type_value == LIKE_ADMIN:  # MQMQ-2.2.19.2-29, DMPR-3.1.1.12-56
         return admin  # without one there is no response queue either
     if type_value == DIRECT:
         # MQQB-3.1.7.15-10, MQQB-3.1.7.15-15

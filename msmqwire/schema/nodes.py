@@ -107,6 +107,10 @@ class UInt(Node):
     same_as: str = ""
     big_endian: bool = False
 
+    def __post_init__(self) -> None:
+        if self.bits % 8:
+            raise ValueError(f"{self.name}: {self.bits} bits are not whole bytes")
+
     @property
     def size(self) -> int:
         return self.bits // 8

@@ -121,7 +121,8 @@ def _admin_queue(packet: Any) -> Problem:
 @rule("MQMQ-2.2.19.2-30", "RQ is 4 without an administration queue", "UserHeader.Flags.RQ", MESSAGES)
 def _response_queue(packet: Any) -> Problem:
     flags = packet.UserHeader.Flags
-    return "4, but there is no administration queue" if flags.RQ == 4 and not flags.AQ else None
+    alone = flags.RQ == 4 and not flags.AQ  # MQMQ-2.2.19.2-30
+    return "4, but there is no administration queue" if alone else None
 
 
 @rule("MQMQ-2.2.19.2-33", "A transactional message is express", "UserHeader.Flags.DM", MESSAGES)

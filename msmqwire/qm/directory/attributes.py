@@ -41,15 +41,14 @@ class Operator(StrEnum):
 
 
 # The fields of an element begin with the published ones; this is the last of them.
-# DMPR-2.3-01, DMPR-3.1.1-06
 _LAST_PUBLISHED: Final[Mapping[type[DirectoryObject], str]] = {
-    QueueManager: "clustered",
+    QueueManager: "clustered",  # DMPR-2.3-01, DMPR-3.1.1-06
     Queue: "directory_path",  # Scope is constant, and published with [MS-MQDS] only: DMPR-3.1.1.2-20
-    Enterprise: "security",
-    Site: "security",
-    RoutingLink: "site_gate_identifier_list",
-    ConnectedNetwork: "security",
-    User: "groups",
+    Enterprise: "security",  # DMPR-2.3-01, DMPR-3.1.1-06
+    Site: "security",  # DMPR-2.3-01, DMPR-3.1.1-06
+    RoutingLink: "site_gate_identifier_list",  # DMPR-2.3-01, DMPR-3.1.1-06
+    ConnectedNetwork: "security",  # DMPR-2.3-01, DMPR-3.1.1-06
+    User: "groups",  # DMPR-2.3-01, DMPR-3.1.1-06
 }
 # DMPR-2.3-01
 _UNPUBLISHED: Final = {"private_queue_number"}  # of private queues, which no directory has

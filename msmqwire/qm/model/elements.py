@@ -330,7 +330,7 @@ class OpenQueueDescriptor:
     share_mode: QueueShareMode  # DMPR-3.1.1.16-04
     queue: Queue | None  # DMPR-3.1.1.16-05
     format_name: FormatName  # DMPR-3.1.1.16-06
-    multiple: bool = False  # DMPR-3.1.1.16-07 and -08
+    multiple: bool = False  # DMPR-3.1.1.16-07 and -08, DMPR-3.1.7.1.5-24
     children: list[OpenQueueDescriptor] = field(default_factory=list)  # DMPR-3.1.1.16-09
     remote_read_state: RemoteReadState = RemoteReadState.NONE  # DMPR-3.1.1.16-10
     cursors: dict[int, Cursor] = field(default_factory=dict)  # DMPR-3.1.1.16-11
@@ -359,19 +359,19 @@ class WaitingMessageReadOperation:
     """A read that waits for a message: [MS-MQDMPR] 3.1.1.10.
 
     Attributes:
-        request: the request number of its `ReadCompleted`.
         destructive: DestructiveRead.
         tag: its identifier for Cancel Waiting Message Read Request. transaction, two_phase: the way to read
             the message.
+        request: the request number of its `ReadCompleted`, given when it begins to wait.
     """
 
-    request: int
     descriptor: OpenQueueDescriptor
     destructive: bool  # DMPR-3.1.1.10-01
     tag: Any = None  # DMPR-3.1.1.10-02
     cursor: Cursor | None = None  # DMPR-3.1.1.10-03
     transaction: Transaction | None = None
     two_phase: bool = False
+    request: int = field(default=0, init=False)
 
 
 @dataclass(slots=True, eq=False, repr=False)

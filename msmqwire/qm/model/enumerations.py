@@ -133,14 +133,14 @@ class AuthenticationLevel(IntEnum):
 
 
 class SenderIdentifierType(IntEnum):
-    """The kind of Message.SenderIdentifier: [MS-MQDMPR] 3.1.1.12, DMPR-3.1.1.12-59.
+    """The kind of Message.SenderIdentifier: [MS-MQDMPR] 3.1.1.12.
 
     Its values are SecurityHeader.Flags.ST.
     """
 
-    NONE = 0  # DMPR-3.1.7.1.31-50, DMPR-3.1.7.1.32-62
-    SID = 1  # DMPR-3.1.7.1.31-50, DMPR-3.1.7.1.32-62
-    QUEUE_MANAGER_IDENTIFIER = 2  # DMPR-3.1.7.1.31-50, DMPR-3.1.7.1.32-62
+    NONE = 0  # DMPR-3.1.1.12-59, DMPR-3.1.7.1.31-50, DMPR-3.1.7.1.32-62
+    SID = 1  # DMPR-3.1.1.12-59, DMPR-3.1.7.1.31-50, DMPR-3.1.7.1.32-62
+    QUEUE_MANAGER_IDENTIFIER = 2  # DMPR-3.1.1.12-59, DMPR-3.1.7.1.31-50, DMPR-3.1.7.1.32-62
 
 
 class QueueFormatType(IntEnum):
@@ -168,7 +168,7 @@ class AcknowledgementsRequested(IntFlag):
     NONE = 0x00
     ACK_POS_ARRIVAL = 0x01  # DMPR-3.1.1.12-40
     ACK_POS_RECEIVE = 0x02  # DMPR-3.1.1.12-40
-    ACK_NEG_ARRIVAL = 0x04
+    ACK_NEG_ARRIVAL = 0x04  # DMPR-3.1.1.12-41
     ACK_NEG_RECEIVE = 0x08  # DMPR-3.1.1.12-42
     ACK_NACK_REACH_QUEUE = ACK_NEG_ARRIVAL  # DMPR-3.1.1.12-41
     ACK_FULL_REACH_QUEUE = ACK_POS_ARRIVAL | ACK_NEG_ARRIVAL  # DMPR-3.1.1.12-43

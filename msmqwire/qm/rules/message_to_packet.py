@@ -85,7 +85,8 @@ def _headers(message: Message, session: Sequence[int] | None, *, stored: bool) -
     traced = _TR if message.tracing_requested else 0  # DMPR-3.1.7.1.32-06, MQMQ-2.2.19.1-14
     envelope = compound = None
     body = message.body  # DMPR-3.1.7.1.32-08 and -23
-    if stored and (message.soap_envelope or message.soap_compound_message):  # MQMQ-2.2.19.2-39
+    from_http = message.soap_envelope or message.soap_compound_message
+    if stored and from_http:  # MQMQ-2.2.19.2-39
         data, offset = message.soap_compound_message, message.soap_compound_message.find(body)
         envelope = 0, 0, _text(message.soap_envelope)
         compound = 0, 0, len(body), max(0, offset), data

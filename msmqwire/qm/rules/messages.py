@@ -109,8 +109,9 @@ class MessageEvents:
         if transaction is None:
             self.position_available(queue, position)  # DMPR-3.1.7.1.9-10
         else:
-            position.state, position.transaction = PositionState.LOCKED, True  # DMPR-3.1.7.1.9-09
-            # DMPR-3.1.1.13-02
+            position.state = PositionState.LOCKED  # DMPR-3.1.7.1.9-09
+            position.transaction = True
+            # DMPR-3.1.1.13-02, DMPR-3.1.7.1.9-09
             transaction.operations.append(TransactionalOperation(OperationType.ENQUEUE, position))
         return _OK
 
@@ -189,7 +190,8 @@ class MessageEvents:
 
     def position_available(self, queue: Queue, position: MessagePosition) -> None:
         """Message Position Available: [MS-MQDMPR] 3.1.7.2.2."""
-        position.state, position.transaction = _AVAILABLE, False  # DMPR-3.1.7.2.2-01
+        position.state = _AVAILABLE  # DMPR-3.1.7.2.2-01
+        position.transaction = False
         if position.expired:
             self.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
             return
@@ -264,6 +266,7 @@ class MessageEvents:
 
     def expire_at(self, position: MessagePosition, time: int) -> None:
         """Set the expiry time of a message, in seconds since 1970-01-01 UTC."""
+        # DMPR-3.1.2.4-03
         self._context.timers.start(
             Timer.TIME_TO_BE_RECEIVED, position.number, (time - self._context.utc) * 1000,  # DMPR-3.1.2.4-02
             lambda: self.time_to_be_received_expired(position),  # DMPR-3.1.2.4-03
@@ -273,7 +276,8 @@ class MessageEvents:
         """Time To Be Received Timer Expired: [MS-MQDMPR] 3.1.7.2.7."""
         reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT  # DMPR-3.1.1.12-12
         if position.state is PositionState.AVAILABLE:
-            self.position_deleted(position.queue, position, reason)  # DMPR-3.1.7.2.7-01, MQMQ-2.2.19.2-05
+            # DMPR-3.1.7.2.7-01, DMPR-3.1.1.12-12, MQMQ-2.2.19.2-05
+            self.position_deleted(position.queue, position, reason)
             return
         position.expired = True  # deleted when its reader or its transaction releases it
         identifier = position.message.transaction_identifier
@@ -305,7 +309,8 @@ class MessageEvents:
         else:
             position = seek_available(queue, queue.positions.start)
         if position is None:  # DMPR-3.1.7.1.10-07, -08 and -10
-            reader = WaitingMessageReadOperation(0, descriptor, True, tag, cursor, transaction, two_phase)
+            # DMPR-3.1.1.10-01
+            reader = WaitingMessageReadOperation(descriptor, True, tag, cursor, transaction, two_phase)
             return self.waiting_reads.wait(reader, timeout)
         return self._receive(position, transaction, two_phase)
 
@@ -417,7 +422,8 @@ class MessageEvents:
         if position is not None:  # DMPR-3.1.7.1.14-02, DMPR-3.1.7.1.15-02 and -06
             return ReadOutcome(MQ_OK, position.message, position)
         return self.waiting_reads.wait(  # DMPR-3.1.7.1.14-04, DMPR-3.1.7.1.15-04 and -07
-            WaitingMessageReadOperation(0, descriptor, False, tag, cursor), timeout
+            WaitingMessageReadOperation(descriptor, False, tag, cursor),
+            timeout,  # DMPR-3.1.1.10-01
         )
 
     def _receive(
@@ -440,8 +446,9 @@ class MessageEvents:
     def move(self, position: MessagePosition, target: Queue, transaction: Transaction | None = None) -> None:
         """Move Message: [MS-MQDMPR] 3.1.7.1.16. No `transaction` for a system queue: DMPR-3.1.7.1.16-01."""
         if transaction is not None:
-            position.state, position.transaction = PositionState.LOCKED, True  # DMPR-3.1.7.1.16-04
-            # DMPR-3.1.1.13-03
+            position.state = PositionState.LOCKED  # DMPR-3.1.7.1.16-04
+            position.transaction = True
+            # DMPR-3.1.1.13-03, DMPR-3.1.7.1.16-04
             transaction.operations.append(TransactionalOperation(OperationType.MOVE, position, target))
         else:
             self.transfer(position, target)
@@ -460,7 +467,8 @@ class MessageEvents:
             # It asked for that kind of signature; in a readable queue the value would count as proof.
             message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         self.quotas.uncount(position)
-        position.state, position.transaction = _DELETED, False  # DMPR-3.1.7.1.16-02
+        position.state = _DELETED  # DMPR-3.1.7.1.16-02
+        position.transaction = False
         position.queue.positions.remove(position)  # DMPR-3.1.7.1.16-05, DMPR-3.1.1-09
         moved = self._insert(target, message, position.size)
         moved.number = position.number  # the key of its rows in the store

@@ -146,7 +146,7 @@ def read_queue(
             text = field.DirectFormatName  # type: ignore[union-attr]
             if type(text) is str and len(text) <= _NAME_LENGTH_CACHED:
                 return _cached_direct(text, role)
-        elif kind != _SAME_AS_ADMINISTRATION:  # DMPR-3.1.1.12-56
+        elif kind != _SAME_AS_ADMINISTRATION:
             return _cached_guid_name(kind, tuple(dict(field or {}).items()), role, source, address, admin)
         return from_user_header_queue(
             kind, field, role=role, source_qm=source, destination_qm=address, admin=admin

@@ -42,7 +42,7 @@ _SUCCESS: Final = DirectoryOperationResult.SUCCESS
 _PEEKS: Final = (QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS)
 _SEND: Final = QueueAccessType.SEND_ACCESS
 _RECEIVE: Final = QueueAccessType.RECEIVE_ACCESS
-_CREATION_ATTRIBUTES: Final = {
+_CREATION_ATTRIBUTES: Final = {  # DMPR-3.1.7.1.33-12
     "label", "type", "pathname", "journaling", "quota", "journal_quota", "authentication", "privacy_level",
     "transactional", "multicast_address", "security", "base_priority",
 }  # fmt: skip
@@ -124,7 +124,6 @@ class Queues:
             return HResult.MQ_ERROR_QUEUE_EXISTS, None
         if path.subqueue is not None and parent is None:
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None
-        # DMPR-3.1.7.1.33-12
         queue = Queue(context.new_guid(), **{name: getattr(template, name) for name in _CREATION_ATTRIBUTES})
         queue.create_time = queue.modify_time = context.utc  # DMPR-3.1.7.1.3-06, DMPR-3.1.1.2-03 and -04
         queue.queue_type = queue_type(path)
@@ -132,7 +131,7 @@ class Queues:
         queue.qualified_pathname = f"{host}{template.pathname[len(path.computer) :]}"  # DMPR-3.1.7.1.3-08
         queue.scope = QueueScope.ENTERPRISE
         if queue.queue_type is QueueType.PRIVATE and path.subqueue is None:  # DMPR-3.1.1.2-08
-            queue.private_queue_number = self.lookup.unused_private_number()  # DMPR-3.1.1.2-08
+            queue.private_queue_number = self.lookup.unused_private_number()  # DMPR-3.1.7.1.3-09
         if queue.queue_type is QueueType.PUBLIC and not skip_directory:  # DMPR-3.1.7.1.3-01, -12
             status = self._publish(queue)
             if status is not _SUCCESS:  # DMPR-3.1.7.1.3-11
@@ -228,6 +227,7 @@ class Queues:
             deleted.append(queue.journal)
         for part in deleted:
             for position in part.positions:  # DMPR-3.1.7.1.4-02
+                # DMPR-3.1.1.12-12
                 self._messages.position_deleted(part, position, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
             for descriptor in part.descriptors.values():
                 for reader in list(descriptor.waiting.values()):
@@ -277,7 +277,7 @@ class Queues:
             return HResult.MQ_ERROR_SHARING_VIOLATION, None
         descriptor = self._descriptor(expanded, access_type, share_mode, queue, user)
         queue.descriptors[descriptor.handle] = descriptor  # DMPR-3.1.7.1.5-24, DMPR-3.1.1-08, DMPR-3.1.1.2-33
-        queue.opened_for[access_type, share_mode] += 1
+        queue.opened_for[access_type, share_mode] += 1  # DMPR-3.1.1.16-04
         return MQ_OK, descriptor  # DMPR-3.1.7.1.5-02 and -24
 
     def _descriptor(
@@ -288,8 +288,8 @@ class Queues:
         queue: Queue | None,
         user: access.Token | None,
     ) -> OpenQueueDescriptor:
-        self._handles += 1  # DMPR-3.1.7.1.5-05 and -24
-        # DMPR-3.1.1.16-01 and -02
+        self._handles += 1  # DMPR-3.1.7.1.5-05
+        # DMPR-3.1.1.16-01 and -02, DMPR-3.1.7.1.5-24
         return OpenQueueDescriptor(
             self._handles, self._handles, access_type, share_mode, queue, name, user=user
         )
@@ -343,7 +343,7 @@ class Queues:
         if isinstance(name, DirectName | PrivateName) and self.lookup.is_local_name(name):
             return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None  # DMPR-3.1.7.1.5-12 and -15
         base_priority = 0  # MQMQ-2.3.1.6-02
-        if isinstance(name, PublicName):
+        if isinstance(name, PublicName):  # DMPR-3.1.7.1.5-17
             published = self._directory.read_by_identifier("Queue", name.guid)  # DMPR-3.1.7.1.5-13
             if not isinstance(published, Queue):
                 return unsupported
@@ -352,8 +352,8 @@ class Queues:
             base_priority = published.base_priority  # DMPR-3.1.7.1.5-17, MQMQ-2.3.1.6-02
         # DMPR-3.1.7.1.5-16
         queue = OutgoingQueue(self._context.new_guid(), label=name.canonical, destination=name)
-        # MQMQ-2.3.1.6-02, DMPR-3.1.7.1.5-19
-        queue.base_priority, queue.multicast = base_priority, isinstance(name, MulticastName)
+        queue.base_priority = base_priority  # DMPR-3.1.7.1.5-17, MQMQ-2.3.1.6-02
+        queue.multicast = isinstance(name, MulticastName)  # DMPR-3.1.7.1.5-19
         queue.security, queue.asked_by = manager.security, asked_by
         if manager.hardened_security and not is_http(name):  # DMPR-3.1.1.3-09, DMPR-3.1.7.1.5-18
             queue.state = OutgoingQueueState.LOCKED
@@ -416,8 +416,8 @@ class Queues:
                 self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         for cursor in list(descriptor.cursors.values()):
             self.close_cursor(cursor)  # DMPR-3.1.7.1.6-04
-        if queue.descriptors.pop(descriptor.handle, None) is not None:  # DMPR-3.1.7.1.6-05
-            queue.opened_for[descriptor.access_type, descriptor.share_mode] -= 1
+        if queue.descriptors.pop(descriptor.handle, None) is not None:  # DMPR-3.1.7.1.6-05, DMPR-3.1.1.16-05
+            queue.opened_for[descriptor.access_type, descriptor.share_mode] -= 1  # DMPR-3.1.1.16-04
 
     def open_cursor(self, descriptor: OpenQueueDescriptor) -> Cursor | None:
         """Open Cursor: [MS-MQDMPR] 3.1.7.1.1."""

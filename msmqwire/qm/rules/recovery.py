@@ -141,7 +141,7 @@ class Recovery:
         in_doubt: set[int] = set()
         for key, row in self._stored.rows(Table.TRANSACTION):
             assert isinstance(key, bytes)
-            # DMPR-3.1.1.14-01 and -03
+            # DMPR-3.1.1.14-01 and -03, DMPR-3.1.3-26
             transaction = Transaction(UUID(bytes=key), single_phase=False, prepared=True)
             for kind, number, target, reason in stored_rows.read_transaction(row):
                 if number not in positions:

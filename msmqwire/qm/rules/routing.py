@@ -61,11 +61,11 @@ def next_sites(
             neighbours[ends[1]].append((link.actual_cost, ends[0]))
     table: dict[UUID, UUID] = {}
     roots = all_sites.intersection(local)
-    candidates = [(0, 0, site, site) for site in sorted(roots)]  # MQBR-3.1.3.1-08, MQBR-3.1.3.1-11
+    candidates = [(0, 0, site, site) for site in sorted(roots)]  # MQBR-3.1.3.1-08
     while candidates:
         cost, passed, site, first = heapq.heappop(candidates)  # MQBR-3.1.3.1-08, MQBR-1.3.3-03
-        if site not in table:
-            table[site] = first  # MQBR-3.1.3.1-09, MQBR-3.1.1.2-01, MQBR-3.1.3.1-10
+        if site not in table:  # MQBR-3.1.3.1-11
+            table[site] = first  # MQBR-3.1.3.1-09, MQBR-3.1.3.1-11, MQBR-3.1.1.2-01, MQBR-3.1.3.1-10
             for step, neighbour in neighbours[site]:
                 start = neighbour if site in roots else first  # MQBR-3.1.3.1-09
                 total = cost + step  # MQBR-3.1.3.1-07, MQBR-4-01, MQBR-4-02, MQBR-1.3.3-03
@@ -157,7 +157,7 @@ class Routing:
             self.routes.get(None, ()),
         ):
             managers = [manager for hop in hops if (manager := self._hop(hop)) is not None]  # MQQB-3.1.7.5-03
-            if managers:  # MQQB-3.1.7.5-01, MQQB-3.1.7.5-04, MQBR-3.1.5.1-08
+            if managers:  # MQBR-1.3.2-03, MQQB-3.1.7.5-01, MQQB-3.1.7.5-04, MQBR-3.1.5.1-08
                 return managers
         return []  # MQBR-3.1.5.1-08
 
@@ -178,8 +178,10 @@ class Routing:
         if source.routing_server:  # MQBR-3.1.5.1-03
             return self._next_hops_for_router(source, target)
         if source.out_routing_server_identifier_list:  # MQBR-3.1.5.1-04, MQBR-1.3.2-01, MQBR-1.3.1-01
-            return source.out_routing_server_identifier_list  # MQBR-1.3-01, MQBR-3.1.5.1-01
-        if _share_site(source, target):  # MQBR-3.1.5.1-01, MQBR-3.1.5.1-05, MQBR-3.1.5.1-06
+            # MQBR-1.3-01, MQBR-1.3-02, MQBR-3.1.5.1-01
+            return source.out_routing_server_identifier_list
+        # MQBR-1.3-02, MQBR-3.1.5.1-01, MQBR-3.1.5.1-05, MQBR-3.1.5.1-06
+        if _share_site(source, target):
             return _into_site(target)  # MQBR-3.1.5.1-01
         return self._routing_server(source)  # MQBR-3.1.5.1-07
 
@@ -258,11 +260,12 @@ def _share_site(first: QueueManager, second: QueueManager) -> bool:
 
 def _into_site(target: QueueManager) -> list[UUID]:
     """Return the last hops to a queue manager of the same site."""
-    # MQBR-1.3-01, MQBR-1.3.2-02, MQBR-3.1.5.1-05, MQBR-3.1.5.1-06
+    # MQBR-1.3-01, MQBR-1.3-02, MQBR-1.3.2-02, MQBR-3.1.5.1-05, MQBR-3.1.5.1-06
     return target.in_routing_server_identifier_list or [target.identifier]
 
 
 def _one_gate(sites: Sequence[Site]) -> list[UUID]:
     """GetSiteGate and GetSiteGateForSite, [MS-MQBR] 3.1.5.6 and 3.1.5.7: a gate of the first site, if any."""
-    # MQBR-3.1.5.6-01, MQBR-3.1.5.6-03, MQBR-3.1.5.7-01
-    return [gate.identifier for site in sites[:1] for gate in site.site_gates[:1]]
+    first = sites[:1]  # MQBR-3.1.5.6-03
+    # MQBR-3.1.5.6-01, MQBR-3.1.5.7-01
+    return [gate.identifier for site in first for gate in site.site_gates[:1]]

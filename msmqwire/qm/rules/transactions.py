@@ -25,7 +25,7 @@ class Transactions:
     """The transactions that a queue manager takes part in.
 
     Until a transaction is prepared for a coordinator, its messages are stored as they were before it: a
-    queue manager that restarts has aborted it (DMPR-3.1.3-26).
+    queue manager that restarts has aborted it.
     """
 
     def __init__(self, context: Context, messages: MessageEvents) -> None:
@@ -56,7 +56,7 @@ class Transactions:
                     message.transaction_number, message.packet = number, None
                     if packet is not None and isinstance(operation.position.queue, OutgoingQueue):
                         message.packet = patch_transaction_flags(packet, message)
-        if not single_phase and not transaction.prepared:
+        if not single_phase and not transaction.prepared:  # DMPR-3.1.3-26
             transaction.prepared = True
             stored_rows.put_transaction(self._context.changes, transaction)
         return MQ_OK
@@ -171,8 +171,9 @@ class Transactions:
 
     def dtc_prepare(self, identifier: UUID, *, single_phase: bool) -> None:
         """DTC Transaction Prepare Event: [MS-MQDMPR] 3.1.4.6."""
-        if self.prepare(identifier, single_phase=False) != MQ_OK:  # DMPR-3.1.4.6-01 and -04
-            self.dtc_abort(identifier)
+        status = self.prepare(identifier, single_phase=False)  # DMPR-3.1.4.6-01
+        if status != MQ_OK:  # DMPR-3.1.4.6-04
+            self.dtc_abort(identifier)  # DMPR-3.1.4.6-04
         elif single_phase:  # DMPR-3.1.4.6-03
             self.dtc_commit(identifier)
         else:

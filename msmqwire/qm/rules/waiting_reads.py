@@ -77,10 +77,11 @@ class WaitingReads:
     def _satisfy(self, reader: WaitingMessageReadOperation, position: MessagePosition) -> None:
         """Waiting Message Read Satisfied: [MS-MQDMPR] 3.1.7.3.6."""
         self._remove(reader)
-        if reader.cursor is not None:  # DMPR-3.1.7.1.10-07, DMPR-3.1.7.1.14-04, DMPR-3.1.7.1.15-04
+        # DMPR-3.1.1.10-03, DMPR-3.1.7.1.10-07, DMPR-3.1.7.1.14-04, DMPR-3.1.7.1.15-04
+        if reader.cursor is not None:
             cursors.message_available(reader.cursor, position)
         message = position.message
-        if reader.destructive:
+        if reader.destructive:  # DMPR-3.1.1.10-01
             self._receive(position, reader.transaction, reader.two_phase)
         # DMPR-3.1.7.3.1-05, DMPR-3.1.7.3.6-01
         self._report(ReadCompleted(reader.request, MQ_OK, message, position))
@@ -103,7 +104,7 @@ class WaitingReads:
         """Cancel Waiting Message Read Request: [MS-MQDMPR] 3.1.7.1.17."""
         for descriptor in queue.descriptors.values():
             for reader in descriptor.waiting.values():
-                if reader.tag is not None and reader.tag == tag:  # DMPR-3.1.7.1.17-01
+                if reader.tag is not None and reader.tag == tag:  # DMPR-3.1.7.1.17-01, DMPR-3.1.1.10-02
                     self.stop(reader, status)
                     return MQ_OK
         return NtStatus.STATUS_NOT_FOUND  # DMPR-3.1.7.1.17-02

@@ -5,6 +5,7 @@ The expected bytes come from `tests.support.handmade`, which shares no code with
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -223,11 +224,40 @@ FIELDS: list[tuple[str, str, Message, bytes, str]] = [
 ]  # fmt: skip
 
 
+# of attributes with the value of a field
+FIELD_OF = {
+    "time_to_reach_queue": "BaseHeader.TimeToReachQueue",
+    "body_type": "MessagePropertiesHeader.BodyType",
+    "application_tag": "MessagePropertiesHeader.ApplicationTag",
+    "correlation_identifier": "MessagePropertiesHeader.CorrelationID",
+    "extension": "MessagePropertiesHeader.ExtensionData",
+    "label": "MessagePropertiesHeader.Label",
+    "body": "MessagePropertiesHeader.MessageBody",
+    "message_class": "MessagePropertiesHeader.MessageClass",
+    "privacy_level": "MessagePropertiesHeader.PrivacyLevel",
+    "hash_algorithm": "MessagePropertiesHeader.HashAlgorithm",
+    "encryption_algorithm": "MessagePropertiesHeader.EncryptionAlgorithm",
+    "authentication_provider_type": "SecurityHeader.SecurityData.ProviderInfo.ProviderType",
+    "authentication_provider_name": "SecurityHeader.SecurityData.ProviderInfo.ProviderName",
+    "symmetric_key": "SecurityHeader.SecurityData.EncryptionKey",
+    "sender_identifier": "SecurityHeader.SecurityData.SecurityID",
+    "sender_certificate": "SecurityHeader.SecurityData.SenderCert",
+    "signature": "SecurityHeader.SecurityData.Signature",
+    "transaction_sequence_number": "TransactionHeader.TxSequenceNumber",
+    "transaction_previous_sequence_number": "TransactionHeader.PreviousTxSequenceNumber",
+    "connector_queue_manager_identifier": "TransactionHeader.ConnectorQMGuid",
+    "destination_queue_manager_identifier": "UserHeader.QueueManagerAddress",
+    "connector_type_identifier": "UserHeader.ConnectorType",
+    "sent_time": "UserHeader.SentTime",
+    "time_to_be_received": "UserHeader.TimeToBeReceived",
+    "source_machine_identifier": "UserHeader.SourceQueueManager",
+    "tracing_queue_identifier": "DebugHeader.QueueIdentifier",
+}
 # of the fields, by the row of 3.1.7.1.32
 ROWS_OF_FIELDS = {
     "06": "MQMQ-2.2.19.1-14", "30": "MQMQ-2.2.20.5-05", "31": "MQMQ-2.2.20.5-09", "36": "MQMQ-2.2.20.5-06",
     "37": "MQMQ-2.2.20.5-07", "38": "MQMQ-2.2.19.2-02", "44": "MQMQ-2.2.19.2-23", "45": "MQMQ-2.2.19.2-21",
-    "46": "MQMQ-2.2.19.2-11", "47": "MQMQ-2.2.19.2-27", "62": "MQMQ-2.2.20.6-02",
+    "46": "MQMQ-2.2.19.2-11", "47": "MQMQ-2.2.19.2-27", "55": "MQMQ-2.2.20.6-07", "62": "MQMQ-2.2.20.6-02",
 }  # fmt: skip
 JOURNALING = {
     "positive_journaling_requested": "MQMQ-2.2.19.2-19",
@@ -264,6 +294,10 @@ def test_an_attribute_is_read_from_its_field(expected: Message, packet: bytes, n
 def test_a_field_is_written_from_its_attribute(original: Message, packet: bytes, names: list[str]) -> None:
     assert serialization.to_packet(original) == packet
     assert serialization.packet_size(original) == len(packet)
+    written = parse(serialization.to_packet(original))
+    for name in names:
+        if name in FIELD_OF:
+            assert attrgetter(FIELD_OF[name])(written) == getattr(original, name)
 
 
 @requirement("DMPR-3.1.7.1.32-01", "DMPR-3.1.7.1.31-01", "MQQB-3.1.7.10-01", "MQQB-3.1.7.11-01")

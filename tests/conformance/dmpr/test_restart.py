@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from msmqwire.qm.model.enumerations import (
     QueuePrivacy,
     QueueType,
 )
+from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from tests.support.engine_harness import OWN_ID, RECOVERABLE, SEND, EngineHarness
 from tests.support.qm.queue_contents import bodies, body_of, states
@@ -176,6 +178,32 @@ def test_what_is_volatile_begins_anew(harness: EngineHarness) -> None:
     assert all(not each_queue.descriptors for each_queue in manager.queues.values())
     assert queue.active is False
     assert harness.advance(10**9) == []
+
+
+VOLATILE = {
+    "total_bytes", "queue_manager", "journal", "owner_queue", "subqueues", "incoming", "descriptors",
+    "opened_for", "positions", "next_hops", "transfer", "connection_history",
+}  # fmt: skip
+
+
+@pytest.mark.requirement("DMPR-3.1.1-04")
+def test_what_is_volatile_is_not_written(harness: EngineHarness, queue: Queue) -> None:
+    """Nor what is found again when all queues are read: a stored number would be counted twice."""
+    outgoing = harness.outgoing()
+    outgoing.next_hops = ["IP=10.0.0.9"]
+    harness.core.queues.changed(outgoing)
+    harness.queue("orders;late")
+    harness.enqueue(queue, b"1", delivery_guarantee=RECOVERABLE)
+    harness.enqueue(queue, b"22")
+    harness.core.queues.changed(queue)
+    harness.run()
+    rows = [json.loads(row) for row in harness.rows(Table.QUEUE).values()]
+    assert {name for row in rows for name in row} >= {"label", "quota", "destination", "state"}
+    assert [row.keys() & VOLATILE for row in rows] == [set()] * len(rows)
+    harness.restart()
+    (kept,) = harness.find_queue().positions
+    assert kept.queue.total_bytes == kept.size > 0
+    assert {*kept.queue.subqueues} == {"late"}
 
 
 @pytest.mark.requirement("DMPR-3.1.1.1-33/b")

@@ -401,7 +401,7 @@ def test_an_internal_transaction_is_aborted_by_a_restart(
     assert harness.core.queue_manager.transactions == {}
 
 
-@pytest.mark.requirement("DMPR-3.1.1.11-04", "DMPR-3.1.1.11-06")
+@pytest.mark.requirement("DMPR-3.1.1.11-04", "DMPR-3.1.1.11-06", "DMPR-3.1.3-26")
 @pytest.mark.parametrize("in_doubt", [True, False])
 def test_a_purge_that_waits_for_a_transaction_survives(
     harness: EngineHarness, queue: Queue, in_doubt: bool

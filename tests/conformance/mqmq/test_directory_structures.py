@@ -263,6 +263,7 @@ def test_sequence_info(path: str, offset: int, data: bytes, value: int) -> None:
     base = handmade.sequence_info(0, 0, 0)
     assert len(base) == 16
     assert_field(SEQUENCE_INFO, base, path, offset, data, value)
+    assert_refused(SEQUENCE_INFO, base + b"\0", "SEQUENCE_INFO", 16)
 
 
 @pytest.mark.parametrize(

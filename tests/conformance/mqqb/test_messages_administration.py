@@ -97,7 +97,7 @@ def leave(harness: EngineHarness, queue: object, departure: str) -> None:
     ("asked", "positive", "negative"),
     [
         (PR, True, False), (NR, False, True), (NA | NR, False, True), (NA | PR | NR, True, True),
-        (PA | NA, False, False), (0, False, False),
+        (PA | NA, False, False), (PA | PR, True, False), (0, False, False),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(
@@ -107,10 +107,12 @@ def leave(harness: EngineHarness, queue: object, departure: str) -> None:
 def test_a_sender_that_asked_is_notified_how_a_message_left(asked, positive, negative, departure):
     harness = harness_with_peer()
     queue, admin, peer = harness.queue(), harness.queue("adm"), harness.accept_session()
-    number = peer.send_message(acks=asked & ~PA, admin=ADMIN, time_to_be_received=60)
+    number = peer.send_message(acks=asked, admin=ADMIN, time_to_be_received=60)
+    arrival = [0x0002] if asked & PA else []
+    assert message_classes(admin) == arrival
     leave(harness, queue, departure)
     acknowledged = positive if departure == "received" else negative
-    assert message_classes(admin) == ([ALL_REASONS[departure]] if acknowledged else [])
+    assert message_classes(admin) == arrival + ([ALL_REASONS[departure]] if acknowledged else [])
     assert all(
         message.correlation_identifier == bytes(ObjectId(PEER_ID, number)) for message in messages(admin)
     )

@@ -54,10 +54,10 @@ class Connecting:
         session = transfer.session
         if session is None:
             session = self._sessions.leading_to(transfer.peer)  # MQQB-1.3.5.2-01
-            if session is None:
+            if session is None:  # MQQB-1.3.5.2-01
                 session = self._sessions.add(SessionRole.INITIATOR, transfer.peer)
             self.attach(session, transfer)
-            if session.is_open:  # MQQB-1.3.5.2-01
+            if session.is_open:
                 self._send_waiting(session)
         if (
             session.role is SessionRole.INITIATOR

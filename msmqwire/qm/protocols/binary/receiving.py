@@ -218,8 +218,9 @@ class SessionReceiving:
             refusal, why, kind = judged
             self._context.refused(refusal, message, self._queue_of(message), why=why, kind=kind)
         if not local and (message.soap_envelope or message.soap_compound_message):
-            # Headers from HTTP are shown to readers here, and not sent on: MQMQ-2.2.19.2-39
-            message.packet, message.soap_envelope, message.soap_compound_message = None, "", b""
+            # Headers from HTTP are shown to readers here, and not sent on.
+            message.packet = None  # MQMQ-2.2.19.2-39
+            message.soap_envelope, message.soap_compound_message = "", b""
         if refusal is None:  # MQQB-3.1.5.8.8-02, MQQB-3.1.5.8.2-14
             assert queue is not None, "a message that is not refused has a queue"
             # MQQB-3.1.1.1.1.4-06, MQQB-3.1.1.1.1.6-06

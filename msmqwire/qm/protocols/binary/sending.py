@@ -265,7 +265,7 @@ class SessionSending:
             asked |= AcknowledgementsRequested.ACK_NEG_RECEIVE  # by its TimeToBeReceived alone
         outgoing.transfer.remove(outgoing)
         self._sequences.given_up(outgoing)
-        if message.acknowledgements_requested & asked:  # MQQB-3.1.7.1.2-03
+        if message.acknowledgements_requested & asked:  # MQQB-3.1.7.1.2-03, DMPR-3.1.1.12-41
             self._system_messages.acknowledge(message, _TOO_LATE)
         transfer, why = outgoing.transfer, ""
         if not outgoing.transmitted:  # else the destination may have it
