@@ -20,7 +20,8 @@ class HashAlgorithm(IntEnum):
     CALG_MD5 = 0x8003  # MQMQ-2.2.19.3-25
     CALG_SHA1 = 0x8004  # MQMQ-2.2.19.3-26
     CALG_SHA_256 = 0x800C  # MQMQ-2.2.19.3-27
-    CALG_SHA_512 = 0x800E  # MQMQ-2.2.19.3-28, MQQB-1.3.2.2-01
+    # The default of signatures: DMPR-5.1-01, MQMQ-2.2.19.3-30, MQQB-1.3.2.2-01
+    CALG_SHA_512 = 0x800E  # MQMQ-2.2.19.3-28
 
 
 class EncryptionAlgorithm(IntEnum):

@@ -167,7 +167,7 @@ class Message:
     def may_be(self, attributes: Attributes) -> bool:
         """Whether a message that is seen may be this one: nothing differs that stays on a message's way.
 
-        Routers change addresses, hop count and format names, never these: DMPR-3.1.7.1.32-40. Another
+        Routers change addresses, hop count and format names, never these. Another
         transport has the body in another form.
         """
         own = self.attributes

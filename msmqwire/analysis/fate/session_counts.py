@@ -73,11 +73,8 @@ class Counter:
         self._count, self.lost = None, True
 
     def synchronise(self, count: int) -> None:
-        """Take the sender's own count of its messages, if no other count is known.
-
-        Windows is known to send wrong ones: MQMQ-2.2.20.4-12.
-        """
-        if not self.lost:
+        """Take the sender's own count of its messages, if no other count is known."""
+        if not self.lost:  # Windows is known to send wrong ones: MQMQ-2.2.20.4-12
             return
         self._count = count
         for back in range(self._unnumbered):

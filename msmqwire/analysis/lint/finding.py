@@ -27,9 +27,9 @@ class Finding:
     """A fault or an oddity in a packet.
 
     Attributes:
-        id: the broken requirement (``MQMQ-2.2.19.2-26``), with a word after it for a second rule about the
-            same one (``MQMQ-2.2.19.3-07-SIZE``), ``PGM-<NAME>`` for one of RFC 3208, ``READING-<NAME>`` for
-            how a sender of NCP writes its numbers, or ``ATTACK-<NAME>`` for the pattern of an attack;
+        id: the broken requirement, with a word such as ``-SIZE`` after it for a second rule about the same
+            one, ``PGM-<NAME>`` for one of RFC 3208, ``READING-<NAME>`` for how a sender of NCP writes its
+            numbers, or ``ATTACK-<NAME>`` for the pattern of an attack;
             `msmqwire.analysis.lint.checks` describes each id.
         severity: the strength of the requirement, or ``ATTACK``. A statement of fact counts as MUST: a sender
             that departs from it is not understood. In SRMP, whose receivers accept most departures, it counts

@@ -43,8 +43,8 @@ class Check:
     """One rule that lint knows.
 
     Attributes:
-        id: that of the requirement, with a word after it for a second rule about the same requirement
-            (``MQMQ-2.2.19.3-07-SIZE``), or ``PGM-<NAME>``, ``READING-<NAME>`` or ``ATTACK-<NAME>``.
+        id: that of the requirement, with a word such as ``-SIZE`` after it for a second rule about the same
+            requirement, or ``PGM-<NAME>``, ``READING-<NAME>`` or ``ATTACK-<NAME>``.
         severity: see `Finding.severity`.
         title: the fault, without the value.
         path: the field that a finding names; empty if it differs between findings.

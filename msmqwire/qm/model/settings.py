@@ -87,7 +87,7 @@ class Settings:
             [MS-MQDMPR] 3.1.7.1.3.1 is followed literally: only a domain user does; everybody has full access
             to queues created by any other account.
         strangers_may_send: whether the default descriptor of a queue allows everybody to send to it, as for a
-            queue that is reachable by SRMP (DMPR-3.1.7.1.3.1-09) and as on Windows.
+            queue that is reachable by SRMP and as on Windows.
         server_class: whether this is a server system: UserHeader of pings and OperatingSystem.OS.
         user_cert_cache_size: UserCertCacheSize, certificates of senders that were found in the directory.
         user_cert_lifetime_ms: UserCertLifetime: the time for which a certificate, or the groups of a user,
@@ -168,7 +168,7 @@ class Settings:
     keep_routing_table: bool = True
     memory_for_recoverable: int = 64 << 20
     local_owner: bool = True
-    strangers_may_send: bool = True
+    strangers_may_send: bool = True  # DMPR-3.1.7.1.3.1-09
     server_class: bool = True
     user_cert_cache_size: int = 53  # MQQB-3.1.3.1-04
     user_cert_lifetime_ms: int = 1_200_000  # MQQB-3.1.3.1-05

@@ -335,6 +335,7 @@ class DirectoryEvents:
                 return QueuePath(MQ_OK, machine + name.text[start.end() :], machine)  # DMPR-3.1.7.1.26-01
             case PublicName():
                 queue = self.read_by_identifier("Queue", name.guid)  # DMPR-3.1.7.1.26-02
+                # DMPR-3.1.7.1.26-02
                 if not isinstance(queue, Queue) or queue.queue_manager is None:
                     return QueuePath(HResult.MQ_ERROR_ILLEGAL_FORMATNAME)  # DMPR-3.1.7.1.26-03
                 return QueuePath(MQ_OK, queue.pathname, queue.queue_manager.computer_name)

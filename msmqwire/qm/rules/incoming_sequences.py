@@ -78,7 +78,7 @@ class IncomingSequences:
         bound = self._context.settings.bind_senders
         sender, stream = message.source_machine_identifier, stream_owner is not None
         owner = sender if stream_owner is None else stream_owner
-        # SRMP-3.1.1.2-02
+        # SRMP-3.1.1.2-02, DMPR-3.1.1.5-02 and -03
         key = sequence_key(owner, message.destination, message.origin if bound else "", stream=stream)
         info = self.infos.pop(key, None)
         if info is None:

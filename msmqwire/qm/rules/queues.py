@@ -308,11 +308,11 @@ class Queues:
         parent = self._descriptor(name, _SEND, share_mode, None, user)
         parent.multiple = True  # DMPR-3.1.7.1.5-05, DMPR-3.1.1.16-07 and -08
         for element in name.elements:
-            status, child = self.open(element, _SEND, user=user)  # DMPR-3.1.7.1.5-06
-            if child is None:
+            status, child = self.open(element, _SEND, user=user)
+            if child is None:  # DMPR-3.1.7.1.5-06
                 self.close(parent)  # DMPR-3.1.7.1.5-07
                 return status, None
-            parent.children.append(child)  # DMPR-3.1.1.16-09
+            parent.children.append(child)  # DMPR-3.1.1.16-09, DMPR-3.1.7.1.5-06
         return MQ_OK, parent
 
     def _target(
@@ -345,7 +345,7 @@ class Queues:
         base_priority = 0  # MQMQ-2.3.1.6-02
         if isinstance(name, PublicName):  # DMPR-3.1.7.1.5-17
             published = self._directory.read_by_identifier("Queue", name.guid)  # DMPR-3.1.7.1.5-13
-            if not isinstance(published, Queue):
+            if not isinstance(published, Queue):  # DMPR-3.1.7.1.5-13
                 return unsupported
             if self.lookup.is_local(parse_path_name(published.pathname).computer):
                 return HResult.MQ_ERROR_QUEUE_NOT_FOUND, None  # DMPR-3.1.7.1.5-14

@@ -165,7 +165,7 @@ class Routing:
         if isinstance(hop, str):
             return QueueManager(NULL_GUID, computer_name=hop, qualified_computer_name=hop)
         manager = self._directory.read_by_identifier("QueueManager", hop)  # MQMQ-2.1.4-04
-        return manager if isinstance(manager, QueueManager) else None
+        return manager if isinstance(manager, QueueManager) else None  # MQMQ-2.1.4-04
 
     # -- [MS-MQBR] ------------------------------------------------------------------------------------
 

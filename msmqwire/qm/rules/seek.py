@@ -12,7 +12,7 @@ def seek_available(
     queue: Queue,
     start: MessagePosition,
     *,
-    direction: SeekDirection = SeekDirection.FORWARD,  # DMPR-3.1.7.3.2-01
+    direction: SeekDirection = SeekDirection.FORWARD,
     peek: bool = False,
 ) -> MessagePosition | None:
     """Find the next position after `start` whose message can be read: [MS-MQDMPR] 3.1.7.3.2.
@@ -28,7 +28,8 @@ def seek_available(
         The position, or None for End.
     """
     positions = queue.positions
-    if direction is SeekDirection.FORWARD:
+    forward = direction is SeekDirection.FORWARD  # DMPR-3.1.7.3.2-01
+    if forward:
         if start is positions.start and not peek:
             first = positions.first_available()
             return None if first is positions.end else first
@@ -40,8 +41,8 @@ def seek_available(
     while position is not last:
         if _readable(position, peek):  # DMPR-3.1.7.3.2-04
             return position
-        position = position.next if direction is SeekDirection.FORWARD else position.previous
-    return None
+        position = position.next if forward else position.previous
+    return None  # DMPR-3.1.7.3.2-01
 
 
 def _readable(position: MessagePosition, peek: bool) -> bool:

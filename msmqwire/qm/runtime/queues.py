@@ -266,7 +266,7 @@ def _settings(request: Mapping[str, Any], *others: str) -> dict[str, Any]:
 
 
 def _set(queue: Queue, settings: Mapping[str, Any]) -> None:
-    """Set attributes; the base priority of a private queue is kept: MQMQ-2.3.1.6-03.
+    """Set attributes; the base priority of a private queue is kept.
 
     Raises InvalidValue for a multicast address of a transactional queue: no message could reach it.
     """
@@ -280,7 +280,7 @@ def _set(queue: Queue, settings: Mapping[str, Any]) -> None:
         access.set_security(queue, changed_access(queue.security, deny, allow))
     private = parse_path_name(queue.pathname).private
     for attribute, value in others.items():
-        if attribute != "base_priority" or not private:
+        if attribute != "base_priority" or not private:  # MQMQ-2.3.1.6-03
             setattr(queue, attribute, value)
 
 

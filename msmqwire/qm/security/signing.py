@@ -61,7 +61,7 @@ def signed(
     *,
     queue_manager: UUID,
     version: AuthenticationLevel = AuthenticationLevel.SIG20,
-    hash_algorithm: int = HashAlgorithm.CALG_SHA_512,  # DMPR-5.1-01, MQMQ-2.2.19.3-30, MQQB-1.3.2.2-01
+    hash_algorithm: int = HashAlgorithm.CALG_SHA_512,
     transactional: bool = False,
 ) -> None:
     """Sign a message, which must not be changed afterwards. Its body stays in clear: it is encrypted later.

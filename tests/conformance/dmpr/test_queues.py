@@ -207,7 +207,12 @@ def test_the_path_name_of_a_system_queue_tells_its_type() -> None:
 
 
 @pytest.mark.requirement(
-    "DMPR-3.1.7.1.3-08", "DMPR-3.1.1.2-07", "DMPR-3.1.1.2-18", "DMPR-3.1.1.2-20", "MQMQ-2.3.1.22-01/b"
+    "DMPR-3.1.7.1.3-08",
+    "DMPR-3.1.1.2-07",
+    "DMPR-3.1.1.2-18",
+    "DMPR-3.1.1.2-19",
+    "DMPR-3.1.1.2-20",
+    "MQMQ-2.3.1.22-01/b",
 )
 def test_names_and_scope_of_a_new_queue(harness: EngineHarness) -> None:
     harness.core.queue_manager.qualified_computer_name = "here.example.com"

@@ -257,7 +257,7 @@ class SessionSending:
         """Give up a message whose time is over, and dead-letter it if requested: [MS-MQQB] 3.1.7.1.2.
 
         The class is the same for both times: NackReceiveTimeoutAtSender of [MS-MQDMPR] 3.1.1.12 has no number
-        of its own, MQMQ-2.2.18.1.6-08.
+        of its own.
         """
         asked = AcknowledgementsRequested.ACK_NEG_ARRIVAL
         utc = self._context.utc
@@ -266,11 +266,12 @@ class SessionSending:
         outgoing.transfer.remove(outgoing)
         self._sequences.given_up(outgoing)
         if message.acknowledgements_requested & asked:  # MQQB-3.1.7.1.2-03, DMPR-3.1.1.12-41
-            self._system_messages.acknowledge(message, _TOO_LATE)
+            self._system_messages.acknowledge(message, _TOO_LATE)  # MQMQ-2.2.18.1.6-08
         transfer, why = outgoing.transfer, ""
         if not outgoing.transmitted:  # else the destination may have it
             why = too_late(transfer.queue, transfer.host or str(transfer.queue.destination))
         self._outcome.report(message, delivered=False, reason=why or None)
+        # MQMQ-2.2.18.1.6-08
         self._outcome.dead_letter(outgoing.position, message, _TOO_LATE, why=why)
 
     def purged(self, outgoing: OutgoingMessagePosition, message: Message) -> None:

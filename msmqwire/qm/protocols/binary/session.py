@@ -215,7 +215,7 @@ class Session:
         outgoing.recoverable = recoverable
         self.in_flight.append((self.message_sent_count, outgoing))
         if recoverable:
-            # MQQB-3.1.1.3.1-06
+            # MQQB-3.1.1.3.1-06, MQMQ-2.2.20.4-13
             self.recoverable_message_sent_count = (self.recoverable_message_sent_count + 1) % COUNTS
             # MQQB-3.1.1.3.1.2-03, MQQB-3.1.1.4-03, MQMQ-2.2.20.4-04, MQMQ-2.2.20.4-05
             outgoing.recoverable_sequence_number = self.recoverable_message_sent_count  # MQQB-3.1.7.1.3-07

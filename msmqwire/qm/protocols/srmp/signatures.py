@@ -27,7 +27,7 @@ def authenticate(
 
     A message without one is left as it is. The attributes prove the author of the body and the extension
     only; label, queues and the rest of the envelope are unproved. Message.Signature, which is for the
-    signatures of binary packets (DMPR-3.1.1.12-66), stays empty: this one is in SoapEnvelope.
+    signatures of binary packets, stays empty: this one is in SoapEnvelope.
 
     Args:
         received: the message on the wire.
