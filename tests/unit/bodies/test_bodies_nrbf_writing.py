@@ -19,6 +19,8 @@ OF_INT32_WHOLE = (
     "PublicKeyToken=b77a5c561934e089]]"
 )
 
+PRIMITIVE_ITEMS = ("NRBF-2.4.3.3-03", "NRBF-2.4.3.3-04")
+
 
 def read(body):
     content = nrbf.read(body, Budget(DEFAULT, len(body)))
@@ -26,6 +28,10 @@ def read(body):
     return content.value
 
 
+@pytest.mark.requirement(
+    "NRBF-2.6.1-01", "NRBF-2.6.1-02", "NRBF-2.6.1-05", "NRBF-2.6.1-09", "NRBF-2.6.1-10", "NRBF-2.6.3-01",
+    "NRBF-2.3.2.3-01", "NRBF-2.3-01", "NRBF-2.5.2-01",
+)  # fmt: skip
 def test_an_int32_as_dotnet_writes_it():
     # What BinaryFormatter makes of the int 5, often seen as text.
     expected = "AAEAAAD/////AQAAAAAAAAAEAQAAAAxTeXN0ZW0uSW50MzIBAAAAB21fdmFsdWUACAUAAAAL"
@@ -37,13 +43,31 @@ def test_an_int32_as_dotnet_writes_it():
     "value, records",
     [
         ("order 7", [string(1, "order 7")]),
-        ([5, 6], [primitives(1, Primitive.INT32, [5, 6])]),
+        proving([5, 6], [primitives(1, Primitive.INT32, [5, 6])], ids=PRIMITIVE_ITEMS, name="Int32"),
         ([5, 1 << 40], [primitives(1, Primitive.INT64, [5, 1 << 40])]),
-        (["a", None, None, "b", None], [strings(1, 5), string(2, "a"), nulls(2), string(3, "b"), b"\x0a"]),
-        (["a", *[None] * 256], [strings(1, 257), string(2, "a"), nulls(256)]),
-        ({"$bytes": "00ff"}, [primitives(1, Primitive.BYTE, [0, 255])]),
+        proving(
+            ["a", None, None, "b", None],
+            [strings(1, 5), string(2, "a"), nulls(2), string(3, "b"), b"\x0a"],
+            ids=("NRBF-2.4-01", "NRBF-2.4-02", "NRBF-2.4-04", "NRBF-2.5.4-01", "NRBF-2.5.6-01"),
+            name="texts and nulls",
+        ),
+        proving(
+            ["a", *[None] * 255],
+            [strings(1, 256), string(2, "a"), b"\x0d\xff"],
+            ids=("NRBF-2.4-04", "NRBF-2.5.6-01", "NRBF-2.5.6-02"),
+            name="255 nulls",
+        ),
+        proving(
+            ["a", *[None] * 256],
+            [strings(1, 257), string(2, "a"), b"\x0e" + int32(256)],
+            ids=("NRBF-2.4-04", "NRBF-2.5.5-01", "NRBF-2.5.6-02"),
+            name="256 nulls",
+        ),
+        proving(
+            {"$bytes": "00ff"}, [primitives(1, Primitive.BYTE, [0, 255])], ids=PRIMITIVE_ITEMS, name="bytes"
+        ),
         ([{"$decimal": "1.50"}], [primitives(1, Primitive.DECIMAL, ["1.50"])]),
-        (
+        proving(
             [True, "x", [1.5], None, {"$bytes": "07"}],
             [
                 objects(1, 5),
@@ -56,10 +80,15 @@ def test_an_int32_as_dotnet_writes_it():
                 typed(Primitive.DOUBLE, 1.5),
                 primitives(4, Primitive.BYTE, [7]),
             ],
+            ids=(
+                "NRBF-2.4-01", "NRBF-2.4-02", "NRBF-2.5.1-01", "NRBF-2.5.3-01", "NRBF-2.5.3-02",
+                "NRBF-2.5.3-03",
+            ),
+            name="objects",
         ),
         ([], [objects(1, 0)]),
     ],
-)
+)  # fmt: skip
 def test_records(value, records):
     assert nrbf.write(value) == stream(*records)
 
