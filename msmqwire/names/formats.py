@@ -433,7 +433,7 @@ def _machine(scan: Scanner, text: str, _version: float, _spx: bool) -> MachineNa
 def _connector(scan: Scanner, text: str, _version: float, _spx: bool) -> ConnectorName:
     guid = scan.guid()
     xact_only = _suffix(scan, "XACTONLY") is not None  # MQMQ-2.1.6-04
-    return ConnectorName(guid, xact_only, text=text)  # MQMQ-2.1.6-03
+    return ConnectorName(guid, xact_only, text=text)
 
 
 def _multicast(scan: Scanner, text: str, version: float, _spx: bool) -> MulticastName:

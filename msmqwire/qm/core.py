@@ -319,7 +319,7 @@ class Core:
         # Only messages by HTTP have them: DMPR-3.1.1.12-74.
         message.soap_envelope, message.soap_compound_message = "", b""
         if message.destination is None and not descriptor.multiple:
-            message.destination = descriptor.format_name
+            message.destination = descriptor.format_name  # DMPR-3.1.1.16-06
         for opened in descriptor.children if descriptor.multiple else (descriptor,):
             local = opened.queue is not None and not isinstance(opened.queue, OutgoingQueue)
             if local and opened.queue.transactional != (transaction is not None):  # type: ignore[union-attr]

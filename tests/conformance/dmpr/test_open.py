@@ -18,6 +18,7 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
     RemoteReadState,
 )
+from msmqwire.qm.model.message import Message
 from tests.support.engine_harness import OWN_ID, PEEK, RECEIVE, SEND, EngineHarness, format_name
 from tests.support.qm.directory_recorder import DirectoryRecorder
 from tests.support.qm.queue_contents import completed_reads
@@ -109,6 +110,13 @@ def test_an_open_queue(
     assert descriptor.children == []
     assert descriptor.remote_read_state is RemoteReadState.NONE
     assert (descriptor.cursors, descriptor.waiting) == ({}, {})
+
+
+@pytest.mark.requirement("DMPR-3.1.1.16-06")
+def test_a_message_is_for_the_name_that_was_opened(harness: EngineHarness, queue: Queue) -> None:
+    descriptor, message = harness.open(queue, SEND), Message(body=b"m")
+    assert harness.core.send(descriptor, message) == MQ_OK
+    assert message.destination == descriptor.format_name == format_name(queue)
 
 
 @pytest.mark.requirement("DMPR-3.1.1.16-01", "DMPR-3.1.1.16-02", "DMPR-3.1.7.1.5-24", "DMPR-3.1.7.1.5-05")

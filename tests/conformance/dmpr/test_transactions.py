@@ -314,6 +314,7 @@ def prepared_then_crashed(harness: EngineHarness, queue: Queue) -> UUID:
     harness.core.messages.move(moving, target, transaction)
     harness.enqueue(queue, b"new", transaction)
     harness.core.transactions.dtc_prepare(transaction.identifier, single_phase=False)
+    assert harness.core.transactions.in_doubt == [transaction.identifier]
     harness.run()
     harness.restart()
     return transaction.identifier
@@ -329,6 +330,7 @@ def test_a_prepared_transaction_survives(harness: EngineHarness, queue: Queue) -
     (transaction,) = harness.core.queue_manager.transactions.values()
     assert transaction.identifier == identifier
     assert transaction.single_phase is False
+    assert harness.core.transactions.in_doubt == [identifier]
     queue = harness.find_queue()
     assert states(queue) == [LOCKED] * 3
     assert [
