@@ -156,8 +156,11 @@ def test_a_transactional_message_is_never_express() -> None:
 @requirement("MQMQ-2.2.19.2-39")
 def test_what_came_over_http_is_not_sent_on() -> None:
     """Neither of an own message nor of one that a peer sends along with it."""
-    own = sent(harness_with_peer(), soap_envelope="<e/>", soap_compound_message=b"POST")
+    headers: dict[str, Any] = {"soap_envelope": "<e/>", "soap_compound_message": b"POST"}
+    own = sent(harness_with_peer(), **headers)
     assert own.Flags & h.AH == 0
+    received = Message(destination=parse_format_name(ADMIN), **headers)
+    assert ReceivedPacket(serialization.to_packet(received)).Flags & h.AH == 0
     harness = harness_with_far()
     peer = harness.accept_session()
     peer.send_message(

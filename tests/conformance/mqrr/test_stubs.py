@@ -377,7 +377,7 @@ ARMS64 = {
 
 @requirement(
     "MQRR-2.2.3-03", "MQRR-2.2.3-04", "MQRR-2.2.3-06", "MQRR-2.2.3-07", "MQRR-2.2.2-01", "MQRR-3.1.4.2-01",
-    "MQRR-2.2-02",
+    "MQRR-2.2-02", "MQMQ-2.2.8-01", "MQMQ-2.2.8-02",
 )  # fmt: skip
 @pytest.mark.parametrize("opnum", [2, proving(11, ids="MQRR-3.1.4.11-01")])
 @pytest.mark.parametrize("kind", ARMS20)
