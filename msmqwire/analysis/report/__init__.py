@@ -85,7 +85,7 @@ def write_report(
         names = [Path(name).name for name in data["captures"]]
         more = data["totals"]["captures"] - 1
         title = f"{names[0] if names else 'No capture'}{f' and {more:,} more' if more > 0 else ''}"
-    tables = {"packet-table": collector.table.to_json(), "life-table": lives.to_json()}
+    tables = {"packet-table": collector.table.data(), "life-table": lives.data()}
     size = 0
     with new_content(path) as file:
         for text in page(title, version, data, tables, collector.details.pieces):

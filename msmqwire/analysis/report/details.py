@@ -20,10 +20,14 @@ PIECE: Final = 64
 """Packets in one piece."""
 
 
-def compressed(data: Any) -> str:
-    """Return JSON-ready data as text: gzip, in base64."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+def compressed(text: str) -> str:
+    """Return text for the page to unpack: gzip, in base64."""
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode("ascii")
+
+
+def json_of(data: Any) -> str:
+    """Return the shortest JSON of data."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
 
 
 class Details:
@@ -55,7 +59,7 @@ class Details:
     def end_piece(self) -> None:
         """Compress the packets since the last piece."""
         if self._piece:
-            self.pieces.append(compressed(self._piece))
+            self.pieces.append(compressed(json_of(self._piece)))
             self._room -= len(self.pieces[-1])
             self.is_full = self._room <= 0
             self._piece = []

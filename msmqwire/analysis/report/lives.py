@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msmqwire.analysis.fate import EventKind, FateEvent, MessageFate, QueueSummary, State
@@ -13,6 +13,8 @@ from msmqwire.names.printable import cut, safe
 
 STATES: Final = tuple(State)
 EVENTS: Final = tuple(EventKind)
+_STATE_NUMBERS: Final = {state: number for number, state in enumerate(STATES)}
+_EVENT_NUMBERS: Final = {what: number for number, what in enumerate(EVENTS)}
 _NUMBERS: Final = (
     "identity",
     "label",
@@ -28,8 +30,13 @@ _NUMBERS: Final = (
     "event_count",
     "events_omitted",
 )
+_LATENCIES: Final = tuple(
+    state.value for state in (State.RECEIVED, State.STORED, State.DELIVERED, State.READ)
+)
 _OF_EVENT: Final = ("what", "seconds", "nanoseconds", "file", "frame", "src", "dst", "about")
+_BILLION: Final = 1_000_000_000
 _UNKNOWN: Final = -1
+_NO_TIME: Final = (_UNKNOWN, _UNKNOWN)
 
 
 class Lives:
@@ -48,11 +55,7 @@ class Lives:
         self.states = dict.fromkeys(STATES, 0)
         self._limits = limits
         self.texts = Texts(limits.text, limits.texts)
-        self._columns = {name: array("q") for name in _NUMBERS}
-        self._latencies = {
-            state: array("q") for state in (State.RECEIVED, State.STORED, State.DELIVERED, State.READ)
-        }
-        self._events = {name: array("q") for name in _OF_EVENT}
+        self._messages, self._events = array("q"), array("q")  # row by row
 
     def observed(self, fates: Iterable[MessageFate]) -> Iterator[MessageFate]:
         """Yield fates as they are, and take them in on the way."""
@@ -67,58 +70,53 @@ class Lives:
         self.stuck += fate.stuck
         if self.count > self._limits.lives:
             return
-        number = self.texts.number
+        number, limit = self.texts.number_safe, self._limits.events
         first = fate.sent_ns if fate.sent_ns is not None else _first_time(fate)
-        seconds, nanoseconds = (_UNKNOWN, _UNKNOWN) if first is None else divmod(first, 1_000_000_000)
-        events = fate.events[: self._limits.events]
-        values = {
-            "identity": number(safe(fate.identity)),
-            "label": number(safe(fate.label or "")),
-            "queue": number(safe(fate.destination or "")),
-            "explanation": number(safe(fate.explanation)),
-            "reason": number(safe(fate.reason)),
-            "body_size": _UNKNOWN if fate.body_size is None else fate.body_size,
-            "state": STATES.index(fate.state),
-            "stuck": fate.stuck,
-            "retransmissions": fate.retransmissions,
-            "seconds": seconds,
-            "nanoseconds": nanoseconds,
-            "event_count": len(events),
-            "events_omitted": fate.events_omitted + len(fate.events) - len(events),
-        }
-        for name, value in values.items():
-            self._columns[name].append(value)
-        for state, column in self._latencies.items():
-            column.append(fate.latencies.get(state.value, _UNKNOWN))
-        for event in events:
-            self._add_event(event)
-
-    def _add_event(self, event: FateEvent) -> None:
-        number = self.texts.number
-        seconds, nanoseconds = (
-            (_UNKNOWN, _UNKNOWN) if event.time_ns is None else divmod(event.time_ns, 1_000_000_000)
+        events, latencies = fate.events, fate.latencies
+        count = min(len(events), limit)
+        self._messages.extend(
+            (
+                number(fate.identity),
+                number(fate.label or ""),
+                number(fate.destination or ""),
+                number(fate.explanation),
+                number(fate.reason),
+                _UNKNOWN if fate.body_size is None else fate.body_size,
+                _STATE_NUMBERS[fate.state],
+                fate.stuck,
+                fate.retransmissions,
+                *(_NO_TIME if first is None else divmod(first, _BILLION)),
+                count,
+                fate.events_omitted + len(events) - count,
+                *[latencies.get(state, _UNKNOWN) for state in _LATENCIES],
+            )
         )
-        doubt = f"not believed: {event.doubt}" if event.doubt else ""
-        about = ", ".join(filter(None, (event.message_class, event.detail, doubt)))
-        values = (
-            EVENTS.index(event.what),
-            seconds,
-            nanoseconds,
-            number(safe(event.file or "")),
+        for event in events[:limit]:
+            self._events.extend(self._of_event(event))
+
+    def _of_event(self, event: FateEvent) -> tuple[int, ...]:
+        """Return the row of an event."""
+        number, about = self.texts.number_safe, ""
+        if event.message_class or event.detail or event.doubt:
+            doubt = f"not believed: {event.doubt}" if event.doubt else ""
+            about = ", ".join(filter(None, (event.message_class, event.detail, doubt)))
+        return (
+            _EVENT_NUMBERS[event.what],
+            *(_NO_TIME if event.time_ns is None else divmod(event.time_ns, _BILLION)),
+            number(event.file or ""),
             event.frame or 0,
             number(event.src),
             number(event.dst),
-            number(safe(about)),
+            number(about),
         )
-        for name, value in zip(_OF_EVENT, values, strict=True):
-            self._events[name].append(value)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the columns of messages and of their events."""
+    def data(self) -> dict[str, Any]:
+        """Return the columns of messages and of their events, as arrays."""
+        columns = _columns(self._messages, (*_NUMBERS, *_LATENCIES))
         return {
-            "columns": {name: column.tolist() for name, column in self._columns.items()},
-            "latencies": {state.value: column.tolist() for state, column in self._latencies.items()},
-            "events": {name: column.tolist() for name, column in self._events.items()},
+            "columns": {name: columns[name] for name in _NUMBERS},
+            "latencies": {name: columns[name] for name in _LATENCIES},
+            "events": _columns(self._events, _OF_EVENT),
             "texts": self.texts.texts,
         }
 
@@ -132,6 +130,11 @@ class Lives:
             "whats": list(EVENTS),
             "queues": [_queue_json(queue, self._limits.text) for queue in queues[: self._limits.queues]],
         }
+
+
+def _columns(rows: array[int], names: Sequence[str]) -> dict[str, array[int]]:
+    """Return the columns of rows that follow each other, by name."""
+    return {name: rows[place :: len(names)] for place, name in enumerate(names)}
 
 
 def _queue_json(queue: QueueSummary, length: int) -> dict[str, Any]:

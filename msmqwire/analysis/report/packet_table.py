@@ -116,11 +116,11 @@ class PacketTable:
             column.frombytes(columns[name].astype("q").tobytes())
         self.count += count
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the columns, and the texts that their numbers stand for."""
+    def data(self) -> dict[str, Any]:
+        """Return the columns, as arrays, and the texts that their numbers stand for."""
         return {
             "count": self.count,
-            "columns": {name: column.tolist() for name, column in self._columns.items()},
+            "columns": self._columns,
             "names": self.names.texts,
             "texts": self.texts.texts,
         }

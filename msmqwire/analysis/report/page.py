@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any, Final
 
 from msmqwire.analysis.report.details import compressed
+from msmqwire.analysis.report.table_json import table_json
 from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
 
 SCRIPTS: Final = (
@@ -49,7 +50,7 @@ def page(
         title: the title of the page.
         version: the version of msmqwire.
         data: the data of the parts of the page.
-        tables: tables by name, which the page unpacks.
+        tables: tables by name, which the page unpacks; columns are arrays of integers.
         pieces: fields and bytes of packets, compressed.
     """
     styles = [web_asset(CHART_STYLE).decode(), asset("page.css")]
@@ -65,7 +66,7 @@ def page(
     yield _filled(before, values)
     yield _data("report", "application/json", _json(data))
     for name, table in tables.items():
-        yield _data(name, "text/plain", compressed(table))
+        yield _data(name, "text/plain", compressed(table_json(table)))
     for number, piece in enumerate(pieces):
         yield _data(f"details-{number}", "text/plain", piece)
     yield _filled(between, values)

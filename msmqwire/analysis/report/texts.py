@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmqwire.names.printable import cut
+from msmqwire.names.printable import cut, safe
 
 LEFT_OUT: Final = "(left out: too many different texts)"
 
@@ -26,7 +26,7 @@ class Texts:
 
     def number(self, text: str, *, whole: bool = False) -> int:
         """Return the number of a text, cut or `whole`; that of `LEFT_OUT` when there is no room for it."""
-        if not whole:
+        if not whole and len(text) > self._length:
             text = cut(text, self._length)
         number = self._numbers.get(text)
         if number is not None:
@@ -40,3 +40,8 @@ class Texts:
         number = self._numbers[text] = len(self.texts)
         self.texts.append(text)
         return number
+
+    def number_safe(self, text: str) -> int:
+        """Return the number of a text made `safe`; all texts before were safe to look at."""
+        number = self._numbers.get(text)
+        return self.number(safe(text)) if number is None else number

@@ -15,6 +15,7 @@ from msmqwire.analysis.dissection import Dissection, dissect
 from msmqwire.analysis.report import collecting
 from msmqwire.analysis.report.collecting import Collector
 from msmqwire.analysis.report.limits import Limits
+from msmqwire.analysis.report.table_json import table_json
 from msmqwire.packets import build
 from msmqwire.tables import item_reader
 from msmqwire.tables.item_reader import ItemReader
@@ -62,9 +63,8 @@ def collected(dissection: Dissection, collector: Collector) -> Any:
         "bodies": collector.body_types.left_out, "details": collector.details_left_out,
         **collector.tallies.left_out,
     }  # fmt: skip
-    return json.dumps(
-        [data, left_out, collector.identities, collector.table.to_json(), collector.details.pieces]
-    )
+    table = table_json(collector.table.data())
+    return json.dumps([data, left_out, collector.identities, table, collector.details.pieces])
 
 
 def assert_same(files: list[bytes], limits: Limits, sizes: dict[str, int], *, lint: bool = True) -> Collector:

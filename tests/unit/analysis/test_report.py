@@ -23,6 +23,7 @@ from msmqwire.analysis.report import Limits, write_report
 from msmqwire.analysis.report.collecting import Collector
 from msmqwire.analysis.report.facts import Group
 from msmqwire.analysis.report.page import SCRIPTS, asset
+from msmqwire.analysis.report.table_json import table_json
 from msmqwire.analysis.report.texts import LEFT_OUT, Texts
 from msmqwire.analysis.report.timeline import Timeline
 from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
@@ -233,7 +234,7 @@ def test_the_ids_of_a_packet_are_not_cut() -> None:
     findings = [Finding(f"MQMQ-2.2.19.1-{n:02}", "MUST", "", 0, "why") for n in range(60)]
     collector = Collector(Limits())
     collector.add(replace(first, findings=findings))
-    table = collector.table.to_json()
+    table = collector.table.data()
     (number,) = table["columns"]["ids"]
     assert table["names"][number].split(",") == [finding.id for finding in findings]
 
@@ -419,7 +420,7 @@ def test_no_item_of_any_kind_is_too_odd(tmp_path: Path) -> None:
     assert isinstance(odd, Item)
     collector = Collector(Limits())
     collector.add(odd)
-    table = collector.table.to_json()
+    table = json.loads(table_json(collector.table.data()))
     assert table["columns"]["first_frame"] == [0]
     assert table["columns"]["seconds"] == [1 << 53]
 
