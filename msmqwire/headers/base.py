@@ -5,8 +5,8 @@ from typing import Final
 
 from msmqwire.schema import Flags, Header, UInt, bit, field_offset, flags, reserved, uint
 
-SIGNATURE: Final = 0x524F494C  # "LIOR" on the wire
-VERSION: Final = 0x10
+SIGNATURE: Final = 0x524F494C  # "LIOR" on the wire: MQQB-4.1.7-02
+VERSION: Final = 0x10  # MQQB-4.1.7-02
 BASE_HEADER_SIZE: Final = 16  # MQMQ-2.2.19.1-01, MQQB-2.1.1-03
 PACKET_SIZE_MIN: Final = BASE_HEADER_SIZE
 PACKET_SIZE_MAX: Final = 0x0040_0000  # MQMQ-2.2.19.1-21

@@ -6,9 +6,9 @@ from msmqwire.headers.base import BASE_HEADER_SIZE
 from msmqwire.schema import Header, bit, field_offset, flags, guid, raw, reserved, uint
 
 INTERNAL_HEADER_SIZE: Final = 4
-PT_SESSION_ACK: Final = 1  # MQQB-2.2.1-04
-PT_ESTABLISH_CONNECTION: Final = 2
-PT_CONNECTION_PARAMETERS: Final = 3
+PT_SESSION_ACK: Final = 1  # MQQB-2.2.1-04, MQQB-4.1.8-01, MQQB-4.1-01
+PT_ESTABLISH_CONNECTION: Final = 2  # MQQB-4.1.3-01, MQQB-4.1.4-01, MQQB-4.1-01
+PT_CONNECTION_PARAMETERS: Final = 3  # MQQB-4.1.5-01, MQQB-4.1.6-01, MQQB-4.1-01
 
 INTERNAL_HEADER: Final = Header(
     "InternalHeader",

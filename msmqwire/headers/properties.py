@@ -31,7 +31,7 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
         # MQMQ-2.2.19.3-48
         uint(16, "MessageClass", "Class of the message, MQMSG_CLASS_*.", req="MQMQ-2.2.19.3-08"),
         raw(
-            "CorrelationID",  # DMPR-3.1.7.1.32-19
+            "CorrelationID",  # DMPR-3.1.7.1.32-19, MQQB-4.1.7-06
             20,
             "The application's; in an acknowledgement the identifier of the message that it acknowledges.",
             req="MQMQ-2.2.19.3-09",
@@ -55,13 +55,13 @@ MESSAGE_PROPERTIES_HEADER: Final = Header(  # MQQB-4.1.7-06, MQQB-4.1.7-07, MQQB
         uint(32, "ExtensionSize", "Bytes of ExtensionData.", unit="bytes", req="MQMQ-2.2.19.3-41"),
         text(
             "Label",
-            Ref("LabelLength", times=2),  # MQMQ-2.2.19.3-48
+            Ref("LabelLength", times=2),  # MQMQ-2.2.19.3-48, MQQB-4.1.7-07
             "Label of the message.",
             req=("MQMQ-2.2.19.3-42", "MQMQ-2.2.19.3-43"),
         ),
         # DMPR-3.1.7.1.32-21
         raw("ExtensionData", Ref("ExtensionSize"), "The application's.", req="MQMQ-2.2.19.3-44"),
-        # DMPR-3.1.7.1.32-23
+        # DMPR-3.1.7.1.32-23, MQQB-4.1.7-07
         raw("MessageBody", Ref("MessageSize"), "Body of the message.", req="MQMQ-2.2.19.3-45"),
         raw(
             "MessageBodySlack",

@@ -58,6 +58,7 @@ DIRECT_QUEUE_FORMAT_NAME: Final = Header(  # MQQB-4.1.7-04
             strict=True,
             req=("MQMQ-2.2.18.1.5.2-02", "MQMQ-2.2.18.1.5.2-05"),
         ),
+        # MQQB-4.1.7-04
         align("Padding", 4, of="UserHeader", req=("MQMQ-2.2.18.1.5.2-03", "MQMQ-2.2.18.1.5.2-04")),
     ),
     "A queue by a direct format name.",

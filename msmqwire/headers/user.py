@@ -15,7 +15,7 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
     "UserHeader",
     "[MS-MQMQ] 2.2.19.2",
     (
-        # DMPR-3.1.7.1.32-43, MQRR-2.2.5.1-06
+        # DMPR-3.1.7.1.32-43, MQRR-2.2.5.1-06, MQQB-4.1.7-03
         guid("SourceQueueManager", "GUID of the queue manager that sent it first.", req="MQMQ-2.2.19.2-01"),
         guid(
             "QueueManagerAddress",  # DMPR-3.1.7.1.32-38, MQRR-2.2.5.1-14
@@ -46,6 +46,7 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
             bit("DQ", 10, "Form of DestinationQueue.", width=3, req="MQMQ-2.2.19.2-21"),  # MQMQ-2.2.19.2-46
             bit("AQ", 13, "Form of AdminQueue.", width=3, req="MQMQ-2.2.19.2-23"),  # MQMQ-2.2.19.2-46
             bit("RQ", 16, "Form of ResponseQueue.", width=3, req="MQMQ-2.2.19.2-27"),  # MQMQ-2.2.19.2-46
+            # MQQB-4.1.7-03
             bit("SH", 19, "A SecurityHeader is in the packet.", req="MQMQ-2.2.19.2-31"),  # MQMQ-2.2.19.2-46
             # MQMQ-2.2.19.2-46
             bit("TH", 20, "A TransactionHeader is in the packet.", req="MQMQ-2.2.19.2-32"),

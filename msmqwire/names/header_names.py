@@ -121,13 +121,13 @@ def from_user_header_queue(
         return None
     if type_value == LIKE_ADMIN:  # MQMQ-2.2.19.2-29, DMPR-3.1.1.12-56
         return admin  # without one there is no response queue either
-    if type_value == DIRECT:
+    if type_value == DIRECT:  # MQQB-3.1.7.15-10, MQQB-3.1.7.15-15
         # MQQB-3.1.7.15-10, MQQB-3.1.7.15-15
         return read_direct(field_of(value, "DirectFormatName", path), f"{path}.DirectFormatName")
-    if type_value == PUBLIC:
+    if type_value == PUBLIC:  # MQQB-3.1.7.15-08, MQQB-3.1.7.15-14
         return PublicName(guid_of(value, "PublicQueueIdentifier", path))  # MQQB-3.1.7.15-08, MQQB-3.1.7.15-14
     number = number_of(value, "PrivateQueueIdentifier", path)
-    if type_value == ELSEWHERE:
+    if type_value == ELSEWHERE:  # MQQB-3.1.7.15-09
         return PrivateName(guid_of(value, "SourceQueueManager", path), number)  # MQQB-3.1.7.15-09
     if type_value == AT_ADMIN:  # legal beside any administration queue: MQMQ-2.2.19.2-27
         return PrivateName(admin.guid, number) if isinstance(admin, PrivateName) else None

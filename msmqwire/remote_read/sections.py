@@ -78,7 +78,7 @@ def sections_of(packet: bytes, max_body_size: int, max_compound_message_size: in
 
 def full_section(packet: bytes) -> Any:
     """Return the SectionBuffer of a message packet that is not cut."""
-    return _section(SectionType.stFullPacket, packet)  # MQRR-2.2.7-02
+    return _section(kind=SectionType.stFullPacket, data=packet)  # MQRR-2.2.7-02
 
 
 def _section(kind: SectionType, data: bytes, alloc: int | None = None) -> Any:

@@ -433,8 +433,10 @@ class _Completion:
             value = end - (root.start if isinstance(root.header, Packet) else frame.start)
         elif kind == "header":
             value = self.closed.get(id(frame), frame.end) - frame.start
-        else:
+        elif kind == "after":
             value = root.end - frame.end
+        else:
+            raise ValueError(f"{name} counts {kind!r}")
         frame.set_computed(name, value)
 
     def packet_defaults(self, root: Frame, packet: Packet) -> None:

@@ -87,7 +87,7 @@ class JobLife:
         handle = self._files.open(
             caller, StoredJobFile(queue.id, job.job_number), may_read=True, may_write=False
         )
-        self.put(  # QMS-service-06
+        self.put(  # QMS-service-06, QMS-manage-15
             queue,
             replace(
                 job,

@@ -69,7 +69,7 @@ class Jobs:
             client_id=caller.effective_id,
             target_server_id=request.target_server_id,
             target_execution_time=request.target_execution_time,
-            job_entry_time=times.to_bytes(now),  # QMS-jobfields-26
+            job_entry_time=times.to_bytes(now),  # QMS-jobfields-07, QMS-jobfields-26
             job_number=number,  # QMS-jobfields-28
             job_type=request.job_type,
             job_control_flags=flags,
@@ -175,7 +175,7 @@ class Jobs:
             job_description=request.job_description,
             queue_record=request.queue_record,  # QMS-jobfields-39
         )
-        self._life.put(queue, changed)
+        self._life.put(queue, changed)  # QMS-manage-03 and QMS-manage-04
         if roles & QueueRole.OPERATOR and request.job_position:  # QMS-manage-05
             self._life.place(queue, number, request.job_position)
 

@@ -396,6 +396,7 @@ class RemoteReading:
     async def _connect(self) -> RemoteConnection:
         options = self._options
         port = options.port
+        # MQRR-2.1-04
         if port is None:  # MQRR-3.1.4.1-06, MQRR-3.2.4.1-03, MQRR-3.2.4.1-04
             # MQRR-2.1-02, MQRR-2.1-04
             port = await named(find_port(options.host, INTERFACE, options.mapper_port), self.name)

@@ -216,7 +216,7 @@ class Protection:
         if signature:
             self._check_hash(message)
             legacy.warn(self._context, message.hash_algorithm, "a message is signed")
-        if not message.privacy_level:  # MQQB-3.1.7.1.5-01
+        if not message.privacy_level:  # MQQB-3.1.7.1.5-01, MQQB-5.1-01
             return message
         if message.encrypted:  # by a connector application: DMPR-3.1.1.12-65
             if message.encryption_algorithm not in CIPHERS_OF_LEVEL.get(message.privacy_level, ()):

@@ -314,7 +314,7 @@ def test_what_an_acknowledgement_is(message_class, privacy, body):
     (ack,) = messages(admin)
     assert (ack.message_class, ack.body) == (message_class, body)
     assert ack.correlation_identifier == handmade.objectid(PEER_ID.bytes_le, 5)
-    assert ack.response == destination
+    assert (ack.destination, ack.response) == (message.administration, destination)
     assert (ack.label, ack.body_type) == ("its label", 8)
     assert (ack.time_to_reach_queue, ack.time_to_be_received) == (INFINITE, INFINITE)
     assert not ack.positive_journaling_requested
@@ -399,7 +399,8 @@ def test_an_ack_is_discarded_if_its_queue_cannot_be_opened(admin):
     assert harness.called == []
     assert len(harness.core.queue_manager.queues) == outgoing
     assert not peer.closed
-    assert [key.reason for key in harness.core.context.refusals.kept] == ["BAD_DST_Q"]
+    ((key, refusal),) = harness.core.context.refusals.kept.items()
+    assert (key.reason, refusal.why.partition(":")[0]) == ("BAD_DST_Q", "the queue for a report on a message")
 
 
 @pytest.mark.requirement(

@@ -488,10 +488,15 @@ NOTHING_VALUES = {
 @pytest.mark.parametrize(
     "opnum",
     [
-        proving(7, ids=("MQRR-3.1.4.7-02", "MQRR-3.1.4.7-04")),
-        proving(13, ids=("MQRR-3.1.4.13-03", "MQRR-3.1.4.13-05")),
+        proving(
+            7,
+            ids=(
+                "MQRR-3.1.4.7-02", "MQRR-3.1.4.7-04", "MQRR-3.1.4.7-27", "MQRR-3.1.4.7-29", "MQRR-3.1.4.7-30"
+            ),
+        ),
+        proving(13, ids=("MQRR-3.1.4.13-03", "MQRR-3.1.4.13-05", "MQRR-3.1.4.13-19")),
     ],
-)
+)  # fmt: skip
 @requirement("MQRR-2.2.6-01", "MQRR-2.2.6-02", "MQRR-2.2.1-01", "MQRR-6-01")
 def test_an_answer_in_ndr(opnum: int) -> None:
     check(opnum, "response", NDR20, NDR_ANSWER, ANSWER_VALUES)

@@ -351,6 +351,7 @@ def test_messages_outside_streams(sequence: TxSequenceId | None) -> None:
     ("url", "path"),
     [("", "receipts_url"), ("DIRECT=http://h/msmq/q", "Envelope.Header.stream.start.sendReceiptsTo")],
 )
+@pytest.mark.requirement("SRMP-3.1.7.2.4-19")
 def test_a_stream_starts_with_the_address_of_its_receipts(url: str, path: str) -> None:
     changes = {"transactional_message_sequence_identifier": SEQUENCE, "transaction_sequence_number": 1}
     refused(path, receipts_url=url, **changes)

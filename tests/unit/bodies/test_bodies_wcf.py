@@ -149,6 +149,20 @@ def test_a_prefix_of_one_letter_is_in_the_type(number, letter):
         assert records.build(list(records.records(data))) == data
 
 
+@pytest.mark.requirement("NBFX-2.2.1.5-01")
+def test_prefixes_that_are_all_in_scope():
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    declared = b"".join(b"\x09\x01" + letter.encode() + b"\x01u" for letter in letters)
+    inner = b"".join(bytes([0x5E + n]) + b"\x01n\x01" for n in range(26) for _ in (1, 2))
+    words = b"".join(bytes([0x44 + n]) + b"\x0a\x01" for n in range(26) for _ in (1, 2))
+    data = b"\x40\x01r" + declared + inner + words + 2 * b"\x40\x01n\x01" + b"\x01"
+    written = "".join(
+        f"<{letter}:{name}></{letter}:{name}>" * 2 for name in ("n", "str10") for letter in letters
+    )
+    names = "".join(f' xmlns:{letter}="u"' for letter in letters)
+    assert characters_of(data, agreed=True) == f"<r{names}>{written}<n></n><n></n></r>"
+
+
 @pytest.mark.requirement("NBFX-2-01")
 def test_a_document_has_any_number_of_records():
     assert characters_of(b"", agreed=True) == ""

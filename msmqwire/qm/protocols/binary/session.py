@@ -152,6 +152,7 @@ class Session:
     def count_received(self) -> None:
         """Count a received message: MQQB-3.1.5.8.2-02."""
         # MQMQ-2.2.20.4-02, MQMQ-2.2.20.4-19
+        # MQQB-3.1.5.8.7-02, MQQB-3.1.6.4-03
         self.message_received_count = (self.message_received_count + 1) % COUNTS  # MQQB-3.1.1.3.1-07
         self.unacked_received_count += 1  # MQQB-3.1.1.3.1-11
 
@@ -171,7 +172,8 @@ class Session:
         self.recoverable_message_received_count = (self.recoverable_message_received_count + 1) % COUNTS
         first = not self.recoverable_ack_flags  # MQQB-3.1.5.8.7-05
         # MQQB-3.1.1.3.1-10, MQMQ-2.2.20.4-09
-        self.recoverable_ack_flags |= 1 << (self.recoverable_unacked - 1)  # MQQB-3.1.5.8.7-06
+        # MQQB-3.1.5.8.7-06, MQQB-3.1.6.4-06
+        self.recoverable_ack_flags |= 1 << (self.recoverable_unacked - 1)
         return first
 
     def header(self, window_size: int | None = None) -> tuple[int, int, int, int, int, int]:
@@ -209,6 +211,7 @@ class Session:
     def count_sent(self, outgoing: OutgoingMessagePosition, *, recoverable: bool) -> None:
         """Count a message that is being sent: [MS-MQQB] 3.1.7.1.3."""
         # MQQB-3.1.1.3.1-05, MQQB-3.1.1.4-02, MQMQ-2.2.20.4-02, MQMQ-2.2.20.4-03, MQMQ-2.2.20.4-19
+        # MQQB-3.1.6.4-04
         self.message_sent_count = (self.message_sent_count + 1) % COUNTS  # MQQB-3.1.7.1.3-06
         outgoing.sequence_number = self.message_sent_count  # MQQB-3.1.1.3.1.2-02
         outgoing.recoverable_sequence_number = 0

@@ -156,9 +156,10 @@ class RemoteReceiving:
         read = self._read(request, arguments, action, cursor)
         if read.status == PENDING:
             request.reader = read.request
-            request.context.waiting[request.request_id] = request
+            request.context.waiting[request.request_id] = request  # MQRR-3.1.1.2-01
             if request.call is not None:
                 self._by_call[request.call.number] = request
+            # MQRR-3.1.4.7-07, MQRR-3.1.4.13-08, MQRR-3.1.2.1-03
             self._messages.waiting_reads.when_completed(read.request, partial(self._completed, request))
             return
         if timeout:

@@ -68,7 +68,7 @@ def deserialize(received: SrmpMessage, arrival: int, destination: FormatName | N
 
 def reach_limit(envelope: Envelope) -> datetime:
     """Return the time by which a message has to be in its queue: SRMP-3.1.5.1.4-01."""
-    # SRMP-2.2.6.17-03
+    # SRMP-2.2.6.17-03, SRMP-3.1.5.1.4-01
     limit: datetime = envelope.properties.expiresAt if envelope.Msmq is None else envelope.Msmq.TTrq
     return limit
 

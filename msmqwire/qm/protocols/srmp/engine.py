@@ -115,7 +115,7 @@ class SrmpEngine(JoinedProtocol):
         # SRMP-3-01
         place = len(self.context.effects)  # the response comes before receipts: SRMP-3.1.1.1.2.2-04
         status = self.receiving.take(http, address)
-        self.context.effects.insert(place, HttpResponse(request, status))  # SRMP-3-01
+        self.context.effects.insert(place, HttpResponse(request, status))  # SRMP-3-01, SRMP-3.1.1.1.2.2-04
 
     def multicast_received(self, data: bytes, address: str, group: str, port: int) -> None:
         """A request has come by PGM from an address to a group and port; it gets no answer."""

@@ -77,11 +77,11 @@ class LocalUrls:
         names if it is a queue here.
         """
         scheme = destination.partition(":")[0]
-        if self._ports and scheme not in self._ports:
+        if self._ports and scheme not in self._ports:  # SRMP-3.1.7.2.4-20
             scheme = next(iter(self._ports))
         usual = HTTP_PORTS.get(scheme.upper())
         port = self._ports.get(scheme, usual)
-        suffix = "" if port == usual else f":{port}"
+        suffix = "" if port == usual else f":{port}"  # SRMP-3.1.7.2.4-20
         url = f"{scheme}://{self._context.queue_manager.computer_name}{suffix}/{_ORDER_QUEUE}"
         if (
             isinstance(administration, DirectName)

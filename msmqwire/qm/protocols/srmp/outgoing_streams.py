@@ -160,7 +160,7 @@ class OutgoingStreams:
         The interval grows with consecutive timeouts, not with receipts: SRMP-3.1.5.1.8.2-07.
         """
         last = len(self._context.settings.resend_timer_table) - 1
-        transfer.resend_index = min(transfer.resend_index + 1, last)  # SRMP-3.1.1.1.6-05
+        transfer.resend_index = min(transfer.resend_index + 1, last)  # SRMP-3.1.1.1.5-06, SRMP-3.1.1.1.6-05
         for outgoing in transfer.unacknowledged:
             if outgoing.state is SrmpMessageState.WAIT_FOR_STREAM_RECEIPT:  # SRMP-3.1.1.3-01
                 outgoing.step(SrmpMessageEvent.STREAM_RECEIPT_WAIT_TIMER)
@@ -173,6 +173,7 @@ class OutgoingStreams:
 
     def find(self, stream: StreamIdentifier) -> SrmpTransfer | None:
         """Return the transfer of a stream that a receipt names; None if the stream is not from here."""
+        # SRMP-3.1.5.1.8.1-01, SRMP-3.1.5.1.9.1-01
         if stream.queue_manager != self._context.queue_manager.identifier:
             return None
         return self._by_id.get(_ordinal(stream))  # SRMP-3.1.5.1.8.1-01, SRMP-3.1.5.1.9.1-01
@@ -204,12 +205,13 @@ class OutgoingStreams:
         message, transfer = outgoing.position.message, outgoing.transfer
         if message.negative_journaling_requested:  # SRMP-3.1.7.2.3-13
             outgoing.step(SrmpMessageEvent.STREAM_RECEIPT_FINAL_AWAITED)
+            # SRMP-3.1.5.1.8.3-03
             transfer.awaiting_final[outgoing.tx_sequence_id, outgoing.tx_sequence_number] = outgoing
             transfer_rows.put_outgoing(self._context, outgoing, awaits_final_ack=True)
             self._outcome.report(message, delivered=True)
         else:
             outgoing.step(SrmpMessageEvent.STREAM_RECEIPT)
-            self._leave(outgoing)  # SRMP-3.1.1.3.2-07, SRMP-2.2.5.6-04
+            self._leave(outgoing)  # SRMP-3.1.1.3.2-07, SRMP-2.2.5.6-04, SRMP-3.1.5.1.8.3-01
             # SRMP-2.2.5.6-04, SRMP-3.1.1.3-01
             self._outcome.delivered(outgoing.position)  # SRMP-3.1.5.1.8.4-01
 

@@ -48,7 +48,7 @@ def delivery_receipt(original: Message, identifier: ObjectId, sent_time: int) ->
     )
     # SRMP-3.1.5.1.6.2-03 and -04, SRMP-2.2.5.4-03, SRMP-2.2.5.4-04, SRMP-4.3-03
     element = {"receivedAt": date_of(original.arrival_time, "arrival_time"), "id": _identifier(original)}
-    return _receipt(message, deliveryReceipt=element)
+    return _receipt(message, deliveryReceipt=element)  # SRMP-3.1.7.2.4-35
 
 
 def commitment_receipt(
@@ -67,6 +67,7 @@ def commitment_receipt(
         return None
     # SRMP-3.1.7.3.1-07 and -08, SRMP-2.2.5.5-06
     message = _answer(original, original.administration, reason, identifier, sent_time)
+    # SRMP-3.1.7.2.4-35
     return _receipt(message, commitmentReceipt=_commitment(original, decision, decided_at))
 
 
@@ -119,17 +120,17 @@ def _answer(
     """Return the message of a receipt: SRMP-2.2.5.4-07, SRMP-2.2.5.4-08."""
     answer = Message(
         identifier=identifier,
-        message_class=reason,  # SRMP-2.2.5.4-06
         priority=original.priority,  # SRMP-2.2.5.4-08
-        correlation_identifier=bytes(original.identifier),  # SRMP-2.2.5.4-07
         sent_time=sent_time,
         source_machine_identifier=identifier.lineage,  # SRMP-2.2.5.4-08
-        destination=destination,
         # A message in a queue can't have a multicast address for responses.
         # SRMP-2.2.4.4-07
         response=None if isinstance(original.destination, MulticastName) else original.destination,
         hash_algorithm=0,  # SRMP-2.2.5.4-08
     )
+    answer.destination = destination  # SRMP-2.2.5.4-05, SRMP-2.2.5.5-06, SRMP-3.1.7.3.1-08
+    answer.message_class = reason  # SRMP-2.2.5.4-06, SRMP-3.1.7.3.1-07
+    answer.correlation_identifier = bytes(original.identifier)  # SRMP-2.2.5.4-07
     answer.label = original.label  # SRMP-2.2.4.1-04 and -05
     return answer
 
@@ -152,5 +153,5 @@ def _commitment(original: Message, decision: str, decided_at: int) -> dict[str, 
 
 
 def _accepted(stream: StreamIdentifier, message: Message) -> dict[str, Any]:
-    # SRMP-2.2.5.6-03, SRMP-3.1.1.3.2-02, SRMP-4.4-02
+    # SRMP-2.2.5.6-03, SRMP-3.1.1.3.2-02, SRMP-3.1.1.3.3-01, SRMP-3.1.6.3-04, SRMP-3.1.7.3.3-03, SRMP-4.4-02
     return {"streamId": stream, "lastOrdinal": message.transaction_sequence_number}

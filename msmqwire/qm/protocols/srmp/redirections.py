@@ -120,6 +120,7 @@ class Redirections:
         one. The message itself still names `url`.
         """
         to = self.outbound_collection.find(url)  # SRMP-3.1.1.1.10.1-01
+        # SRMP-3.1.7.9-04, SRMP-3.1.7.9-05
         if to is None or self._exceptions.find(url) is not None:  # SRMP-3.1.1.1.9-01
             return url
         scheme, _, rest = url.partition("://")

@@ -390,7 +390,7 @@ class SrmpSending:
 
     def resume(self, transfer: SrmpTransfer) -> None:
         """Send all failed messages again."""
-        transfer.blocked = False
+        transfer.blocked = False  # SRMP-3.1.6.1-01 and -02
         failed, transfer.failed = transfer.failed, None  # SRMP-3.1.6.1-01 and -02
         if failed is not None and failed.state is SrmpMessageState.WAIT_FOR_RETRANSMISSION:
             failed.step(SrmpMessageEvent.RETRANSMISSION_TIMER)  # SRMP-3.1.1.3-01
@@ -400,7 +400,7 @@ class SrmpSending:
             message.state is SrmpMessageState.WAIT_FOR_STREAM_RECEIPT for message in transfer.unacknowledged
         ):
             self.streams.await_receipt(transfer)
-        self.send_waiting(transfer)
+        self.send_waiting(transfer)  # SRMP-3.1.6.1-01 and -02
 
     def pause(self, transfer: SrmpTransfer) -> None:
         """Pause Queue Event: [MC-MQSRM] 3.1.7.4."""

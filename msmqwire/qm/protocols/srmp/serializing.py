@@ -112,7 +112,7 @@ def _administration(message: Message) -> str:
 def _stream(message: Message, queue_manager: UUID, receipts_url: str) -> dict[str, Any]:
     sequence = message.transactional_message_sequence_identifier or NO_SEQUENCE
     start = None
-    if message.transaction_sequence_number == 1:  # SRMP-2.2.5.3.4-05
+    if message.transaction_sequence_number == 1:  # SRMP-2.2.5.3.4-05, SRMP-3.1.7.2.4-19
         if not receipts_url:
             raise InvalidValue(
                 "the first message of a stream names the place for receipts", path="receipts_url"
