@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct
 from typing import Any, Final
 
 from msmqwire.analysis.fate import EventKind, FateEvent, MessageFate, QueueSummary, State
@@ -34,8 +35,12 @@ _LATENCIES: Final = tuple(
     state.value for state in (State.RECEIVED, State.STORED, State.DELIVERED, State.READ)
 )
 _OF_EVENT: Final = ("what", "seconds", "nanoseconds", "file", "frame", "src", "dst", "about")
+_MESSAGE_ROW: Final = Struct(f"{len(_NUMBERS) + len(_LATENCIES)}q").pack
+_EVENT_ROW: Final = Struct(f"{len(_OF_EVENT)}q").pack
 _BILLION: Final = 1_000_000_000
 _UNKNOWN: Final = -1
+_KEPT: Final = 1 << 10
+"""Events whose rows are remembered."""
 _NO_TIME: Final = (_UNKNOWN, _UNKNOWN)
 
 
@@ -56,6 +61,7 @@ class Lives:
         self._limits = limits
         self.texts = Texts(limits.text, limits.texts)
         self._messages, self._events = array("q"), array("q")  # row by row
+        self._rows: dict[int, tuple[FateEvent, bytes]] = {}  # of the last events, by their id
 
     def observed(self, fates: Iterable[MessageFate]) -> Iterator[MessageFate]:
         """Yield fates as they are, and take them in on the way."""
@@ -70,17 +76,17 @@ class Lives:
         self.stuck += fate.stuck
         if self.count > self._limits.lives:
             return
-        number, limit = self.texts.number_safe, self._limits.events
+        numbers, limit = self.texts.numbers, self._limits.events
         first = fate.sent_ns if fate.sent_ns is not None else _first_time(fate)
         events, latencies = fate.events, fate.latencies
         count = min(len(events), limit)
-        self._messages.extend(
-            (
-                number(fate.identity),
-                number(fate.label or ""),
-                number(fate.destination or ""),
-                number(fate.explanation),
-                number(fate.reason),
+        self._messages.frombytes(
+            _MESSAGE_ROW(
+                numbers[fate.identity],
+                numbers[fate.label or ""],
+                numbers[fate.destination or ""],
+                numbers[fate.explanation],
+                numbers[fate.reason],
                 _UNKNOWN if fate.body_size is None else fate.body_size,
                 _STATE_NUMBERS[fate.state],
                 fate.stuck,
@@ -92,22 +98,32 @@ class Lives:
             )
         )
         for event in events[:limit]:
-            self._events.extend(self._of_event(event))
+            is_of_one = event.what is EventKind.SENT  # acknowledgements are of many messages
+            self._events.frombytes(self._of_event(event) if is_of_one else self._kept(event))
 
-    def _of_event(self, event: FateEvent) -> tuple[int, ...]:
+    def _kept(self, event: FateEvent) -> bytes:
+        """Return the row of an event, which is made once."""
+        known = self._rows.get(id(event))
+        if known is None or known[0] is not event:
+            if len(self._rows) == _KEPT:
+                self._rows.clear()
+            known = self._rows[id(event)] = event, self._of_event(event)
+        return known[1]
+
+    def _of_event(self, event: FateEvent) -> bytes:
         """Return the row of an event."""
-        number, about = self.texts.number_safe, ""
+        numbers, about = self.texts.numbers, ""
         if event.message_class or event.detail or event.doubt:
             doubt = f"not believed: {event.doubt}" if event.doubt else ""
             about = ", ".join(filter(None, (event.message_class, event.detail, doubt)))
-        return (
+        return _EVENT_ROW(
             _EVENT_NUMBERS[event.what],
             *(_NO_TIME if event.time_ns is None else divmod(event.time_ns, _BILLION)),
-            number(event.file or ""),
+            numbers[event.file or ""],
             event.frame or 0,
-            number(event.src),
-            number(event.dst),
-            number(about),
+            numbers[event.src],
+            numbers[event.dst],
+            numbers[about],
         )
 
     def data(self) -> dict[str, Any]:
