@@ -12,7 +12,7 @@ PACKET_SIZE_MIN: Final = BASE_HEADER_SIZE
 PACKET_SIZE_MAX: Final = 0x0040_0000  # MQMQ-2.2.19.1-21
 INFINITE: Final = 0xFFFF_FFFF
 
-BASE_HEADER: Final = Header(  # MQQB-4.1.7-02
+BASE_HEADER: Final = Header(
     "BaseHeader",
     "[MS-MQMQ] 2.2.19.1",
     (

@@ -46,7 +46,7 @@ PRIVATE_QUEUE_FORMAT_NAME_ID: Final = Header(
     size=4,
 )
 
-DIRECT_QUEUE_FORMAT_NAME: Final = Header(  # MQQB-4.1.7-04
+DIRECT_QUEUE_FORMAT_NAME: Final = Header(
     "DirectQueueFormatName",
     "[MS-MQMQ] 2.2.18.1.5.2",
     (
@@ -58,7 +58,6 @@ DIRECT_QUEUE_FORMAT_NAME: Final = Header(  # MQQB-4.1.7-04
             strict=True,
             req=("MQMQ-2.2.18.1.5.2-02", "MQMQ-2.2.18.1.5.2-05"),
         ),
-        # MQQB-4.1.7-04
         align("Padding", 4, of="UserHeader", req=("MQMQ-2.2.18.1.5.2-03", "MQMQ-2.2.18.1.5.2-04")),
     ),
     "A queue by a direct format name.",

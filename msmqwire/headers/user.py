@@ -74,7 +74,7 @@ USER_HEADER: Final = Header(  # MQQB-4.1.7-03
                 0: None,
                 3: PRIVATE_QUEUE_FORMAT_NAME_ID,
                 5: PUBLIC_QUEUE_FORMAT_NAME,
-                7: DIRECT_QUEUE_FORMAT_NAME,  # MQMQ-2.2.19.2-46
+                7: DIRECT_QUEUE_FORMAT_NAME,  # MQMQ-2.2.19.2-46, MQQB-4.1.7-04
             },
             "Where the message goes, by Flags.DQ.",
             req=("MQMQ-2.2.19.2-09", "MQMQ-2.2.19.2-22"),

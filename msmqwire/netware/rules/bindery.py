@@ -62,7 +62,7 @@ class Bindery:
                 INVALID_BINDERY_SECURITY, OBJECT_ALREADY_EXISTS or SERVER_OUT_OF_MEMORY.
         """
         new = self.new_object(caller, name, type_, security=security, dynamic=dynamic)
-        self._objects.add(new)  # QMS-using-01, QMS-qobject-01, QMS-qobject-04 and QMS-qobject-06
+        self._objects.add(new)  # QMS-using-01
         return new
 
     def new_object(
