@@ -182,6 +182,7 @@ def test_a_name_and_its_parts(text, parts):
     name = parse_format_name(text)
     assert name == parts
     assert name.text == str(name) == parts.canonical == parts.text == text
+    assert kind_of(text) == parts.kind
 
 
 @pytest.mark.parametrize(
