@@ -209,7 +209,7 @@ def _read_security(header: Record, message: Message) -> None:
     data, sender_type = header.SecurityData, _SENDER_TYPES.get((header.Flags & _ST.mask) >> _ST.shift)
     if sender_type is None:
         raise MalformedPacket("none of 0, 1 and 2", path="SecurityHeader.Flags.ST")
-    message.sender_identifier_type = sender_type  # DMPR-3.1.7.1.31-50, MQMQ-2.2.20.6-02
+    message.sender_identifier_type = sender_type  # DMPR-3.1.1.12-59, DMPR-3.1.7.1.31-50, MQMQ-2.2.20.6-02
     message.encrypted = header.Flags & _EB != 0  # MQMQ-2.2.20.6-07
     message.sender_identifier = data.SecurityID  # DMPR-3.1.7.1.31-17
     message.symmetric_key = data.EncryptionKey  # DMPR-3.1.7.1.31-16

@@ -226,8 +226,7 @@ class Queues:
         if queue.journal is not None:
             deleted.append(queue.journal)
         for part in deleted:
-            for position in part.positions:  # DMPR-3.1.7.1.4-02
-                # DMPR-3.1.1.12-12
+            for position in part.positions:  # DMPR-3.1.7.1.4-02, DMPR-3.1.1.12-12
                 self._messages.position_deleted(part, position, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
             for descriptor in part.descriptors.values():
                 for reader in list(descriptor.waiting.values()):
@@ -276,7 +275,8 @@ class Queues:
         if _violates_sharing(queue, access_type, share_mode):
             return HResult.MQ_ERROR_SHARING_VIOLATION, None
         descriptor = self._descriptor(expanded, access_type, share_mode, queue, user)
-        queue.descriptors[descriptor.handle] = descriptor  # DMPR-3.1.7.1.5-24, DMPR-3.1.1-08, DMPR-3.1.1.2-33
+        # DMPR-3.1.7.1.5-24, DMPR-3.1.1-08, DMPR-3.1.1.2-33, DMPR-3.1.1.16-05
+        queue.descriptors[descriptor.handle] = descriptor
         queue.opened_for[access_type, share_mode] += 1  # DMPR-3.1.1.16-04
         return MQ_OK, descriptor  # DMPR-3.1.7.1.5-02 and -24
 
@@ -416,7 +416,7 @@ class Queues:
                 self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         for cursor in list(descriptor.cursors.values()):
             self.close_cursor(cursor)  # DMPR-3.1.7.1.6-04
-        if queue.descriptors.pop(descriptor.handle, None) is not None:  # DMPR-3.1.7.1.6-05, DMPR-3.1.1.16-05
+        if queue.descriptors.pop(descriptor.handle, None) is not None:  # DMPR-3.1.7.1.6-05
             queue.opened_for[descriptor.access_type, descriptor.share_mode] -= 1  # DMPR-3.1.1.16-04
 
     def open_cursor(self, descriptor: OpenQueueDescriptor) -> Cursor | None:

@@ -259,9 +259,10 @@ ROWS_OF_FIELDS = {
     "37": "MQMQ-2.2.20.5-07", "38": "MQMQ-2.2.19.2-02", "44": "MQMQ-2.2.19.2-23", "45": "MQMQ-2.2.19.2-21",
     "46": "MQMQ-2.2.19.2-11", "47": "MQMQ-2.2.19.2-27", "55": "MQMQ-2.2.20.6-07", "62": "MQMQ-2.2.20.6-02",
 }  # fmt: skip
-JOURNALING = {
+ROWS_OF_ATTRIBUTES = {
     "positive_journaling_requested": "MQMQ-2.2.19.2-19",
     "negative_journaling_requested": "MQMQ-2.2.19.2-15",
+    "sender_identifier_type": "DMPR-3.1.1.12-59",
 }
 
 
@@ -275,7 +276,7 @@ def cases(section: str) -> list[Any]:
         numbers = reading if section == "31" else writing
         values = "-".join(f"{name}-{getattr(attributes, name)!s:.24}" for name in names.split())
         of_fields = [ROWS_OF_FIELDS[number] for number in writing.split() if number in ROWS_OF_FIELDS]
-        of_fields += [JOURNALING[name] for name in names.split() if name in JOURNALING]
+        of_fields += [ROWS_OF_ATTRIBUTES[name] for name in names.split() if name in ROWS_OF_ATTRIBUTES]
         marks = requirement(*rows(section, numbers), *of_fields)
         params.append(pytest.param(attributes, packet, names.split(), marks=marks, id=f"{numbers}-{values}"))
     return params
