@@ -37,6 +37,8 @@ class Project:
     """Folders of tests that are asked only where no other test of a row kills a mutant."""
     environment: tuple[tuple[str, str], ...] = ()
     """Variables for tests that meet a mutant."""
+    written: tuple[str, ...] = ()
+    """Modules made of the product's code, which it can do without: a mutant would not reach them."""
 
     def is_product(self, path: Path) -> bool:
         """Whether a file belongs to the product and may be changed."""

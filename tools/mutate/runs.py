@@ -202,7 +202,7 @@ def _run(
         if mutant:
             os.environ.update(project.environment)
             name = project.module(mutant.path)
-            sys.meta_path.insert(0, _MutantFinder(name, mutant.path, mutant.code()))
+            sys.meta_path.insert(0, _MutantFinder(name, mutant.path, mutant.code(), project.written))
         end = pytest.main([*_OPTIONS, *arguments], plugins=plugins)
         _write(writer, {"status": int(end), **answer()})
         status = 0
@@ -312,12 +312,14 @@ class _ForkServer:
 
 
 class _MutantFinder:
-    """Loads the mutant in place of its module."""
+    """Loads the mutant in place of its module, and hides what is made of such modules."""
 
-    def __init__(self, name: str, path: Path, code: CodeType) -> None:
-        self._name, self._path, self._code = name, path, code
+    def __init__(self, name: str, path: Path, code: CodeType, hidden: tuple[str, ...]) -> None:
+        self._name, self._path, self._code, self._hidden = name, path, code, hidden
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name in self._hidden:
+            raise ModuleNotFoundError(f"{name} is hidden from a mutant", name=name)
         if name != self._name:
             return None
         folder = [str(self._path.parent)] if self._path.name == "__init__.py" else None

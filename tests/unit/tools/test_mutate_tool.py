@@ -367,6 +367,39 @@ def test_a_mutant_runs_with_its_change_only(shop):
     assert prices(compile(dedent(PRODUCT), "prices.py", "exec")) == [100, 99]
 
 
+TRIAL = """
+import sys
+from pathlib import Path
+from tools.mutate.mutants import mutants
+from tools.mutate.plugins import Project
+from tools.mutate.runs import Trial
+root = Path(sys.argv[1])
+project = Project(root, ("shop",), written=tuple(sys.argv[2:]))
+with Trial(project, "SHOP-1", ["tests/test_rate.py"], 60) as trial:
+    print({trial.judge(mutant) for mutant in mutants(root / "shop/rates.py")})
+"""
+
+
+@pytest.mark.parametrize(("written", "end"), [((), "alive"), (("shop.made",), "killed")])
+def test_what_is_made_of_a_module_is_hidden_from_a_mutant(tmp_path, written, end):
+    for name, text in {
+        "shop/__init__.py": "try:\n    from shop.made import RATE\n"
+        "except ImportError:\n    from shop.rates import RATE\n",
+        "shop/made.py": "RATE = 10\n",
+        "shop/rates.py": "RATE = 10\n",
+        "tests/test_rate.py": "import pytest, shop\n@pytest.mark.requirement('SHOP-1')\n"
+        "def test_rate():\n    assert shop.RATE == 10\n",
+        "pytest.ini": "[pytest]\npythonpath = .\nmarkers = requirement(id): what the test proves\n",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", TRIAL, str(tmp_path), *written]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == f"{{'{end}'}}\n"
+
+
 # -- which mutants a row is asked about -----------------------------------------------------------------
 
 
