@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from msmqwire.analysis.fate import BODY_LIMIT, COLUMNS, KINDS
 from msmqwire.analysis.fate.connections import Connection, is_start, where_of
-from msmqwire.analysis.fate.messages import Namesakes
+from msmqwire.analysis.fate.message import Namesakes
 from msmqwire.analysis.fate.numbers import Numbers
 from msmqwire.analysis.fate.observations import Observation, one_by_one
 from msmqwire.analysis.fate.rows import Row, rows

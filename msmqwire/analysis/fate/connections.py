@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
 from msmqwire.analysis.dissection.skip_reasons import OTHER_HTTP
+from msmqwire.analysis.fate.acknowledging import ACKNOWLEDGING
 from msmqwire.analysis.fate.followers import Follower, followers
 from msmqwire.analysis.fate.model import EventKind
 from msmqwire.analysis.fate.observations import (
@@ -21,10 +23,10 @@ from msmqwire.analysis.fate.observations import (
     queue_manager_group,
     sequence_group,
 )
+from msmqwire.analysis.fate.packets import Ends, Packets
 from msmqwire.analysis.fate.row_attributes import attributes_of, known
-from msmqwire.analysis.fate.rows import Row, session_header
+from msmqwire.analysis.fate.rows import Row, SessionHeader, session_header
 from msmqwire.analysis.fate.session import Session
-from msmqwire.constants import MessageClass
 from msmqwire.headers.acknowledgements import ACK_BODY_SIZE, FINAL_ACK_BODY, ORDER_ACK_BODY
 
 CONNECTIONS_MAX: Final = 1 << 14
@@ -39,11 +41,6 @@ CLAIMS_MAX: Final = 16
 _FORGOTTEN: Final = "more connections were captured than are followed, so an answer may have been missed"
 _STARTS: Final = ("EstablishConnection", "ConnectionParameters")
 _MESSAGES: Final = ("UserMessage", "OrderAck", "FinalAck")
-ACKNOWLEDGING: Final = frozenset(MessageClass) - {
-    MessageClass.MQMSG_CLASS_NORMAL,
-    MessageClass.MQMSG_CLASS_REPORT,
-}
-"""The classes of acknowledgement messages."""
 
 
 def is_start(row: Row) -> bool:
@@ -60,37 +57,47 @@ class Connection:
     """One connection, of whatever protocol.
 
     Attributes:
+        session: its session.
         last: the place of its last packet.
+        last_plain: its number if it is a plain message of this batch; else None.
+        ways: its directions in this batch, by their numbers.
     """
 
     def __init__(self, *, from_start: bool) -> None:
-        self._session = Session(from_start=from_start)
+        self.session = Session(from_start=from_start)
         self._followers: dict[type[Follower], Follower] = {}  # of protocols that have joined
         self._has_gaps = False
         self._claims: set[tuple[str, str]] = set()
         self.last: Where | None = None
+        self.last_plain: int | None = None
+        self.ways: list[int] = []
+
+    def settle(self, packets: Packets) -> None:
+        """Note the place of its last packet, if that is a plain message of a batch."""
+        if self.last_plain is not None:
+            self.last, self.last_plain = packets.where(self.last_plain), None
 
     @property
     def size(self) -> int:
         """The number of messages that it remembers."""
-        size = self._session.size
+        size = self.session.size
         if self._followers:
             size += sum(follower.size for follower in self._followers.values())
         return size
 
     def feed(self, row: Row, where: Where) -> list[Sighting]:
         """Take a packet; return its observations of messages."""
-        self.last = where
+        self.last, self.last_plain = where, None
         kind = row.kind
         sightings: list[Sighting] = []
         if kind in _MESSAGES:
             self._message(row, where, sightings)
         elif kind == "EstablishConnection":
-            self._session.established(row)
+            self.session.established(row)
         elif kind == "ConnectionParameters":
-            self._session.parameters(row)
+            self.session.parameters(row)
         elif kind in ("Malformed", "Skipped"):
-            self._session.gap(row)
+            self.session.gap(row)
             self._has_gaps |= kind == "Skipped" and row.error != OTHER_HTTP
             for follower in self._followers.values():
                 sightings += follower.unreadable(row, where)
@@ -100,7 +107,7 @@ class Connection:
             sightings += self._followers[joined].feed(row, where)
         header = session_header(row)
         if header is not None:
-            sightings += self._session.header(row, where, header)
+            sightings += self.session.header(*self.session.sides(row), where, header)
         return sightings
 
     def end(self, *, early: bool = False) -> Iterator[Sighting]:
@@ -108,7 +115,7 @@ class Connection:
         if self.last is None:
             return
         forgotten = _FORGOTTEN if early else ""
-        yield from self._session.end(self.last, unknown=forgotten)
+        yield from self.session.end(self.last, unknown=forgotten)
         for follower in self._followers.values():
             yield from follower.end(self.last, forgotten=forgotten, has_gaps=self._has_gaps)
 
@@ -116,10 +123,11 @@ class Connection:
 
     def _message(self, row: Row, where: Where, sightings: list[Sighting]) -> None:
         if row.source_qm is None or row.message_id is None:
-            self._session.gap(row)
+            self.session.gap(row)
             return
         key = identity(row.source_qm, row.message_id)
-        side, other = self._session.message(row, key)
+        side, other = self.session.sides(row)
+        self.session.message(side, key, recoverable=row.recoverable)
         attributes = attributes_of(row, "tcp")
         sightings.append(
             Observation(key, where, EventKind.SENT, None, side.guid, other.guid, "", True, "", attributes)
@@ -128,8 +136,9 @@ class Connection:
             group = sequence_group(row.tx_sequence_timestamp, row.tx_sequence_ordinal or 0)
             to = known(row.destination_qm)
             sightings.append(Numbered(group, row.tx_number, row.source_qm, where, key, False, other.guid, to))
-        if not row.hop_count and row.message_class not in ACKNOWLEDGING:
-            sightings += self._claim(row, where, key, side.guid)
+        source = known(row.source_qm)
+        if source and not row.hop_count and row.message_class not in ACKNOWLEDGING:
+            sightings += self.claim(source, where, key, side.guid)
         if row.kind == "OrderAck":
             sightings += _order_ack(row, where)
         elif row.kind == "FinalAck":
@@ -144,18 +153,39 @@ class Connection:
                 )  # fmt: skip
                 sightings.append(observation)
 
-    def _claim(self, row: Row, where: Where, key: str, sender_qm: str) -> tuple[Claim, ...]:
+    def has_claim(self, source_qm: str, src: str) -> bool:
+        """Whether a claim of a queue manager for an address says nothing new."""
+        return (source_qm, src) in self._claims or len(self._claims) >= CLAIMS_MAX
+
+    def claim(self, source_qm: str, where: Where, key: str, sender_qm: str) -> tuple[Claim, ...]:
         """Return that a queue manager is where a message comes from, if it sends its own: once for each.
 
         A router has raised the hop count: MQQB-3.1.5.8.2-17.
         """
-        source, claims = known(row.source_qm), self._claims
-        if not source or sender_qm not in ("", source):
+        if sender_qm not in ("", source_qm) or self.has_claim(source_qm, where.src):
             return ()
-        if (source, row.src) in claims or len(claims) >= CLAIMS_MAX:
-            return ()
-        claims.add((source, row.src))
-        return (Claim(queue_manager_group(source), where, key),)
+        self._claims.add((source_qm, where.src))
+        return (Claim(queue_manager_group(source_qm), where, key),)
+
+
+class _Way:
+    """One direction of a connection, in a batch.
+
+    Attributes:
+        connection, stream: its connection.
+        src: the address of the sender.
+        side, other: the sides of the session.
+        guids: the queue managers of both.
+        claimed: the queue managers whose claims say nothing new.
+    """
+
+    __slots__ = ("claimed", "connection", "guids", "other", "side", "src", "stream")
+
+    def __init__(self, connection: Connection, ends: Ends) -> None:
+        self.connection, self.stream, self.src = connection, ends.stream, ends.src
+        self.side, self.other = connection.session.sides(ends)
+        self.guids = (self.side.guid, self.other.guid)
+        self.claimed: set[str] = set()
 
 
 class Connections:
@@ -164,6 +194,63 @@ class Connections:
     def __init__(self) -> None:
         self._connections: OrderedDict[int, Connection] = OrderedDict()
         self._size = 0
+        self._packets: Packets | None = None  # while they are taken
+        self._ways: list[_Way | None] = []
+
+    def take(self, packets: Packets) -> Iterator[Sighting | int]:
+        """Take the next batch of the capture; yield its observations of messages.
+
+        A plain message that was sent is its number in the block.
+        """
+        self._packets, self._ways = packets, [None] * len(packets.ends)
+        messages = packets.messages()
+        for count, row, position in packets.others():
+            if count:
+                yield from self._plain(islice(messages, count), packets)
+            yield from self.feed(row, position)
+        yield from self._plain(messages, packets)
+        for way in self._ways:
+            if way is not None:
+                way.connection.settle(packets)
+                way.connection.ways.clear()
+        self._packets = None
+
+    def _plain(self, messages: Iterator[tuple[Any, ...]], packets: Packets) -> Iterator[Sighting | int]:
+        guids = packets.block.guids
+        for number, code, key, recoverable, owner, header, tx_number in messages:
+            way = self._ways[code]
+            if way is None:
+                way = self._ways[code] = self._way(code, packets.ends[code])
+            self._connections.move_to_end(way.stream)
+            connection, side, other = way.connection, way.side, way.other
+            connection.last_plain = number
+            session = connection.session
+            before = session.size
+            session.message(side, key, recoverable=recoverable)
+            if way.guids[0] is not side.guid or way.guids[1] is not other.guid:
+                way.guids = (side.guid, other.guid)
+            guids.append(way.guids)
+            yield number
+            if tx_number is not None:
+                group, to = packets.sequence(number)
+                where = packets.where(number)
+                yield Numbered(group, tx_number, key.rpartition("\\")[0], where, key, False, other.guid, to)
+            if owner and owner not in way.claimed:
+                yield from connection.claim(owner, packets.where(number), key, side.guid)
+                if connection.has_claim(owner, way.src):
+                    way.claimed.add(owner)
+            if header is not None and not session.settles(side, other, header):
+                yield from session.header(side, other, packets.where(number), SessionHeader(*header))
+            self._size += session.size - before
+            while len(self._connections) > CONNECTIONS_MAX or self._size > OUTSTANDING_MAX:
+                yield from self._end(next(iter(self._connections)), early=True)
+
+    def _way(self, code: int, ends: Ends) -> _Way:
+        connection = self._connections.get(ends.stream)
+        if connection is None:
+            connection = self._connections[ends.stream] = Connection(from_start=False)
+        connection.ways.append(code)
+        return _Way(connection, ends)
 
     def feed(self, row: Row, position: int) -> list[Sighting]:
         """Take the next packet of the capture; return its observations of messages."""
@@ -184,6 +271,10 @@ class Connections:
 
     def _end(self, stream: int, *, early: bool = False) -> Iterator[Sighting]:
         connection = self._connections.pop(stream)
+        if self._packets is not None:
+            connection.settle(self._packets)
+            for code in connection.ways:
+                self._ways[code] = None
         self._size -= connection.size
         yield from connection.end(early=early)
 

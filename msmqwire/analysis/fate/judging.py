@@ -93,20 +93,31 @@ class Outcome(NamedTuple):
     """The part of a judgement that doesn't depend on times.
 
     Attributes:
-        reached: the states that events show, with the number of the event, in order.
-        without_latency: the states whose latency does not count.
+        reached: the texts of the states that events show, with the number of the event, in order.
+        without_latency: the texts of the states whose latency does not count.
         words: the explanation, without deadlines.
         findings: oddities.
     """
 
     state: State
     reason: str
-    missing: Missing
+    missing: str
     stuck: bool
-    reached: tuple[tuple[State, int], ...]
-    without_latency: tuple[State, ...]
+    reached: tuple[tuple[str, int], ...]
+    without_latency: tuple[str, ...]
     words: Words
     findings: tuple[Finding, ...]
+
+    def latencies(self, sent_ns: int, times: Sequence[int | None]) -> dict[str, int]:
+        """Return the nanoseconds to each state, of events with these times."""
+        found: dict[str, int] = {}
+        for state, number in self.reached:
+            time_ns = times[number]
+            if time_ns is not None and 0 <= time_ns - sent_ns <= LATENCY_MAX:
+                found.setdefault(state, time_ns - sent_ns)
+        for state in self.without_latency:
+            found.pop(state, None)
+        return found
 
 
 def judge(
@@ -134,6 +145,18 @@ def judge(
 def judge_of_hop(message: Attributes, observations: Sequence[Observation]) -> Judgement | None:
     """Return the result of the observations of a message that are of one attempt to send it.
 
+    None if there are other observations.
+    """
+    outcome = outcome_of_hop(message, observations)
+    if outcome is None:
+        return None
+    events = [event_of(observations[0], ""), *[_event_of_many(one) for one in observations[1:]]]
+    return _timed(outcome, message, events)
+
+
+def outcome_of_hop(message: Attributes, observations: Sequence[Observation]) -> Outcome | None:
+    """Return the outcome of the observations of a message that are of one attempt to send it.
+
     Most messages are so, with few outcomes: the same as for an earlier one with equal facts is not worked
     out again. None if there are other observations.
     """
@@ -143,10 +166,9 @@ def judge_of_hop(message: Attributes, observations: Sequence[Observation]) -> Ju
     ]  # fmt: skip
     stream = observations[0].where.stream
     for observation in observations:
-        _, where, what, _, _, _, _, is_certain, detail, _ = observation
-        if where.stream != stream or what not in _OF_ATTEMPT:
+        if observation.where.stream != stream or observation.what not in _OF_ATTEMPT:
             return None
-        facts += what, where.src, is_certain, detail
+        facts += facts_of(observation)
     if observations[0].what is not EventKind.SENT or facts.count(EventKind.SENT) != 1:
         return None
     known = tuple(facts)
@@ -156,25 +178,21 @@ def judge_of_hop(message: Attributes, observations: Sequence[Observation]) -> Ju
         if len(_OUTCOMES) >= _OUTCOMES_MAX:
             _OUTCOMES.clear()
         _OUTCOMES[known] = outcome
-    events = [_event(observations[0], ""), *[_event_of_many(one) for one in observations[1:]]]
-    return _timed(outcome, message, events)
+    return outcome
+
+
+def facts_of(observation: Observation) -> tuple[EventKind, str, bool, str]:
+    """Return all of an observation of one attempt that an outcome depends on."""
+    return observation.what, observation.where.src, observation.is_certain, observation.detail
 
 
 def _timed(outcome: Outcome, message: Attributes | None, events: list[FateEvent]) -> Judgement:
     """Return the judgement with the times of the events."""
     sent_ns = next((event.time_ns for event in events if event.what in SENDINGS), None)
-    latencies: dict[str, int] = {}
-    if sent_ns is not None:
-        for state, number in outcome.reached:
-            time_ns = events[number].time_ns
-            if time_ns is not None and 0 <= time_ns - sent_ns <= LATENCY_MAX:
-                latencies.setdefault(state.value, time_ns - sent_ns)
-        for state in outcome.without_latency:
-            latencies.pop(state, None)
-    state, missing = outcome.state, outcome.missing
+    latencies = {} if sent_ns is None else outcome.latencies(sent_ns, [event.time_ns for event in events])
     return Judgement(
-        sent_ns, tuple(events), state, outcome.reason, outcome.words.explain(message, events), outcome.stuck,
-        latencies, missing.value, outcome.findings,
+        sent_ns, tuple(events), outcome.state, outcome.reason, outcome.words.explain(message, events),
+        outcome.stuck, latencies, outcome.missing, outcome.findings,
     )  # fmt: skip
 
 
@@ -190,7 +208,7 @@ def _outcome(
     events: list[FateEvent] = []
     hop = Hop()
     final, reason, decisive = State.UNKNOWN, "", None
-    shown: list[tuple[State, int]] = []
+    shown: list[tuple[str, int]] = []
     has_arrived = True
     read_from, believed = "", set[tuple[str, int | None]]()
     for observation in observations:
@@ -198,7 +216,7 @@ def _outcome(
         doubt = "" if message is None or by in believed else _doubt(observation, source_qm, message, way)
         if observation.acknowledged_by and not doubt:
             believed.add(by)  # it is the same when other queue managers forward it
-        events.append(_event(observation, doubt))
+        events.append(event_of(observation, doubt))
         if doubt:
             continue
         if observation.what is EventKind.FORWARDED:
@@ -211,7 +229,7 @@ def _outcome(
         reached = _reached(observation, read_from)
         if reached is None:
             continue
-        shown.append((reached, len(events) - 1))
+        shown.append((reached.value, len(events) - 1))
         if observation.what in REACHED_BY_HOP or observation.what is EventKind.NOT_ACCEPTED:
             continue
         if RANK[reached] > RANK[final]:
@@ -225,18 +243,18 @@ def _outcome(
         decisive = events[hop.event] if hop.event >= 0 else None
         if state is State.REFUSED and decisive is not None:
             reason = decisive.detail
-    without_latency: list[State] = []
+    without_latency: list[str] = []
     if state not in NEGATIVE:
         reason = ""
     elif not has_arrived:  # an acknowledgement of order covers messages that the receiver has rejected, too
-        without_latency.append(State.DELIVERED)
+        without_latency.append(State.DELIVERED.value)
     if state is not State.REFUSED:  # one attempt was refused, and that was not the end
-        without_latency.append(State.REFUSED)
+        without_latency.append(State.REFUSED.value)
     missing = Missing.NOTHING if message is None else _missing(state, message, hop)
     found = [event.detail for event in events if event.what is EventKind.SECOND_ADDRESS]
     known = Known(message, state, missing, decisive, tuple(events), hop.to, _why(hop), retransmissions)
     return events, Outcome(
-        state, reason, missing, is_stuck(state, missing), tuple(shown), tuple(without_latency),
+        state, reason, missing.value, is_stuck(state, missing), tuple(shown), tuple(without_latency),
         Words.of(known, namesakes),
         tuple(TWO_ADDRESSES.at(_SOURCE, _SOURCE_OFFSET, words) for words in found),
     )  # fmt: skip
@@ -266,7 +284,8 @@ def _why(hop: Hop) -> str:
     return "" if outcome is None else outcome.detail
 
 
-def _event(observation: Observation, doubt: str) -> FateEvent:
+def event_of(observation: Observation, doubt: str) -> FateEvent:
+    """Return the event that an observation becomes."""
     where, number = observation.where, observation.message_class
     return FateEvent(
         where.time_ns,
@@ -282,7 +301,7 @@ def _event(observation: Observation, doubt: str) -> FateEvent:
     )
 
 
-_event_of_many: Final = lru_cache(1 << 10)(partial(_event, doubt=""))
+_event_of_many: Final = lru_cache(1 << 10)(partial(event_of, doubt=""))
 """The event of an acknowledgement, which many messages have in common."""
 
 

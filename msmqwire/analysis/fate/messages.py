@@ -1,270 +1,35 @@
-"""The third stage: all that is said of a message, folded into one fate."""
+"""All messages of a capture: plain ones by column, an object for each of the others."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
-from operator import itemgetter
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeVar
 
-from msmqwire.analysis.fate.connections import ACKNOWLEDGING
-from msmqwire.analysis.fate.hops import SENDINGS, Route
-from msmqwire.analysis.fate.judging import judge, judge_of_hop
-from msmqwire.analysis.fate.model import EVENTS_MAX, EventKind, MessageFate
-from msmqwire.analysis.fate.observations import Attributes, Observation, split_identity
+import numpy as np
+
+from msmqwire.analysis.fate.block_fates import BlockFates
+from msmqwire.analysis.fate.blocks import PLACES, Answer, Block
+from msmqwire.analysis.fate.judging import facts_of
+from msmqwire.analysis.fate.message import Message, Namesakes
+from msmqwire.analysis.fate.model import Brief, MessageFate
+from msmqwire.analysis.fate.observations import Observation, Several
 
 HELD_MAX: Final = 1 << 20
 """Messages and events that are held; of more, the message that was silent longest gets its fate now."""
-_REPEATED_MAX: Final = EVENTS_MAX // 2
-"""Events of a message after which only those of a new kind are kept."""
-NAMESAKES_MAX: Final = 16
-"""Messages of one identity that have fates of their own; events of further ones count for the last."""
-_SHOWN: Final = SENDINGS | {EventKind.HANDED_OUT, EventKind.PEEKED}
-"""Observations that show the message itself."""
-_ONCE: Final = frozenset({EventKind.ORDER_ACK, EventKind.STREAM_RECEIPT})
-"""Observations that are repeated, as each is about all messages up to a number."""
+_NUMBER_BITS: Final = 32
+"""Bits of the number of a message in its block."""
+_SPARSE: Final = 16
+"""A block of which less than one message in so many is plain is given up, for its memory."""
+_FACTS_MAX: Final = 1 << 16
+"""Facts of answers whose numbers are remembered."""
 
-
-class Message:
-    """State of one message.
-
-    Attributes:
-        attributes: its own attributes; None while it was not seen.
-        observations: its observations.
-        omitted: observations that are not kept.
-        retransmissions, hops: the number of times it was sent again, and passed on.
-    """
-
-    __slots__ = ("_way", "attributes", "hops", "observations", "omitted", "retransmissions")
-
-    def __init__(self) -> None:
-        self.attributes: Attributes | None = None
-        self.observations: list[Observation] = []
-        self.omitted = 0
-        self.retransmissions = 0
-        self.hops = 0
-        self._way: Route | None = None
-
-    @property
-    def _is_sent_once(self) -> bool:
-        """Whether its first event is its only sending, so that its way is not noted elsewhere."""
-        return self._way is None and bool(self.observations) and self.observations[0].what is EventKind.SENT
-
-    @property
-    def way(self) -> Route:
-        """Its hops."""
-        way = self._way
-        if way is None:
-            way = Route()
-            if self._is_sent_once and self.attributes is not None:
-                way.add(self.observations[0], self.attributes)
-            self._way = way
-        return way
-
-    @property
-    def sender(self) -> str:
-        """The address that it was seen to be sent from first; empty if it was not."""
-        if self._is_sent_once:
-            return self.observations[0].where.src
-        return self.way.senders[0] if self.way.senders else ""
-
-    def forget(self) -> None:
-        """Keep no observations: nobody asks for them. Its way tells it from others with its identity."""
-        self._way = self.way
-        self.observations.clear()
-
-    def add(self, observation: Observation) -> None:
-        """Take the next observation."""
-        attributes = observation.message
-        if attributes is not None:
-            if self.attributes is None:
-                self.attributes = attributes
-                if observation.what is EventKind.SENT and not self.observations and self._way is None:
-                    self.observations.append(observation)
-                    return
-            if observation.what is EventKind.SENT:
-                observation = self._sent(observation, attributes)
-        observations = self.observations
-        if len(observations) >= _REPEATED_MAX or observation.what in _ONCE:
-            is_new = self._is_new(observation)
-            if observation.what in _ONCE and not is_new:
-                return
-            if len(observations) >= EVENTS_MAX or not is_new:
-                self.omitted += 1
-                return
-        if attributes is not None or observation.key:  # these are held once for the message
-            observation = observation._replace(key="", message=None)
-        observations.append(observation)
-
-    def _is_new(self, observation: Observation) -> bool:
-        """Whether nothing of this kind was seen."""
-        kind = _kind(observation)
-        return all(_kind(seen) != kind for seen in self.observations)
-
-    def _sent(self, observation: Observation, attributes: Attributes) -> Observation:
-        """Classify a sending: the first one, a resend, or a forwarding by an earlier receiver."""
-        way, what, detail = self.way, EventKind.SENT, ""
-        if not way.is_empty:
-            what, detail = _later_sending(way, observation.where.src, attributes)
-        self.retransmissions += what is EventKind.SENT_AGAIN
-        self.hops += what is EventKind.FORWARDED
-        way.add(observation, attributes)
-        return observation._replace(what=what, detail=detail)
-
-    def fate(self, key: str, *, complete: bool, namesakes: Sequence[Message] = ()) -> MessageFate:
-        """Return its fate; `namesakes` are other messages with its identity."""
-        source_qm, message_id = split_identity(key)
-        observations, attributes, judgement = self.observations, self.attributes, None
-        if not _are_in_order(observations):
-            observations = sorted(observations, key=lambda observation: observation.where.position)
-        if attributes is not None and not namesakes and self._is_sent_once:
-            judgement = judge_of_hop(attributes, observations)
-        if judgement is None:
-            others = [other.outline() for other in namesakes]
-            judgement = judge(source_qm, attributes, self.way, observations, self.retransmissions, others)
-        own = _UNSEEN if attributes is None else attributes
-        return MessageFate(  # in their order: there is one for each message
-            key,
-            source_qm,
-            message_id,
-            own.label,
-            own.destination,
-            own.admin_queue,
-            own.transport,
-            own.class_name,
-            own.body_size,
-            None if attributes is None else own.recoverable,
-            None if attributes is None else own.transactional,
-            own.sent_time,
-            judgement.sent_ns,
-            judgement.events,
-            self.omitted,
-            self.retransmissions,
-            self.hops,
-            judgement.state,
-            judgement.reason,
-            judgement.explanation,
-            judgement.stuck,
-            judgement.latencies,
-            complete,
-            judgement.missing,
-            self.sender,
-            judgement.findings,
-        )
-
-    def outline(self) -> str:
-        """Return its difference to other messages with its identity, in words."""
-        attributes, first = self.attributes, self.observations[0].where if self.observations else None
-        words = [] if attributes is None or not attributes.label else [f'"{attributes.label}"']
-        if attributes is not None and attributes.destination is not None:
-            words.append(f"to {attributes.destination}")
-        if self.sender:
-            words.append(f"from {self.sender}")
-        if first is not None and first.frame is not None:
-            words.append(f"(frame {first.frame})")
-        return " ".join(words) or "of which nothing is known"
-
-    def may_be(self, attributes: Attributes) -> bool:
-        """Whether a message that is seen may be this one: nothing differs that stays on a message's way.
-
-        Routers change addresses, hop count and format names, never these. Another
-        transport has the body in another form.
-        """
-        own = self.attributes
-        if own is None:
-            return True
-        pairs: list[tuple[object, object]]
-        if own.transport == attributes.transport:
-            same = (own.label, own.body_size) == (attributes.label, attributes.body_size)
-            pairs = [(own.beginning, attributes.beginning)]
-        else:
-            same, pairs = True, [(own.label, attributes.label)]
-        pairs += [(own.sent_time, attributes.sent_time), (own.message_class, attributes.message_class)]
-        return same and all(one is None or other is None or one == other for one, other in pairs)
-
-    def has_stream(self, stream: int | None) -> bool:
-        """Whether it was sent, or read, on a connection."""
-        return any(seen.where.stream == stream for seen in self.observations if seen.what in _SHOWN)
-
-    @property
-    def is_acknowledgement(self) -> bool:
-        """Whether it is itself an acknowledgement of another one."""
-        return self.attributes is not None and self.attributes.message_class in ACKNOWLEDGING
-
-
-_UNSEEN: Final = Attributes(
-    None, None, None, None, "", 0, "", None, False, False, 0, False, None, None, None, 0, None
-)
-"""In place of the attributes of a message that was not seen."""
-
-
-def _later_sending(way: Route, src: str, attributes: Attributes) -> tuple[EventKind, str]:
-    """Classify a sending that is not the first one; return the detail of its event, too."""
-    if src in way.senders:
-        if attributes.destination == way.destination:
-            return EventKind.SENT_AGAIN, ""
-        return EventKind.SENT, f"a copy to {attributes.destination}"
-    if src in way.receivers or attributes.hop_count > way.hop_count:
-        return EventKind.FORWARDED, ""
-    return EventKind.SENT_AGAIN, "from another address"
-
-
-def _are_in_order(observations: Sequence[Observation]) -> bool:
-    last = -1
-    for observation in observations:
-        position = observation.where.position
-        if position < last:
-            return False
-        last = position
-    return True
-
-
-def _kind(observation: Observation) -> tuple[EventKind, int | None, str]:
-    return observation.what, observation.message_class, observation.where.src
-
-
-class Namesakes:
-    """The messages of one identity: one, unless two queue managers have the same GUID, or one counts anew.
-
-    Attributes:
-        messages: in the order in which they were seen first.
-    """
-
-    __slots__ = ("messages",)
-
-    def __init__(self, first: Message | None = None) -> None:
-        self.messages = [first or Message()]
-
-    def add(self, observation: Observation) -> None:
-        """Take the next observation."""
-        self.about(observation).add(observation)
-
-    def about(self, observation: Observation) -> Message:
-        """Return the message that an observation is about, a new one if it is none of them."""
-        messages = self.messages
-        if observation.message is None:
-            return messages[0] if len(messages) == 1 else self._on_its_way(observation)
-        for message in messages:
-            if message.may_be(observation.message):
-                return message
-        if len(messages) < NAMESAKES_MAX:
-            messages.append(Message())
-        return messages[-1]
-
-    def _on_its_way(self, observation: Observation) -> Message:
-        """Return the message that something is about by where it was seen: a connection, then addresses."""
-        where = observation.where
-
-        def fit(message: Message) -> tuple[bool, bool, bool]:
-            way = message.way
-            return message.has_stream(where.stream), where.dst in way.senders, where.src in way.receivers
-
-        return max(reversed(self.messages), key=fit)
-
-    def fate(self, message: Message, key: str, *, complete: bool = True) -> MessageFate:
-        """Return the fate of one of them."""
-        others = [other for other in self.messages if other is not message and other.observations]
-        return message.fate(key, complete=complete, namesakes=others)
+_Fate = TypeVar("_Fate")
+_Held = Message | Namesakes | int
+"""A message that is alone, several of one identity, or the place of a plain message: its block and number."""
 
 
 class Messages:
@@ -276,13 +41,68 @@ class Messages:
     """
 
     def __init__(self, *, acknowledgements: bool = False, held_max: int = HELD_MAX) -> None:
-        self._messages: OrderedDict[str, Message | Namesakes] = OrderedDict()  # a message that is alone
+        self._messages: OrderedDict[str, _Held] = OrderedDict()
+        self._blocks: dict[int, Block] = {}
+        self._begun = -1
+        self._facts: dict[tuple[object, ...], int] = {}
+        self._facts_seen = 0
         self._acknowledgements, self._held_max = acknowledgements, held_max
         self._held = 0
+
+    def begin(self, block: Block) -> None:
+        """Take plain messages of this block from now on."""
+        self._begun += 1
+        self._blocks[self._begun] = block
+
+    def finish(self) -> None:
+        """Take no more plain messages of the block."""
+        self._give_up_if_sparse(self._begun)
+
+    def sent(self, number: int) -> Iterable[MessageFate]:
+        """Take the sending of a plain message of the block; return as `feed`."""
+        block = self._blocks[self._begun]
+        key = block.keys[number]
+        if key in self._messages:
+            return self.take(key, block.observations(number)[0])
+        self._messages[key] = self._begun << _NUMBER_BITS | number
+        block.add(number)
+        self._held += 2
+        return () if self._held <= self._held_max else list(self._early())
 
     def feed(self, observation: Observation) -> Iterable[MessageFate]:
         """Take the next observation; return the fates of messages for which there is no room any more."""
         return self.take(observation.key, observation)
+
+    def several(self, several: Several) -> Iterator[MessageFate]:
+        """Take the next observation, of several messages; yield as `feed`."""
+        messages, observation = self._messages, several.observation
+        place, answer = PLACES[observation.what], None
+        for key in several.keys:
+            held = messages.get(key)
+            if type(held) is int:
+                answers = self._blocks[held >> _NUMBER_BITS].answers[place]
+                number = held & (1 << _NUMBER_BITS) - 1
+                if answers[number] is None:
+                    if answer is None:
+                        answer = Answer(observation, self._number_of_facts(observation))
+                    answers[number] = answer
+                    messages.move_to_end(key)
+                    self._held += 1
+                    if self._held > self._held_max:
+                        yield from self._early()
+                    continue
+            yield from self.take(key, observation)
+
+    def _number_of_facts(self, observation: Observation) -> int:
+        """Return a number that observations have in common if their facts are equal."""
+        if len(self._facts) >= _FACTS_MAX:
+            self._facts.clear()
+        facts = facts_of(observation)
+        number = self._facts.get(facts)
+        if number is None:
+            self._facts_seen += 1
+            number = self._facts[facts] = self._facts_seen
+        return number
 
     def take(self, key: str, observation: Observation) -> Iterable[MessageFate]:
         """Take the next observation of a message; return as `feed`."""
@@ -300,8 +120,10 @@ class Messages:
         self._held += len(message.observations) - before
         return () if self._held <= self._held_max else list(self._early())
 
-    def _about(self, key: str, held: Message | Namesakes, observation: Observation) -> Message:
+    def _about(self, key: str, held: _Held, observation: Observation) -> Message:
         """Return which of the messages of an identity an observation is about."""
+        if isinstance(held, int):
+            held = self._messages[key] = self._made(held)
         if isinstance(held, Message):
             if observation.message is None or held.may_be(observation.message):
                 return held
@@ -311,10 +133,28 @@ class Messages:
         self._held += len(held.messages) - before
         return message
 
+    def _made(self, place: int) -> Message:
+        """Make an object of a plain message, which it is no more."""
+        number = place & (1 << _NUMBER_BITS) - 1
+        message = self._blocks[place >> _NUMBER_BITS].taken(number)
+        if place >> _NUMBER_BITS != self._begun:
+            self._give_up_if_sparse(place >> _NUMBER_BITS)
+        return message
+
+    def _give_up_if_sparse(self, which: int) -> None:
+        """Make objects of the last messages of a block."""
+        block = self._blocks.get(which)
+        if block is not None and block.count * _SPARSE <= len(block.keys):
+            for number in block.plain().tolist():
+                self._messages[block.keys[number]] = block.taken(number)
+            del self._blocks[which]
+
     def _early(self) -> Iterator[MessageFate]:
         """Yield the fates of the messages that were silent longest, until the others have room."""
         while self._held > self._held_max:
             key, held = self._messages.popitem(last=False)
+            if isinstance(held, int):
+                held = self._made(held)
             messages = _messages_of(held)
             self._held -= sum(1 + len(message.observations) for message in messages)
             for message in messages:
@@ -324,20 +164,63 @@ class Messages:
     def _is_asked_for(self, message: Message) -> bool:
         return self._acknowledgements or not message.is_acknowledgement
 
-    def end(self) -> Iterator[MessageFate]:
+    def fates(self) -> Iterator[MessageFate]:
         """Yield the fates of all messages, in the order in which they were seen first."""
+        return self._end(BlockFates.fates)
+
+    def briefs(self) -> Iterator[Brief | MessageFate]:
+        """Yield the same without events, where there is no object."""
+        return self._end(BlockFates.briefs)
+
+    def _end(self, shown: Callable[[BlockFates], Iterator[_Fate]]) -> Iterator[_Fate | MessageFate]:
+        self._make_those_seen_with_others()
+        seen = self._objects()
+        seen.reverse()
+        self._messages.clear()
+        while self._blocks:
+            block = self._blocks.pop(next(iter(self._blocks)))
+            positions = block.positions[block.plain()].tolist()
+            fates, begun = shown(BlockFates(block)), 0
+            while seen and positions and seen[-1].position < positions[-1]:
+                before = bisect_left(positions, seen[-1].position)
+                yield from islice(fates, before - begun)
+                begun = before
+                yield seen.pop().fate()
+            yield from fates
+        while seen:
+            yield seen.pop().fate()
+
+    def _objects(self) -> list[_Seen]:
+        """Return the messages that have objects and are asked for, in the order of their first packets."""
         seen = [
-            (message.observations[0].where.position, held, message, key)
+            _Seen(message.observations[0].where.position, held, message, key)
             for key, held in self._messages.items()
+            if not isinstance(held, int)
             for message in _messages_of(held)
             if message.observations and self._is_asked_for(message)
         ]
-        self._messages.clear()
-        seen.sort(key=itemgetter(0))
-        seen.reverse()
-        while seen:
-            _, held, message, key = seen.pop()
-            yield _fate(held, message, key, complete=True)
+        seen.sort(key=attrgetter("position"))
+        return seen
+
+    def _make_those_seen_with_others(self) -> None:
+        """Make objects of plain messages in whose packet another message was seen first: rare."""
+        positions = np.array([one.position for one in self._objects()], np.int64)
+        for block in self._blocks.values():
+            plain = block.plain()
+            for number in plain[np.isin(block.positions[plain], positions)].tolist():
+                self._messages[block.keys[number]] = block.taken(number)
+
+
+class _Seen(NamedTuple):
+    """A message that has an object, and the position of its first packet."""
+
+    position: int
+    held: Message | Namesakes
+    message: Message
+    key: str
+
+    def fate(self) -> MessageFate:
+        return _fate(self.held, self.message, self.key, complete=True)
 
 
 def _messages_of(held: Message | Namesakes) -> Sequence[Message]:

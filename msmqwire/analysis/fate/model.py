@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from msmqwire.analysis.lint.finding import Finding
 
@@ -166,6 +167,25 @@ class MessageFate:
     missing: str = ""
     sender: str = ""
     findings: tuple[Finding, ...] = ()
+
+
+class Brief(NamedTuple):
+    """The part of a fate that lines and sums show: no events. `MessageFate` has the meanings."""
+
+    identity: str
+    label: str | None
+    destination: str | None
+    body_size: int | None
+    sent_ns: int | None
+    retransmissions: int
+    hops: int
+    state: State
+    reason: str
+    explanation: str
+    stuck: bool
+    latencies: Mapping[str, int]
+    missing: str
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from msmqwire.analysis.fate.observations import NULL_GUID, Attributes
 from msmqwire.analysis.fate.rows import Row
 from msmqwire.names.printable import cut
 
-_NO_LIMIT: Final = 0xFFFFFFFF
+NO_LIMIT: Final = 0xFFFFFFFF
+"""Seconds, or more, that stand for no limit."""
 
 
 def attributes_of(row: Row, transport: str) -> Attributes:
@@ -29,8 +30,8 @@ def attributes_of(row: Row, transport: str) -> Attributes:
         row.ack_flags or 0,
         bool(row.journal_negative),
         row.sent_time,
-        None if reach is None or reach >= _NO_LIMIT else reach,
-        None if receive is None or receive >= _NO_LIMIT else receive,
+        None if reach is None or reach >= NO_LIMIT else reach,
+        None if receive is None or receive >= NO_LIMIT else receive,
         row.hop_count or 0,
         None if row.encrypted else row.body,
     )

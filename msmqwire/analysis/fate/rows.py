@@ -109,7 +109,7 @@ OWN_KINDS: Final = (
 """The kinds of packets that are needed, besides those of protocols that have joined."""
 
 
-_SHARED: Final = frozenset(
+SHARED: Final = frozenset(
     {
         "error",
         "file",
@@ -136,7 +136,7 @@ def rows(batch: Any) -> Iterator[Row]:
         column = batch.column(name)
         if pa.types.is_timestamp(column.type):
             column = column.cast(pa.int64())
-        if name in _SHARED:
+        if name in SHARED:
             encoded = column.dictionary_encode()
             texts = [*encoded.dictionary.to_pylist(), None]
             cells.append([texts[-1 if i is None else i] for i in encoded.indices.to_pylist()])

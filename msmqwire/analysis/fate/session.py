@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from msmqwire.analysis.dissection.msmq_connection import MSMQ_PORT
 from msmqwire.analysis.fate.model import EventKind
 from msmqwire.analysis.fate.observations import Observation, Several, Where
+from msmqwire.analysis.fate.packets import Ends
 from msmqwire.analysis.fate.rows import Row, SessionHeader
 from msmqwire.analysis.fate.session_counts import COUNTS, Counter
 from msmqwire.names.printable import counted
@@ -73,9 +74,9 @@ class Session:
         self._established = False
         self.size = 0
 
-    def sides(self, row: Row) -> tuple[Side, Side]:
-        """Return the side that has sent a row, and the other one."""
-        return self._side(row.src, row.src_port), self._side(row.dst, row.dst_port)
+    def sides(self, ends: Row | Ends) -> tuple[Side, Side]:
+        """Return the side that has sent a packet, and the other one."""
+        return self._side(ends.src, ends.src_port), self._side(ends.dst, ends.dst_port)
 
     def _side(self, address: str, port: int) -> Side:
         side = self._sides.get((address, port))
@@ -101,18 +102,32 @@ class Session:
         """Take bytes that were skipped, or can't be read."""
         self.sides(row)[0].gap()
 
-    def message(self, row: Row, key: str) -> tuple[Side, Side]:
-        """Count a message; return the side that has sent it, and the other one."""
-        side, _ = sides = self.sides(row)
+    def message(self, side: Side, key: str, *, recoverable: bool | None) -> None:
+        """Count a message that a side has sent."""
         side.is_heard = True
         self.size += side.all.sent(key)
-        if row.recoverable:
+        if recoverable:
             self.size += side.recoverable.sent(key)
-        return sides
 
-    def header(self, row: Row, where: Where, header: SessionHeader) -> Iterator[Several]:
-        """Take a SessionHeader; yield the messages that it acknowledges."""
-        side, other = self.sides(row)
+    def settles(self, side: Side, other: Side, header: tuple[int, ...]) -> bool:
+        """Take the values of a SessionHeader that a side has sent, if there is nothing that it acknowledges.
+
+        As `header` would; most packets of messages have one that says nothing new.
+        """
+        if other.all.outstanding or other.recoverable.outstanding or other.early:
+            return False
+        received, stored, stored_flags, sent, sent_recoverable, side.window = header
+        side.is_heard, side.is_missed = True, False
+        if side.all.lost:
+            side.all.synchronise(sent)
+            side.recoverable.synchronise(sent_recoverable)
+        other.all.acknowledged = received
+        if stored or stored_flags:
+            other.recoverable.acknowledge_some(stored, stored_flags)
+        return True
+
+    def header(self, side: Side, other: Side, where: Where, header: SessionHeader) -> Iterator[Several]:
+        """Take a SessionHeader that a side has sent; yield the messages that it acknowledges."""
         side.window = header.window
         side.is_heard, side.is_missed = True, False
         side.all.synchronise(header.sent)
@@ -133,7 +148,7 @@ class Session:
             if covered:
                 self.size -= len(covered)
                 observation = Observation("", by.where, what, sender_qm=receiver.guid)
-                yield Several([message.key for message in covered], observation)
+                yield Several([key for key, _ in covered], observation)
 
     def end(self, last: Where, *, unknown: str = "") -> Iterator[Several]:
         """Yield the unacknowledged messages, when no more of the connection is known.

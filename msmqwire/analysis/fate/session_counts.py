@@ -7,6 +7,7 @@ from its beginning, or from the counts in the next SessionHeader of the same sid
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import Final, NamedTuple
 
 COUNTS: Final = 1 << 16
@@ -27,6 +28,10 @@ class Outstanding(NamedTuple):
 
     key: str
     number: int | None
+
+
+_outstanding: Final = partial(tuple.__new__, Outstanding)
+"""Makes one of a pair, in half the time: there is one for each message."""
 
 
 class Counter:
@@ -61,7 +66,7 @@ class Counter:
             self._unnumbered += 1
         else:
             self._count = (self._count + 1) % COUNTS
-        self.outstanding.append(Outstanding(key, self._count))
+        self.outstanding.append(_outstanding((key, self._count)))
         if len(self.outstanding) > OUTSTANDING_MAX:
             self.outstanding.popleft()
             self._unnumbered = min(self._unnumbered, len(self.outstanding))
@@ -96,12 +101,13 @@ class Counter:
         Numbers wrap: one less than half the range ahead is new, any other is old.
         """
         self.acknowledged = number
-        covered = []
-        while self.outstanding:
-            first = self.outstanding[0].number
+        covered: list[Outstanding] = []
+        outstanding = self.outstanding
+        while outstanding:
+            first = outstanding[0][1]
             if first is None or (number - first) % COUNTS >= _HALF:
                 break
-            covered.append(self.outstanding.popleft())
+            covered.append(outstanding.popleft())
         return covered
 
     def acknowledge_some(self, base: int, flags: int) -> list[Outstanding]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from msmqwire.analysis.fate.model import FINDINGS_MAX, STUCK_MAX, Latency, MessageFate, QueueSummary
+from msmqwire.analysis.fate.model import FINDINGS_MAX, STUCK_MAX, Brief, Latency, MessageFate, QueueSummary
 
 QUEUES_MAX: Final = 1 << 14
 """Queues that are counted apart; the messages to further queues are summed up as `OTHER_QUEUES`."""
@@ -28,7 +28,7 @@ class Summed(NamedTuple):
     findings: tuple[str, ...]
 
     @classmethod
-    def of(cls, fate: MessageFate) -> Summed:
+    def of(cls, fate: Brief | MessageFate) -> Summed:
         """Return the summary of a fate."""
         return cls(
             fate.identity, fate.body_size, fate.retransmissions, fate.state.value, fate.reason, fate.stuck,
@@ -94,7 +94,7 @@ def _latency(values: array[int]) -> Latency:
     return Latency(len(ordered), nearest_rank(50), nearest_rank(95), ordered[-1])
 
 
-def summary(fates: Iterable[MessageFate]) -> list[QueueSummary]:
+def summary(fates: Iterable[Brief | MessageFate]) -> list[QueueSummary]:
     """Return the fates summed up by destination queue, those with most messages first.
 
     It takes eight bytes of memory for each latency, and there are as many queues as `QUEUES_MAX` at most.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -171,8 +172,14 @@ def time_text(time_ns: int | None) -> str | None:
     if time_ns is None:
         return None
     seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
+    second = _second_text(seconds)
+    return None if second is None else f"{second}.{nanoseconds:09}Z"
+
+
+@lru_cache(1 << 8)
+def _second_text(seconds: int) -> str | None:
     try:
         moment = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         return None
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanoseconds:09}Z"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Final, TextIO
+from typing import TYPE_CHECKING, Annotated, Final, TextIO, TypeVar
 
 from click import BadParameter
 from click.exceptions import Exit
@@ -30,9 +30,10 @@ from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import counted, safe
 
 if TYPE_CHECKING:
-    from msmqwire.analysis.fate import MessageFate, QueueSummary
+    from msmqwire.analysis.fate import Brief, MessageFate, QueueSummary
 
-    Test = Callable[[MessageFate], bool]
+    Shown = TypeVar("Shown", bound=Brief | MessageFate)
+    Test = Callable[[Brief | MessageFate], bool]
 
 _SECOND, _MILLISECOND, _MICROSECOND = 1_000_000_000, 1_000_000, 1_000
 _STATES: Final = (
@@ -113,7 +114,7 @@ def command(
                 storage_options=storage_options,
             ) as dissection,
         ):
-            from msmqwire.analysis.fate import BATCH_ROWS, BODY_LIMIT, COLUMNS, KINDS, fates_of
+            from msmqwire.analysis.fate import BATCH_ROWS, BODY_LIMIT, COLUMNS, KINDS, briefs_of, fates_of
             from msmqwire.tables import record_batches
 
             if not as_json:
@@ -122,13 +123,19 @@ def command(
                 dissection, columns=COLUMNS, where=[("kind", "in", KINDS)],
                 batch_rows=BATCH_ROWS, body_limit=BODY_LIMIT,
             )  # fmt: skip
-            fates = fates_of(batches, acknowledgements=acknowledgements)
             messages = Chosen(tests)
-            chosen = filter(messages, fates)
-            if summed:
-                _show_summary(chosen, sys.stdout, as_json=as_json)
+            if as_json and not summed:
+                with_events = filter(messages, fates_of(batches, acknowledgements=acknowledgements))
+                _show_json(with_events, sys.stdout)
+            elif events:
+                with_events = filter(messages, fates_of(batches, acknowledgements=acknowledgements))
+                _show(with_events, sys.stdout, _show_events)
             else:
-                _show(chosen, sys.stdout, as_json=as_json, events=events)
+                chosen = filter(messages, briefs_of(batches, acknowledgements=acknowledgements))
+                if summed:
+                    _show_summary(chosen, sys.stdout, as_json=as_json)
+                else:
+                    _show(chosen, sys.stdout)
             if dissection.attempts is not None:
                 _show_attempts(*dissection.attempts.failed(), sys.stdout, is_first=not messages.count)
             if tests and not messages.count:
@@ -168,29 +175,36 @@ def _matches(text: str | None, patterns: list[str]) -> bool:
     return any(fnmatch.fnmatchcase(lower, pattern.lower()) for pattern in patterns)
 
 
-def _show(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool, events: bool) -> None:
-    """Print messages, each as it is known."""
-    from msmqwire.analysis.fate.tables import fate_json, time_text
+def _show_json(fates: Iterable[MessageFate], out: TextIO) -> None:
+    """Print messages as JSON, each as it is known."""
+    from msmqwire.analysis.fate.tables import fate_json
 
-    count = 0
     for fate in fates:
-        count += 1
-        if as_json:
-            print(dumps(fate_json(fate)), file=out)
-            continue
-        if count > 1:
-            print(file=out)
-        heading = [time_text(fate.sent_ns) or "-", fate.identity, fate.label or "-", fate.destination or "-"]
-        print(safe("  ".join(heading)), file=out)
+        print(dumps(fate_json(fate)), file=out)
+
+
+def _show(fates: Iterable[Shown], out: TextIO, more: Callable[[Shown, TextIO], None] | None = None) -> None:
+    """Print messages, each as it is known, and more of each."""
+    from msmqwire.analysis.fate.tables import time_text
+
+    before = ""
+    for fate in fates:
+        time = time_text(fate.sent_ns) or "-"
+        heading = f"{time}  {fate.identity}  {fate.label or '-'}  {fate.destination or '-'}"
         lacks = " (stuck)" if fate.stuck else f" (no {fate.missing})" if fate.missing else ""
-        facts = [f"{fate.state.value}{lacks}", fate.reason]
-        facts += [f"{name} after {duration(ns)}" for name, ns in fate.latencies.items()]
-        facts += [counted(fate.retransmissions, "retransmission")] * bool(fate.retransmissions)
-        facts += [counted(fate.hops, "hop")] * bool(fate.hops)
-        print(f"  {safe(', '.join(fact for fact in facts if fact))}", file=out)
-        print(f"  {safe(fate.explanation)}", file=out)
-        if events:
-            _show_events(fate, out)
+        facts = f"{fate.state}{lacks}"
+        if fate.reason:
+            facts += f", {fate.reason}"
+        for name, ns in fate.latencies.items():
+            facts += f", {name} after {duration(ns)}"
+        if fate.retransmissions:
+            facts += f", {counted(fate.retransmissions, 'retransmission')}"
+        if fate.hops:
+            facts += f", {counted(fate.hops, 'hop')}"
+        out.write(f"{before}{safe(heading)}\n  {safe(facts)}\n  {safe(fate.explanation)}\n")
+        before = "\n"
+        if more is not None:
+            more(fate, out)
 
 
 def _show_events(fate: MessageFate, out: TextIO) -> None:
@@ -220,7 +234,7 @@ def _show_attempts(failed: Sequence[FailedAttempts], left_out: int, out: TextIO,
         print(left_out_sentence(left_out), file=out)
 
 
-def _show_summary(fates: Iterable[MessageFate], out: TextIO, *, as_json: bool) -> None:
+def _show_summary(fates: Iterable[Brief | MessageFate], out: TextIO, *, as_json: bool) -> None:
     """Print the sums of each queue."""
     from msmqwire.analysis.fate import summary
     from msmqwire.analysis.fate.tables import summary_json

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msmqwire.analysis.dissection import dissect
 from msmqwire.analysis.fate import EVENTS_MAX, State, connections, fates, numbers, summary
 from msmqwire.analysis.fate.connections import Connections
-from msmqwire.analysis.fate.messages import NAMESAKES_MAX
+from msmqwire.analysis.fate.message import NAMESAKES_MAX
 from msmqwire.analysis.fate.model import TEXT_MAX, EventKind
 from msmqwire.analysis.fate.numbers import Numbers
 from msmqwire.analysis.fate.observations import AboutNumber, Numbered, Observation, Where, one_by_one

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmqwire.analysis.fate import judging, messages
-from msmqwire.analysis.fate.messages import NAMESAKES_MAX, Namesakes
+from msmqwire.analysis.fate import judging, message
+from msmqwire.analysis.fate.message import NAMESAKES_MAX, Namesakes
 from msmqwire.analysis.fate.model import NEGATIVE, EventKind, MessageFate, Missing, State
 from msmqwire.analysis.fate.observations import Attributes, Observation, Where
 from msmqwire.analysis.fate.words import OPEN, is_stuck
@@ -160,6 +160,6 @@ def test_an_outcome_that_is_known_is_the_same(history: list[Observation], others
     attempts += [[first._replace(message=one), *answers] for one in others]
     judging._OUTCOMES.clear()
     remembered = [fates_of(attempt) for attempt in attempts]
-    with mock.patch.object(messages, "judge_of_hop", return_value=None):
+    with mock.patch.object(message, "judge_of_hop", return_value=None):
         alone = [fates_of(attempt) for attempt in attempts]
     assert remembered == alone
