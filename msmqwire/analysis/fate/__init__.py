@@ -43,7 +43,6 @@ __all__ = [
     "KINDS",
     "NEGATIVE",
     "STUCK_MAX",
-    "Brief",
     "EventKind",
     "FateEvent",
     "Latency",
@@ -51,7 +50,6 @@ __all__ = [
     "QueueSummary",
     "State",
     "What",
-    "briefs_of",
     "fates",
     "fates_of",
     "summary",
@@ -120,9 +118,9 @@ def _followed(batches: Iterable[Any], messages: Messages) -> Iterator[MessageFat
     """Follow all packets; yield the fates of messages for which there is no room."""
     connections, numbers = Connections(), Numbers()
 
-    def early(sightings: Iterable[Sighting | int]) -> Iterator[MessageFate]:
+    def early(sightings: Iterable[Sighting | range]) -> Iterator[MessageFate]:
         for sighting in sightings:
-            if isinstance(sighting, int):
+            if isinstance(sighting, range):
                 yield from messages.sent(sighting)
             elif isinstance(sighting, Observation):
                 yield from messages.feed(sighting)

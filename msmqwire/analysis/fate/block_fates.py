@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import Any, Final, TypeVar
 
-from msmqwire.analysis.fate.blocks import Answer, Block
+import numpy as np
+import pyarrow as pa
+
+from msmqwire.analysis.fate.blocks import Block, coded
+from msmqwire.analysis.fate.hops import REACHED_BY_HOP
 from msmqwire.analysis.fate.judging import Outcome, outcome_of_hop
 from msmqwire.analysis.fate.model import Brief, EventKind, FateEvent, MessageFate
 from msmqwire.analysis.fate.observations import split_identity
 
+_Fate = TypeVar("_Fate")
+_RECEIVED, _STORED = (REACHED_BY_HOP[what].value for what in (EventKind.RECEIVED, EventKind.STORED))
 
-class _Judged(NamedTuple):
-    """A plain message with its outcome.
 
-    Attributes:
-        number: its number in the block.
-        sent_ns: when it was seen.
-        answers: to it, in order.
-        outcome: None if it needs an object, as answers are not in order or its time was over.
-    """
-
-    number: int
-    sent_ns: int
-    answers: list[Answer]
-    outcome: Outcome | None
+_NEVER: Final = np.iinfo(np.int64).min
 
 
 class BlockFates:
@@ -33,54 +28,60 @@ class BlockFates:
     def __init__(self, block: Block) -> None:
         self._block = block
         self._numbers = block.plain()
+        self._answers = np.array(block.answers, np.int64)[:, self._numbers]
+        self._sent = np.array(block.column("time", self._numbers), np.int64)
+        wheres = [answer.observation.where for answer in block.given]
+        times = [_NEVER, *(_NEVER if where.time_ns is None else where.time_ns for where in wheres)]
+        self._times = np.array(times, np.int64)[self._answers]
+        self._outcomes = self._judged()
+        positions = np.array([-1, *(where.position for where in wheres)], np.int64)[self._answers]
+        needs_object = (self._answers[:2] > 0).all(axis=0) & (positions[1] < positions[0])
+        self._needs_object = needs_object | self._are_late()
 
     def briefs(self) -> Iterator[Brief | MessageFate]:
         """Yield fates without events."""
-        keys = self._block.keys
         columns = self._columns("label", "destination", "body_size")
-        for judged, label, destination, body_size in zip(self._judged(), *columns, strict=True):
-            number, sent_ns, answers, outcome = judged
-            if outcome is None:
-                yield self._fate_of_object(number)
-                continue
-            times = [sent_ns, *[answer.time_ns for answer in answers]]
-            yield Brief(
-                keys[number],
-                label,
-                destination,
-                body_size,
-                sent_ns,
-                0,
-                0,
-                outcome.state,
-                outcome.reason,
-                outcome.words.whole,
-                outcome.stuck,
-                outcome.latencies(sent_ns, times),
-                outcome.missing,
-                outcome.findings,
-            )
+        briefs = map(
+            Brief._make,
+            zip(
+                self._keys(),
+                *columns,
+                self._sent.tolist(),
+                repeat(0),
+                repeat(0),
+                [outcome.state for outcome in self._outcomes],
+                [outcome.reason for outcome in self._outcomes],
+                [outcome.words.whole for outcome in self._outcomes],
+                [outcome.stuck for outcome in self._outcomes],
+                self._latencies(),
+                [outcome.missing for outcome in self._outcomes],
+                [outcome.findings for outcome in self._outcomes],
+                strict=False,
+            ),
+        )
+        return self._with_objects(briefs)
 
     def fates(self) -> Iterator[MessageFate]:
         """Yield fates."""
-        keys = self._block.keys
+        return self._with_objects(self._fates())
+
+    def _fates(self) -> Iterator[MessageFate]:
         columns = self._columns(
             "label", "destination", "admin_queue", "class_name", "body_size", "recoverable", "tx_number",
             "sent_time", "stream", "file", "frame", "src", "dst",
         )  # fmt: skip
-        for judged, *cells in zip(self._judged(), *columns, strict=True):
-            number, sent_ns, answers, outcome = judged
-            if outcome is None:
-                yield self._fate_of_object(number)
-                continue
-            label, destination, admin_queue, class_name, body_size, recoverable, tx_number, sent_time = cells[
-                :8
-            ]
-            stream, file, frame, src, dst = cells[8:]
-            times = [sent_ns, *[answer.time_ns for answer in answers]]
+        rows = zip(
+            self._keys(), self._sent.tolist(), self._outcomes, self._events(), self._latencies(), *columns,
+            strict=True,
+        )  # fmt: skip
+        for key, sent_ns, outcome, events, latencies, *cells in rows:
+            label, destination, admin_queue, class_name, body_size, recoverable, tx_number = cells[:7]
+            sent_time, stream, file, frame, src, dst = cells[7:]
+            source_qm, message_id = split_identity(key)
             yield MessageFate(
-                keys[number],
-                *split_identity(keys[number]),
+                key,
+                source_qm,
+                message_id,
                 label,
                 destination,
                 admin_queue,
@@ -91,10 +92,7 @@ class BlockFates:
                 tx_number is not None,
                 sent_time,
                 sent_ns,
-                (
-                    FateEvent(sent_ns, EventKind.SENT, stream, file, frame, src, dst),
-                    *[answer.event for answer in answers],
-                ),
+                (FateEvent(sent_ns, EventKind.SENT, stream, file, frame, src, dst), *events),
                 0,
                 0,
                 0,
@@ -102,47 +100,73 @@ class BlockFates:
                 outcome.reason,
                 outcome.words.whole,
                 outcome.stuck,
-                outcome.latencies(sent_ns, times),
+                latencies,
                 True,
                 outcome.missing,
                 src,
                 outcome.findings,
             )
 
-    def _judged(self) -> Iterator[_Judged]:
-        block = self._block
-        settings, deadlines = block.settings(), block.deadlines()
-        (times,) = self._columns("time")
-        known: dict[tuple[int, int, int, int], Outcome | None] = {}
-        for number, sent_ns in zip(self._numbers.tolist(), times, strict=True):
-            received, stored, ended = [answers[number] for answers in block.answers]
-            answers = [answer for answer in (received, stored, ended) if answer is not None]
-            facts = (
-                settings[number],
-                0 if received is None else received.facts,
-                0 if stored is None else stored.facts,
-                0 if ended is None else ended.facts,
-            )
-            if facts in known:
-                outcome = known[facts]
-            else:
-                outcome = known[facts] = self._outcome(number)
-            if len(answers) > 1 and answers[1].position < answers[0].position:
-                outcome = None
-            deadline = deadlines[number]
-            if deadline is not None and outcome is not None and outcome.words.limits:
-                late = [one.time_ns for one in answers if one.time_ns is not None and one.time_ns > deadline]
-                if late or sent_ns > deadline:
-                    outcome = None
-            yield _Judged(number, sent_ns, answers, outcome)
-
-    def _outcome(self, number: int) -> Outcome | None:
-        observations = self._block.observations(number)
-        message = observations[0].message
-        return None if message is None else outcome_of_hop(message, observations)
-
-    def _columns(self, *names: str) -> list[list[Any]]:
-        return [self._block.column(name, self._numbers) for name in names]
+    def _with_objects(self, fates: Iterator[_Fate]) -> Iterator[_Fate | MessageFate]:
+        """Return the fates, those that need an object by the judge of all observations."""
+        if not self._needs_object.any():
+            return fates
+        numbers = zip(self._numbers.tolist(), self._needs_object.tolist(), strict=True)
+        return (
+            self._fate_of_object(number) if needs_object else fate
+            for (number, needs_object), fate in zip(numbers, fates, strict=True)
+        )
 
     def _fate_of_object(self, number: int) -> MessageFate:
         return self._block.taken(number).fate(self._block.keys[number], complete=True)
+
+    def _judged(self) -> list[Outcome]:
+        """Return the outcome of each message: those with equal facts are judged once."""
+        facts = np.array([0, *(answer.facts for answer in self._block.given)], np.int64)
+        codes = self._block.settings()[self._numbers]
+        for answers in self._answers:
+            _, codes = coded(pa.array(codes * (len(facts) + 1) + facts[answers]))
+        firsts = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+        firsts[codes[::-1]] = self._numbers[::-1]
+        outcomes = [self._outcome(number) for number in firsts.tolist()]
+        return [outcomes[code] for code in codes.tolist()]
+
+    def _outcome(self, number: int) -> Outcome:
+        observations = self._block.observations(number)
+        message = observations[0].message
+        outcome = None if message is None else outcome_of_hop(message, observations)
+        assert outcome is not None, "all that is seen of a plain message is of one attempt to send it"
+        return outcome
+
+    def _are_late(self) -> Any:
+        """Return of which messages the time may have been over before the last event."""
+        last = np.maximum(self._sent, self._times.max(axis=0))
+        has_limits = np.array([bool(outcome.words.limits) for outcome in self._outcomes], bool)
+        return has_limits & (last > self._block.deadlines()[self._numbers])
+
+    def _latencies(self) -> list[dict[str, int]]:
+        """Return the latencies of each message."""
+        columns = []
+        for times in self._times[:2]:
+            latencies = times - self._sent
+            columns.append(np.where((times >= self._sent) & (latencies >= 0), latencies, -1).tolist())
+        found: list[dict[str, int]] = []
+        for received, stored in zip(*columns, strict=True):
+            latencies = {} if received < 0 else {_RECEIVED: received}
+            if stored >= 0:
+                latencies[_STORED] = stored
+            found.append(latencies)
+        return found
+
+    def _events(self) -> Iterator[list[FateEvent]]:
+        """Yield the events of the answers to each message."""
+        given = self._block.given
+        for answers in zip(*self._answers.tolist(), strict=True):
+            yield [given[answer - 1].event for answer in answers if answer]
+
+    def _keys(self) -> list[str]:
+        keys = self._block.keys
+        return [keys[number] for number in self._numbers.tolist()]
+
+    def _columns(self, *names: str) -> list[list[Any]]:
+        return [self._block.column(name, self._numbers) for name in names]

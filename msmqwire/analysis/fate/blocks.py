@@ -1,4 +1,4 @@
-"""Plain messages by column: those that were sent once, with their session acknowledgements."""
+"""Plain packets by column: messages that were sent once, with their session acknowledgements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.analysis.fate.judging import event_of
+from msmqwire.analysis.fate.judging import event_of, facts_of
 from msmqwire.analysis.fate.message import Message
 from msmqwire.analysis.fate.model import EventKind, FateEvent
 from msmqwire.analysis.fate.observations import Observation, Where
@@ -38,15 +38,13 @@ class Answer:
 
     Attributes:
         observation: of each of them, without a key.
-        facts: the number of all that a judgement depends on, but for times.
-        position, time_ns: as of its `Where`.
+        facts: the number of all in it that an outcome depends on, in its block.
     """
 
-    __slots__ = ("_event", "facts", "observation", "position", "time_ns")
+    __slots__ = ("_event", "facts", "observation")
 
     def __init__(self, observation: Observation, facts: int) -> None:
         self.observation, self.facts = observation, facts
-        self.position, self.time_ns = observation.where.position, observation.where.time_ns
         self._event: FateEvent | None = None
 
     @property
@@ -58,29 +56,37 @@ class Answer:
 
 
 class Block:
-    """The plain messages of a batch, by their number in it.
+    """The plain packets of a batch, by their number in it.
 
     Attributes:
-        keys: their identities.
+        keys: the identities of their messages; empty for a session acknowledgement.
         positions: their places in the order of the capture.
         guids: the queue managers at both ends of their sessions.
-        answers: for each of `PLACES` the answers to them.
-        is_plain: which of them are plain so far.
+        given: answers to them.
+        answers: for each of `PLACES` the answer to each of them, as a number from 1 in `given`; 0 for none.
+        is_plain: which of them are messages that are plain so far.
         count: the number of these.
     """
 
     def __init__(self, batch: Any, positions: Any) -> None:
-        names = pc.cast(batch.column("message_id"), pa.string())
-        self.keys: list[str] = pc.binary_join_element_wise(batch.column("source_qm"), names, "\\").to_pylist()
+        numbers = pc.cast(batch.column("message_id"), pa.string())
+        keys = pc.binary_join_element_wise(batch.column("source_qm"), numbers, "\\")
+        self.keys: list[str] = pc.fill_null(keys, "").to_pylist()
         self.positions = positions
         self.guids: list[tuple[str, str]] = []
-        self.answers: tuple[list[Answer | None], ...] = tuple([None] * len(self.keys) for _ in range(3))
+        self.given: list[Answer] = []
+        self._facts: dict[tuple[object, ...], int] = {}
+        self.answers = tuple([0] * len(self.keys) for _ in range(3))
         self.is_plain = bytearray(len(self.keys))
         self.count = 0
-        self._columns = {
-            name: batch.column(name).dictionary_encode() if name in SHARED else batch.column(name)
-            for name in COLUMNS
-        }
+        self._texts = {name: shared(batch.column(name)) for name in COLUMNS if name in SHARED}
+        self._columns = {name: batch.column(name) for name in COLUMNS if name not in SHARED}
+
+    def give(self, observation: Observation) -> int:
+        """Take an answer to messages of the block; return its number."""
+        facts = self._facts.setdefault(facts_of(observation), len(self._facts) + 1)
+        self.given.append(Answer(observation, facts))
+        return len(self.given)
 
     def add(self, number: int) -> None:
         """Take a message as plain."""
@@ -102,15 +108,17 @@ class Block:
 
     def column(self, name: str, numbers: Any) -> list[Any]:
         """Return the values of a column for some messages, times as integers."""
+        if name in self._texts:
+            texts, codes = self._texts[name]
+            return [texts[code] for code in codes[numbers].tolist()]
         column = self._columns[name]
         return _values(column if len(numbers) == len(self.keys) else column.take(pa.array(numbers)))
 
     def row(self, number: int) -> Row:
         """Return the row of a message, as far as it is kept."""
-        return _EMPTY._replace(
-            **{name: _values(column.slice(number, 1))[0] for name, column in self._columns.items()},
-            kind="UserMessage",
-        )
+        cells: dict[str, Any] = {name: texts[codes[number]] for name, (texts, codes) in self._texts.items()}
+        cells |= {name: _values(column.slice(number, 1))[0] for name, column in self._columns.items()}
+        return _EMPTY._replace(**cells, kind="UserMessage")
 
     def observations(self, number: int) -> list[Observation]:
         """Return the observations of a message so far: its sending first."""
@@ -123,52 +131,50 @@ class Block:
             self.keys[number], where, EventKind.SENT, sender_qm=sender_qm, receiver_qm=receiver_qm,
             message=attributes_of(row, "tcp"),
         )  # fmt: skip
-        answers = [answers[number] for answers in self.answers]
-        return [sent, *(answer.observation for answer in answers if answer is not None)]
+        given = [answers[number] for answers in self.answers]
+        return [sent, *(self.given[answer - 1].observation for answer in given if answer)]
 
-    def settings(self) -> list[int]:
+    def settings(self) -> Any:
         """Return the setting of each message by number: all of its own that an outcome depends on."""
-        sizes_and_codes = [_coded(self._columns[name]) for name in ("src", "dst", "ack_flags")]
-        sizes_and_codes += [
-            (2, pc.is_valid(self._columns[name]).to_numpy(zero_copy_only=False))
-            for name in ("tx_number", "admin_queue")
-        ]
         settings = np.zeros(len(self.keys), np.int64)
-        for size, codes in sizes_and_codes:
-            settings = settings * size + codes
-        return settings.tolist()
+        for name in ("src", "dst"):
+            texts, codes = self._texts[name]
+            settings = settings * len(texts) + codes
+        flags, codes = coded(pc.fill_null(self._columns["ack_flags"], 0))
+        settings = settings * len(flags) + codes
+        _, queues = self._texts["admin_queue"]
+        is_transactional = pc.is_valid(self._columns["tx_number"]).to_numpy(zero_copy_only=False)
+        has_admin_queue = queues < len(self._texts["admin_queue"][0]) - 1
+        return settings * 4 + is_transactional * 2 + has_admin_queue
 
-    def deadlines(self) -> list[int | None]:
-        """Return the first time limit of each message that has one, in nanoseconds since 1970-01-01 UTC."""
-        reach, receive = (
+    def deadlines(self) -> Any:
+        """Return the first time limit of each message, in nanoseconds since 1970-01-01 UTC."""
+        limits = (
             pc.fill_null(self._columns[name], NO_LIMIT)
             for name in ("time_to_reach_queue", "time_to_be_received")
         )
-        first = pc.min_element_wise(reach, receive)
-        limited = pc.if_else(pc.less(first, NO_LIMIT), first, pa.scalar(None, pa.int64()))
-        seconds = pc.add(self._columns["sent_time"].cast(pa.int64()), limited)
-        return [None if one is None else one * _SECOND for one in seconds.to_pylist()]
+        limit = pc.min_element_wise(*limits).to_numpy()
+        sent = self._columns["sent_time"].cast(pa.int64())
+        seconds = pc.fill_null(sent, 0).to_numpy() + limit
+        is_limited = (limit < NO_LIMIT) & pc.is_valid(sent).to_numpy(zero_copy_only=False)
+        return np.where(is_limited, seconds * _SECOND, np.iinfo(np.int64).max)
 
 
-def shared(column: Any) -> tuple[list[Any], Any]:
-    """Return the different texts of a column, with None at the end, and for each value its number."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+def coded(values: Any) -> tuple[list[Any], Any]:
+    """Return the different values of an array, and for each value its number."""
+    encoded = values.dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
+
+
+def shared(column: Any) -> tuple[list[str | None], Any]:
+    """Return the different texts of a column, with None at the end, and for each cell the number of its."""
+    encoded = column.dictionary_encode()
     texts = [*encoded.dictionary.to_pylist(), None]
-    codes = pc.fill_null(encoded.indices, len(texts) - 1).to_numpy().astype(np.int64)
-    return texts, codes
-
-
-def _coded(column: Any) -> tuple[int, Any]:
-    """Return the number of different values of a column, and for each value its number."""
-    texts, codes = shared(column)
-    return len(texts), codes
+    return texts, pc.fill_null(encoded.indices, len(texts) - 1).to_numpy()
 
 
 def _values(column: Any) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
-    if not pa.types.is_dictionary(column.type):
-        values: list[Any] = column.to_pylist()
-        return values
-    texts, codes = shared(column)
-    return [texts[code] for code in codes.tolist()]
+    values: list[Any] = column.to_pylist()
+    return values

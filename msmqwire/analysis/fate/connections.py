@@ -59,7 +59,7 @@ class Connection:
     Attributes:
         session: its session.
         last: the place of its last packet.
-        last_plain: its number if it is a plain message of this batch; else None.
+        last_plain: its number if it is a plain packet of this batch; else None.
         ways: its directions in this batch, by their numbers.
     """
 
@@ -73,7 +73,7 @@ class Connection:
         self.ways: list[int] = []
 
     def settle(self, packets: Packets) -> None:
-        """Note the place of its last packet, if that is a plain message of a batch."""
+        """Note the place of its last packet, if that is a plain packet of a batch."""
         if self.last_plain is not None:
             self.last, self.last_plain = packets.where(self.last_plain), None
 
@@ -172,17 +172,18 @@ class _Way:
     """One direction of a connection, in a batch.
 
     Attributes:
-        connection, stream: its connection.
+        connection, session, stream: its connection.
         src: the address of the sender.
         side, other: the sides of the session.
         guids: the queue managers of both.
         claimed: the queue managers whose claims say nothing new.
     """
 
-    __slots__ = ("claimed", "connection", "guids", "other", "side", "src", "stream")
+    __slots__ = ("claimed", "connection", "guids", "other", "session", "side", "src", "stream")
 
     def __init__(self, connection: Connection, ends: Ends) -> None:
         self.connection, self.stream, self.src = connection, ends.stream, ends.src
+        self.session = connection.session
         self.side, self.other = connection.session.sides(ends)
         self.guids = (self.side.guid, self.other.guid)
         self.claimed: set[str] = set()
@@ -197,53 +198,60 @@ class Connections:
         self._packets: Packets | None = None  # while they are taken
         self._ways: list[_Way | None] = []
 
-    def take(self, packets: Packets) -> Iterator[Sighting | int]:
+    def take(self, packets: Packets) -> Iterator[Sighting | range]:
         """Take the next batch of the capture; yield its observations of messages.
 
-        A plain message that was sent is its number in the block.
+        Plain packets are a range of their numbers in the block: their messages were sent.
         """
         self._packets, self._ways = packets, [None] * len(packets.ends)
-        messages = packets.messages()
+        plain = packets.plain()
         for count, row, position in packets.others():
             if count:
-                yield from self._plain(islice(messages, count), packets)
+                yield from self._plain(islice(plain, count), packets)
             yield from self.feed(row, position)
-        yield from self._plain(messages, packets)
+        yield from self._plain(plain, packets)
         for way in self._ways:
             if way is not None:
                 way.connection.settle(packets)
                 way.connection.ways.clear()
         self._packets = None
 
-    def _plain(self, messages: Iterator[tuple[Any, ...]], packets: Packets) -> Iterator[Sighting | int]:
-        guids = packets.block.guids
-        for number, code, key, recoverable, owner, header, tx_number in messages:
+    def _plain(self, plain: Iterator[tuple[Any, ...]], packets: Packets) -> Iterator[Sighting | range]:
+        """Take plain packets that follow each other."""
+        guids, touch = packets.block.guids, self._connections.move_to_end
+        first = end = len(guids)
+        for number, code, key, recoverable, owner, header, tx_number in plain:
             way = self._ways[code]
             if way is None:
                 way = self._ways[code] = self._way(code, packets.ends[code])
-            self._connections.move_to_end(way.stream)
-            connection, side, other = way.connection, way.side, way.other
+            touch(way.stream)
+            end = number + 1
+            connection, session, side, other = way.connection, way.session, way.side, way.other
             connection.last_plain = number
-            session = connection.session
             before = session.size
-            session.message(side, key, recoverable=recoverable)
+            if key:
+                session.message(side, key, recoverable=recoverable)
             if way.guids[0] is not side.guid or way.guids[1] is not other.guid:
                 way.guids = (side.guid, other.guid)
             guids.append(way.guids)
-            yield number
             if tx_number is not None:
-                group, to = packets.sequence(number)
-                where = packets.where(number)
-                yield Numbered(group, tx_number, key.rpartition("\\")[0], where, key, False, other.guid, to)
+                yield _numbered(packets, number, tx_number, other.guid)
             if owner and owner not in way.claimed:
+                yield range(first, end)
+                first = end
                 yield from connection.claim(owner, packets.where(number), key, side.guid)
                 if connection.has_claim(owner, way.src):
                     way.claimed.add(owner)
             if header is not None and not session.settles(side, other, header):
+                yield range(first, end)
+                first = end
                 yield from session.header(side, other, packets.where(number), SessionHeader(*header))
             self._size += session.size - before
-            while len(self._connections) > CONNECTIONS_MAX or self._size > OUTSTANDING_MAX:
-                yield from self._end(next(iter(self._connections)), early=True)
+            if len(self._connections) > CONNECTIONS_MAX or self._size > OUTSTANDING_MAX:
+                yield range(first, end)
+                first = end
+                yield from self._ended_early()
+        yield range(first, end)
 
     def _way(self, code: int, ends: Ends) -> _Way:
         connection = self._connections.get(ends.stream)
@@ -265,9 +273,13 @@ class Connections:
         before = connection.size
         sightings = connection.feed(row, where)
         self._size += connection.size - before
-        while len(self._connections) > CONNECTIONS_MAX or self._size > OUTSTANDING_MAX:
-            sightings += self._end(next(iter(self._connections)), early=True)
+        sightings += self._ended_early()
         return sightings
+
+    def _ended_early(self) -> Iterator[Sighting]:
+        """Take connections as ended while there are too many, or too many messages on them."""
+        while len(self._connections) > CONNECTIONS_MAX or self._size > OUTSTANDING_MAX:
+            yield from self._end(next(iter(self._connections)), early=True)
 
     def _end(self, stream: int, *, early: bool = False) -> Iterator[Sighting]:
         connection = self._connections.pop(stream)
@@ -282,6 +294,14 @@ class Connections:
         """Yield the last observations at the end of the capture."""
         while self._connections:
             yield from self._end(next(iter(self._connections)))
+
+
+def _numbered(packets: Packets, number: int, tx_number: int, receiver_qm: str) -> Numbered:
+    """Return the number of a plain message in its sequence."""
+    group, to = packets.sequence(number)
+    key = packets.block.keys[number]
+    owner, _, _ = key.rpartition("\\")
+    return Numbered(group, tx_number, owner, packets.where(number), key, False, receiver_qm, to)
 
 
 def _order_ack(row: Row, where: Where) -> Iterator[AboutNumber]:

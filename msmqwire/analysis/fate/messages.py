@@ -12,8 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 
 from msmqwire.analysis.fate.block_fates import BlockFates
-from msmqwire.analysis.fate.blocks import PLACES, Answer, Block
-from msmqwire.analysis.fate.judging import facts_of
+from msmqwire.analysis.fate.blocks import PLACES, Block
 from msmqwire.analysis.fate.message import Message, Namesakes
 from msmqwire.analysis.fate.model import Brief, MessageFate
 from msmqwire.analysis.fate.observations import Observation, Several
@@ -22,10 +21,9 @@ HELD_MAX: Final = 1 << 20
 """Messages and events that are held; of more, the message that was silent longest gets its fate now."""
 _NUMBER_BITS: Final = 32
 """Bits of the number of a message in its block."""
+_NUMBER: Final = (1 << _NUMBER_BITS) - 1
 _SPARSE: Final = 16
 """A block of which less than one message in so many is plain is given up, for its memory."""
-_FACTS_MAX: Final = 1 << 16
-"""Facts of answers whose numbers are remembered."""
 
 _Fate = TypeVar("_Fate")
 _Held = Message | Namesakes | int
@@ -44,8 +42,6 @@ class Messages:
         self._messages: OrderedDict[str, _Held] = OrderedDict()
         self._blocks: dict[int, Block] = {}
         self._begun = -1
-        self._facts: dict[tuple[object, ...], int] = {}
-        self._facts_seen = 0
         self._acknowledgements, self._held_max = acknowledgements, held_max
         self._held = 0
 
@@ -58,16 +54,22 @@ class Messages:
         """Take no more plain messages of the block."""
         self._give_up_if_sparse(self._begun)
 
-    def sent(self, number: int) -> Iterable[MessageFate]:
-        """Take the sending of a plain message of the block; return as `feed`."""
-        block = self._blocks[self._begun]
-        key = block.keys[number]
-        if key in self._messages:
-            return self.take(key, block.observations(number)[0])
-        self._messages[key] = self._begun << _NUMBER_BITS | number
-        block.add(number)
-        self._held += 2
-        return () if self._held <= self._held_max else list(self._early())
+    def sent(self, numbers: range) -> Iterator[MessageFate]:
+        """Take the sendings of plain messages of the block; yield as `feed`."""
+        messages, block, begun = self._messages, self._blocks[self._begun], self._begun << _NUMBER_BITS
+        keys = block.keys
+        for number in numbers:
+            key = keys[number]
+            if not key:
+                continue
+            if key in messages:
+                yield from self.take(key, block.observations(number)[0])
+                continue
+            messages[key] = begun | number
+            block.add(number)
+            self._held += 2
+            if self._held > self._held_max:
+                yield from self._early()
 
     def feed(self, observation: Observation) -> Iterable[MessageFate]:
         """Take the next observation; return the fates of messages for which there is no room any more."""
@@ -76,33 +78,26 @@ class Messages:
     def several(self, several: Several) -> Iterator[MessageFate]:
         """Take the next observation, of several messages; yield as `feed`."""
         messages, observation = self._messages, several.observation
-        place, answer = PLACES[observation.what], None
+        place = PLACES[observation.what]
+        last, given = -1, 0
         for key in several.keys:
             held = messages.get(key)
             if type(held) is int:
-                answers = self._blocks[held >> _NUMBER_BITS].answers[place]
-                number = held & (1 << _NUMBER_BITS) - 1
-                if answers[number] is None:
-                    if answer is None:
-                        answer = Answer(observation, self._number_of_facts(observation))
-                    answers[number] = answer
+                which, number = held >> _NUMBER_BITS, held & _NUMBER
+                if which != last:
+                    last, given = which, 0
+                    block = self._blocks[which]
+                    answers = block.answers[place]
+                if not answers[number]:
+                    given = given or block.give(observation)
+                    answers[number] = given
                     messages.move_to_end(key)
                     self._held += 1
                     if self._held > self._held_max:
                         yield from self._early()
+                        last = -1
                     continue
             yield from self.take(key, observation)
-
-    def _number_of_facts(self, observation: Observation) -> int:
-        """Return a number that observations have in common if their facts are equal."""
-        if len(self._facts) >= _FACTS_MAX:
-            self._facts.clear()
-        facts = facts_of(observation)
-        number = self._facts.get(facts)
-        if number is None:
-            self._facts_seen += 1
-            number = self._facts[facts] = self._facts_seen
-        return number
 
     def take(self, key: str, observation: Observation) -> Iterable[MessageFate]:
         """Take the next observation of a message; return as `feed`."""
@@ -135,7 +130,7 @@ class Messages:
 
     def _made(self, place: int) -> Message:
         """Make an object of a plain message, which it is no more."""
-        number = place & (1 << _NUMBER_BITS) - 1
+        number = place & _NUMBER
         message = self._blocks[place >> _NUMBER_BITS].taken(number)
         if place >> _NUMBER_BITS != self._begun:
             self._give_up_if_sparse(place >> _NUMBER_BITS)
@@ -173,8 +168,9 @@ class Messages:
         return self._end(BlockFates.briefs)
 
     def _end(self, shown: Callable[[BlockFates], Iterator[_Fate]]) -> Iterator[_Fate | MessageFate]:
-        self._make_those_seen_with_others()
         seen = self._objects()
+        if seen and self._make_those_seen_with(seen):
+            seen = self._objects()
         seen.reverse()
         self._messages.clear()
         while self._blocks:
@@ -192,6 +188,8 @@ class Messages:
 
     def _objects(self) -> list[_Seen]:
         """Return the messages that have objects and are asked for, in the order of their first packets."""
+        if sum(block.count for block in self._blocks.values()) == len(self._messages):
+            return []
         seen = [
             _Seen(message.observations[0].where.position, held, message, key)
             for key, held in self._messages.items()
@@ -202,13 +200,15 @@ class Messages:
         seen.sort(key=attrgetter("position"))
         return seen
 
-    def _make_those_seen_with_others(self) -> None:
-        """Make objects of plain messages in whose packet another message was seen first: rare."""
-        positions = np.array([one.position for one in self._objects()], np.int64)
+    def _make_those_seen_with(self, seen: Sequence[_Seen]) -> bool:
+        """Make objects of plain messages in whose packet another was seen first; return if any was made."""
+        positions, made = np.array([one.position for one in seen], np.int64), False
         for block in self._blocks.values():
             plain = block.plain()
             for number in plain[np.isin(block.positions[plain], positions)].tolist():
                 self._messages[block.keys[number]] = block.taken(number)
+                made = True
+        return made
 
 
 class _Seen(NamedTuple):

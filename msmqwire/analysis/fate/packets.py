@@ -1,8 +1,8 @@
-"""The packets of a batch: plain messages by column, the others as rows.
+"""The packets of a batch: plain ones by column, the others as rows.
 
-A message is plain if its packet tells nothing but that it was sent, and has all that is needed: most are. No
-row is made of it. Whether it stays plain, and is kept by column to the end, `msmqwire.analysis.fate.messages`
-finds out.
+A packet is plain if it tells nothing but that a message was sent, and what its SessionHeader has: most are
+such messages, or session acknowledgements. No row is made of them. Whether a message stays plain, and is kept
+by column to the end, `msmqwire.analysis.fate.messages` finds out.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.analysis.fate.acknowledging import ACKNOWLEDGING
-from msmqwire.analysis.fate.blocks import Block, shared
+from msmqwire.analysis.fate.blocks import Block, coded, shared
 from msmqwire.analysis.fate.model import TEXT_MAX
-from msmqwire.analysis.fate.observations import NULL_GUID, Where, sequence_group
+from msmqwire.analysis.fate.observations import Where, sequence_group
+from msmqwire.analysis.fate.row_attributes import known
 from msmqwire.analysis.fate.rows import Row, rows
 
-_NEEDED: Final = ("source_qm", "message_id", "stream", "time")
 _HEADER: Final = (
     "ack_sequence",
     "recoverable_ack_sequence",
@@ -49,37 +49,37 @@ class Packets:
     """The packets of a batch.
 
     Attributes:
-        block: the plain messages.
-        ends: the connections and directions of plain messages, by their number in the batch.
+        block: the plain packets.
+        ends: the connections and directions of plain packets, by their number in the batch.
     """
 
     def __init__(self, batch: Any, position: int) -> None:
         is_plain = _is_plain(batch)
-        self._messages = batch.filter(pa.array(is_plain))
+        self._plain = batch.filter(pa.array(is_plain))
         self._others = batch.filter(pa.array(~is_plain))
         self._positions = position + np.flatnonzero(~is_plain)
-        self.block = Block(self._messages, position + np.flatnonzero(is_plain))
-        self.ends, self._ways = _ways(self._messages)
+        self.block = Block(self._plain, position + np.flatnonzero(is_plain))
+        self.ends, self._ways = _ways(self._plain)
 
     def others(self) -> Iterator[tuple[int, Row, int]]:
-        """Yield the number of plain messages that come first, for each other packet with its position."""
+        """Yield the number of plain packets that come first, for each other packet with its position."""
         positions = self._positions
         before = np.diff(np.searchsorted(self.block.positions, positions), prepend=0)
         yield from zip(before.tolist(), rows(self._others), positions.tolist(), strict=True)
 
-    def messages(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the plain messages, as their connections need them.
+    def plain(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the plain packets, as their connections need them.
 
-        Of each its number in the block, the number of its ends, its identity, whether it is recoverable, the
-        queue manager that sent it first unless a router has raised its hop count, the values of its
-        SessionHeader if it has one, and its number in a transactional sequence.
+        Of each its number in the block, the number of its ends, the identity of its message if it has one,
+        whether that is recoverable, the queue manager that sent it first unless a router has raised its hop
+        count, the values of the SessionHeader if there is one, and the number in a transactional sequence.
         """
-        batch, column = self._messages, self._messages.column
+        batch, column = self._plain, self._plain.column
         headers: list[Any] = list(zip(*(column(name).to_pylist() for name in _HEADER), strict=True))
         for number in np.flatnonzero(_array(batch, "ack_sequence", pc.is_null)).tolist():
             headers[number] = None
         texts, codes = shared(column("source_qm"))
-        owners = ["" if text == NULL_GUID else text for text in texts]
+        owners = [known(text) for text in texts]
         routed = _array(batch, "hop_count", lambda count: pc.greater(pc.fill_null(count, 0), 0))
         codes = np.where(routed, len(texts), codes)
         owners.append("")
@@ -98,7 +98,7 @@ class Packets:
         )
 
     def where(self, number: int) -> Where:
-        """Return where a plain message was seen."""
+        """Return where a plain packet was seen."""
         times, frames, files = self._places
         ends = self.ends[self._ways[number]]
         position = int(self.block.positions[number])
@@ -106,7 +106,7 @@ class Packets:
 
     @cached_property
     def _places(self) -> tuple[list[int], list[int | None], list[str | None]]:
-        column = self._messages.column
+        column = self._plain.column
         texts, codes = shared(column("file"))
         files = [texts[code] for code in codes.tolist()]
         return column("time").cast(pa.int64()).to_pylist(), column("frame").to_pylist(), files
@@ -118,13 +118,13 @@ class Packets:
 
     @cached_property
     def _sequences(self) -> tuple[list[int], list[int | None], list[str]]:
-        column = self._messages.column
+        column = self._plain.column
         texts, codes = shared(column("destination_qm"))
-        known = ["" if text is None or text == NULL_GUID else text for text in texts]
+        guids = [known(text) for text in texts]
         timestamps, ordinals = (
             column(f"tx_sequence_{name}").to_pylist() for name in ("timestamp", "ordinal")
         )
-        return timestamps, ordinals, [known[code] for code in codes.tolist()]
+        return timestamps, ordinals, [guids[code] for code in codes.tolist()]
 
 
 def _array(batch: Any, name: str, function: Any = pc.is_valid) -> Any:
@@ -133,15 +133,18 @@ def _array(batch: Any, name: str, function: Any = pc.is_valid) -> Any:
 
 
 def _is_plain(batch: Any) -> Any:
-    """Return which packets are plain messages."""
-    is_message = pc.equal(batch.column("kind"), "UserMessage").to_numpy(zero_copy_only=False)
+    """Return which packets are plain."""
+    kind = batch.column("kind")
+    is_message, is_ack = (
+        pc.equal(kind, name).to_numpy(zero_copy_only=False) for name in ("UserMessage", "SessionAck")
+    )
     acknowledges = _array(
         batch, "message_class", lambda number: pc.is_in(number, value_set=_ACKNOWLEDGING, skip_nulls=True)
     )
     has_header = _array(batch, _HEADER[0])
-    found = is_message & ~acknowledges
-    for name in _NEEDED:
-        found &= _array(batch, name)
+    found = is_message & ~acknowledges & _array(batch, "source_qm") & _array(batch, "message_id")
+    found |= is_ack & has_header
+    found &= _array(batch, "stream") & _array(batch, "time")
     for name in _HEADER[1:]:
         found &= _array(batch, name) | ~has_header
     for name in _TEXTS:
@@ -152,26 +155,20 @@ def _is_plain(batch: Any) -> Any:
 
 def _ways(batch: Any) -> tuple[list[Ends], Any]:
     """Return the connections and directions of packets, and for each packet the number of its own."""
-    streams, stream = _coded(batch.column("stream").to_numpy())
+    streams, stream = coded(batch.column("stream"))
     pairs: list[list[tuple[str, int]]] = []
     whole, sizes = stream, []
     for side in ("src", "dst"):
         texts, code = shared(batch.column(side))
         ports = batch.column(f"{side}_port").to_numpy().astype(np.int64)
-        values, pair = _coded(code * (1 << 17) + ports)
+        values, pair = coded(pa.array(code * (1 << 17) + ports))
         pairs.append([(texts[value >> 17], value & (1 << 17) - 1) for value in values])
         sizes.append(max(1, len(values)))
         whole = whole * sizes[-1] + pair
-    values, ways = _coded(whole)
+    values, ways = coded(pa.array(whole))
     ends = []
     for value in values:
         rest, to = divmod(value, sizes[1])
         number, source = divmod(rest, sizes[0])
         ends.append(Ends(streams[number], *pairs[0][source], *pairs[1][to]))
     return ends, ways
-
-
-def _coded(values: Any) -> tuple[list[int], Any]:
-    """Return the different values of an array, and for each of it the number of its value."""
-    encoded = pa.array(values).dictionary_encode()
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)

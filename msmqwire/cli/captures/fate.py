@@ -30,7 +30,8 @@ from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import counted, safe
 
 if TYPE_CHECKING:
-    from msmqwire.analysis.fate import Brief, MessageFate, QueueSummary
+    from msmqwire.analysis.fate import MessageFate, QueueSummary
+    from msmqwire.analysis.fate.model import Brief
 
     Shown = TypeVar("Shown", bound=Brief | MessageFate)
     Test = Callable[[Brief | MessageFate], bool]

@@ -155,7 +155,7 @@ class Chosen(Generic[T]):
 
     def __call__(self, item: T) -> bool:
         self.asked += 1
-        meets_all = all(test(item) for test in self._tests)
+        meets_all = not self._tests or all(test(item) for test in self._tests)
         self.count += meets_all
         return meets_all
 
