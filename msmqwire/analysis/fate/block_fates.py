@@ -34,9 +34,7 @@ class BlockFates:
         times = [_NEVER, *(_NEVER if where.time_ns is None else where.time_ns for where in wheres)]
         self._times = np.array(times, np.int64)[self._answers]
         self._outcomes = self._judged()
-        positions = np.array([-1, *(where.position for where in wheres)], np.int64)[self._answers]
-        needs_object = (self._answers[:2] > 0).all(axis=0) & (positions[1] < positions[0])
-        self._needs_object = needs_object | self._are_late()
+        self._needs_object = self._are_in_disorder() | self._are_late()
 
     def briefs(self) -> Iterator[Brief | MessageFate]:
         """Yield fates without events."""
@@ -137,6 +135,17 @@ class BlockFates:
         outcome = None if message is None else outcome_of_hop(message, observations)
         assert outcome is not None, "all that is seen of a plain message is of one attempt to send it"
         return outcome
+
+    def _are_in_disorder(self) -> Any:
+        """Return which messages have answers before their sending, or before an answer of a place before."""
+        given = self._block.given
+        positions = np.array([0, *(answer.observation.where.position for answer in given)], np.int64)
+        last = self._block.positions[self._numbers]
+        found = np.zeros(len(last), bool)
+        for answers in self._answers:
+            found |= (answers > 0) & (positions[answers] < last)
+            last = np.maximum(last, positions[answers])
+        return found
 
     def _are_late(self) -> Any:
         """Return of which messages the time may have been over before the last event."""

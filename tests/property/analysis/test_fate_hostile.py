@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire.analysis.dissection import dissect
-from msmqwire.analysis.fate import EVENTS_MAX, State, connections, fates, numbers, summary
+from msmqwire.analysis.fate import (
+    BATCH_ROWS,
+    BODY_LIMIT,
+    EVENTS_MAX,
+    KINDS,
+    State,
+    briefs_of,
+    connections,
+    fates,
+    fates_of,
+    numbers,
+    packets,
+    summary,
+)
 from msmqwire.analysis.fate.connections import Connections
 from msmqwire.analysis.fate.message import NAMESAKES_MAX
-from msmqwire.analysis.fate.model import TEXT_MAX, EventKind
+from msmqwire.analysis.fate.model import TEXT_MAX, Brief, EventKind
 from msmqwire.analysis.fate.numbers import Numbers
 from msmqwire.analysis.fate.observations import AboutNumber, Numbered, Observation, Where, one_by_one
 from msmqwire.analysis.fate.rows import COLUMNS, Row
 from msmqwire.analysis.fate.tables import fate_batches
 from msmqwire.analysis.report import write_report
+from msmqwire.tables import read_capture
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture.fate_captures import (
@@ -51,6 +67,7 @@ PACKETS = st.one_of(
         message, NUMBERS, acks=st.integers(0, 15), recoverable=st.booleans(), source=GUIDS,
         transaction=st.none() | st.integers(0, 3), session=st.just(b"") | HEADERS,
         message_class=CLASSES, correlation_id=st.binary(min_size=20, max_size=20),
+        time_to_reach_queue=st.sampled_from([h.INFINITE, h.INFINITE, 0, 1 << 31]),
     ),
     st.builds(acknowledgement, NUMBERS, CLASSES, source=GUIDS),
     st.builds(order_ack, st.integers(0, 5), source=GUIDS),
@@ -64,14 +81,19 @@ PACKETS = st.one_of(
 EVENTS = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.booleans(), PACKETS), max_size=30)
 
 
-@given(EVENTS, st.booleans())
-def test_whatever_packets_say(events, established):
+def links_of(events: list[tuple[int, bool, bytes]], *, established: bool) -> list[Link]:
+    """Three connections with packets, one after the other."""
     pairs = [(SENDER, RECEIVER), (RECEIVER, SENDER), (THIRD, SENDER)]
     links = [Link(*pair, port=50_000 + n, established=established) for n, pair in enumerate(pairs)]
     for n, by_client, packet in events:
         links[n].time_ns = max(link.time_ns for link in links)
         links[n].send(packet, by_client=by_client)
-    found = list(fates([capture(*links)], acknowledgements=True))
+    return links
+
+
+@given(EVENTS, st.booleans())
+def test_whatever_packets_say(events, established):
+    found = list(fates([capture(*links_of(events, established=established))], acknowledgements=True))
     # Messages of one identity differ in what stays on a message's way.
     assert max(Counter(fate.identity for fate in found).values(), default=0) <= NAMESAKES_MAX
     for fate in found:
@@ -82,6 +104,47 @@ def test_whatever_packets_say(events, established):
         assert (fate.state is State.UNKNOWN) is (fate.label is None and not fate.transport)
         if fate.state in (State.READ, State.DELIVERED):
             assert any(not event.doubt for event in fate.events if event.what is not EventKind.SENT)
+
+
+@given(
+    EVENTS,
+    st.booleans(),
+    st.sampled_from([1 << 20, 40, 9, 2]),
+    st.sampled_from([1 << 14, 5]),
+    st.sampled_from([(1 << 14, 1 << 20), (1 << 14, 5), (2, 1 << 20)]),
+)
+def test_fates_by_column_are_those_by_row(events, established, held_max, batch_rows, limits):
+    """Plain packets are not made rows, and plain messages not objects: nothing shows it."""
+    data = capture(*links_of(events, established=established)).getvalue()
+    with (
+        mock.patch.object(connections, "CONNECTIONS_MAX", limits[0]),
+        mock.patch.object(connections, "OUTSTANDING_MAX", limits[1]),
+    ):
+        found = []
+        for is_plain in (packets._is_plain, lambda batch: np.zeros(batch.num_rows, bool)):
+            with mock.patch.object(packets, "_is_plain", is_plain):
+                batches = read_capture(
+                    io.BytesIO(data), columns=COLUMNS, where=[("kind", "in", KINDS)], body_limit=BODY_LIMIT,
+                    batch_rows=batch_rows,
+                )  # fmt: skip
+                found.append(list(fates_of(batches, acknowledgements=True, held_max=held_max)))
+    by_column, by_row = found
+    assert by_column == by_row
+
+
+@given(EVENTS, st.booleans())
+def test_a_brief_is_what_its_fate_has(events, established):
+    data = capture(*links_of(events, established=established)).getvalue()
+    both = []
+    for made in (briefs_of, fates_of):
+        batches = read_capture(
+            io.BytesIO(data), columns=COLUMNS, where=[("kind", "in", KINDS)], body_limit=BODY_LIMIT,
+            batch_rows=BATCH_ROWS,
+        )  # fmt: skip
+        names = Brief._fields
+        both.append([[getattr(one, name) for name in names] for one in made(batches)])
+    briefs, whole = both
+    assert briefs == whole
 
 
 @given(st.binary(max_size=2000))
