@@ -12,11 +12,15 @@ from msmqwire.analysis.report.body_types import LOOKED_AT, BodyTypes
 from msmqwire.analysis.report.grouped import Grouped
 from msmqwire.analysis.report.row_columns import RowColumns
 from msmqwire.analysis.report.row_texts import SECURITY
+from msmqwire.headers import SECURITY_HEADER
 from msmqwire.names.printable import cut
 from msmqwire.tables.compiled.generated import FIELD_SLOTS
+from msmqwire.tables.row_headers import structure_of
 
 _BODY: Final = FIELD_SLOTS["UserMessage"]["MessagePropertiesHeader.MessageBody"]
 _EXTENSION: Final = FIELD_SLOTS["UserMessage"]["MessagePropertiesHeader.ExtensionData"]
+_SECURITY_FLAGS: Final = structure_of("SecurityHeader", {"Flags": "<u2"})
+_IS_ENCRYPTED: Final = SECURITY_HEADER.bits("Flags.EB").mask
 
 
 def add_bodies(
@@ -42,8 +46,10 @@ def add_bodies(
     bodies = [body[:LOOKED_AT] for body in rows.field_bytes(at, _BODY)]
     columns = numbers.tolist(), rows.properties["BodyType"][of_users].tolist(), (of_table >= 0).tolist()
     keys: list[Hashable] = list(zip(bodies, rows.field_bytes(at, _EXTENSION), *columns, strict=True))
-    for i in np.flatnonzero(rows.slots(SECURITY, at) >= 0).tolist():
-        keys[i] = i  # its item can tell whether it is encrypted
+    secured = np.flatnonzero(rows.slots(SECURITY, at) >= 0)
+    flags = rows.headers(_SECURITY_FLAGS, at[secured], SECURITY)["Flags"]
+    for i in secured[flags & _IS_ENCRYPTED != 0].tolist():
+        keys[i] = i  # its item can decrypt it
     alike = Grouped(keys)
     names = [cut(name, text_max) for name in rows.queue_names]
     for key, i, count in zip(alike.keys, alike.first.tolist(), alike.counts.tolist(), strict=True):

@@ -121,7 +121,9 @@ class RowColumns:
         memory, starts = memoryview(self.block.memory), self.rows[rows, R_START]
         first = (starts + self.slots(slot, rows) + distance).tolist()
         last = (starts + self.slots(end_slot, rows) + end).tolist()
-        return [memory[one:stop].tobytes() for one, stop in zip(first, last, strict=True)]
+        return [
+            memory[one:stop].tobytes() if one < stop else b"" for one, stop in zip(first, last, strict=True)
+        ]
 
     @cached_property
     def user_headers(self) -> Any:
