@@ -7,9 +7,9 @@ from itertools import repeat
 from typing import Any, Final, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
-from msmqwire.analysis.fate.blocks import Block, coded
+from msmqwire.analysis.fate.arrays import coded, integers
+from msmqwire.analysis.fate.blocks import Block
 from msmqwire.analysis.fate.hops import REACHED_BY_HOP
 from msmqwire.analysis.fate.judging import Outcome, outcome_of_hop
 from msmqwire.analysis.fate.model import Brief, EventKind, FateEvent, MessageFate
@@ -123,7 +123,7 @@ class BlockFates:
         facts = np.array([0, *(answer.facts for answer in self._block.given)], np.int64)
         codes = self._block.settings()[self._numbers]
         for answers in self._answers:
-            _, codes = coded(pa.array(codes * (len(facts) + 1) + facts[answers]))
+            _, codes = coded(integers(codes * (len(facts) + 1) + facts[answers]))
         firsts = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
         firsts[codes[::-1]] = self._numbers[::-1]
         outcomes = [self._outcome(number) for number in firsts.tolist()]

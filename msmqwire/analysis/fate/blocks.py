@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msmqwire.analysis.fate.arrays import coded, filled, flags, integers, shared, text_scalar
 from msmqwire.analysis.fate.judging import event_of, facts_of
 from msmqwire.analysis.fate.message import Message
 from msmqwire.analysis.fate.model import EventKind, FateEvent
@@ -29,8 +30,10 @@ PLACES: Final = {
     EventKind.NOT_STORED: 2,
 }
 """The events that a plain message may have, each once, by their place: none has both of the last two."""
+_BETWEEN: Final = text_scalar("\\")
 _SECOND: Final = 1_000_000_000
-_EMPTY: Final = Row(*[None] * len(Row._fields))  # type: ignore[arg-type]
+_PLACE: Final[dict[str, int]] = {name: place for place, name in enumerate(Row._fields)}
+_EMPTY: Final[list[Any]] = [None] * len(Row._fields)
 
 
 class Answer:
@@ -69,9 +72,9 @@ class Block:
     """
 
     def __init__(self, batch: Any, positions: Any) -> None:
-        numbers = pc.cast(batch.column("message_id"), pa.string())
-        keys = pc.binary_join_element_wise(batch.column("source_qm"), numbers, "\\")
-        self.keys: list[str] = pc.fill_null(keys, "").to_pylist()
+        ids = pc.cast(batch.column("message_id"), pa.string())
+        keys = pc.binary_join_element_wise(batch.column("source_qm"), ids, _BETWEEN)
+        self.keys = [key or "" for key in keys.to_pylist()]
         self.positions = positions
         self.guids: list[tuple[str, str]] = []
         self.given: list[Answer] = []
@@ -79,8 +82,10 @@ class Block:
         self.answers = tuple([0] * len(self.keys) for _ in range(3))
         self.is_plain = bytearray(len(self.keys))
         self.count = 0
-        self._texts = {name: shared(batch.column(name)) for name in COLUMNS if name in SHARED}
-        self._columns = {name: batch.column(name) for name in COLUMNS if name not in SHARED}
+        self._texts: dict[str, Any] = {name: shared(batch.column(name)) for name in COLUMNS if name in SHARED}
+        self._columns: dict[str, Any] = {
+            name: _integers(batch.column(name)) for name in COLUMNS if name not in SHARED
+        }
 
     def give(self, observation: Observation) -> int:
         """Take an answer to messages of the block; return its number."""
@@ -106,19 +111,23 @@ class Block:
             message.add(observation)
         return message
 
-    def column(self, name: str, numbers: Any) -> list[Any]:
-        """Return the values of a column for some messages, times as integers."""
+    def column(self, name: str, chosen: Any) -> list[Any]:
+        """Return the values of a column for the messages with some numbers, times as integers."""
         if name in self._texts:
             texts, codes = self._texts[name]
-            return [texts[code] for code in codes[numbers].tolist()]
+            return [texts[code] for code in codes[chosen].tolist()]
         column = self._columns[name]
-        return _values(column if len(numbers) == len(self.keys) else column.take(pa.array(numbers)))
+        values: list[Any] = column.take(integers(chosen)).to_pylist()
+        return values
 
     def row(self, number: int) -> Row:
         """Return the row of a message, as far as it is kept."""
-        cells: dict[str, Any] = {name: texts[codes[number]] for name, (texts, codes) in self._texts.items()}
-        cells |= {name: _values(column.slice(number, 1))[0] for name, column in self._columns.items()}
-        return _EMPTY._replace(**cells, kind="UserMessage")
+        cells = _EMPTY.copy()
+        for name, (texts, codes) in self._texts.items():
+            cells[_PLACE[name]] = texts[codes[number]]
+        for name, column in self._columns.items():
+            cells[_PLACE[name]] = column[number].as_py()
+        return Row._make(cells)
 
     def observations(self, number: int) -> list[Observation]:
         """Return the observations of a message so far: its sending first."""
@@ -140,41 +149,25 @@ class Block:
         for name in ("src", "dst"):
             texts, codes = self._texts[name]
             settings = settings * len(texts) + codes
-        flags, codes = coded(pc.fill_null(self._columns["ack_flags"], 0))
-        settings = settings * len(flags) + codes
+        asked_for, codes = coded(integers(filled(self._columns["ack_flags"], 0)))
+        settings = settings * len(asked_for) + codes
         _, queues = self._texts["admin_queue"]
-        is_transactional = pc.is_valid(self._columns["tx_number"]).to_numpy(zero_copy_only=False)
+        is_transactional = flags(pc.is_valid(self._columns["tx_number"]))
         has_admin_queue = queues < len(self._texts["admin_queue"][0]) - 1
         return settings * 4 + is_transactional * 2 + has_admin_queue
 
     def deadlines(self) -> Any:
         """Return the first time limit of each message, in nanoseconds since 1970-01-01 UTC."""
-        limits = (
-            pc.fill_null(self._columns[name], NO_LIMIT)
-            for name in ("time_to_reach_queue", "time_to_be_received")
+        limit = np.minimum(
+            filled(self._columns["time_to_reach_queue"], NO_LIMIT),
+            filled(self._columns["time_to_be_received"], NO_LIMIT),
         )
-        limit = pc.min_element_wise(*limits).to_numpy()
-        sent = self._columns["sent_time"].cast(pa.int64())
-        seconds = pc.fill_null(sent, 0).to_numpy() + limit
-        is_limited = (limit < NO_LIMIT) & pc.is_valid(sent).to_numpy(zero_copy_only=False)
+        sent = self._columns["sent_time"]
+        seconds = filled(sent, 0) + limit
+        is_limited = (limit < NO_LIMIT) & flags(pc.is_valid(sent))
         return np.where(is_limited, seconds * _SECOND, np.iinfo(np.int64).max)
 
 
-def coded(values: Any) -> tuple[list[Any], Any]:
-    """Return the different values of an array, and for each value its number."""
-    encoded = values.dictionary_encode()
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
-
-
-def shared(column: Any) -> tuple[list[str | None], Any]:
-    """Return the different texts of a column, with None at the end, and for each cell the number of its."""
-    encoded = column.dictionary_encode()
-    texts = [*encoded.dictionary.to_pylist(), None]
-    return texts, pc.fill_null(encoded.indices, len(texts) - 1).to_numpy()
-
-
-def _values(column: Any) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
-    values: list[Any] = column.to_pylist()
-    return values
+def _integers(column: Any) -> Any:
+    """Return a column, times as integers."""
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column

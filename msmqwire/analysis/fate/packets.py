@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.analysis.fate.acknowledging import ACKNOWLEDGING
-from msmqwire.analysis.fate.blocks import Block, coded, shared
+from msmqwire.analysis.fate.arrays import coded, filled, flags, integers, mask, numbers, shared
+from msmqwire.analysis.fate.blocks import Block
 from msmqwire.analysis.fate.model import TEXT_MAX
 from msmqwire.analysis.fate.observations import Where, sequence_group
 from msmqwire.analysis.fate.row_attributes import known
@@ -31,8 +32,9 @@ _HEADER: Final = (
     "window_size",
 )
 """The columns of `SessionHeader`, in its order."""
+_KINDS: Final = ("UserMessage", "SessionAck")
 _TEXTS: Final = ("label", "destination", "admin_queue")
-_ACKNOWLEDGING: Final = pa.array(sorted(ACKNOWLEDGING), pa.int32())
+_ACKNOWLEDGING: Final = np.array(sorted(ACKNOWLEDGING), np.int64)
 
 
 class Ends(NamedTuple):
@@ -55,8 +57,8 @@ class Packets:
 
     def __init__(self, batch: Any, position: int) -> None:
         is_plain = _is_plain(batch)
-        self._plain = batch.filter(pa.array(is_plain))
-        self._others = batch.filter(pa.array(~is_plain))
+        self._plain = batch.filter(mask(is_plain))
+        self._others = batch.filter(mask(~is_plain))
         self._positions = position + np.flatnonzero(~is_plain)
         self.block = Block(self._plain, position + np.flatnonzero(is_plain))
         self.ends, self._ways = _ways(self._plain)
@@ -80,12 +82,13 @@ class Packets:
             headers[number] = None
         texts, codes = shared(column("source_qm"))
         owners = [known(text) for text in texts]
-        routed = _array(batch, "hop_count", lambda count: pc.greater(pc.fill_null(count, 0), 0))
+        routed = filled(column("hop_count"), 0) > 0
         codes = np.where(routed, len(texts), codes)
         owners.append("")
-        in_sequence = pc.if_else(
-            pc.is_valid(column("tx_sequence_timestamp")), column("tx_number"), pa.scalar(None, pa.int64())
-        )
+        in_sequence = column("tx_number").to_pylist()
+        halves = _array(batch, "tx_number") & ~_array(batch, "tx_sequence_timestamp")
+        for number in np.flatnonzero(halves).tolist():
+            in_sequence[number] = None
         return zip(
             range(batch.num_rows),
             self._ways.tolist(),
@@ -93,7 +96,7 @@ class Packets:
             column("recoverable").to_pylist(),
             [owners[code] for code in codes.tolist()],
             headers,
-            in_sequence.to_pylist(),
+            in_sequence,
             strict=True,
         )
 
@@ -129,18 +132,14 @@ class Packets:
 
 def _array(batch: Any, name: str, function: Any = pc.is_valid) -> Any:
     """Return a condition on a column as an array."""
-    return function(batch.column(name)).to_numpy(zero_copy_only=False)
+    return flags(function(batch.column(name)))
 
 
 def _is_plain(batch: Any) -> Any:
     """Return which packets are plain."""
-    kind = batch.column("kind")
-    is_message, is_ack = (
-        pc.equal(kind, name).to_numpy(zero_copy_only=False) for name in ("UserMessage", "SessionAck")
-    )
-    acknowledges = _array(
-        batch, "message_class", lambda number: pc.is_in(number, value_set=_ACKNOWLEDGING, skip_nulls=True)
-    )
+    kinds, codes = shared(batch.column("kind"))
+    is_message, is_ack = (np.array([kind == name for kind in kinds])[codes] for name in _KINDS)
+    acknowledges = np.isin(filled(batch.column("message_class"), 0), _ACKNOWLEDGING)
     has_header = _array(batch, _HEADER[0])
     found = is_message & ~acknowledges & _array(batch, "source_qm") & _array(batch, "message_id")
     found |= is_ack & has_header
@@ -148,8 +147,7 @@ def _is_plain(batch: Any) -> Any:
     for name in _HEADER[1:]:
         found &= _array(batch, name) | ~has_header
     for name in _TEXTS:
-        size = pc.fill_null(pc.binary_length(batch.column(name)), 0)
-        found &= size.to_numpy() <= TEXT_MAX
+        found &= filled(pc.binary_length(batch.column(name)), 0) <= TEXT_MAX
     return found
 
 
@@ -160,12 +158,12 @@ def _ways(batch: Any) -> tuple[list[Ends], Any]:
     whole, sizes = stream, []
     for side in ("src", "dst"):
         texts, code = shared(batch.column(side))
-        ports = batch.column(f"{side}_port").to_numpy().astype(np.int64)
-        values, pair = coded(pa.array(code * (1 << 17) + ports))
+        ports = numbers(batch.column(f"{side}_port")).astype(np.int64)
+        values, pair = coded(integers(code * (1 << 17) + ports))
         pairs.append([(texts[value >> 17], value & (1 << 17) - 1) for value in values])
         sizes.append(max(1, len(values)))
         whole = whole * sizes[-1] + pair
-    values, ways = coded(pa.array(whole))
+    values, ways = coded(integers(whole))
     ends = []
     for value in values:
         rest, to = divmod(value, sizes[1])
