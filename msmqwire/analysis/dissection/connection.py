@@ -105,12 +105,14 @@ class Connection:
         if dissector is not None:
             yield from self._begin(dissector, event)
 
-    def _begin(self, dissector: Dissector, event: Data) -> Iterable[ScanResult]:
-        """Follow it as the protocol of a dissector; return the results of the bytes by which it was
-        recognised.
+    def _begin(self, dissector: Dissector, event: Data) -> Iterator[ScanResult]:
+        """Follow it as the protocol of a dissector; yield the results of the bytes that are recognised.
+
+        These bytes can't leave it: they would be recognised again, and again.
         """
         self.followed = dissector.follow(event.flow, self._first, self.ignored)
-        return self._with_pending(event)
+        for each in [*self.pending.pop(event.flow.sender, ()), event]:
+            yield from self._first_data(each) if self.followed is None else self._fed(self.followed, each)
 
     def _with_pending(self, event: Data) -> Iterator[ScanResult]:
         """Yield the results of the pending data of a direction that is followed, and of the next bytes."""
@@ -126,6 +128,9 @@ class Connection:
             self._abandon(followed)
             yield from self._first_data(event)
             return
+        yield from self._fed(followed, event)
+
+    def _fed(self, followed: Conversation, event: Data) -> Iterator[ScanResult]:
         yield from followed.data(event)
         if followed.is_over:
             self._abandon(followed)

@@ -66,6 +66,7 @@ def dissected(frames: list[c.Frame]) -> list[Item]:
 @settings(max_examples=60)
 @given(ports, segment_sizes, turns)
 @example(80, 1, [(True, MESSAGE + MESSAGE[200:] + MESSAGE)])
+@example(8080, 300, [(False, b"POST "), (True, MESSAGE[:238] + h.session_ack())])
 def test_no_byte_of_a_connection_of_srmp_is_lost(port, mss, said):
     conversation = talk(port, mss, said).close()
     items = dissected(conversation.frames)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
+import msmqwire
 from msmqwire.analysis.dissection import Item, dissect, tracker
 from msmqwire.analysis.dissection.http_connection import UNANSWERED_MAX
 from msmqwire.analysis.dissection.http_finder import HttpFinder
@@ -343,3 +344,28 @@ def test_a_capture_begun_anywhere_shows_messages_in_order(first):
         elif asked is not None:
             assert item.request_frame == asked
     assert asked is not None
+
+
+REQUEST = s.published("4.3-3")
+
+
+@pytest.mark.parametrize("port", [80, 8080])
+@pytest.mark.parametrize(
+    ("said", "kinds"),
+    [
+        ([(True, REQUEST + h.session_ack())], ["SrmpMessage", "Malformed"]),
+        ([(True, REQUEST[:238] + h.session_ack())], ["Malformed"]),
+        ([(False, b"POST "), (True, REQUEST[:238] + h.session_ack())], ["Malformed"]),
+        ([(True, b"POST /a HTTP/1.1\r\nContent-Length: 36\r\n\r\n" + h.session_ack())], []),
+    ],
+)
+def test_a_post_with_a_packet_of_msmq_inside_is_http(port, said, kinds):
+    """It was recognised as HTTP, left for the packet, and recognised as HTTP, without end."""
+    conversation = s.http(port)
+    for by_client, data in said:
+        conversation.send(data, by_client=by_client)
+    honest = c.TcpConversation((c.CLIENT, 40_000), start_ns=c.START_NS + 10**9).handshake()
+    honest.send(h.user_message())
+    data = c.pcap_bytes([*conversation.close().frames, *honest.close().frames])
+    assert [item.kind for item in dissect(io.BytesIO(data))] == [*kinds, "UserMessage"]
+    assert msmqwire.read_capture(io.BytesIO(data)).column("kind").to_pylist() == [*kinds, "UserMessage"]
