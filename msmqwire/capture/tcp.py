@@ -144,16 +144,12 @@ class Reassembler:
         self._idle_checks.add(stream, self._connections, len(self._connections))
         return direction
 
-    def direction(self, key: FlowKey) -> Direction | None:
-        """Return the direction with this key; None if it is not tracked."""
-        return self._directions.get(key)
-
     def is_one_sided(self, flow: Flow) -> bool:
         """Whether no segment of the other direction was seen so far, or until the connection was forgotten.
 
         Of one that was forgotten only while its last events are looked at, before the next are asked for.
         """
-        other = self._other(flow)
+        other = self.other(flow)
         return flow.stream in self._one_sided if other is None else not other.seen
 
     def ahead(self, flow: Flow) -> int | None:
@@ -161,12 +157,12 @@ class Reassembler:
 
         Below 0 if it has not acknowledged all that are delivered; None if that is unknown.
         """
-        other = self._other(flow)
+        other = self.other(flow)
         if other is None or other.acked is None or other.state == UNKNOWN:
             return None
         return distance(other.acked, other.next)
 
-    def _other(self, flow: Flow) -> Direction | None:
+    def other(self, flow: Flow) -> Direction | None:
         """Return the other direction; None if the connection was forgotten."""
         other = self._directions.get(flow.reverse_key)
         return None if other is None or other.stream != flow.stream else other

@@ -220,9 +220,9 @@ class Tracker:
 
         It has acknowledged it, or nothing of the other direction was captured at all.
         """
-        other = self.reassembler.direction(flow.reverse_key)
+        other = self.reassembler.other(flow)
         if other is None:
-            return False
+            return self.reassembler.is_one_sided(flow)
         if not other.seen or other.is_beyond_what_was_delivered():
             return True
         return other.flow is not None and self._to_come.get(other.flow, 0) > 0

@@ -57,9 +57,11 @@ def is_behind(flow_arrays: FlowArrays, number: int, acked: int) -> bool:
     ``acked`` is what it has acknowledged last, -1 for nothing.
     """
     other = flow_arrays.flows[number ^ 1]
+    if not other[IS_SEEN]:
+        return True
     if other[IS_GONE]:
         return False
-    if not other[IS_SEEN] or other[TO_COME] > 0:
+    if other[TO_COME] > 0:
         return True
     if acked < 0:
         return False

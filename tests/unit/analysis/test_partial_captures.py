@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from msmqwire.analysis.dissection import dissect
 from msmqwire.analysis.fate import State, fates
 from msmqwire.analysis.lint import SessionLint
+from msmqwire.tables import read_capture
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture import srmp_captures as s
@@ -118,3 +120,28 @@ def test_the_opening_is_judged_where_both_sides_are_captured() -> None:
     assert lint.packet("s2c", make("establish"), is_behind=True) == []
     assert lint.packet("s2c", make("parameters"), is_behind=True) == []
     assert lint.packet("s2c", make("ack"), is_behind=True) == []
+
+
+OPENING = [h.establish_connection(), h.connection_parameters()]
+"""What an initiator sends, without the answers that it waits for in between."""
+
+
+def of_columns(frames: list[c.Frame]) -> list[str | None]:
+    table = read_capture(io.BytesIO(c.pcap_bytes(frames)), columns=["finding_ids"])
+    return table.column("finding_ids").to_pylist()
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_nothing_is_claimed_of_one_direction_that_begins_late(answered: bool) -> None:
+    """Its packets come when the capture, or the connection, ends: nothing else says where it begins."""
+    talk = c.TcpConversation().handshake().send(b"".join(OPENING))
+    sent = next(frame for frame in talk.frames if frame.segment.payload)
+    listener = replace(talk.frames[1].segment, flags=c.SYN)  # tells where it begins itself, and no more
+    answer = [c.Frame(c.START_NS, c.ethernet(listener.packet()))] if answered else []
+    reused = c.TcpConversation(start_ns=c.START_NS + 10**9, client_isn=7).handshake().frames[:1]
+    expected = ["MQQB-3.1.5.4-01"] if answered else []
+    for after in ([], reused):
+        frames = [*answer, sent, *after]
+        items = list(dissect(io.BytesIO(c.pcap_bytes(frames))))
+        assert [f.id for item in items for f in item.findings] == expected
+        assert of_columns(frames) == [None, *(expected or [None])]
