@@ -104,6 +104,9 @@ def summary(fates: Iterable[Brief | MessageFate]) -> list[QueueSummary]:
         queue = fate.destination
         if queue not in queues and len(queues) >= QUEUES_MAX:
             queue = OTHER_QUEUES
-        queues.setdefault(queue, QueueSums()).add(Summed.of(fate))
+        sums = queues.get(queue)
+        if sums is None:
+            sums = queues[queue] = QueueSums()
+        sums.add(Summed.of(fate))
     ordered = sorted(queues.items(), key=lambda item: (-item[1].messages, item[0] is None, item[0] or ""))
     return [sums.summary(queue) for queue, sums in ordered]

@@ -32,7 +32,7 @@ def test_the_time_of_a_message_is_over(seconds: int, is_over: bool) -> None:
     assert ("was over by then" in fate_in(link).explanation) is is_over
 
 
-def test_plain_and_other_messages_are_in_the_order_of_the_capture() -> None:
+def test_plain_and_other_messages_are_in_order() -> None:
     link = Link()
     for number in (1, 2, 1, 3):
         link.send(message(number))
