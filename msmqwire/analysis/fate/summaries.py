@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from msmqwire.analysis.fate.model import FINDINGS_MAX, STUCK_MAX, Brief, Latency, MessageFate, QueueSummary
@@ -32,7 +33,7 @@ class Summed(NamedTuple):
         """Return the summary of a fate."""
         return cls(
             fate.identity, fate.body_size, fate.retransmissions, fate.state.value, fate.reason, fate.stuck,
-            fate.latencies, fate.missing, tuple(finding.message for finding in fate.findings),
+            fate.latencies, fate.missing, tuple([finding.message for finding in fate.findings]),
         )  # fmt: skip
 
 
@@ -46,7 +47,7 @@ class QueueSums:
         self.missing: Counter[str] = Counter()
         self.findings: list[str] = []
         self.stuck_messages: list[str] = []
-        self._latencies: dict[str, array[int]] = {}
+        self._latencies: defaultdict[str, array[int]] = defaultdict(partial(array, "q"))
 
     def add(self, message: Summed) -> None:
         """Add a message."""
@@ -66,7 +67,7 @@ class QueueSums:
             if len(self.stuck_messages) < STUCK_MAX:
                 self.stuck_messages.append(message.identity)
         for state, latency in message.latencies.items():
-            self._latencies.setdefault(state, array("q")).append(latency)
+            self._latencies[state].append(latency)
 
     def summary(self, queue: str | None) -> QueueSummary:
         """Return the sums."""

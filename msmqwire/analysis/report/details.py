@@ -22,7 +22,7 @@ PIECE: Final = 64
 
 def compressed(text: str) -> str:
     """Return text for the page to unpack: gzip, in base64."""
-    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 4, mtime=0)).decode("ascii")
 
 
 def json_of(data: Any) -> str:
