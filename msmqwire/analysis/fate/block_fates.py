@@ -17,9 +17,8 @@ from msmqwire.analysis.fate.observations import split_identity
 
 _Fate = TypeVar("_Fate")
 _RECEIVED, _STORED = (REACHED_BY_HOP[what].value for what in (EventKind.RECEIVED, EventKind.STORED))
-
-
 _NEVER: Final = np.iinfo(np.int64).min
+"""In place of the time of an answer that there is not."""
 
 
 class BlockFates:

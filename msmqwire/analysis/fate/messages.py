@@ -23,7 +23,7 @@ _NUMBER_BITS: Final = 32
 """Bits of the number of a message in its block."""
 _NUMBER: Final = (1 << _NUMBER_BITS) - 1
 _SPARSE: Final = 16
-"""A block of which less than one message in so many is plain is given up, for its memory."""
+"""A block with at most one plain packet in this number is given up, to free its memory."""
 
 _Fate = TypeVar("_Fate")
 _Held = Message | Namesakes | int
