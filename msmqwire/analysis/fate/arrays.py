@@ -60,7 +60,7 @@ def coded(column: Any) -> tuple[list[Any], Any]:
 
 
 def shared(column: Any) -> tuple[list[str | None], Any]:
-    """Return the different texts of a column, with None at the end, and for each cell the number of its text."""
+    """Return the different texts of a column, None at the end, and for each cell the number of its text."""
     encoded = column.dictionary_encode()
     texts = [*encoded.dictionary.to_pylist(), None]
     return texts, filled(encoded.indices, len(texts) - 1)
