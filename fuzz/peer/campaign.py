@@ -43,6 +43,8 @@ for after them, whatever the peer does.
 """
 LATE_S: Final = 1.0
 """Seconds in which a peer may still go down after a case that seemed to do no harm."""
+LOOKS: Final = 4
+"""Times at least that it is looked at meanwhile."""
 _PAUSE_S: Final = 0.02
 SHRINK_BOUND_S: Final = 1.0
 """The bound meanwhile: a shortened case that fails is performed once more with the bound of the run."""
@@ -330,9 +332,14 @@ class Campaign:
         return found
 
     def _falls(self, name: str) -> PeerFailure | None:
-        """Return why the peer does not serve, as soon as that is so; None if it serves for `LATE_S`."""
-        late = time.monotonic() + LATE_S
-        while (down := self._upkeep(name).unserved()) is None and time.monotonic() < late:
+        """Return why the peer does not serve, as soon as that is so; None if it serves all the time.
+
+        It is looked at for `LATE_S`, and `LOOKS` times if the machine is so busy that this takes longer.
+        """
+        late, upkeep = time.monotonic() + LATE_S, self._upkeep(name)
+        looks = 1
+        while (down := upkeep.unserved()) is None and (looks < LOOKS or time.monotonic() < late):
+            looks += 1
             time.sleep(_PAUSE_S)
         return down
 

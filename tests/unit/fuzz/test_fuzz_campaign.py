@@ -153,8 +153,10 @@ def late_end(peer):
         peer.down = peer.missed < 4
 
 
-def test_a_peer_that_goes_down_later_has_the_earlier_case_blamed(run):
+@pytest.mark.parametrize("late", [0.5, 0.0], ids=["in time", "the machine is busy"])
+def test_a_peer_that_goes_down_later_has_the_earlier_case_blamed(run, monkeypatch, late):
     """It ends in the second session after the case, and is back after it was missed some times."""
+    monkeypatch.setattr(campaign, "LATE_S", late)
 
     def rule(peer):
         peer.left = 2 if peer.heard[-1] == b"deadly" else peer.left

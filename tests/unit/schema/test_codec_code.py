@@ -60,6 +60,16 @@ def test_generated_code_is_up_to_date() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_code_that_is_up_to_date_is_not_written_again() -> None:
+    """Others may import or copy it while the library is installed once more."""
+    before = {path: path.stat() for path in GENERATED.rglob("*.py")}
+    subprocess.run([sys.executable, ROOT / "tools" / "generate" / "codec_code.py"], check=True)
+    after = {path: path.stat() for path in GENERATED.rglob("*.py")}
+    assert before and {p: (s.st_ino, s.st_mtime_ns) for p, s in before.items()} == {
+        p: (s.st_ino, s.st_mtime_ns) for p, s in after.items()
+    }
+
+
 def test_each_structure_of_the_library_has_written_code() -> None:
     assert len(WRITTEN) > 170
     for key, (module, declaring, name) in WRITTEN.items():
