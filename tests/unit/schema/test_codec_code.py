@@ -65,7 +65,8 @@ def test_code_that_is_up_to_date_is_not_written_again() -> None:
     before = {path: path.stat() for path in GENERATED.rglob("*.py")}
     subprocess.run([sys.executable, ROOT / "tools" / "generate" / "codec_code.py"], check=True)
     after = {path: path.stat() for path in GENERATED.rglob("*.py")}
-    assert before and {p: (s.st_ino, s.st_mtime_ns) for p, s in before.items()} == {
+    assert before
+    assert {p: (s.st_ino, s.st_mtime_ns) for p, s in before.items()} == {
         p: (s.st_ino, s.st_mtime_ns) for p, s in after.items()
     }
 
