@@ -78,8 +78,9 @@ def _why(error: click.ClickException, context: click.Context | None) -> str:
         options = _options(context)
         if "--set" in options and error.option_name in _SETTINGS:
             return f"it is a setting: --set {_SETTINGS[error.option_name]}; docs/settings.md has all"
-        near = nearest(error.option_name, options)
-        return f"there is no such option{f'; did you mean {near[0]}?' if near else ''}"
+        names = {option.lstrip("-"): option for option in options}  # dashes are like each other
+        near = nearest(error.option_name.lstrip("-"), names)
+        return f"there is no such option{f'; did you mean {names[near[0]]}?' if near else ''}"
     if isinstance(error, click.BadOptionUsage):
         of = None if context is None else _options(context).get(error.option_name)
         if of is None or of.is_flag:

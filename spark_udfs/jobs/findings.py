@@ -66,7 +66,7 @@ def finding_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the findings of segments as rows of `FINDING_SCHEMA`, and the counts as rows at the end.
 
-    The arguments are as for `spark_udfs.reassembly.packets.items`.
+    The arguments are as for `spark_udfs.reassembly.packets.packet_batches`.
     """
     judge = FlowFindings(ports=ports, end_ns=end_ns)
     for cells, findings in judge.findings(batches):

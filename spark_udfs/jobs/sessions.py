@@ -39,7 +39,7 @@ def _session_stage(batches: Iterable[Any], ports: tuple[int, ...], end_ns: int) 
 def session_rows(
     batches: Iterable[Any], *, ports: Collection[int] = (), end_ns: int = 0
 ) -> Iterator[dict[str, Any]]:
-    """Yield the sessions of segments; arguments as for `spark_udfs.reassembly.packets.items`."""
+    """Yield the sessions of segments; arguments as for `spark_udfs.reassembly.packets.packet_batches`."""
     for chunk in chunks(Segments(batches), {}):
         sessions = FlowSessions(chunk.flow, ports=ports)
         for segment in chunk.segments:

@@ -150,7 +150,7 @@ def check_chunks(
     """Yield flow, chunk number, and whether the chunk ends in the state with which the next one begins, for
     every chunk but the last of a flow.
 
-    Takes batches of segments as `spark_udfs.reassembly.packets.items` does.
+    Takes batches of segments as `spark_udfs.reassembly.packets.packet_batches` does.
     """
     checker = ChunkChecker(ports=ports, boundaries=boundaries)
     for _ in checker.batches(batches):

@@ -67,7 +67,7 @@ class FlowDecoder(RowBuffer):
         self.handed = 0
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the record batches of all rows, from batches of segments as for `packets.items`."""
+        """Yield the record batches of all rows, from batches of segments as for `packets.packet_batches`."""
         for batch in batches:
             if batch.num_rows:
                 yield from self._table(self._tables.table(batch))

@@ -68,7 +68,7 @@ class FlowFindings(FlowDecoder):
         self.packets, self.bytes = Counter[str](), Counter[str]()
 
     def findings(self, batches: Iterable[Any]) -> Iterator[tuple[dict[str, Any], list[Finding]]]:
-        """Yield the cells of each packet with findings, and these, from batches as for `packets.items`.
+        """Yield the cells of each packet with findings, and these, from the batches of `packet_batches`.
 
         The cells are those of columns of these names; ``frame_offset`` is the place of the frame in its file.
         """

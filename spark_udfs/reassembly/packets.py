@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
-from msmqwire.analysis.dissection import Item, Tracker, check_ports
+from msmqwire.analysis.dissection import check_ports
 from msmqwire.analysis.dissection.message_security import Examiner, FileContent, contents_of
 from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
@@ -27,7 +27,7 @@ from msmqwire.tables.arrow.batch import BatchMaker
 from msmqwire.tables.columns import BY_NAME, INT64
 from msmqwire.tables.filters import Filter
 from msmqwire.tables.part_reader import PartReader
-from spark_udfs.reassembly.chunks import ChunkBoundaries, Segments, chunks
+from spark_udfs.reassembly.chunks import ChunkBoundaries
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
 from spark_udfs.reassembly.packet_columns import FRAME_OFFSET, damage_row, packet_schema
 from spark_udfs.reassembly.part_packets import packets_of_parts, plan_parts
@@ -190,39 +190,6 @@ def _packet_stage(batches: Iterable[Any], **arguments: Any) -> Iterator[Any]:
     return spark_batches(packet_batches(batches, **arguments))
 
 
-def items(
-    batches: Iterable[Any],
-    *,
-    ports: Collection[int] = (),
-    lint: bool = False,
-    end_ns: int = 0,
-    boundaries: ChunkBoundaries | None = None,
-) -> Iterator[tuple[int, Item]]:
-    """Yield the items of segments, each with its flow number, for callers that need more than columns.
-
-    Each flow has a separate tracker.
-
-    Args:
-        batches: record batches with the columns `SEGMENT_COLUMNS`. All segments of a flow, or of a chunk of
-            a divided flow, are consecutive, in the order of the capture.
-        ports: as for `msmqwire.dissect`.
-        lint: whether to judge the packets; not for divided flows.
-        end_ns: the time of the last TCP segment of the whole capture.
-        boundaries: the chunk boundaries of divided flows.
-    """
-    segments = Segments(batches)
-    for chunk in chunks(segments, boundaries or {}):
-        tracker = Tracker(ports=ports, lint=lint, locate=segments.locate)
-        if chunk.checkpoint is not None:
-            tracker.resume(chunk.checkpoint)
-        for segment in chunk.segments:
-            for item in tracker.feed(segment):
-                yield chunk.flow, item
-        if chunk.is_last:
-            for item in tracker.flush(end_ns):
-                yield chunk.flow, item
-
-
 def packet_batches(
     batches: Iterable[Any],
     *,
@@ -236,9 +203,14 @@ def packet_batches(
     readings: Readings = DEFAULT,
     ncp_readings: NcpReadings = PROPOSED,
 ) -> Iterator[Any]:
-    """Yield the packets of segments as record batches with `packet_schema`.
+    """Yield the packets of segments as record batches with `packet_schema`; see `packets_of`.
 
-    Arguments as for `items` and `packets_of`.
+    Args:
+        batches: record batches with the columns `SEGMENT_COLUMNS`. All segments of a flow, or of a chunk of
+            a divided flow, are consecutive, in the order of the capture.
+        ports: as for `msmqwire.dissect`.
+        end_ns: the time of the last TCP segment of the whole capture.
+        boundaries: the chunk boundaries of divided flows.
     """
     schema = packet_schema(columns)
     # The decoder's frames are offsets; their numbers in the file are unknown.

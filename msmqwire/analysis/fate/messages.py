@@ -22,7 +22,7 @@ HELD_MAX: Final = 1 << 20
 _NUMBER_BITS: Final = 32
 """Bits of the number of a message in its block."""
 _NUMBER: Final = (1 << _NUMBER_BITS) - 1
-_SPARSE: Final = 16
+_SPARSE: Final = 4
 """A block with at most one plain packet in this number is given up, to free its memory."""
 
 _Fate = TypeVar("_Fate")

@@ -16,7 +16,6 @@ from msmqwire.tables.columns import BY_NAME
 from msmqwire.tables.scanning import row_buffer
 from spark_udfs.jobs.findings import FINDING_SCHEMA, finding_rows
 from spark_udfs.reassembly import flow_findings
-from spark_udfs.reassembly.packets import items
 from spark_udfs.source.schema import row_batches
 from tests.property.spark.test_spark_reassembly import (
     SIZES,
@@ -28,6 +27,7 @@ from tests.property.spark.test_spark_reassembly import (
 from tests.property.tables.test_items import sessions
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.capture.flow_items import flow_items
 
 OF_PACKET = ("time", "file", "transport", "src", "src_port", "dst", "dst_port", "kind", "size")
 
@@ -35,7 +35,7 @@ OF_PACKET = ("time", "file", "transport", "src", "src_port", "dst", "dst_port", 
 def by_trackers(share: list[Any], end: int) -> list[dict[str, Any]]:
     """The rows of the job by a tracker for each flow."""
     rows, packets, sizes = list[dict[str, Any]](), Counter[str](), Counter[str]()
-    for flow, item in items(share, lint=True, end_ns=end):
+    for flow, item in flow_items(share, lint=True, end_ns=end):
         packets[item.kind] += 1
         sizes[item.kind] += item.size
         cells = {name: value_of(BY_NAME[name], item) for name in OF_PACKET}

@@ -38,11 +38,12 @@ from spark_udfs.reassembly.chunks import (
 )
 from spark_udfs.reassembly.flow_decoder import FlowDecoder
 from spark_udfs.reassembly.packet_columns import packet_schema
-from spark_udfs.reassembly.packets import items, packet_batches
+from spark_udfs.reassembly.packets import packet_batches
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture import srmp_captures as s
 from tests.support.capture import tunnelled_frames as t
+from tests.support.capture.flow_items import flow_items
 from tests.support.capture.netware_captures import NcpTalk, reply_unit, request_unit
 
 EC, CP, ACK = h.establish_connection(), h.connection_parameters(), h.session_ack()
@@ -242,7 +243,7 @@ def packet_by_packet(share: list[Any], end: int, boundaries: ChunkBoundaries | N
     streams: list[int | None] = []
 
     def tracked_items() -> Iterator[msmqwire.Item]:
-        for flow, item in items(share, end_ns=end, boundaries=boundaries):
+        for flow, item in flow_items(share, end_ns=end, boundaries=boundaries):
             streams.append(flow if item.transport == "tcp" else None)
             yield item
 

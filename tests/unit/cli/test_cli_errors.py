@@ -17,6 +17,7 @@ WRONG = [
     (("dissect", SESSION, "--port", "99999"), "--port", "99999 is not 1 to 65535"),
     (("dissect", SESSION, "--port", "http"), "--port", "'http' is not a whole number, as 10"),
     (("dissect", SESSION, "--portt", "1"), "--portt", "there is no such option; did you mean --port?"),
+    (("lint", SESSION, "--where", "x"), "--where", "there is no such option"),
     (("dissect", SESSION, "--port"), "--port", "its value is missing, as in --port PORT"),
     (("dissect", SESSION, "--json=1"), "--json", "it takes no value"),
     (("ping", "127.0.0.1", "--interval", "soon"), "--interval", "'soon' is not a number, as 2.5"),
