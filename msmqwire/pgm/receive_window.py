@@ -48,6 +48,7 @@ class Missing:
     at: float
     ncf_retries: int = 0
     data_retries: int = 0
+    is_left_to_others: bool = False
 
 
 class Arrived(NamedTuple):
@@ -185,11 +186,22 @@ class ReceiveWindow:
                 self._enter(sequence, missing, State.WAIT_DATA, now)
 
     def asked_by_others(self, sequences: Iterable[int], now: float) -> None:
-        """A NAK of another receiver was heard: as if it had been ours."""
+        """A NAK of another receiver was heard: as if it had been ours, once between two of ours.
+
+        Anybody can forge one that goes to nobody else, and so keep a receiver from asking.
+        """
         for sequence in sequences:
             missing = self._missing.get(sequence)
-            if missing is not None and missing.state is State.BACK_OFF:
+            if missing is not None and missing.state is State.BACK_OFF and not missing.is_left_to_others:
+                missing.is_left_to_others = True
                 self._enter(sequence, missing, State.WAIT_NCF, now)
+
+    def postpone(self, sequences: Iterable[int], now: float) -> None:
+        """Packets that were due could not be asked for: they are due again later."""
+        for sequence in sequences:
+            missing = self._missing[sequence]
+            missing.state, missing.at = State.BACK_OFF, now + NAK_RPT_IVL
+            self._push(sequence, missing)
 
     def due(self, now: float) -> list[int]:
         """Return the packets to send NAKs for, and give up those that were asked for often enough."""
@@ -201,6 +213,7 @@ class ReceiveWindow:
                 continue
             if missing.state is State.BACK_OFF:
                 naks.append(sequence)
+                missing.is_left_to_others = False
                 self._enter(sequence, missing, State.WAIT_NCF, now)
                 continue
             if missing.state is State.WAIT_NCF:
@@ -222,6 +235,9 @@ class ReceiveWindow:
         else:
             delay = NAK_RPT_IVL if state is State.WAIT_NCF else NAK_RDATA_IVL
         missing.state, missing.at = state, now + delay
+        self._push(sequence, missing)
+
+    def _push(self, sequence: int, missing: Missing) -> None:
         heapq.heappush(self._timers, (missing.at, sequence))
         if len(self._timers) > TIMERS_MAX:
             # Most are of packets that came or were passed over, as many as a peer likes.

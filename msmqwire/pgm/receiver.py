@@ -23,6 +23,7 @@ from msmqwire.pgm.effects import (
 from msmqwire.pgm.layouts import NAK_LIST_MAX, PgmType
 from msmqwire.pgm.memory import Memory
 from msmqwire.pgm.packets import build_pgm, checksum_is_right, parse_pgm
+from msmqwire.pgm.paths import NakRate, Paths
 from msmqwire.pgm.rate import TokenBucket
 from msmqwire.pgm.reassembly import Reassembly
 from msmqwire.pgm.receive_window import Arrived, Hole, ReceiveWindow
@@ -46,18 +47,21 @@ SOURCES_PER_ADDRESS_MAX: Final = 8
 SILENCE_MAX: Final = TXW_SECS
 """Seconds without a packet after which a source is forgotten: it could not repair anything any more."""
 
+NAK_SHARE: Final = 0.25
+"""The part of NAK_MAX_RTE that is for the sources of one address."""
+
 _NAK_MAX: Final = 1 + NAK_LIST_MAX
-_NAK_SIZE_MAX: Final = 16 + 20 + 4 + 4 + 4 * NAK_LIST_MAX  # of IPv4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverSettings:
     """The group that a receiver listens to (SRMP-2.1.2-02): the multicast address and the data-destination
-    port.
+    port; and the octets that the network puts before each packet, those of IPv4 and UDP by default.
     """
 
     group: Address
     group_port: int
+    headers: int = 28
 
 
 class Receiver:
@@ -68,6 +72,8 @@ class Receiver:
     Anybody can forge packets of any source, so a source is heard only from the address that its first
     packet came from, and a new one always finds a place: that of one that has ended, else of one that has
     delivered nothing, else of the one that has been silent the longest. One address has few places.
+
+    For the same reason NAKs go to addresses that were heard alone: see `Paths`.
 
     Attributes:
         sources_max: the sources followed at the same time.
@@ -86,7 +92,7 @@ class Receiver:
         """
         self._settings, self._random = settings, random
         self._memory = Memory() if memory is None else memory
-        self._naks = TokenBucket(NAK_MAX_RTE, 1.0, 0.0)
+        self._nak_bucket = TokenBucket(NAK_MAX_RTE, 1.0, 0.0)
         self._sessions = dict[Tsi, _Session]()
         self.sources_max = SOURCES_MAX
         self.refused = 0
@@ -120,8 +126,15 @@ class Receiver:
                 del self._sessions[tsi]
         return effects
 
-    def received(self, data: bytes, sender: Address, now: float) -> list[ReceiverEffect]:
-        """Take a packet from the group; `sender` is the source address of its IP packet."""
+    def received(self, data: bytes, sender: Address, now: float, ways: int = 1) -> list[ReceiverEffect]:
+        """Take a packet from the group.
+
+        Args:
+            data: the packet.
+            sender: the source address of its IP packet.
+            now: the time.
+            ways: the copies of a NAK that the owner sends to this address.
+        """
         try:
             packet = parse_pgm(data)
         except MalformedPacket:
@@ -136,9 +149,11 @@ class Receiver:
             tsi = Tsi(packet.GSI, port)
             session = self._sessions.get(tsi)
             if session is None:
-                session = _join(tsi, packet, sender, self._settings, self._random, self._memory, self._naks)
+                session = self._join(tsi, packet, Paths(sender, self._settings.headers, ways))
                 is_new = True
-        if session is None or not (upstream or sender == session.source) or not session.takes(packet):
+        if session is not None and not upstream:
+            session.paths.heard(sender, len(data))
+        if session is None or not session.hears(packet, sender) or not session.takes(packet):
             self.refused += 1
             return self.tick(now)
         if is_new:
@@ -154,6 +169,17 @@ class Receiver:
             session.window.release()
         self._sessions.clear()
 
+    def _join(self, tsi: Tsi, packet: PgmPacket, paths: Paths) -> _Session | None:
+        """Return the session that a packet begins, if it does."""
+        following = _begins_at(packet)
+        if following is None:
+            return None
+        sessions = self._sessions.values()
+        share = next((one.naks for one in sessions if one.source == paths.source), None)
+        if share is None:
+            share = NakRate(self._nak_bucket, TokenBucket(NAK_SHARE * NAK_MAX_RTE, 1.0, 0.0))
+        return _Session(tsi, following, paths, self._settings, self._random, self._memory, share)
+
     def _make_room(self, sender: Address) -> Iterator[ReceiverEffect]:
         """End sessions until there is a place for one more of this address."""
         own = [tsi for tsi, session in self._sessions.items() if session.source == sender]
@@ -166,16 +192,8 @@ class Receiver:
             own = [one for one in own if one != tsi]
 
 
-def _join(
-    tsi: Tsi,
-    packet: PgmPacket,
-    sender: Address,
-    settings: ReceiverSettings,
-    random: Callable[[], float],
-    memory: Memory,
-    naks: TokenBucket,
-) -> _Session | None:
-    """Return the session that a packet begins, if it does: RFC 3208 section 6.1.
+def _begins_at(packet: PgmPacket) -> int | None:
+    """Return where the session that a packet begins is followed from: RFC 3208 section 6.1.
 
     The end of a session begins none. Earlier packets are not asked for, unless OPT_JOIN allows it;
     OPT_SYN changes nothing.
@@ -195,7 +213,7 @@ def _join(
         if isinstance(option, OptJoin):  # SRMP-2.1.3-09
             allowed = max(near(following, option.MinimumSequenceNumber), near(following, trail))
             following = min(following, allowed)
-    return _Session(tsi, following, sender, settings, random, memory, naks)  # SRMP-2.1.3-09
+    return following  # SRMP-2.1.3-09
 
 
 class _Session:
@@ -205,19 +223,18 @@ class _Session:
         self,
         tsi: Tsi,
         following: int,
-        source: Address,
+        paths: Paths,
         settings: ReceiverSettings,
         random: Callable[[], float],
         memory: Memory,
-        naks: TokenBucket,
+        naks: NakRate,
     ) -> None:
         self._tsi, self._settings, self._random = tsi, settings, random
-        self._memory, self._naks = memory, naks
-        self.source = source
-        self._nlas = Nla(source), Nla(settings.group)
+        self._memory, self.naks, self.paths = memory, naks, paths
+        self.source = paths.source
+        self._nlas = Nla(self.source), Nla(settings.group)
         self.window = ReceiveWindow(following, random, memory)
         self._reassembly = Reassembly(following)
-        self._path: Address | None = None
         self._spm_sequence: int | None = None
         self._last: int | None = None
         self.ended = self._has_delivered = False
@@ -230,6 +247,15 @@ class _Session:
 
     def next_time(self) -> float:
         return min(self.forget_at, self.window.next_time())
+
+    def hears(self, packet: PgmPacket, sender: Address) -> bool:
+        """Return whether it is the source that speaks, its router in an NCF, or anybody in a NAK."""
+        kind = packet.Type
+        return (
+            sender == self.source
+            or kind == PgmType.NAK
+            or (kind == PgmType.NCF and self.paths.is_router(sender))
+        )
 
     def takes(self, packet: PgmPacket) -> bool:
         """Return whether a packet makes sense here and now."""
@@ -261,7 +287,7 @@ class _Session:
         match packet.body:
             case Spm() as spm:
                 self._spm_sequence = spm.SPMSequenceNumber
-                self._path = _path_of(spm, self.source)
+                self.paths.name(_path_of(spm, self.source))
                 last = near(window.lead, spm.LeadingEdgeSequenceNumber)
                 window.heard(near(last, spm.TrailingEdgeSequenceNumber), last)
             case Data() as data:
@@ -298,15 +324,31 @@ class _Session:
             return
         due = self.window.due(now)
         # Nobody to ask is known before the first SPM: section 6.3. Time goes on all the same.
-        if self._path is not None:
-            for at in range(0, len(due), _NAK_MAX):
-                if self._naks.ready_at(_NAK_SIZE_MAX, now) > now:
-                    break  # as if they had been lost
-                nak = self._nak(due[at : at + _NAK_MAX])
-                self._naks.take(len(nak), now)
-                yield Unicast(nak, self._path)
-                yield Multicast(nak, ttl=1)  # SRMP-2.1.3-07
+        if self.paths.named:
+            yield from self._ask(due, now)
         yield from self._deliver(now)
+
+    def _ask(self, due: list[int], now: float) -> Iterator[ReceiverEffect]:
+        """Send NAKs as far as they may go; the rest waits, and counts as never asked for."""
+        while due:
+            asked, nak, path = self._longest_nak(due[:_NAK_MAX])
+            if path is None or not self.naks.allows(cost := self.paths.cost(len(nak), path), now):
+                self.window.postpone(due, now)
+                return
+            self.naks.take(cost, now)
+            self.paths.sent(len(nak), path)
+            yield Unicast(nak, path)
+            yield Multicast(nak, ttl=1)  # SRMP-2.1.3-07
+            due = due[asked:]
+
+    def _longest_nak(self, sequences: list[int]) -> tuple[int, bytes, Address | None]:
+        """Return the number of packets that one NAK may ask for, the NAK, and where it may go."""
+        while True:
+            nak = self._nak(sequences)
+            path = self.paths.nearest(len(nak))
+            if path is not None or len(sequences) == 1:
+                return len(sequences), nak, path
+            sequences = sequences[: len(sequences) // 2]
 
     def end(self, reason: EndReason, error_code: int = 0) -> Iterator[ReceiverEffect]:
         """End the session. It stays known, so that late packets do not begin it again."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.pgm.multicast_networks import no_trouble_in_the_loop  # noqa: F401
 from tests.support.running import LEDGER, LOOP, ORDERS, InThread, Process, options, process, served
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from ipaddress import IPv4Address, ip_address
 
 import pytest
@@ -15,66 +12,12 @@ import pytest
 from msmqwire.pgm import Data, Nak, Nla, OptNakList, PgmPacket, PgmType, Spm, build_pgm, parse_pgm
 from msmqwire.qm.runtime.multicast import PgmMode, PgmOptions
 from msmqwire.qm.runtime.multicast import sockets as multicast_sockets
-from msmqwire.qm.runtime.multicast.network import MulticastNetwork
 from tests.support.own_addresses import own_group
 from tests.support.patience import happens
 from tests.support.pgm.lossy_multicast import ASKS_SOON, Lossy, lossy_socket
+from tests.support.pgm.multicast_networks import ADDRESS, GROUP, LOOPBACK, PORT, free_port, network, udp
 
-LOOPBACK = IPv4Address("127.0.0.1")
-GROUP, PORT = own_group(7), 8001
-ADDRESS = (GROUP, PORT)
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-@dataclass
-class Seen:
-    """What a network told its owner."""
-
-    network: MulticastNetwork | None = None
-    received: list = field(default_factory=list)
-    sent: list = field(default_factory=list)
-    failed: list = field(default_factory=list)
-    refused: list = field(default_factory=list)
-
-
-def udp(port: int, unicast: int | None = None, **more) -> PgmOptions:
-    more = {"interface": LOOPBACK, "rate": 3e6, **more}
-    return PgmOptions(PgmMode.UDP, port, port if unicast is None else unicast, **more)
-
-
-@asynccontextmanager
-async def network(options: PgmOptions, *groups) -> AsyncIterator[Seen]:
-    seen = Seen()
-    seen.network = MulticastNetwork(
-        options,
-        lambda *apdu: seen.received.append(apdu),
-        seen.sent.append,
-        lambda *failure: seen.failed.append(failure),
-        seen.refused.append,
-    )
-    seen.network.begin()
-    seen.network.set_groups(frozenset(groups))
-    try:
-        yield seen
-    finally:
-        await seen.network.close()
-
-
-@pytest.fixture(autouse=True)
-def no_trouble_in_the_loop(monkeypatch):
-    """No callback may raise: what asyncio would only log is an error here."""
-    raised = []
-    monkeypatch.setattr(
-        asyncio.BaseEventLoop, "call_exception_handler", lambda _, context: raised.append(context)
-    )
-    monkeypatch.setattr("msmqwire.qm.runtime.multicast.network.LINGER_S", 0.0)
-    yield
-    assert raised == []
+pytestmark = pytest.mark.usefixtures("no_trouble_in_the_loop")
 
 
 @pytest.mark.requirement("SRMP-2.1.2-01", "SRMP-2.1.2-02", "SRMP-2.1.3-06", "SRMP-2.1.3.1-15")

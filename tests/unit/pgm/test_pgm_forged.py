@@ -146,21 +146,22 @@ def test_who_gives_way_asks_again():
 def test_naks_go_to_no_address_that_is_not_one_computer(path):
     one = receiver()
     one.received(spm(path=ip_address(path)), SOURCE, 0.0)
-    one.received(odata(1), SOURCE, 0.0)
+    one.received(odata(1, bytes(1000)), SOURCE, 0.0)
+    one.received(spm(number=1), ip_address(path), 0.0)
     sent = [effect.address for effect in one.tick(1.0) if isinstance(effect, Unicast)]
     assert sent == [SOURCE]
 
 
 def test_naks_of_all_sources_keep_to_a_rate():
-    """Sources that exist nowhere claim that much is missing: NAKs must not become an attack of ours."""
+    """Many addresses send enough to be asked, and claim that much is missing: NAKs stay within a rate."""
     one, now, size = receiver(), 0.0, 0
     for number in range(300):
         now += 0.001
         gsi, sender = gsi_of(number), address_of(number)
         effects = one.received(spm(gsi, 0, 255 * 2, path=address_of(70_000)), sender, now)
-        effects += one.received(odata(1000, gsi=gsi), sender, now)
+        effects += one.received(odata(1000, bytes(9000), gsi=gsi), sender, now)
         effects += one.tick(now)
-        size += sum(len(effect.data) for effect in effects if isinstance(effect, Multicast))
+        size += sum(len(effect.data) for effect in effects if isinstance(effect, Multicast | Unicast))
     assert 50_000 < size <= (now + 1.0) * NAK_MAX_RTE
 
 

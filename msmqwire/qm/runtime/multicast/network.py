@@ -138,7 +138,7 @@ class MulticastNetwork:
 
     def _listening(self, group: _Group, port: int) -> Listening:
         return Listening(
-            ReceiverSettings(group=group.address, group_port=port),
+            ReceiverSettings(group=group.address, group_port=port, headers=self._opened().headers),
             self._memory,
             partial(self._send_nak, group),
             partial(self._multicast, group),
@@ -233,20 +233,23 @@ class MulticastNetwork:
 
     def _send_nak(self, group: _Group, data: bytes, address: IPv4Address, port: int) -> None:
         """Send a NAK to the ports of all kinds of sources, and to the port that the source sends from."""
-        assert self._sockets is not None, "something has been received"
         where = f"source {address}"
         try:
-            for to in {self._sockets.unicast_port, port or self._sockets.unicast_port}:
+            for to in self._nak_ports(port):
                 group.sender.unicast(data, address, to)
         except OSError as exc:
             log.debug("can't send a NAK", extra={"error": _text(exc), "where": where})
+
+    def _nak_ports(self, port: int) -> set[int]:
+        assert self._sockets is not None, "something has been received"
+        return {self._sockets.unicast_port, port or self._sockets.unicast_port}
 
     def _read_group(self, group: _Group, source: socket.socket) -> None:
         for datagram in self._read(source):
             upstream, group_port, session = _addresses(datagram.data)
             listening = group.listening.get(group_port)
             if listening is not None:
-                listening.received(datagram)
+                listening.received(datagram, len(self._nak_ports(datagram.port)))
             if upstream:
                 self._nak_arrived(session, datagram)
 

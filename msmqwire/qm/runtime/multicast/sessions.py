@@ -188,9 +188,9 @@ class Listening:
         self._alarm = Alarm(self.receiver.next_time, self._tick)
         self._sources: dict[Tsi, Datagram] = {}
 
-    def received(self, datagram: Datagram) -> None:
-        """Take a packet from the group."""
-        effects = self.receiver.received(datagram.data, datagram.sender, self._loop.time())
+    def received(self, datagram: Datagram, ways: int) -> None:
+        """Take a packet from the group, whose sender would get a number of copies of a NAK."""
+        effects = self.receiver.received(datagram.data, datagram.sender, self._loop.time(), ways)
         self._carry_out(effects, datagram)
 
     def close(self) -> None:

@@ -28,6 +28,7 @@ SECOND_UDP_PORT: Final = 3056
 _RECEIVE_BUFFER: Final = 4 << 20  # bytes; the system may give less
 _IP_MULTICAST_ALL: Final = 49  # of Linux: not in Python's socket module before 3.14
 _IP_HEADER_MIN: Final = 20
+_UDP_HEADER: Final = 8
 _WORD: Final = 4
 
 
@@ -72,12 +73,14 @@ class Sockets:
 
     Attributes:
         raw: whether packets go in IP and not in UDP.
+        headers: the octets of IP and UDP before each packet.
     """
 
     def __init__(self, options: PgmOptions) -> None:
         """Choose the mode. Raises OSError if raw sockets are requested and not permitted."""
         self._options = options
         self.raw = options.mode is not PgmMode.UDP and _may_be_raw(or_fail=options.mode is PgmMode.RAW)
+        self.headers = _IP_HEADER_MIN if self.raw else _IP_HEADER_MIN + _UDP_HEADER
         self.multicast_port = 0 if self.raw else options.multicast_port
         self.unicast_port = 0 if self.raw else options.unicast_port
 
