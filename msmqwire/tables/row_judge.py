@@ -355,22 +355,24 @@ class Suspect:
 
 
 def transactional_messages(block: RowBlock, chosen: Any) -> Iterator[TransactionalMessage]:
-    """Yield the transactional messages in some rows."""
+    """Return the transactional messages in some rows."""
     starts, memory = block.rows[chosen, R_START], block.memory
     headers = structures_at(memory, starts, row_headers.USER)
     kinds, queues, sizes = queues_of(headers, starts)
     offsets = block.field_offsets[chosen, _TRANSACTION_SLOT]
     numbers = structures_at(memory, starts + offsets + _TRANSACTION_AT, _TRANSACTION)
+    view = memoryview(memory)  # its pieces cost less than those of an array
+    destinations = [
+        (kind, bytes(view[start:end])) if end > start else None
+        for kind, start, end in zip(kinds.tolist(), queues.tolist(), (queues + sizes).tolist(), strict=True)
+    ]
     columns = (
-        headers["SourceQueueManager"], headers["MessageID"], kinds, queues, queues + sizes,
-        numbers["TimeStamp"].astype(np.int64) << 32 | numbers["Ordinal"], numbers["Number"],
+        headers["SourceQueueManager"], destinations, headers["MessageID"],
+        numbers["TimeStamp"].astype(np.uint64) << np.uint64(32) | numbers["Ordinal"], numbers["Number"],
         numbers["Previous"],
     )  # fmt: skip
-    for pair, ident, kind, start, end, sequence, number, previous in zip(
-        *(column.tolist() for column in columns), strict=True
-    ):
-        queue = (kind, memory[start:end].tobytes()) if end > start else None
-        yield TransactionalMessage(pair[:16], pair[16:], queue, ident, sequence, number, previous)
+    cells = (column if column is destinations else column.tolist() for column in columns)
+    return map(TransactionalMessage._make, zip(*cells, strict=True))
 
 
 def no_sessions(count: int) -> Any:

@@ -61,6 +61,8 @@ def _properties(rng: random.Random, *, acknowledged: bool) -> dict[str, Any]:
     }
 
 
+WORDS: Final = (0, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
+"""Words that are negative where the sign is mistaken, or nearly so."""
 BODIES: Final = (
     b"body", b"", b"<?xml version='1.0'?>\r\n<!-- a -->\n<a/>", bytes(60),
     b"<!DOCTYPE a [", b"<?x?><!DOCTYPE a>", b"\0" + bytes(8) + b"\1" + bytes(8),
@@ -76,7 +78,8 @@ def _message(rng: random.Random) -> dict[str, Any]:
         queue = {"DirectFormatName": f"TCP:10.0.0.2\\PRIVATE$\\{name}"}
     is_transactional = kind == "UserMessage" and rng.random() < 0.3
     user: dict[str, Any] = {
-        "SourceQueueManager": _guid(rng), "MessageID": rng.randrange(1, 9), "DestinationQueue": queue,
+        "SourceQueueManager": _guid(rng), "MessageID": _value(rng, range(1, 9), WORDS),
+        "DestinationQueue": queue,
         "QueueManagerAddress": NULL if is_direct != (rng.random() < ODD) else _guid(rng),
         "Flags": {
             "DM": _value(rng, [1] if is_transactional or is_acknowledgement else [0, 1], [0, 2]),
@@ -87,14 +90,14 @@ def _message(rng: random.Random) -> dict[str, Any]:
     if acknowledged != (rng.random() < ODD):
         user["AdminQueue"] = {"DirectFormatName": "TCP:10.0.0.1\\private$\\admin"}
     fields: dict[str, Any] = {"UserHeader": user, "SessionHeader": {"WindowSize": _value(rng, [64], [0])}}
-    sequence = {"TimeStamp": rng.randrange(2), "Ordinal": rng.randrange(2)}
+    sequence = {"TimeStamp": _value(rng, [0, 1], WORDS), "Ordinal": _value(rng, [0, 1], WORDS)}
     last = rng.randrange(1, 6)
     if kind == "UserMessage":
         fields["MessagePropertiesHeader"] = _properties(rng, acknowledged=acknowledged)
         if is_transactional:
             fields["TransactionHeader"] = {
-                "TxSequenceID": sequence, "TxSequenceNumber": _value(rng, [last], [0]),
-                "PreviousTxSequenceNumber": _value(rng, [last - 1], [last, last + 1]),
+                "TxSequenceID": sequence, "TxSequenceNumber": _value(rng, [last], WORDS),
+                "PreviousTxSequenceNumber": _value(rng, [last - 1], [last, last + 1, *WORDS]),
             }  # fmt: skip
         if rng.random() < 0.3:
             sid = _value(rng, ["010100000000000512000000"], ["", "11" * 16, "0102"])
@@ -107,7 +110,7 @@ def _message(rng: random.Random) -> dict[str, Any]:
     else:
         fields[f"{kind}Body"] = {
             "TxSequenceID": sequence, "TxSequenceNumber": last,
-            "TxPreviousSequenceNumber": _value(rng, [last - 1], [last, 0]),
+            "TxPreviousSequenceNumber": _value(rng, [last - 1], [last, *WORDS]),
         }  # fmt: skip
     return {"packet": kind, "fields": fields}
 
@@ -116,14 +119,17 @@ def _opening(rng: random.Random) -> dict[str, Any]:
     refused = {"Flags": {"CS": int(rng.random() < 0.05)}}
     if rng.random() < 0.5:
         header: dict[str, Any] = {
-            "ClientGuid": _guid(rng), "ServerGuid": _guid(rng), "TimeStamp": rng.randrange(2),
+            "ClientGuid": _guid(rng), "ServerGuid": _guid(rng), "TimeStamp": _value(rng, [0, 1], WORDS),
             "Padding": rng.choice(["5a" * 512, "00" * 512]),
         }  # fmt: skip
         return {
             "packet": "EstablishConnection",
             "fields": {"InternalHeader": refused, "EstablishConnectionHeader": header},
         }
-    header = {"RecoverableAckTimeout": rng.choice([499, 500]), "AckTimeout": 20_000, "WindowSize": _WINDOW}
+    header = {
+        "RecoverableAckTimeout": _value(rng, [499, 500], WORDS), "AckTimeout": _value(rng, [20_000], WORDS),
+        "WindowSize": _value(rng, [_WINDOW], [0, 1, 0xFFFF]),
+    }  # fmt: skip
     return {
         "packet": "ConnectionParameters",
         "fields": {"InternalHeader": refused, "ConnectionParametersHeader": header},

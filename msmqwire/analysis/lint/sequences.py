@@ -79,7 +79,7 @@ class TransactionalMessage(NamedTuple):
     """A transactional message, as far as sequences go.
 
     Attributes:
-        source, address: its SourceQueueManager and QueueManagerAddress.
+        source: its SourceQueueManager and QueueManagerAddress.
         destination: its destination queue, as far as it distinguishes sequences.
         ident: its MessageID.
         sequence: the TxSequenceID, see `sequence_id`.
@@ -87,7 +87,6 @@ class TransactionalMessage(NamedTuple):
     """
 
     source: Hashable
-    address: Hashable
     destination: Hashable
     ident: int
     sequence: int
@@ -103,11 +102,11 @@ class Sequences:
     """The sequences in both directions of a connection."""
 
     def __init__(self) -> None:
-        self._sequences: dict[tuple[bool, Hashable, Hashable, int], _Sequence] = {}
-        self._latest: dict[tuple[bool, Hashable, Hashable, Hashable], int] = {}
-        self._missed: set[tuple[bool, Hashable, Hashable, Hashable]] = set()  # of these, messages may be
-        self._by_id: dict[tuple[bool, int], tuple[bool, Hashable, Hashable, int]] = {}
-        self._recent: tuple[bool, Hashable, Hashable, Hashable, int] | None = None
+        self._sequences: dict[tuple[bool, Hashable, int], _Sequence] = {}
+        self._latest: dict[tuple[bool, Hashable, Hashable], int] = {}
+        self._missed: set[tuple[bool, Hashable, Hashable]] = set()  # of these, messages may be
+        self._by_id: dict[tuple[bool, int], tuple[bool, Hashable, int]] = {}
+        self._recent: tuple[bool, Hashable, Hashable, int] | None = None
         self._recent_sequence = _Sequence(0)
 
     def gap(self) -> None:
@@ -121,7 +120,7 @@ class Sequences:
         """Check a transactional message in one direction."""
         header, user = packet.TransactionHeader, packet.UserHeader
         message = TransactionalMessage(
-            user.SourceQueueManager, user.QueueManagerAddress, _queue(user), user.MessageID,
+            (user.SourceQueueManager, user.QueueManagerAddress), _queue(user), user.MessageID,
             sequence_id(header.TxSequenceID), header.TxSequenceNumber, header.PreviousTxSequenceNumber,
         )  # fmt: skip
         for check, path, why in self.take(initiator, message):
@@ -129,14 +128,17 @@ class Sequences:
 
     def take(self, initiator: bool, message: TransactionalMessage) -> list[Fault]:
         """Take the next transactional message of a direction; return its faults."""
-        source, address, destination, message_id, ident, number, previous = message
+        source, destination, message_id, ident, number, previous = message
         recent = self._recent_sequence
         is_next = recent.last < number and not (recent.whole and recent.last < previous)
-        if is_next and self._recent == (initiator, source, address, destination, ident):
+        if is_next and self._recent == (initiator, source, destination, ident):
             recent.last = number  # as below, in less time: most messages follow the last one
-            remember(recent.messages, number, message_id, NUMBERS_MAX)
+            messages = recent.messages
+            messages[number] = message_id  # at the end: it is above all others
+            if len(messages) > NUMBERS_MAX:
+                del messages[next(iter(messages))]
             return []
-        key, queue = (initiator, source, address, ident), (initiator, source, address, destination)
+        key, queue = (initiator, source, ident), (initiator, source, destination)
         faults: list[Fault] = []
         latest = self._latest.get(queue)
         if latest is not None and ident < latest:

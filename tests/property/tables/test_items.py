@@ -118,9 +118,13 @@ def opening(draw: st.DrawFn) -> dict[str, Any]:
     return {"packet": "ConnectionParameters", "fields": fields}
 
 
+WORDS = st.sampled_from([0, 1, 0, 1, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF])
+"""Small numbers, and those that are negative where the sign is mistaken."""
+
+
 @st.composite
 def sequence(draw: st.DrawFn) -> dict[str, Any]:
-    return {"TimeStamp": draw(st.integers(0, 1)), "Ordinal": draw(st.integers(0, 1))}
+    return {"TimeStamp": draw(WORDS), "Ordinal": draw(WORDS)}
 
 
 @st.composite
@@ -132,7 +136,7 @@ def messages(draw: st.DrawFn) -> dict[str, Any]:
         {"DirectFormatName": "TCP:10.0.0.2\\PRIVATE$\\order_queue$"},
     )  # fmt: skip
     user: dict[str, Any] = {
-        "SourceQueueManager": guid(draw(st.integers(0, 2))), "MessageID": draw(st.integers(1, 3)),
+        "SourceQueueManager": guid(draw(st.integers(0, 2))), "MessageID": draw(WORDS),
         "QueueManagerAddress": guid(draw(st.integers(0, 1))),
         "DestinationQueue": draw(st.sampled_from(names)),
         "Flags": {"DM": draw(st.integers(0, 2)), "RC": draw(st.sampled_from([0, 0, 1, 0x1E]))},
@@ -324,3 +328,17 @@ def test_addresses_of_order_queues_are_judged_alike(name: str, is_right: bool) -
     packet = build({"packet": "OrderAck", "fields": {"UserHeader": user}})
     found = ids_of(opened().send(packet))
     assert (not {"MQQB-2.2.4-05", "MQQB-2.2.4-06"} & {*found}) is is_right
+
+
+@pytest.mark.parametrize("time_stamp", [0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF])
+def test_a_sequence_of_any_time_stamp_is_compared_alike(time_stamp: int) -> None:
+    """From 2038 on, the seconds since 1970 have the highest bit."""
+    talk = opened()
+    for number, stamp in enumerate((time_stamp - 1, time_stamp), 1):
+        header = {
+            "TxSequenceID": {"TimeStamp": stamp, "Ordinal": 1}, "TxSequenceNumber": 1,
+            "PreviousTxSequenceNumber": 0,
+        }  # fmt: skip
+        fields = {"UserHeader": {"MessageID": number, "Flags": {"DM": 1}}, "TransactionHeader": header}
+        talk.send(build({"packet": "UserMessage", "fields": fields}))
+    assert "MQQB-3.1.1.5-07" not in ids_of(talk)
