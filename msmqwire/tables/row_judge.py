@@ -366,13 +366,12 @@ def transactional_messages(block: RowBlock, chosen: Any) -> Iterator[Transaction
         (kind, bytes(view[start:end])) if end > start else None
         for kind, start, end in zip(kinds.tolist(), queues.tolist(), (queues + sizes).tolist(), strict=True)
     ]
-    columns = (
-        headers["SourceQueueManager"], destinations, headers["MessageID"],
-        numbers["TimeStamp"].astype(np.uint64) << np.uint64(32) | numbers["Ordinal"], numbers["Number"],
-        numbers["Previous"],
+    sequences = numbers["TimeStamp"].astype(np.uint64) << np.uint64(32) | numbers["Ordinal"]
+    cells = zip(
+        headers["SourceQueueManager"].tolist(), destinations, headers["MessageID"].tolist(),
+        sequences.tolist(), numbers["Number"].tolist(), numbers["Previous"].tolist(), strict=True,
     )  # fmt: skip
-    cells = (column if column is destinations else column.tolist() for column in columns)
-    return map(TransactionalMessage._make, zip(*cells, strict=True))
+    return map(TransactionalMessage._make, cells)
 
 
 def no_sessions(count: int) -> Any:
