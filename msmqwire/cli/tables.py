@@ -111,24 +111,31 @@ def _created(path: str, storage_options: StorageOptions) -> Iterator[Any]:
         stream.close()
 
 
-def to_csv(out: BinaryIO) -> Callable[[Any], Any]:
-    """Return a sink to CSV with a header line; bytes as hex, texts by name as JSON."""
+def to_csv(out: BinaryIO, *, raw: bool = False) -> Callable[[Any], Any]:
+    """Return a sink to CSV with a header line; bytes as hex, texts by name as JSON.
+
+    Texts are cells for a spreadsheet, or as they are if they are to be `raw`.
+    """
 
     @contextmanager
     def sink(schema: Any) -> Iterator[Callable[[Any], None]]:
         import pyarrow as pa
         from pyarrow import csv
 
+        from msmqwire.tables.spreadsheet import escaped_column
+
         shown = {place: text for place, f in enumerate(schema) if (text := _text_of(f.type)) is not None}
         fields = [pa.field(f.name, pa.string()) if place in shown else f for place, f in enumerate(schema)]
         text_schema = pa.schema(fields)
+        texts = () if raw else {place for place, f in enumerate(schema) if f.type == pa.string()}
         with csv.CSVWriter(out, text_schema) as writer:
 
             def write_batch(batch: Any) -> None:
-                cells = [
-                    _as_text(column, shown[place]) if place in shown else column
-                    for place, column in enumerate(batch.columns)
-                ]
+                cells = batch.columns
+                for place, text in shown.items():
+                    cells[place] = _as_text(cells[place], text)
+                for place in texts:
+                    cells[place] = escaped_column(cells[place])
                 writer.write_batch(pa.RecordBatch.from_arrays(cells, schema=text_schema))
 
             yield write_batch

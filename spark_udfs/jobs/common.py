@@ -21,11 +21,12 @@ from msmqwire.capture.paths import file_size
 from msmqwire.capture.stores import parse_options
 from msmqwire.errors import UnsupportedStore
 from msmqwire.names.printable import counted
+from msmqwire.tables.spreadsheet import APOSTROPHE, FORMULA
 from spark_udfs.jobs.output import refusal
 from spark_udfs.source.options import BadOption, Options
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from spark_udfs.reassembly.shuffle import Flows
 
@@ -34,6 +35,19 @@ EX_USAGE: Final = 2
 EX_DATAERR: Final = 65
 EX_NOINPUT: Final = 66
 PROGRESS_SECONDS: Final = 10
+FORMATS: Final = {"parquet": "parquet", "csv": "csv", "csv-raw": "csv"}
+"""The formats of a table, with those of Spark. CSV is for spreadsheets, or has texts as they are."""
+_OPTIONS: Final = {
+    "parquet": {},
+    # Quotes are doubled, as other programs expect: they end the cell at a quote after Spark's backslash, and
+    # what a sender has put there is a cell of its own. Blanks stay, as a formula may come after them.
+    "csv": {
+        "header": "true",
+        "escape": '"',
+        "ignoreLeadingWhiteSpace": "false",
+        "ignoreTrailingWhiteSpace": "false",
+    },
+}
 
 
 @dataclass
@@ -80,6 +94,16 @@ def parser(name: str, description: str) -> argparse.ArgumentParser:
     )
     arguments.add_argument("--split-size", type=int, help="bytes of a file that one task reads")
     return arguments
+
+
+def add_format(arguments: argparse.ArgumentParser) -> None:
+    """Add the argument of the table's format."""
+    arguments.add_argument(
+        "--format",
+        choices=tuple(FORMATS),
+        default="parquet",
+        help="of the table: csv has an apostrophe before texts like formulas, csv-raw has not",
+    )
 
 
 def _ports(text: str) -> tuple[int, ...]:
@@ -181,11 +205,29 @@ def count_columns(kind: Any, size: Any, packets: Any) -> list[Any]:
 def write(
     rows: Any, args: argparse.Namespace, *, form: str = "parquet", partition_columns: Sequence[str] = ()
 ) -> None:
-    """Write a table to the folder of the job."""
-    writer = rows.write.mode("overwrite" if args.overwrite else "error").partitionBy(*partition_columns)
+    """Write a table to the folder of the job, in one of `FORMATS`."""
     if form == "csv":
-        writer = writer.option("header", "true")
-    writer.format(form).save(args.out)
+        rows = spreadsheet_cells(rows)
+    kind = FORMATS[form]
+    writer = rows.write.mode("overwrite" if args.overwrite else "error").partitionBy(*partition_columns)
+    writer.format(kind).options(**_OPTIONS[kind]).save(args.out)
+
+
+def written(spark: SparkSession, args: argparse.Namespace, schema: Any, *, form: str) -> DataFrame:
+    """Return the table that `write` has written; texts as they stand in it."""
+    kind = FORMATS[form]
+    options = _OPTIONS[kind] | ({"multiLine": "true"} if kind == "csv" else {})
+    return spark.read.schema(schema).format(kind).options(**options).load(args.out)
+
+
+def spreadsheet_cells(rows: DataFrame) -> DataFrame:
+    """Return rows whose texts are cells of `msmqwire.tables.spreadsheet.escaped`."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType
+
+    texts = [field.name for field in rows.schema if isinstance(field.dataType, StringType)]
+    cells = {name: F.regexp_replace(F.col(name), FORMULA, APOSTROPHE + "$1") for name in texts}
+    return rows.withColumns(cells)
 
 
 def report(text: str) -> None:

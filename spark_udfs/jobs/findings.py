@@ -79,7 +79,7 @@ def finding_rows(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; return its exit status."""
     parser = common.parser("findings", "Judges captures of MSMQ by the specifications, one row a finding.")
-    parser.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the table")
+    common.add_format(parser)
     return common.run(parser.parse_args(argv), _findings)
 
 
@@ -94,10 +94,7 @@ def _findings(spark: SparkSession, args: Namespace) -> common.Counts:
     kind = F.when(is_count, F.col("kind"))
     rows = rows.observe(observation, *common.count_columns(kind, F.col("size"), F.col("offset")))
     common.write(rows.where(~is_count), args, form=args.format)
-    reader = spark.read.schema(rows.schema).format(args.format)
-    if args.format == "csv":
-        reader = reader.option("header", "true")
-    table = reader.load(args.out)
+    table = common.written(spark, args, rows.schema, form=args.format)
     for row in table.groupBy("severity", "id").count().orderBy("severity", "id").collect():
         print(f"{row['count']:>12,}  {row.severity:<6}  {row.id}")
     return common.counts_of(flows, observation.get)

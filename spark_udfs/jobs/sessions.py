@@ -50,7 +50,7 @@ def session_rows(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; return its exit status."""
     parser = common.parser("sessions", "Makes the table of the MSMQ sessions in captures.")
-    parser.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the table")
+    common.add_format(parser)
     return common.run(parser.parse_args(argv), _sessions)
 
 

@@ -207,7 +207,11 @@ def command(
     arrow: Annotated[
         str | None, Option("--arrow", metavar="PATH", help="Write columns to this Arrow file or URL.")
     ] = None,
-    as_csv: Annotated[bool, Option("--csv", help="Columns as CSV; bytes as hex.")] = False,
+    as_csv: Annotated[
+        bool,
+        Option("--csv", help="Columns as CSV; bytes as hex, an apostrophe before texts like formulas."),
+    ] = False,
+    csv_raw: Annotated[bool, Option("--csv-raw", help="Likewise, texts as they are: for programs.")] = False,
     columns: Columns = None,
     body_limit: Annotated[
         int | None,
@@ -235,15 +239,16 @@ def command(
 
     Ends with status 65 if a file is cut off or damaged; the packets before the damage are printed.
     """
-    if sum((as_json, table, dump, as_csv, parquet is not None, arrow is not None)) > 1:
-        raise BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow and --csv")
-    if stats and (table or dump or as_csv or parquet is not None or arrow is not None):
+    if sum((as_json, table, dump, as_csv, csv_raw, parquet is not None, arrow is not None)) > 1:
+        raise BadParameter("only one of --json, --table, --hexdump, --parquet, --arrow, --csv and --csv-raw")
+    to_csv = as_csv or csv_raw
+    if stats and (table or dump or to_csv or parquet is not None or arrow is not None):
         raise BadParameter("--stats goes with --json only", param_hint="--stats")
     table_of_columns = table and columns is not None
-    to_columns = as_csv or parquet is not None or arrow is not None or table_of_columns
+    to_columns = to_csv or parquet is not None or arrow is not None or table_of_columns
     if not to_columns and any(given is not None for given in (columns, body_limit, workers)):
         raise BadParameter(
-            "--columns, --body-limit and --workers go with --parquet, --arrow, --csv or --table"
+            "--columns, --body-limit and --workers go with --parquet, --arrow, --csv, --csv-raw or --table"
         )
     if wide and (to_columns or as_json or stats) and not table_of_columns:
         raise BadParameter("it is for the table", param_hint="--wide")
@@ -279,8 +284,8 @@ def command(
                 shows_packets=not (to_columns or stats) and file.isatty(),
             ) as dissection,
         ):
-            if as_csv:
-                sink = tables.to_csv(binary(file))
+            if to_csv:
+                sink = tables.to_csv(binary(file), raw=csv_raw)
             elif table_of_columns:
                 printer = Printer(file, wide=wide)
                 sink = to_table(printer.line, printer.width)
