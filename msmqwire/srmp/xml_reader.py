@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from itertools import product
-from threading import Thread
+from threading import Thread, local
 from typing import Any, Final, TypeVar
 
 from msmqwire.srmp.elements import Element, Group
@@ -35,6 +35,8 @@ _ONLY_TAGS: Final = re.compile(
 )
 """Tags, and nothing that `_TEXT` may have cut apart: no comment, and no ``>`` in a value."""
 _MUST_UNDERSTAND: Final = ' se:mustUnderstand="1"'
+_WARNING: Final = 1  # of lxml's levels
+_parsers: Final = local()
 
 
 class UndeclaredPrefix(SyntaxError):
@@ -49,28 +51,42 @@ class UndeclaredPrefix(SyntaxError):
         self.number = number
 
 
-def parse_xml(data: bytes) -> Any:
-    """Return the root element of a document. Raises the errors of lxml, and UndeclaredPrefix."""
-    tags = tags_of(data)
-    if has_known_names(tags):
-        root = _parse(data, _parser())
-    else:
-        root = in_own_thread(lambda: _parse(data, _new_parser()))
-    if len(tags) > _TAGS_SIZE_MAX or not _are_of_srmp(tags):
-        _check_prefixes(root)
-    return root
+class NamespaceError(SyntaxError):
+    """A name or a declaration breaks the rules of namespaces in another way.
 
-
-def _check_prefixes(root: Any) -> None:
-    """Raise UndeclaredPrefix for the first one.
-
-    lxml refuses some of them itself, and takes others for parts of names without a namespace: which ones
-    depends on what stands before them.
+    Attributes:
+        position: its line and column, both counted from 1.
     """
+
+    def __init__(self, why: str, position: tuple[int, int]) -> None:
+        super().__init__(why)
+        self.position = position
+
+
+def parse_xml(data: bytes) -> Any:
+    """Return the root element of a document.
+
+    Raises the errors of lxml, UndeclaredPrefix and NamespaceError.
+    """
+    if has_known_names(tags_of(data)):
+        return _parse(data, _parser())
+    return in_own_thread(lambda: _parse(data, _new_parser()))
+
+
+def _refuse_namespaces(root: Any, parser: Any) -> None:
+    """Raise UndeclaredPrefix or NamespaceError if the parser has found one in its last document.
+
+    lxml refuses a document for such an error only if no warning follows: that of a namespace which is not
+    absolute, such as that of Msmq. So whether it does depends on the order of the elements.
+    """
+    wrong = [entry for entry in parser.error_log if entry.level > _WARNING]
+    if not wrong:
+        return
     for number, element in enumerate(root.iter("*")):
         for name in (element.tag, *element.keys()):
             if name[:1] != "{" and ":" in name:
                 raise UndeclaredPrefix(name, number)
+    raise NamespaceError(wrong[0].message, (wrong[0].line, wrong[0].column))
 
 
 def tags_of(data: bytes) -> bytes:
@@ -165,13 +181,17 @@ def _names(element: Element) -> Iterator[str]:
 def _parse(data: bytes, parser: Any) -> Any:
     from lxml import etree  # with the first document
 
-    return etree.fromstring(data, parser)
+    root = etree.fromstring(data, parser)
+    _refuse_namespaces(root, parser)
+    return root
 
 
-@cache
 def _parser() -> Any:
-    """Return the parser for documents without new names, which threads may share."""
-    return _new_parser()
+    """Return this thread's parser for documents without new names: its log is that of one document."""
+    parser = getattr(_parsers, "parser", None)
+    if parser is None:
+        parser = _parsers.parser = _new_parser()
+    return parser
 
 
 def _new_parser() -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
+from threading import Thread
 
 import pytest
 
@@ -59,6 +60,60 @@ def test_the_error_stands_at_the_element():
     for _ in range(2):
         error = e.refused(data)
         assert data.index(b"<Priority") <= error.offset <= data.index(b"3</Priority")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '<x xmlns:p=""/>',
+        '<x xmlns:xml="urn:x"/>',
+        '<x xmlns:xmlns="urn:x"/>',
+        '<x xmlns:q="http://www.w3.org/XML/1998/namespace"/>',
+        '<x xmlns="http://www.w3.org/2000/xmlns/"/>',
+        '<x xmlns:p="urn:a" xmlns:q="urn:a" p:a="1" q:a="2"/>',
+        '<x xmlns:q="%%%"/>',
+        "<se:a:b/>",
+        "<:a/>",
+        "<a:/>",
+        "<?a:b c?>",
+    ],
+)
+@pytest.mark.parametrize("place", ["<action>", "</Msmq>"])
+def test_no_later_warning_hides_an_error_of_namespaces(broken, place):
+    """The namespace of Msmq is not absolute, which is a warning: the last word on a document before it."""
+    data = e.WITH_MSMQ.replace(place.encode(), broken.encode() + place.encode(), 1)
+    for _ in range(2):
+        error = e.refused(data)
+        assert error.path == "Envelope"
+        at = data.index(broken.encode())
+        assert at <= error.offset <= at + len(broken) + len(place)
+
+
+def test_threads_read_documents_of_their_own():
+    """One reads what is broken, the other what is not, both with names that are known."""
+    broken = e.WITH_MSMQ.replace(b"<action>", b"<se:a:b/><action>", 1)
+    for _ in range(2):
+        e.refused(broken)
+        parse_envelope(e.WITH_MSMQ)
+    wrong: list[bytes] = []
+
+    def read(data: bytes) -> None:
+        for _ in range(300):
+            try:
+                parse_envelope(data)
+            except MalformedPacket:
+                accepted = False
+            else:
+                accepted = True
+            if accepted is (data is broken):
+                wrong.append(data)
+
+    threads = [Thread(target=read, args=(data,)) for data in (broken, e.WITH_MSMQ)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
 
 
 def test_a_declared_prefix_is_none_of_them():
