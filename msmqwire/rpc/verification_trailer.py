@@ -79,13 +79,19 @@ def split_trailer(stub: bytes) -> tuple[bytes, list[tuple[int, Record]]]:
     """Return a stub without its verification trailer, and the trailer's commands by type; none without one.
 
     Up to 3 bytes of padding stay after the stub: only its decoder knows its end. Raises MalformedPacket for a
-    command that does not fit its type, AuthenticationFailed for an unknown one that must be processed.
+    trailer that does not end with the stub, since what it says goes unchecked otherwise, and for a command
+    that does not fit its type; AuthenticationFailed for an unknown one that must be processed.
     """
-    start = len(stub)
+    start, broken = len(stub), -1
     while (start := stub.rfind(SIGNATURE, max(0, len(stub) - TRAILER_MAX), start)) >= 0:
-        if start % _ALIGNMENT == 0 and (commands := _commands(stub, start + len(SIGNATURE))) is not None:
-            return stub[:start], commands
+        if start % _ALIGNMENT == 0:
+            commands = _commands(stub, start + len(SIGNATURE))
+            if commands is not None:
+                return stub[:start], commands
+            broken = start
         start += len(SIGNATURE) - 1
+    if broken >= 0:
+        raise MalformedPacket("the verification trailer does not end with the stub", offset=broken)
     return stub, []
 
 

@@ -179,5 +179,18 @@ def test_a_verification_trailer_is_found_after_padding():
     assert [(kind, command.get("opnum"), command.get("bits")) for kind, command in commands] == [
         (1, None, 1), (3, 9, None),
     ]  # fmt: skip
-    for no_trailer in (b"abc" + trailer, trailer + b"\0", trailer[:-1], trailer[:8], b"abcd" + trailer[:20]):
-        assert split_trailer(no_trailer) == (no_trailer, [])
+    assert split_trailer(b"abc" + trailer) == (b"abc" + trailer, [])
+    inside = trailer[:8] + b"abcd"
+    assert split_trailer(inside + trailer) == (inside, commands)
+
+
+def test_a_verification_trailer_is_whole_or_refused():
+    """At every length; one byte more is too much as well."""
+    sign = "8ae3137102f43671"
+    trailer = bytes.fromhex(f"{sign} 0100 0400 01000000 0340 1000 00 00 0000 10000000 07000000 0200 0900")
+    for size in range(8, len(trailer)):
+        for stub in (trailer[:size], b"abcde\0\0\0" + trailer[:size]):
+            with pytest.raises(MalformedPacket, match="trailer"):
+                split_trailer(stub)
+    with pytest.raises(MalformedPacket, match="trailer"):
+        split_trailer(trailer + b"\0")

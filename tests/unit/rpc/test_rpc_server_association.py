@@ -500,6 +500,10 @@ def test_a_protected_stub_excludes_the_verification_trailer(level):
         header_command(kind=1),
         struct.pack("<HHI", MUST | END | 77, 4, 0),
         struct.pack("<HHI", END | 3, 4, 0),
+        GOOD[:-1],
+        HEADER_SIGNING + context_command(),
+        b"",
+        GOOD + b"\0\0\0\0",
     ],
 )
 def test_a_verification_trailer_that_tells_of_another_request(commands):
