@@ -42,6 +42,8 @@ _BLOB_START: Final = b"\x06"  # PUBLICKEYBLOB.bType; DER begins with 0x30
 _HEXADECIMAL: Final = re.compile(rb"[0-9A-Fa-f\s]+")
 _PADDING: Final = PKCS1v15()
 _HASH_SIZE: Final = 32
+ENCRYPTED_KEY_SIZE: Final = 256
+"""Bytes that the text gives encryptedKey: MQQB-2.4.2-03."""
 
 
 # -- blobs ----------------------------------------------------------------------------------------------
@@ -222,8 +224,10 @@ def unwrap(
     head = _simple_head(algorithm)
     size = -(-private_key.key_size // 8)
     encrypted = blob[len(head) :]
-    # The text gives 256 bytes whatever the key: zeros beyond its size change nothing (MQQB-2.4.2-03).
-    fits = blob.startswith(head) and len(encrypted) >= size and not any(encrypted[size:])
+    # The text gives 256 bytes whatever the key: zeros up to there change nothing (MQQB-2.4.2-03). More would
+    # make any number of blobs of one key, each with its place in caches.
+    fits = blob.startswith(head) and size <= len(encrypted) <= max(size, ENCRYPTED_KEY_SIZE)
+    fits = fits and not any(encrypted[size:])
     encrypted = encrypted[:size].ljust(size, b"\0")[::-1]
     try:
         key = private_key.decrypt(encrypted, _PADDING)

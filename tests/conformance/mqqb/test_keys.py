@@ -203,6 +203,7 @@ def test_faults_of_blobs_can_not_be_distinguished() -> None:
         b"", good[:11], good[:12], good[:-1], good + b"\1", good + bytes(9) + b"\1", b"\2" + good[1:],
         good[:1] + b"\3" + good[2:], good[:2] + b"\1" + good[3:], good[:4] + b"\2\x66\0\0" + good[8:],
         good[:8] + b"\0\x24" + good[10:], good[:12] + bytes([good[12] ^ 1]) + good[13:],
+        good + bytes(256 - 64 + 1), good + bytes(0xFFFF - len(good)),
         good[:12] + bytes(64), good[:12] + b"\xff" * 64, wrapped(b""), wrapped(b"k" * 15), wrapped(b"k" * 17),
         handmade.simpleblob(type_1.to_bytes(64, "little"), RC4),
         wrap(new_session_key(RC4, 128, os.urandom), private_key(1024).public_key()),

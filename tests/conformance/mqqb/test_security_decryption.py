@@ -173,6 +173,15 @@ def test_a_key_blob_of_256_bytes_is_read_whatever_the_key():
     assert verdict(secured(), for_us(blob=sealed.wrapped() + bytes(128))) == TAKEN
 
 
+@pytest.mark.requirement("MQQB-2.4.2-03")
+def test_zeros_after_an_encrypted_key_end_with_256_bytes():
+    """Each number of them would be another key in the cache, of up to 64 KiB."""
+    sealed, harness = for_us(), secured()
+    for more in (129, 4096, 0xF000):
+        assert verdict(harness, for_us(blob=sealed.wrapped() + bytes(more))) == BAD_ENCRYPTION
+    assert verdict(harness, sealed) == TAKEN
+
+
 # --- what a queue takes: [MS-MQMQ] 2.3.1.12 ---
 
 
