@@ -12,6 +12,13 @@ from typing import BinaryIO, Final
 
 LOCK_WAIT_S: Final = 0.2
 """Time for another process that holds a lock only briefly."""
+UNFOLLOWED: Final = (  # not every system has each; a pipe in place of a file must not block
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+)
+"""Flags that open a file itself, not what a link leads to."""
 _NAME_KEPT: Final = 40
 """Characters of a name that are in that of its unfinished file: a whole one might become too long."""
 
@@ -92,6 +99,11 @@ def new_content(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
+def make_private(path: Path) -> None:
+    """Create a file that only its owner may read, unless it is there. Raises OSError, also for a link."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | UNFOLLOWED, 0o600))
+
+
 def acquire_lock(path: Path) -> sqlite3.Connection | None:
     """Take the lock on a file, which is created if missing; None if another process has it.
 
@@ -102,7 +114,7 @@ def acquire_lock(path: Path) -> sqlite3.Connection | None:
         OSError: the file can't be created.
         sqlite3.Error: it can't be locked, or is a file of something else (SQLITE_NOTADB).
     """
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    make_private(path)
     db = sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
         db.execute("BEGIN EXCLUSIVE")

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from msmqwire.errors import StoreRefused
+from msmqwire import ownership
+from msmqwire.errors import InvalidValue, StoreRefused
+from msmqwire.names.printable import counted
+from msmqwire.ownership import Trusted
 from msmqwire.service.logs import log
 
 _OWNER_ONLY: Final = 0o700
-_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
-_STORE_SUFFIXES: Final = ("", "-wal", "-shm", ".lock", ".new", ".reserve")
+_SOCKET: Final = ".sock"
+_CONTROL_MAX: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,10 @@ class ServedFolder:
         store_name: the name of the file of its store.
         control_name: the name of the file with the address of the control channel; its socket ends in
             ``.sock``.
-        more_names: the names of further files of the server.
     """
 
     store_name: ClassVar[str]
     control_name: ClassVar[str]
-    more_names: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -63,37 +64,68 @@ class ServedFolder:
         """
         try:
             self.path.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
-            if os.name == "posix":
-                self._secure()
         except OSError as exc:
             raise StoreRefused(exc.strerror or str(exc), file=str(self.path)) from None
+        self.secure()
+        for parent in ownership.movers(self.path):
+            log.warning(
+                "other users can put another folder in its place",
+                extra={"folder": str(self.path), "writable": str(parent)},
+            )
 
-    def _secure(self) -> None:
+    def secure(self) -> None:
         """Take the right to create files in the folder from other users; refuse a folder in which another
-        user can, or has.
+        user can, or has. Raises StoreRefused.
 
-        A user who can write into it can put links in place of our files, and a socket in place of ours.
+        A user who can write into it can put links in place of our files, a socket in place of ours, and
+        journals beside our stores.
         """
-        trusted = {os.geteuid(), 0}
+        if not ownership.HAS_MODES:
+            return
+        try:
+            users = self._users()
+            faults = list(self._faults(users))
+        except OSError as exc:
+            raise StoreRefused(exc.strerror or str(exc), file=str(self.path)) from None
+        if faults:
+            path, why = faults[0]
+            more = f" (and {counted(len(faults) - 1, 'more entry', 'are')} not safe)" if faults[1:] else ""
+            raise StoreRefused(f"{why}{more}", file=str(path))
+
+    def _users(self) -> Trusted:
+        """Let others not write into the folder; return who may have written its files.
+
+        Raises StoreRefused, and OSError.
+        """
         status = self.path.stat()
-        if status.st_uid not in trusted:
-            raise StoreRefused("the folder belongs to another user", file=str(self.path))
-        others = status.st_mode & _WRITABLE_BY_OTHERS
-        if others and status.st_uid == os.geteuid():
-            self.path.chmod(stat.S_IMODE(status.st_mode) & ~_WRITABLE_BY_OTHERS)
+        if status.st_uid == os.geteuid() and status.st_mode & ownership.WRITABLE_BY_OTHERS:
+            self.path.chmod(stat.S_IMODE(status.st_mode) & ~ownership.WRITABLE_BY_OTHERS)
             log.warning("took the right to write from other users", extra={"folder": str(self.path)})
-        elif others & stat.S_IWOTH:
-            raise StoreRefused("everybody can write into the folder", file=str(self.path))
-        control = self.control_name
-        names = [self.store_name + suffix for suffix in _STORE_SUFFIXES]
-        for name in (*names, control, self._new_control, self._socket_name, *self.more_names):
+            status = self.path.stat()  # not every file system has modes
+        users = ownership.folder_users(status)
+        if fault := ownership.folder_fault(status, users):
+            if status.st_uid not in users.owners and os.geteuid() == 0:
+                fault += ": run the command as that user"
+            raise StoreRefused(fault, file=str(self.path))
+        return users
+
+    def _faults(self, users: Trusted) -> Iterator[tuple[Path, str]]:
+        """Yield the entries of the folder that may not be there, and why.
+
+        All of them are looked at, whatever their names: SQLite and others find files by names of their own.
+        Folders in it are never opened, but for that of the volumes.
+        """
+        for name in sorted(os.listdir(self.path)):
             path = self.path / name
-            try:
-                owner = path.lstat().st_uid  # the owner of a link itself: its owner chose the target
-            except FileNotFoundError:
+            status = ownership.status_of(path)
+            if status is None:
                 continue
-            if owner not in trusted:
-                raise StoreRefused("the file belongs to another user", file=str(path))
+            if stat.S_ISDIR(status.st_mode) or (stat.S_ISSOCK(status.st_mode) and name.endswith(_SOCKET)):
+                fault = ownership.owner_fault(status, users)
+            else:
+                fault = ownership.file_fault(path, status, users)
+            if fault:
+                yield path, fault
 
     # -- the control channel ------------------------------------------------------------------------------
 
@@ -103,7 +135,7 @@ class ServedFolder:
 
     @property
     def _socket_name(self) -> str:
-        return self.control_name + ".sock"
+        return self.control_name + _SOCKET
 
     @property
     def socket_path(self) -> Path:
@@ -124,9 +156,30 @@ class ServedFolder:
         (self.path / self.control_name).unlink(missing_ok=True)
 
     def control(self) -> ControlAddress | None:
-        """Return the address that a server has written; it may have been killed since."""
+        """Return the address that a server has written; it may have been killed since.
+
+        Raises StoreRefused if somebody else may have written it: requests would go to a server of theirs.
+        """
+        path = self.path / self.control_name
         try:
-            address = json.loads((self.path / self.control_name).read_text(encoding="utf-8"))
-            return ControlAddress(str(address["path"]), int(address["port"]), str(address["token"]))
-        except (OSError, ValueError, KeyError, TypeError):
+            content = ownership.read_own(path, _CONTROL_MAX, self._writers())
+        except InvalidValue as exc:
+            raise StoreRefused(exc.why, file=str(path)) from None
+        except OSError:
             return None
+        try:
+            address = json.loads(content)
+            return ControlAddress(str(address["path"]), int(address["port"]), str(address["token"]))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def _writers(self) -> Trusted | None:
+        """Return who may have written the address; None where files have no owners. Raises OSError.
+
+        Root uses the servers of other users.
+        """
+        if not ownership.HAS_MODES:
+            return None
+        status = self.path.stat()
+        users = ownership.folder_users(status)
+        return users if os.geteuid() else replace(users, owners=users.owners | {status.st_uid})

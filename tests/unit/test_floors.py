@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 PACKAGES = ("msmqwire", "spark_udfs", "fuzz")
 
 FLOORS = (
-    {"constants", "durable", "errors", "extras", "json_text", "moved", "names", "schema"},
+    {"constants", "durable", "errors", "extras", "json_text", "moved", "names", "ownership", "schema"},
     {
         "bodies",
         "crypto",
@@ -56,6 +56,9 @@ SIDEWAYS = {
     ("extras", "errors"),
     ("names", "constants"),
     ("names", "errors"),
+    ("ownership", "durable"),
+    ("ownership", "errors"),
+    ("ownership", "names"),
     ("schema", "errors"),
     ("schema", "json_text"),
     ("schema", "names"),
@@ -164,7 +167,6 @@ SERVICE_FLOORS = (
         "logs",
         "partial_packets",
         "reporter",
-        "secret_files",
         "store",
         "tasks",
         "tls",
@@ -189,7 +191,7 @@ SERVICE_FLOORS = (
 SERVICE_FLOOR = {room: number for number, rooms in enumerate(SERVICE_FLOORS) for room in rooms}
 
 # What a service of any protocol is made of knows none.
-SERVICE_MAY_USE = {"constants", "durable", "errors", "extras", "names"}
+SERVICE_MAY_USE = {"constants", "durable", "errors", "extras", "names", "ownership"}
 
 SCAPY_ONLY_IN = ("msmqwire/plugins/scapy/", "fuzz/")  # scapy is GPL-2.0-only and an extra
 # Protocol rules without I/O, clock or chance.

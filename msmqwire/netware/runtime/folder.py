@@ -22,7 +22,6 @@ class NetwareFolder(ServedFolder):
 
     store_name = STORE
     control_name = CONTROL
-    more_names = (VOLUMES,)
 
     @classmethod
     def changes(cls, op: str, request: Mapping[str, Any]) -> bool:
@@ -34,6 +33,8 @@ class NetwareFolder(ServedFolder):
             self.create()
         elif not (self.path / STORE).exists():
             raise StoreMissing("there is no NetWare queue service in this folder", file=str(self.path))
+        else:
+            self.secure()
         return open_store(self.path / STORE, create=create)
 
     def open_volumes(self) -> Volumes:

@@ -11,15 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from msmqwire.durable import UNFOLLOWED
 from msmqwire.errors import StoreRefused
 from msmqwire.netware.store.dos_attributes import hide
 
-_FLAGS: Final = (  # not every system has each; a pipe in place of a file must not block
-    getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_BINARY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-)
 _MODE: Final = 0o600
 _DIRECTORY_MODE: Final = 0o700
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -48,7 +43,7 @@ def is_obstructed(exc: OSError) -> bool:
 @contextmanager
 def opened(path: Path, flags: int) -> Iterator[int]:
     """Open a plain file for the block. Raises OSError, also for a link or anything but a file."""
-    descriptor = os.open(path, flags | _FLAGS, _MODE)
+    descriptor = os.open(path, flags | UNFOLLOWED, _MODE)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a plain file")

@@ -32,7 +32,6 @@ class DataFolder(ServedFolder):
 
     store_name = STORE
     control_name = CONTROL
-    more_names = (KEYS, KEYS + ".new", DIRECTORY, TOKEN_FILE, TOKEN_FILE + ".new")
 
     @classmethod
     def changes(cls, op: str, request: Mapping[str, Any]) -> bool:
@@ -46,14 +45,18 @@ class DataFolder(ServedFolder):
         return op not in _WITHOUT_EFFECT
 
     def prepare(self, *, create: bool) -> None:
-        """Create the folder, or check that it has a store. Raises StoreMissing and StoreRefused."""
+        """Create the folder, or check that it has a store; and secure it.
+
+        Raises StoreMissing and StoreRefused.
+        """
         if create:
             self.create()
         elif not (self.path / STORE).exists():
             raise StoreMissing("there is no queue manager in this folder", file=str(self.path))
+        else:
+            self.secure()
 
     def open_store(self, *, create: bool) -> SqliteStore:
         """Open the store exclusively. Raises the subclasses of StoreError."""
         self.prepare(create=create)
-
         return open_store(self.path / STORE, create=create)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -16,9 +15,10 @@ from uuid import UUID
 
 from msmqwire.constants import CryptographicProvider
 from msmqwire.crypto import key_files
+from msmqwire.durable import make_private
 from msmqwire.errors import InvalidValue, StoreInUse, StoreRefused
+from msmqwire.ownership import read_secret, write_secret
 from msmqwire.qm.runtime.data_folder import KEYS
-from msmqwire.service.secret_files import read_secret, write_secret
 
 _LOCK: Final = "keys.lock"
 _LOCK_WAIT_S: Final = 10.0
@@ -122,7 +122,7 @@ class KeyFile:
         can't be read. No error shows a key.
         """
         try:
-            content = read_secret(self.path, key_files.KEYS_SIZE_MAX, KEYS)
+            content = read_secret(self.path, key_files.KEYS_SIZE_MAX, KEYS, follow=False)
         except FileNotFoundError:
             return KeyRing()
         except OSError as exc:
@@ -153,7 +153,7 @@ class KeyFile:
         """
         path = self._folder / _LOCK
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            make_private(path)
             with closing(sqlite3.connect(path, timeout=_LOCK_WAIT_S, isolation_level=None)) as lock:
                 lock.execute("BEGIN EXCLUSIVE")  # as the lock of a store: it ends with the process
                 yield

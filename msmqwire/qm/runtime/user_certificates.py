@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import uuid4
 
 from msmqwire.constants import HResult
+from msmqwire.durable import make_private
 from msmqwire.errors import MalformedPacket, QueueError, StoreRefused
+from msmqwire.ownership import sibling_fault
 from msmqwire.qm.directory.attributes import Operator
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.directory_objects import User
@@ -35,9 +36,12 @@ def open_users(folder: Path, *, create: bool = False) -> EmbeddedDirectory | Non
     Raises the subclasses of StoreError.
     """
     path = folder / DIRECTORY
+    if found := sibling_fault(path):
+        file, why = found
+        raise StoreRefused(why, file=str(file))
     if create:
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            make_private(path)
         except OSError as exc:
             raise StoreRefused(exc.strerror or str(exc), file=str(path)) from None
     return EmbeddedDirectory(path) if path.exists() else None

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
-from msmqwire.durable import acquire_lock, result_code, sync_directory
+from msmqwire.durable import acquire_lock, make_private, result_code, sync_directory
 from msmqwire.errors import (
     StoreDamaged,
     StoreForeign,
@@ -28,6 +28,7 @@ from msmqwire.errors import (
     StoreRefused,
 )
 from msmqwire.names.printable import counted
+from msmqwire.ownership import sibling_fault
 from msmqwire.service.store.changes import Changes, Key
 from msmqwire.service.store.layout import Layout
 from msmqwire.service.store.log_check import lost_transactions
@@ -118,6 +119,7 @@ class SqliteStore:
         if not (create or self._path.exists()):
             raise StoreMissing("there is no such store", file=str(self._path))
         try:
+            self._check_siblings()
             with ExitStack() as stack:
                 self._lock = stack.enter_context(closing(self._acquire_lock()))
                 if not self._path.exists():
@@ -275,6 +277,12 @@ class SqliteStore:
 
     # Opening.
 
+    def _check_siblings(self) -> None:
+        """Refuse files that SQLite would take for its own if somebody else may have written them."""
+        if found := sibling_fault(self._path):
+            file, why = found
+            raise StoreRefused(why, file=str(file))
+
     def _acquire_lock(self) -> sqlite3.Connection:
         """Take the lock that keeps other processes out; it ends with the process, in any case.
 
@@ -299,7 +307,7 @@ class SqliteStore:
             raise self._damaged("the file is gone but its log (-wal) is there; put the file back")
         new = self._sibling(".new")
         new.unlink(missing_ok=True)  # left by a process that was killed; the lock excludes any other
-        _touch_private(new)
+        make_private(new)  # SQLite gives its log the same permissions
         with closing(sqlite3.connect(new, isolation_level=None)) as db:
             db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
             _configure(db)
@@ -417,11 +425,6 @@ class SqliteStore:
 
     def _sibling(self, suffix: str) -> Path:
         return self._path.with_name(self._path.name + suffix)
-
-
-def _touch_private(path: Path) -> None:
-    """Create a missing file that only its owner may read: SQLite gives its log the same permissions."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def _configure(db: sqlite3.Connection) -> None:

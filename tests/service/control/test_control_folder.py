@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from msmqwire import ownership
 from msmqwire.errors import StoreRefused
 from msmqwire.qm.runtime.data_folder import CONTROL, STORE, DataFolder
 from msmqwire.qm.runtime.local import attach
-from msmqwire.service import folder as module
 from msmqwire.service.folder import ControlAddress
 from tests.support.running import ORDERS, called, options, put, recoverable, served
 
@@ -58,17 +58,20 @@ def test_a_link_in_place_of_a_file_is_not_followed(open_to_all: Path, tmp_path: 
     precious = tmp_path / "precious"
     precious.write_text("precious")
     (open_to_all / name).symlink_to(precious)
+    with pytest.raises(StoreRefused, match="a link") as caught, served(options(open_to_all, ORDERS)):
+        pass
+    assert caught.value.file == str(open_to_all / name)
+    assert precious.read_text() == "precious"
+    (open_to_all / name).unlink()
     with served(options(open_to_all, ORDERS)), attach(open_to_all) as local:
         assert local.served
-        assert not (open_to_all / name).is_symlink()
-    assert precious.read_text() == "precious"
 
 
 class AnotherUser:
     """This process as if it ran for another user than the one who made the files."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module.os, "geteuid", lambda: 4711)
+        monkeypatch.setattr(ownership.os, "geteuid", lambda: 4711)
         self._monkeypatch = monkeypatch
 
     def owns(self, *paths: Path) -> None:
@@ -115,7 +118,8 @@ def test_the_same_with_a_real_other_user(open_to_all: Path) -> None:
     os.chown(path, 4712, 4712)
     run = called("serve", "--data", open_to_all, "--listen", "127.0.0.31:0", "--ping", "off")
     assert (run.status, run.out) == (74, "")
-    assert json.loads(run.err.splitlines()[-1])["error"] == f"{path}: the file belongs to another user"
+    error = json.loads(run.err.splitlines()[-1])["error"]
+    assert error.startswith(f"{path}: it belongs to another user, of number 4712: move it away")
 
 
 def test_the_address_is_replaced_as_a_whole(data: Path) -> None:

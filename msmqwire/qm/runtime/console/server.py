@@ -14,6 +14,7 @@ from typing import Final
 from aiohttp import web
 
 from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
+from msmqwire.ownership import write_secret
 from msmqwire.qm.runtime.console.api import Api
 from msmqwire.qm.runtime.console.events import Events
 from msmqwire.qm.runtime.console.guard import SESSION, Guard, Handler, add_headers, guarded_refusal
@@ -26,7 +27,6 @@ from msmqwire.service.limited_connection import LimitedConnection
 from msmqwire.service.listening_sockets import ListeningSockets
 from msmqwire.service.logs import RecentRecords, log
 from msmqwire.service.page_requests import PageRequestHandler
-from msmqwire.service.secret_files import write_secret
 
 _PACKAGE: Final = "msmqwire"
 _TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

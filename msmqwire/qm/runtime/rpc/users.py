@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from msmqwire.errors import InvalidValue
-from msmqwire.service.secret_files import read_secret
+from msmqwire.ownership import read_secret
 
 SIZE_MAX: Final = 1 << 20
 _PATH: Final = "rpc_users"

@@ -1,0 +1,213 @@
+"""Owners and modes: whether somebody else may have written a file, or may read it.
+
+Trusted are root and the user of this process. A group is one user's alone if it has that user's number, as
+most systems give each user such a group. Only systems of Unix have these modes: elsewhere nothing is checked.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import BinaryIO, Final
+
+from msmqwire.durable import UNFOLLOWED, replace_file
+from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import counted
+
+HAS_MODES: Final = os.name == "posix"
+WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_OF_ROOT: Final = stat.S_IRGRP
+"""What a file of root may allow: its group is the one that root has chosen to read it."""
+_KINDS: Final = (
+    (stat.S_ISLNK, "a link"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISDIR, "a folder"),
+)
+_SECRET_MODE: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """Users whose files are as good as our own.
+
+    Attributes:
+        owners: their numbers.
+        group: a further group that may write: that of a folder of root that the group may write to anyway.
+    """
+
+    owners: frozenset[int]
+    group: int | None = None
+
+    def may_write(self, status: os.stat_result) -> bool:
+        """Whether only they can write a file, by its mode."""
+        own_group = status.st_gid in self.owners or status.st_gid == self.group
+        return not status.st_mode & (stat.S_IWOTH if own_group else WRITABLE_BY_OTHERS)
+
+
+def trusted(*more: int, group: int | None = None) -> Trusted:
+    """Return root, the user of this process, and further users; `group` as in `Trusted`."""
+    return Trusted(frozenset({0, os.geteuid(), *more}), group)
+
+
+def owner_fault(status: os.stat_result, users: Trusted) -> str:
+    """Return why a file is not ours; empty if it is."""
+    if status.st_uid in users.owners:
+        return ""
+    return (
+        f"it belongs to another user, of number {status.st_uid}: move it away, "
+        f"or, if it may be trusted, let chown give it to {os.geteuid()}"
+    )
+
+
+def file_fault(path: Path, status: os.stat_result, users: Trusted) -> str:
+    """Return why a file may not be used, with the remedy; empty for a plain file that only `users` can write.
+
+    `status` is of the file itself, not of what a link leads to.
+    """
+    if fault := owner_fault(status, users):
+        return fault
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((name for test, name in _KINDS if test(status.st_mode)), "a device")
+        return f"it is {kind}, not a plain file: move it away"
+    if not users.may_write(status):
+        mode = stat.S_IMODE(status.st_mode)
+        return f"it has the mode {mode:04o}: other users may write it; use chmod go-w {quote(str(path))}"
+    if status.st_nlink > 1:
+        return f"it has {status.st_nlink} names, hard links: move it away, or put a copy in its place"
+    return ""
+
+
+def folder_users(status: os.stat_result) -> Trusted:
+    """Return who may have written the files of a folder.
+
+    Root may let a group write into a folder of its own, as volumes of containers are handed out: the files
+    there are no safer than the folder.
+    """
+    shared = status.st_mode & stat.S_IWGRP and status.st_uid == 0 != os.geteuid()
+    return trusted(group=status.st_gid if shared else None)
+
+
+def folder_fault(status: os.stat_result, users: Trusted) -> str:
+    """Return why files of ours can't be in a folder; empty if only `users` can put files there."""
+    if status.st_uid not in users.owners:
+        return f"the folder belongs to another user, of number {status.st_uid}"
+    return "" if users.may_write(status) else "other users may write into the folder"
+
+
+def sibling_fault(path: Path) -> tuple[Path, str] | None:
+    """Return the folder of a file, or one of its files, that may not be used, and why; None for none.
+
+    Its files have its name with a suffix, as the logs and journals of SQLite.
+    """
+    if not HAS_MODES:
+        return None
+    status = path.parent.stat()
+    users = folder_users(status)
+    if fault := folder_fault(status, users):
+        return path.parent, fault
+    return _entry_fault(path, users)
+
+
+def _entry_fault(path: Path, users: Trusted) -> tuple[Path, str] | None:
+    for name in sorted(os.listdir(path.parent)):
+        if name == path.name or name.startswith((f"{path.name}-", f"{path.name}.")):
+            entry = path.with_name(name)
+            status = status_of(entry)
+            if status is not None and (fault := file_fault(entry, status, users)):
+                return entry, fault
+    return None
+
+
+def status_of(path: Path) -> os.stat_result | None:
+    """Return the status of a file itself, not of what a link leads to; None if it is gone."""
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def movers(path: Path) -> Iterator[Path]:
+    """Yield the folders above a path in which another user can put something else in its place."""
+    if not HAS_MODES:
+        return
+    users = trusted()
+    for parent in path.resolve().parents:
+        status = parent.stat()
+        is_shared = status.st_mode & stat.S_ISVTX  # there each may move only what is theirs
+        if status.st_uid not in users.owners or not (is_shared or users.may_write(status)):
+            yield parent
+
+
+def read_own(path: Path, size_max: int, users: Trusted | None) -> bytes:
+    """Return the content of a plain file, without following a link or waiting for a pipe.
+
+    `users` may have written it; None is anybody. Raises OSError, and InvalidValue for a file that somebody
+    else may have written, anything but a plain file, and a larger one.
+    """
+    with _unfollowed(path) as stream:
+        status = os.fstat(stream.fileno())
+        if users is not None and (fault := file_fault(path, status, users)):
+            raise InvalidValue(fault)
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidValue("it is not a plain file")
+        return _content(stream, path, size_max, "")
+
+
+def read_secret(file: Path, size_max: int, path: str = "", *, follow: bool = True) -> bytes:
+    """Return the content of a file with a secret, which nobody else may read: see `secret_fault`.
+
+    Args:
+        file: the file.
+        size_max: its largest size in bytes.
+        path: the path of the error.
+        follow: whether it may be a link to one, or a pipe that the reader waits for.
+
+    Raises OSError if it can't be read, and InvalidValue for a file that is too large, or that other users may
+    read or write.
+    """
+    with file.open("rb") if follow else _unfollowed(file) as stream:
+        if fault := secret_fault(file, os.fstat(stream.fileno())):
+            raise InvalidValue(fault, path=path)
+        return _content(stream, file, size_max, path)
+
+
+def secret_fault(file: Path, status: os.stat_result) -> str:
+    """Return why a file can hold no secret, with the remedy; empty if it can.
+
+    Only its owner may use it. One of root may be readable for its group too: so root gives it to a service
+    that runs as another user. `status` is of what a link leads to.
+    """
+    if not HAS_MODES or not (stat.S_ISREG(status.st_mode) or stat.S_ISFIFO(status.st_mode)):
+        return ""  # a terminal
+    allowed = _OF_ROOT if status.st_uid == 0 != os.geteuid() else 0
+    if not status.st_mode & _OTHERS & ~allowed:
+        return ""
+    mode = stat.S_IMODE(status.st_mode)
+    return f"{file} has the mode {mode:04o}: other users may use it; use chmod 600 {quote(str(file))}"
+
+
+def write_secret(file: Path, content: bytes) -> None:
+    """Replace a file by a new one that only its owner can access, and sync it. Raises OSError.
+
+    No other process may write it meanwhile.
+    """
+    replace_file(file, content, mode=_SECRET_MODE)
+
+
+def _unfollowed(path: Path) -> BinaryIO:
+    """Open a file for reading, without following a link. Raises OSError."""
+    return open(os.open(path, os.O_RDONLY | UNFOLLOWED), "rb")
+
+
+def _content(stream: BinaryIO, file: Path, size_max: int, path: str) -> bytes:
+    """Return what a file has. Raises InvalidValue for more than `size_max` bytes."""
+    content = stream.read(size_max + 1)
+    if len(content) > size_max:
+        raise InvalidValue(f"{file} has more than {counted(size_max, 'byte')}", path=path)
+    return content
