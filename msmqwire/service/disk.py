@@ -38,6 +38,7 @@ class Room(Protocol):
         low: whether it is too small for new messages. plenty: whether it is large enough for one check every
             `POLL_S`.
         least: the bytes below which it is low; 0 for no such mark.
+        spare: the bytes above that mark when it was measured last.
     """
 
     @property
@@ -48,6 +49,9 @@ class Room(Protocol):
 
     @property
     def plenty(self) -> bool: ...
+
+    @property
+    def spare(self) -> int: ...
 
     def free(self) -> int:
         """Return the bytes available for new messages."""
@@ -66,6 +70,7 @@ class DiskRoom:
         least: the low-water mark in bytes; 0 for none.
         low: whether the room is below that mark, so that no new messages may be accepted.
         plenty: whether the room is large enough for one check every `POLL_S`.
+        spare: the bytes above the mark when the room was measured last.
     """
 
     def __init__(self, store: SqliteStore, least: int = MIN_FREE) -> None:
@@ -73,7 +78,7 @@ class DiskRoom:
         self._reserve = store.path.with_name(store.path.name + ".reserve")
         self._reserve_size = least // _RESERVE_SHARE
         self._has_reserve = self._reserve.exists()
-        self.least, self.low, self.plenty = least, False, False
+        self.least, self.low, self.plenty, self.spare = least, False, False, 0
         if least:
             store.limit_log(least // _LOG_SHARE)
         self.look()
@@ -96,7 +101,7 @@ class DiskRoom:
         if self.low and tidy:
             self._store.shorten_log()
         free, least = self.free(), self.least
-        self.plenty = free >= least + _PLENTY
+        self.plenty, self.spare = free >= least + _PLENTY, free - least
         if self.low:
             self.low = free < least + least // _RESUME_SHARE
             if not self.low:

@@ -65,8 +65,8 @@ class MessagePosition:
         expired: whether it has expired while it was locked.
         silent: whether its sender asked for no report of its outcome; known once its message was in memory.
         listed: whether it is in its list.
-        charged_to: the origin that its message in memory is charged to; None for a recoverable message.
-        charged_bytes: bytes that it is charged with.
+        origin: the origin of its message, which it is counted for.
+        charged_bytes: bytes that the origin is charged with for a message in memory; 0 for a recoverable one.
         pins: the number of cursors at it: while there are any, it stays linked when it is removed.
         history: the counts of its moves and returns.
     """
@@ -75,7 +75,6 @@ class MessagePosition:
         "_load",
         "_message",
         "charged_bytes",
-        "charged_to",
         "counted",
         "expired",
         "history",
@@ -83,6 +82,7 @@ class MessagePosition:
         "lookup_identifier",
         "next",
         "number",
+        "origin",
         "pins",
         "previous",
         "queue",
@@ -104,7 +104,7 @@ class MessagePosition:
         self.history = NO_HISTORY
         self.counted = self.expired = self.listed = self.recoverable = False
         self.stored = self.transaction = self.silent = False
-        self.charged_to: str | None = None
+        self.origin = ""
         self.charged_bytes = 0
         self._message: Message | None = None
         self._load: Callable[[MessagePosition], Message] | None = None
@@ -121,7 +121,7 @@ class MessagePosition:
 
     def keep_in_memory(self, message: Message) -> None:
         """Keep the message in memory."""
-        self._message, self.silent = message, not message.outcome_requested
+        self._message, self.origin, self.silent = message, message.origin, not message.outcome_requested
 
     def keep_in_store(self, load: Callable[[MessagePosition], Message]) -> None:
         """Keep the message in the store only, where `load` reads it for each use."""

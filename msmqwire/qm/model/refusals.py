@@ -15,6 +15,7 @@ from msmqwire.qm.model.elements import OutgoingQueue, Queue, short_name
 from msmqwire.qm.model.message import Message, ObjectId
 
 QUOTA: Final = "quota"
+SHARE: Final = "share"
 DISK: Final = "disk"
 MEMORY: Final = "memory"
 MALFORMED: Final = "malformed"

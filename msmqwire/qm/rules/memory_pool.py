@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Final
 
 from msmqwire.qm.model.message import Message
+from msmqwire.qm.rules.origin_shares import OriginShares
 
 
 class Kind(Enum):
@@ -24,11 +25,6 @@ class Kind(Enum):
 _SIXTEENTHS: Final = {
     Kind.EXPRESS: 8, Kind.SENDERS: 3, Kind.ROUTES: 2, Kind.HISTORY: 1, Kind.QUEUES: 2,
 }  # fmt: skip
-_ORIGINS: Final = 4
-"""An unknown origin may have a fourth of the memory for a kind; other origins have the rest."""
-_RESERVE: Final = 4
-"""The last fourth is for this computer and known origins; half of it also for any origin that has little."""
-_LITTLE: Final = 64
 
 EXPRESS_BYTES: Final = 1_536
 """Bytes of an express message beside those of its packet, as measured: its attributes, names and position."""
@@ -49,64 +45,46 @@ ELEMENT_BYTES: Final = 160
 class MemoryPool:
     """Counts the memory in use, and decides whether more may be used.
 
-    Origins are those of `origin_of`; an empty one is this computer, which has no separate limit.
+    Each kind has shares of its own: see `OriginShares`.
 
     Attributes:
         limit: bytes for all kinds together.
-        used: bytes by kind.
-        known: the origins of places that the administrator or an application of this computer has named; they
-            have no separate limit either.
+        known: the origins of places that the administrator or an application of this computer has named.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.used: dict[Kind, int] = dict.fromkeys(Kind, 0)
         self.known: set[str] = set()
-        self._shares = {kind: limit * _SIXTEENTHS[kind] // 16 for kind in Kind}
-        self._by_origin: dict[Kind, dict[str, int]] = {kind: {} for kind in Kind}
+        self._kinds = {kind: OriginShares(limit * _SIXTEENTHS[kind] // 16, self.known) for kind in Kind}
+
+    @property
+    def used(self) -> dict[Kind, int]:
+        """Bytes in use by kind."""
+        return {kind: shares.used for kind, shares in self._kinds.items()}
 
     def share(self, kind: Kind) -> int:
         """Return the bytes available for a kind."""
-        return self._shares[kind]
+        return self._kinds[kind].limit
 
     def used_by(self, kind: Kind, origin: str) -> int:
         """Return the bytes of a kind in use for an origin."""
-        return self._by_origin[kind].get(origin, 0)
+        return self._kinds[kind].used_by(origin)
 
     def fits(self, kind: Kind, origin: str, size: int) -> bool:
         """Return whether `size` more bytes may be kept for an origin."""
-        share, used = self._shares[kind], self.used[kind] + size
-        if not origin or origin in self.known:
-            return used <= share
-        own = self.used_by(kind, origin) + size
-        reserve = share // _RESERVE
-        if own <= share // _LITTLE:
-            reserve //= 2
-        return own <= share // _ORIGINS and used <= share - reserve
+        return self._kinds[kind].fits(origin, size)
 
     def crowding(self, kind: Kind, origin: str, size: int) -> str:
         """Return the origin that has to make room, if `size` more bytes do not fit for `origin`."""
-        own = self.used_by(kind, origin) + size
-        if origin not in self.known and own > self.share(kind) // _ORIGINS:
-            return origin
-        by_origin = self._by_origin[kind]
-        return max(by_origin, key=by_origin.__getitem__, default=origin)
+        return self._kinds[kind].crowding(origin, size)
 
     def take(self, kind: Kind, origin: str, size: int) -> None:
         """Count bytes kept for an origin."""
-        self.used[kind] += size
-        by_origin = self._by_origin[kind]
-        by_origin[origin] = by_origin.get(origin, 0) + size
+        self._kinds[kind].take(origin, size)
 
     def give_back(self, kind: Kind, origin: str, size: int) -> None:
         """Count bytes as free again."""
-        self.used[kind] -= size
-        by_origin = self._by_origin[kind]
-        left = by_origin[origin] - size
-        if left:
-            by_origin[origin] = left
-        else:
-            del by_origin[origin]
+        self._kinds[kind].give_back(origin, size)
 
 
 def express_bytes(message: Message) -> int:

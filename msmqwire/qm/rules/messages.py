@@ -35,7 +35,7 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors, serialization, stored_rows
 from msmqwire.qm.rules.memory_pool import MemoryPool
 from msmqwire.qm.rules.message_memory import MessageMemory
-from msmqwire.qm.rules.quotas import Quotas, over_quota
+from msmqwire.qm.rules.quotas import NO_ROOM, Quotas, over_quota
 from msmqwire.qm.rules.read_results import FAILED, ReadOutcome
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
 from msmqwire.qm.rules.waiting_reads import WaitingReads
@@ -66,7 +66,7 @@ class MessageEvents:
         self._stored_sequential_id = 0
         self.memory = MessageMemory(context.settings.memory_for_recoverable)
         self.pool = MemoryPool(context.settings.memory)
-        self.quotas = Quotas(context.queue_manager, self.pool)
+        self.quotas = Quotas(context.queue_manager, self.pool, context.settings)
         self.waiting_reads = WaitingReads(context, self._receive)
         self.when_arrived: Callable[[Message], None] | None = None
         self.when_removed: Callable[[Queue, MessagePosition, int], None] | None = None
@@ -99,7 +99,7 @@ class MessageEvents:
             message.packet = serialization.to_packet(message)
         size = serialization.packet_size(message)
         if not ignore_quota and (lacking := self.quotas.lacking(message, size)):  # MQMQ-2.3.1.5-02
-            context.refused(lacking, message, queue, why="the queue manager has no room")
+            context.refused(lacking, message, queue, why=NO_ROOM[lacking])
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if over_quota(queue, size):
             context.refused(QUOTA, message, queue, why="the queue is full", kind="quota")

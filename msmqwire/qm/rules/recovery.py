@@ -85,7 +85,7 @@ class Recovery:
         in_use: dict[int, MessagePosition] = {}
         in_transactions = self._in_transactions()
         by_queue: dict[int, list[MessagePosition]] = {}
-        load, available = self.load, PositionState.AVAILABLE
+        load, available, origins = self.load, PositionState.AVAILABLE, stored_rows.Origins()
         for number, row in self._stored.rows(Table.MESSAGE):  # there may be millions
             assert isinstance(number, int)
             stored = stored_rows.read_position(row)
@@ -93,6 +93,7 @@ class Recovery:
             position = MessagePosition(queue, number, stored.lookup_identifier, stored.size)
             position.recoverable = position.stored = True
             position.keep_in_store(load)  # DMPR-3.1.1.11-06
+            position.origin = origins.of(row, stored)
             if stored.has_history:
                 position.history = stored_rows.read_message(row).history
             if stored.state != available:

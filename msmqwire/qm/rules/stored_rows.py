@@ -127,6 +127,21 @@ def read_position(row: bytes) -> StoredPosition:
 _new_position: Final = StoredPosition._make
 
 
+class Origins:
+    """The origins of rows of `Table.MESSAGE`. There may be millions of rows, but few origins."""
+
+    def __init__(self) -> None:
+        self._of: dict[bytes, str] = {}  # by the end of a row
+
+    def of(self, row: bytes, stored: StoredPosition) -> str:
+        """Return the origin of a row whose position has been read. Raises as `read_message`."""
+        end = row[_MESSAGE.size + (_HISTORY_FIELDS.size if stored.flags & _HISTORY else 0) :]
+        origin = self._of.get(end)
+        if origin is None:
+            origin = self._of[end] = read_message(row).origin
+        return origin
+
+
 def read_message(row: bytes) -> MessageRow:
     """Read a row of `Table.MESSAGE`. Raises ValueError and struct.error."""
     queue, lookup, size, arrival, expires, state, flags = _MESSAGE.unpack_from(row)

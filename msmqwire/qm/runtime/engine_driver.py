@@ -56,6 +56,12 @@ class EngineDriver(Driver[Guest]):
         with restoring(self._rows):
             self.core.start()
 
+    def _look_at_room(self, *, tidy: bool = False) -> None:
+        """Throttle the core as `Driver` does, and report what the disk can hold: its shares depend on it."""
+        super()._look_at_room(tidy=tidy)
+        if self.room is not None:
+            self.core.messages.quotas.disk_has(self.room.spare)
+
     def trace_refused(self, reason: str, peer: str, why: str) -> None:
         """Leave the trace of a message that is refused before the core has it: see `Context.refused`."""
         self.notify(lambda: self.core.context.refused(reason, peer=peer, why=why))

@@ -159,6 +159,14 @@ class Metrics:
             "msmqwire_quota_bytes", "Limit of the bytes of all messages.", manager.queue_manager_quota
         )
         yield gauge("msmqwire_used_bytes", "Bytes of all messages.", manager.total_bytes)
+        shares = driver.core.messages.quotas.shares
+        by_standing = gauge("msmqwire_origin_bytes", "Bytes of all messages by origin.", labels=("origin",))
+        for standing, used in shares.by_standing()._asdict().items():
+            by_standing.add_metric((standing,), used)
+        yield by_standing
+        yield gauge(
+            "msmqwire_origin_share_bytes", "Limit of the messages of one unknown origin.", shares.per_origin
+        )
         pool = driver.core.messages.pool
         memory = gauge("msmqwire_memory_bytes", "Memory used on account of peers.", labels=("kind",))
         for use, used in pool.used.items():

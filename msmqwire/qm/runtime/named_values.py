@@ -63,7 +63,7 @@ class NamedValue(NamedTuple):
 
     Attributes:
         name: the name of the field. kind: its type: bool, int, float, an Enum, or tuple for several integers.
-        unit: ``milliseconds``, ``seconds``, ``bytes``, or empty for a number without a unit.
+        unit: ``milliseconds``, ``seconds``, ``bytes``, ``percent``, or empty for a number without a unit.
         least, most: the range of a number.
         meaning: from the documentation of the class.
         owner: Settings or Limits.
@@ -149,6 +149,8 @@ def _unit(name: str, kind: type) -> str:
         return "milliseconds"
     if name.endswith("_s") or name == "resend_timer_table":
         return "seconds"
+    if name.endswith("_percent"):
+        return "percent"
     return "bytes" if kind is int and ("bytes" in name or name in _BYTES) else ""
 
 
@@ -157,6 +159,8 @@ def _range(name: str, unit: str, kind: type) -> tuple[float, float]:
         return (0 if name in _MAY_BE_ZERO else 1), _DWORD
     if unit == "seconds":
         return (0.001 if kind is float else 1), _DWORD // 1000
+    if unit == "percent":
+        return 0, 100
     return 1, _COUNT_MAX
 
 

@@ -23,6 +23,7 @@ from msmqwire.qm.model.enumerations import (
 )
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.refusals import SHARE
 from msmqwire.qm.rules.lookup import group_of
 from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
@@ -91,6 +92,7 @@ def manager_json(core: Core) -> dict[str, Any]:
         "queues": sum(1 for queue in manager.queues.values() if is_shown(queue)),
         "messages": sum(len(queue.positions) for queue in manager.queues.values()),
         "memory": memory_json(core),
+        "shares": shares_json(core),
         "troubles": dict(core.context.troubles),
         "refused": refused_json(core.context.refusals),
         "sessions": [
@@ -109,6 +111,19 @@ def memory_json(core: Core) -> dict[str, int]:
     """Return the memory used for peers: bytes by kind, and the total limit."""
     pool = core.messages.pool
     return {"limit": pool.limit, **{kind.value: used for kind, used in pool.used.items()}}
+
+
+def shares_json(core: Core) -> dict[str, int]:
+    """Return the bytes of all messages by the standing of their origins, the share of an unknown one, and how
+    many messages it has kept out.
+    """
+    shares, refused = core.messages.quotas.shares, core.context.refusals.counts
+    return {
+        "limit": shares.limit,
+        "per_origin": shares.per_origin,
+        **shares.by_standing()._asdict(),
+        "refused": sum(count for (reason, _), count in refused.items() if reason == SHARE),
+    }
 
 
 def listed(core: Core) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.model.enumerations import AcknowledgementsRequested, PositionState
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.sim.environment import Environment
+from msmqwire.qm.sim.invariants import check_stored_origins
 from msmqwire.qm.sim.joined import each, simulated
 from msmqwire.qm.sim.ledger import ABOUT_RECEIVING, MessageLedger
 from msmqwire.qm.sim.network import Network
@@ -96,6 +97,7 @@ def _check_node(node: Node) -> None:
         for position in queue.positions:
             if position.state is not PositionState.AVAILABLE:
                 raise Violation(Invariant.HANGS, f"{position} of {queue.pathname} at {node}")
+    check_stored_origins(node.name, core, node.store)
     if core.queue_manager.transactions or list(node.store.rows(Table.TRANSACTION)):
         raise Violation(Invariant.BOUNDED, f"{node} has transactions that have ended")
     if transfers := list(node.store.rows(Table.OUTGOING)):

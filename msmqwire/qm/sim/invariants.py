@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from msmqwire.names.printable import counted
@@ -11,6 +12,7 @@ from msmqwire.qm.model.tables import Table
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import SessionMessageState, SessionRole, SessionState
+from msmqwire.qm.rules.stored_rows import read_message
 from msmqwire.qm.sim.joined import simulated
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.store.memory import MemoryStore
@@ -63,12 +65,39 @@ def check_step(node: str, core: Core) -> None:
             )
     for protocol in simulated():
         protocol.check_step(node, core)
+    _check_shares(node, core)
     for queue in core.queue_manager.queues.values():
         if queue.quota != INFINITE and queue.total_bytes > queue.quota * 1024:
             raise Violation(
                 Invariant.BOUNDED,
                 f"{queue.pathname} has {counted(queue.total_bytes, 'byte')}, its quota is {queue.quota} kB",
             )
+
+
+def _check_shares(node: str, core: Core) -> None:
+    """Check that each origin is counted with exactly the bytes of its messages."""
+    counts: Counter[str] = Counter()
+    for queue in core.queue_manager.queues.values():
+        for position in queue.positions:
+            counts[position.origin] += position.size
+    by_origin = core.messages.quotas.shares.by_origin()
+    if by_origin != counts:
+        raise Violation(Invariant.BOUNDED, f"{node} counts {by_origin} bytes by origin of {dict(counts)}")
+
+
+def check_stored_origins(node: str, core: Core, store: MemoryStore) -> None:
+    """Check that each stored message has the origin for which it is counted, so that a restart counts it so.
+
+    A queue manager at rest has no changes on their way.
+    """
+    for queue in core.queue_manager.queues.values():
+        for position in queue.positions:
+            row = store.row(Table.MESSAGE, position.number)
+            if row is not None and (origin := read_message(row).origin) != position.origin:
+                raise Violation(
+                    Invariant.BOUNDED,
+                    f"{node} counts {position} for {position.origin!r}, and has stored it for {origin!r}",
+                )
 
 
 def _check_session(node: str, session: Session) -> None:

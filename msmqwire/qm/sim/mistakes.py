@@ -28,6 +28,7 @@ from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.history import History
 from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.messages import MessageEvents
+from msmqwire.qm.rules.origin_shares import OriginShares
 from msmqwire.qm.rules.recovery import Recovery
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.transactions import Transactions
@@ -154,6 +155,10 @@ def _advanced_before_enqueue(original: Any) -> Any:
     return take
 
 
+def _no_origin(_original: Any) -> Any:
+    return lambda self, row, stored: ""
+
+
 def _quota_ignored_after(original: Any) -> Any:
     def enqueue(
         self: MessageEvents, queue: Any, message: Any, transaction: Any = None, *, ignore_quota: bool = False
@@ -250,6 +255,7 @@ def _history_in_memory(original: Any) -> Any:
 
 _LOST = frozenset({Invariant.TRANSACTIONS_LOST, Invariant.RECOVERABLE, Invariant.HELD})
 _HANGS = frozenset({Invariant.HANGS})
+_BOUNDED = frozenset({Invariant.BOUNDED})
 _ORDER = frozenset({Invariant.ONCE, Invariant.IN_ORDER, Invariant.NUMBERED, Invariant.NOT_BOTH})
 
 MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
@@ -341,6 +347,8 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
                 {Invariant.RECEIVED_ONCE, Invariant.JOURNALED_ONCE, Invariant.ACKNOWLEDGED, Invariant.BOUNDED}
             ),
         ),
+        "messages that leave are counted on": Mistake(OriginShares, "give_back", nothing, _BOUNDED),
+        "a restart counts messages for nobody": Mistake(manager_rows.Origins, "of", _no_origin, _BOUNDED),
         "sessions that end are kept": Mistake(SessionTable, "release", nothing, _HANGS | {Invariant.BOUNDED}),
         **DRIVER_MISTAKES,
         **{name: mistake for protocol in simulated() for name, mistake in protocol.mistakes.items()},

@@ -400,7 +400,7 @@ class Node:
 class VirtualRoom:
     """The room on the disk of a node: low as long as it is full."""
 
-    least, plenty = 1, False
+    least, plenty, spare = 1, False, 1 << 30
 
     def __init__(self, node: Node) -> None:
         self._node = node

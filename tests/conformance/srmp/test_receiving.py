@@ -393,7 +393,7 @@ def test_a_message_for_a_full_queue_manager_is_answered_with_500(how):
     elif how == "throttled":
         harness.core.queues.begin_flow_control()  # the disk is full
     else:
-        harness.core.messages.pool._shares = dict.fromkeys(harness.core.messages.pool._shares, 0)
+        harness.core.messages.pool._kinds[Kind.EXPRESS].resize(0)
     assert peer.send(number=1, services=DELIVERY) == SERVER_ERROR
     assert (bodies(queue), harness.take()) == ([], [])
     if how == "throttled":

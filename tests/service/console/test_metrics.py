@@ -126,6 +126,17 @@ def test_memory_kept_for_peers_is_reported(figures: tuple[InThread, Figures]) ->
     assert metrics.value("msmqwire_troubles_total", 'kind="relay refused"') == 1
 
 
+def test_bytes_of_messages_are_reported_by_origin(figures: tuple[InThread, Figures]) -> None:
+    server, metrics = figures
+    with attach(server.data) as local:
+        put(local, ORDERS, *recoverable(b"x" * 1000))
+        told = local.call("status")["shares"]
+    assert metrics.value("msmqwire_origin_bytes", 'origin="owner"') == told["owner"] > 1000
+    assert (told["known"], told["unknown"], told["refused"]) == (0, 0, 0)
+    assert metrics.value("msmqwire_origin_bytes", 'origin="unknown"') == 0
+    assert metrics.value("msmqwire_origin_share_bytes") == told["per_origin"] <= told["limit"] // 4
+
+
 def test_there_is_nothing_else(figures: tuple[InThread, Figures]) -> None:
     _, metrics = figures
     for path in ("/", "/metrics/x", "/queues"):

@@ -155,6 +155,7 @@ class OrderAcknowledgements:
             priority=0,
             delivery_guarantee=DeliveryGuarantee.RECOVERABLE,  # MQQB-3.1.7.17-03
             time_to_reach_queue=INFINITE,
+            origin=origin,
         )
         queue = self._last.get((sender, self._bound_to(origin))) if session is None else None
         if queue is None:

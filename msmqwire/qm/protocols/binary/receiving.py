@@ -255,12 +255,14 @@ class SessionReceiving:
         return True
 
     def _is_full(self, message: Message) -> bool:
-        """Return whether the quota of the queue manager is exhausted, or its disk refuses more.
+        """Return whether the quota or the share of its origin is exhausted, or the disk refuses more.
 
         Answers to an express message are express messages as well, and there may be no memory for them.
         """
         manager = self._context.queue_manager
         if manager.throttled or manager.total_bytes >= manager.queue_manager_quota:
+            return True
+        if not self._messages.quotas.has_share(message.origin, len(message.body)):
             return True
         size = EXPRESS_BYTES + len(message.body)
         return not (message.recoverable or self._pool.fits(Kind.EXPRESS, message.origin, size))

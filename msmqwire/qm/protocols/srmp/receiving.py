@@ -22,7 +22,7 @@ from msmqwire.qm.model.enumerations import (
     QueueType,
 )
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.model.refusals import MALFORMED, MEMORY
+from msmqwire.qm.model.refusals import MALFORMED, MEMORY, SHARE
 from msmqwire.qm.protocols.srmp.configuration import SrmpConfiguration
 from msmqwire.qm.protocols.srmp.deserializing import WITHOUT_MSMQ, deserialize, reach_limit
 from msmqwire.qm.protocols.srmp.incoming_streams import IncomingStreams
@@ -345,13 +345,15 @@ class SrmpReceiving:
         return arrived._replace(queues=admitting)
 
     def _check_room(self, arrived: _Arrived) -> None:
-        """Refuse a message if there may be no memory for its receipts, which are never refused themselves.
+        """Refuse a message if there may be no room for its receipts, which are never refused themselves.
 
         A sender whose own URL is unreachable could otherwise make any number of them wait.
         """
-        if not self._messages.pool.fits(Kind.EXPRESS, arrived.message.origin, _RECEIPT_BYTES):
-            why = "there is no room for receipts"
+        origin, why = arrived.message.origin, "there is no room for receipts"
+        if not self._messages.pool.fits(Kind.EXPRESS, origin, _RECEIPT_BYTES):
             raise _MessageRefused(INTERNAL_SERVER_ERROR, MEMORY, why, arrived.queues[0])
+        if not self._messages.quotas.has_share(origin, _RECEIPT_BYTES):
+            raise _MessageRefused(INTERNAL_SERVER_ERROR, SHARE, why, arrived.queues[0])
 
     def _refusal(self, queue: Queue, *, signed: bool) -> _MessageRefused | None:
         """Return the reason why a queue does not accept a message; None if it does."""

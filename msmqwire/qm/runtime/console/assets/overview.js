@@ -29,7 +29,7 @@ export const page = {
       { title: "Messages", class: "number", cell: ([, , , figures]) => count(figures.messages) },
       { title: "Size", class: "number", cell: ([, , , figures]) => bytes(figures.bytes) },
     ]);
-    const memory = el("div");
+    const memory = el("div"), origins = el("div");
     const troubles = table("Trouble with messages of others", [
       { title: "Kind", class: "name", cell: ([name]) => name.replaceAll("_", " ") },
       { title: "Times", class: "number", cell: ([, times]) => count(times) },
@@ -50,6 +50,7 @@ export const page = {
       el("div", { class: "columns" },
         el("section", {}, el("h2", {}, "Queues"), groups.element),
         el("section", {}, el("h2", {}, "Trouble"), troubles.element),
+        el("section", {}, el("h2", {}, "Messages by origin"), origins),
         el("section", {}, el("h2", {}, "Memory for others"), memory)),
       el("section", {}, el("h2", {}, "Refused"), refused.element, more));
     let samples = null;
@@ -70,6 +71,7 @@ export const page = {
       more.hidden = status.refused.length <= REFUSED_SHOWN;
       more.textContent = `The latest ${count(REFUSED_SHOWN)} of ${count(status.refused.length)}; msmqwire top --json has all.`;
       troubles.show(Object.entries(status.troubles), "Nothing so far.");
+      fill(origins, status.shares, () => properties(ofShares(status.shares)));
       fill(memory, status.memory, () => properties(Object.entries(status.memory).filter(([name]) => name !== "limit")
         .map(([name, used]) => [name[0].toUpperCase() + name.slice(1), bytes(used)]).concat([["Limit", bytes(status.memory.limit)]])));
       charts.forEach((chart) => chart.show(samples));
@@ -79,6 +81,16 @@ export const page = {
 
 function card(title, value, more, kind = "") {
   return el("div", { class: `card ${kind}` }, el("h2", {}, title), el("p", { class: "figure" }, value), el("p", { class: "hint" }, more));
+}
+
+function ofShares(shares) {
+  return [
+    ["Applications of this computer", bytes(shares.owner)],
+    ["Known computers", bytes(shares.known)],
+    ["Unknown senders", bytes(shares.unknown)],
+    ["Limit of each unknown sender", bytes(shares.per_origin)],
+    ["Messages refused beyond it", count(shares.refused)],
+  ];
 }
 
 function ofStatus(status) {
