@@ -175,6 +175,14 @@ def command(
     metrics: Annotated[
         str | None, Option(metavar="ADDR:PORT", help="Address to answer Prometheus at.")
     ] = None,
+    metrics_name: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME",
+            help="A host name by which Prometheus reaches the metrics, besides localhost and addresses; may "
+            "be repeated.",
+        ),
+    ] = None,
     console: Annotated[
         str | None,
         Option(
@@ -298,9 +306,10 @@ def command(
         raise BadParameter("--tls-cert and --tls-key are for --https")
     if (console_write or console_name) and console is None:
         raise BadParameter("--console-write and --console-name are for --console")
-    for host_name in console_name or ():
-        if not host_name or set(host_name) & set(":/@ "):
-            raise BadParameter(f"--console-name {host_name:.100}: a name of a host, without scheme and port")
+    if metrics_name and metrics is None:
+        raise BadParameter("--metrics-name is for --metrics")
+    _check_host_names("--console-name", console_name)
+    _check_host_names("--metrics-name", metrics_name)
     check_rpc(rpc, endpoint_mapper, rpc_users, rpc_auth)
     at = parse_endpoint(listen, TCP_PORT)
     settings, limits = replace(SETTINGS, relay=relay), Limits(max_connections)
@@ -318,6 +327,7 @@ def command(
         ping=None if ping == "off" else parse_endpoint(ping, PING_PORT) if ping else (at[0], PING_PORT),
         queues=tuple(queue or ()),
         metrics=parse_endpoint(metrics, 9101) if metrics else None,
+        metrics_names=tuple(metrics_name or ()),
         console=None
         if console is None
         else ConsoleOptions(
@@ -346,6 +356,13 @@ def command(
     files = SrmpFiles(redirections, http_sign_cert, http_sign_key, http_trust)
     files.check()
     run_reporting_errors(lambda: _run(options, by_http, (tls_cert, tls_key, tls_ca), files, rpc_users))
+
+
+def _check_host_names(option: str, names: list[str] | None) -> None:
+    """Raise BadParameter for a name that no client sends as its Host."""
+    for name in names or ():
+        if not name or set(name) & set(":/@ "):
+            raise BadParameter(f"{option} {name:.100}: a name of a host, without scheme and port")
 
 
 def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -> PgmOptions:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from msmqwire.service.connection import PeerConnection
+from msmqwire.service.logs import log
 
 if TYPE_CHECKING:
     from aiohttp import web
 
 
-class ConnectionAdmission(Protocol):
+class ConnectionPlaces(Protocol):
     """The owner of the connections."""
 
-    def admit(self, connection: LimitedConnection) -> bool:
-        """Note a new connection; return False if there are too many: it is closed then."""
+    def admit(self, connection: LimitedConnection) -> None:
+        """Note a new connection."""
 
     def forget(self, connection: LimitedConnection) -> None:
-        """Note that a connection has ended, or was not admitted."""
+        """Note that a connection has ended."""
 
 
 class LimitedConnection(PeerConnection):
@@ -26,29 +28,32 @@ class LimitedConnection(PeerConnection):
 
     def __init__(
         self,
-        owner: ConnectionAdmission,
-        handler: web.RequestHandler | None,
+        places: ConnectionPlaces,
+        make_handler: Callable[[LimitedConnection], web.RequestHandler | None],
         seconds: float,
-        bytes_max: int | None = None,
+        bytes_max: int,
     ) -> None:
         """Limit a connection.
 
         Args:
-            owner: counts it.
-            handler: the handler of aiohttp; None to close the connection at once.
+            places: counts it.
+            make_handler: makes the handler of aiohttp; None closes the connection at once.
             seconds: its longest time.
-            bytes_max: limit of the bytes that it may send; None for none.
+            bytes_max: limit of the bytes that it may send.
         """
         super().__init__()
-        self._owner, self._handler = owner, handler
-        self._seconds, self._bytes_left = seconds, bytes_max
+        self._places, self._make_handler = places, make_handler
+        self._handler: web.RequestHandler | None = None
+        self._seconds = seconds
+        self._bytes_left: int | None = bytes_max
 
     def _begin(self, transport: asyncio.Transport) -> bool:
-        if self._handler is None or not self._owner.admit(self):
-            self._handler = None
+        self._handler = handler = self._make_handler(self)
+        if handler is None:
             return False
+        self._places.admit(self)
         self.last(self._seconds)
-        self._handler.connection_made(transport)
+        handler.connection_made(transport)
         return True
 
     def last(self, seconds: float) -> None:
@@ -63,6 +68,7 @@ class LimitedConnection(PeerConnection):
         if self._bytes_left is not None:
             self._bytes_left -= len(data)
             if self._bytes_left < 0:
+                log.info("a request for a page is too long", extra={"peer": self.address})
                 self.abort()
                 return
         if self._handler is not None:
@@ -81,6 +87,6 @@ class LimitedConnection(PeerConnection):
             self._handler.resume_writing()
 
     def _lost(self, reason: Exception | None) -> None:
-        self._owner.forget(self)
+        self._places.forget(self)
         if self._admitted and self._handler is not None:
             self._handler.connection_lost(reason)

@@ -15,6 +15,7 @@ from functools import partial
 from ipaddress import IPv4Address, ip_address
 from typing import Any, Final
 
+from msmqwire.service.endpoints import canonical
 from msmqwire.service.logs import log
 
 PAUSE_S: Final = 0.5
@@ -35,18 +36,19 @@ _OF_THE_PEER: Final = frozenset(
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 Factory = Callable[[], asyncio.BaseProtocol]
 """Makes the protocol of a new connection."""
+Admits = Callable[[str], bool]
+"""Whether a connection from an address is accepted; one that is not is closed at once."""
 
 
 class ListeningSockets:
     """The sockets at which connections of one kind are accepted.
 
     Args:
-        rate: connections accepted in a second at each socket, on average; further ones wait. None for any
-            number.
+        admits: asked about each connection before it costs more than its socket; None for all.
     """
 
-    def __init__(self, rate: float | None = None) -> None:
-        self._rate = rate
+    def __init__(self, admits: Admits | None = None) -> None:
+        self._admits = admits
         self._bound: list[tuple[socket.socket, Factory]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._opening: set[asyncio.Task[None]] = set()
@@ -96,26 +98,24 @@ class ListeningSockets:
 
     async def _accept(self, sock: socket.socket, factory: Factory) -> None:
         loop = asyncio.get_running_loop()
-        due = 0.0
         with sock:  # closed only once the loop has stopped to watch it
             while True:
                 try:
-                    accepted, _ = await loop.sock_accept(sock)
+                    accepted, peer = await loop.sock_accept(sock)
                 except OSError as exc:
                     if exc.errno not in _OF_THE_PEER:
                         log.error("no connection can be accepted; retried", extra={"error": str(exc)})
                         await asyncio.sleep(PAUSE_S)
+                    continue
+                if self._admits is not None and not self._admits(canonical(peer[0])):
+                    accepted.close()
+                    await asyncio.sleep(0)  # a flood of them would keep the loop for itself
                     continue
                 opening = _begin(self._open(accepted, factory))
                 self._opening.add(opening)
                 opening.add_done_callback(self._opening.discard)
                 if len(self._opening) >= _OPENING_MAX:
                     await asyncio.wait(self._opening, return_when=asyncio.FIRST_COMPLETED)
-                if self._rate is not None:
-                    due = (
-                        max(due, loop.time() - 1) + 1 / self._rate
-                    )  # the connections of a second may come together
-                    await asyncio.sleep(max(0.0, due - loop.time()))
 
     async def _open(self, accepted: socket.socket, factory: Factory) -> None:
         try:

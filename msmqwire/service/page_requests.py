@@ -1,59 +1,54 @@
-"""The protocol of aiohttp for pages: malformed requests get a short refusal, and one line of the log."""
+"""The requests of a connection for pages: a fault of a page is answered and logged, and serving goes on."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from aiohttp import web
 
-from msmqwire.names.printable import cut
+from msmqwire.service.limited_connection import LimitedConnection
 from msmqwire.service.logs import log
+from msmqwire.service.request_handler import QuietRequestHandler
 
 _KEEP_ALIVE_S: Final = 75.0
 _LINE_MAX: Final = 4096
 _FIELDS_MAX: Final = 64
-_REASON_MAX: Final = 100
-"""Limit of characters of aiohttp's text, which repeats some of the bytes received."""
 
 
-class PageRequestHandler(web.RequestHandler):
+class PageRequestHandler(QuietRequestHandler):
     """The requests of one connection.
 
-    Args:
-        server: the server of aiohttp with the pages.
-        refuse: returns the answer to a request that can't be served, by its status and the reason.
+    Attributes:
+        connection: its connection.
     """
 
-    def __init__(self, server: web.Server, refuse: Callable[[int, str], web.Response]) -> None:
-        self._refuse = refuse
-        super().__init__(
-            server,
-            loop=asyncio.get_running_loop(),
-            logger=log,
-            access_log=None,  # type: ignore[arg-type]  # its own servers pass it, too
-            lingering_time=0,
-            keepalive_timeout=_KEEP_ALIVE_S,
-            max_line_size=_LINE_MAX,
-            max_field_size=_LINE_MAX,
-            max_headers=_FIELDS_MAX,
-        )
+    connection: LimitedConnection
 
-    def handle_error(
+    def __init__(
         self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Return the answer to a malformed request, or to one that failed because of a fault here."""
+        connection: LimitedConnection,
+        server: web.Server,
+        refusal: Callable[[int, str], web.Response],
+    ) -> None:
+        """Handle the requests of a connection.
+
+        Args:
+            connection: the connection.
+            server: the server of aiohttp with the pages.
+            refusal: returns the answer to a request that can't be served, by its status and the reason.
+        """
+        super().__init__(
+            connection, server, keep_alive_s=_KEEP_ALIVE_S, line_max=_LINE_MAX, fields_max=_FIELDS_MAX
+        )
+        self._refusal = refusal
+
+    def refusal(self, status: int) -> web.Response:
+        """See `QuietRequestHandler.refusal`."""
         if status == web.HTTPBadRequest.status_code:
-            details = {"peer": request.remote, "reason": cut(message or str(exc), _REASON_MAX)}
-            log.info("not an HTTP request", extra=details)
-            response = self._refuse(status, "not an HTTP request")
-        else:
-            log.error("a request for a page can't be answered", exc_info=exc)
-            response = self._refuse(status, "a fault of msmqwire itself: the log has more")
-        response.force_close()
-        return response
+            return self._refusal(status, "not an HTTP request")
+        return self._refusal(status, "a fault of msmqwire itself: the log has more")
+
+    def failed(self, exc: BaseException | None) -> None:
+        """See `QuietRequestHandler.failed`."""
+        log.error("a request for a page can't be answered", exc_info=exc)

@@ -1,4 +1,4 @@
-"""An HTTP server for one page, which limits the cost of any client."""
+"""An HTTP server for pages, which limits the cost of any client."""
 
 from __future__ import annotations
 
@@ -9,79 +9,87 @@ from typing import TYPE_CHECKING, Final
 from msmqwire.service.limited_connection import LimitedConnection
 from msmqwire.service.listening_sockets import ListeningSockets
 from msmqwire.service.logs import log
+from msmqwire.service.page_connections import PageConnections, PageLimits
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-CONNECTIONS_MAX: Final = 32
-"""Limit of connections; further ones are closed at once."""
-REQUEST_S: Final = 10.0
-"""The longest time of a connection in seconds: one request, and the reading of its answer."""
+    from msmqwire.service.request_handler import QuietRequestHandler
+
 _STOP_S: Final = 0.1
 
 
 class PageServer:
-    """Answers GET and HEAD of one path with a page that is made for each request.
+    """Serves an application of aiohttp.
 
     aiohttp waits without limit for headers, and for a client that does not read, and accepts any number of
     connections; this class sets the limits.
+
+    Attributes:
+        connections: its connections.
     """
 
-    def __init__(self, path: str, content_type: str, page: Callable[[], bytes]) -> None:
-        self._path, self._type, self._page = path, content_type, page
-        self._sockets = ListeningSockets()
-        self._runner: web.AppRunner | None = None
-        self._connections: set[LimitedConnection] = set()
+    def __init__(
+        self,
+        page: str,
+        application: web.Application,
+        refusal: Callable[[int, str], web.Response],
+        limits: PageLimits,
+        is_known: Callable[[str], bool] = lambda origin: False,
+    ) -> None:
+        """Make a server without a socket.
 
-    async def start(self, address: str, port: int) -> int:
-        """Listen; return the port. Raises OSError."""
+        Args:
+            page: the name of the pages, for logs.
+            application: answers requests.
+            refusal: returns the answer to a request that can't be served, by its status and the reason.
+            limits: limits on connections without a login.
+            is_known: whether an origin has a login.
+        """
+        self._application, self._refusal, self._limits = application, refusal, limits
+        self.connections = PageConnections(page, limits, is_known)
+        self._sockets = ListeningSockets(self.connections.accepts)
+        self._runner: web.AppRunner | None = None
+
+    async def bind(self, address: str, port: int) -> int:
+        """Listen; connections wait for `accept`. Returns the port. Raises OSError."""
         from aiohttp import web
 
-        application = web.Application()
-        application.router.add_get(self._path, self._answer)
-        self._runner = web.AppRunner(application, logger=log, access_log=None, shutdown_timeout=_STOP_S)
+        self._runner = web.AppRunner(self._application, logger=log, access_log=None, shutdown_timeout=_STOP_S)
         await self._runner.setup()
-        port = await self._sockets.bind(address, port, self._connection)
+        return await self._sockets.bind(address, port, self._connection)
+
+    def accept(self) -> None:
+        """Begin to accept connections."""
         self._sockets.accept()
-        return port
 
     async def stop(self) -> None:
-        """Stop listening, and end all connections."""
+        """Stop listening, and end all connections. A second call does nothing."""
         self._sockets.close()
         await self._sockets.wait_closed()
-        for connection in list(self._connections):
-            connection.abort()
+        self.connections.abort()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
 
     def _connection(self) -> asyncio.BaseProtocol:
+        return LimitedConnection(
+            self.connections, self._handler, self._limits.seconds, self._limits.request_bytes
+        )
+
+    def _handler(self, connection: LimitedConnection) -> QuietRequestHandler | None:
         from msmqwire.service.page_requests import PageRequestHandler
 
         server = None if self._runner is None else self._runner.server
-        handler = None if server is None else PageRequestHandler(server, _refusal)
-        return LimitedConnection(self, handler, REQUEST_S)
+        return None if server is None else PageRequestHandler(connection, server, self._refusal)
 
-    def admit(self, connection: LimitedConnection) -> bool:
-        """See `msmqwire.service.limited_connection.ConnectionAdmission`."""
-        if len(self._connections) >= CONNECTIONS_MAX:
-            return False
-        self._connections.add(connection)
-        return True
+    def logged_in(self, request: web.BaseRequest, seconds: float) -> None:
+        """Let the connection of a request with a login last for a number of seconds from now."""
+        from msmqwire.service.page_requests import PageRequestHandler
 
-    def forget(self, connection: LimitedConnection) -> None:
-        """See `msmqwire.service.limited_connection.ConnectionAdmission`."""
-        self._connections.discard(connection)
-
-    async def _answer(self, request: web.Request) -> web.Response:
-        from aiohttp import web
-
-        answer = web.Response(body=self._page(), headers={"Content-Type": self._type})
-        answer.force_close()
-        return answer
-
-
-def _refusal(status: int, reason: str) -> web.Response:
-    from aiohttp import web
-
-    return web.Response(status=status, text=f"{reason}\n")
+        handler = request.protocol
+        if isinstance(handler, PageRequestHandler):
+            connection = handler.connection
+            self.connections.logged_in(connection)
+            connection.send_any_number()
+            connection.last(seconds)

@@ -157,6 +157,8 @@ JOINED_SIDEWAYS = {("multicast", "srmp")}
 # and the store and virtual time know nothing else.
 SERVICE_FLOORS = (
     {
+        "accept_rate",
+        "bounded_page",
         "carrier",
         "credential_files",
         "descriptors",
@@ -165,6 +167,7 @@ SERVICE_FLOORS = (
         "guest",
         "keep_alive",
         "logs",
+        "page_guard",
         "partial_packets",
         "reporter",
         "store",
@@ -180,13 +183,14 @@ SERVICE_FLOORS = (
         "faults",
         "folder",
         "listening_sockets",
-        "page_requests",
+        "metrics_page",
         "restoring",
     },
-    {"alarm", "room_watch", "unsettled"},
+    {"alarm", "request_handler", "room_watch", "unsettled"},
     {"carrying"},
     {"control", "driver", "limited_connection", "listener", "watched_connection"},
-    {"loop_thread", "page_server", "rebuilding"},
+    {"loop_thread", "page_connections", "page_requests", "rebuilding"},
+    {"page_server"},
 )
 SERVICE_FLOOR = {room: number for number, rooms in enumerate(SERVICE_FLOORS) for room in rooms}
 

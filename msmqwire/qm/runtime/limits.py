@@ -7,9 +7,12 @@ from typing import Final
 
 from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadConfiguration
 from msmqwire.rpc.limits import CALLS_MAX, STUB_MAX
+from msmqwire.service.page_connections import PageLimits
 
 REMOTE_READ: Final = RemoteReadConfiguration()
 """The defaults of remote read."""
+PAGES: Final = PageLimits()
+"""The defaults of the console and the metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,13 @@ class Limits:
         http_out_per_host: the same, to one host and port.
         http_send_s: seconds from sending a request to its answer.
         http_response_bytes: bytes of an answer, interim answers included.
+        page_connections: connections to the console that have no login, and connections to the metrics. A
+            further one takes the place of the oldest. As many with a login are kept besides.
+        page_connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
+        page_accepts: connections accepted in a second, by the console and by the metrics.
+        page_accepts_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
+        page_read_s: seconds of such a connection: for its request, and for reading the answer.
+        page_request_bytes: bytes that it may send.
         rpc_connections: connections opened by peers for remote read; the endpoint mapper has the same limit.
         rpc_connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
         rpc_calls: calls of one connection that wait for their answer at once.
@@ -85,6 +95,12 @@ class Limits:
     http_out_per_host: int = 8
     http_send_s: float = 60.0
     http_response_bytes: int = 256 << 10
+    page_connections: int = PAGES.connections
+    page_connections_per_peer: int = PAGES.per_origin
+    page_accepts: int = PAGES.accepts
+    page_accepts_per_peer: int = PAGES.accepts_per_origin
+    page_read_s: float = PAGES.seconds
+    page_request_bytes: int = PAGES.request_bytes
     rpc_connections: int = 1000
     rpc_connections_per_peer: int = 250
     rpc_calls: int = CALLS_MAX
@@ -115,6 +131,17 @@ class Limits:
             waiting=Limit(self.rpc_waiting_per_caller, self.rpc_waiting),
             pending=Limit(self.rpc_pending_per_caller, self.rpc_pending),
             subqueues_max=self.rpc_subqueues,
+        )
+
+    def pages(self) -> PageLimits:
+        """Return the limits on connections to the console, or to the metrics."""
+        return PageLimits(
+            self.page_connections,
+            self.page_connections_per_peer,
+            self.page_accepts,
+            self.page_accepts_per_peer,
+            self.page_read_s,
+            self.page_request_bytes,
         )
 
 

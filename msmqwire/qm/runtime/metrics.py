@@ -13,6 +13,7 @@ from msmqwire.qm.runtime.queues import kind
 from msmqwire.qm.runtime.rpc.network import RpcNetwork
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.service.control.server import ControlServer
+from msmqwire.service.page_connections import PageLimits, PageTraffic
 from msmqwire.service.page_server import PageServer
 
 if TYPE_CHECKING:
@@ -41,13 +42,20 @@ _RPC_COUNTS = (
     ("logins_refused", "Attempts at passwords refused because too many had failed."),
 )
 
+_PAGE_COUNTS = (
+    ("accepted", "Connections to the console and the metrics accepted."),
+    ("refused", "Connections to them refused because there were too many in a second."),
+    ("evicted", "Connections to them ended because a new one needed the place."),
+)
+
 
 class Metrics:
     """Answers ``GET /metrics`` with values collected at that moment.
 
-    Needs prometheus_client, of the extra ``[qm]``; raises ModuleNotFoundError without it.
+    Needs prometheus_client and aiohttp, of the extra ``[qm]``; raises ModuleNotFoundError without them.
 
     Attributes:
+        server: the server of its page.
         port: the port that it listens on; 0 before `start`.
     """
 
@@ -58,24 +66,38 @@ class Metrics:
         joined: Iterable[JoinedCarrier],
         rpc: RpcNetwork | None,
         control: ControlServer,
+        *,
+        names: Iterable[str],
+        limits: PageLimits,
     ) -> None:
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+        from msmqwire.service.metrics_page import metrics_application, refusal
 
         self._driver, self._network, self._joined, self._control = driver, network, joined, control
         self._rpc = rpc
         registry = CollectorRegistry()
         registry.register(self)
-        self._server = PageServer("/metrics", CONTENT_TYPE_LATEST, lambda: generate_latest(registry))
+        application = metrics_application(
+            CONTENT_TYPE_LATEST, lambda: generate_latest(registry), names, "--metrics-name"
+        )
+        self.server = PageServer("metrics", application, refusal, limits)
+        self._pages = {"metrics": self.server.connections.traffic}
         self.port = 0
 
     async def start(self, address: str, port: int) -> int:
         """Listen; return the port. Raises OSError."""
-        self.port = await self._server.start(address, port)
+        self.port = await self.server.bind(address, port)
+        self.server.accept()
         return self.port
+
+    def add_page(self, name: str, traffic: PageTraffic) -> None:
+        """Report the connections of another server of pages as well."""
+        self._pages[name] = traffic
 
     async def stop(self) -> None:
         """Stop listening."""
-        await self._server.stop()
+        await self.server.stop()
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics; prometheus_client calls this."""
@@ -89,6 +111,7 @@ class Metrics:
         for carrier in self._joined:
             for name, meaning, value in carrier.counts():
                 yield CounterMetricFamily(f"msmqwire_{name}", meaning, value)
+        yield from self._page_metrics(CounterMetricFamily)
         if self._rpc is not None:
             yield from self._rpc_metrics(self._rpc, GaugeMetricFamily, CounterMetricFamily)
 
@@ -117,6 +140,13 @@ class Metrics:
         yield sessions
         yield gauge("msmqwire_connections", "TCP connections.", len(self._network.connections))
         yield gauge("msmqwire_control_users", "Connections to the control channel.", self._control.clients)
+
+    def _page_metrics(self, counter: type[CounterMetricFamily]) -> Iterator[Metric]:
+        for name, meaning in _PAGE_COUNTS:
+            metric = counter(f"msmqwire_page_connections_{name}", meaning, labels=("page",))
+            for page, traffic in self._pages.items():
+                metric.add_metric((page,), getattr(traffic, name))
+            yield metric
 
     def _rpc_metrics(
         self, rpc: RpcNetwork, gauge: type[GaugeMetricFamily], counter: type[CounterMetricFamily]

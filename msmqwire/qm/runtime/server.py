@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +32,8 @@ from msmqwire.service.control.server import ControlServer
 from msmqwire.service.disk import MIN_FREE, DiskRoom
 from msmqwire.service.endpoints import LOOPBACK, Endpoint
 from msmqwire.service.logs import log
+from msmqwire.service.page_connections import PageLimits
+from msmqwire.service.page_server import PageServer
 from msmqwire.service.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class ServerOptions:
         ping: address and UDP port for ping requests; None to answer none.
         queues: names of queues to create if they are missing; ``;transactional`` makes one transactional.
         metrics: address and TCP port for Prometheus; None for none.
+        metrics_names: host names, besides ``localhost`` and addresses, by which it may be reached there.
         console: the address and rights of the console for browsers; None for none.
         rpc: how queues are served to remote readers; None for not at all.
         readings: how signatures and session keys of messages are read.
@@ -86,6 +89,7 @@ class ServerOptions:
     ping: Endpoint | None = (LOOPBACK, PING_PORT)
     queues: tuple[str, ...] = ()
     metrics: Endpoint | None = None
+    metrics_names: tuple[str, ...] = ()
     console: ConsoleOptions | None = None
     rpc: RpcOptions | None = None
     readings: Readings = DEFAULT
@@ -204,11 +208,18 @@ class Server:
         )
         if options.metrics is not None:
             self._metrics = Metrics(
-                driver, self.network, self.joined.values(), self.rpc_network, self._control
+                driver,
+                self.network,
+                self.joined.values(),
+                self.rpc_network,
+                self._control,
+                names=options.metrics_names,
+                limits=self._page_limits(self.network),
             )
             await self._metrics.start(*options.metrics)
+            self._count_pages(self._metrics.server, self.network)
         if options.console is not None:
-            await self._start_console(driver, options.console)
+            await self._start_console(driver, options.console, self.network)
         await self._control.start(tcp=options.control_tcp)
         security.read_again()  # a command may have changed keys without a server to notify
         driver.call(security.use, core)
@@ -217,12 +228,27 @@ class Server:
             extra={"computer": self.name, "listen": self.listen, "ping": self.ping},
         )
 
-    async def _start_console(self, driver: EngineDriver, options: ConsoleOptions) -> None:
+    async def _start_console(
+        self, driver: EngineDriver, options: ConsoleOptions, network: TcpNetwork
+    ) -> None:
         """Serve the console to browsers. Raises OSError."""
         from msmqwire.qm.runtime.console.server import Console
 
-        self._console = Console(driver, options, self.options.data)
-        self.console = options.endpoint[0], await self._console.start()
+        self._console = console = Console(driver, options, self._page_limits(network), self.options.data)
+        self.console = options.endpoint[0], await console.start()
+        self._count_pages(console.pages, network)
+        if self._metrics is not None:
+            self._metrics.add_page("console", console.pages.connections.traffic)
+
+    def _page_limits(self, network: TcpNetwork) -> PageLimits:
+        """Return the limits on connections to pages: together they have a share of the file descriptors."""
+        limits = self.options.limits.pages()
+        return replace(limits, connections=min(limits.connections, network.open_connections.quarter))
+
+    @staticmethod
+    def _count_pages(server: PageServer, network: TcpNetwork) -> None:
+        """Count the connections of a server of pages among those of this process."""
+        network.open_connections.add(lambda: (len(server.connections), 0))
 
     async def stop(self) -> None:
         """Accept no more messages, store and acknowledge the received ones, and shut down.

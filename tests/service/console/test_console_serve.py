@@ -37,18 +37,19 @@ def test_a_warning_where_other_computers_can_reach_it(tmp_path: Path) -> None:
         assert browser.log_in(token_of(server.data)).told["write"] is True
 
 
-@pytest.mark.parametrize("option", [("--console-write",), ("--console-name", "x")])
-def test_options_that_need_the_console(tmp_path: Path, option: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("option", [("--console-write",), ("--console-name", "x"), ("--metrics-name", "x")])
+def test_options_that_need_the_pages(tmp_path: Path, option: tuple[str, ...]) -> None:
     run = command("serve", "--data", tmp_path / "data", *option)
     assert run.status == 2
-    assert "--console" in run.err
+    assert f"for {option[0].rpartition('-')[0]}" in run.err
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.parametrize("page", ["console", "metrics"])
 @pytest.mark.parametrize("name", ["", "https://queues.example", "queues.example:8180", "me@queues.example"])
-def test_a_name_that_no_browser_tells(tmp_path: Path, name: str) -> None:
-    at = ("--console", f"{ADDRESS}:0", "--listen", f"{ADDRESS}:0", "--ping", "off")
-    run = command("serve", "--data", tmp_path / "data", *at, "--console-name", name)
+def test_a_name_that_no_browser_tells(tmp_path: Path, name: str, page: str) -> None:
+    at = (f"--{page}", f"{ADDRESS}:0", "--listen", f"{ADDRESS}:0", "--ping", "off")
+    run = command("serve", "--data", tmp_path / "data", *at, f"--{page}-name", name)
     assert run.status == 2
     assert "without scheme and port" in run.err
     assert not (tmp_path / "data").exists()

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.data_folder import TOKEN_FILE
+from msmqwire.qm.runtime.limits import Limits
 from tests.support.running import ADDRESS, LEDGER, ORDERS, PATIENCE_S, InThread, options, served
 
 
@@ -141,14 +142,15 @@ def with_console(
     write: bool = False,
     names: tuple[str, ...] = (),
     limits: ConsoleLimits | None = None,
+    peers: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Iterator[WithConsole]:
-    """Run a server with a console, whose samples come fast."""
+    """Run a server with a console, whose samples come fast; `peers` are limits of `Limits`."""
     console = ConsoleOptions(
         (ADDRESS, 0), write=write, names=names, limits=limits or replace(ConsoleLimits(), sample_s=0.1)
     )
     chosen = queues or (ORDERS, f"{LEDGER};transactional")
-    with served(options(data, *chosen, console=console, **more)) as server:
+    with served(options(data, *chosen, console=console, limits=Limits(**(peers or {})), **more)) as server:
         at = server.server.console
         assert at is not None
         browser = Browser(*at)

@@ -1,12 +1,10 @@
-"""The checks of every request: its Host, Origin, login and limits; and headers of answers."""
+"""The checks of every request: its Host, Origin, login and limits."""
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
-from ipaddress import ip_address
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -14,6 +12,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import EngineFailed, InvalidName, LocatedError, QueueError, StoreError, Unreachable
 from msmqwire.qm.runtime.console.logins import BrowserSession, ConsoleLogins
 from msmqwire.service.logs import log
+from msmqwire.service.page_guard import HEADERS, PageGuard
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 CSRF_HEADER: Final = "X-CSRF-Token"
@@ -22,20 +21,6 @@ OPEN: Final = frozenset({"/api/login"})
 """The paths of the API that need no login."""
 SESSION: Final = web.RequestKey("session", BrowserSession)
 """The login of a request."""
-HEADERS: Final = {
-    "Server": "msmqwire",
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-_LOCALHOST: Final = "localhost"
-_SCHEMES: Final = ("http", "https")
 
 
 class Guard:
@@ -51,7 +36,7 @@ class Guard:
             write: whether changes are allowed.
         """
         self.logins, self.cookie, self.write = logins, cookie, write
-        self._names = {_LOCALHOST, *(name.lower().rstrip(".") for name in names)}
+        self._pages = PageGuard("the console is", names, "--console-name")
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -74,14 +59,10 @@ class Guard:
 
     def _check(self, request: web.Request) -> bool:
         """Return whether a request has a login. Raises HTTPException for a request that may not pass."""
-        if not self._is_own_name(request.headers.get("Host", "")):
-            # A foreign name may resolve to this address, so that foreign pages would have our origin.
-            raise web.HTTPMisdirectedRequest(
-                text="the console is not reached by this name: see --console-name"
-            )
+        self._pages.check_name(request)
         if not request.path.startswith(API):
             return self._session_of(request) is not None
-        self._check_origin(request)
+        self._pages.check_origin(request)
         session = self._session_of(request)
         if session is not None:
             request[SESSION] = session
@@ -97,36 +78,7 @@ class Guard:
 
     def _session_of(self, request: web.Request) -> BrowserSession | None:
         identifier = request.cookies.get(self.cookie)
-        return None if identifier is None else self.logins.find(identifier)
-
-    def _is_own_name(self, host: str) -> bool:
-        try:
-            name = urlsplit(f"//{host}").hostname
-        except ValueError:
-            return False
-        if name is None or "@" in host:
-            return False
-        if name.rstrip(".") in self._names:
-            return True
-        try:
-            ip_address(name)
-        except ValueError:
-            return False
-        return True
-
-    @staticmethod
-    def _check_origin(request: web.Request) -> None:
-        """Refuse a request from a page of another site. Raises HTTPForbidden.
-
-        A page of another port of the same host has the same cookies. But browsers send the source of a
-        request, and the Origin of requests that may change something.
-        """
-        own = [f"{scheme}://{request.headers.get('Host', '')}" for scheme in _SCHEMES]
-        reads = request.method in ("GET", "HEAD")
-        told = request.headers.get("Origin", own[0] if reads else "")
-        of_a_page = request.headers.get("Sec-Fetch-Site", "none" if reads else "same-origin")
-        if told not in own or of_a_page not in (("same-origin", "none") if reads else ("same-origin",)):
-            raise web.HTTPForbidden(text="the request is not of a page of this console")
+        return None if identifier is None else self.logins.find(identifier, request.remote or "")
 
     @staticmethod
     def _check_csrf(request: web.Request, session: BrowserSession) -> None:
@@ -138,11 +90,6 @@ class Guard:
         """Raise HTTPForbidden in a console that changes nothing."""
         if not self.write:
             raise web.HTTPForbidden(text="the console is read-only: --console-write lets it change queues")
-
-
-async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Give an answer the headers of all answers."""
-    response.headers.update(HEADERS)
 
 
 def refusal(status: int, reason: str, **more: Any) -> web.Response:

@@ -1,4 +1,4 @@
-"""Logins: the token, sessions of browsers, and the limits on both."""
+"""Logins: the token, sessions of browsers, and their limits."""
 
 from __future__ import annotations
 
@@ -11,18 +11,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from msmqwire.names.origins import origin_of
 from msmqwire.qm.runtime.console.options import ConsoleLimits
-from msmqwire.qm.runtime.rpc.logins import LoginAttempts
+from msmqwire.service.logs import log
 
 TOKEN_BYTES: Final = 32
 TOKEN_MAX: Final = 256
 """The most characters of a token: longer ones are not checked."""
-_USER: Final = "console"
 _BURST: Final = 3.0
-
-
-class TooManyAttempts(Exception):
-    """Too many tokens were wrong: further ones are not checked."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,12 +26,14 @@ class BrowserSession:
     """A login of a browser.
 
     Attributes:
-        csrf: the token that each request for a change has to send. begun, used: the times of its beginning
-            and last use, in seconds of the clock.
-        streams: its open streams of events. allowance, counted: the number of requests that it may make at
-            once, and the time of that count.
+        origin: the origin of its last request.
+        csrf: the token that each request for a change has to send.
+        begun, used: the times of its beginning and last use, in seconds of the clock.
+        streams: its open streams of events.
+        allowance, counted: the number of requests that it may make at once, and the time of that count.
     """
 
+    origin: str
     csrf: str
     begun: float
     used: float
@@ -54,32 +52,37 @@ class ConsoleLogins:
     def __init__(
         self, token: str, limits: ConsoleLimits, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._token, self.limits, self._clock = token.encode(), limits, clock
-        self._attempts = LoginAttempts(clock=clock)
+        self._token, self.limits, self._clock = _digest(token), limits, clock
         self._sessions: OrderedDict[bytes, BrowserSession] = OrderedDict()  # by the digest of the identifier
 
     def log_in(self, address: str, token: object) -> tuple[str, BrowserSession] | None:
         """Return the identifier of a new session and the session; None for a wrong token.
 
-        Raises TooManyAttempts.
+        Nobody finds out 256 bits by trying: any number of wrong tokens keeps the right one from nothing.
         """
-        if not self._attempts.allows(address, _USER):
-            raise TooManyAttempts
-        text = token if isinstance(token, str) and len(token) <= TOKEN_MAX else ""
-        if not hmac.compare_digest(text.strip().encode("utf-8", "surrogatepass"), self._token):
-            self._attempts.failed(address, _USER, _USER)
+        text = token.strip() if isinstance(token, str) and len(token) <= TOKEN_MAX else ""
+        if not hmac.compare_digest(_digest(text), self._token):
+            log.warning("a wrong token for the console", extra={"peer": address})
             return None
-        self._attempts.succeeded(address, _USER)
         identifier, now = secrets.token_urlsafe(TOKEN_BYTES), self._clock()
         session = BrowserSession(
-            secrets.token_urlsafe(TOKEN_BYTES), now, now, self.limits.requests_per_s * _BURST, now
+            origin_of(address),
+            secrets.token_urlsafe(TOKEN_BYTES),
+            now,
+            now,
+            self.limits.requests_per_s * _BURST,
+            now,
         )
         self._sessions[_digest(identifier)] = session
         while len(self._sessions) > self.limits.sessions:
             self._sessions.popitem(last=False)
         return identifier, session
 
-    def find(self, identifier: str) -> BrowserSession | None:
+    def is_known(self, origin: str) -> bool:
+        """Return whether a session has been used from an origin at last."""
+        return any(session.origin == origin for session in self._sessions.values())
+
+    def find(self, identifier: str, address: str) -> BrowserSession | None:
         """Return the session with an identifier, and count it as used; None if it has ended."""
         key = _digest(identifier)
         session = self._sessions.get(key)
@@ -88,7 +91,7 @@ class ConsoleLogins:
         if not self.is_valid(session):
             del self._sessions[key]
             return None
-        session.used = self._clock()
+        session.used, session.origin = self._clock(), origin_of(address)
         self._sessions.move_to_end(key)
         return session
 
@@ -116,6 +119,6 @@ class ConsoleLogins:
         return True
 
 
-def _digest(identifier: str) -> bytes:
-    """Return the key of a session, so that the time of a lookup reveals nothing about identifiers."""
-    return sha256(identifier.encode("utf-8", "surrogatepass")).digest()
+def _digest(secret: str) -> bytes:
+    """Return what is compared in place of a secret, so that the time reveals nothing about it."""
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -14,13 +14,9 @@ PORT: Final = 8180
 
 @dataclass(frozen=True, slots=True)
 class ConsoleLimits:
-    """Limits of the console.
+    """Limits of the console beside those on connections, `msmqwire.service.page_connections.PageLimits`.
 
     Attributes:
-        connections: connections open at once; beyond it the oldest one without a login is closed.
-        connections_per_s: connections accepted in a second; further ones wait.
-        unauthenticated_s: seconds that a connection without a login lasts.
-        unauthenticated_bytes: bytes that such a connection may send.
         request_bytes: bytes of the body of a request.
         requests_per_s: requests of one login in a second, on the average; three times as many at once.
         streams: streams of events of one login.
@@ -32,10 +28,6 @@ class ConsoleLimits:
         samples: the number of samples kept.
     """
 
-    connections: int = 64
-    connections_per_s: float = 50.0
-    unauthenticated_s: float = 10.0
-    unauthenticated_bytes: int = 8192
     request_bytes: int = 4096
     requests_per_s: float = 30.0
     streams: int = 6

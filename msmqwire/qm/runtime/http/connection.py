@@ -19,6 +19,7 @@ from aiohttp import web
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.service.connection import PeerConnection
 from msmqwire.service.logs import log
+from msmqwire.service.request_handler import QuietRequestHandler
 from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX
 
 _HEAD_END: Final = re.compile(rb"\n\r?\n")
@@ -60,7 +61,7 @@ class _Stage(Enum):
     ANSWER = auto()  # the request is complete, and its answer awaited
 
 
-class HttpRequestHandler(web.RequestHandler):
+class HttpRequestHandler(QuietRequestHandler):
     """The protocol of aiohttp, with answers that carry only their status.
 
     Attributes:
@@ -68,39 +69,28 @@ class HttpRequestHandler(web.RequestHandler):
         other_version: whether the request has an unsupported HTTP version.
     """
 
+    connection: HttpConnection
+
     def __init__(self, connection: HttpConnection, application: web.Server, limits: Limits) -> None:
         super().__init__(
+            connection,
             application,
-            loop=asyncio.get_running_loop(),
             # Our own time limits are shorter: these would not apply to a head that is held back.
-            keepalive_timeout=2 * (limits.http_idle_s + limits.http_read_s),
-            logger=log,
-            access_log=None,  # type: ignore[arg-type]  # its own servers pass it, too
-            max_line_size=HEAD_SIZE_MAX,
-            max_field_size=HEAD_SIZE_MAX,
-            max_headers=FIELD_COUNT_MAX,
-            lingering_time=0,  # `HttpConnection.close` does
+            keep_alive_s=2 * (limits.http_idle_s + limits.http_read_s),
+            line_max=HEAD_SIZE_MAX,
+            fields_max=FIELD_COUNT_MAX,
             auto_decompress=False,
         )
-        self.connection = connection
         self.other_version = False
 
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Return the answer to a malformed request, or to one that failed because of a fault here."""
-        connection = self.connection
-        if status == web.HTTPBadRequest.status_code:
-            details = {"peer": connection.address, "reason": message or str(exc)}
-            log.info("not an HTTP request", extra=details)
-        else:
-            context = {"message": "an HTTP request can't be answered", "exception": exc}
-            asyncio.get_running_loop().call_exception_handler(context)
-        return answer(status, close=True)
+    def refusal(self, status: int) -> web.Response:
+        """See `QuietRequestHandler.refusal`."""
+        return answer(status)
+
+    def failed(self, exc: BaseException | None) -> None:
+        """See `QuietRequestHandler.failed`: it ends the server."""
+        context = {"message": "an HTTP request can't be answered", "exception": exc}
+        asyncio.get_running_loop().call_exception_handler(context)
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None

@@ -1,0 +1,132 @@
+"""The connections of a server of pages: bounded in number, rate, time and bytes, in all and by origin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+
+from msmqwire.names.origins import origin_of
+from msmqwire.service.accept_rate import AcceptRate
+from msmqwire.service.limited_connection import LimitedConnection
+from msmqwire.service.logs import log
+
+
+@dataclass(frozen=True, slots=True)
+class PageLimits:
+    """Limits on the connections of a server of pages that have no login.
+
+    Attributes:
+        connections: open connections; those with a login have the same limit of their own.
+        per_origin: the same, from one IPv4 address or one IPv6 network of 64 bits.
+        accepts: connections accepted in a second.
+        accepts_per_origin: the same, from one origin.
+        seconds: the longest time of a connection: one request, and the reading of its answer.
+        request_bytes: bytes that it may send.
+    """
+
+    connections: int = 128
+    per_origin: int = 64
+    accepts: int = 1000
+    accepts_per_origin: int = 250
+    seconds: float = 10.0
+    request_bytes: int = 8192
+
+
+@dataclass(slots=True)
+class PageTraffic:
+    """Counters of the connections of a server of pages."""
+
+    accepted: int = 0
+    refused: int = 0
+    evicted: int = 0
+
+
+class PageConnections:
+    """The open connections of a server of pages.
+
+    A new connection is never refused for want of a place: the oldest one without a login makes room, of the
+    same origin if that has its share, else of the origin that has most. So silent ones keep nobody out.
+
+    Attributes:
+        traffic: the counters.
+    """
+
+    def __init__(self, page: str, limits: PageLimits, is_known: Callable[[str], bool]) -> None:
+        """Bound connections.
+
+        Args:
+            page: the name of the page, for logs.
+            limits: the limits.
+            is_known: whether an origin has a login, so that the accept limit of all does not keep it out.
+        """
+        self._page, self._limits, self._is_known = page, limits, is_known
+        self._rate = AcceptRate(limits.accepts, limits.accepts_per_origin)
+        self._of: dict[str, dict[LimitedConnection, None]] = {}  # without a login; the oldest first
+        self._count = 0  # of them
+        self._with_login: dict[LimitedConnection, None] = {}  # the one used least recently first
+        self.traffic = PageTraffic()
+
+    def __len__(self) -> int:
+        return self._count + len(self._with_login)
+
+    def accepts(self, address: str) -> bool:
+        """Return whether the rates allow one more connection from an address."""
+        now = asyncio.get_running_loop().time()
+        if self._rate.admits(address, now, known=self._is_known(origin_of(address))):
+            return True
+        self.traffic.refused += 1
+        log.warning(f"too many connections to the {self._page} in a second", extra={"peer": address})
+        return False
+
+    def admit(self, connection: LimitedConnection) -> None:
+        """Register an established connection, in place of another one if there are too many."""
+        origin = origin_of(connection.address)
+        if len(self._of.get(origin, ())) >= self._limits.per_origin:
+            self._evict(origin)
+        elif self._count >= self._limits.connections:
+            self._evict(max(self._of, key=lambda one: len(self._of[one])))
+        self.traffic.accepted += 1
+        self._of.setdefault(origin, {})[connection] = None
+        self._count += 1
+
+    def _evict(self, origin: str) -> None:
+        """End the oldest connection of an origin."""
+        oldest = next(iter(self._of[origin]))
+        self.traffic.evicted += 1
+        self.forget(oldest)  # now: its end is reported later
+        oldest.abort()
+
+    def logged_in(self, connection: LimitedConnection) -> None:
+        """Note a request with a login: its connection makes room for no connection without one."""
+        if connection not in self._with_login and not self._forget_without_login(connection):
+            return  # it has ended
+        self._with_login.pop(connection, None)
+        self._with_login[connection] = None
+        if len(self._with_login) > self._limits.connections:
+            unused = next(iter(self._with_login))
+            del self._with_login[unused]
+            unused.abort()
+
+    def forget(self, connection: LimitedConnection) -> None:
+        """Forget a connection that has ended."""
+        self._with_login.pop(connection, None)
+        self._forget_without_login(connection)
+
+    def _forget_without_login(self, connection: LimitedConnection) -> bool:
+        """Return whether the connection was there."""
+        origin = origin_of(connection.address)
+        of_origin = self._of.get(origin, {})
+        if connection not in of_origin:
+            return False
+        del of_origin[connection]
+        self._count -= 1
+        if not of_origin:
+            del self._of[origin]
+        return True
+
+    def abort(self) -> None:
+        """End all connections at once."""
+        for connection in [*chain.from_iterable(self._of.values()), *self._with_login]:
+            connection.abort()
