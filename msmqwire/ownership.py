@@ -173,7 +173,7 @@ def read_secret(file: Path, size_max: int, path: str = "", *, follow: bool = Tru
     """
     with file.open("rb") if follow else _unfollowed(file) as stream:
         if fault := secret_fault(file, os.fstat(stream.fileno())):
-            raise InvalidValue(fault, path=path)
+            raise InvalidValue(f"{_named(file, path)} {fault}", path=path)
         return _content(stream, file, size_max, path)
 
 
@@ -189,7 +189,7 @@ def secret_fault(file: Path, status: os.stat_result) -> str:
     if not status.st_mode & _OTHERS & ~allowed:
         return ""
     mode = stat.S_IMODE(status.st_mode)
-    return f"{file} has the mode {mode:04o}: other users may use it; use chmod 600 {quote(str(file))}"
+    return f"has the mode {mode:04o}: other users may use it; use chmod 600 {quote(str(file))}"
 
 
 def write_secret(file: Path, content: bytes) -> None:
@@ -209,5 +209,10 @@ def _content(stream: BinaryIO, file: Path, size_max: int, path: str) -> bytes:
     """Return what a file has. Raises InvalidValue for more than `size_max` bytes."""
     content = stream.read(size_max + 1)
     if len(content) > size_max:
-        raise InvalidValue(f"{file} has more than {counted(size_max, 'byte')}", path=path)
+        raise InvalidValue(f"{_named(file, path)} has more than {counted(size_max, 'byte')}", path=path)
     return content
+
+
+def _named(file: Path, path: str) -> str:
+    """Return how an error with this path names a file."""
+    return "it" if path == str(file) else str(file)

@@ -13,6 +13,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.paths import EXAMPLES
 from tests.support.patience import limit
 
 pytest_plugins = ["tests.support.heap", "tests.support.requirements_plugin", "tests.support.short_ids"]
@@ -20,7 +21,13 @@ pytest_plugins = ["tests.support.heap", "tests.support.requirements_plugin", "te
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Scale the limit of each test, before pytest-timeout reads it; workers of pytest-xdist are given it."""
+    """Scale the limit of each test, before pytest-timeout reads it; workers of pytest-xdist are given it.
+
+    Files of tests are their owner's alone, as keys and passwords have to be; Git keeps no such mode.
+    """
+    os.umask(0o077)
+    for key in (EXAMPLES / "keys").glob("*.pem"):
+        key.chmod(0o600)
     if hasattr(config, "workerinput"):
         return
     seconds = config.option.timeout

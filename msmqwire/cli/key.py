@@ -19,7 +19,7 @@ from msmqwire.qm.runtime.folder_security import private_key_of
 from msmqwire.qm.runtime.key_ring import PROVIDERS, SHORT_NAMES, KeyRing, KeyUse, OwnKey
 from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN, new_key, own_keys
 from msmqwire.qm.runtime.peer_keys import public_keys, read_peer_keys
-from msmqwire.service.credential_files import read_file
+from msmqwire.service.credential_files import read_file, read_private
 
 app = Group("key", "Administer the keys of a queue manager.")
 
@@ -121,13 +121,12 @@ def import_(
 
     def run() -> None:
         readable(file)
-        content = read_file(file)
         if peer is not None:
-            keys = read_peer_keys(content)
+            keys = read_peer_keys(read_file(file))
             ring = key_file(data, create=True).change(lambda ring: ring.with_peer(peer, keys))
             rows = [row for row in _rows(ring) if row["peer"] == str(peer)]
         else:
-            own = own_keys(private_key_of(content), use, chosen, int(time.time()))
+            own = own_keys(private_key_of(read_private(file)), use, chosen, int(time.time()))
             key_file(data, create=True).change(lambda ring: ring.with_keys(own))
             rows = [_row(key, current=True) for key in own]
         tell_server(data)

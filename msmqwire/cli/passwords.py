@@ -14,6 +14,7 @@ from click.exceptions import Exit
 
 from msmqwire.cli.common import NoInput, standard_input
 from msmqwire.errors import InvalidValue
+from msmqwire.ownership import read_secret
 
 _SIZE_MAX: Final = 4096
 """Bytes that are read of a password."""
@@ -31,11 +32,10 @@ def password_of(file: str | Path, option: str = "password-file") -> str:
     try:
         if str(file) == STANDARD_INPUT:
             data = standard_input().read(_SIZE_MAX + 1)
+            if len(data) > _SIZE_MAX:
+                raise InvalidValue(f"more than {_SIZE_MAX:,} bytes", path=option)
         else:
-            with Path(file).open("rb") as stream:
-                data = stream.read(_SIZE_MAX + 1)
-        if len(data) > _SIZE_MAX:
-            raise InvalidValue(f"more than {_SIZE_MAX:,} bytes", path=option)
+            data = read_secret(Path(file), _SIZE_MAX, option)
         text = data.decode()
     except OSError as exc:
         raise NoInput(f"{file}: {exc.strerror or exc}") from None

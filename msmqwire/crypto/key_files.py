@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.errors import InvalidValue
+from msmqwire.ownership import read_secret
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -31,15 +32,27 @@ _OTHERS: Final = (
 def key_content(path: Path) -> bytes:
     """Return the content of a file with keys, or of that in the folder of a queue manager.
 
-    Raises OSError, and InvalidValue for a folder without keys.
+    Raises OSError, and InvalidValue for a folder without keys, and a file that other users may use.
     """
     if not path.is_dir():
-        return path.read_bytes()
+        try:
+            return read_secret(path, KEYS_SIZE_MAX, str(path))
+        except InvalidValue:
+            if public := _public_content(path):
+                return public  # its mode is not what is wrong with it
+            raise
     try:
-        return (path / KEYS_NAME).read_bytes()
+        return read_secret(path / KEYS_NAME, KEYS_SIZE_MAX, str(path / KEYS_NAME))
     except FileNotFoundError:
         why = f"no {KEYS_NAME} in this folder: key create --data makes the keys of a queue manager"
         raise InvalidValue(why, path=str(path)) from None
+
+
+def _public_content(path: Path) -> bytes:
+    """Return the content of a file with a certificate or a public key; nothing for a private one."""
+    with path.open("rb") as file:
+        content = file.read(KEYS_SIZE_MAX)
+    return content if b"PRIVATE KEY" not in content and any(mark in content for mark, _ in _OTHERS) else b""
 
 
 def private_keys(content: bytes) -> list[RSAPrivateKey]:

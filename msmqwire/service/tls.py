@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Callable
+from pathlib import Path
 
 from msmqwire.errors import InvalidValue
+from msmqwire.ownership import secret_fault
 
 
 def server_context(certificate: str | os.PathLike[str], key: str | os.PathLike[str]) -> ssl.SSLContext:
@@ -15,7 +17,7 @@ def server_context(certificate: str | os.PathLike[str], key: str | os.PathLike[s
     Raises InvalidValue for files that are unreadable, or do not belong together.
     """
     _check_readable(certificate, "tls_cert")
-    _check_readable(key, "tls_key")
+    _check_readable(key, "tls_key", secret=True)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
@@ -61,13 +63,16 @@ def client_context(
     return context
 
 
-def _check_readable(file: str | os.PathLike[str], path: str) -> None:
+def _check_readable(file: str | os.PathLike[str], path: str, *, secret: bool = False) -> None:
+    """Raise InvalidValue for a file that can't be read, or a secret one that other users may use."""
     try:
-        with open(file, "rb"):
-            pass
+        with open(file, "rb") as stream:
+            fault = secret_fault(Path(file), os.fstat(stream.fileno())) if secret else ""
     except (OSError, ValueError) as exc:
         why = f"{os.fspath(file)!s} can't be read: {getattr(exc, 'strerror', None) or exc}"
         raise InvalidValue(why, path=path) from None
+    if fault:
+        raise InvalidValue(f"{os.fspath(file)!s} {fault}", path=path)
 
 
 def _no_password(asked: list[bool]) -> Callable[[], str]:

@@ -73,8 +73,8 @@ def on_server(
             return await work(server)
 
     def run() -> None:
+        password = "" if password_file is None else password_of(password_file)
         try:
-            password = "" if password_file is None else password_of(password_file)
             results.append(asyncio.run(logged_in(password)))
         except InvalidValue as exc:  # all values are those of the command line
             raise wrong_value(exc, address="connect", password="password-file") from None

@@ -15,7 +15,7 @@ from msmqwire.qm.model.caller import user_sid
 from msmqwire.qm.runtime.folder import default_name
 from msmqwire.qm.runtime.key_ring import KeyFile, OwnCertificate
 from msmqwire.qm.security.signing import Signer
-from msmqwire.service.credential_files import read_file
+from msmqwire.service.credential_files import read_file, read_private
 
 if TYPE_CHECKING:
     from msmqwire.crypto.certificates import SenderCertificate
@@ -56,7 +56,7 @@ def load_signer(
     """
     from msmqwire.crypto.keys import read_private_key
 
-    cert_content, key_content = read_file(certificate), read_file(key)
+    cert_content, key_content = read_file(certificate), read_private(key)
     try:
         private_key, read = read_private_key(key_content), read_certificate(cert_content)
         return Signer(private_key, read, sid_of(sid), readings)

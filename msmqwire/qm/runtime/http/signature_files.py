@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from msmqwire.errors import InvalidValue
-from msmqwire.service.credential_files import read_file
+from msmqwire.service.credential_files import read_file, read_private
 from msmqwire.srmp.certificates import Signer, Trust
 
 
@@ -14,7 +14,7 @@ def load_signer(cert_path: Path, key_path: Path) -> Signer:
 
     Raises InvalidValue, with the files in the text.
     """
-    certificate, key = read_file(cert_path), read_file(key_path)
+    certificate, key = read_file(cert_path), read_private(key_path)
     try:
         return Signer.from_pem(certificate, key)
     except InvalidValue as exc:
