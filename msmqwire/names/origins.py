@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
 UNKNOWN_ORIGIN: Final = "unknown"
 """The origin of messages that an older version has stored on behalf of peers."""
+LOOPBACK_ORIGIN: Final = "127.0.0.1"
+"""The origin of all addresses of the loopback: any user of this computer has the 2^24 of IPv4."""
 _PREFIX: Final = 64
 
 
@@ -15,15 +17,21 @@ _PREFIX: Final = 64
 def origin_of(address: str) -> str:
     """Return the origin by which limits count a peer: its IPv4 address, or the /64 network of its IPv6 one.
 
-    A peer that has one address of an IPv6 network has 2^64 of them. A text that is not an IP address is its
-    own origin.
+    A peer that has one address of an IPv6 network has 2^64 of them. All addresses of the loopback are one
+    origin. A text that is not an IP address is its own origin.
     """
     try:
         ip = ip_address(address)
     except ValueError:
         return address or UNKNOWN_ORIGIN
+    if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped
+    if _is_loopback(ip):
+        return LOOPBACK_ORIGIN
     if isinstance(ip, IPv4Address):
         return str(ip)
-    if ip.ipv4_mapped is not None:
-        return str(ip.ipv4_mapped)
     return str(IPv6Network((int(ip), _PREFIX), strict=False))
+
+
+def _is_loopback(ip: IPv4Address | IPv6Address) -> bool:
+    return ip.is_loopback

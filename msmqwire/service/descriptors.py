@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 try:
     import resource
@@ -17,6 +17,8 @@ _SHARE: Final = 3, 4
 """The share of the descriptors for connections that one direction may use; the other direction has the
 rest.
 """
+_FOR_KNOWN: Final = 8
+"""An eighth of the share for incoming connections is for known origins."""
 
 
 def raise_limit() -> None:
@@ -58,26 +60,49 @@ class DescriptorBudget:
         return one_way < self.one_way and one_way + other_way < self.total
 
 
+class SilentConnections(Protocol):
+    """The connections of a listener whose peers have said nothing yet."""
+
+    @property
+    def silent(self) -> int:
+        """Their number."""
+
+    def end_silent(self, *, for_known: bool) -> bool:
+        """End one, for a connection of a known origin or another one; return whether there was one."""
+
+
 class OpenConnections:
     """The connections of all transports of one process, which share a budget of descriptors."""
 
     def __init__(self) -> None:
         self._budget = DescriptorBudget(limit())
         self._counts: list[Callable[[], tuple[int, int]]] = []
+        self._listeners: list[SilentConnections] = []
 
-    def add(self, count: Callable[[], tuple[int, int]]) -> None:
-        """Add a transport: `count` returns the numbers of its incoming and outgoing connections."""
+    def add(self, count: Callable[[], tuple[int, int]], silent: SilentConnections | None = None) -> None:
+        """Add a transport: `count` returns the numbers of its incoming and outgoing connections.
+
+        `silent` are those that make room for others.
+        """
         self._counts.append(count)
+        if silent is not None:
+            self._listeners.append(silent)
 
     @property
     def quarter(self) -> int:
         """A quarter of the connections that one direction may have, for a transport that keeps some open."""
         return max(1, self._budget.one_way // 4)
 
-    def allows_incoming(self) -> bool:
-        """Return whether one more connection may be accepted."""
+    def allows_incoming(self, *, is_known: bool = False) -> bool:
+        """Return whether one more connection may be accepted, of a known origin or another one."""
         incoming, outgoing = self._total()
-        return self._budget.allows(incoming, outgoing)
+        kept = 0 if is_known else self._budget.one_way // _FOR_KNOWN
+        return self._budget.allows(incoming + kept, outgoing)
+
+    def make_room(self, *, for_known: bool) -> bool:
+        """End a silent connection, of the listener that has most of them; return whether there was one."""
+        crowded = sorted(self._listeners, key=lambda listener: listener.silent, reverse=True)
+        return any(listener.end_silent(for_known=for_known) for listener in crowded)
 
     def allows_outgoing(self) -> bool:
         """Return whether one more connection may be opened."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from msmqwire.names.origins import origin_of
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.listening_sockets import Factory, ListeningSockets
 from msmqwire.service.logs import log
 from msmqwire.service.partial_packets import PartialPackets
+from msmqwire.service.places import ListenerLimits, Places
+
+PROVED_MAX: Final = 1_000
+"""Limit of the origins remembered whose peers have proved who they are."""
 
 
 class IncomingConnection(Hashable, Protocol):
@@ -40,21 +42,24 @@ class IncomingConnection(Hashable, Protocol):
 ConnectionT = TypeVar("ConnectionT", bound=IncomingConnection)
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerLimits:
-    """Limits on the connections of a listener together.
+def _nobody(_: str) -> bool:
+    return False
 
-    Attributes:
-        connections: the number of open connections.
-        per_origin: the same, from one IPv4 address or one IPv6 network of 64 bits.
-        held_bytes: bytes that they may hold.
-        close_s: seconds that a peer has to read its data before its connection is closed.
-    """
 
-    connections: int
-    per_origin: int
-    held_bytes: int
-    close_s: float
+class _Origins:
+    """A limited number of origins: the one added least recently is forgotten."""
+
+    def __init__(self) -> None:
+        self._origins: dict[str, None] = {}
+
+    def __contains__(self, origin: str) -> bool:
+        return origin in self._origins
+
+    def add(self, origin: str) -> None:
+        self._origins.pop(origin, None)
+        self._origins[origin] = None
+        if len(self._origins) > PROVED_MAX:
+            del self._origins[next(iter(self._origins))]
 
 
 class Admissions(Protocol):
@@ -62,12 +67,14 @@ class Admissions(Protocol):
 
     accepted: int
     refused: int
+    evicted: int
 
 
 class Listener(Generic[ConnectionT]):
     """The open connections of one protocol.
 
     A connection asks `admit` when it is established, reports its bytes to `holds`, and ends with `remove`.
+    It is silent, and makes room for others, until its peer has shown that it uses the protocol: `spoke`.
     This needs no socket, so that a simulator makes connections in the same way.
 
     Attributes:
@@ -80,7 +87,8 @@ class Listener(Generic[ConnectionT]):
         limits: ListenerLimits,
         admissions: Admissions,
         open_connections: OpenConnections,
-        evicted: Callable[[ConnectionT], None],
+        too_much_held: Callable[[ConnectionT], None],
+        is_known: Callable[[str], bool] = _nobody,
     ) -> None:
         """Make a listener without a socket.
 
@@ -89,17 +97,19 @@ class Listener(Generic[ConnectionT]):
             limits: the limits on its connections.
             admissions: counts them.
             open_connections: the open connections of all protocols of this process.
-            evicted: called with a connection that was ended because too many bytes were held.
+            too_much_held: called with a connection that was ended because too many bytes were held.
+            is_known: whether an origin is known: a part of the places is for those.
         """
         self._protocol, self._most = protocol, limits
         self._admissions, self._open_connections = admissions, open_connections
-        self._evicted = evicted
+        self._too_much_was_held, self._is_named = too_much_held, is_known
+        self._proved = _Origins()
         self._sockets = ListeningSockets()
         self._admitted: dict[ConnectionT, None] = {}  # the oldest first
-        self._from: Counter[str] = Counter()  # by origin
+        self._places: Places[ConnectionT] = Places(limits, self._knows)
         self.held: PartialPackets[ConnectionT] = PartialPackets(limits.held_bytes)
         self._stopping = False
-        open_connections.add(lambda: (len(self._admitted), 0))
+        open_connections.add(lambda: (len(self._places), 0), self)
 
     def __bool__(self) -> bool:
         """A listener without connections is true as well."""
@@ -165,8 +175,12 @@ class Listener(Generic[ConnectionT]):
     # -- connections ----------------------------------------------------------------------------------------
 
     def admit(self, connection: ConnectionT) -> bool:
-        """Register an established connection; return False to refuse it."""
-        reason = self._why_refused(connection.address)
+        """Register an established connection; return False to refuse it.
+
+        If there is no place, a silent connection makes room, if there is one.
+        """
+        origin = origin_of(connection.address)
+        reason = self._make_room(origin)
         if reason is not None:
             self._admissions.refused += 1
             log.warning(
@@ -176,28 +190,63 @@ class Listener(Generic[ConnectionT]):
             return False
         self._admissions.accepted += 1
         self._admitted[connection] = None
-        self._from[origin_of(connection.address)] += 1
+        self._places.take(connection, origin)
         return True
 
-    def _why_refused(self, address: str) -> str | None:
+    def _make_room(self, origin: str) -> str | None:
+        """Make room for a connection of an origin; return the reason if there is none."""
         if self._stopping:
             return "the server stops"
-        if len(self._admitted) >= self._most.connections:
-            return "too many connections"
-        if self._from[origin_of(address)] >= self._most.per_origin:
-            return "too many connections of this peer"
-        if not self._open_connections.allows_incoming():
-            return "too few file descriptors"
-        return None
+        refusal, silent = self._places.room(origin)
+        if refusal is not None:
+            return refusal
+        if silent is not None:
+            self._evict_silent(silent)
+            return None
+        is_known = self._places.is_known(origin)
+        descriptors = self._open_connections
+        if descriptors.allows_incoming(is_known=is_known) or descriptors.make_room(for_known=is_known):
+            return None
+        return "too few file descriptors"
+
+    def spoke(self, connection: ConnectionT) -> None:
+        """The peer of a connection has shown that it uses the protocol; a second report does nothing."""
+        self._places.spoke(connection)
+
+    def proved(self, connection: ConnectionT) -> None:
+        """The peer of a connection has proved who it is: its origin is known from now on."""
+        self._places.spoke(connection)
+        self._proved.add(origin_of(connection.address))
+
+    def _knows(self, origin: str) -> bool:
+        return self._is_named(origin) or origin in self._proved
+
+    @property
+    def silent(self) -> int:
+        """See `msmqwire.service.descriptors.SilentConnections`."""
+        return self._places.silent
+
+    def end_silent(self, *, for_known: bool) -> bool:
+        """See `msmqwire.service.descriptors.SilentConnections`."""
+        silent = self._places.oldest_silent(for_known=for_known)
+        if silent is not None:
+            self._evict_silent(silent)
+        return silent is not None
+
+    def _evict_silent(self, connection: ConnectionT) -> None:
+        self._places.leave(connection)
+        self._admissions.evicted += 1
+        log.warning(
+            f"a connection of {self._protocol} that has said nothing makes room for another",
+            extra={"peer": connection.address},
+        )
+        connection.abort()
 
     def remove(self, connection: ConnectionT) -> None:
         """Forget a connection that was admitted and is closed."""
         del self._admitted[connection]
         self.held.forget(connection)
-        origin = origin_of(connection.address)
-        self._from[origin] -= 1
-        if not self._from[origin]:
-            del self._from[origin]
+        self._places.leave(connection)
 
     # -- memory ---------------------------------------------------------------------------------------------
 
@@ -224,4 +273,4 @@ class Listener(Generic[ConnectionT]):
                 extra={"peer": largest.address, "bytes": size},
             )
             largest.abort()
-            self._evicted(largest)
+            self._too_much_was_held(largest)

@@ -110,6 +110,15 @@ def command(
         int,
         Option(min=1, help="TCP connections from one address, or one IPv6 network of 64 bits."),
     ] = _LIMITS.connections_per_peer,
+    reserved: Annotated[
+        int,
+        Option(
+            metavar="PERCENT",
+            min=0,
+            max=90,
+            help="Percent of the connections that clients can't have before a login.",
+        ),
+    ] = _LIMITS.reserved_percent,
     max_held: Annotated[
         int, Option(min=1, help="MiB of incomplete requests and unread replies, of all connections.")
     ] = _LIMITS.held_bytes >> 20,
@@ -161,6 +170,7 @@ def command(
         limits=NcpLimits(
             connections=max_connections,
             connections_per_peer=max_connections_per_peer,
+            reserved_percent=reserved,
             held_bytes=max_held << 20,
             partial_s=partial,
             idle_s=idle,

@@ -18,6 +18,8 @@ class NcpLimits:
     Attributes:
         connections: service connections at once; `SPARE_CONNECTIONS` more TCP connections are accepted.
         connections_per_peer: TCP connections from one IPv4 address or one IPv6 network of 64 bits.
+        reserved_percent: percent of the service connections that clients can't have before a login, unless
+            one has logged in from their address before; half of it is for addresses with a login alone.
         held_bytes: bytes of incomplete requests, of requests that wait for an earlier one, and of replies
             that clients have not read, of all connections together. In addition each keeps its last reply, of
             at most 64 KiB.
@@ -30,6 +32,7 @@ class NcpLimits:
 
     connections: int = 1000
     connections_per_peer: int = 250
+    reserved_percent: int = 25
     held_bytes: int = 64 << 20
     partial_s: float = 30.0
     idle_s: float = 3600.0
@@ -43,6 +46,7 @@ class NcpTraffic:
 
     accepted: int = 0
     refused: int = 0
+    evicted: int = 0
     ended: int = 0
     requests: int = 0
     calls_refused: int = 0

@@ -29,8 +29,9 @@ from msmqwire.netware.runtime.ncp_connection import NcpServerConnection, report
 from msmqwire.netware.runtime.password_hashing import PasswordHasher
 from msmqwire.netware.runtime.turns import PeerTurns
 from msmqwire.service.descriptors import OpenConnections
-from msmqwire.service.listener import Listener, ListenerLimits
+from msmqwire.service.listener import Listener
 from msmqwire.service.logs import log
+from msmqwire.service.places import ListenerLimits
 
 RETRY_S: Final = 1.0
 """Seconds between attempts to give up the jobs of a lost connection, if the disk refuses."""
@@ -68,7 +69,7 @@ class NcpListener(Listener[NcpServerConnection]):
         self.traffic, self.turns, self.port = NcpTraffic(), PeerTurns(), 0
         most = ListenerLimits(
             limits.connections + SPARE_CONNECTIONS, limits.connections_per_peer, limits.held_bytes,
-            limits.close_s,
+            limits.close_s, SPARE_CONNECTIONS + limits.connections * limits.reserved_percent // 100,
         )  # fmt: skip
         super().__init__("NCP", most, self.traffic, OpenConnections(), self._too_much_held)
         self._driver, self._readings, self._clock = driver, readings, clock
@@ -155,7 +156,10 @@ class NcpListener(Listener[NcpServerConnection]):
             await self._give_up(task.caller, connection.peer)
             return session.given_up(task)
         try:
-            return session.performed(task, await self._fields(task, connection))
+            fields = await self._fields(task, connection)
+            if task.caller.object_id is not None:
+                self.proved(connection)
+            return session.performed(task, fields)
         except NcpRefused as exc:
             self.traffic.calls_refused += 1
             log.debug("a call is refused", extra={"call": task.request.kind, "reason": exc.why})

@@ -44,6 +44,7 @@ class SessionConnection(PeerConnection):
     Attributes:
         number: its number in the engine; 0 if it was refused.
         incoming: whether the peer opened it, and it was accepted.
+        is_silent: whether the peer has opened it and sent no packet of a session yet.
         unsent: data to send at the end of this turn.
     """
 
@@ -57,6 +58,7 @@ class SessionConnection(PeerConnection):
         self.number = number or 0
         self._outgoing = number is not None
         self.incoming = False
+        self.is_silent = number is None
         self.unsent: list[bytes] = []
 
     def _begin(self, transport: asyncio.Transport) -> bool:

@@ -62,6 +62,10 @@ class EngineDriver(Driver[Guest]):
         if self.room is not None:
             self.core.messages.quotas.disk_has(self.room.spare)
 
+    def is_known(self, origin: str) -> bool:
+        """Return whether an origin is known to the owner of this queue manager: see `MemoryPool.known`."""
+        return origin in self.core.messages.pool.known
+
     def trace_refused(self, reason: str, peer: str, why: str) -> None:
         """Leave the trace of a message that is refused before the core has it: see `Context.refused`."""
         self.notify(lambda: self.core.context.refused(reason, peer=peer, why=why))

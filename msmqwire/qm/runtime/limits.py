@@ -8,6 +8,7 @@ from typing import Final
 from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadConfiguration
 from msmqwire.rpc.limits import CALLS_MAX, STUB_MAX
 from msmqwire.service.page_connections import PageLimits
+from msmqwire.service.places import ListenerLimits
 
 REMOTE_READ: Final = RemoteReadConfiguration()
 """The defaults of remote read."""
@@ -22,6 +23,9 @@ class Limits:
     Attributes:
         connections: TCP connections opened by peers.
         connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
+        reserved_percent: percent of the places of each listener, for any protocol, that connections of
+            unknown origins can't have before their peers have used the protocol; half of it is for known
+            origins alone.
         connect_s: seconds after which an attempt to connect is given up.
         close_s: seconds that a peer has to read its data before its connection is closed.
         unwanted_bytes: bytes that a peer may send in that time before its connection is closed at once.
@@ -37,8 +41,11 @@ class Limits:
         http_requests: complete requests that wait for their answer at once.
         http_request_bytes: bytes of a request after its header fields, with the lines of its chunks.
         http_held_bytes: bytes of incomplete and of waiting requests, of all connections together.
-        http_read_s: seconds from the first byte of a request, or of a TLS handshake, to the last one.
+        http_read_s: seconds from the first byte of a request to the last one.
         http_idle_s: seconds that a connection may have no request.
+        tls_handshake_s: seconds of a TLS handshake.
+        tls_handshakes_per_peer: TLS handshakes at once with one IPv4 address or one IPv6 network of 64 bits;
+            beyond it the oldest of them ends.
         http_out_connections: connections to other computers for HTTP and HTTPS together.
         http_out_per_host: the same, to one host and port.
         http_send_s: seconds from sending a request to its answer.
@@ -75,6 +82,7 @@ class Limits:
 
     connections: int = 1000
     connections_per_peer: int = 250
+    reserved_percent: int = 25
     connect_s: float = 20.0
     close_s: float = 5.0
     unwanted_bytes: int = 64 << 20
@@ -91,6 +99,8 @@ class Limits:
     http_held_bytes: int = 256 << 20
     http_read_s: float = 30.0
     http_idle_s: float = 60.0
+    tls_handshake_s: float = 10.0
+    tls_handshakes_per_peer: int = 32
     http_out_connections: int = 100
     http_out_per_host: int = 8
     http_send_s: float = 60.0
@@ -120,6 +130,11 @@ class Limits:
     rpc_pending: int = REMOTE_READ.pending.total
     rpc_pending_per_caller: int = REMOTE_READ.pending.per_caller
     rpc_subqueues: int = REMOTE_READ.subqueues_max
+
+    def listener(self, connections: int, per_origin: int, held_bytes: int) -> ListenerLimits:
+        """Return the limits of a listener with these numbers of connections and bytes."""
+        reserved = connections * self.reserved_percent // 100
+        return ListenerLimits(connections, per_origin, held_bytes, self.close_s, reserved)
 
     def remote_read(self, *, anonymous: bool, pending_s: int) -> RemoteReadConfiguration:
         """Return the configuration of the server of remote read with these limits."""
@@ -157,6 +172,7 @@ class Traffic:
     bytes_sent: int = 0
     accepted: int = 0
     refused: int = 0
+    evicted: int = 0
     connected: int = 0
     connect_failed: int = 0
     datagrams_received: int = 0
@@ -170,6 +186,7 @@ class RpcTraffic:
 
     accepted: int = 0
     refused: int = 0
+    evicted: int = 0
     ended: int = 0
     calls: int = 0
     faults: int = 0

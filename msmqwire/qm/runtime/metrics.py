@@ -25,6 +25,7 @@ _COUNTS = (
     ("bytes_sent", "Bytes sent over TCP."),
     ("accepted", "TCP connections accepted."),
     ("refused", "TCP connections refused because there were too many."),
+    ("evicted", "TCP connections without a packet that were ended to make room for others."),
     ("connected", "TCP connections opened."),
     ("connect_failed", "TCP connections that could not be opened."),
     ("datagrams_received", "Ping packets received."),
@@ -35,6 +36,7 @@ _COUNTS = (
 _RPC_COUNTS = (
     ("accepted", "Connections of RPC accepted."),
     ("refused", "Connections of RPC refused because there were too many."),
+    ("evicted", "Connections of RPC without a call that were ended to make room for others."),
     ("ended", "Connections of RPC ended because they took too much memory."),
     ("calls", "Remote calls."),
     ("faults", "Remote calls that were answered with a fault."),

@@ -36,6 +36,7 @@ _RANGES: Final = MappingProxyType(
         "third_place_messages_total": (0, _COUNT_MAX),
         "third_place_bytes_total": (0, _COUNT_MAX),
         "resolutions": (2, 10_000),
+        "reserved_percent": (0, 90),
     }
 )
 """The values whose limits differ from those of their unit."""

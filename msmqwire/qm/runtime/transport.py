@@ -20,7 +20,7 @@ from msmqwire.qm.runtime.resolver import NameResolver, Resolver
 from msmqwire.service.carrier import Performers
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.endpoints import local_address
-from msmqwire.service.listener import Listener, ListenerLimits
+from msmqwire.service.listener import Listener
 from msmqwire.service.logs import log
 from msmqwire.service.partial_packets import PartialPackets
 
@@ -59,12 +59,11 @@ class TcpNetwork:
         self._connecting = 0
         self.open_connections = OpenConnections()
         self.open_connections.add(self._count)
-        most = ListenerLimits(
-            self.limits.connections, self.limits.connections_per_peer, self.limits.partial_bytes,
-            self.limits.close_s,
-        )  # fmt: skip
+        most = self.limits.listener(
+            self.limits.connections, self.limits.connections_per_peer, self.limits.partial_bytes
+        )
         self._listener: Listener[SessionConnection] = Listener(
-            "MSMQ", most, self.traffic, self.open_connections, self._too_much_held
+            "MSMQ", most, self.traffic, self.open_connections, self._too_much_held, driver.is_known
         )
         self.partial_packets: PartialPackets[SessionConnection] = self._listener.held
         self._listen_address = ""
@@ -141,6 +140,9 @@ class TcpNetwork:
     def _received(self, connection: SessionConnection, data: bytes) -> None:
         engine, number = self._engine, connection.number
         engine.received(number, data)
+        if connection.is_silent and engine.has_begun(number):
+            connection.is_silent = False
+            self._listener.spoke(connection)
         now = self._driver.loop.time()
         self.partial_packets.update(connection, engine.buffered(number), now, received=len(data))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from msmqwire.constants import EncryptionAlgorithm, HashAlgorithm
-from msmqwire.qm.model.context import Context
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+
+    from msmqwire.qm.model.settings import Settings
 
 _SECOND: Final = 1_000
 _ORIGINS_MAX: Final = 4_096
@@ -37,6 +38,18 @@ def public_ms(key: RSAPublicKey) -> float:
 def bytes_ms(algorithm: int, size: int) -> float:
     """Return the approximate milliseconds that an algorithm takes for bytes; 0 for most."""
     return _MS_PER_MIB.get(algorithm, 0.0) * size / _MIB
+
+
+class WorkClock(Protocol):
+    """The time and the settings of work: of a queue manager, its `Context`."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+
+    @property
+    def now(self) -> int:
+        """The time in milliseconds."""
 
 
 class TooMuchWork(Exception):
@@ -76,7 +89,7 @@ class WorkLimits:
         known: origins without a limit; so is this computer, the empty one.
     """
 
-    def __init__(self, context: Context, known: Container[str]) -> None:
+    def __init__(self, context: WorkClock, known: Container[str]) -> None:
         self._context, self._known = context, known
         self._origins: dict[str, _Origin] = {}  # of origins with less than all, first used first
         self._total = _WorkAllowance(context.settings.security_total_ms, context.now)

@@ -6,10 +6,12 @@ import asyncio
 import socket
 import time
 import tracemalloc
+from collections.abc import Iterator
 
 import pytest
 
 from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX
+from tests.support.many_computers import many_computers
 from tests.support.patience import happens, limit
 from tests.support.srmp.http_service import HEAD, Peer, Service, ask, peer, post, service, status_of
 
@@ -73,6 +75,13 @@ OTHER = {
     "too long an entity": (413, post(b"", head=HEAD + b"Content-Length: 1000001\r\n")[:-21] + b"\r\n"),
     "too long chunks": (413, CHUNKED + b"80000\r\n" + bytes(0x80000) + b"\r\n80000\r\n" + bytes(0x80000)),
 }
+
+
+@pytest.fixture(autouse=True)
+def computers() -> Iterator[None]:
+    """Addresses of the loopback stand for computers of a network."""
+    with many_computers():
+        yield
 
 
 async def refused(server: Service, data: bytes, status: int) -> None:
@@ -152,12 +161,23 @@ def test_slow_peers_have_a_limited_time() -> None:
     asyncio.run(run())
 
 
+async def speaking(server: Service, address: str) -> Peer:
+    """A connection over which a request was answered."""
+    connection = await Peer.connect(server.port, address)
+    await connection.send(post())
+    assert status_of(await connection.head()) == 200
+    return connection
+
+
 def test_connections_are_limited_in_all_and_from_one_address() -> None:
     async def run() -> None:
-        async with service(http_connections=6, http_connections_per_peer=4) as server:
-            mine = [await Peer.connect(server.port, "127.0.0.2") for _ in range(5)]
+        limits = {"http_connections": 6, "http_connections_per_peer": 4, "reserved_percent": 0}
+        async with service(**limits) as server:
+            mine = [await speaking(server, "127.0.0.2") for _ in range(4)]
+            mine.append(await Peer.connect(server.port, "127.0.0.2"))
             assert await mine[4].ended() == b""
-            others = [await Peer.connect(server.port, "127.0.0.3") for _ in range(3)]
+            others = [await speaking(server, "127.0.0.3") for _ in range(2)]
+            others.append(await Peer.connect(server.port, "127.0.0.3"))
             assert await others[2].ended() == b""
             assert server.http.traffic.refused == 2
             await mine[0].close()

@@ -260,7 +260,7 @@ def test_https_takes_what_the_platform_offers_from_tls_1_2(tmp_path: Path, older
 def test_a_handshake_has_a_limited_time_and_holds_up_nobody(tmp_path: Path) -> None:
     async def run() -> None:
         own = server_context(*Certificates(tmp_path).issue("alpha"))
-        async with service(context=own, http_read_s=0.5) as server:
+        async with service(context=own, tls_handshake_s=0.5) as server:
             silent = [await Peer.connect(server.port) for _ in range(40)]
             trusting = ssl.create_default_context(cafile=tmp_path / "authority.pem")
             async with peer(server.port, context=trusting) as tls:

@@ -17,6 +17,7 @@ from msmqwire.netware.model.files import StoredJobFile
 from msmqwire.netware.protocol.session import NcpSession
 from msmqwire.netware.runtime import ncp_listener
 from msmqwire.netware.runtime.limits import SPARE_CONNECTIONS, NcpLimits
+from tests.support.many_computers import many_computers
 from tests.support.netware.netware_running import InMemory, in_memory, unit
 from tests.support.netware.netware_station import (
     CREATE,
@@ -219,8 +220,9 @@ def test_the_times_of_a_request_and_of_idling() -> None:
 
 
 def test_service_connections_run_out_before_tcp_connections() -> None:
-    with in_memory(limits=NcpLimits(connections=2, connections_per_peer=99)) as served, ExitStack() as stack:
-        clients = [stack.enter_context(served.connect()) for _ in range(2)]
+    limits = NcpLimits(connections=2, connections_per_peer=99)
+    with in_memory(office()[0], limits=limits) as served, ExitStack() as stack:
+        clients = [stack.enter_context(served.connect()).login("ALICE") for _ in range(2)]
         late = stack.enter_context(served.connect(attach=False))
         assert late.exchange(ATTACH) == b"\x33\x33\0\0\0\0\xf9\0"
         clients[0].close()
@@ -231,9 +233,10 @@ def test_service_connections_run_out_before_tcp_connections() -> None:
 
 
 def test_too_many_connections_of_one_peer_are_refused() -> None:
-    with in_memory(limits=NcpLimits(connections_per_peer=2)) as served, ExitStack() as stack:
+    limits = NcpLimits(connections_per_peer=2)
+    with in_memory(office()[0], limits=limits) as served, ExitStack() as stack:
         for _ in range(2):
-            stack.enter_context(served.connect())
+            stack.enter_context(served.connect()).login("ALICE")
         late = stack.enter_context(served.connect(attach=False))
         assert late.has_ended()
         assert served.listener.traffic.refused == 1
@@ -362,7 +365,7 @@ def test_requests_of_one_address_do_not_keep_others_waiting(
 
     monkeypatch.setattr(NcpSession, "received", received)
     monkeypatch.setattr(served.server.service.bindery, "scan", scan)
-    with ExitStack() as stack:
+    with many_computers(), ExitStack() as stack:
         bob = stack.enter_context(served.connect(source="127.0.0.2")).login("BOB")
         hostile = [stack.enter_context(served.connect()) for _ in range(30)]
         for one in hostile:

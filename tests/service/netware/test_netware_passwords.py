@@ -20,6 +20,7 @@ from msmqwire.netware.model import passwords
 from msmqwire.netware.model.passwords import HashNeeded, PasswordHashing
 from msmqwire.netware.rules.service import QueueService
 from msmqwire.netware.runtime.password_hashing import PasswordHasher
+from tests.support.many_computers import many_computers
 from tests.support.netware.netware_running import InMemory, MemoryDriver, RawNcp, in_memory
 from tests.support.netware.netware_station import SALT, MemoryServer, named, text
 from tests.support.running import PATIENCE_S, called, until
@@ -85,7 +86,7 @@ def test_a_right_and_a_wrong_password(served: InMemory) -> None:
 
 def test_a_flood_of_logins_leaves_turns_for_others(served: InMemory, hashes: Hashes) -> None:
     hashes.may_go.clear()
-    with ExitStack() as stack:
+    with many_computers(), ExitStack() as stack:
         peers = [stack.enter_context(served.connect()) for _ in range(40)]
         quiet, bob = (stack.enter_context(served.connect(source="127.0.0.2")) for _ in range(2))
         for one in peers:
@@ -101,7 +102,7 @@ def test_a_flood_of_logins_leaves_turns_for_others(served: InMemory, hashes: Has
 
 
 def test_a_wrong_password_delays_its_address_alone(served: InMemory) -> None:
-    with served.connect() as peer, served.connect(source="127.0.0.2") as bob:
+    with many_computers(), served.connect() as peer, served.connect(source="127.0.0.2") as bob:
         start = time.monotonic()
         for _ in range(3):
             peer.call(20, login("ALICE", "GUESS"), code=0xFF)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -16,7 +17,8 @@ from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS
-from tests.support.peers.raw_peer import Session
+from tests.support.many_computers import many_computers
+from tests.support.peers.raw_peer import Session, establish
 from tests.support.running import (
     ADDRESS,
     ORDERS,
@@ -35,8 +37,23 @@ TO_ORDERS = rf"DIRECT=TCP:{ADDRESS}\{ORDERS}"
 BETA = "127.0.0.32"
 
 
+@pytest.fixture(autouse=True)
+def computers() -> Iterator[None]:
+    """Addresses of the loopback stand for computers of a network."""
+    with many_computers():
+        yield
+
+
 def connect(server: InThread, source: str = "127.0.0.41") -> socket.socket:
     return socket.create_connection((server.address, server.port), PATIENCE_S, source_address=(source, 0))
+
+
+def speaking(server: InThread, source: str = "127.0.0.41") -> socket.socket:
+    """A connection whose peer has begun a session."""
+    peer = connect(server, source)
+    peer.sendall(establish())
+    assert peer.recv(1)
+    return peer
 
 
 def is_ended(peer: socket.socket) -> bool:
@@ -64,14 +81,14 @@ def sessions(data: Path) -> list[dict]:
 
 def test_there_are_no_more_connections_than_allowed(data: Path) -> None:
     with served(options(data, limits=Limits(connections=3))) as server:
-        peers = [connect(server, f"127.0.0.{40 + n}") for n in range(3)]
+        peers = [speaking(server, f"127.0.0.{40 + n}") for n in range(3)]
         until(lambda: connections(server) == 3, "three are accepted")
         with connect(server, "127.0.0.50") as fourth:
             assert is_ended(fourth)
         assert (traffic(server, "accepted"), traffic(server, "refused")) == (3, 1)
         peers.pop().close()
         until(lambda: connections(server) == 2, "one connection has ended")
-        peers.append(connect(server))
+        peers.append(speaking(server))
         until(lambda: connections(server) == 3, "its place is free")
         for peer in peers:
             peer.close()
@@ -79,11 +96,11 @@ def test_there_are_no_more_connections_than_allowed(data: Path) -> None:
 
 def test_one_peer_has_no_more_connections_than_allowed(data: Path) -> None:
     with served(options(data, limits=Limits(connections_per_peer=2))) as server:
-        peers = [connect(server), connect(server)]
+        peers = [speaking(server), speaking(server)]
         until(lambda: connections(server) == 2, "two are accepted")
         with connect(server) as third:
             assert is_ended(third)
-        peers.append(connect(server, "127.0.0.42"))
+        peers.append(speaking(server, "127.0.0.42"))
         until(lambda: connections(server) == 3, "another peer is accepted")
         assert traffic(server, "refused") == 1
         for peer in peers:

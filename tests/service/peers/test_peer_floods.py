@@ -15,6 +15,7 @@ from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.transport import TcpNetwork
 from tests.support import handmade as h
+from tests.support.many_computers import many_computers
 from tests.support.peers.raw_peer import (
     NACK_ARRIVAL,
     PEER,
@@ -49,6 +50,13 @@ def network(server: InThread) -> TcpNetwork:
     return tcp_network
 
 
+@pytest.fixture(autouse=True)
+def computers() -> Iterator[None]:
+    """Addresses of the loopback stand for computers of a network."""
+    with many_computers():
+        yield
+
+
 def is_accepted(peer: Session) -> bool:
     """Whether a connection was accepted: its request is answered."""
     try:
@@ -81,7 +89,10 @@ def test_one_address_has_so_many_connections_and_no_more(tmp_path: Path) -> None
     with alpha(tmp_path / "alpha", limits=Limits(connections_per_peer=5)) as server:
         with connections(server, 12) as peers:
             assert sum(map(is_accepted, peers)) == 5
-            assert server.do(lambda _: network(server).traffic.refused) == 7
+            assert server.do(lambda _: network(server).traffic.evicted) == 7
+            with connections(server, 3) as more:
+                assert sum(map(is_accepted, more)) == 0
+            assert server.do(lambda _: network(server).traffic.refused) == 3
             serves(server)
         until(lambda: sessions(server) == 0, "those connections have ended")
         with Session.opened(at(server)) as peer:
@@ -89,7 +100,7 @@ def test_one_address_has_so_many_connections_and_no_more(tmp_path: Path) -> None
 
 
 def test_all_together_have_so_many_connections_and_no_more(tmp_path: Path) -> None:
-    with alpha(tmp_path / "alpha", limits=Limits(connections=6)) as server:
+    with alpha(tmp_path / "alpha", limits=Limits(connections=6, reserved_percent=0)) as server:
         with connections(server, 4) as peers, connections(server, 4, "127.0.0.73") as others:
             assert sum(map(is_accepted, peers + others)) == 6
             with Session.connect(at(server), address="127.0.0.74") as third:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 
 from msmqwire.service.connection import PeerConnection
 from msmqwire.service.descriptors import OpenConnections
-from msmqwire.service.listener import Listener, ListenerLimits
+from msmqwire.service.listener import PROVED_MAX, Listener
+from msmqwire.service.places import ListenerLimits
 from tests.support.patience import happens, limit
 
 LOOPBACK = "127.0.0.1"
@@ -26,6 +28,7 @@ class Counts:
 
     accepted: int = 0
     refused: int = 0
+    evicted: int = 0
 
 
 class Incoming:
@@ -53,21 +56,28 @@ class Home:
         held_bytes: int = 1000,
         close_s: float = 0.0,
         shared: OpenConnections | None = None,
+        reserved: int = 0,
+        known: Collection[str] = (),
     ) -> None:
         self.counts = Counts()
         self.evicted: list[Incoming] = []
         self.listener: Listener[Incoming] = Listener(
             "TEST",
-            ListenerLimits(connections, per_origin, held_bytes, close_s),
+            ListenerLimits(connections, per_origin, held_bytes, close_s, reserved),
             self.counts,
             shared or OpenConnections(),
             self.evicted.append,
+            known.__contains__,
         )
 
-    def come(self, address: str = "10.0.0.1") -> Incoming | None:
-        """A connection comes from an address; None if it is refused."""
+    def come(self, address: str = "10.0.0.1", *, silent: bool = False) -> Incoming | None:
+        """A connection comes from an address, and speaks unless it is silent; None if it is refused."""
         connection = Incoming(address)
-        return connection if self.listener.admit(connection) else None
+        if not self.listener.admit(connection):
+            return None
+        if not silent:
+            self.listener.spoke(connection)
+        return connection
 
     def hold(self, connection: Incoming, size: int, *, received: int | None = None) -> None:
         """A connection holds so many bytes from now on."""
@@ -124,7 +134,11 @@ def test_an_origin_without_connections_leaves_no_entry() -> None:
             assert connection is not None
             home.hold(connection, 1)
             home.listener.remove(connection)
-        assert (len(home.listener), home.listener.held.total, home.listener._from) == (0, 0, {})
+        assert (len(home.listener), home.listener.held.total, home.listener._places._of_origin) == (
+            0,
+            0,
+            {},
+        )
         assert home.listener, "it is still one"
 
     asyncio.run(run())
@@ -149,6 +163,96 @@ def test_listeners_share_the_descriptors_of_the_process(
 
     asyncio.run(run())
     assert {reason for *_, reason in reasons(caplog)} == {"too few file descriptors"}
+
+
+def test_silent_connections_make_room_and_are_forgotten_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        home = Home(connections=3, per_origin=2)
+        silent = [home.come(address, silent=True) for address in ("10.0.0.1", "10.0.0.2", "10.0.0.2")]
+        assert home.come("10.0.0.3")
+        oldest = silent[1]
+        assert oldest is not None
+        assert oldest.ended == ["aborted"]
+        assert oldest in home.listener, "until it is closed"
+        assert home.listener.silent == 2
+        home.listener.spoke(oldest)  # its bytes were under way
+        assert home.come("10.0.0.4")
+        home.listener.remove(oldest)
+        assert home.come("10.0.0.5")
+        assert home.come("10.0.0.6") is None, "all have spoken"
+        assert home.counts == Counts(accepted=6, refused=1, evicted=3)
+
+    caplog.set_level(logging.WARNING)
+    asyncio.run(run())
+    makes_room = "a connection of TEST that has said nothing makes room for another"
+    assert [(text, peer) for text, peer, _ in reasons(caplog)] == [
+        (makes_room, "10.0.0.2"),
+        (makes_room, "10.0.0.1"),
+        (makes_room, "10.0.0.2"),
+        ("a connection of TEST is refused", "10.0.0.6"),
+    ]
+
+
+def test_a_part_of_the_places_is_for_those_who_are_known_or_have_proved_it() -> None:
+    async def run() -> None:
+        home = Home(connections=8, reserved=4, known=["10.0.1.1"])
+        proved = home.come("10.0.2.1")
+        assert proved is not None
+        home.listener.proved(proved)
+        assert all(home.come(f"10.0.0.{number}") for number in range(5))
+        assert home.come("10.0.0.9") is None
+        assert home.come("10.0.1.1")
+        home.listener.remove(proved)
+        assert home.come("10.0.2.1"), "its origin is remembered"
+        assert home.come("10.0.0.9", silent=True)
+        assert home.come("10.0.2.1"), "instead of the silent one"
+        assert home.come("10.0.0.9") is None
+
+    asyncio.run(run())
+
+
+def test_the_origins_that_have_proved_it_are_limited() -> None:
+    async def run() -> None:
+        home = Home(connections=2 * PROVED_MAX)
+        for number in range(PROVED_MAX + 1):
+            connection = home.come(f"10.{number // 250}.{number % 250}.1")
+            assert connection is not None
+            home.listener.proved(connection)
+        assert len(home.listener._proved._origins) == PROVED_MAX
+        assert not home.listener._knows("10.0.0.1")
+        assert home.listener._knows("10.0.1.1")
+
+    asyncio.run(run())
+
+
+def test_the_loopback_has_the_places_of_one_origin() -> None:
+    async def run() -> None:
+        home = Home(per_origin=3)
+        assert all(home.come(address) for address in ("127.0.0.1", "127.200.3.4", "::1"))
+        assert home.come("127.0.0.2") is None
+        assert home.come("10.0.0.1")
+
+    asyncio.run(run())
+
+
+def test_descriptors_of_silent_connections_are_given_to_any_listener(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msmqwire.service.descriptors.limit", lambda: 64)  # 32 in all, 24 of one direction
+
+    async def run() -> None:
+        shared = OpenConnections()
+        one = Home(99, 99, shared=shared, known=["10.0.1.1"])
+        other = Home(99, 99, shared=shared, known=["10.0.1.1"])
+        assert all(one.come(silent=True) for _ in range(20))
+        assert other.come(silent=True)
+        for _ in range(20):
+            assert other.come("10.0.0.2")
+        assert (one.counts.evicted, other.counts.evicted) == (20, 0), "the most silent listener makes room"
+        assert other.come("10.0.0.2"), "in place of the last silent one"
+        assert other.come("10.0.0.3") is None
+        assert other.come("10.0.1.1", silent=True), "an eighth is for known origins"
+        assert (one.come("10.0.0.3"), one.counts.refused) == (None, 1), "they make no room for unknown ones"
+
+    asyncio.run(run())
 
 
 def test_nobody_is_admitted_while_the_server_stops(caplog: pytest.LogCaptureFixture) -> None:
@@ -399,7 +503,7 @@ def test_a_connection_too_many_is_ended_and_counts_for_nothing() -> None:
     async def run() -> None:
         listener, port = await listening(0.1)
         with socket.create_connection((LOOPBACK, port)):
-            await admitted(listener)
+            listener.spoke(await admitted(listener))
             reader, writer = await asyncio.open_connection(LOOPBACK, port)
             async with asyncio.timeout(SOON_S):
                 with suppress(ConnectionResetError):

@@ -45,6 +45,7 @@ _EVENTS: Final = {
     "OrderAck": SessionEvent.ORDER_ACK,
     "FinalAck": SessionEvent.FINAL_ACK,
 }
+_BEGUN: Final = (SessionState.WAITING_CP_MSG, SessionState.OPEN)
 
 
 class BinaryEngine(TransferProtocol):
@@ -205,6 +206,11 @@ class BinaryEngine(TransferProtocol):
             if framer.expected is None:
                 return
             data = b""  # the next step depends on the state after the packet
+
+    def has_begun(self, connection: int) -> bool:
+        """Return whether the peer of an incoming connection has begun a session: MQQB-3.1.5.3.1-10."""
+        session = self._by_connection.get(connection)
+        return session is not None and session.state in _BEGUN
 
     def buffered(self, connection: int) -> int:
         """Return the bytes held of an incomplete packet that is arriving over a connection."""

@@ -48,6 +48,12 @@ class HttpConnectionOwner(Protocol):
     def admit(self, connection: HttpConnection) -> bool:
         """A connection has come in; return False to refuse it."""
 
+    def begins_handshake(self, connection: HttpConnection) -> bool:
+        """A connection begins TLS; return False to end it."""
+
+    def ends_handshake(self, connection: HttpConnection) -> None:
+        """TLS of a connection is established, or has failed."""
+
     def holds(self, connection: HttpConnection, received: int) -> None:
         """A connection holds `connection.held` bytes of requests, after `received` more."""
 
@@ -151,9 +157,12 @@ class HttpConnection(PeerConnection):
     async def _start_tls(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
         limits, loop = self._owner.limits, asyncio.get_running_loop()
         try:
+            if not self._owner.begins_handshake(self):
+                transport.abort()
+                return
             secured = await loop.start_tls(
                 transport, self, context, server_side=True,
-                ssl_handshake_timeout=limits.http_read_s, ssl_shutdown_timeout=limits.close_s,
+                ssl_handshake_timeout=limits.tls_handshake_s, ssl_shutdown_timeout=limits.close_s,
             )  # fmt: skip
         except OSError as exc:
             log.info("no TLS", extra={"peer": self.address, "error": str(exc) or type(exc).__name__})
@@ -161,6 +170,8 @@ class HttpConnection(PeerConnection):
         else:
             if secured is not None and not self.gone.done():
                 self._begin_http(secured)
+        finally:
+            self._owner.ends_handshake(self)
 
     def _begin_http(self, transport: asyncio.Transport) -> None:
         self._flow = _Flow(transport, self.close)

@@ -19,10 +19,11 @@ from msmqwire.errors import InvalidValue
 from msmqwire.qm.model.refusals import MEMORY, QUOTA
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.http.connection import HttpConnection, HttpRequestHandler, answer
+from msmqwire.qm.runtime.http.handshakes import Handshakes
 from msmqwire.qm.runtime.http.traffic import HttpTraffic
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.service.descriptors import OpenConnections
-from msmqwire.service.listener import Listener, ListenerLimits
+from msmqwire.service.listener import Listener
 from msmqwire.service.logs import log
 from msmqwire.srmp.fields import CONTENT_LENGTH, TRANSFER_ENCODING, Field
 from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, HTTP_1_1, Chunking, HttpMessage, RequestLine
@@ -75,12 +76,16 @@ class HttpListener(Listener[HttpConnection]):
         traffic: HttpTraffic,
         open_connections: OpenConnections,
     ) -> None:
-        most = ListenerLimits(
-            limits.http_connections, limits.http_connections_per_peer, limits.http_held_bytes, limits.close_s
+        most = limits.listener(
+            limits.http_connections, limits.http_connections_per_peer, limits.http_held_bytes
         )
-        super().__init__("HTTP", most, traffic, open_connections, self._too_much_held)
+        super().__init__("HTTP", most, traffic, open_connections, self._too_much_held, driver.is_known)
         self._driver, self._engine = driver, engine
         self.limits, self.traffic = limits, traffic
+        self._handshakes: Handshakes[HttpConnection] = Handshakes(
+            driver.core.context.settings, driver.core.messages.pool.known,
+            limits.tls_handshakes_per_peer, asyncio.get_running_loop().time,
+        )  # fmt: skip
         self.application = web.Server(self._answer, request_factory=_request)
         self._waiting_bytes = 0
         self._answers: dict[int, asyncio.Future[int]] = {}
@@ -113,6 +118,18 @@ class HttpListener(Listener[HttpConnection]):
             await self.finish()
         await super().close()
         await self.application.shutdown(0)
+
+    def begins_handshake(self, connection: HttpConnection) -> bool:
+        """Note a TLS handshake; return False if its origin has caused too much work with keys."""
+        if self._handshakes.begin(connection):
+            return True
+        self.traffic.refused += 1
+        log.warning("a TLS handshake is refused: too many of late", extra={"peer": connection.address})
+        return False
+
+    def ends_handshake(self, connection: HttpConnection) -> None:
+        """A TLS handshake has ended."""
+        self._handshakes.end(connection)
 
     def _too_much_held(self, connection: HttpConnection) -> None:
         self.traffic.turned_away += 1
@@ -158,6 +175,7 @@ class HttpListener(Listener[HttpConnection]):
                 connection.go_on()
         entity = await self._entity(request, connection, most)
         connection.end_request()
+        self.spoke(connection)
         self.held.forget(connection)
         if self._waiting_bytes + len(entity) > self.limits.http_held_bytes:
             raise _full()

@@ -11,6 +11,7 @@ class HttpTraffic:
 
     accepted: int = 0
     refused: int = 0
+    evicted: int = 0
     requests: int = 0
     turned_away: int = 0
     sent: int = 0

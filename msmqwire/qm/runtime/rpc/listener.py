@@ -17,7 +17,7 @@ from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.server_association import ServerAssociation
 from msmqwire.rpc.server_security import Acceptor
 from msmqwire.service.descriptors import OpenConnections
-from msmqwire.service.listener import Listener, ListenerLimits
+from msmqwire.service.listener import Listener
 from msmqwire.service.logs import log
 
 ANSWERS_MAX: Final = 1 << 20
@@ -44,13 +44,12 @@ class RpcListener(Listener[RpcConnection], ABC):
         open_connections: OpenConnections,
         *,
         security: Acceptors | None = None,
+        is_known: Callable[[str], bool],
         minimum_level: AuthLevel = AuthLevel.NONE,
     ) -> None:
-        """See `ServerAssociation` for interfaces, security and level."""
-        most = ListenerLimits(
-            limits.rpc_connections, limits.rpc_connections_per_peer, limits.rpc_held_bytes, limits.close_s
-        )
-        super().__init__("RPC", most, traffic, open_connections, self._too_much_held)
+        """See `ServerAssociation` for interfaces, security and level, `Places` for `is_known`."""
+        most = limits.listener(limits.rpc_connections, limits.rpc_connections_per_peer, limits.rpc_held_bytes)
+        super().__init__("RPC", most, traffic, open_connections, self._too_much_held, is_known)
         self._interfaces = interfaces
         self._security, self._minimum_level = security, minimum_level
         self.limits, self.traffic, self.port = limits, traffic, 0
@@ -109,6 +108,7 @@ class RpcListener(Listener[RpcConnection], ABC):
         match event:
             case Called():
                 self.traffic.calls += 1
+                self.spoke(connection)
                 self.called(connection, event)
             case Denied(_, status):
                 self.traffic.calls += 1

@@ -100,6 +100,7 @@ class RpcNetwork:
                 self.mapper_traffic,
                 self._open_connections,
                 security=self._acceptors,
+                is_known=self._driver.is_known,
             )
             address, port = self._options.endpoint_mapper
             self.endpoint_mapper = address, await self._mapper.bind(address, port)

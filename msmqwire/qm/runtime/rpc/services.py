@@ -55,6 +55,7 @@ class RemoteReadListener(RpcListener):
             traffic,
             open_connections,
             security=security,
+            is_known=driver.is_known,
             minimum_level=minimum_level,
         )
         self._driver, self._engine, self._is_known = driver, driver.core.remote_read, is_known
@@ -73,6 +74,8 @@ class RemoteReadListener(RpcListener):
             connection.report("a caller is not listed", user=event.identity)
             self._refuse(connection, event, FaultStatus.ACCESS_DENIED)
             return
+        if event.identity:
+            self.proved(connection)
         syntax = SYNTAXES[event.transfer_syntax]
         try:
             # MQRR-2.2-02, MQRR-3.1.4-01
@@ -168,9 +171,10 @@ class MapperListener(RpcListener):
         open_connections: OpenConnections,
         *,
         security: Acceptors | None,
+        is_known: Callable[[str], bool],
     ) -> None:
         interfaces = {ENDPOINT_MAPPER: ENDPOINT_MAPPER_METHODS}
-        super().__init__(interfaces, limits, traffic, open_connections, security=security)
+        super().__init__(interfaces, limits, traffic, open_connections, security=security, is_known=is_known)
         self._mapper = EndpointMapper({INTERFACE: port})
 
     def called(self, connection: RpcConnection, event: Called) -> None:
