@@ -230,6 +230,10 @@ class OutcomeUnknown(Unreachable):
     """A queue manager was lost while it was to change something: it has done so, wholly, or not at all."""
 
 
+class ChangeWaits(OutcomeUnknown):
+    """The disk of a queue manager refuses a change, which waits in its memory until the disk has room."""
+
+
 class EndUnknown(OutcomeUnknown):
     """A queue manager was lost while it was to delete a received message: it has, or the message is back.
 

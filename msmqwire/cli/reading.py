@@ -15,7 +15,7 @@ from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.messages import show
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.remote_reading import Auth, IsRemote, MapperPort, PasswordFile, Remote, RpcPort, User
-from msmqwire.errors import EndUnknown, Unreachable
+from msmqwire.errors import ChangeWaits, EndUnknown, Unreachable
 from msmqwire.json_text import dumps
 from msmqwire.names.printable import counted
 from msmqwire.qm.runtime.local import attach
@@ -92,12 +92,15 @@ def _receive(
 
 
 def _ending(local: WaitingLocal, op: str, printed: dict[int, str], **request: Any) -> dict[str, Any]:
-    """Make a request that deletes messages which were printed. Raises EndUnknown if the server has gone."""
+    """Make a request that deletes messages which were printed. Raises EndUnknown if the server has gone,
+    or its disk is full.
+    """
     try:
         return local.call(op, done=list(printed), **request)
-    except Unreachable:
+    except Unreachable as exc:
+        why = exc if isinstance(exc, ChangeWaits) else GONE
         which = f"{counted(len(printed), 'message')} printed may be back in the queue"
-        raise EndUnknown(f"{GONE}; {which}: {', '.join(printed.values())}") from None
+        raise EndUnknown(f"{why}; {which}: {', '.join(printed.values())}") from None
 
 
 def receive(

@@ -76,6 +76,7 @@ class Driver(Carrying, Generic[GuestT]):
         guest: the rules that it runs.
         room: the room on the disk; None if it is not watched.
         poll_s: seconds between two checks of the room.
+        refused_s: seconds for which a disk may refuse commits before those who wait for one are woken.
         calls_max: limit of calls in a turn, for a program whose tasks send many messages at once: its peer
             can process the first ones meanwhile. 0 for no limit: all share one sync.
         reporter: None for no reports.
@@ -257,8 +258,8 @@ class Driver(Carrying, Generic[GuestT]):
     async def durable(self) -> None:
         """Wait until the changes of all calls so far are durable.
 
-        Raises Unreachable if the driver is abandoned before that, a subclass of StoreError if the store
-        becomes unusable, and EngineFailed.
+        Raises Unreachable if the driver is abandoned before that, ChangeWaits if the disk refuses for
+        `refused_s`, a subclass of StoreError if the store becomes unusable, and EngineFailed.
         """
         if self._failure is not None:
             raise self._failure
@@ -392,6 +393,7 @@ class Driver(Carrying, Generic[GuestT]):
             return
         self._throttles = True
         self.guest.throttle(on=True)
+        self._end_waits()
         released = self.room is not None and self.room.release()
         self.loop.call_later(0 if released else RETRY_S, self._flush)
         self._set_alarm()
@@ -470,6 +472,7 @@ class Driver(Carrying, Generic[GuestT]):
         Raises TimeoutError if the disk keeps refusing commits, and a subclass of StoreError. The wait for a
         disk that has refused before is shorter.
         """
+        self.refused_s = float("inf")
         try:
             async with asyncio.timeout(min(timeout_s, REFUSED_S) if self.refused else timeout_s):
                 self.call(self.guest.acknowledge_received)

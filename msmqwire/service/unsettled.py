@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from msmqwire.errors import EngineFailed, MsmqError, StoreError
+from msmqwire.errors import ChangeWaits, EngineFailed, MsmqError, StoreError
 from msmqwire.service.batch import Batch
 from msmqwire.service.event_loop import EventLoop
 from msmqwire.service.guest import Pending
@@ -47,6 +47,8 @@ class Unsettled:
         self._scheduled = self._closed = self._throttles = False
         self._failure: MsmqError | None = None
         self._refusal: StoreError | None = None
+        self._refused_at = 0.0
+        self.refused_s = float("inf")
 
     def _add(self, changes: Pending, effects: list[Any]) -> None:
         """Add changes, in a separate batch if they can't be committed with earlier ones."""
@@ -99,10 +101,18 @@ class Unsettled:
     def note_refusal(self, exc: StoreError) -> None:
         """Note that the disk refuses changes; it is logged once."""
         if not self.refused:
-            self.refused = True
+            self.refused, self._refused_at = True, self.loop.time()
             what = "changes: they fail" if self.rebuilds else "a commit; retried until the disk accepts it"
             log.error(f"the disk refuses {what}", extra={"error": str(exc)})
         self._refusal = exc
+
+    def _end_waits(self) -> None:
+        """Wake the tasks that wait for a disk which has refused for `refused_s`: their changes stay."""
+        if self.loop.time() - self._refused_at < self.refused_s:
+            return
+        why = f"{self._refusal}; the change waits for that in the memory of the server"
+        for batch in (*self._ready, self._pending):
+            batch.wake(ChangeWaits(why))
 
     def fail(self, exc: BaseException) -> MsmqError:
         """End because of an unforeseen exception, and return the error for it.

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from msmqwire.constants import HResult
 from msmqwire.errors import (
+    ChangeWaits,
     EndUnknown,
     InvalidName,
     InvalidValue,
@@ -121,7 +122,8 @@ class LocalReading:
             if in_transaction:
                 raise _aborted(GONE) from None
             if isinstance(exc, OutcomeUnknown):
-                raise EndUnknown(f"{GONE}, and may have deleted the message that was received") from None
+                why = f"{GONE}, and may have deleted the message that was received"
+                raise EndUnknown(str(exc) if isinstance(exc, ChangeWaits) else why) from None
             raise Unreachable(f"{self._queue}: {exc}, and the message is back in its queue") from None
 
     async def cancel(self, request: int) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import ChangeWaits, InvalidValue
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.runtime.message_json import number
 
 if TYPE_CHECKING:
     from msmqwire.qm.core import Core
+    from msmqwire.qm.runtime.engine_driver import EngineDriver
 
 HELD_MAX: Final = 10_000
 """Limit of messages received and not ended by one session."""
@@ -67,6 +68,14 @@ class HeldMessages:
         if len({*done, *back}) < len(done) + len(back):
             raise InvalidValue("a receipt is there twice", path="done")
         return done, back
+
+    async def durable(self, driver: EngineDriver, receipts: list[int]) -> None:
+        """Wait until changes are durable; messages that were received meanwhile return if they can't be."""
+        try:
+            await driver.durable()
+        except ChangeWaits:
+            driver.call(self.end, [], receipts)
+            raise
 
     def end(self, done: list[int], back: list[int]) -> None:
         """Delete messages, and return some to their queues.

@@ -236,7 +236,7 @@ class LocalSession:
                 taken = [(self._held.hold(descriptor, read.position), read.message)]
                 taken += driver.defer_commit(self._take, descriptor, count - 1)
         if not durable and (taken or ((done or back) and awaited)):
-            await driver.durable()
+            await self._held.durable(driver, [receipt for receipt, _ in taken])
         return answer_of(request, taken)
 
     def _take(self, descriptor: OpenQueueDescriptor, count: int) -> list[tuple[int, Message]]:

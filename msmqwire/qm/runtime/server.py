@@ -23,6 +23,7 @@ from msmqwire.qm.runtime.folder import check_domain, check_name, default_name, o
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.joined import JoinedCarrier, configurations_of, transports_of
 from msmqwire.qm.runtime.limits import Limits
+from msmqwire.qm.runtime.local import DISK_S
 from msmqwire.qm.runtime.metrics import Metrics
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.rpc.network import RpcNetwork, RpcOptions
@@ -186,7 +187,7 @@ class Server:
         if options.rpc is not None:
             self.rpc_network = RpcNetwork(driver, options.rpc, options.limits, self.network.open_connections)
             driver.register(self.rpc_network)
-        driver.room = DiskRoom(store, options.min_free)
+        driver.room, driver.refused_s = DiskRoom(store, options.min_free), DISK_S
         # Messages sent at the start already name the address for their receipts.
         for carrier in self.joined.values():
             await carrier.bind()

@@ -93,7 +93,7 @@ class SessionReads:
         assert read.message is not None and read.position is not None, "it was received"  # noqa: PT018
         receipt = self._held.hold(descriptor, read.position, self._transactions.of(request))
         if not durable:
-            await self._driver.durable()
+            await self._held.durable(self._driver, [receipt])
         return _answer_of(request, receipt, read.message)
 
     async def cancel(self, request: Request) -> Answer:

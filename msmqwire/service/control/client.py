@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msmqwire.errors import (
+    ChangeWaits,
     InvalidName,
     InvalidValue,
     ManagerStopped,
@@ -192,6 +193,8 @@ def error_of(error: dict[str, Any]) -> MsmqError | RuntimeError:
             return NcpRefused(error["error"], error["code"])
         case control.STORE:
             return StoreRefused(error["error"], file=error["file"])
+        case control.WAITS:
+            return ChangeWaits(error["error"])
         case control.FAULT:
             return RuntimeError(error["error"])
     return InvalidValue(error["error"], path=error["path"], offset=error["offset"])

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from msmqwire.errors import (
+    ChangeWaits,
     EngineFailed,
     InvalidName,
     InvalidValue,
@@ -36,6 +37,7 @@ from msmqwire.service.folder import ControlAddress, ServedFolder
 from msmqwire.service.logs import log
 
 VALUE, NAME, QUEUE, NCP, STORE, FAULT = "value", "name", "queue", "ncp", "store", "fault"
+WAITS = "waits"
 """Kinds of errors: an invalid value or name, a refusal of the queue manager or of a NetWare file server, a
 refusal of the disk that the server survives, an internal error.
 """
@@ -234,6 +236,8 @@ def _error_json(exc: Exception) -> dict[str, Any]:
             return {**exc.to_json(), "kind": QUEUE, "stops": True}
         case QueueError():
             return {**exc.to_json(), "kind": QUEUE}
+        case ChangeWaits():
+            return _error(str(exc), WAITS)
         case NcpRefused():
             return {**_error(exc.why, NCP), "code": exc.code}
         case StoreError():

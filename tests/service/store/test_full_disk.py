@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from msmqwire.errors import QueueError, StoreRefused
+from msmqwire.errors import ChangeWaits, QueueError, StoreRefused
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store import open_store
@@ -260,6 +261,77 @@ def test_a_start_on_a_disk_that_refuses_ends(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in errors.splitlines()]
     assert (server.returncode, out) == (74, "")
     assert lines[-1]["error"] == f"queues.msmq: {FULL}"
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Whether the disk of a server refuses commits, to be set by the test; requests wait for a moment."""
+    state, commit = [False], SqliteStore.commit
+
+    def refused(self: SqliteStore, changes: Changes) -> None:
+        if state[0]:
+            raise StoreRefused(FULL, file="queues.msmq")
+        commit(self, changes)
+
+    monkeypatch.setattr(SqliteStore, "commit", refused)
+    monkeypatch.setattr("msmqwire.qm.runtime.server.DISK_S", 0.3)
+    yield state
+    state[0] = False
+
+
+def test_receive_ends_while_the_disk_refuses(data: Path, refusing: list[bool]) -> None:
+    """The message is printed, and deleted once there is room; the next ones stay where they are."""
+    with served(options(data, ORDERS, min_free=0)), attach(data) as local:
+        put(local, ORDERS, *recoverable(b"1", b"2", b"3"))
+        refusing[0] = True
+        first = called("receive", ORDERS, "--data", data, "--json")
+        error = json.loads(first.err)["error"]
+        assert first.status == 69
+        assert error.startswith(f"queues.msmq: {FULL}; the change waits")
+        assert "1 message printed may be back in the queue" in error
+        for command in (
+            ("receive", ORDERS, "--data", data),
+            ("receive", ORDERS, "--data", data, "--timeout", "60"),
+            ("queue", "create", "private$\\others", "--data", data),
+            ("queue", "purge", ORDERS, "--data", data, "--yes"),
+        ):
+            assert FULL in called(*command).error(69)["error"], command
+        refusing[0] = False
+        wait_until(lambda: local.call("status")["disk"]["accepts"], "the disk accepts commits")
+    assert json.loads(first.out)["body"] == "MQ=="
+    assert peeked(data, ORDERS) == []
+
+
+def test_a_message_that_could_not_be_received_is_there(data: Path, refusing: list[bool]) -> None:
+    """A program whose connection stays: nothing is held for it of which it has not learned."""
+    with served(options(data, ORDERS, min_free=0)), attach(data) as local, attach(data) as other:
+        put(local, ORDERS, *recoverable(b"1", b"2"))
+        refusing[0] = True
+        taken = other.call("receive", queue=ORDERS, count=1)["messages"]
+        with pytest.raises(ChangeWaits, match=FULL):
+            other.call("end", done=[taken[0]["receipt"]])
+        for _ in range(2):
+            with pytest.raises(ChangeWaits):
+                local.call("receive", queue=ORDERS, count=1, wait_ms=60_000)
+        refusing[0] = False
+        wait_until(lambda: local.call("status")["disk"]["accepts"], "the disk accepts commits")
+        assert bodies(other.call("receive", queue=ORDERS, count=5)["messages"]) == [b"2"]
+
+
+def test_requests_wait_for_a_disk_that_soon_has_room(
+    data: Path, refusing: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msmqwire.qm.runtime.server.DISK_S", PATIENCE_S)
+    with served(options(data, ORDERS, min_free=0)), attach(data) as local:
+        put(local, ORDERS, *recoverable(b"1"))
+        refusing[0] = True
+        with ThreadPoolExecutor(1) as beside, attach(data) as other:
+            taken = other.call("receive", queue=ORDERS, count=1)["messages"]
+            ended = beside.submit(other.call, "end", done=[taken[0]["receipt"]])
+            wait_until(lambda: not local.call("status")["disk"]["accepts"], "the commit is refused")
+            refusing[0] = False
+            assert ended.result(PATIENCE_S) == {"ended": 1}
+    assert peeked(data, ORDERS) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
