@@ -189,6 +189,39 @@ def test_connections_are_limited_in_all_and_from_one_address() -> None:
     asyncio.run(run())
 
 
+ENDLESS = {
+    "an extension": (CHUNKED + b"5;", b"x"),
+    "many extensions": (CHUNKED + b"5", b";x=y"),
+    "a size": (CHUNKED, b"0"),
+    "a trailer": (CHUNKED + b"5\r\nhello\r\n0\r\nX: ", b"y"),
+    "many trailers": (CHUNKED + b"5\r\nhello\r\n0\r\n", b"X: y\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_line_without_end_is_not_read_on_and_on(name: str) -> None:
+    """Such lines are no content of the request, and count for its size."""
+    begin, goes_on = ENDLESS[name]
+
+    async def run() -> None:
+        most = 100_000
+        limits = {"http_request_bytes": most, "http_read_s": 3600.0, "unwanted_bytes": 10 * most}
+        async with service(**limits) as server:
+            async with peer(server.port, address="127.0.0.2") as endless:
+                await endless.send(begin)
+                sent, piece = 0, goes_on * (10_000 // len(goes_on))
+                while not endless.writer.is_closing() and sent < 100 * most:
+                    await endless.send(piece)
+                    sent += len(piece)
+                    await asyncio.sleep(0)
+                assert sent < 100 * most, "it is ended"
+                assert status_of(await endless.ended()) in (0, 400, 413)
+            await server.serves()
+            assert server.entities == [b"honest"]
+
+    asyncio.run(run())
+
+
 def test_incomplete_requests_are_bounded_over_all_connections() -> None:
     """The largest ones that wait longest are ended; memory stays near the limit."""
 

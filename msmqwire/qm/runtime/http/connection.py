@@ -25,6 +25,9 @@ from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX
 _HEAD_END: Final = re.compile(rb"\n\r?\n")
 """The end of a head; malformed heads match as well, and aiohttp then refuses them."""
 _OVERLAP: Final = len(b"\n\r\n") - 1
+READ_MAX: Final = 1 << 18
+"""The most bytes that asyncio passes on at once, which may include bytes of the next request."""
+_TOO_LARGE: Final = b"413 Content Too Large"
 _HEAD_TOO_LARGE: Final = b"431 Request Header Fields Too Large"
 _TOO_SLOW: Final = b"408 Request Timeout"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -131,6 +134,8 @@ class HttpConnection(PeerConnection):
         super().__init__()
         self._owner, self._context = owner, context
         self.held = 0
+        self._unwanted_max = owner.limits.unwanted_bytes
+        self._held_max = owner.limits.http_request_bytes + HEAD_SIZE_MAX + 2 * READ_MAX
         self._flow: _Flow | None = None
         self._handler: HttpRequestHandler | None = None
         self._handshake: asyncio.Task[None] | None = None
@@ -225,20 +230,31 @@ class HttpConnection(PeerConnection):
 
     def data_received(self, data: bytes) -> None:
         if self._is_ending or self._discards:
-            self._drop(data, self._owner.limits.unwanted_bytes)
+            self._drop(data, self._unwanted_max)
             return
         if not self.held:
             self._wait(self._owner.limits.http_read_s)
         self.held += len(data)
         self._owner.holds(self, len(data))
         if self._stage is _Stage.BODY:
-            self._pass_on(data)
+            if self.held > self._held_max:
+                self._end_endless()
+            else:
+                self._pass_on(data)
             return
         self._ahead += data
         if self._stage is _Stage.HEAD:
             self._look_for_head()
         elif self._flow is not None:
             self._flow.hold(True)
+
+    def _end_endless(self) -> None:
+        """End a request whose lines go on and on: aiohttp reads chunk extensions and trailers of any length,
+        and passes on none of their bytes. No honest peer has to be given time for the rest of it.
+        """
+        self._unwanted_max = READ_MAX
+        log.info("an HTTP request is too long", extra={"peer": self.address, "bytes": self.held})
+        self._refuse(_TOO_LARGE)
 
     def _look_for_head(self) -> None:
         """Pass the head on once it is complete, and further bytes."""

@@ -18,7 +18,7 @@ from aiohttp.http import RawRequestMessage
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.model.refusals import MEMORY, QUOTA
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.http.connection import HttpConnection, HttpRequestHandler, answer
+from msmqwire.qm.runtime.http.connection import READ_MAX, HttpConnection, HttpRequestHandler, answer
 from msmqwire.qm.runtime.http.handshakes import Handshakes
 from msmqwire.qm.runtime.http.traffic import HttpTraffic
 from msmqwire.qm.runtime.limits import Limits
@@ -31,8 +31,6 @@ from msmqwire.srmp.http_message import HEADER_FIELDS, HOST, HTTP_1_1, Chunking, 
 RETRY_AFTER_S: Final = 5
 """Seconds after which a peer that was turned away may try again."""
 _POLL_S: Final = 0.005
-_READ_MAX: Final = 1 << 18
-"""The most bytes that asyncio passes on at once, which may include bytes of the next request."""
 _ROOT: Final = "/msmq/"
 _CONTENT_ENCODING: Final = "Content-Encoding"
 _CHUNKED: Final = "chunked"
@@ -190,7 +188,7 @@ class HttpListener(Listener[HttpConnection]):
                 chunks.append(chunk)
                 size += len(chunk)
                 # The lines of small chunks take the most bytes and time.
-                if size > most or connection.held - before > most + _READ_MAX:
+                if size > most or connection.held - before > most + READ_MAX:
                     raise _RequestRefused(413)
         except web.RequestPayloadError:
             raise _RequestRefused(400) from None
