@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from msmqwire.errors import InvalidValue
+from msmqwire.qm.runtime.http import handshakes
 from msmqwire.service.tls import client_context, server_context
 from msmqwire.srmp.fields import Field
 from msmqwire.srmp.http_framer import parse_http
 from msmqwire.srmp.http_message import Chunking, HttpMessage, RequestLine
 from tests.support.certificates import Certificates
+from tests.support.many_computers import many_computers
 from tests.support.paths import ROOT
 from tests.support.patience import happens
 from tests.support.running import LOOP
@@ -257,6 +259,44 @@ def test_https_takes_what_the_platform_offers_from_tls_1_2(tmp_path: Path, older
 
 
 @asyncio_only
+def test_handshakes_of_one_address_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In number, and in the work that they cause: others are served meanwhile."""
+
+    async def run() -> None:
+        own = server_context(*Certificates(tmp_path).issue("alpha"))
+        trusting = ssl.create_default_context(cafile=tmp_path / "authority.pem")
+
+        async def is_served(address: str) -> bool:
+            try:
+                async with peer(server.port, context=trusting, address=address) as tls:
+                    await tls.send(post())
+                    return status_of(await tls.head()) == 200
+            except (OSError, ssl.SSLError):
+                return False
+
+        limits = {"tls_handshakes_per_peer": 4, "tls_handshake_s": 3600.0}
+        async with service(context=own, **limits) as server:
+            silent = [await Peer.connect(server.port, "127.0.0.2") for _ in range(10)]
+            await happens(lambda: len(server.connections) == 4, "the oldest ones end")
+            assert [await connection.ended() for connection in silent[:6]] == [b""] * 6
+            assert await is_served("127.0.0.3")
+            assert server.http.traffic.refused == 0
+            for connection in silent:
+                await connection.close()
+            await happens(lambda: not server.connections, "they are forgotten")
+        monkeypatch.setattr(handshakes, "HANDSHAKE_MS", 600.0)
+        async with service(context=own, **limits) as server:
+            assert await is_served("127.0.0.2")
+            assert not await is_served("127.0.0.2")
+            assert await is_served("127.0.0.3")
+            assert server.http.traffic.refused == 1
+            await happens(lambda: not server.connections, "they are forgotten")
+
+    with many_computers():
+        asyncio.run(run())
+
+
+@asyncio_only
 def test_a_handshake_has_a_limited_time_and_holds_up_nobody(tmp_path: Path) -> None:
     async def run() -> None:
         own = server_context(*Certificates(tmp_path).issue("alpha"))
@@ -267,6 +307,7 @@ def test_a_handshake_has_a_limited_time_and_holds_up_nobody(tmp_path: Path) -> N
                 await tls.send(post())
                 assert status_of(await tls.head()) == 200
             assert [await connection.ended() for connection in silent] == [b""] * 40
+            await happens(lambda: not server.connections, "they are forgotten")
             for connection in silent:
                 await connection.close()
 

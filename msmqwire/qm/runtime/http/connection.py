@@ -171,12 +171,19 @@ class HttpConnection(PeerConnection):
             )  # fmt: skip
         except OSError as exc:
             log.info("no TLS", extra={"peer": self.address, "error": str(exc) or type(exc).__name__})
-            transport.abort()
+            self._end_without_tls(transport)
         else:
-            if secured is not None and not self.gone.done():
+            if secured is None or transport.is_closing():
+                self._end_without_tls(transport)
+            elif not self.gone.done():
                 self._begin_http(secured)
         finally:
             self._owner.ends_handshake(self)
+
+    def _end_without_tls(self, transport: asyncio.Transport) -> None:
+        """End a connection whose handshake has ended early: asyncio may report the end to TLS alone."""
+        transport.abort()
+        self.connection_lost(None)
 
     def _begin_http(self, transport: asyncio.Transport) -> None:
         self._flow = _Flow(transport, self.close)
