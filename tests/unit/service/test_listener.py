@@ -165,7 +165,7 @@ def test_listeners_share_the_descriptors_of_the_process(
     assert {reason for *_, reason in reasons(caplog)} == {"too few file descriptors"}
 
 
-def test_silent_connections_make_room_and_are_forgotten_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_silent_ones_make_room_and_are_forgotten_once(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         home = Home(connections=3, per_origin=2)
         silent = [home.come(address, silent=True) for address in ("10.0.0.1", "10.0.0.2", "10.0.0.2")]
@@ -193,7 +193,7 @@ def test_silent_connections_make_room_and_are_forgotten_once(caplog: pytest.LogC
     ]
 
 
-def test_a_part_of_the_places_is_for_those_who_are_known_or_have_proved_it() -> None:
+def test_a_part_of_the_places_is_for_known_origins() -> None:
     async def run() -> None:
         home = Home(connections=8, reserved=4, known=["10.0.1.1"])
         proved = home.come("10.0.2.1")
@@ -235,7 +235,7 @@ def test_the_loopback_has_the_places_of_one_origin() -> None:
     asyncio.run(run())
 
 
-def test_descriptors_of_silent_connections_are_given_to_any_listener(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_ones_leave_their_descriptors_to_any_listener(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msmqwire.service.descriptors.limit", lambda: 64)  # 32 in all, 24 of one direction
 
     async def run() -> None:

@@ -32,7 +32,7 @@ def come(room: Places[str], *connections: str, speak: bool = False) -> list[str 
     return ended
 
 
-def test_the_oldest_silent_one_of_the_most_crowded_origin_makes_room() -> None:
+def test_the_oldest_of_the_most_crowded_origin_makes_room() -> None:
     room = places()
     assert come(room, "a-1", "b-1", "b-2", "c-1", "d-1", "e-1") == [None] * 4 + ["b-1", "a-1"]
     assert (len(room), room.silent) == (4, 4)
