@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
@@ -92,7 +92,8 @@ class Source:
     Every method returns the effects to carry out. The owner calls `tick` at `next_time`, or later.
 
     TXW_MAX_RTE holds for SPM, ODATA and RDATA together: data wait for their turn, SPMs only
-    count. Repairs and new data take turns, so that NAKs, which any sender can forge, don't stop new data.
+    count. Repairs and new data take turns, and so do those who ask for repairs, so that NAKs, which any
+    sender can forge, stop neither new data nor the repairs of others.
     NCFs have a rate of their own, `NCF_SHARE` of that one.
 
     Attributes:
@@ -168,9 +169,9 @@ class Source:
         self.waiting += len(apdu)
         return self.tick(now)
 
-    def received(self, data: bytes, now: float) -> list[SourceEffect]:
+    def received(self, data: bytes, now: float, asker: Hashable = None) -> list[SourceEffect]:
         """Answer a packet: an NCF for a NAK as soon as the rate allows, RDATA later. Other packets are
-        dropped.
+        dropped. `asker` is the address of its sender.
         """
         sequences = [] if self._ended else self._asked_for(data)
         if not sequences:
@@ -178,8 +179,8 @@ class Source:
         # SRMP-2.1.3-04: every NAK in the window is answered, however many there are. NAKs that come faster
         # than the rate of NCFs are answered together.
         for sequence in sequences:
-            self._window.ask(sequence, now)
-            self._asked[sequence] = None
+            if self._window.ask(sequence, now, asker):
+                self._asked[sequence] = None
         if sequences:
             self._ncf_at = min(self._ncf_at, now)
         return self.tick(now)
@@ -240,7 +241,7 @@ class Source:
     def _pump(self, now: float) -> Iterable[SourceEffect]:
         """Send repairs that are due and new data in turn, as far as the rate allows."""
         while True:
-            repair = self._window.next_repair
+            repair = self._window.next_repair(now)
             due = repair is not None and repair[0] <= now and not (self._queue and self._repaired_last)
             if repair is not None and due:
                 kind, sequence, last = PgmType.RDATA, repair[1], False
@@ -263,7 +264,7 @@ class Source:
             self._bucket.take(len(packet), now)  # SRMP-2.1.3-03
             self._repaired_last = due
             if due:
-                self._window.repaired()
+                self._window.repaired(sequence)
             else:
                 self._queue.popleft()
                 self.waiting -= len(data)

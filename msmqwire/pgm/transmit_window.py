@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
 from msmqwire.pgm.constants import RDATA_DELAY
+from msmqwire.pgm.repairs import Repairs
 from msmqwire.pgm.values import Option
 
 
@@ -18,7 +19,6 @@ class Sent:
     options: tuple[Option, ...]
     data: bytes
     sent_at: float
-    pending: bool = False
 
 
 class TransmitWindow:
@@ -32,7 +32,7 @@ class TransmitWindow:
         self.trail: int = first
         self.size = 0
         self._packets: Final = deque[Sent]()
-        self._repairs = list[tuple[float, int]]()
+        self._repairs: Final = Repairs()
 
     def __len__(self) -> int:
         return len(self._packets)
@@ -47,32 +47,27 @@ class TransmitWindow:
     def lead(self) -> int:
         return self.trail + len(self._packets) - 1
 
-    @property
-    def next_repair(self) -> tuple[float, int] | None:
-        """The time of the first repair, and its sequence number."""
-        return self._repairs[0] if self._repairs else None
+    def next_repair(self, now: float) -> tuple[float, int] | None:
+        """Return the time and the sequence number of the next repair, if there is one."""
+        return self._repairs.next(now)
 
     def append(self, packet: Sent) -> None:
         self._packets.append(packet)
         self.size += len(packet.data)
 
-    def ask(self, sequence: int, now: float) -> None:
-        """Note that a packet in the window was asked for; while it is pending, that changes nothing."""
-        packet = self[sequence]
-        if not packet.pending:
-            packet.pending = True
-            # SRMP-2.1.3.1-12, SRMP-2.1.3-05
-            delay = (sequence - self.trail) * RDATA_DELAY / (self.lead - self.trail + 1)
-            heapq.heappush(self._repairs, (now + delay, sequence))
+    def ask(self, sequence: int, now: float, asker: Hashable) -> bool:
+        """Note that an address asks for a packet in the window; return False if it asks for too many."""
+        # SRMP-2.1.3.1-12, SRMP-2.1.3-05
+        delay = (sequence - self.trail) * RDATA_DELAY / (self.lead - self.trail + 1)
+        return self._repairs.ask(sequence, now + delay, asker)
 
-    def repaired(self) -> None:
-        """Take the first repair off the list: it is sent."""
-        _, sequence = heapq.heappop(self._repairs)
-        self[sequence].pending = False
+    def repaired(self, sequence: int) -> None:
+        """Take a repair off the list: it is sent."""
+        self._repairs.repaired(sequence)
 
     def advance(self, before: float) -> None:
         """Forget packets sent before a time, up to the first that is still asked for: SRMP-2.1.3.1-14."""
-        while self._packets and self._packets[0].sent_at < before and not self._packets[0].pending:
+        while self._packets and self._packets[0].sent_at < before and self.trail not in self._repairs:
             self._drop_first()
 
     def shrink(self, before: float, size_max: int) -> None:
@@ -80,16 +75,12 @@ class TransmitWindow:
 
         A peer that asks for the first packet again and again would keep all packets after it in memory.
         """
-        asked_for = False
         while self._packets and (self._packets[0].sent_at < before or self.size > size_max):
-            asked_for |= self._packets[0].pending
             self._drop_first()
-        if asked_for:
-            self._repairs = [repair for repair in self._repairs if repair[1] >= self.trail]
-            heapq.heapify(self._repairs)
 
     def _drop_first(self) -> None:
         self.size -= len(self._packets.popleft().data)
+        self._repairs.forget(self.trail)
         self.trail += 1
 
     def clear(self) -> None:

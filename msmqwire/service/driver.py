@@ -104,8 +104,7 @@ class Driver(Carrying, Generic[GuestT]):
         self.unsaved: StoreError | None = None
         self.commits = 0
         self._deferred: Handle | None = None
-        self._calls = 0  # since the last commit
-        self._calls_before = 0  # those of the last commit
+        self._calls = self._calls_before = 0  # since the last commit, and before it
         self._acting = self._looks_at_alarm = False
         self._alarm = Alarm(self.loop, self._clock, self._ring)
         look = partial(self._look_at_room, tidy=True)

@@ -262,7 +262,7 @@ class MulticastNetwork:
     def _nak_arrived(self, session: int, datagram: Datagram) -> None:
         sending = self._sessions.get(session)
         if sending is not None:
-            sending.received(datagram.data)
+            sending.received(datagram)
 
     def _read(self, source: socket.socket) -> Iterator[Datagram]:
         """Yield packets that may be PGM; all other packets are dropped."""

@@ -111,9 +111,9 @@ class MulticastSending:
         self.requests.append(request)
         self._carry_out(effects)
 
-    def received(self, data: bytes) -> None:
+    def received(self, datagram: Datagram) -> None:
         """Take a NAK."""
-        self._carry_out(self._source.received(data, self._loop.time()))
+        self._carry_out(self._source.received(datagram.data, self._loop.time(), datagram.sender))
 
     def close(self) -> None:
         """Announce the end of the data; repairs continue until the window is empty."""
