@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from msmqwire.qm.model.tables import INTEGER_KEYS, Table
-from msmqwire.service.store.layout import Layout, statement
+from msmqwire.service.store.layout import Layout, add_checksums, statement
 from msmqwire.service.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -39,11 +39,17 @@ def _with_former_streams(db: sqlite3.Connection) -> None:
     db.execute(f'CREATE TABLE IF NOT EXISTS "former_stream" {columns}')  # the version may be damaged
 
 
+def _with_checksums(db: sqlite3.Connection) -> None:
+    """Version 5: rows have checksums, and are counted."""
+    add_checksums(db, Table)
+
+
 LAYOUT: Final = Layout(
-    {table.value: statement(table, integer_keys=INTEGER_KEYS) for table in Table},
+    {table: statement(table, integer_keys=INTEGER_KEYS) for table in Table},
     APPLICATION_ID,
     "messages",
-    (_with_origins, _with_histories, _with_former_streams),
+    (_with_origins, _with_histories, _with_former_streams, _with_checksums),
+    bulky=frozenset({Table.PACKET}),
 )
 """The present layout."""
 

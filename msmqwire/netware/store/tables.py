@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from msmqwire.service.store.layout import Layout, statement
+from msmqwire.service.store.layout import Layout, add_checksums, statement
 from msmqwire.service.store.sqlite import SqliteStore
 from msmqwire.service.store.table import StoreTable
+
+if TYPE_CHECKING:
+    import sqlite3
 
 
 class NetwareTable(StoreTable):
@@ -23,9 +26,14 @@ class NetwareTable(StoreTable):
     UNSETTLED = "unsettled"  # by path: a queue directory that is being made or removed
 
 
+def _with_checksums(db: sqlite3.Connection) -> None:
+    """Version 2: rows have checksums, and are counted."""
+    add_checksums(db, NetwareTable)
+
+
 LAYOUT: Final = Layout(
     {
-        table.value: statement(
+        table: statement(
             table,
             integer_keys=(NetwareTable.OBJECT, NetwareTable.QUEUE, NetwareTable.JOB, NetwareTable.ORDER),
         )
@@ -33,6 +41,7 @@ LAYOUT: Final = Layout(
     },
     application_id=0x4E57514D,  # NWQM in ASCII
     content="a NetWare queue service",
+    migrations=(_with_checksums,),
 )
 """The present layout."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msmqwire.service.store.table import StoreTable
 
@@ -20,27 +20,49 @@ class Layout(NamedTuple):
     """The schema of a store.
 
     Attributes:
-        tables: for each name the statement that creates the table. A file must have exactly these.
+        tables: for each table the statement that creates it. A file must have exactly these, and `COUNTS`.
         application_id: the number in the header of the file that identifies its application.
         content: a description of such a file, for people.
         migrations: the first goes from version 1 to 2, the second from 2 to 3, and so on. After the last one
             the tables must be exactly as if created by the statements.
+        bulky: tables of large rows, which a start does not read.
     """
 
-    tables: dict[str, str]
+    tables: dict[StoreTable, str]
     application_id: int
     content: str
     migrations: tuple[Migration, ...] = ()
+    bulky: frozenset[StoreTable] = frozenset()
 
     @property
     def version(self) -> int:
         return 1 + len(self.migrations)
 
 
-def statement(table: StoreTable, *, integer_keys: Collection[StoreTable]) -> str:
+def statement(table: StoreTable, *, integer_keys: Collection[StoreTable] = ()) -> str:
     """Return the statement that creates a table."""
     # Names are quoted because transaction is a keyword. WITHOUT ROWID makes keys of bytes the key of the
     # B-tree itself, not of a separate index: measured a tenth cheaper.
     if table in integer_keys:
-        return f'CREATE TABLE "{table.value}" (key INTEGER PRIMARY KEY, content BLOB NOT NULL)'
-    return f'CREATE TABLE "{table.value}" (key BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID'
+        key, end = "INTEGER PRIMARY KEY", ""
+    else:
+        key, end = "BLOB PRIMARY KEY", " WITHOUT ROWID"
+    return f'CREATE TABLE "{table.value}" (key {key}, content BLOB NOT NULL, sum INTEGER){end}'
+
+
+class CountTable(StoreTable):
+    """The table of the counts of rows, which every store has."""
+
+    COUNT = "row_count"  # by name of the table
+
+
+COUNTS: Final = statement(CountTable.COUNT)
+
+
+def add_checksums(db: sqlite3.Connection, tables: Iterable[StoreTable]) -> None:
+    """Migrate tables of a version before checksums: their rows get one when they are next written."""
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (CountTable.COUNT.value,)).fetchone():
+        return  # the version is damaged
+    for table in tables:
+        db.execute(f'ALTER TABLE "{table.value}" ADD COLUMN sum INTEGER')
+    db.execute(COUNTS)

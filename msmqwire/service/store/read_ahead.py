@@ -28,22 +28,22 @@ class ReadAhead:
 
     def __init__(self) -> None:
         self._last: dict[StoreTable, int] = {}
-        self._rows: dict[StoreTable, dict[int, Any]] = {}
+        self._rows: dict[StoreTable, dict[int, tuple[Any, Any]]] = {}
 
     def row(
         self, db: sqlite3.Connection, table: StoreTable, key: Key, statements: tuple[str, str]
-    ) -> tuple[Any] | None:
-        """Return the content of a row in a tuple; None if there is no such key. Raises sqlite3.Error.
+    ) -> tuple[Any, Any] | None:
+        """Return the content and checksum of a row; None if there is no such key. Raises sqlite3.Error.
 
         `statements` select the row of a key, and the keys and rows from one key to another, in order.
         """
         if not isinstance(key, int):
-            found: tuple[Any] | None = db.execute(statements[0], (key,)).fetchone()
+            found: tuple[Any, Any] | None = db.execute(statements[0], (key,)).fetchone()
             return found
         rows = self._rows.get(table)
         if rows and key in rows:
             self._last[table] = key
-            return (rows.pop(key),)
+            return rows.pop(key)
         last = self._last.get(table, key)
         self._last[table] = key
         if not 0 < key - last <= _NEAR:
@@ -53,20 +53,23 @@ class ReadAhead:
 
     def _ahead(
         self, db: sqlite3.Connection, table: StoreTable, key: int, statement: str
-    ) -> tuple[Any] | None:
-        rows: dict[int, Any] = {}
+    ) -> tuple[Any, Any] | None:
+        rows: dict[int, tuple[Any, Any]] = {}
         size = 0
         cursor = db.execute(statement, (key, min(key + ROWS - 1, _KEY_MAX)))
         try:
-            for number, content in cursor:
-                rows[number] = content
+            for number, content, checksum in cursor:
+                rows[number] = content, checksum
                 size += len(content) if isinstance(content, bytes) else 0  # the caller rejects other types
                 if size >= BYTES:
                     break
+        except sqlite3.DatabaseError:
+            if key not in rows:  # a damaged page further on concerns other rows
+                raise
         finally:
             cursor.close()  # otherwise it would hold its snapshot
         self._rows[table] = rows
-        return (rows.pop(key),) if key in rows else None
+        return rows.pop(key, None)
 
     def forget(self, changes: Changes) -> None:
         """Forget the rows that were changed."""

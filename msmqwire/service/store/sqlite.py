@@ -11,11 +11,10 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from threading import Lock, RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from msmqwire.durable import acquire_lock, make_private, result_code, sync_directory
@@ -30,9 +29,22 @@ from msmqwire.errors import (
 from msmqwire.names.printable import counted
 from msmqwire.ownership import sibling_fault
 from msmqwire.service.store.changes import Changes, Key
-from msmqwire.service.store.layout import Layout
+from msmqwire.service.store.layout import COUNTS, CountTable, Layout
 from msmqwire.service.store.log_check import lost_transactions
 from msmqwire.service.store.read_ahead import ReadAhead
+from msmqwire.service.store.row_counts import (
+    Audit,
+    RowCount,
+    WrongRows,
+    check_counted,
+    check_row,
+    check_table,
+    load_counts,
+    recount,
+    store_counts,
+    write_rows,
+)
+from msmqwire.service.store.statements import statements
 from msmqwire.service.store.table import StoreTable
 
 if TYPE_CHECKING:
@@ -49,8 +61,10 @@ LOG_SIZE_LIMIT: Final = 64 << 20
 BUSY_WAIT_S: Final = 1.0
 """The wait for another program that reads the file."""
 FETCH_SIZE: Final = 64
-
-ADVICE: Final = "put back a copy, or save what is left with `.recover` of the sqlite3 shell"
+CHECKED_SIZE: Final = 32 << 20
+"""Bytes of a file up to which all rows are checked when it is opened."""
+CHECKED_ROWS: Final = 1000
+"""Rows up to which a table is checked when a larger file is opened, unless they are large themselves."""
 
 _MAGIC: Final = b"SQLite format 3\0"
 _HEADER_SIZE: Final = 100
@@ -70,33 +84,12 @@ _NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _LOG_PAGES_MIN: Final = 16
 
 
-class _Statements(NamedTuple):
-    """The operations on a table."""
-
-    put: str
-    delete: str
-    row: str
-    rows: str
-    some: str
-
-
-@cache
-def _statements(table: StoreTable) -> _Statements:
-    name = f'"{table.value}"'
-    return _Statements(
-        put=f"REPLACE INTO {name} VALUES (?, ?)",
-        delete=f"DELETE FROM {name} WHERE key = ?",
-        row=f"SELECT content FROM {name} WHERE key = ?",
-        rows=f"SELECT key, content FROM {name} ORDER BY key",
-        some=f"SELECT key, content FROM {name} WHERE key BETWEEN ? AND ? ORDER BY key",
-    )
-
-
 class SqliteStore:
     """A `Store` in a file. Only one process at a time can have it open, and only once.
 
-    Opening checks the header, the size and the tables of the file, and migrates an older version; damage
-    inside a table shows when its rows are read or written.
+    Opening checks the header, the size and the tables of the file, in a small file each row and in others
+    those of short tables, and migrates an older version. Any row is checked when it is read, and with `rows`
+    whether all are there.
 
     Args:
         path: the file. Symbolic links are followed.
@@ -115,6 +108,7 @@ class SqliteStore:
         self._reading = RLock()  # reentrant: garbage collection may end `rows` anywhere
         self._open_cursors: set[sqlite3.Cursor] = set()
         self._ahead = ReadAhead()
+        self._counts: dict[str, RowCount] = {}
         self._closed = False
         if not (create or self._path.exists()):
             raise StoreMissing("there is no such store", file=str(self._path))
@@ -133,6 +127,8 @@ class SqliteStore:
                 stack.pop_all()
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
+        except WrongRows as exc:
+            raise self._damaged(str(exc)) from exc
         except UnicodeDecodeError as exc:  # the module sqlite3 can't even pass on SQLite's message
             raise self._damaged("its tables are overwritten") from exc
         except OSError as exc:
@@ -166,15 +162,18 @@ class SqliteStore:
                 raise self._translate(exc) from exc
 
     def _write(self, changes: Changes) -> None:
-        with _transaction(self._writer) as db:
-            for table, rows in changes.rows.items():
-                # The module sqlite3 looks for an adapter of each bytes object, but not of a bytearray.
-                changed = [(key, bytearray(row)) for key, row in rows.items() if row is not None]
-                if changed:
-                    db.executemany(_statements(table).put, changed)
-                if deleted := [(key,) for key, row in rows.items() if row is None]:
-                    db.executemany(_statements(table).delete, deleted)
+        """Write the changes, and the new counts. Raises StoreDamaged and sqlite3.Error."""
+        try:
+            with _transaction(self._writer) as db:
+                counts = {
+                    table.value: write_rows(db, table, rows, self._counts[table.value])
+                    for table, rows in changes.rows.items()
+                }
+                store_counts(db, counts)
+        except WrongRows as exc:
+            raise self._damaged(str(exc)) from exc
         with self._reading:
+            self._counts |= counts
             self._ahead.forget(changes)
 
     # Room on the disk.
@@ -217,19 +216,24 @@ class SqliteStore:
             try:
                 with self._reading:
                     self._check_open()
-                    batch = cursor.execute(_statements(table).rows).fetchmany(FETCH_SIZE)
+                    cursor.execute("BEGIN")
+                    audit = Audit(db, table)
+                    batch = cursor.execute(audit.statement).fetchmany(FETCH_SIZE)
                 while batch:
-                    if not all(type(content) is bytes for _, content in batch):
-                        raise self._damaged(f"a row of the table {table.value} has no bytes")
-                    yield from batch
+                    yield from audit.rows(batch)
                     with self._reading:
                         self._check_open()
                         batch = cursor.fetchmany(FETCH_SIZE)
+                with self._reading:
+                    self._check_open()
+                    audit.end()
             finally:
                 with self._reading:
                     self._close_cursor(cursor)
         except sqlite3.Error as exc:
             raise self._translate(exc) from exc
+        except WrongRows as exc:
+            raise self._damaged(str(exc)) from exc
 
     def _close_cursor(self, cursor: sqlite3.Cursor) -> None:
         if cursor in self._open_cursors:
@@ -241,16 +245,33 @@ class SqliteStore:
         with self._reading:
             self._check_open()
             try:
-                statements = _statements(table)
-                result = self._ahead.row(self._reader, table, key, (statements.row, statements.some))
+                found = statements(table)
+                result = self._ahead.row(self._reader, table, key, (found.row, found.some))
+                if result is None:
+                    return None
+                unsummed = self._counts[table.value].unsummed > 0
+                return check_row(table, key, *result, unsummed=unsummed)
             except sqlite3.Error as exc:
                 raise self._translate(exc) from exc
-        if result is None:
-            return None
-        (content,) = result
-        if type(content) is not bytes:
-            raise self._damaged(f"a row of the table {table.value} has no bytes")
-        return content
+            except WrongRows as exc:
+                raise self._damaged(str(exc)) from exc
+
+    def check(self) -> None:
+        """Check all rows of all tables, as of now. Raises the subclasses of StoreError."""
+        try:
+            with self._reading:
+                self._check_open()
+                with _transaction(self._reader, "BEGIN") as db:
+                    for table, count in self._present_counts(db):
+                        check_table(db, table, count)
+        except sqlite3.Error as exc:
+            raise self._translate(exc) from exc
+        except WrongRows as exc:
+            raise self._damaged(str(exc)) from exc
+
+    def _present_counts(self, db: sqlite3.Connection) -> list[tuple[StoreTable, RowCount]]:
+        counts = load_counts(db, self._layout.tables)
+        return [(table, counts[table.value]) for table in self._layout.tables]
 
     def close(self) -> None:
         with self._writing, self._reading:
@@ -314,8 +335,9 @@ class SqliteStore:
             with _transaction(db):
                 db.execute(f"PRAGMA application_id = {self._layout.application_id}")
                 db.execute(f"PRAGMA user_version = {self._layout.version}")
-                for statement in self._layout.tables.values():
+                for statement in (*self._layout.tables.values(), COUNTS):
                     db.execute(statement)
+                store_counts(db, {table.value: RowCount() for table in self._layout.tables})
         os.replace(new, self._path)
         sync_directory(self._path.parent)
 
@@ -378,11 +400,28 @@ class SqliteStore:
         self._check_size(db)
         # One transaction for all migrations: a store whose process is killed meanwhile keeps its old version.
         with _transaction(db):
-            for migration in self._layout.migrations[version - 1 :]:
-                migration(db)
             if version < self.version:
-                db.execute(f"PRAGMA user_version = {self.version}")
+                self._migrate(db, version)
             self._check_tables(db)
+        self._counts = load_counts(db, self._layout.tables)
+        self._check_rows(db)
+
+    def _migrate(self, db: sqlite3.Connection, version: int) -> None:
+        check_counted(db, self._layout.tables)
+        for migration in self._layout.migrations[version - 1 :]:
+            migration(db)
+        db.execute(f"PRAGMA user_version = {self.version}")
+        self._check_tables(db)
+        store_counts(db, {table.value: recount(db, table) for table in self._layout.tables})
+
+    def _check_rows(self, db: sqlite3.Connection) -> None:
+        """Check the rows of a small file, and of short tables of another one; a start reads most others."""
+        (pages,) = db.execute("PRAGMA page_count").fetchone()
+        small = pages * PAGE_SIZE <= CHECKED_SIZE
+        for table in self._layout.tables:
+            count = self._counts[table.value]
+            if small or (count.rows <= CHECKED_ROWS and table not in self._layout.bulky):
+                check_table(db, table, count)
 
     def _check_size(self, db: sqlite3.Connection) -> None:
         try:
@@ -401,7 +440,9 @@ class SqliteStore:
             (name.decode(errors="replace"), sql.decode(errors="replace"))
             for name, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
         }
-        if names := sorted({name for name, _ in tables ^ set(self._layout.tables.items())}):
+        ours = {(table.value, sql) for table, sql in self._layout.tables.items()}
+        ours.add((CountTable.COUNT.value, COUNTS))
+        if names := sorted({name for name, _ in tables ^ ours}):
             raise self._damaged(f"these tables are not as they should be: {', '.join(names)}")
 
     # Errors.
@@ -418,13 +459,18 @@ class SqliteStore:
         return exc
 
     def _damaged(self, reason: str) -> StoreDamaged:
-        return StoreDamaged(f"{reason}; {ADVICE}", file=str(self._path))
+        return StoreDamaged(f"{reason}; {advice(self._path)}", file=str(self._path))
 
     def _refused(self, reason: str) -> StoreRefused:
         return StoreRefused(reason, file=str(self._path))
 
     def _sibling(self, suffix: str) -> Path:
         return self._path.with_name(self._path.name + suffix)
+
+
+def advice(path: Path) -> str:
+    """Return the next step after damage of a store."""
+    return f"`msmqwire check {path.parent}` names what is lost; put back a copy"
 
 
 def _configure(db: sqlite3.Connection) -> None:
@@ -442,12 +488,12 @@ def _configure(db: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def _transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
     """Run the block as a transaction."""
     if db.in_transaction:  # an earlier transaction that failed and could not be rolled back
         db.execute("ROLLBACK")
     try:
-        db.execute("BEGIN IMMEDIATE")
+        db.execute(begin)
         yield db
         db.execute("COMMIT")
     except BaseException:

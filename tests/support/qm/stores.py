@@ -15,6 +15,7 @@ import itertools
 import sqlite3
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from msmqwire.qm.store import LAYOUT, open_store
 from msmqwire.service.store import Store, sqlite
 from msmqwire.service.store.changes import Changes, Key
 from msmqwire.service.store.sqlite import SqliteStore
+from msmqwire.service.store.table import StoreTable
 
 Rows = dict[Table, list[tuple[Key, bytes]]]
 DEPTH = 10
@@ -72,17 +74,24 @@ def everything(store: Store) -> Rows:
 def _marked(db: sqlite3.Connection) -> None:
     """Mark each message in a separate statement, as a migration does that reads the rows it rewrites."""
     for (key,) in db.execute("SELECT key FROM message ORDER BY key DESC").fetchall():
-        db.execute("UPDATE message SET content = CAST(content || x'6d' AS BLOB) WHERE key = ?", (key,))
+        change = "UPDATE message SET content = CAST(content || x'6d' AS BLOB), sum = NULL WHERE key = ?"
+        db.execute(change, (key,))
 
 
 def _noted(db: sqlite3.Connection) -> None:
-    db.execute(LATER.tables["note"])
-    db.execute("INSERT INTO note SELECT key, content FROM message")
+    db.execute(LATER.tables[LaterTable.NOTE])
+    db.execute("INSERT INTO note SELECT key, content, NULL FROM message")
 
 
-NOTE = "CREATE TABLE note (key INTEGER PRIMARY KEY, content BLOB NOT NULL)"
+class LaterTable(StoreTable):
+    """The tables that later versions add."""
+
+    NOTE = "note"
+
+
+NOTE = "CREATE TABLE note (key INTEGER PRIMARY KEY, content BLOB NOT NULL, sum INTEGER)"
 LATER = LAYOUT._replace(
-    tables={**LAYOUT.tables, "note": NOTE}, migrations=(*LAYOUT.migrations, _marked, _noted)
+    tables={**LAYOUT.tables, LaterTable.NOTE: NOTE}, migrations=(*LAYOUT.migrations, _marked, _noted)
 )
 """Two versions later: messages are marked, and then copied into a table of their own."""
 
@@ -92,6 +101,17 @@ def filled(path: Path) -> None:
     with open_store(path) as store:
         for number in range(1, 31):
             store.commit(step(number))
+
+
+def to_version(path: Path, version: int) -> None:
+    """Make a closed store one of an earlier version, before checksums."""
+    with closing(sqlite3.connect(path)) as db:
+        for table in Table:
+            db.execute(f'ALTER TABLE "{table.value}" DROP COLUMN sum')
+        db.execute("DROP TABLE row_count")
+        if version < 4:
+            db.execute("DROP TABLE former_stream")
+        db.execute(f"PRAGMA user_version = {version}")
 
 
 def refused(path: Path, kind: type[StoreError], **options: Any) -> StoreError:

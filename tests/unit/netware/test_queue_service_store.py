@@ -113,7 +113,7 @@ def test_a_new_store_is_empty(store: Store) -> None:
         objects=[], queues=[], orders={}, jobs=[], entries=[], trustees=[]
     )
     assert unsettled_directories(store) == []
-    assert store.version == 1
+    assert store.version == LAYOUT.version
 
 
 def test_what_is_written_comes_back(store: Store) -> None:

@@ -12,6 +12,7 @@ import pytest
 from msmqwire.errors import StoreDamaged, StoreError, StoreForeign, StoreMissing, StoreNewer, StoreRefused
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.store import APPLICATION_ID, LAYOUT, open_store
+from msmqwire.service.store import sqlite
 from msmqwire.service.store.sqlite import PAGE_SIZE
 from tests.support.qm.stores import after, everything, filled, refused, step
 
@@ -110,7 +111,10 @@ def free_pages(data: bytes) -> set[int]:
     return pages
 
 
-def test_a_damaged_table_is_reported_by_reads_and_commits(path: Path) -> None:
+def test_a_damaged_table_is_reported_by_reads_and_commits(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "CHECKED_SIZE", 0)
     with closing(sqlite3.connect(path)) as db:
         (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'packet'").fetchone()
     data = bytearray(path.read_bytes())
@@ -124,10 +128,11 @@ def test_a_damaged_table_is_reported_by_reads_and_commits(path: Path) -> None:
         assert list(store.rows(Table.MESSAGE)) == after(30)[Table.MESSAGE]
 
 
-def test_a_row_without_bytes(path: Path) -> None:
+def test_a_row_without_bytes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "CHECKED_SIZE", 0)
     with closing(sqlite3.connect(path)) as db:
         for key, content in ((1, 5), (2, 1.5)):
-            db.execute("INSERT INTO packet VALUES (?, ?)", (key, content))
+            db.execute("INSERT INTO packet VALUES (?, ?, NULL)", (key, content))
         db.commit()
     with open_store(path) as store:
         for key in (1, 2):

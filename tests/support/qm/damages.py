@@ -1,0 +1,78 @@
+"""Damage of a file of pages, as disks, file systems and copies do it.
+
+python -m tests.support.qm.damages CASES    damages a store in so many ways, and counts the outcomes
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from msmqwire.errors import StoreError
+from msmqwire.qm.store import open_store
+from msmqwire.service.store.sqlite import PAGE_SIZE
+
+DAMAGES: Final = ("bit", "byte", "bytes", "zeros", "page of noise", "swapped", "copied", "older", "cut")
+
+
+def damaged(kind: str, intact: bytes, older: bytes, rng: random.Random) -> bytes:
+    """Return a file with one damage; `older` is the same file at an earlier time."""
+    data, pages = bytearray(intact), len(intact) // PAGE_SIZE
+    at = rng.randrange(len(data))
+    start, other = (rng.randrange(pages) * PAGE_SIZE for _ in range(2))
+    page, end = data[start : start + PAGE_SIZE], start + PAGE_SIZE
+    match kind:
+        case "bit":
+            data[at] ^= 1 << rng.randrange(8)
+        case "byte":
+            data[at] = rng.randrange(256)
+        case "bytes":
+            size = min(rng.randrange(1, 600), len(data) - at)
+            data[at : at + size] = rng.choice((bytes(size), rng.randbytes(size)))
+        case "zeros":
+            data[start:end] = bytes(PAGE_SIZE)
+        case "page of noise":
+            data[start:end] = rng.randbytes(PAGE_SIZE)
+        case "swapped":
+            data[start:end], data[other : other + PAGE_SIZE] = data[other : other + PAGE_SIZE], page
+        case "copied":
+            data[other : other + PAGE_SIZE] = page
+        case "older":
+            data[start:end] = older[start:end].ljust(PAGE_SIZE, b"\0")
+        case "cut":
+            del data[at:]
+    return bytes(data)
+
+
+def main(cases: int) -> None:
+    from tests.support.qm.stores import after, everything, filled, step
+
+    rng, outcomes = random.Random(40), Counter[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "store.db")
+        filled(path)
+        older = path.read_bytes()
+        with open_store(path) as store:
+            store.commit(step(31))
+        intact = path.read_bytes()
+        for number in range(cases):
+            kind = DAMAGES[number % len(DAMAGES)]
+            path.write_bytes(data := damaged(kind, intact, older, rng))
+            try:
+                with open_store(path) as store:
+                    whole = everything(store) == after(31)
+                outcome = "unchanged" if data == intact else "harmless" if whole else "silent"
+            except StoreError as exc:
+                outcome = type(exc).__name__
+            outcomes[outcome] += 1
+            if outcome == "silent":
+                print(number, kind)
+    print(dict(outcomes))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
