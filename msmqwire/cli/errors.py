@@ -63,6 +63,8 @@ def status_of(exc: MsmqError) -> int:
     if isinstance(exc, Unreachable | NotDelivered | RpcFault | RpcRefused | AuthenticationFailed):
         return EX_UNAVAILABLE
     if isinstance(exc, QueueError):
+        if exc.hresult == HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED:
+            return EX_DATAERR  # a damaged message
         missing = exc.hresult == HResult.MQ_ERROR_QUEUE_NOT_FOUND
         return EX_NOINPUT if missing else EX_UNAVAILABLE
     if (refusals := _refusals_of(exc)) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msmqwire.errors import StoreDamaged
 from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.model.message import Message
 
@@ -111,10 +112,14 @@ class MessagePosition:
 
     @property
     def message(self) -> Message:  # DMPR-3.1.1.11-05
-        """MessageReference; read from the store if it is not in memory."""
+        """MessageReference; read from the store if it is not in memory.
+
+        Raises StoreDamaged if it can't be read.
+        """
         message = self._message
         if message is None:
-            assert self._load is not None, "Start and End have no message"
+            if self._load is None:
+                raise StoreDamaged(f"message {self.number} was set aside", file="the store")
             message = self._load(self)
             self.silent = not message.outcome_requested
         return message
@@ -126,6 +131,15 @@ class MessagePosition:
     def keep_in_store(self, load: Callable[[MessagePosition], Message]) -> None:
         """Keep the message in the store only, where `load` reads it for each use."""
         self._message, self._load = None, load
+
+    def set_aside(self) -> None:
+        """Keep a message that can't be read away from all readers."""
+        self._load, self.state, self.silent = None, PositionState.LOCKED, True
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether the message can't be read."""
+        return self._message is None and self._load is None
 
     @property
     def in_memory(self) -> bool:

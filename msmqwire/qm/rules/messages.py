@@ -35,9 +35,10 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors, serialization, stored_rows
 from msmqwire.qm.rules.memory_pool import MemoryPool
 from msmqwire.qm.rules.message_memory import MessageMemory
-from msmqwire.qm.rules.quotas import NO_ROOM, Quotas, over_quota
+from msmqwire.qm.rules.quotas import COPY_LOST, NO_ROOM, Quotas, over_quota
 from msmqwire.qm.rules.read_results import FAILED, ReadOutcome
 from msmqwire.qm.rules.seek import seek_available, seek_with_id
+from msmqwire.qm.rules.unreadable import outcome_of
 from msmqwire.qm.rules.waiting_reads import WaitingReads
 
 _LOW_BYTES: Final = (1 << PRIORITY_SHIFT) - 1
@@ -246,8 +247,7 @@ class MessageEvents:
         self.position_available(journal, position)
 
     def _lost_copy(self, message: Message, queue: Queue) -> None:
-        why = "the queue is full: the copy of the message is lost"
-        self._context.refused(QUOTA, message, queue, why=why, kind="quota")
+        self._context.refused(QUOTA, message, queue, why=COPY_LOST, kind="quota")
 
     def lock(self, position: MessagePosition, transaction: Transaction | None, reason: int) -> None:
         """Lock a message that was read until its transaction or reader is done."""
@@ -352,7 +352,7 @@ class MessageEvents:
         return MQ_OK
 
     def given_back(self, position: MessagePosition) -> None:
-        """Return a message to its queue after an aborted read or move, and count that."""
+        """Return a message to its queue after an aborted read or move."""
         position.history = position.history.aborted()
         self.position_available(position.queue, position)
 
@@ -373,7 +373,7 @@ class MessageEvents:
         if position is None:  # DMPR-3.1.7.1.13-03 and -04
             return ReadOutcome(status)
         if peek:  # DMPR-3.1.7.1.13-05
-            return ReadOutcome(MQ_OK, position.message, position)
+            return outcome_of(self._context, position)
         return self._receive(position, transaction, two_phase)
 
     def peek_next(
@@ -420,7 +420,7 @@ class MessageEvents:
         if result in FAILED:  # DMPR-3.1.7.1.14-03, DMPR-3.1.7.1.15-03
             return ReadOutcome(FAILED[result])
         if position is not None:  # DMPR-3.1.7.1.14-02, DMPR-3.1.7.1.15-02 and -06
-            return ReadOutcome(MQ_OK, position.message, position)
+            return outcome_of(self._context, position)
         return self.waiting_reads.wait(  # DMPR-3.1.7.1.14-04, DMPR-3.1.7.1.15-04 and -07
             WaitingMessageReadOperation(descriptor, False, tag, cursor),
             timeout,  # DMPR-3.1.1.10-01
@@ -430,16 +430,17 @@ class MessageEvents:
         self, position: MessagePosition, transaction: Transaction | None, two_phase: bool
     ) -> ReadOutcome:
         """Give a message to its reader."""
-        message = position.message
+        outcome = outcome_of(self._context, position)
+        if outcome.message is None:
+            return outcome
         # DMPR-3.1.7.1.10-11 and -12, DMPR-3.1.7.1.13-06
         if transaction is not None and transaction.identifier.int:
             self.lock(position, transaction, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         elif two_phase:  # DMPR-3.1.7.1.10-13, DMPR-3.1.7.1.13-07
             self.lock(position, None, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
-        else:
-            # DMPR-3.1.7.1.10-14, DMPR-3.1.7.1.13-08
+        else:  # DMPR-3.1.7.1.10-14, DMPR-3.1.7.1.13-08
             self.position_deleted(position.queue, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
-        return ReadOutcome(MQ_OK, message, position)  # DMPR-3.1.7.1.10-15
+        return outcome  # DMPR-3.1.7.1.10-15
 
     # -- moving and purging -------------------------------------------------------------------------
 
@@ -486,7 +487,7 @@ class MessageEvents:
     def purge(self, queue: Queue) -> None:
         """Purge Queue: [MS-MQDMPR] 3.1.7.1.7."""
         for position in queue.positions:
-            if position.state is PositionState.AVAILABLE:  # DMPR-3.1.7.1.7-01
+            if position.state is PositionState.AVAILABLE or position.is_set_aside:  # DMPR-3.1.7.1.7-01
                 self.position_deleted(queue, position, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
             elif position.state is PositionState.LOCKED:  # DMPR-3.1.1.11-04
                 position.state = PositionState.PURGE_PENDING  # DMPR-3.1.7.1.7-02

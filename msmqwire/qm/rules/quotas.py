@@ -22,6 +22,8 @@ NO_ROOM: Final = {
 }
 """What `Quotas.lacking` returns, in words."""
 
+COPY_LOST: Final = "the queue is full: the copy of the message is lost"
+
 
 class Quotas:
     """Counts the bytes of the messages of one queue manager.

@@ -121,8 +121,11 @@ class Recovery:
 
     def load(self, position: MessagePosition) -> Message:
         """Read the message of a position from the store. Raises StoreDamaged if it can't be read."""
-        packet = self._stored.row(Table.PACKET, position.number)
-        row = self._stored.row(Table.MESSAGE, position.number)
+        try:
+            packet = self._stored.row(Table.PACKET, position.number)
+            row = self._stored.row(Table.MESSAGE, position.number)
+        except StoreDamaged as exc:
+            raise StoreDamaged(f"message {position.number}: {exc.why}", file=exc.file) from exc
         if packet is None or row is None:
             raise StoreDamaged(f"message {position.number} is gone", file="the store")
         try:

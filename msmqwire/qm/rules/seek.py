@@ -48,7 +48,7 @@ def seek_available(
 def _readable(position: MessagePosition, peek: bool) -> bool:
     if position.state is PositionState.AVAILABLE:
         return True
-    locked = position.state is PositionState.LOCKED and position.listed
+    locked = position.state is PositionState.LOCKED and position.listed and not position.is_set_aside
     return peek and locked and position.message.allow_peek_when_locked  # DMPR-3.1.7.3.2-05
 
 

@@ -14,6 +14,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors
 from msmqwire.qm.rules.read_results import PENDING, ReadOutcome
+from msmqwire.qm.rules.unreadable import readable
 
 
 class WaitingReads:
@@ -57,7 +58,7 @@ class WaitingReads:
     def offer(self, queue: Queue, position: MessagePosition) -> bool:
         """Give an available message to the waiting reads of its queue, up to the first destructive one.
 
-        Returns whether a destructive read took it.
+        Returns whether a destructive read took it, or none can.
         """
         for descriptor in list(queue.descriptors.values()):
             for reader in list(descriptor.waiting.values()):
@@ -66,6 +67,8 @@ class WaitingReads:
                 if reader.transaction is not None and not self._is_active(reader.transaction):
                     self.stop(reader, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
                     continue
+                if readable(self._context, position) is None:
+                    return True  # it is for nobody
                 self._satisfy(reader, position)  # DMPR-3.1.7.2.2-02
                 if reader.destructive:  # DMPR-3.1.7.2.2-03 and -04, DMPR-3.1.7.3.7-01
                     return True

@@ -9,12 +9,14 @@ from msmqwire.constants import MQ_OK, HResult, MessageClass
 from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreError
 from msmqwire.names import FormatName
 from msmqwire.names.meant import wanted_format_name
-from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, Transaction
-from msmqwire.qm.model.enumerations import EnqueueStatus, PositionState, QueueAccessType
+from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Transaction
+from msmqwire.qm.model.enumerations import EnqueueStatus, QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.rules.unreadable import readable
 from msmqwire.qm.runtime import queue_pages, queues
 from msmqwire.qm.runtime.activity import activity
+from msmqwire.qm.runtime.available import BATCH_BYTES, available, available_messages, check_read
 from msmqwire.qm.runtime.control_frames import answer_of
 from msmqwire.qm.runtime.deliveries import TRANSACTIONAL
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -39,9 +41,6 @@ from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_
 from msmqwire.qm.runtime.subscriptions import Subscriptions
 from msmqwire.service.control.server import BATCH_MAX, Sink
 
-BATCH_BYTES: Final = 8 << 20
-"""Bytes of bodies after which an answer has no further messages."""
-_UINT64_MAX: Final = (1 << 64) - 1
 _REFUSED: Final = {
     EnqueueStatus.QUEUE_QUOTA_EXCEEDED: "the quota of the queue is used up",
     EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED: "the quota of the computer is used up, or its disk full",
@@ -68,6 +67,7 @@ class LocalSession:
         """
         self._driver, self._core, self._lasting = driver, driver.core, lasting
         self._open: dict[tuple[str, QueueAccessType], OpenQueueDescriptor] = {}
+        self._untold: set[int] = set()  # descriptors that have come to a damaged message
         self._held = HeldMessages(self._core)
         self._transactions = SessionTransactions(driver, self._held, self._stop_readers)
         self._reads = SessionReads(driver, self._held, self._transactions, self._descriptor)
@@ -200,7 +200,7 @@ class LocalSession:
         descriptor = self._driver.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
         after = request.get("after")
         wanted = request.get("lookup_identifier")
-        messages = self._driver.read(_available_messages, descriptor, count, after, wanted)
+        messages = self._driver.read(available_messages, self._core.context, descriptor, count, after, wanted)
         if not messages and wait and after is None and wanted is None and self._reads.may_wait:
             peek = self._core.messages.peek
             read = await self._reads.wait(lambda: peek(descriptor, timeout=wait), descriptor)
@@ -243,9 +243,16 @@ class LocalSession:
         """Receive available messages without waiting; return them with their receipts."""
         taken: list[tuple[int, Message]] = []
         size = 0
+        if descriptor.handle in self._untold:
+            self._untold.remove(descriptor.handle)
+            check_read(HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED, descriptor.queue)
         while len(taken) < count and size < BATCH_BYTES and self._held.room() > 0:
             read = self._core.messages.dequeue_begin(descriptor, timeout=0)
             if read.message is None or read.position is None:
+                if taken and read.status == HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED:
+                    self._untold.add(descriptor.handle)  # the next request reports it
+                elif not taken:
+                    check_read(read.status, descriptor.queue)
                 break
             size += len(read.message.body)
             taken.append((self._held.hold(descriptor, read.position), read.message))
@@ -318,8 +325,7 @@ class LocalSession:
             core.messages.move(position, target, transaction)
         return moved
 
-    @staticmethod
-    def _to_move(descriptor: OpenQueueDescriptor, request: Request) -> Iterator[MessagePosition]:
+    def _to_move(self, descriptor: OpenQueueDescriptor, request: Request) -> Iterator[MessagePosition]:
         """Yield the messages that a request means: one by its lookup identifier, or those available.
 
         Raises QueueError if none has the lookup identifier, or another reader has that message.
@@ -331,8 +337,9 @@ class LocalSession:
         identifier = None
         if request.get("identifier") is not None:
             identifier = identifier_from(queues.text(request, "identifier"))
-        for position in _available(descriptor.queue, None):
-            if identifier is None or position.message.identifier == identifier:
+        for position in available(descriptor.queue, None):
+            message = None if identifier is None else readable(self._core.context, position)
+            if identifier is None or (message is not None and message.identifier == identifier):
                 yield position
 
     async def _resend(self, request: Request) -> Answer:
@@ -434,52 +441,6 @@ def _message(entry: object, index: int) -> Message:
         reason = "acknowledgements are asked for, and no queue for them is named"
         raise InvalidValue(reason, path=f"messages[{index}].admin_queue")
     return message
-
-
-def _available(queue: Queue | None, after: int | None) -> Iterator[MessagePosition]:
-    """Yield the positions that can be read, after a lookup identifier or from the first one on."""
-    if queue is None:
-        return
-    positions = queue.positions
-    outgoing = isinstance(queue, OutgoingQueue)  # messages being transferred are shown as well
-    position = positions.start.next if outgoing else positions.first_available()
-    if after is not None:
-        last = positions.find(after)
-        position = last.next if last is not None else positions.start.next
-    while position is not positions.end:
-        following = position.next
-        if (outgoing or position.state is PositionState.AVAILABLE) and position.lookup_identifier > (
-            after or 0
-        ):
-            yield position
-        position = following
-
-
-def _available_messages(
-    descriptor: OpenQueueDescriptor, count: int, after: object, wanted: object
-) -> list[Message]:
-    behind = None if after is None else number(after, "after", _UINT64_MAX)
-    if wanted is not None:
-        return _message_with(descriptor.queue, number(wanted, "lookup_identifier", _UINT64_MAX))
-    messages: list[Message] = []
-    size = 0
-    for position in _available(descriptor.queue, behind):
-        if len(messages) >= count or size >= BATCH_BYTES:
-            break
-        message = position.message
-        size += len(message.body)
-        messages.append(message)
-    return messages
-
-
-def _message_with(queue: Queue | None, lookup_identifier: int) -> list[Message]:
-    """Return the message with a lookup identifier, if it can be read or is in an outgoing queue."""
-    position = None if queue is None else queue.positions.find(lookup_identifier)
-    if position is None or not (
-        isinstance(queue, OutgoingQueue) or position.state is PositionState.AVAILABLE
-    ):
-        return []
-    return [position.message]
 
 
 def _body_max(request: Request) -> int | None:

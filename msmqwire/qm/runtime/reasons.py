@@ -14,6 +14,8 @@ _REASONS: Final[Mapping[int, str]] = {
     HResult.MQ_ERROR_IO_TIMEOUT: "no message has come in time",
     HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: "the message was received by another reader",
     HResult.MQ_ERROR_MESSAGE_NOT_FOUND: "there is no such message to be read",
+    HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED: "a message is damaged on the disk and set aside; the log has "
+    "its name, and others can be read",
     HResult.MQ_ERROR_OPERATION_CANCELLED: "the wait for a message was cancelled",
     HResult.MQ_ERROR_QUEUE_DELETED: "the queue was deleted",
     HResult.MQ_ERROR_QUEUE_EXISTS: "there is a queue with this name",

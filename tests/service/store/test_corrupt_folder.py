@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.errors import StoreDamaged, StoreError
+from msmqwire.constants import HResult
+from msmqwire.errors import QueueError, StoreDamaged, StoreError
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.runtime.data_folder import CONTROL, STORE
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store import open_store
 from msmqwire.service.store.changes import Changes
-from tests.support.patience import limit
 from tests.support.running import (
     LEDGER,
     ORDERS,
@@ -111,14 +111,42 @@ def test_rows_that_nobody_has_written_are_damage(folder: Path, table: str, conte
 
 
 @pytest.mark.parametrize("content", ["x'00'", "substr(content, 1, 100)", "content || x'00'"])
-def test_an_unreadable_message_ends_the_server_when_read(folder: Path, content: str) -> None:
+def test_an_unreadable_message_is_set_aside_when_read(folder: Path, content: str) -> None:
+    """It is named in the log, one reader gets an error, and others get the messages after it."""
     changed(folder, "packet", content, "key = 7")
     with process(folder) as server, attach(folder) as local:
-        with pytest.raises(Exception, match="the server has gone"):
-            local.call("receive", queue=ORDERS, count=1000)
-        assert server.process.wait(limit(60)) == 65
-        assert "message 7 can't be read" in server.logs()[-1]["error"]
-        assert not any("traceback" in line for line in server.logs())
+        first = local.call("receive", queue=ORDERS, count=6)["messages"]
+        with pytest.raises(QueueError, match="a message is damaged on the disk and set aside") as caught:
+            local.call("receive", queue=ORDERS, count=1)
+        assert caught.value.hresult == HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
+        rest = local.call("receive", queue=ORDERS, count=1000)["messages"]
+        assert bodies(first + rest) == BODIES[:6] + BODIES[7:]
+        (line,) = [line["event"] for line in server.logs() if "damaged: " in str(line)]
+        assert f"damaged: message 7 of alpha\\{ORDERS} is set aside" in line
+        local.call("purge", queue=ORDERS)
+        put(local, ORDERS, *recoverable(b"later"))
+        assert bodies(local.call("receive", queue=ORDERS, count=1000)["messages"]) == [b"later"]
+
+
+def test_a_waiting_reader_is_not_given_an_unreadable_message(folder: Path) -> None:
+    changed(folder, "packet", "x'00'", "key = 7")
+    with process(folder) as server, attach(folder) as local, attach(folder) as other:
+        held = local.call("receive", queue=ORDERS, count=6)["messages"]
+        with pytest.raises(QueueError, match="set aside"):
+            local.call("peek", queue=ORDERS, count=1)
+        assert len(other.call("receive", queue=ORDERS, count=1000)["messages"]) == 53
+        local.call("end", back=[message["receipt"] for message in held])
+        again = local.call("receive", queue=ORDERS, count=1000, timeout=5)["messages"]
+        assert bodies(again) == BODIES[:6]
+        assert server.process.poll() is None
+
+
+def test_an_unreadable_message_to_be_sent_refuses_the_start(folder: Path) -> None:
+    with open_store(folder / STORE) as store:
+        number = max(key for key, _ in store.rows(Table.MESSAGE))
+    changed(folder, "packet", "x'00'", f"key = {number}")
+    error = command("serve", "--data", folder, *SERVE).error(65)
+    assert f"message {number} can't be read" in error["error"]
 
 
 def test_a_message_without_its_packet_is_reported(folder: Path) -> None:
@@ -126,8 +154,10 @@ def test_a_message_without_its_packet_is_reported(folder: Path) -> None:
         changes = Changes()
         changes.delete(Table.PACKET, 7)
         store.commit(changes)
-    error = called("peek", ORDERS, "--data", folder, "--count", "100").error(65)
-    assert "message 7 is gone" in error["error"]
+    for command_name in ("peek", "receive"):
+        run = called(command_name, ORDERS, "--data", folder, "--count", "100")
+        assert (run.status, len(run.out.splitlines())) == (65, 6)
+        assert "a message is damaged on the disk and set aside" in run.err
 
 
 @pytest.mark.parametrize("table", ["queue", "message", "packet", "meta"])
