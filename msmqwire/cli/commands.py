@@ -33,6 +33,7 @@ _PLACES: Final = {
     "purge": ("remote_reading", "purge"),
     "serve": ("serve", "command"),
     "queue": ("queue", "app"),
+    "check": ("check", "command"),
     "top": ("top", "command"),
     "ping": ("ping", "command"),
     "fuzz": ("fuzz", "command"),
@@ -66,6 +67,9 @@ _SUMMARIES: Final = {
         "Run a queue manager: it keeps queues in a folder, and exchanges messages with other computers."
     ),
     "queue": "Administer the queues of a folder.",
+    "check": (
+        "Check that everything that was stored in a folder is there and right; name what is lost or damaged."
+    ),
     "top": "Watch the queues, sessions and counters of a queue manager; q quits.",
     "ping": ("Ping a queue manager, as [MS-MQQB] 2.1.2 has it, and open a session with it."),
     "fuzz": (

@@ -18,10 +18,11 @@ def restoring(store: object) -> Iterator[None]:
         if isinstance(exc, MsmqError) and not isinstance(exc, LocatedError):
             raise
         log.debug("the store can't be restored", exc_info=True)
-        from msmqwire.service.store.sqlite import SqliteStore, advice
+        from msmqwire.service.store.file_check import damaged
+        from msmqwire.service.store.sqlite import SqliteStore
 
         reason = f"its rows can't be read: {exc!r}"
         if not isinstance(store, SqliteStore):
             raise StoreDamaged(reason, file="the store") from exc
         store.check()  # it names the row, if that is not the one that was written
-        raise StoreDamaged(f"{reason}; {advice(store.path)}", file=str(store.path)) from exc
+        raise damaged(store.path, reason) from exc

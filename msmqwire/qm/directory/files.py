@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 from contextlib import suppress
 from typing import Final
+from urllib.parse import quote
 
 from msmqwire.errors import StoreDamaged, StoreError, StoreForeign, StoreInUse, StoreNewer, StoreRefused
+from msmqwire.qm.directory.stored_objects import read
 
 APPLICATION_ID: Final = 0x4D534D44
 """The application id in the header of the file: MSMD in ASCII."""
@@ -67,6 +69,39 @@ def _check(database: sqlite3.Connection, file: str) -> None:
     if problem != "ok":
         raise StoreDamaged(f"{problem}; restore a copy of the file", file=file)
     database.execute("SELECT attributes, members FROM object, distribution_list LIMIT 0")
+
+
+def check_file(file: str) -> list[str]:
+    """Return the faults of the file of a directory, which is only read; its rows have no checksums.
+
+    Raises StoreRefused.
+    """
+    database: sqlite3.Connection | None = None
+    try:
+        database = sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True, isolation_level=None)
+        (application,) = database.execute("PRAGMA application_id").fetchone()
+        if application != APPLICATION_ID:
+            return ["another kind of database, not a directory"]
+        problems = [row[0] for row in database.execute("PRAGMA quick_check(100)")]
+        rows = database.execute("SELECT name, type, attributes FROM object ORDER BY number").fetchall()
+        return [problem for problem in problems if problem != "ok"] + [
+            f"the {kind} {name!r:.100} can't be read" for name, kind, row in rows if not _readable(kind, row)
+        ]
+    except sqlite3.Error as error:
+        found = _store_error(error, file)
+        if isinstance(found, StoreRefused):
+            raise found from error
+        return [found.why]
+    finally:
+        _close(database)
+
+
+def _readable(kind: str, row: str) -> bool:
+    try:
+        read(kind, row)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
+    return True
 
 
 def _close(database: sqlite3.Connection | None) -> None:

@@ -29,6 +29,7 @@ from msmqwire.errors import (
 from msmqwire.names.printable import counted
 from msmqwire.ownership import sibling_fault
 from msmqwire.service.store.changes import Changes, Key
+from msmqwire.service.store.file_check import check_header, damaged
 from msmqwire.service.store.layout import COUNTS, CountTable, Layout
 from msmqwire.service.store.log_check import lost_transactions
 from msmqwire.service.store.read_ahead import ReadAhead
@@ -66,9 +67,6 @@ CHECKED_SIZE: Final = 32 << 20
 CHECKED_ROWS: Final = 1000
 """Rows up to which a table is checked when a larger file is opened, unless they are large themselves."""
 
-_MAGIC: Final = b"SQLite format 3\0"
-_HEADER_SIZE: Final = 100
-_APPLICATION_ID_OFFSET: Final = 68
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _REFUSED: Final = {
     sqlite3.SQLITE_BUSY,
@@ -118,7 +116,7 @@ class SqliteStore:
                 self._lock = stack.enter_context(closing(self._acquire_lock()))
                 if not self._path.exists():
                     self._create()
-                self._check_header()
+                check_header(self._path, layout)
                 self._check_log()
                 self._writer = stack.enter_context(closing(self._connect()))
                 self._prepare(self._writer)
@@ -341,24 +339,6 @@ class SqliteStore:
         os.replace(new, self._path)
         sync_directory(self._path.parent)
 
-    def _check_header(self) -> None:
-        """Check the first bytes before SQLite opens the file: it might write into one that is not a store."""
-        with self._path.open("r+b") as file:  # SQLite opens a read-only file without an error
-            header = file.read(_HEADER_SIZE)
-        is_store = header[_APPLICATION_ID_OFFSET:][:4] == self._layout.application_id.to_bytes(4, "big")
-        if not header:
-            raise self._damaged("the file is empty")
-        if not header.startswith(_MAGIC):
-            if is_store:
-                raise self._damaged("the beginning of the file is overwritten")
-            reason = f"this is not a store of {self._layout.content}, or its beginning is overwritten"
-            raise StoreForeign(f"{reason}; name another file", file=str(self._path))
-        if len(header) < _HEADER_SIZE:
-            raise self._damaged("the file is cut off")
-        if not is_store:
-            reason = "this is the database of another program; name another file"
-            raise StoreForeign(reason, file=str(self._path))
-
     def _check_log(self) -> None:
         """Refuse a log that lacks durable transactions: SQLite would cut it short, and later overwrite it."""
         if lost := lost_transactions(self._sibling("-wal"), PAGE_SIZE):
@@ -459,18 +439,13 @@ class SqliteStore:
         return exc
 
     def _damaged(self, reason: str) -> StoreDamaged:
-        return StoreDamaged(f"{reason}; {advice(self._path)}", file=str(self._path))
+        return damaged(self._path, reason)
 
     def _refused(self, reason: str) -> StoreRefused:
         return StoreRefused(reason, file=str(self._path))
 
     def _sibling(self, suffix: str) -> Path:
         return self._path.with_name(self._path.name + suffix)
-
-
-def advice(path: Path) -> str:
-    """Return the next step after damage of a store."""
-    return f"`msmqwire check {path.parent}` names what is lost; put back a copy"
 
 
 def _configure(db: sqlite3.Connection) -> None:
