@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from msmqwire.durable import acquire_lock, result_code
 from msmqwire.errors import StoreMissing, StoreNewer, StoreRefused
+from msmqwire.ownership import sibling_fault
 from msmqwire.service.store.changes import Key
 from msmqwire.service.store.file_check import check_header, damaged
 from msmqwire.service.store.layout import CountTable, Layout
@@ -73,6 +74,8 @@ class StoreCheck:
         self.rows = self.unsummed = 0
         if not self._path.exists():
             raise StoreMissing("there is no such store", file=str(path))
+        if (fault := sibling_fault(self._path)) is not None:
+            raise StoreRefused(fault[1], file=str(fault[0]))
         try:
             with ExitStack() as stack:
                 lock = acquire_lock(self._path.with_name(self._path.name + ".lock"))
