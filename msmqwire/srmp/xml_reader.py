@@ -36,6 +36,8 @@ _ONLY_TAGS: Final = re.compile(
 """Tags, and nothing that `_TEXT` may have cut apart: no comment, and no ``>`` in a value."""
 _MUST_UNDERSTAND: Final = ' se:mustUnderstand="1"'
 _WARNING: Final = 1  # of lxml's levels
+_NOT_A_URI: Final = 99
+"""The type of lxml for a namespace that is not a URI: no rule of namespaces, where names are only compared."""
 _parsers: Final = local()
 
 
@@ -79,7 +81,7 @@ def _refuse_namespaces(root: Any, parser: Any) -> None:
     lxml refuses a document for such an error only if no warning follows: that of a namespace which is not
     absolute, such as that of Msmq. So whether it does depends on the order of the elements.
     """
-    wrong = [entry for entry in parser.error_log if entry.level > _WARNING]
+    wrong = [entry for entry in parser.error_log if entry.level > _WARNING and entry.type != _NOT_A_URI]
     if not wrong:
         return
     for number, element in enumerate(root.iter("*")):
