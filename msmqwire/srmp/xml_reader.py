@@ -37,7 +37,7 @@ _ONLY_TAGS: Final = re.compile(
 _MUST_UNDERSTAND: Final = ' se:mustUnderstand="1"'
 _WARNING: Final = 1  # of lxml's levels
 _NOT_A_URI: Final = 99
-"""The type of lxml for a namespace that is not a URI: no rule of namespaces, where names are only compared."""
+"""The type of lxml for a namespace that is not a URI, which breaks no rule: names are only compared."""
 _parsers: Final = local()
 
 
