@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue
 from msmqwire.names import FormatName, MulticastName
-from msmqwire.names.origins import origin_of
+from msmqwire.names.origins import LOOPBACK_ORIGIN, origin_of
 from msmqwire.qm.directory.interface import Directory
 from msmqwire.qm.model import access
 from msmqwire.qm.model.context import Context
@@ -51,9 +51,6 @@ from msmqwire.service.store.changes import Changes
 
 if TYPE_CHECKING:
     from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
-
-_THIS_COMPUTER: Final = "127.0.0.1", "::1"
-"""The origin of local programs that send over TCP."""
 
 
 class Core:
@@ -152,7 +149,8 @@ class Core:
         self.incoming_sequences = IncomingSequences(context, self.messages.pool)
         lookup = self.queues.lookup
         self.outcome = DeliveryOutcome(context, self.messages, lookup)
-        self.messages.pool.known.update(map(origin_of, (*_THIS_COMPUTER, *known_hosts)))
+        for host in known_hosts:
+            self.know(host)
         self.relaying = Relaying(context, self.directory, self.routing, lookup, known_hosts)
         self.queue_memory = QueueMemory(context, self.messages.pool)
         self.reflection_limits = ReflectionLimits(context, self._leads_back)
@@ -178,6 +176,16 @@ class Core:
         context.subscribers += self.protocols
         self.messages.when_arrived = self.system_messages.arrived_locally
         self.messages.when_removed = self.system_messages.removed
+
+    def know(self, address: str) -> None:
+        """Count a computer as known: the administrator or an application of this computer has named it.
+
+        This computer never is: any of its users may send from its addresses. Only the control channel proves
+        its owner.
+        """
+        origin = origin_of(address)
+        if origin != LOOPBACK_ORIGIN and not self.queues.lookup.is_local(address):
+            self.messages.pool.known.add(origin)
 
     @property
     def queue_manager(self) -> QueueManager:

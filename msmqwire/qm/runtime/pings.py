@@ -13,7 +13,7 @@ from functools import partial
 from ipaddress import IPv6Address, ip_address
 from typing import Final, Protocol
 
-from msmqwire.names.origins import origin_of
+from msmqwire.names.origins import LOOPBACK_ORIGIN, origin_of
 from msmqwire.ping import is_ping
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.service.endpoints import canonical, local_address
@@ -87,8 +87,9 @@ class PingGate:
 
 
 def _network_of(address: str) -> str:
-    """Return the network whose answers are limited together: 24 bits of IPv4, 64 of IPv6."""
-    return origin_of(address) if ":" in address else address.rpartition(".")[0]
+    """Return the network whose answers are limited together: 24 bits of IPv4, 64 of IPv6, or the loopback."""
+    origin = origin_of(address)
+    return origin if ":" in address or origin == LOOPBACK_ORIGIN else address.rpartition(".")[0]
 
 
 class PingPorts(Protocol):

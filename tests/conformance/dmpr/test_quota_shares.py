@@ -106,6 +106,17 @@ def test_all_unknown_origins_together_leave_a_reserve(origins: int) -> None:
     assert harness.core.send(harness.open_to_send(), local) is EnqueueStatus.OK
 
 
+@pytest.mark.parametrize("at", ["127.0.0.1", "127.9.9.9", "::1"])
+def test_a_user_of_this_computer_has_the_share_of_a_peer(at: str) -> None:
+    """From the loopback anybody may send; the owner sends over the control channel, which has no origin."""
+    harness = small(known_hosts=[PEER_ADDRESS, at])
+    fill(harness.accept_session(address=at))
+    assert QUOTA // 4 - 2 * SIZE < shares(harness).used_by("127.0.0.1") <= QUOTA // 4
+    local = Message(body=bytes(QUOTA // 2), delivery_guarantee=RECOVERABLE)
+    assert harness.core.send(harness.open_to_send(), local) is EnqueueStatus.OK
+    assert is_accepted(harness, harness.accept_session())
+
+
 def test_a_known_origin_has_the_whole_quota() -> None:
     harness = small()
     fill(harness.accept_session())

@@ -14,7 +14,7 @@ from msmqwire.qm.model.enumerations import EnqueueStatus
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.memory_pool import Kind, MemoryPool
 from tests.support import handmade as h
-from tests.support.engine_harness import PEER_ADDRESS, RECOVERABLE, EngineHarness
+from tests.support.engine_harness import OWN_ADDRESS, PEER_ADDRESS, PEER_ID, RECOVERABLE, EngineHarness
 from tests.support.peers.handwritten_peer import NA, HandwrittenPeer, direct
 
 MIB = 1 << 20
@@ -88,12 +88,37 @@ def test_many_unauthenticated_peers_leave_something(unknown_peers: int, known: s
     harness.send(bytes(1_000), to=r"DIRECT=OS:here\private$\orders")
 
 
-@pytest.mark.parametrize("address", ["10.7.7.7", "127.0.0.1", "::1"])
-def test_known_computers_and_this_one_have_the_whole_share(address: str) -> None:
+def test_known_computers_have_the_whole_share() -> None:
     harness = small(known_hosts=["10.7.7.7"])
-    express(harness.accept_session(address=address), 10_000, bytes(1_000))
+    express(harness.accept_session(address="10.7.7.7"), 10_000, bytes(1_000))
     share = pool(harness).share(Kind.EXPRESS)
     assert share - 4_000 < pool(harness).used[Kind.EXPRESS] <= share
+
+
+LOCAL = ["127.0.0.1", "127.0.0.9", "127.3.0.1", "::1", "::ffff:127.0.0.1"]
+"""Addresses that all users of this computer have."""
+
+
+def test_users_of_this_computer_are_one_unknown_origin() -> None:
+    """Even if the owner has named their addresses: only the control channel proves him."""
+    harness = small(known_hosts=[*LOCAL, OWN_ADDRESS, "localhost"])
+    for address in LOCAL:
+        express(harness.accept_session(address=address), 10_000, bytes(1_000))
+    share = pool(harness).share(Kind.EXPRESS)
+    assert share // 8 < pool(harness).used[Kind.EXPRESS] <= share // 4
+    express(harness.accept_session(address=OWN_ADDRESS), 10_000, bytes(1_000))
+    assert pool(harness).used_by(Kind.EXPRESS, OWN_ADDRESS) <= share // 4
+    harness.send(bytes(share // 4), to=r"DIRECT=OS:here\private$\orders")
+
+
+def test_where_the_owner_sends_on_this_computer_is_not_known() -> None:
+    """Another queue manager here has the address of every other user."""
+    harness = EngineHarness(memory=MIB, hosts={"127.0.0.7": PEER_ID})
+    harness.queue()
+    harness.send(to=r"DIRECT=TCP:127.0.0.7\private$\orders")
+    harness.run()
+    assert harness.called, "a session is open"
+    assert harness.core.messages.pool.known == set()
 
 
 def test_room_comes_back_with_every_message_that_leaves() -> None:

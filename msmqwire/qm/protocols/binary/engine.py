@@ -68,7 +68,7 @@ class BinaryEngine(TransferProtocol):
         self.transfers, self.sessions = self.transfer_table.transfers, self.session_table.sessions
         self._by_connection = self.session_table.by_connection
         self.security = MessageSecurity(queues, core.identities, core.protection)
-        self._memory = messages.pool
+        self._know = core.know
         self.places = SessionPlaces(
             context, self.session_table, self.transfer_table, queues.lookup, core.queue_memory,
             give_up=self._give_up, close=self.close,
@@ -297,7 +297,7 @@ class BinaryEngine(TransferProtocol):
         """A session is open."""
         self.connecting.opened(session)
         if session.asked_locally and session.role is SessionRole.INITIATOR:
-            self._memory.known.add(session.origin)
+            self._know(session.remote_address)
         self.sending.send_waiting(session)  # MQQB-3.1.6.1-05
 
     def _send_waiting(self, session: Session) -> None:

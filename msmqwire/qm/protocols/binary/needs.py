@@ -41,3 +41,6 @@ class BinaryNeeds(Protocol):
     queue_memory: QueueMemory
     identities: Identities
     protection: Protection
+
+    def know(self, address: str, /) -> None:
+        """Count a computer as known."""
