@@ -385,19 +385,22 @@ def test_a_full_queue_drops_a_message_with_status_200():
 
 
 @pytest.mark.requirement("SRMP-3.1.5.1.12-10", "SRMP-3.1.5.1.11-03")
-@pytest.mark.parametrize("how", ["quota", "throttled", "memory"])
+@pytest.mark.parametrize("how", ["quota", "throttled", "memory", "share"])
 def test_a_message_for_a_full_queue_manager_is_answered_with_500(how):
     harness, peer, queue = receiver()
     if how == "quota":
         harness.core.queue_manager.queue_manager_quota = 100
     elif how == "throttled":
         harness.core.queues.begin_flow_control()  # the disk is full
+    elif how == "share":
+        harness.core.messages.quotas.disk_has(0)
     else:
         harness.core.messages.pool._kinds[Kind.EXPRESS].resize(0)
     assert peer.send(number=1, services=DELIVERY) == SERVER_ERROR
     assert (bodies(queue), harness.take()) == ([], [])
-    if how == "throttled":
+    if how in ("throttled", "share"):
         harness.core.queues.end_flow_control()
+        harness.core.messages.quotas.disk_has(1 << 30)
         assert peer.send(number=1, services=DELIVERY) == OK  # no duplicate
         assert (bodies(queue), len(harness.take())) == ([b"m"], 1)
 

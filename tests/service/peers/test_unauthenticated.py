@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from tests.support.peers.raw_peer import (
 )
 from tests.support.qm.peer_server import (
     LEDGER,
+    ORDERS,
     TO_PEER,
     alpha,
     at,
@@ -31,9 +34,10 @@ from tests.support.qm.peer_server import (
     outgoing,
     recoverable,
     send,
+    server_options,
     serves,
 )
-from tests.support.running import InThread
+from tests.support.running import InThread, served
 
 pytestmark = pytest.mark.uvloop
 FAR = uuid.UUID(int=0xFA).bytes_le
@@ -122,6 +126,41 @@ def test_memory_of_express_messages_is_bounded_and_reported(tmp_path: Path) -> N
             honest.push(Message(b"honest"))
             assert honest.until_acknowledged() == []
         assert in_queue(server)[-1] == b"honest"
+
+
+def fill(server: InThread, address: str) -> None:
+    """Send recoverable messages from an address until the session ends."""
+    with Session.opened(at(server), address=address, client=OTHER) as other:
+        other.sent = other.recoverable_sent = 60
+        with suppress(ConnectionError):
+            for _ in range(60):
+                other.send(Message(bytes(50_000), recoverable=True, source=OTHER).bytes())
+        assert {packet.kind for packet in other.ended()} <= {"SessionAck"}
+
+
+def of_origins(server: InThread) -> dict[str, int]:
+    with attach(server.data) as local:
+        return dict(local.call("status")["shares"])
+
+
+def test_a_sender_fills_its_share_of_the_quota_only(tmp_path: Path) -> None:
+    """Also after a restart; a known computer is acknowledged, another one too, and the owner sends."""
+    with Listener("127.0.0.77") as known:
+        given = replace(server_options(tmp_path / "alpha", known), quota=1 << 20)
+        for _ in range(2):
+            with served(given) as server:
+                fill(server, "127.0.0.78")
+                told = of_origins(server)
+                assert (told["limit"], told["per_origin"]) == (1 << 20, 1 << 18)
+                assert 1 << 17 < told["unknown"] <= 1 << 18
+                assert told["refused"] == 1
+                for address in (known.at[0], PEER):
+                    with Session.opened(at(server), address=address) as honest:
+                        honest.push(Message(b"honest", recoverable=True))
+                        assert honest.until_acknowledged() == []
+                send(server, *recoverable(b"x" * 100_000), to=f"DIRECT=OS:alpha\\{ORDERS}")
+                assert of_origins(server)["owner"] > told["owner"] + 100_000
+                assert of_origins(server)["known"] > told["known"]
 
 
 def test_bound_senders_are_distinguished_by_address(tmp_path: Path) -> None:
