@@ -9,12 +9,16 @@ MemberT = TypeVar("MemberT", bound=Hashable)
 
 
 class Crowd(Generic[MemberT]):
-    """Members by origin; no operation takes longer with more of them."""
+    """Members by origin; no operation takes longer with more of them.
+
+    Attributes:
+        most: the number of members of the most crowded origin.
+    """
 
     def __init__(self) -> None:
         self._members: dict[str, dict[MemberT, None]] = {}  # by origin, the oldest first
         self._origins: dict[int, dict[str, None]] = {}  # by the number of their members
-        self._most = 0
+        self.most = 0
         self._size = 0
 
     def __len__(self) -> int:
@@ -34,7 +38,7 @@ class Crowd(Generic[MemberT]):
         members[member] = None
         self._size += 1
         self._move(origin, len(members) - 1, len(members))
-        self._most = max(self._most, len(members))
+        self.most = max(self.most, len(members))
 
     def remove(self, member: MemberT, origin: str) -> None:
         """Remove a member of an origin."""
@@ -44,14 +48,14 @@ class Crowd(Generic[MemberT]):
         if not members:
             del self._members[origin]
         self._move(origin, len(members) + 1, len(members))
-        if self._most not in self._origins:
-            self._most -= 1
+        if self.most not in self._origins:
+            self.most -= 1
 
     def oldest(self) -> MemberT | None:
         """Return the oldest member of the most crowded origin; None without members."""
-        if not self._most:
+        if not self.most:
             return None
-        return self.oldest_of(next(iter(self._origins[self._most])))
+        return self.oldest_of(next(iter(self._origins[self.most])))
 
     def oldest_of(self, origin: str) -> MemberT | None:
         """Return the oldest member of an origin; None if it has none."""

@@ -177,7 +177,7 @@ class Listener(Generic[ConnectionT]):
     def admit(self, connection: ConnectionT) -> bool:
         """Register an established connection; return False to refuse it.
 
-        If there is no place, a silent connection makes room, if there is one.
+        If there is no place, another connection makes room, if there is one that has to: see `Places`.
         """
         origin = origin_of(connection.address)
         reason = self._make_room(origin)
@@ -197,11 +197,11 @@ class Listener(Generic[ConnectionT]):
         """Make room for a connection of an origin; return the reason if there is none."""
         if self._stopping:
             return "the server stops"
-        refusal, silent = self._places.room(origin)
+        refusal, ends = self._places.room(origin)
         if refusal is not None:
             return refusal
-        if silent is not None:
-            self._evict_silent(silent)
+        if ends is not None:
+            self._evict(ends)
             return None
         is_known = self._places.is_known(origin)
         descriptors = self._open_connections
@@ -230,14 +230,14 @@ class Listener(Generic[ConnectionT]):
         """See `msmqwire.service.descriptors.SilentConnections`."""
         silent = self._places.oldest_silent(for_known=for_known)
         if silent is not None:
-            self._evict_silent(silent)
+            self._evict(silent)
         return silent is not None
 
-    def _evict_silent(self, connection: ConnectionT) -> None:
+    def _evict(self, connection: ConnectionT) -> None:
         self._places.leave(connection)
         self._admissions.evicted += 1
         log.warning(
-            f"a connection of {self._protocol} that has said nothing makes room for another",
+            f"a connection of {self._protocol} makes room for another",
             extra={"peer": connection.address},
         )
         connection.abort()

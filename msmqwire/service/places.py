@@ -1,7 +1,8 @@
 """The places of a listener: who has them, and who makes room.
 
 A connection is silent until its peer has shown that it uses the protocol. Anybody can open silent ones. So
-they keep out no others: the oldest of the most crowded origin makes room for the next connection.
+they keep out no others: the oldest of the most crowded origin makes room for the next connection. Where
+all have spoken, one of an origin that has many makes room for an origin that has none.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class ListenerLimits:
         close_s: seconds that a peer has to read its data before its connection is closed.
         reserved: places that silent connections of unknown origins can't have; half of them are for known
             origins alone.
+        many: connections of an unknown origin beyond which the oldest one makes room for an origin that has
+            none, even if it has spoken; None for never.
     """
 
     connections: int
@@ -34,6 +37,7 @@ class ListenerLimits:
     held_bytes: int
     close_s: float
     reserved: int = 0
+    many: int | None = None
 
 
 class Room(NamedTuple, Generic[ConnectionT]):
@@ -41,11 +45,11 @@ class Room(NamedTuple, Generic[ConnectionT]):
 
     Attributes:
         refusal: the reason if there is none.
-        silent: the silent connection that has to end before.
+        ends: the connection that has to end before.
     """
 
     refusal: str | None = None
-    silent: ConnectionT | None = None
+    ends: ConnectionT | None = None
 
 
 class _Place(NamedTuple):
@@ -69,6 +73,7 @@ class Places(Generic[ConnectionT]):
         self._of_origin: Counter[str] = Counter()
         self._unknown = 0
         self._silent: dict[bool, Crowd[ConnectionT]] = {False: Crowd(), True: Crowd()}  # by `is_known`
+        self._speaking: Crowd[ConnectionT] = Crowd()  # of unknown origins
 
     def __len__(self) -> int:
         return len(self._taken)
@@ -89,8 +94,15 @@ class Places(Generic[ConnectionT]):
             return Room("too many connections of this peer" if own is None else None, own)
         if not self._is_full(is_known):
             return Room()
-        silent = self.oldest_silent(for_known=is_known)
-        return Room("too many connections" if silent is None else None, silent)
+        ends = self.oldest_silent(for_known=is_known)
+        if ends is None and not self._of_origin[origin]:
+            ends = self._one_of_many()
+        return Room("too many connections" if ends is None else None, ends)
+
+    def _one_of_many(self) -> ConnectionT | None:
+        """Return the oldest connection of the origin that has most, if those are many."""
+        many = self._limits.many
+        return self._speaking.oldest() if many is not None and self._speaking.most > many else None
 
     def _is_full(self, is_known: bool) -> bool:
         if len(self._taken) >= self._limits.connections:
@@ -117,20 +129,24 @@ class Places(Generic[ConnectionT]):
     def spoke(self, connection: ConnectionT) -> None:
         """A connection is silent no more."""
         place = self._taken.get(connection)
-        if place is not None:
-            self._speaks(connection, place)
+        if place is not None and self._forget_silent(connection, place) and not place.is_known:
+            self._speaking.add(connection, place.origin)
 
-    def _speaks(self, connection: ConnectionT, place: _Place) -> None:
+    def _forget_silent(self, connection: ConnectionT, place: _Place) -> bool:
+        """Return whether a connection was silent, and forget that it was."""
         silent = self._silent[place.is_known]
-        if silent.has(connection, place.origin):
+        was_silent = silent.has(connection, place.origin)
+        if was_silent:
             silent.remove(connection, place.origin)
+        return was_silent
 
     def leave(self, connection: ConnectionT) -> None:
         """The place of a connection is free, unless it was before."""
         place = self._taken.pop(connection, None)
         if place is None:
             return
-        self._speaks(connection, place)
+        if not self._forget_silent(connection, place) and not place.is_known:
+            self._speaking.remove(connection, place.origin)
         self._unknown -= not place.is_known
         self._of_origin[place.origin] -= 1
         if not self._of_origin[place.origin]:

@@ -28,7 +28,6 @@ from tests.support.peers.raw_peer import Session, establish
 from tests.support.peers.raw_reader import RawReader
 from tests.support.qm.peer_server import ORDERS, SERVER, at, server_options, serves
 from tests.support.running import ADDRESS, InThread, served, until
-from tests.support.socket_ends import has_ended
 from tests.support.srmp.http_service import post
 
 ATTACKERS = tuple(f"127.0.0.{number}" for number in range(81, 85))
@@ -125,14 +124,15 @@ def test_sessions_begin_beside_silent_connections(tmp_path: Path, first: bytes) 
         assert traffic(running, binary, "refused") == 0
 
 
-def test_known_computers_are_served_beside_half_open_sessions(tmp_path: Path) -> None:
+def test_peers_are_served_beside_half_open_sessions(tmp_path: Path) -> None:
     with server(tmp_path / "alpha") as running, crowd(at(running), establish(), answers=True) as peers:
         assert all(map(is_open, peers[: PLACES - PLACES // 8])), "who has sent a packet makes room for none"
-        with socket.create_connection(at(running), PATIENCE_S, (HONEST, 0)) as unknown:
-            assert has_ended(unknown)
         with Session.opened(at(running), address=KNOWN) as peer:
             assert peer.fence() == []
         assert traffic(running, binary, "evicted") == 0
+        with Session.opened(at(running), address=HONEST) as peer:
+            assert peer.fence() == []
+        assert traffic(running, binary, "evicted") == 1, "it has no other; an attacker has many"
 
 
 def test_a_peer_that_waits_before_its_first_packet_is_served(tmp_path: Path) -> None:

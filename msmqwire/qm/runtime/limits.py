@@ -134,7 +134,8 @@ class Limits:
     def listener(self, connections: int, per_origin: int, held_bytes: int) -> ListenerLimits:
         """Return the limits of a listener with these numbers of connections and bytes."""
         reserved = connections * self.reserved_percent // 100
-        return ListenerLimits(connections, per_origin, held_bytes, self.close_s, reserved)
+        many = per_origin // 2
+        return ListenerLimits(connections, per_origin, held_bytes, self.close_s, reserved, many)
 
     def remote_read(self, *, anonymous: bool, pending_s: int) -> RemoteReadConfiguration:
         """Return the configuration of the server of remote read with these limits."""

@@ -22,6 +22,7 @@ from msmqwire.remote_read.constants import Access, Action, Opnum
 from msmqwire.rpc.constants import AuthLevel, FaultStatus, PduType, PfcFlags
 from msmqwire.rpc.pdu import build_pdu, make_pdu
 from msmqwire.service.watched_connection import QUIET_S
+from tests.support.many_computers import many_computers
 from tests.support.patience import limit
 from tests.support.peers.raw_reader import RawReader
 from tests.support.rpc.remote_read_harness import FOREVER, OK, Fault
@@ -95,6 +96,13 @@ def check_served(server: InThread, source: str = "127.0.0.1") -> None:
     reader.disconnect()
 
 
+def calling(server: InThread, source: str) -> RawReader:
+    """A client that has made a call."""
+    reader = RawReader(port(server), source=source)
+    reader.open(QUEUE, Access.PEEK_ACCESS)
+    return reader
+
+
 def request(stub: bytes, flags: int, *, call_id: int = 2, opnum: int = 0) -> bytes:
     fields = {"alloc_hint": 0, "p_cont_id": 0, "opnum": opnum, "stub_data": stub}
     return build_pdu(make_pdu(PduType.REQUEST, fields, header={"call_id": call_id, "pfc_flags": flags}))
@@ -156,13 +164,17 @@ def test_silent_clients_are_dropped_unless_they_hold_a_queue(data: Path) -> None
 
 
 def test_connections_are_counted_in_all_and_by_peer(data: Path) -> None:
-    with serving(data, rpc_connections=5, rpc_connections_per_peer=3) as server:
-        readers = [RawReader(port(server)) for _ in range(3)]
-        assert RawReader(port(server), bind=False).is_ended()
-        readers += [RawReader(port(server), source="127.0.0.41") for _ in range(2)]
+    limits = {"rpc_connections": 5, "rpc_connections_per_peer": 3, "reserved_percent": 0}
+    with many_computers(), serving(data, **limits) as server:
+        readers = [calling(server, "127.0.0.40") for _ in range(3)]
+        assert RawReader(port(server), bind=False, source="127.0.0.40").is_ended()
+        readers += [calling(server, "127.0.0.41") for _ in range(2)]
+        assert calling(server, "127.0.0.42"), "it has none: one of three makes room"
+        assert readers[0].is_ended()
         assert RawReader(port(server), bind=False, source="127.0.0.42").is_ended()
-        assert (traffic(server, "accepted"), traffic(server, "refused")) == (5, 2)
-        readers[0].disconnect()
+        assert (traffic(server, "accepted"), traffic(server, "refused")) == (6, 2)
+        assert traffic(server, "evicted") == 1
+        readers[1].disconnect()
         until(
             lambda: server.do(lambda running: len(running.rpc_network._queues)) == 4,
             "one is gone",
@@ -371,14 +383,17 @@ def test_metrics_and_logs_say_what_goes_on(data: Path, caplog: pytest.LogCapture
         mapper = RawReader(mapper_port(server), bind=False)
         mapper.socket.sendall(b"what?" * 10)
         assert mapper.is_ended()
-        other = RawReader(port(server), bind=False)
+        silent = RawReader(port(server), bind=False)
+        other = calling(server, ADDRESS)
+        assert silent.is_ended(), "it makes room"
         assert RawReader(port(server), bind=False).is_ended()
         other.disconnect()
         for name, remote_read, endpoint_mapper in (
-            ("accepted", 2, 1), ("refused", 1, 0), ("ended", 0, 0), ("calls", 4, 0), ("faults", 1, 0),
+            ("accepted", 3, 1), ("refused", 1, 0), ("evicted", 1, 0), ("ended", 0, 0), ("calls", 5, 0),
+            ("faults", 1, 0),
         ):  # fmt: skip
             assert figures(f"msmqwire_rpc_{name}_total") == [remote_read, endpoint_mapper], name
-        assert figures("msmqwire_remote_read") == [1, 1, 1, 1]
+        until(lambda: figures("msmqwire_remote_read") == [1, 1, 1, 1], "what the first reader has is left")
         reader.disconnect()
         until(lambda: figures("msmqwire_remote_read") == [0, 0, 0, 0], "nothing is left")
     logged = {record.getMessage() for record in caplog.records}

@@ -42,4 +42,4 @@ def test_any_order_of_coming_and_going(steps: list[tuple[str, bool]]) -> None:
     for origin, members in left.items():
         for member in members:
             crowd.remove(member, origin)
-    assert (crowd._members, crowd._origins, crowd._most) == ({}, {}, 0), "nothing is left of an origin"
+    assert (crowd._members, crowd._origins, crowd.most) == ({}, {}, 0), "nothing is left of an origin"

@@ -184,7 +184,7 @@ def test_silent_ones_make_room_and_are_forgotten_once(caplog: pytest.LogCaptureF
 
     caplog.set_level(logging.WARNING)
     asyncio.run(run())
-    makes_room = "a connection of TEST that has said nothing makes room for another"
+    makes_room = "a connection of TEST makes room for another"
     assert [(text, peer) for text, peer, _ in reasons(caplog)] == [
         (makes_room, "10.0.0.2"),
         (makes_room, "10.0.0.1"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from msmqwire.service.places import ListenerLimits, Places, Room
 
 LIMITS = ListenerLimits(connections=8, per_origin=3, held_bytes=0, close_s=0.0, reserved=4)
@@ -56,6 +58,31 @@ def test_who_has_spoken_makes_room_for_none() -> None:
     assert room.room("c") == Room("too many connections", None)
     room.leave("b-1")
     assert room.room("c") == Room(None, None)
+
+
+def test_who_has_many_makes_room_for_who_has_none() -> None:
+    room = places(replace(LIMITS, many=2))
+    come(room, "a-1", "a-2", "a-3", "b-1", "b-2", "b-3", speak=True)
+    assert come(room, "c-1", speak=True) == ["a-1"], "the oldest of who has three"
+    assert room.room("c") == Room("too many connections", None), "it has one"
+    assert room.room("a") == Room("too many connections", None)
+    assert come(room, "d-1", speak=True) == ["b-1"]
+    assert room.room("e") == Room("too many connections", None), "two are not many"
+    come(room, "K-1", "L-1", speak=True)
+    assert room.room("M") == Room("too many connections", None)
+    for connection in ("c-1", "d-1", "a-2", "a-3", "b-2", "b-3", "K-1", "L-1"):
+        room.leave(connection)
+    assert (len(room), len(room._speaking), room._unknown) == (0, 0, 0)
+
+
+def test_many_connections_of_a_known_origin_are_left_alone() -> None:
+    room = places(replace(LIMITS, many=0))
+    come(room, "K-1", "K-2", "K-3", "L-1", "L-2", "a-1", "b-1", "c-1", speak=True)
+    assert come(room, "M-1", speak=True) == ["a-1"]
+    assert come(room, "d-1", "N-1", speak=True) == ["b-1", "c-1"]
+    room.leave("d-1")
+    come(room, "O-1", speak=True)
+    assert room.room("e") == Room("too many connections", None)
 
 
 def test_silent_ones_leave_places_for_those_who_speak() -> None:
