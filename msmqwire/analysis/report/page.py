@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msmqwire.analysis.report.details import compressed
 from msmqwire.analysis.report.table_json import table_json
-from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
+from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, COPIED_CELLS, web_asset
 
 SCRIPTS: Final = (
     "elements.js",
@@ -54,7 +54,8 @@ def page(
         pieces: fields and bytes of packets, compressed.
     """
     styles = [web_asset(CHART_STYLE).decode(), asset("page.css")]
-    scripts = [web_asset(CHART_SCRIPT).decode(), *(asset(name) for name in SCRIPTS)]
+    shared = [web_asset(name).decode() for name in (CHART_SCRIPT, COPIED_CELLS)]
+    scripts = [*shared, *(asset(name) for name in SCRIPTS)]
     values = {
         "policy": policy(styles, scripts),
         "title": html.escape(title),

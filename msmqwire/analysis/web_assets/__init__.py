@@ -1,4 +1,7 @@
-"""Third-party files that pages need: uPlot 1.6.32, for charts, under the MIT licence in ``uPlot.LICENSE``."""
+"""Files that several pages need.
+
+uPlot 1.6.32, for charts, is a third party's, under the MIT licence in ``uPlot.LICENSE``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Final
 
 CHART_SCRIPT: Final = "uPlot.iife.min.js"
 CHART_STYLE: Final = "uPlot.min.css"
+COPIED_CELLS: Final = "copied_cells.js"
 
 
 def web_asset(name: str) -> bytes:

@@ -26,7 +26,7 @@ from msmqwire.analysis.report.page import SCRIPTS, asset
 from msmqwire.analysis.report.table_json import table_json
 from msmqwire.analysis.report.texts import LEFT_OUT, Texts
 from msmqwire.analysis.report.timeline import Timeline
-from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
+from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, COPIED_CELLS, web_asset
 from msmqwire.names.printable import cut, safe
 from msmqwire.schema import Record
 from tests.support import captures as c
@@ -357,7 +357,11 @@ def test_an_empty_timeline_has_no_intervals() -> None:
 def test_vendored_files_are_those_of_the_readme() -> None:
     readme = (VENDOR / "README.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^\| `([^`]+)` \| `([0-9a-f]{64})` \|$", readme, re.M))
-    present = {path.name for path in VENDOR.iterdir() if path.is_file()} - {"README.md", "__init__.py"}
+    present = {path.name for path in VENDOR.iterdir() if path.is_file()} - {
+        "README.md",
+        "__init__.py",
+        COPIED_CELLS,
+    }
     assert listed.keys() == present
     for name, digest in listed.items():
         assert hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() == digest
@@ -369,7 +373,8 @@ def test_the_content_policy_allows_only_the_pages_own_code(tmp_path: Path) -> No
     directives = {one.split()[0]: one.split()[1:] for one in policy.split("; ")}
     assert directives["default-src"] == ["'none'"]
     styles = [web_asset(CHART_STYLE).decode(), asset("page.css")]
-    scripts = [web_asset(CHART_SCRIPT).decode(), *(asset(name) for name in SCRIPTS)]
+    shared = [web_asset(name).decode() for name in (CHART_SCRIPT, COPIED_CELLS)]
+    scripts = [*shared, *(asset(name) for name in SCRIPTS)]
     for tag, directive, expected in (("script", "script-src", scripts), ("style", "style-src", styles)):
         contents = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.S)
         assert contents == expected

@@ -13,7 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
-from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, web_asset
+from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, COPIED_CELLS, web_asset
 from msmqwire.ownership import write_secret
 from msmqwire.qm.runtime.console.api import Api
 from msmqwire.qm.runtime.console.events import Events
@@ -130,7 +130,7 @@ def _assets() -> dict[str, tuple[bytes, str]]:
         if suffix in _TYPES:
             path = "/" if file.name == "index.html" else f"/assets/{file.name}"
             assets[path] = file.read_bytes(), _TYPES[suffix]
-    for name in (CHART_SCRIPT, CHART_STYLE):
+    for name in (CHART_SCRIPT, CHART_STYLE, COPIED_CELLS):
         assets[f"/assets/{name}"] = web_asset(name), _TYPES[Path(name).suffix]
     return assets
 
