@@ -168,6 +168,7 @@ SERVICE_FLOORS = (
         "guest",
         "keep_alive",
         "logs",
+        "origin_shares",
         "page_guard",
         "partial_packets",
         "reporter",

@@ -17,6 +17,7 @@ class _NetwareGroup(LazyGroup):
         "serve": ("netware.serve", "command"),
         "object": ("netware.objects", "app"),
         "queue": ("netware.queues", "app"),
+        "files": ("netware.files", "command"),
         **{name: ("netware.client", name) for name in _CLIENT},
         "service": ("netware.service", "command"),
     }
@@ -31,6 +32,7 @@ class _NetwareGroup(LazyGroup):
         ),
         "object": "Administer the objects of the bindery.",
         "queue": "Administer the queues of the bindery.",
+        "files": "Show the bytes of all files, and whose they are.",
         "queues": "List the queues of a file server, with the status of those that the user may use.",
         "jobs": "List the jobs of a queue in their order.",
         "show": "Show a queue, or a job of it.",

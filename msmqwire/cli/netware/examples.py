@@ -29,6 +29,7 @@ EXAMPLES: Final = {
         "msmqwire netware object delete ALICE --data ./nw",
         "msmqwire netware object delete PS1:print-server --data ./nw",
     ),
+    "netware files": ("msmqwire netware files --data ./nw", "msmqwire netware files --data ./nw --json"),
     "netware queue create": (
         "msmqwire netware queue create LASER --type print --path SYS:SYSTEM --data ./nw",
         "msmqwire netware queue create PLOT --type print --path SYS:SYSTEM --user ALICE --data ./nw",

@@ -93,6 +93,24 @@ def command(
     max_files_size: Annotated[
         int, Option(min=1, help="MiB of all files together.")
     ] = _SETTINGS.files_bytes_max >> 20,
+    files_per_origin: Annotated[
+        int,
+        Option(
+            "--files-per-origin",
+            min=1,
+            max=100,
+            help="Percent of them for the files of one object or address without a password.",
+        ),
+    ] = _SETTINGS.files_per_origin_percent,
+    files_reserve: Annotated[
+        int,
+        Option(
+            "--files-reserve",
+            min=0,
+            max=100,
+            help="Percent of them that such ones leave to objects with a password, supervisors, operators.",
+        ),
+    ] = _SETTINGS.files_reserve_percent,
     name: Annotated[
         str, Option(metavar="NAME", help="Name of the file server, at most 47 characters, in capitals.")
     ] = SERVER_NAME,
@@ -165,6 +183,8 @@ def command(
             servers_max=max_servers,
             file_bytes_max=max_job_size << 20,
             files_bytes_max=max_files_size << 20,
+            files_per_origin_percent=files_per_origin,
+            files_reserve_percent=files_reserve,
             handles_max=max_open_files,
         ),
         limits=NcpLimits(

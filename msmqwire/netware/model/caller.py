@@ -25,6 +25,8 @@ class Caller:
         object_id: the object logged in; None if there is none.
         login_time: the time of its login by the clock of the file server, UTC; None without one.
         assumed: the rights of a client that are in force instead of its own.
+        origin: its address, as `origin_of` has it; empty for the file server itself.
+        has_proved: whether the login was by a password.
     """
 
     connection: int
@@ -32,6 +34,8 @@ class Caller:
     object_id: int | None = None
     assumed: AssumedRights | None = None
     login_time: datetime | None = None
+    origin: str = ""
+    has_proved: bool = False
 
     @property
     def assumed_client_id(self) -> int | None:

@@ -24,6 +24,10 @@ class Settings:
         job_list_max: job numbers in an answer of the newer list calls.
         file_bytes_max: bytes in one file.
         files_bytes_max: bytes in all files together.
+        files_per_origin_percent, files_reserve_percent: the part of these, or of what the disk can hold if
+            that is less, that the files of one object or address may have that has proved nothing; and the
+            part that such ones leave to those that are known. Those that have little, up to a sixty-fourth of
+            it, leave half of that part.
         handles_max: open files of a connection.
         volume_entries_max: directories and files of volumes outside the queues.
         trustees_max: trustees of a directory.
@@ -39,6 +43,8 @@ class Settings:
     job_list_max: int = JOB_LIST_MAX
     file_bytes_max: int = 256 << 20
     files_bytes_max: int = 4 << 30
+    files_per_origin_percent: int = 25
+    files_reserve_percent: int = 25
     handles_max: int = 256
     volume_entries_max: int = 10_000
     trustees_max: int = 1_000

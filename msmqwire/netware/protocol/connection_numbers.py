@@ -27,15 +27,15 @@ class ConnectionNumbers:
         self._free: list[int] = []
         self._taken: dict[int, Caller] = {}
 
-    def take(self, task: int = 0) -> Caller | None:
-        """Return a new connection with its number; None if all are taken."""
+    def take(self, task: int = 0, origin: str = "") -> Caller | None:
+        """Return a new connection from an origin, with its number; None if all are taken."""
         if self._free:
             number = heappop(self._free)
         elif self._next <= self.most:
             number, self._next = self._next, self._next + 1
         else:
             return None
-        self._taken[number] = caller = Caller(number, task)
+        self._taken[number] = caller = Caller(number, task, origin=origin)
         self.peak = max(self.peak, len(self._taken))
         return caller
 

@@ -87,14 +87,15 @@ class NcpSession:
     Args:
         numbers: the numbers of all service connections of the server.
         readings: the readings of the disputed fields of calls.
+        origin: the address of the client, as `origin_of` has it.
 
     Attributes:
         caller: the service connection; None before the client has made one, and after it has ended it.
         is_going_down: whether replies say that the server is going down.
     """
 
-    def __init__(self, numbers: ConnectionNumbers, readings: Readings = PROPOSED) -> None:
-        self._numbers, self._readings = numbers, readings
+    def __init__(self, numbers: ConnectionNumbers, readings: Readings = PROPOSED, origin: str = "") -> None:
+        self._numbers, self._readings, self._origin = numbers, readings, origin
         self.caller: Caller | None = None
         self.is_going_down = False
         self._last: _Identity | None = None
@@ -154,7 +155,7 @@ class NcpSession:
         """Make a service connection. The stream's former one is given up: its client begins anew."""
         if has_data:
             return Answer(self._reply(header, CompletionCode.BAD_LENGTH))
-        before, caller = self.caller, self._numbers.take(header.TaskNumber)
+        before, caller = self.caller, self._numbers.take(header.TaskNumber, self._origin)
         if caller is None:
             return Answer(self._reply(header, CompletionCode.NO_FREE_CONNECTION_SLOTS, connection=0))
         self.caller = caller

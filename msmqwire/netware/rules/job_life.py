@@ -144,12 +144,11 @@ class JobLife:
         """Move a job with its file to the end of another queue, and return its number there."""
         number = self.next_number(to_queue)
         name = job_file_name(to_queue.id, number)
-        size = self._files.size(StoredJobFile(queue.id, job.job_number))
         self._changes.append(
             CopyJobFile(queue.id, job.job_number, job.job_file_name, to_queue.id, number, name)
         )
+        self._files.space.move(StoredJobFile(queue.id, job.job_number), StoredJobFile(to_queue.id, number))
         self.remove(queue, job)
-        self._files.add(StoredJobFile(to_queue.id, number), size)
         self.enter(to_queue, replace(job, job_number=number, job_file_name=name))
         return number
 

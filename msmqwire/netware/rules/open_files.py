@@ -1,4 +1,4 @@
-"""Handles of open files, and the bytes of all files.
+"""Handles of open files.
 
 The runtime reads and writes; these rules resolve handles to files and check permissions.
 """
@@ -6,21 +6,19 @@ The runtime reads and writes; these rules resolve handles to files and check per
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from msmqwire.errors import NcpRefused
-from msmqwire.names.printable import counted
 from msmqwire.ncp.constants import CompletionCode
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.files import AnyFile, FileAccess, VolumeFile
 from msmqwire.netware.model.settings import Settings
+from msmqwire.netware.rules.file_space import KNOWN, Account, FileSpace
 
 _HANDLE_MAX: Final = 0xFFFFFFFF
 _OFFSET_MAX: Final = 0xFFFFFFFF
-_SIZE_MAX: Final = 0xFFFFFFFF
-"""The largest file size that calls can express: a file ends before the last offset."""
 _Key = TypeVar("_Key", int, AnyFile)
 
 
@@ -31,34 +29,29 @@ class _OpenFile:
     file: AnyFile
     may_read: bool
     may_write: bool
+    account: Account
 
 
 class OpenFiles:
-    """The open files. A handle keeps the rights that it was opened with.
+    """The open files. A handle keeps the rights that it was opened with, and the account of its opener.
 
     Attributes:
         has_room: whether the disk has room for new files and more data; set by the runtime.
+        space: the bytes of all files.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.has_room = True
+    def __init__(self, settings: Settings, account_of: Callable[[Caller, AnyFile], Account]) -> None:
+        self._settings, self._account_of = settings, account_of
+        self.has_room, self.space = True, FileSpace(settings)
         self._open: dict[int, _OpenFile] = {}
         self._by_connection: dict[int, set[int]] = defaultdict(set)
         self._by_file: dict[AnyFile, set[int]] = defaultdict(set)
-        self._sizes: dict[AnyFile, int] = {}
-        self._total = 0
         self._last_handle = 0
 
     @property
     def total_bytes(self) -> int:
         """The bytes of all files."""
-        return self._total
-
-    def restore(self, sizes: Mapping[AnyFile, int]) -> None:
-        """Take the sizes of the files on disk."""
-        for file, size in sizes.items():
-            self.add(file, size)
+        return self.space.used
 
     def check_room(self, caller: Caller) -> None:
         """Check that the connection may open one more file.
@@ -85,7 +78,8 @@ class OpenFiles:
         while handle in self._open:
             handle = handle % _HANDLE_MAX + 1
         self._last_handle = handle
-        self._open[handle] = _OpenFile(caller.connection, caller.task, file, may_read, may_write)
+        account = self._account_of(caller, file) if may_write else KNOWN
+        self._open[handle] = _OpenFile(caller.connection, caller.task, file, may_read, may_write, account)
         self._by_connection[caller.connection].add(handle)
         self._by_file[file].add(handle)
         return handle
@@ -119,17 +113,11 @@ class OpenFiles:
             raise NcpRefused("the file is not open for writing", CompletionCode.NO_WRITE_PRIVILEGES)
         _check_range(offset, count)
         before = self.size(found.file)
-        after = max(before, offset + count) if count else before
-        if after > before and not self.has_room:
-            raise NcpRefused("the disk is almost full", CompletionCode.OUT_OF_DISK_SPACE)
-        if (
-            after > min(self._settings.file_bytes_max, _SIZE_MAX)
-            or self._total + after - before > self._settings.files_bytes_max
-        ):
-            raise NcpRefused(
-                f"no room for a file of {counted(after, 'byte')}", CompletionCode.OUT_OF_DISK_SPACE
-            )
-        self.add(found.file, after - before)
+        if count and offset + count > before:
+            if not self.has_room:
+                raise NcpRefused("the disk is almost full", CompletionCode.OUT_OF_DISK_SPACE)
+            self.space.check(found.file, offset + count, found.account)
+            self.space.add(found.file, offset + count - before, found.account)
         return FileAccess(found.file, offset, count)
 
     def close(self, caller: Caller, handle: int) -> AnyFile:
@@ -161,22 +149,17 @@ class OpenFiles:
 
     def size(self, file: AnyFile) -> int:
         """Return the size of a file in bytes."""
-        return self._sizes.get(file, 0)
+        return self.space.size(file)
 
     def set_size(self, file: AnyFile, size: int) -> None:
         """Note the size of a file on disk, after a failure to write; a deleted file has none."""
-        if file in self._sizes:
-            self.add(file, size - self._sizes[file])
-
-    def add(self, file: AnyFile, count: int) -> None:
-        """Count more bytes of a file."""
-        self._sizes[file] = self.size(file) + count
-        self._total += count
+        if file in self.space:
+            self.space.set_size(file, size)
 
     def delete(self, file: AnyFile) -> None:
         """Forget a file that is deleted; its handles are dead."""
         self.close_file(file)
-        self._total -= self._sizes.pop(file, 0)
+        self.space.delete(file)
 
     def _found(self, caller: Caller, handle: int) -> _OpenFile:
         found = self._open.get(handle)

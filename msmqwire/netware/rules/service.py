@@ -5,6 +5,7 @@ from __future__ import annotations
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.changes import Change
 from msmqwire.netware.model.contents import Contents
+from msmqwire.netware.model.files import AnyFile, StoredJobFile
 from msmqwire.netware.model.passwords import PasswordHashing
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.bindery import Bindery
@@ -21,6 +22,7 @@ from msmqwire.netware.rules.queue_table import QueueTable
 from msmqwire.netware.rules.queues import JobQueues
 from msmqwire.netware.rules.roles import Roles
 from msmqwire.netware.rules.servicing import Servicing
+from msmqwire.netware.rules.standing import Standing
 from msmqwire.netware.rules.trustees import Trustees
 from msmqwire.netware.rules.volumes import VolumeRules
 
@@ -46,9 +48,10 @@ class QueueService:
         objects, queues = Objects(settings, changes), QueueTable()
         self.objects = objects  # QMS-qobject-03
         self.queue_table = queues  # QMS-qobject-03
-        self.files = files = OpenFiles(settings)
         self._client_rights = client_rights = ClientRights()
         equivalence = Equivalence(objects)
+        self._standing = standing = Standing(objects, equivalence)
+        self.files = files = OpenFiles(settings, standing.account_of)
         rights = BinderyRights(equivalence)
         roles = Roles(objects, equivalence)
         self._trustees = trustees = Trustees(settings, equivalence, changes)
@@ -97,12 +100,23 @@ class QueueService:
         service = cls(settings)
         service.objects.restore(contents.objects, contents.next_object_id)
         service.queue_table.restore(contents.queues, contents.orders, contents.jobs, service.objects)
-        service.files.restore(contents.sizes)
         service.volumes.restore(contents.entries)
+        for file, size in contents.sizes.items():
+            account = service._standing.account_of_owner(service._owner(file), file)
+            service.files.space.add(file, size, account)
         service._trustees.restore(contents.trustees)
         service._life.restarted()
         service.bindery.restore()
         return service
+
+    def _owner(self, file: AnyFile) -> int | None:
+        """Return the object that has made a file; None if no row names the file."""
+        if isinstance(file, StoredJobFile):
+            queue = self.queue_table.get(file.queue_id)
+            job = None if queue is None else queue.jobs.get(file.job_number)
+            return None if job is None else job.client_id
+        entry = self.volumes.entry(file.path)
+        return None if entry is None else entry.owner_id
 
     def take(self) -> list[Change]:
         """Return the changes since the last time, in the order in which they happened."""
@@ -129,7 +143,7 @@ class QueueService:
         """
         object_id = self.logins.check(name, type_, password, hashing)
         self.logout(caller)
-        caller.object_id = object_id
+        caller.object_id, caller.has_proved = object_id, bool(password)
         return object_id
 
     def logout(self, caller: Caller) -> None:
@@ -139,6 +153,7 @@ class QueueService:
         self.files.close_connection(caller.connection)
         self._client_rights.restore(caller)
         caller.object_id = caller.login_time = None
+        caller.has_proved = False
 
     def connection_lost(self, caller: Caller) -> None:
         """End everything of a broken connection."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msmqwire.errors import InvalidValue
 from msmqwire.netware.rules.service import QueueService
-from msmqwire.netware.runtime import bindery_requests, queue_requests
+from msmqwire.netware.runtime import bindery_requests, file_requests, queue_requests
 from msmqwire.netware.runtime.driver import ServiceDriver
 from msmqwire.netware.runtime.folder import NetwareFolder
 from msmqwire.netware.runtime.password_hashing import PasswordHasher
@@ -25,6 +25,7 @@ _OPERATIONS: Final[Mapping[str, Callable[[QueueService, Mapping[str, Any]], dict
     "object_list": bindery_requests.list_,
     "object_show": bindery_requests.show,
     "object_delete": bindery_requests.delete,
+    "files_show": file_requests.show,
     "queue_create": queue_requests.create,
     "queue_list": queue_requests.list_,
     "queue_show": queue_requests.show,

@@ -85,6 +85,15 @@ class ServiceGuest:
         """Do nothing: jobs and files of clients are given up as their connections end."""
 
 
+class RoomDriver(Driver[ServiceGuest]):
+    """A driver that reports what the disk can hold: the shares of files depend on it."""
+
+    def _look_at_room(self, *, tidy: bool = False) -> None:
+        super()._look_at_room(tidy=tidy)
+        if self.room is not None:
+            self.guest.service.files.space.disk_has(self.room.spare)
+
+
 class ServiceDriver:
     """Runs one queue service over a store and volumes, in the running event loop.
 
@@ -108,7 +117,7 @@ class ServiceDriver:
         self._files = ThreadPoolExecutor(_FILE_THREADS, "qms-files")
         self._store = JobStore(store, volumes, settings, room)
         nothing = ServiceGuest(QueueService(settings))
-        self._driver: Driver[ServiceGuest] = Driver(nothing, self._store, writer=self._writer)
+        self._driver = RoomDriver(nothing, self._store, writer=self._writer)
         self._driver.flush_by(self._look_at_files)
         self._driver.poll_s = ROOM_S
         self._rebuilding = Rebuilding(self._driver, self._restored, self._writer)

@@ -50,3 +50,4 @@ class NcpTraffic:
     ended: int = 0
     requests: int = 0
     calls_refused: int = 0
+    refused_for_share: int = 0

@@ -21,6 +21,7 @@ from msmqwire.netware.protocol.connection_numbers import ConnectionNumbers
 from msmqwire.netware.protocol.dispatch import MAY_HASH, perform
 from msmqwire.netware.protocol.files import data_read
 from msmqwire.netware.protocol.session import GiveUp, NcpSession, Perform
+from msmqwire.netware.rules.file_space import ShareUsedUp
 from msmqwire.netware.rules.logins import AT_ONCE
 from msmqwire.netware.rules.service import QueueService
 from msmqwire.netware.runtime.driving import OperationDriver
@@ -108,7 +109,7 @@ class NcpListener(Listener[NcpServerConnection]):
         """End all connections: the service was built anew without them."""
         callers = [session.caller for session in self._sessions if session.caller is not None]
         for caller in (*callers, *self._ended.values()):
-            caller.object_id = caller.assumed = None
+            caller.object_id, caller.assumed, caller.has_proved = None, None, False
         for connection in self:
             connection.close()
 
@@ -118,7 +119,7 @@ class NcpListener(Listener[NcpServerConnection]):
         """Register a connection; return None if there are too many."""
         if not self.admit(connection):
             return None
-        session = NcpSession(self._numbers, self._readings)
+        session = NcpSession(self._numbers, self._readings, connection.peer)
         self._sessions.add(session)
         return session
 
@@ -162,6 +163,12 @@ class NcpListener(Listener[NcpServerConnection]):
             return session.performed(task, fields)
         except NcpRefused as exc:
             self.traffic.calls_refused += 1
+            if isinstance(exc, ShareUsedUp):
+                self.traffic.refused_for_share += 1
+                log.warning(
+                    "a share of the room for files is used up",
+                    extra={"peer": connection.peer, "reason": exc.why},
+                )
             log.debug("a call is refused", extra={"call": task.request.kind, "reason": exc.why})
             return session.refused(task, exc.code)
         except InvalidValue as exc:

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Final
 
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.rules.origin_shares import OriginShares
+from msmqwire.service.origin_shares import OriginShares
 
 
 class Kind(Enum):

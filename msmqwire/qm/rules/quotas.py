@@ -11,7 +11,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.refusals import DISK, MEMORY, QUOTA, SHARE
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.rules.memory_pool import Kind, MemoryPool, express_bytes
-from msmqwire.qm.rules.origin_shares import OriginShares
+from msmqwire.service.origin_shares import OriginShares
 
 _KILOBYTE: Final = 1024
 NO_ROOM: Final = {

@@ -28,7 +28,6 @@ from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.history import History
 from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.messages import MessageEvents
-from msmqwire.qm.rules.origin_shares import OriginShares
 from msmqwire.qm.rules.recovery import Recovery
 from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.transactions import Transactions
@@ -37,6 +36,7 @@ from msmqwire.qm.sim.joined import simulated
 from msmqwire.qm.sim.remote_mistakes import REMOTE_MISTAKES
 from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.violation import Invariant
+from msmqwire.service.origin_shares import OriginShares
 from msmqwire.service.virtual.mistake import Mistake, false, nothing, true
 
 

@@ -12,7 +12,7 @@ from msmqwire.qm.model.enumerations import EnqueueStatus
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules import stored_rows
-from msmqwire.qm.rules.origin_shares import OriginShares
+from msmqwire.service.origin_shares import OriginShares
 from tests.support.engine_harness import PEER_ADDRESS, RECOVERABLE, EngineHarness
 from tests.support.peers.handwritten_peer import JN, NA, HandwrittenPeer, direct
 

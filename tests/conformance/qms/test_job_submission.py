@@ -324,8 +324,8 @@ def test_a_request_of_other_sizes_can_not_be_made(name: str, value: object) -> N
 
 @pytest.mark.parametrize("limit", ["file_bytes_max", "files_bytes_max"])
 def test_the_bytes_of_files_are_limited(limit: str) -> None:
-    harness = QueueServiceHarness(Settings(**{limit: 1000}))
-    user = harness.user()
+    harness = QueueServiceHarness(Settings(**{limit: 1000}))  # type: ignore[arg-type]
+    user = harness.known(harness.user())
     jobs = [harness.open_job(user) for _ in range(2)]
     harness.write(user, jobs[0].job_file_handle, bytes(1000))
     with harness.refused(CompletionCode.OUT_OF_DISK_SPACE):
@@ -374,7 +374,7 @@ def test_logging_in_anew_ends_what_the_connection_had(harness: QueueServiceHarne
 @pytest.mark.requirement("QMS-service-05")
 def test_a_file_is_not_larger_than_a_call_can_tell() -> None:
     harness = QueueServiceHarness(Settings(file_bytes_max=1 << 32, files_bytes_max=1 << 33))
-    user = harness.user()
+    user = harness.known(harness.user())
     job, files = harness.open_job(user), harness.service.files
     with harness.refused(CompletionCode.OUT_OF_DISK_SPACE):
         files.write(user, job.job_file_handle, 0xFFFFFFFF, 1)

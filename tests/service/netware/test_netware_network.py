@@ -386,7 +386,7 @@ def test_a_reply_that_can_not_be_ends_nothing(served: InMemory) -> None:
         client.login("ALICE")
         number = client.call(121, QUEUE + new_job())[38:42]
         files = served.server.service.files
-        served.do(lambda: files.add(StoredJobFile(4, 1), 1 << 32))
+        served.do(lambda: files.space.add(StoredJobFile(4, 1), 1 << 32))
         client.call(135, QUEUE + number, code=0xFF)
         served.do(lambda: files.set_size(StoredJobFile(4, 1), 3))
         assert client.call(135, QUEUE + number) == QUEUE + number + be32(3)

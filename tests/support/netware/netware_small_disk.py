@@ -29,6 +29,7 @@ DATA = bytes(100_000)
 def fill(driven: DrivenFolder) -> list[int]:
     """Submit jobs until the disk takes no more; return their numbers. The last one stays open."""
     alice = driven.connect("ALICE")
+    alice.has_proved = True  # it may take the whole room
     submitted: list[int] = []
     try:
         while True:

@@ -23,7 +23,7 @@ from tests.support.netware.queue_rows import QueueRows
 
 SETTINGS: Final = Settings(
     queues_max=3, jobs_max=5, servers_max=2, job_list_max=2, handles_max=3,
-    file_bytes_max=100, files_bytes_max=250,
+    file_bytes_max=100, files_bytes_max=250, files_per_origin_percent=100, files_reserve_percent=0,
 )  # fmt: skip
 START: Final = datetime(2026, 3, 1, 12, 0, 30, 500_000, tzinfo=UTC)
 NAMES: Final[dict[str, ObjectType]] = {

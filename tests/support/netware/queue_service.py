@@ -275,6 +275,11 @@ class QueueServiceHarness:
         """A new user of the queue, logged in."""
         return self._member(Q_USERS, name, ObjectType.NWOT_USER)
 
+    def known(self, caller: Caller) -> Caller:
+        """The caller, as one that has logged in with a password: it has no share of the files."""
+        caller.has_proved = True
+        return caller
+
     def user_and_operator(self, name: str = "OSCAR") -> Caller:
         """A new user of the queue who is an operator too, logged in: its jobs may have any hold."""
         caller = self.user(name)

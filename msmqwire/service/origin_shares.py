@@ -20,7 +20,7 @@ class UseByStanding(NamedTuple):
 class OriginShares:
     """Counts the use of one resource by origin, and decides whether an origin may use more.
 
-    Origins are those of `origin_of`; the empty one is the owner of the queue manager. The owner and known
+    Origins are those of `origin_of`; the empty one is the owner of the service. The owner and known
     origins are bound by the limit alone. An unknown origin has a part of it at most, and leaves a reserve; an
     origin that uses little leaves half of that.
 
