@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterator
 from typing import Final, Generic, Protocol, TypeVar
 
-from msmqwire.names.origins import origin_of
+from msmqwire.names.origins import LOOPBACK_ORIGIN, origin_of
 from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.listening_sockets import Factory, ListeningSockets
 from msmqwire.service.logs import log
@@ -214,9 +214,14 @@ class Listener(Generic[ConnectionT]):
         self._places.spoke(connection)
 
     def proved(self, connection: ConnectionT) -> None:
-        """The peer of a connection has proved who it is: its origin is known from now on."""
+        """The peer of a connection has proved who it is: its origin is known from now on.
+
+        The loopback stays unknown: one user's password says nothing about the other users of this computer.
+        """
         self._places.spoke(connection)
-        self._proved.add(origin_of(connection.address))
+        origin = origin_of(connection.address)
+        if origin != LOOPBACK_ORIGIN:
+            self._proved.add(origin)
 
     def _knows(self, origin: str) -> bool:
         return self._is_named(origin) or origin in self._proved

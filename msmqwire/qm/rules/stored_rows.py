@@ -39,6 +39,8 @@ SETTINGS: Final = b"Settings"
 # network, a null and its origin
 _MESSAGE: Final = Struct("<IQIQQBB")
 _HISTORY_FIELDS: Final = Struct("<III")
+_TEXT: Final = _MESSAGE.size
+_TEXT_AFTER_HISTORY: Final = _TEXT + _HISTORY_FIELDS.size
 _PEEK_WHEN_LOCKED: Final = 1
 _HISTORY: Final = 2
 _TIME_MAX: Final = 0xFFFFFFFF
@@ -135,7 +137,7 @@ class Origins:
 
     def of(self, row: bytes, stored: StoredPosition) -> str:
         """Return the origin of a row whose position has been read. Raises as `read_message`."""
-        end = row[_MESSAGE.size + (_HISTORY_FIELDS.size if stored.flags & _HISTORY else 0) :]
+        end = row[_TEXT_AFTER_HISTORY if stored.flags & _HISTORY else _TEXT :]
         origin = self._of.get(end)
         if origin is None:
             origin = self._of[end] = read_message(row).origin

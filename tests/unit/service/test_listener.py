@@ -211,6 +211,21 @@ def test_a_part_of_the_places_is_for_known_origins() -> None:
     asyncio.run(run())
 
 
+def test_a_login_from_the_loopback_makes_nobody_known() -> None:
+    """Any user of this computer sends from there."""
+
+    async def run() -> None:
+        home = Home(connections=8, reserved=4)
+        proved = home.come("127.0.0.1")
+        assert proved is not None
+        home.listener.proved(proved)
+        assert not home.listener._knows("127.0.0.1")
+        assert all(home.come(f"10.0.0.{number}") for number in range(5))
+        assert home.come("127.0.0.2") is None
+
+    asyncio.run(run())
+
+
 def test_the_origins_that_have_proved_it_are_limited() -> None:
     async def run() -> None:
         home = Home(connections=2 * PROVED_MAX)
