@@ -8,7 +8,7 @@ import pytest
 
 from msmqwire.constants import MessageClass
 from msmqwire.qm.model.elements import Queue
-from msmqwire.qm.model.enumerations import EnqueueStatus
+from msmqwire.qm.model.enumerations import EnqueueStatus, Relay
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules import stored_rows
@@ -205,6 +205,41 @@ def test_answers_to_refused_messages_count() -> None:
     assert shares(harness).used_by(address()) <= QUOTA // 4 + SIZE
     assert is_accepted(harness, harness.accept_session())
     check_counts(harness)
+
+
+def test_final_acknowledgements_count_for_their_origin() -> None:
+    """They are on the disk until the sender, which may be an invention, takes them."""
+    harness = small(third_place_messages=10**6, third_place_bytes=1 << 40)
+    peer = unknown(harness)
+    for number in range(1, 6):
+        forged = UUID(int=0x10_0000 + number)
+        peer.send(peer.message(b"x", queue="missing", source=forged, tx=(1, 0), session=True))
+    by_origin = shares(harness).by_origin()
+    assert by_origin.keys() == {address()}
+    assert by_origin[address()] > 500, "five acknowledgements"
+    check_counts(harness)
+    assert shares(harness.restarted()).by_origin() == by_origin
+
+
+def test_messages_to_pass_on_count() -> None:
+    harness = small(relay=Relay.ALL)
+    for number in range(40):
+        peer = unknown(harness)
+        there = direct("x", f"10.8.0.{number + 1}")
+        fill(peer, 3, destination=there, address=UUID(int=0x777).bytes_le)
+    assert QUOTA // 4 - 2 * SIZE < shares(harness).used_by(address()) <= QUOTA // 4
+    assert is_accepted(harness, harness.accept_session())
+    check_counts(harness)
+
+
+def test_claims_of_a_message_make_no_other_origin() -> None:
+    """Neither another sender, nor another address of the same IPv6 network."""
+    harness = small()
+    for number in range(8):
+        peer = harness.accept_session(address=f"2001:db8::{number + 1}", client=UUID(int=0x99 + number))
+        fill(peer, source=UUID(int=0xF00 + number))
+    assert shares(harness).by_origin().keys() == {"2001:db8::/64"}
+    assert shares(harness).used <= QUOTA // 4
 
 
 @pytest.mark.requirement("MQQB-3.1.1.1.1.8-07")
