@@ -33,7 +33,6 @@ class QuietRequestHandler(web.RequestHandler, ABC):
         keep_alive_s: float,
         line_max: int,
         fields_max: int,
-        auto_decompress: bool = True,
     ) -> None:
         """Handle the requests of a connection.
 
@@ -43,7 +42,6 @@ class QuietRequestHandler(web.RequestHandler, ABC):
             keep_alive_s: seconds that the connection may have no request.
             line_max: bytes of a line of a head.
             fields_max: the number of fields of a head.
-            auto_decompress: whether compressed bodies are decompressed.
         """
         super().__init__(
             server,
@@ -55,7 +53,7 @@ class QuietRequestHandler(web.RequestHandler, ABC):
             max_field_size=line_max,
             max_headers=fields_max,
             lingering_time=0,  # the connection has its own end
-            auto_decompress=auto_decompress,
+            auto_decompress=False,  # no client compresses, and a few bytes could become many
         )
         self.connection = connection
 

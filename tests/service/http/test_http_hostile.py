@@ -66,6 +66,8 @@ OTHER = {
     "the root": (404, post(head=HEAD.replace(b"/msmq/private$/q", b"/msmq"))),
     "another method": (405, post(head=HEAD.replace(b"POST", b"PUT"))),
     "a tunnel": (404, b"CONNECT alpha:80 HTTP/1.1\r\nHost: alpha\r\n\r\n"),
+    "of a web page": (403, post(b"hello", b"Origin: http://evil.example")),
+    "of a page without origin": (403, post(b"hello", b"Sec-Fetch-Site: same-origin")),
     "compressed": (415, post(b"hello", b"Content-Encoding: gzip")),
     "an unknown coding": (501, HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
     "an unknown expectation": (417, post(b"hello", b"Expect: the unexpected")),

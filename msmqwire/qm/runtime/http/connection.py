@@ -88,7 +88,6 @@ class HttpRequestHandler(QuietRequestHandler):
             keep_alive_s=2 * (limits.http_idle_s + limits.http_read_s),
             line_max=HEAD_SIZE_MAX,
             fields_max=FIELD_COUNT_MAX,
-            auto_decompress=False,
         )
         self.other_version = False
 

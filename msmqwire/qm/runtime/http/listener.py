@@ -34,6 +34,8 @@ _POLL_S: Final = 0.005
 _ROOT: Final = "/msmq/"
 _CONTENT_ENCODING: Final = "Content-Encoding"
 _CHUNKED: Final = "chunked"
+_OF_BROWSERS: Final = ("origin", "sec-fetch-site")
+"""Fields that browsers send with each POST, and no queue manager sends."""
 _POST: Final = "POST"
 _ABSOLUTE: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z\-._~!$&'()*+,;=%]*)(?::[0-9]*)?")
@@ -310,6 +312,9 @@ def _checked_values(fields: tuple[Field, ...], version: str) -> dict[str, list[s
             raise _RequestRefused(400)
         if len(codings) > 1:
             raise _RequestRefused(501)
+    if any(name in values for name in _OF_BROWSERS):
+        # A page whose name was made to lead here would reach a port that its author can't.
+        raise _RequestRefused(403)
     for coding in values.get(_CONTENT_ENCODING.lower(), ()):
         if coding.lower() not in ("", "identity"):
             raise _RequestRefused(415)
