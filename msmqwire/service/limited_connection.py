@@ -19,6 +19,9 @@ class ConnectionPlaces(Protocol):
     def admit(self, connection: LimitedConnection) -> None:
         """Note a new connection."""
 
+    def receives(self, connection: LimitedConnection, size: int) -> bool:
+        """Return whether a connection with a limited number of bytes may send some now."""
+
     def forget(self, connection: LimitedConnection) -> None:
         """Note that a connection has ended."""
 
@@ -69,6 +72,7 @@ class LimitedConnection(PeerConnection):
             self._bytes_left -= len(data)
             if self._bytes_left < 0:
                 log.info("a request for a page is too long", extra={"peer": self.address})
+            if self._bytes_left < 0 or not self._places.receives(self, len(data)):
                 self.abort()
                 return
         if self._handler is not None:

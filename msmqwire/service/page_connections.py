@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from msmqwire.names.origins import origin_of
-from msmqwire.service.accept_rate import AcceptRate
 from msmqwire.service.limited_connection import LimitedConnection
 from msmqwire.service.logs import log
+from msmqwire.service.origin_rate import OriginRate
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class PageLimits:
         accepts_per_origin: the same, from one origin.
         seconds: the longest time of a connection: one request, and the reading of its answer.
         request_bytes: bytes that it may send.
+        bytes_per_s: bytes that all may send in a second.
+        bytes_per_s_per_origin: the same, from one origin.
     """
 
     connections: int = 128
@@ -32,6 +34,8 @@ class PageLimits:
     accepts_per_origin: int = 250
     seconds: float = 10.0
     request_bytes: int = 8192
+    bytes_per_s: int = 1 << 20
+    bytes_per_s_per_origin: int = 1 << 18
 
 
 @dataclass(slots=True)
@@ -62,7 +66,8 @@ class PageConnections:
             is_known: whether an origin has a login, so that the accept limit of all does not keep it out.
         """
         self._page, self._limits, self._is_known = page, limits, is_known
-        self._rate = AcceptRate(limits.accepts, limits.accepts_per_origin)
+        self._rate = OriginRate(limits.accepts, limits.accepts_per_origin)
+        self._bytes = OriginRate(limits.bytes_per_s, limits.bytes_per_s_per_origin)
         self._of: dict[str, dict[LimitedConnection, None]] = {}  # without a login; the oldest first
         self._count = 0  # of them
         self._with_login: dict[LimitedConnection, None] = {}  # the one used least recently first
@@ -73,12 +78,23 @@ class PageConnections:
 
     def accepts(self, address: str) -> bool:
         """Return whether the rates allow one more connection from an address."""
-        now = asyncio.get_running_loop().time()
-        if self._rate.admits(address, now, known=self._is_known(origin_of(address))):
+        if self._admits(self._rate, address, 1):
             return True
         self.traffic.refused += 1
         log.warning(f"too many connections to the {self._page} in a second", extra={"peer": address})
         return False
+
+    def receives(self, connection: LimitedConnection, size: int) -> bool:
+        """Return whether the rates allow bytes from a connection without a login: each costs some work."""
+        if self._admits(self._bytes, connection.address, size):
+            return True
+        self.traffic.refused += 1
+        log.warning(f"too many bytes for the {self._page} in a second", extra={"peer": connection.address})
+        return False
+
+    def _admits(self, rate: OriginRate, address: str, amount: int) -> bool:
+        now = asyncio.get_running_loop().time()
+        return rate.admits(address, now, amount, known=self._is_known(origin_of(address)))
 
     def admit(self, connection: LimitedConnection) -> None:
         """Register an established connection, in place of another one if there are too many."""

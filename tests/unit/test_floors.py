@@ -157,7 +157,6 @@ JOINED_SIDEWAYS = {("multicast", "srmp")}
 # and the store and virtual time know nothing else.
 SERVICE_FLOORS = (
     {
-        "accept_rate",
         "bounded_page",
         "carrier",
         "credential_files",
@@ -168,6 +167,7 @@ SERVICE_FLOORS = (
         "guest",
         "keep_alive",
         "logs",
+        "origin_rate",
         "origin_shares",
         "page_guard",
         "partial_packets",

@@ -57,6 +57,9 @@ class Limits:
         page_accepts_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
         page_read_s: seconds of such a connection: for its request, and for reading the answer.
         page_request_bytes: bytes that it may send.
+        page_bytes_per_s: bytes that all such connections may send in a second, to the console and to the
+            metrics.
+        page_bytes_per_s_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
         rpc_connections: connections opened by peers for remote read; the endpoint mapper has the same limit.
         rpc_connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
         rpc_calls: calls of one connection that wait for their answer at once.
@@ -111,6 +114,8 @@ class Limits:
     page_accepts_per_peer: int = PAGES.accepts_per_origin
     page_read_s: float = PAGES.seconds
     page_request_bytes: int = PAGES.request_bytes
+    page_bytes_per_s: int = PAGES.bytes_per_s
+    page_bytes_per_s_per_peer: int = PAGES.bytes_per_s_per_origin
     rpc_connections: int = 1000
     rpc_connections_per_peer: int = 250
     rpc_calls: int = CALLS_MAX
@@ -158,6 +163,8 @@ class Limits:
             self.page_accepts_per_peer,
             self.page_read_s,
             self.page_request_bytes,
+            self.page_bytes_per_s,
+            self.page_bytes_per_s_per_peer,
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -169,3 +171,39 @@ def test_wrong_tokens_of_a_proxy_keep_nobody_out(tmp_path: Path) -> None:
         client = stack.enter_context(own.connect("console", OWNER))
         client.sendall(wrong)
         assert status(rest(client)) == 401
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_long_requests_of_one_origin_leave_the_work_of_others(tmp_path: Path, page: str) -> None:
+    long = f"X: {'y' * 4000}\r\n"
+    with running(tmp_path / "data", page_bytes_per_s_per_peer=16_000) as own:
+        for _ in range(100):
+            own.ask(page, ATTACKER, more=long)
+            if own.traffic(page, "refused"):
+                break
+        assert own.traffic(page, "refused")
+        assert status(own.ask(page, OWNER, more=long)) == 200, "at once"
+        until(lambda: status(own.ask(page, ATTACKER, more=long)) == 200, "the same origin in a second")
+
+
+def test_thousands_of_cookies_are_not_made_to_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """aiohttp takes five milliseconds for the cookies of one head."""
+    monkeypatch.delattr("aiohttp.web.BaseRequest.cookies")
+    with running(tmp_path / "data") as own:
+        browser = Browser(ADDRESS, own.port("console"))
+        assert browser.log_in(token_of(own.server.data)).status == 200
+        browser.cookie = "x " * 1500 + f";a=1; {browser.cookie} ;b"
+        assert browser.get("status").status == 200
+        browser.cookie = browser.cookie.replace("msmqwire-", "msmqwire_")
+        assert browser.get("status").status == 401
+
+
+def test_compressed_requests_stay_as_they_are(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as own:
+        browser = Browser(ADDRESS, own.port("console"))
+        token = json.dumps({"token": token_of(own.server.data)}).encode()
+        for data, expected in ((token, 200), (gzip.compress(token), 400)):
+            answer = browser.ask("POST", "/api/login", data=data, headers={"Content-Encoding": "gzip"})
+            assert answer.status == expected

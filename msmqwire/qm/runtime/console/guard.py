@@ -77,8 +77,20 @@ class Guard:
         return True
 
     def _session_of(self, request: web.Request) -> BrowserSession | None:
-        identifier = request.cookies.get(self.cookie)
+        identifier = self._cookie_of(request)
         return None if identifier is None else self.logins.find(identifier, request.remote or "")
+
+    def _cookie_of(self, request: web.Request) -> str | None:
+        """Return the value of our cookie.
+
+        aiohttp would take milliseconds to make objects of thousands of cookies.
+        """
+        for field in request.headers.getall("Cookie", ()):
+            for cookie in field.split(";"):
+                name, _, value = cookie.partition("=")
+                if name.strip() == self.cookie:
+                    return value.strip()
+        return None
 
     @staticmethod
     def _check_csrf(request: web.Request, session: BrowserSession) -> None:
