@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadConfiguration
@@ -14,6 +14,8 @@ REMOTE_READ: Final = RemoteReadConfiguration()
 """The defaults of remote read."""
 PAGES: Final = PageLimits()
 """The defaults of the console and the metrics."""
+_LONG_ANSWERS: Final = 5
+"""The metrics accept a fifth of the connections of the console: an answer may be a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class Limits:
         page_connections: connections to the console that have no login, and connections to the metrics. A
             further one takes the place of the oldest. As many with a login are kept besides.
         page_connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
-        page_accepts: connections accepted in a second, by the console and by the metrics.
+        page_accepts: connections accepted in a second by the console; a fifth of them by the metrics, whose
+            answers are long.
         page_accepts_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
         page_read_s: seconds of such a connection: for its request, and for reading the answer.
         page_request_bytes: bytes that it may send.
@@ -154,8 +157,8 @@ class Limits:
             subqueues_max=self.rpc_subqueues,
         )
 
-    def pages(self) -> PageLimits:
-        """Return the limits on connections to the console, or to the metrics."""
+    def console_pages(self) -> PageLimits:
+        """Return the limits on connections to the console that have no login."""
         return PageLimits(
             self.page_connections,
             self.page_connections_per_peer,
@@ -166,6 +169,12 @@ class Limits:
             self.page_bytes_per_s,
             self.page_bytes_per_s_per_peer,
         )
+
+    def metrics_pages(self) -> PageLimits:
+        """Return the limits on connections to the metrics."""
+        limits = self.console_pages()
+        accepts, per_origin = limits.accepts // _LONG_ANSWERS, limits.accepts_per_origin // _LONG_ANSWERS
+        return replace(limits, accepts=max(1, accepts), accepts_per_origin=max(1, per_origin))
 
 
 LIMITS: Final = Limits()

@@ -30,6 +30,7 @@ from msmqwire.qm.runtime.rpc.network import RpcNetwork, RpcOptions
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.rpc.constants import AuthLevel
 from msmqwire.service.control.server import ControlServer
+from msmqwire.service.descriptors import OpenConnections
 from msmqwire.service.disk import MIN_FREE, DiskRoom
 from msmqwire.service.endpoints import LOOPBACK, Endpoint
 from msmqwire.service.logs import log
@@ -215,7 +216,7 @@ class Server:
                 self.rpc_network,
                 self._control,
                 names=options.metrics_names,
-                limits=self._page_limits(self.network),
+                limits=_within(options.limits.metrics_pages(), self.network.open_connections),
             )
             await self._metrics.start(*options.metrics)
             self._count_pages(self._metrics.server, self.network)
@@ -235,16 +236,12 @@ class Server:
         """Serve the console to browsers. Raises OSError."""
         from msmqwire.qm.runtime.console.server import Console
 
-        self._console = console = Console(driver, options, self._page_limits(network), self.options.data)
+        limits = _within(self.options.limits.console_pages(), network.open_connections)
+        self._console = console = Console(driver, options, limits, self.options.data)
         self.console = options.endpoint[0], await console.start()
         self._count_pages(console.pages, network)
         if self._metrics is not None:
             self._metrics.add_page("console", console.pages.connections.traffic)
-
-    def _page_limits(self, network: TcpNetwork) -> PageLimits:
-        """Return the limits on connections to pages: together they have a share of the file descriptors."""
-        limits = self.options.limits.pages()
-        return replace(limits, connections=min(limits.connections, network.open_connections.quarter))
 
     @staticmethod
     def _count_pages(server: PageServer, network: TcpNetwork) -> None:
@@ -293,6 +290,11 @@ class Server:
             self._security.close()
         if self._store is not None:
             self._store.close()
+
+
+def _within(limits: PageLimits, open_connections: OpenConnections) -> PageLimits:
+    """Return limits of pages that leave the other protocols most of the file descriptors."""
+    return replace(limits, connections=min(limits.connections, open_connections.quarter))
 
 
 def _remote_read(options: ServerOptions) -> RemoteReadConfiguration | None:
