@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
 
 from msmqwire.names.origins import origin_of
+from msmqwire.service.crowd import Crowd
 from msmqwire.service.limited_connection import LimitedConnection
 from msmqwire.service.logs import log
 from msmqwire.service.origin_rate import OriginRate
@@ -68,13 +68,13 @@ class PageConnections:
         self._page, self._limits, self._is_known = page, limits, is_known
         self._rate = OriginRate(limits.accepts, limits.accepts_per_origin)
         self._bytes = OriginRate(limits.bytes_per_s, limits.bytes_per_s_per_origin)
-        self._of: dict[str, dict[LimitedConnection, None]] = {}  # without a login; the oldest first
-        self._count = 0  # of them
+        self._without_login: dict[LimitedConnection, str] = {}  # with the origin
+        self._crowd: Crowd[LimitedConnection] = Crowd()  # of those
         self._with_login: dict[LimitedConnection, None] = {}  # the one used least recently first
         self.traffic = PageTraffic()
 
     def __len__(self) -> int:
-        return self._count + len(self._with_login)
+        return len(self._without_login) + len(self._with_login)
 
     def accepts(self, address: str) -> bool:
         """Return whether the rates allow one more connection from an address."""
@@ -98,21 +98,20 @@ class PageConnections:
 
     def admit(self, connection: LimitedConnection) -> None:
         """Register an established connection, in place of another one if there are too many."""
-        origin = origin_of(connection.address)
-        if len(self._of.get(origin, ())) >= self._limits.per_origin:
-            self._evict(origin)
-        elif self._count >= self._limits.connections:
-            self._evict(max(self._of, key=lambda one: len(self._of[one])))
+        origin, crowd = origin_of(connection.address), self._crowd
+        if crowd.of(origin) >= self._limits.per_origin:
+            self._evict(crowd.oldest_of(origin))
+        elif len(crowd) >= self._limits.connections:
+            self._evict(crowd.oldest())
         self.traffic.accepted += 1
-        self._of.setdefault(origin, {})[connection] = None
-        self._count += 1
+        self._without_login[connection] = origin
+        crowd.add(connection, origin)
 
-    def _evict(self, origin: str) -> None:
-        """End the oldest connection of an origin."""
-        oldest = next(iter(self._of[origin]))
-        self.traffic.evicted += 1
-        self.forget(oldest)  # now: its end is reported later
-        oldest.abort()
+    def _evict(self, oldest: LimitedConnection | None) -> None:
+        if oldest is not None:
+            self.traffic.evicted += 1
+            self.forget(oldest)  # now: its end is reported later
+            oldest.abort()
 
     def logged_in(self, connection: LimitedConnection) -> None:
         """Note a request with a login: its connection makes room for no connection without one."""
@@ -132,17 +131,12 @@ class PageConnections:
 
     def _forget_without_login(self, connection: LimitedConnection) -> bool:
         """Return whether the connection was there."""
-        origin = origin_of(connection.address)
-        of_origin = self._of.get(origin, {})
-        if connection not in of_origin:
-            return False
-        del of_origin[connection]
-        self._count -= 1
-        if not of_origin:
-            del self._of[origin]
-        return True
+        origin = self._without_login.pop(connection, None)
+        if origin is not None:
+            self._crowd.remove(connection, origin)
+        return origin is not None
 
     def abort(self) -> None:
         """End all connections at once."""
-        for connection in [*chain.from_iterable(self._of.values()), *self._with_login]:
+        for connection in [*self._without_login, *self._with_login]:
             connection.abort()

@@ -15,6 +15,7 @@ import pytest
 from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.service.page_guard import HEADERS
+from tests.support.many_computers import many_computers
 from tests.support.patience import limit
 from tests.support.qm.console_client import Browser, token_of
 from tests.support.running import ADDRESS, ORDERS, InThread, options, served, until
@@ -85,7 +86,7 @@ def running(data: Path, **limits: Any) -> Iterator[Running]:
         data, ORDERS, console=console, metrics=(ADDRESS, 0), metrics_names=("Scraped.Example",),
         limits=Limits(**limits),
     )  # fmt: skip
-    with served(chosen) as server:
+    with many_computers(), served(chosen) as server:
         yield Running(server)
 
 
