@@ -26,7 +26,7 @@ class Caller:
         login_time: the time of its login by the clock of the file server, UTC; None without one.
         assumed: the rights of a client that are in force instead of its own.
         origin: its address, as `origin_of` has it; empty for the file server itself.
-        has_proved: whether the login was by a password.
+        has_proved: whether the login was by a password that a supervisor gave.
     """
 
     connection: int

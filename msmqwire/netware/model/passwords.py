@@ -21,6 +21,8 @@ SALT_SIZE: Final = 16
 _DIGEST_SIZE: Final = 32
 _SCHEME: Final = b"scrypt/1"
 """The name of the function with its parameters, in front of a stored hash."""
+_SELF_MADE: Final = b"\1"
+"""After a stored hash that is `PasswordHash.self_made`."""
 _N, _R, _P = 1 << 14, 8, 1
 _MEMORY_MAX: Final = 32 << 20
 
@@ -75,16 +77,22 @@ class PasswordHashing:
 
 @dataclass(frozen=True, slots=True)
 class PasswordHash:
-    """The hash of a password, as a store keeps it."""
+    """The hash of a password, as a store keeps it.
+
+    Attributes:
+        self_made: whether the object, or whoever has logged in by its name, gave it the password while it had
+            none. So a login by it does not prove who that is.
+    """
 
     salt: bytes
     digest: bytes
+    self_made: bool = False
 
     @classmethod
-    def of(cls, password: bytes, hashing: PasswordHashing) -> PasswordHash:
+    def of(cls, password: bytes, hashing: PasswordHashing, *, self_made: bool = False) -> PasswordHash:
         """Return the hash of a new password."""
         assert len(hashing.salt) == SALT_SIZE
-        return cls(hashing.salt, hashing.digest(password, hashing.salt))
+        return cls(hashing.salt, hashing.digest(password, hashing.salt), self_made)
 
     @classmethod
     def read(cls, segments: Sequence[bytes]) -> PasswordHash | None:
@@ -94,14 +102,16 @@ class PasswordHash:
         """
         value = b"".join(segments)
         scheme, hashed = value[: len(_SCHEME)], value[len(_SCHEME) :]
+        self_made = len(hashed) > SALT_SIZE + _DIGEST_SIZE
+        hashed = hashed.removesuffix(_SELF_MADE) if self_made else hashed
         if scheme != _SCHEME or len(hashed) != SALT_SIZE + _DIGEST_SIZE:
             return None
-        return cls(hashed[:SALT_SIZE], hashed[SALT_SIZE:])
+        return cls(hashed[:SALT_SIZE], hashed[SALT_SIZE:], self_made)
 
     @property
     def segments(self) -> tuple[bytes]:
         """The value of the property."""
-        return (_SCHEME + self.salt + self.digest,)
+        return (_SCHEME + self.salt + self.digest + (_SELF_MADE if self.self_made else b""),)
 
     def fits(self, password: bytes, hashing: PasswordHashing) -> bool:
         """Return whether this is the hash of a password."""

@@ -47,6 +47,7 @@ class FileSpace:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._sizes: dict[AnyFile, int] = {}
         self._parts: dict[AnyFile, dict[Account, int]] = {}
         most, own, reserve = (
             settings.files_bytes_max, settings.files_per_origin_percent, settings.files_reserve_percent,
@@ -67,7 +68,7 @@ class FileSpace:
 
     def size(self, file: AnyFile) -> int:
         """Return the size of a file in bytes."""
-        return sum(self._parts.get(file, {}).values())
+        return self._sizes.get(file, 0)
 
     def __contains__(self, file: AnyFile) -> bool:
         return file in self._parts
@@ -96,6 +97,7 @@ class FileSpace:
         """Count more bytes of a file."""
         parts = self._parts.setdefault(file, {})
         parts[account] = parts.get(account, 0) + count
+        self._sizes[file] = self.size(file) + count
         if count:
             self.by_object.take(account.object_id, count)
             self.by_origin.take(account.origin, count)
@@ -105,6 +107,7 @@ class FileSpace:
         lost = self.size(file) - size
         if lost < 0:
             self.add(file, -lost)
+        self._sizes[file] = size
         parts = self._parts[file]
         for account in reversed(list(parts)):
             less = max(0, min(lost, parts[account]))
@@ -114,10 +117,11 @@ class FileSpace:
 
     def move(self, file: AnyFile, to: AnyFile) -> None:
         """Count the bytes of a file as those of another one, which replaces it."""
-        self._parts[to] = self._parts.pop(file, {})
+        self._parts[to], self._sizes[to] = self._parts.pop(file, {}), self._sizes.pop(file, 0)
 
     def delete(self, file: AnyFile) -> None:
         """Give the bytes of a file back."""
+        self._sizes.pop(file, None)
         for account, count in self._parts.pop(file, {}).items():
             self._give_back(account, count)
 

@@ -72,9 +72,18 @@ class BinderyLogins:
             return
         if not has_password and len(holder.properties) >= self._settings.properties_max:
             raise limit_reached(f"properties of {holder.name}")
-        value = PasswordHash.of(new, hashing).segments
+        # Whoever logs in by a name without a password can give it one.
+        self_made = level < Level.SUPERVISOR and not has_given_password(holder)
+        value = PasswordHash.of(new, hashing, self_made=self_made).segments
         held = Property(PASSWORD, False, BINDERY_READ_BINDERY_WRITE, segments=value)  # QMS-createqs-04
         self._objects.replace(holder.with_property(held))
+
+
+def has_given_password(found: BinderyObject) -> bool:
+    """Return whether an object has a password that a supervisor gave it: only that proves who logs in."""
+    held = found.properties.get(PASSWORD)
+    stored = None if held is None else PasswordHash.read(held.segments)
+    return stored is not None and not stored.self_made
 
 
 def _is_right(found: BinderyObject, password: bytes, hashing: PasswordHashing) -> bool:

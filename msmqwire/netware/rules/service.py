@@ -14,7 +14,7 @@ from msmqwire.netware.rules.client_rights import ClientRights
 from msmqwire.netware.rules.equivalence import Equivalence
 from msmqwire.netware.rules.job_life import JobLife
 from msmqwire.netware.rules.jobs import Jobs
-from msmqwire.netware.rules.logins import AT_ONCE, BinderyLogins
+from msmqwire.netware.rules.logins import AT_ONCE, BinderyLogins, has_given_password
 from msmqwire.netware.rules.objects import Objects
 from msmqwire.netware.rules.open_files import OpenFiles
 from msmqwire.netware.rules.properties import BinderyProperties
@@ -143,7 +143,7 @@ class QueueService:
         """
         object_id = self.logins.check(name, type_, password, hashing)
         self.logout(caller)
-        caller.object_id, caller.has_proved = object_id, bool(password)
+        caller.object_id, caller.has_proved = object_id, has_given_password(self.objects[object_id])
         return object_id
 
     def logout(self, caller: Caller) -> None:

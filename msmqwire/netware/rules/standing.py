@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from msmqwire.netware.model.bindery import PASSWORD, Q_OPERATORS
+from msmqwire.netware.model.bindery import Q_OPERATORS
 from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.files import AnyFile, StoredJobFile
 from msmqwire.netware.rules.equivalence import Equivalence
 from msmqwire.netware.rules.file_space import KNOWN, Account
+from msmqwire.netware.rules.logins import has_given_password
 from msmqwire.netware.rules.objects import Objects
 
 
 class Standing:
     """Finds the account of a caller for a file.
 
-    Known are callers that have logged in with a password, supervisors, and operators for the jobs of their
-    queue.
+    Known are supervisors, operators for the jobs of their queue, and callers that have logged in with a
+    password that a supervisor gave.
     """
 
     def __init__(self, objects: Objects, equivalence: Equivalence) -> None:
@@ -30,7 +31,7 @@ class Standing:
     def account_of_owner(self, object_id: int | None, file: AnyFile) -> Account:
         """Return the account for a file that was there at the start, from an address that is forgotten."""
         owner = self._objects.get(object_id)
-        if (owner is not None and PASSWORD in owner.properties) or self._is_named(object_id, file):
+        if (owner is not None and has_given_password(owner)) or self._is_named(object_id, file):
             return KNOWN
         return Account(_text(object_id))
 

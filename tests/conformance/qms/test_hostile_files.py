@@ -98,6 +98,49 @@ def test_known_ones_are_bound_by_the_limit_alone(harness: QueueServiceHarness, w
     assert fill(harness, caller, job) == ROOM - ROOM // 4
 
 
+def test_a_password_that_an_object_gave_itself_proves_nothing(harness: QueueServiceHarness) -> None:
+    hostile = at(harness.user("MALLORY"), "10.0.0.1")
+    logins, own = harness.service.logins, hostile.object_id or 0
+    for old, new in ((b"", b"first"), (b"first", b"second")):
+        logins.change_password(hostile, own, old, new, PasswordHashing(bytes(SALT_SIZE)))
+    harness.service.login(hostile, "MALLORY", 1, b"second")
+    assert fill(harness, hostile, harness.open_job(hostile)) == ROOM // 4
+    harness.service.logout(hostile)
+    harness.perform()
+    harness.restart()
+    harness.service.login(hostile, "MALLORY", 1, b"second")
+    assert fill(harness, hostile, harness.open_job(hostile)) == ROOM // 4
+    salt = PasswordHashing(bytes(SALT_SIZE))
+    harness.service.logins.change_password(harness.admin, own, b"", b"third", salt)
+    harness.service.logins.change_password(hostile, own, b"third", b"fourth", salt)
+    harness.service.login(hostile, "MALLORY", 1, b"fourth")
+    assert fill(harness, hostile, harness.open_job(hostile)) == ROOM, "one that a supervisor gave"
+
+
+def test_a_login_without_password_ends_what_was_proved(harness: QueueServiceHarness) -> None:
+    harness.user("TRUDY")
+    hostile = at(harness.known(harness.user("MALLORY")), "10.0.0.1")
+    harness.service.logout(hostile)
+    assert not hostile.has_proved
+    hostile.has_proved = True
+    harness.service.login(hostile, "TRUDY", 1)
+    assert fill(harness, hostile, harness.open_job(hostile)) == ROOM // 4
+
+
+def test_a_file_in_many_hands_costs_no_more() -> None:
+    """The size of a file is known, however many objects have written to it."""
+    space, file = FileSpace(SETTINGS), VolumeFile("SYS:A")
+    for number in range(2_000):
+        account = Account(f"{number:08X}", f"10.0.{number // 256}.{number % 256}")
+        space.check(file, space.size(file) + 1, account)
+        space.add(file, 1, account)
+    assert space.size(file) == space.used == 2_000
+    space.set_size(file, 500)
+    assert space.size(file) == space.used == 500
+    space.delete(file)
+    assert (space.size(file), space.used, space.by_object.by_origin()) == (0, 0, {})
+
+
 def test_a_job_that_ends_gives_its_bytes_back(harness: QueueServiceHarness) -> None:
     hostile = at(harness.user("MALLORY"), "10.0.0.1")
     job = harness.open_job(hostile)
