@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from msmqwire.errors import StoreDamaged, StoreError, StoreForeign, StoreInUse, StoreNewer, StoreRefused
+from msmqwire.ownership import sibling_fault
 from msmqwire.qm.directory.stored_objects import read
 
 APPLICATION_ID: Final = 0x4D534D44
@@ -76,6 +78,8 @@ def check_file(file: str) -> list[str]:
 
     Raises StoreRefused.
     """
+    if (fault := sibling_fault(Path(file))) is not None:
+        raise StoreRefused(fault[1], file=str(fault[0]))
     database: sqlite3.Connection | None = None
     try:
         database = sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True, isolation_level=None)

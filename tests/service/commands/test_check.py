@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -169,6 +170,29 @@ def test_the_directory_is_checked(folder: Path) -> None:
     run = called("check", folder)
     assert run.status == 65
     assert [json.loads(line)["store"] for line in run.out.splitlines()][1:] == [str(folder / DIRECTORY)] * 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs pipes")
+@pytest.mark.parametrize("name", [STORE, f"{STORE}-wal", f"{STORE}-journal", DIRECTORY])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(folder: Path, name: str) -> None:
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    run = called("check", folder)
+    assert (run.status, json.loads(run.err)["error"]) == (
+        74,
+        f"{folder / name}: it is a pipe, not a plain file: move it away",
+    )
+
+
+def test_hostile_labels_do_not_reach_the_terminal(folder: Path) -> None:
+    with attach(folder) as local:
+        put(local, ORDERS, *recoverable(b"", label="\x1b]0;evil\x07\x1b[2J"))
+    change(folder / STORE, "DELETE FROM message WHERE key = (SELECT max(key) FROM message)")
+    text = on_a_terminal("check", folder, status=65)
+    assert "its place in a queue is lost" in text
+    assert not {"\x1b]", "\x1b[2J", "\x07"} & {
+        text[at : at + size] for at in range(len(text)) for size in (1, 2, 4)
+    }
 
 
 @pytest.mark.parametrize("path, why", [("none", "no such folder"), (".", "no queue manager and no NetWare")])
