@@ -50,6 +50,7 @@ COMPILED = (
     "msmqwire/service/driver.py",
     "msmqwire/service/event_loop.py",
     "msmqwire/service/guest.py",
+    "msmqwire/service/origin_shares.py",
     "msmqwire/service/partial_packets.py",
     "msmqwire/service/reporter.py",
     "msmqwire/service/room_watch.py",

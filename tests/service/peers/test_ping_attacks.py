@@ -164,6 +164,15 @@ def test_the_gate_counts_by_network_and_second() -> None:
     assert admitted([f"192.0.2.{n}" for n in range(50, 100)], 6.0) == 20, "the next second"
 
 
+def test_all_the_loopback_is_one_network() -> None:
+    """Any user of this computer has 65,536 networks of 24 bits there."""
+    gate = PingGate(Limits(pings=60, pings_per_network=20))
+    sources = [*(f"127.0.{number}.1" for number in range(40)), "::1"]
+    admitted = [gate.admits(h.ping(cookie=n), source, 4000, 1.0) for n, source in enumerate(sources)]
+    assert sum(admitted) == 20
+    assert gate.admits(h.ping(cookie=99), "192.0.2.1", 4000, 1.0)
+
+
 def test_the_gate_remembers_a_bounded_number_of_requests() -> None:
     gate = PingGate(Limits(pings=1 << 30, pings_per_network=1 << 30))
     for number in range(3 * REMEMBERED_MAX):
