@@ -376,4 +376,7 @@ class LakeMismatch(LakeError):
 
 
 class LakeDamaged(LakeError):
-    """The manifest of the lake is broken. It is left unchanged."""
+    """The manifest of the lake is broken, or the folder has links or entries of other users.
+
+    It is left unchanged.
+    """

@@ -65,19 +65,31 @@ def owner_fault(status: os.stat_result, users: Trusted) -> str:
     )
 
 
+def kind_fault(status: os.stat_result) -> str:
+    """Return why an entry is no plain file; empty if it is one."""
+    if stat.S_ISREG(status.st_mode):
+        return ""
+    kind = next((name for test, name in _KINDS if test(status.st_mode)), "a device")
+    return f"it is {kind}, not a plain file: move it away"
+
+
+def mode_fault(path: Path, status: os.stat_result, users: Trusted) -> str:
+    """Return why the mode of an entry is not safe, with the remedy; empty if only `users` can write it."""
+    if users.may_write(status):
+        return ""
+    mode = stat.S_IMODE(status.st_mode)
+    return f"it has the mode {mode:04o}: other users may write it; use chmod go-w {quote(str(path))}"
+
+
 def file_fault(path: Path, status: os.stat_result, users: Trusted) -> str:
     """Return why a file may not be used, with the remedy; empty for a plain file that only `users` can write.
 
     `status` is of the file itself, not of what a link leads to.
     """
-    if fault := owner_fault(status, users):
+    if fault := owner_fault(status, users) or kind_fault(status):
         return fault
-    if not stat.S_ISREG(status.st_mode):
-        kind = next((name for test, name in _KINDS if test(status.st_mode)), "a device")
-        return f"it is {kind}, not a plain file: move it away"
-    if not users.may_write(status):
-        mode = stat.S_IMODE(status.st_mode)
-        return f"it has the mode {mode:04o}: other users may write it; use chmod go-w {quote(str(path))}"
+    if fault := mode_fault(path, status, users):
+        return fault
     if status.st_nlink > 1:
         return f"it has {status.st_nlink} names, hard links: move it away, or put a copy in its place"
     return ""
@@ -98,6 +110,44 @@ def folder_fault(status: os.stat_result, users: Trusted) -> str:
     if status.st_uid not in users.owners:
         return f"the folder belongs to another user, of number {status.st_uid}"
     return "" if users.may_write(status) else "other users may write into the folder"
+
+
+def entry_faults(folder: Path, users: Trusted, *, sockets: str = "") -> Iterator[tuple[Path, str]]:
+    """Yield the entries of a folder that may not be there, and why: all but plain files that only `users` can
+    write, their folders, and their sockets with this ending.
+
+    All entries are looked at, whatever their names: SQLite and others find files by names of their own.
+    """
+    for name in sorted(os.listdir(folder)):
+        path = folder / name
+        status = status_of(path)
+        if status is None:
+            continue
+        is_socket = stat.S_ISSOCK(status.st_mode) and sockets and name.endswith(sockets)
+        if stat.S_ISDIR(status.st_mode) or is_socket:
+            fault = owner_fault(status, users)
+        else:
+            fault = file_fault(path, status, users)
+        if fault:
+            yield path, fault
+
+
+def tree_fault(folder: Path, users: Trusted) -> tuple[Path, str] | None:
+    """Return the first of a folder and all that is in it, at any depth, that may not be there, and why.
+
+    Everything is of `users`, and for nobody else to write; links are left to those who follow none.
+    """
+    found = (Path(parent, name) for parent, inner, names in os.walk(folder) for name in (*inner, *names))
+    for path in (folder, *found):
+        status = status_of(path)
+        if status is None:
+            continue
+        fault = owner_fault(status, users)
+        if not (fault or stat.S_ISLNK(status.st_mode)):
+            fault = mode_fault(path, status, users)
+        if fault:
+            return path, fault
+    return None
 
 
 def sibling_fault(path: Path) -> tuple[Path, str] | None:
@@ -150,6 +200,9 @@ def read_own(path: Path, size_max: int, users: Trusted | None) -> bytes:
     `users` may have written it; None is anybody. Raises OSError, and InvalidValue for a file that somebody
     else may have written, anything but a plain file, and a larger one.
     """
+    link = status_of(path)
+    if link is not None and stat.S_ISLNK(link.st_mode):
+        raise InvalidValue(kind_fault(link))
     with _unfollowed(path) as stream:
         status = os.fstat(stream.fileno())
         if users is not None and (fault := file_fault(path, status, users)):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from fuzz.peer.evidence import ReportedFailure, Seed, keep
+from fuzz.peer.evidence import ReportedFailure, Seed, keep, prepare_folder
 from fuzz.peer.failure import DOWN, NO_QUEUE, PeerFailure
 from fuzz.peer.memory import MemoryWatch
 from fuzz.peer.performing import Outcome, Stage
@@ -94,7 +94,7 @@ class Campaign:
                 raise Unreachable(f"{name}: {outcome.failure.text}")
             self._judge(outcome, keep_always=True)
             self._choose_probe(name)
-        self._options.out.mkdir(parents=True, exist_ok=True)
+        prepare_folder(self._options.out)
         turn = 0
         while not self._over:
             for name in self.stage.protocols:

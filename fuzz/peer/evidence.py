@@ -12,9 +12,11 @@ from fuzz.peer.failure import PeerFailure
 from fuzz.peer.recording import Recording, write_pcap
 from fuzz.peer.steps import Case
 from fuzz.peer.target import PROTOCOLS, Ports, Target
-from msmqwire.errors import LocatedError
+from msmqwire import ownership
+from msmqwire.errors import InvalidValue, LocatedError
 
 VERSION: Final = 1
+_SIZE_MAX: Final = 256 << 20
 _TEST: Final = '''"""{text}
 
 {ids}
@@ -60,9 +62,10 @@ class Seed:
 
     @classmethod
     def read(cls, path: Path) -> Seed:
-        """Read a seed file. Raises LocatedError, and OSError."""
+        """Read a seed file. Raises LocatedError, also for one that others may have written, and OSError."""
+        users = ownership.trusted() if ownership.HAS_MODES else None
         try:
-            given = json.loads(path.read_bytes())
+            given = json.loads(ownership.read_own(path, _SIZE_MAX, users))
             if given["version"] != VERSION:
                 raise LocatedError(f"{given['version']!r} is not {VERSION}", path="version")
             target = dict(given["target"])
@@ -73,6 +76,8 @@ class Seed:
             if not cases or any(case.protocol not in PROTOCOLS for case in cases):
                 raise LocatedError("no case, or one of an unknown protocol", path="cases")
             return cls(Target(**{**target, "ports": Ports(**target["ports"])}), cases, failure)
+        except InvalidValue as exc:
+            raise InvalidValue(f"{path}: {exc.why}") from None
         except LocatedError:
             raise
         except (ValueError, KeyError, TypeError, RecursionError) as exc:
@@ -102,11 +107,28 @@ class ReportedFailure:
     cases: int = 1
 
 
+def prepare_folder(folder: Path) -> None:
+    """Make the folder of a run, or check the one that is there. Raises OSError.
+
+    The evidence is replayed, and its test is run: nobody else may have put something there, or a link in
+    place of a file to be written.
+    """
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if not ownership.HAS_MODES:
+        return
+    status = folder.stat()
+    users = ownership.folder_users(status)
+    if fault := ownership.folder_fault(status, users):
+        raise OSError(None, fault, str(folder))
+    for path, fault in ownership.entry_faults(folder, users):
+        raise OSError(None, fault, str(path))
+
+
 def keep(
     folder: Path, number: int, seed: Seed, recordings: Sequence[Recording], *, replayed: bool
 ) -> ReportedFailure:
     """Write the files of a failure into the folder of the run. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    prepare_folder(folder)
     name = f"failure_{number:03}"
     names = f"{name}.pcap", f"{name}.json", f"test_{name}.py"
     write_pcap(list(recordings), folder / names[0])

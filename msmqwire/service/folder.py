@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -84,7 +84,7 @@ class ServedFolder:
             return
         try:
             users = self._users()
-            faults = list(self._faults(users))
+            faults = list(ownership.entry_faults(self.path, users, sockets=_SOCKET))
         except OSError as exc:
             raise StoreRefused(exc.strerror or str(exc), file=str(self.path)) from None
         if faults:
@@ -108,24 +108,6 @@ class ServedFolder:
                 fault += ": run the command as that user"
             raise StoreRefused(fault, file=str(self.path))
         return users
-
-    def _faults(self, users: Trusted) -> Iterator[tuple[Path, str]]:
-        """Yield the entries of the folder that may not be there, and why.
-
-        All of them are looked at, whatever their names: SQLite and others find files by names of their own.
-        Folders in it are never opened, but for that of the volumes.
-        """
-        for name in sorted(os.listdir(self.path)):
-            path = self.path / name
-            status = ownership.status_of(path)
-            if status is None:
-                continue
-            if stat.S_ISDIR(status.st_mode) or (stat.S_ISSOCK(status.st_mode) and name.endswith(_SOCKET)):
-                fault = ownership.owner_fault(status, users)
-            else:
-                fault = ownership.file_fault(path, status, users)
-            if fault:
-                yield path, fault
 
     # -- the control channel ------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msmqwire.errors import StoreMissing
+from msmqwire import ownership
+from msmqwire.errors import StoreMissing, StoreRefused
 from msmqwire.netware.store.tables import open_store
 from msmqwire.netware.store.volumes import Volumes
 from msmqwire.service.folder import ServedFolder
@@ -39,4 +40,10 @@ class NetwareFolder(ServedFolder):
 
     def open_volumes(self) -> Volumes:
         """Open the volumes, once the store is open. Raises StoreRefused."""
-        return Volumes(self.path / VOLUMES)
+        path = self.path / VOLUMES
+        if ownership.HAS_MODES:
+            users = ownership.folder_users(self.path.stat())
+            if found := ownership.tree_fault(path, users):
+                file, why = found
+                raise StoreRefused(why, file=str(file))
+        return Volumes(path)

@@ -156,6 +156,7 @@ def load(path: Path) -> tuple[ctypes.CDLL, ctypes.CDLL]:
     Raises Refused.
     """
     try:
+        _check_owners(path.parent.resolve(strict=True))  # who can write there can put a link in its place
         path = path.resolve(strict=True)
         _check_owners(path)
         library, keeping = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))

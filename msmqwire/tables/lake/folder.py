@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -20,11 +19,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from msmqwire.durable import acquire_lock, replace_file, sync_directory
-from msmqwire.errors import LakeInUse, LakeMismatch, LakeMissing
+from msmqwire.durable import acquire_lock, replace_file
+from msmqwire.errors import LakeDamaged, LakeInUse, LakeMismatch, LakeMissing
+from msmqwire.tables.lake.entries import PARTITION, check_entries, check_hidden
 from msmqwire.tables.lake.manifest import HIDDEN, NAME, STAGING, Manifest, Pending, lake_folder, load
+from msmqwire.tables.lake.open_folder import OpenFolder, names_by_folder, opened_folder
 
 LOCK: Final = "lock"
+_MODE: Final = 0o664
+_INNER: Final = ("kind=", "queue=")
 _RUN_NAME: Final = re.compile("[0-9a-f]{32}")
 
 
@@ -35,15 +38,17 @@ def opened(path: str | os.PathLike[str]) -> Iterator[LakeFolder]:
     Raises:
         LakeInUse: another process has it open.
         LakeMismatch: the folder has other files, and no lake.
-        LakeDamaged: the manifest is broken.
+        LakeDamaged: the manifest is broken, or the folder has links, or entries of other users.
         UnsupportedStore: the folder is a URL.
         OSError: it can't be written.
     """
     folder = lake_folder(path)
     hidden = folder / HIDDEN
-    if not hidden.exists() and folder.exists() and any(folder.iterdir()):
+    if not os.path.lexists(hidden) and folder.exists() and any(folder.iterdir()):
         raise LakeMismatch("the folder has files, and is not a lake: name another one", file=str(folder))
-    (folder / STAGING).mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with opened_folder(folder) as root, root.inside(STAGING, make=True):
+        check_hidden(folder)
     try:
         lock = acquire_lock(hidden / LOCK)
     except sqlite3.Error as exc:
@@ -51,12 +56,13 @@ def opened(path: str | os.PathLike[str]) -> Iterator[LakeFolder]:
     if lock is None:
         raise LakeInUse("another process is writing the lake", file=str(folder))
     with closing(lock):
-        opened_folder = LakeFolder(folder)
-        opened_folder.recover()
+        check_entries(folder)
+        lake = LakeFolder(folder)
+        lake.recover()
         try:
-            yield opened_folder
+            yield lake
         finally:
-            opened_folder.clean_up()
+            lake.clean_up()
 
 
 class LakeFolder:
@@ -77,8 +83,8 @@ class LakeFolder:
     def begin(self) -> str:
         """Return a new folder for staged files, below that of the lake."""
         run = f"{STAGING}/{secrets.token_hex(16)}"
-        (self.path / run).mkdir()
-        return run
+        with opened_folder(self.path) as root, root.inside(run, make=True):
+            return run
 
     def commit(self, manifest: Manifest) -> None:
         """Make this the lake: all of it once the manifest is written, nothing before.
@@ -102,33 +108,33 @@ class LakeFolder:
         self._write(replace(self.manifest, pending=None))
 
     def _write(self, manifest: Manifest) -> None:
-        replace_file(self.path / HIDDEN / NAME, manifest.dump())
+        replace_file(self.path / HIDDEN / NAME, manifest.dump(), mode=_MODE)
         self.manifest = manifest
 
     def _remove(self, files: Iterable[str]) -> None:
         """Remove files for good: a reader must not find them beside those that replace them."""
-        folders = set()
-        for name in files:
-            path = self.path / name
-            path.unlink(missing_ok=True)
-            folders.add(path.parent)
-        for folder in sorted(folders):
-            if folder.exists():
-                sync_directory(folder)
+        with opened_folder(self.path) as root:
+            for path, names in names_by_folder(files).items():
+                with suppress(FileNotFoundError), root.inside(path) as folder:
+                    for name in names:
+                        folder.unlink(name)
+                    folder.sync()
 
     def _move(self, pending: Pending) -> None:
         """Give staged files their names; those that are gone have theirs."""
-        folders = set()
-        for staged, name in pending.moves:
-            path = self.path / name
-            if not path.parent.exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                folders |= {path.parent.parent, self.path}
-            folders.add(path.parent)
-            if not path.exists():
-                os.rename(self.path / staged, path)
-        for folder in sorted(folders):
-            sync_directory(folder)
+        staged_of = {name: staged for staged, name in pending.moves}
+        with opened_folder(self.path) as root:
+            for path, names in names_by_folder(staged_of).items():
+                with root.inside(path, make=True) as folder:
+                    for name in names:
+                        if not folder.has(name):
+                            self._rename(root, staged_of[f"{path}/{name}"], folder, name)
+                    folder.sync()
+
+    def _rename(self, root: OpenFolder, staged: str, folder: OpenFolder, name: str) -> None:
+        path, _, staged_name = staged.rpartition("/")
+        with root.inside(path) as run:
+            run.rename(staged_name, folder, name)
 
     def clean_up(self) -> None:
         """Remove staged files that no commit needs, and empty partitions.
@@ -137,9 +143,22 @@ class LakeFolder:
         """
         if self.manifest is not None and self.manifest.pending is not None:
             return
-        for run in (self.path / STAGING).iterdir():
-            if _RUN_NAME.fullmatch(run.name):
-                shutil.rmtree(run, ignore_errors=True)
-        for folder in sorted(self.path.glob("date=*/**/"), reverse=True):
-            with suppress(OSError):
-                folder.rmdir()  # only empty ones
+        with opened_folder(self.path) as root:
+            with root.inside(STAGING) as staging:
+                for name in staging.names():
+                    if _RUN_NAME.fullmatch(name):
+                        staging.remove_tree(name)
+            for name in root.names():
+                if name.startswith(PARTITION):
+                    _remove_empty(root, name)
+
+
+def _remove_empty(root: OpenFolder, name: str) -> None:
+    """Remove the folder of a date if it is empty, and empty ones in it; links are left alone."""
+    with suppress(OSError, LakeDamaged):
+        with root.inside(name) as folder:
+            for inner in folder.names():
+                if inner.startswith(_INNER):
+                    with suppress(OSError):
+                        folder.rmdir(inner)
+        root.rmdir(name)

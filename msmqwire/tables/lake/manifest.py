@@ -16,13 +16,16 @@ from typing import Any, Final, TypeVar
 
 from msmqwire.capture.paths import local_path
 from msmqwire.capture.stores import is_url
-from msmqwire.errors import LakeDamaged, LakeMissing, UnsupportedStore
+from msmqwire.errors import InvalidValue, LakeDamaged, LakeMissing, UnsupportedStore
+from msmqwire.ownership import read_own
 
 HIDDEN: Final = "_lake"
 """The folder for everything but data: readers of whole folders skip names that start with ``_``."""
 NAME: Final = "manifest.json"
 STAGING: Final = f"{HIDDEN}/staging"
 _FORMAT: Final = 1
+_SIZE_MAX: Final = 1 << 30
+"""Bytes of a manifest: a million files have about half of it."""
 _TOKEN: Final = "[0-9a-f]{32}"
 _FILE: Final = re.compile(rf"(date=[^/\0]+/)((kind|queue)=[^/\0]+/)?part-{_TOKEN}-[0-9]{{1,9}}\.parquet")
 _STAGED: Final = re.compile(rf"{STAGING}/{_TOKEN}/{_TOKEN}-[0-9]{{1,9}}\.staged")
@@ -192,7 +195,9 @@ def load(folder: Path) -> Manifest:
     """
     path = folder / HIDDEN / NAME
     try:
-        content = path.read_bytes()
+        content = read_own(path, _SIZE_MAX, None)
+    except InvalidValue as exc:
+        raise LakeDamaged(exc.why, file=str(path)) from None
     except (FileNotFoundError, NotADirectoryError):
         raise LakeMissing("no lake: it has no manifest", file=str(folder)) from None
     try:

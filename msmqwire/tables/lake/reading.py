@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from msmqwire.errors import LakeDamaged
+from msmqwire.tables.lake.entries import check_files
 from msmqwire.tables.lake.manifest import LakeFile, Manifest, lake_folder, load
 from msmqwire.tables.lake.part_writer import TIME, lake_schema
 from msmqwire.tables.lake.partitions import COLUMN_KEYS
@@ -61,6 +62,7 @@ def lake_contents(path: str | os.PathLike[str]) -> LakeContents:
         if file.path in staged and not place.exists():
             place = folder / staged[file.path]
         files[str(place)] = file
+    check_files(folder, files)
     schema, keys = _schema(manifest, folder)
     return LakeContents(str(folder), schema, keys, files)
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -137,8 +138,9 @@ def twice(path: Path) -> None:
         (twice, "it has 2 names, hard links: move it away, or put a copy in its place"),
     ],
 )
-def test_what_is_no_plain_file_of_ours_is_refused(folder: Path, make: object, why: str, name: str) -> None:
-    assert callable(make)
+def test_what_is_no_plain_file_of_ours_is_refused(
+    folder: Path, make: Callable[[Path], None], why: str, name: str
+) -> None:
     make(folder / name)
     error = refusal(folder)
     assert (error.file, error.why) == (str(folder / name), why.format(folder / name))
@@ -283,3 +285,28 @@ def test_one_who_can_replace_the_folder_is_named(data: Path, caplog: pytest.LogC
     DataFolder(data).create()
     (record,) = [r for r in caplog.records if "in its place" in r.message]
     assert vars(record)["writable"] == str(data.parent)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (
+            lambda path: os.chown(path, STRANGER, STRANGER),
+            f"it belongs to another user, of number {STRANGER}",
+        ),
+        (lambda path: path.chmod(0o777), "it has the mode 0777: other users may write it; use chmod go-w"),
+    ],
+)
+@pytest.mark.parametrize("name", ["", "SYS", "SYS/SYSTEM", "SYS/SYSTEM/01000001.QDR"])
+def test_all_volumes_are_ours(data: Path, make: Callable[[Path], None], why: str, name: str) -> None:
+    with NetwareFolder(data).open_store(create=True):
+        NetwareFolder(data).open_volumes()
+        path = data / "volumes" / name
+        (data / "volumes" / "SYS/SYSTEM/01000001.QDR").mkdir(parents=True)
+        NetwareFolder(data).open_volumes()
+        make(path)
+        with pytest.raises(StoreRefused) as caught:
+            NetwareFolder(data).open_volumes()
+        assert caught.value.file == str(path)
+        assert caught.value.why.startswith(why)
