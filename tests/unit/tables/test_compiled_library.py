@@ -127,6 +127,19 @@ def test_a_library_that_others_can_write_is_refused(place: Path, writable: str) 
 
 
 @BUILT
+@pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
+def test_a_link_that_others_can_replace_is_refused(place: Path) -> None:
+    """What it leads to is safe, but could be any library of a user who is trusted."""
+    folder = place.parent / "shared"
+    folder.mkdir()
+    (folder / NAME).symlink_to(place)
+    load(folder / NAME)
+    folder.chmod(0o777)
+    with pytest.raises(Refused, match=f"others can write {folder}$"):
+        load(folder / NAME)
+
+
+@BUILT
 @pytest.mark.skipif(sys.platform == "win32" or not hasattr(os, "geteuid") or os.geteuid() != 0, reason="root")
 def test_a_group_writable_library_needs_its_users_own_group(place: Path) -> None:
     place.chmod(0o775)
