@@ -144,16 +144,18 @@ class ServedFolder:
         """
         path = self.path / self.control_name
         try:
-            content = ownership.read_own(path, _CONTROL_MAX, self._writers())
+            users = self._writers()
+            content = ownership.read_own(path, _CONTROL_MAX, users)
         except InvalidValue as exc:
             raise StoreRefused(exc.why, file=str(path)) from None
         except OSError:
             return None
         try:
-            address = json.loads(content)
-            return ControlAddress(str(address["path"]), int(address["port"]), str(address["token"]))
+            data = json.loads(content)
+            address = ControlAddress(str(data["path"]), int(data["port"]), str(data["token"]))
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
+        return address if not address.path or _holds_sockets(Path(address.path).parent, users) else None
 
     def _writers(self) -> Trusted | None:
         """Return who may have written the address; None where files have no owners. Raises OSError.
@@ -165,3 +167,18 @@ class ServedFolder:
         status = self.path.stat()
         users = ownership.folder_users(status)
         return users if os.geteuid() else replace(users, owners=users.owners | {status.st_uid})
+
+
+def _holds_sockets(folder: Path, users: Trusted | None) -> bool:
+    """Return whether only `users` can have put a socket into a folder.
+
+    Folders of the temporary folder are gone after a restart of the system: anybody may make one of the same
+    name, and a link to it.
+    """
+    try:
+        status = folder.lstat()
+    except (OSError, ValueError):
+        return False
+    if users is None:
+        return stat.S_ISDIR(status.st_mode)
+    return stat.S_ISDIR(status.st_mode) and not ownership.folder_fault(status, users)

@@ -7,7 +7,8 @@ import os
 import shutil
 import socket
 import sqlite3
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,15 +16,18 @@ import pytest
 
 from msmqwire.errors import StoreRefused
 from msmqwire.netware.runtime.folder import NetwareFolder
+from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.data_folder import STORE, DataFolder
 from msmqwire.qm.runtime.folder import default_name
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store import open_store
-from tests.support.running import ORDERS, called, options, peeked, put, recoverable, served
+from msmqwire.service.folder import ControlAddress
+from tests.support.running import ADDRESS, ORDERS, called, options, peeked, put, recoverable, served
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of Unix")
 needs_root = pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="needs root")
 STRANGER = 4712
+TO = rf"DIRECT=OS:.\{ORDERS}"
 GUESTS = (
     "queues.msmq-journal",
     "queues.msmq-wal",
@@ -242,7 +246,7 @@ def test_an_address_of_another_user_is_not_believed(folder: Path) -> None:
     """His server would be given the messages."""
     (folder / "control").write_text(json.dumps({"path": "/tmp/his.sock", "port": 0, "token": ""}))
     os.chown(folder / "control", STRANGER, STRANGER)
-    run = called("send", ORDERS, "--data", folder, "--body", "secret")
+    run = called("send", TO, "--data", folder, "--body", "secret")
     assert (run.status, run.out) == (74, "")
     assert f"{folder / 'control'}: it belongs to another user" in run.err
 
@@ -310,3 +314,73 @@ def test_all_volumes_are_ours(data: Path, make: Callable[[Path], None], why: str
             NetwareFolder(data).open_volumes()
         assert caught.value.file == str(path)
         assert caught.value.why.startswith(why)
+
+
+# -- sockets in the temporary folder ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A folder as a server with a long path has made it; its server was killed, the system started again."""
+    path = Path(tempfile.mkdtemp(prefix="msmqwire-"))
+    yield path
+    if path.is_symlink():
+        path.unlink()
+    else:
+        shutil.rmtree(path)
+
+
+def named(folder: Path, path: Path) -> None:
+    DataFolder(folder).write_control(ControlAddress(path=str(path)))
+
+
+@needs_root
+def test_a_socket_in_a_folder_of_another_user_is_given_nothing(folder: Path, temporary: Path) -> None:
+    """Whoever saw the name makes the folder again, and listens."""
+    with socket.socket(socket.AF_UNIX) as his:
+        his.bind(str(temporary / "control.sock"))
+        his.listen()
+        his.setblocking(False)
+        os.chown(temporary, STRANGER, STRANGER)
+        named(folder, temporary / "control.sock")
+        run = called("send", TO, "--data", folder, "--body", "secret", "--recoverable")
+        assert run.status == 0
+        with pytest.raises(BlockingIOError):
+            his.accept()
+        with served(options(folder, name=default_name())), attach(folder) as local:
+            assert local.served
+
+
+def test_a_link_to_a_folder_of_sockets_removes_none(folder: Path, temporary: Path, tmp_path: Path) -> None:
+    """That of another server of the same user, which would lose its control channel."""
+    other = tmp_path / "other"
+    other.mkdir(0o700)
+    a_socket(other / "control.sock")
+    temporary.rmdir()
+    temporary.symlink_to(other)
+    named(folder, temporary / "control.sock")
+    with served(options(folder, name=default_name())):
+        assert (other / "control.sock").exists()
+    assert (other / "control.sock").exists()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o002])
+def test_all_that_we_make_ourselves_is_safe(tmp_path: Path, umask: int) -> None:
+    """Keys, users, queues, volumes, sockets and what a killed server leaves; whatever the umask."""
+    before, data = os.umask(umask), tmp_path / "data"
+    try:
+        assert called("key", "create", "--data", data, "--bits", "1024").status == 0
+        assert called("cert", "create", "--data", data, "--sid", "S-1-5-21-1-2-3-1000").status == 0
+        with NetwareFolder(data).open_store(create=True):
+            NetwareFolder(data).open_volumes()
+        with served(options(data, ORDERS, console=ConsoleOptions((ADDRESS, 0)))), attach(data) as local:
+            put(local, ORDERS, *recoverable(b"honest"))
+            DataFolder(data).secure()
+            for path in [entry for entry in data.iterdir() if entry.is_file()]:
+                shutil.copy(path, data / f"{path.name}.new")  # as one that was killed leaves them
+            DataFolder(data).secure()
+        with NetwareFolder(data).open_store(create=False):
+            NetwareFolder(data).open_volumes()
+        assert peeked(data, ORDERS) == [b"honest"]
+    finally:
+        os.umask(before)
