@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ LIMITS = {
     for prefix in ("", "http_", "rpc_")
     for part, number in (("", PLACES), ("_per_peer", EACH))
 }
+TURNS = 8
+"""Turns of the server's loop, in which it accepts a connection and reads its first bytes."""
 LOST_S = 3600.0
 """The time after which a peer that does nothing would be ended anyway."""
 
@@ -69,19 +71,28 @@ def server(data: Path, *, https: tuple[str, str] | None = None) -> Iterator[InTh
 
 
 @contextmanager
-def crowd(at: tuple[str, int], first: bytes = b"", *, answers: bool = False) -> Iterator[list[socket.socket]]:
+def crowd(
+    running: InThread, where: tuple[str, int], first: bytes = b"", *, answers: bool = False
+) -> Iterator[list[socket.socket]]:
     """Connections of four attackers, as many as each may have, which send some bytes and then nothing."""
     with ExitStack() as stack:
         sockets = []
         for _ in range(EACH):
             for attacker in ATTACKERS:
-                peer = stack.enter_context(socket.create_connection(at, PATIENCE_S, (attacker, 0)))
+                peer = stack.enter_context(socket.create_connection(where, PATIENCE_S, (attacker, 0)))
                 peer.sendall(first)
                 if answers:
                     with suppress(ConnectionError):  # it is refused
                         peer.recv(1 << 16)
+                for _ in range(TURNS):
+                    running.do(lambda _: None)
                 sockets.append(peer)
         yield sockets
+
+
+def half_open(running: InThread) -> AbstractContextManager[list[socket.socket]]:
+    """A crowd whose sessions have begun."""
+    return crowd(running, at(running), establish(), answers=True)
 
 
 def traffic(running: InThread, of: Callable[[Any], Any], name: str) -> int:
@@ -114,7 +125,7 @@ def is_open(peer: socket.socket) -> bool:
 
 @pytest.mark.parametrize("first", [b"", establish()[:-1]], ids=["nothing", "half a packet"])
 def test_sessions_begin_beside_silent_connections(tmp_path: Path, first: bytes) -> None:
-    with server(tmp_path / "alpha") as running, crowd(at(running), first):
+    with server(tmp_path / "alpha") as running, crowd(running, at(running), first):
         until(lambda: traffic(running, binary, "evicted") >= EACH, "a quarter of the places is free of them")
         with ExitStack() as stack:
             for number in range(EACH):
@@ -125,7 +136,10 @@ def test_sessions_begin_beside_silent_connections(tmp_path: Path, first: bytes) 
 
 
 def test_peers_are_served_beside_half_open_sessions(tmp_path: Path) -> None:
-    with server(tmp_path / "alpha") as running, crowd(at(running), establish(), answers=True) as peers:
+    with (
+        server(tmp_path / "alpha") as running,
+        crowd(running, at(running), establish(), answers=True) as peers,
+    ):
         assert all(map(is_open, peers[: PLACES - PLACES // 8])), "who has sent a packet makes room for none"
         with Session.opened(at(running), address=KNOWN) as peer:
             assert peer.fence() == []
@@ -150,7 +164,7 @@ def test_one_that_has_said_nothing_outlasts_a_crowd(tmp_path: Path) -> None:
     """Attackers pay with their own places, not with that of a peer that has one."""
     with server(tmp_path / "alpha") as running, Session.connect(at(running), address=HONEST) as slow:
         until(lambda: traffic(running, binary, "accepted") == 1, "it is there first")
-        with crowd(at(running)), crowd(at(running)):
+        with crowd(running, at(running)), crowd(running, at(running)):
             until(lambda: traffic(running, binary, "evicted") >= PLACES, "attackers make room for each other")
             slow.send(establish())
             assert slow.take().kind == "EstablishConnection"
@@ -161,6 +175,10 @@ def test_one_that_has_said_nothing_outlasts_a_crowd(tmp_path: Path) -> None:
 
 def http_at(running: InThread, scheme: str = "http") -> tuple[str, int]:
     return running.do(lambda started: started.joined["srmp"].endpoints[scheme])
+
+
+def https_at(running: InThread) -> tuple[str, int]:
+    return http_at(running, "https")
 
 
 def is_answered(at: tuple[str, int], address: str) -> None:
@@ -175,7 +193,7 @@ HALF = {"nothing": b"", "half a head": post()[:20], "half a request": post()[:-1
 
 @pytest.mark.parametrize("first", HALF.values(), ids=HALF)
 def test_requests_are_answered_beside_silent_connections(tmp_path: Path, first: bytes) -> None:
-    with server(tmp_path / "alpha") as running, crowd(http_at(running), first):
+    with server(tmp_path / "alpha") as running, crowd(running, http_at(running), first):
         until(lambda: traffic(running, http, "evicted") >= EACH, "a quarter of the places is free of them")
         for number in range(EACH):
             is_answered(http_at(running), f"127.0.0.{101 + number}")
@@ -185,7 +203,10 @@ def test_requests_are_answered_beside_silent_connections(tmp_path: Path, first: 
 def test_https_is_served_beside_handshakes_that_do_not_begin(tmp_path: Path) -> None:
     certificates = Certificates(tmp_path)
     issued = tuple(map(str, certificates.issue("alpha")))
-    with server(tmp_path / "alpha", https=issued) as running, crowd(http_at(running, "https")) as peers:
+    with (
+        server(tmp_path / "alpha", https=issued) as running,
+        crowd(running, http_at(running, "https")) as peers,
+    ):
         until(lambda: traffic(running, http, "evicted") >= EACH, "a quarter of the places is free of them")
         until(lambda: sum(map(is_open, peers)) == PLACES - EACH, "their connections are closed")
         is_answered(http_at(running), HONEST)
@@ -218,7 +239,7 @@ def test_readers_are_served_beside_those_who_bind_and_no_more(tmp_path: Path) ->
 
 
 def test_the_mapper_makes_room_as_well(tmp_path: Path) -> None:
-    with server(tmp_path / "alpha") as running, crowd(mapper_at(running)):
+    with server(tmp_path / "alpha") as running, crowd(running, mapper_at(running)):
         mapper = lambda started: started.rpc_network.mapper_traffic  # noqa: E731
         until(lambda: traffic(running, mapper, "evicted") >= EACH, "a quarter of the places is free of them")
         with socket.create_connection(mapper_at(running), PATIENCE_S, (HONEST, 0)) as peer:
