@@ -1,4 +1,4 @@
-"""A page that is made anew for each request, as long as that takes a small part of the processor."""
+"""A page that is made anew for each request, as long as that takes a small part of the time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 SHARE: Final = 0.2
 """The part of the time in which a page is made; in the rest requests get the latest one."""
-BURST_S: Final = 0.5
+BURST_S: Final = 2.0
 """Seconds of work that may come at once."""
 
 
@@ -17,16 +17,11 @@ class BoundedPage:
 
     Args:
         make: makes the page.
-        clock: seconds of time. work: seconds of the processor that this thread has used.
+        clock: returns seconds. A processor that others use as well makes each page take more of them.
     """
 
-    def __init__(
-        self,
-        make: Callable[[], bytes],
-        clock: Callable[[], float] = time.monotonic,
-        work: Callable[[], float] = time.thread_time,
-    ) -> None:
-        self._make, self._clock, self._work = make, clock, work
+    def __init__(self, make: Callable[[], bytes], clock: Callable[[], float] = time.monotonic) -> None:
+        self._make, self._clock = make, clock
         self._left, self._counted = BURST_S, clock()
         self._latest: bytes | None = None
 
@@ -36,7 +31,6 @@ class BoundedPage:
         self._left = min(BURST_S, self._left + (now - self._counted) * SHARE)
         self._counted = now
         if self._latest is None or self._left > 0:
-            before = self._work()
             self._latest = self._make()
-            self._left -= self._work() - before
+            self._left -= self._clock() - now
         return self._latest
