@@ -89,6 +89,7 @@ def test_a_read_only_folder(path: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.joinpath("store.db").write_bytes(path.read_bytes())
+        folder.joinpath("store.db").chmod(0o644)  # whatever the umask is
         folder.chmod(0o555)
         try:
             with unprivileged():
