@@ -35,3 +35,12 @@ def origin_of(address: str) -> str:
 
 def _is_loopback(ip: IPv4Address | IPv6Address) -> bool:
     return ip.is_loopback
+
+
+def speaker_of(address: str) -> str:
+    """Return the key by which a peer speaks for its own queues only: its origin, on the loopback its address.
+
+    Limits count the loopback as one origin, but each queue manager there listens at another address.
+    """
+    origin = origin_of(address) if address else ""
+    return address if origin == LOOPBACK_ORIGIN else origin

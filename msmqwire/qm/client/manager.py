@@ -21,6 +21,7 @@ from msmqwire.names import (
     PrivateName,
 )
 from msmqwire.names.meant import wanted_format_name
+from msmqwire.names.origins import speaker_of
 from msmqwire.qm.client.protecting import Protecting, peer_of
 from msmqwire.qm.client.sent import Acknowledgement, Obstacle, Sent, given_up_reason
 from msmqwire.qm.model.effects import ReadCompleted
@@ -355,10 +356,10 @@ class ClientManager:
     def _mark_reported(self, identifier: str) -> None:
         self.failures.mark_reported(identifier_from(identifier))
 
-    def _transmitted(self, identifier: ObjectId, queue: int, origin: str) -> None:
+    def _transmitted(self, identifier: ObjectId, queue: int, address: str) -> None:
         sent = self._pending.get(identifier)
         if sent is not None:
-            sent.set_transmitted(queue, origin)
+            sent.set_transmitted(queue, speaker_of(address))
 
     def _outcome(self, identifier: ObjectId, delivered: bool, final: int | str | None) -> None:
         if not delivered:
@@ -418,7 +419,8 @@ class ClientManager:
         about = message.message_class
         sent = self._asking.get(ObjectId.from_bytes(message.correlation_identifier))
         if sent is not None and (is_negative(about) or about in _POSITIVE):
-            sent.acknowledge(Acknowledgement(about, message.sent_time, message.origin))
+            speaker = speaker_of(message.peer or message.origin)
+            sent.acknowledge(Acknowledgement(about, message.sent_time, speaker))
 
 
 def _any(test: Callable[[FormatName], bool], name: FormatName) -> bool:

@@ -20,7 +20,7 @@ class DeliveryOutcome:
             final acknowledgement, or with the reason as text; called twice for a transactional message that
             is delivered and then positively acknowledged.
         when_transmitted: called each time that a message leaves over a connection, with the number of its
-            outgoing queue and the origin that it goes to.
+            outgoing queue and the address that it goes to.
     """
 
     def __init__(self, context: Context, messages: MessageEvents, lookup: Lookup) -> None:
@@ -28,10 +28,10 @@ class DeliveryOutcome:
         self.when_sent: Callable[[ObjectId, bool, int | str | None], None] | None = None
         self.when_transmitted: Callable[[ObjectId, int, str], None] | None = None
 
-    def transmitted(self, message: Message, queue: OutgoingQueue, origin: str) -> None:
+    def transmitted(self, message: Message, queue: OutgoingQueue, address: str) -> None:
         """Notify the owner, if interested, that a message leaves; its arrival is not known yet."""
         if self.when_transmitted is not None:
-            self.when_transmitted(message.identifier, queue.number, origin)
+            self.when_transmitted(message.identifier, queue.number, address)
 
     def delivered(self, position: MessagePosition) -> None:
         """Source Journaling, and the end of a message here: [MS-MQQB] 3.1.5.5.4, [MC-MQSRM] 3.1.5.2.2."""

@@ -204,7 +204,7 @@ class SessionSending:
             self._timers.start_ack_send(session)  # MQQB-3.1.7.11-04
         outgoing.state = MESSAGES[kind][outgoing.state, SessionMessageEvent.SENT]
         outgoing.transmitted = True  # MQQB-3.1.7.1.6-01, MQQB-3.1.1.3.1.2-05
-        self._outcome.transmitted(message, transfer.queue, session.origin)
+        self._outcome.transmitted(message, transfer.queue, session.remote_address)
         self._waiting.moved()
         if not context.timers.active(Timer.SESSION_ACK_WAIT, key):  # MQQB-3.1.7.1.3-12, MQQB-3.1.2.4-02
             self._timers.start_ack_wait(session)
