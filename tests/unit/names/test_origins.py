@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.names.origins import LOOPBACK_ORIGIN, UNKNOWN_ORIGIN, origin_of
+from msmqwire.names.origins import LOOPBACK_ORIGIN, UNKNOWN_ORIGIN, origin_of, speaker_of
 from tests.support.many_computers import many_computers
 
 
@@ -35,3 +35,17 @@ def test_a_test_may_tell_addresses_of_the_loopback_apart() -> None:
     with many_computers():
         assert origin_of("127.0.0.9") == "127.0.0.9"
     assert origin_of("127.0.0.9") == LOOPBACK_ORIGIN
+
+
+@pytest.mark.parametrize(
+    ("address", "speaker"),
+    [
+        ("127.0.0.9", "127.0.0.9"),
+        ("::1", "::1"),
+        ("10.0.0.1", "10.0.0.1"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("", ""),
+    ],
+)
+def test_a_peer_of_the_loopback_speaks_for_its_address(address: str, speaker: str) -> None:
+    assert speaker_of(address) == speaker
