@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+if TYPE_CHECKING:
+    import sqlite3
 
 LOCK_WAIT_S: Final = 0.2
 """Time for another process that holds a lock only briefly."""
@@ -114,6 +116,8 @@ def acquire_lock(path: Path) -> sqlite3.Connection | None:
         OSError: the file can't be created.
         sqlite3.Error: it can't be locked, or is a file of something else (SQLITE_NOTADB).
     """
+    import sqlite3  # 30 ms, of which who reads captures has no use
+
     make_private(path)
     db = sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
