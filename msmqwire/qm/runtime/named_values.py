@@ -148,7 +148,7 @@ def _values(owner: type) -> Iterable[NamedValue]:
 def _unit(name: str, kind: type) -> str:
     if name.endswith("_ms"):
         return "milliseconds"
-    if name.endswith("_s") or name == "resend_timer_table":
+    if (name.endswith("_s") and not name.endswith("_per_s")) or name == "resend_timer_table":
         return "seconds"
     if name.endswith("_percent"):
         return "percent"

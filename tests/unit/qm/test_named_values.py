@@ -31,6 +31,7 @@ from tools.pages.settings_docs import TARGET, main
         ("ack_delay_ms=0", "ack_delay_ms", 0),
         ("http_read_s=0.5", "http_read_s", 0.5),
         ("http_connections=7", "http_connections", 7),
+        ("page_bytes_per_s=8388608", "page_bytes_per_s", 1 << 23),
     ],
 )
 def test_a_value_is_set_by_its_name(text: str, name: str, value: Any) -> None:
@@ -74,6 +75,7 @@ def test_the_last_of_several_values_counts() -> None:
         ("acknowledge_at_window=1.5", "acknowledge_at_window", "0 to 1"),
         ("acknowledge_at_window=nan", "acknowledge_at_window", "not a number"),
         ("http_read_s=0", "http_read_s", "0.001 to 4,294,967, seconds"),
+        ("page_bytes_per_s=1MiB", "page_bytes_per_s", "not a whole number, bytes"),
         ("ping=1", "ping", "not true or false"),
         ("relay=some", "relay", "'some' is not a possible value: there are none, known and all"),
         ("resend_timer_table=", "resend_timer_table", "not a whole number"),
