@@ -99,6 +99,7 @@ class Expected:
         self.streams: dict[StreamIdentifier, IncomingStream] = {}
         self._current: dict[str, IncomingStream] = {}
         self._first: dict[MessageIdentifier, str] = {}
+        self._redirected: dict[tuple[str, MessageIdentifier], Delivery] = {}
         self._spoiled: set[str] = set()
         self._receipts: dict[MessageIdentifier, tuple[Any, ...]] = {}
         self.uncertain: list[bytes] = []
@@ -122,6 +123,19 @@ class Expected:
             delivery.sent.append(identifier)
         else:
             self.repeated = True
+        if envelope.stream is not None and envelope.stream.start is not None:
+            other = envelope.stream.start.sendReceiptsTo.lower()
+            for known in (identifier, envelope.path.id):
+                self._redirected[other, known] = delivery
+
+    def _asked(self, to: str, identifier: MessageIdentifier) -> Delivery | None:
+        """Return the request for a receipt about a message that comes to a URL.
+
+        By SRMP-2.2.5.4-05 that is sendTo. By SRMP-2.2.5.3.4-04 sendReceiptsTo overwrites it, for the first
+        message of a stream: both are right.
+        """
+        to = to.lower()
+        return self.deliveries.get(to) or self._redirected.get((to, identifier))
 
     def taken(self, envelope: Envelope) -> None:
         """Remember that the peer has taken a message that has to be put into its queue."""
@@ -242,7 +256,7 @@ class Expected:
 
     def _commitment(self, envelope: Envelope) -> None:
         """The fate of a message in its queue is not known here; its requester is."""
-        delivery = self.deliveries.get(envelope.path.to.lower())
+        delivery = self._asked(envelope.path.to, envelope.commitmentReceipt.id)
         if delivery is None:
             return
         asked = delivery.envelope.services.commitmentReceiptRequest
@@ -255,7 +269,7 @@ class Expected:
 
     def _delivery(self, envelope: Envelope) -> None:
         to, receipt = envelope.path.to, envelope.deliveryReceipt
-        delivery = self.deliveries.get(to.lower())
+        delivery = self._asked(to, receipt.id)
         if delivery is None:
             if any(to.encode() in data for data in self.uncertain):
                 return

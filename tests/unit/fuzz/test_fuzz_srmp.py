@@ -21,10 +21,18 @@ from fuzz.peer.performing import Stage
 from fuzz.peer.registry import FUZZED
 from fuzz.peer.srmp import checks, http_checks, malformed, streams, taken
 from fuzz.peer.srmp.cases import accepted
-from fuzz.peer.srmp.messages import envelope, post
+from fuzz.peer.srmp.messages import envelope, post, wants_receipt
 from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Ports, Target
-from tests.support.peers.srmp_independent_peer import NOBODY, PATH, IndependentPeer, Message, Refused, Stream
+from tests.support.peers.srmp_independent_peer import (
+    NOBODY,
+    PATH,
+    SRMP,
+    IndependentPeer,
+    Message,
+    Refused,
+    Stream,
+)
 
 HOST = "127.0.0.73"
 NOBODY_LISTENS = 9
@@ -205,6 +213,23 @@ class OwnAddress(IndependentPeer):
         super().deliver(message, identifier, to.replace("private$/d", "private$/e"))
 
 
+class StartOverwrites(IndependentPeer):
+    """Sends all receipts for the first message of a stream to its sendReceiptsTo."""
+
+    def deliver(self, message: Message, identifier: str, to: str) -> None:
+        stream = message.element(f"{SRMP}stream")
+        start = None if stream is None else stream.findtext(f"{SRMP}start/{SRMP}sendReceiptsTo")
+        super().deliver(message, identifier, start or to)
+
+
+class AllToStart(IndependentPeer):
+    """The same, and for later messages of the stream."""
+
+    def deliver(self, message: Message, identifier: str, to: str) -> None:
+        (stream,) = self.streams.values()
+        super().deliver(message, identifier, stream.to)
+
+
 class WrongIds(IndependentPeer):
     def deliver(self, message: Message, identifier: str, to: str) -> None:
         number, at, guid = identifier[5:].partition("@")
@@ -326,6 +351,26 @@ def test_what_is_uncertain_is_no_failure() -> None:
             (Step("bytes", data=asks), Step("wait", 50)),
         ]
         assert [stage.perform(Case("srmp", steps)).failure for steps in cases] == [None] * len(cases)
+
+
+FIRST_ASKS = "SRMP-3.1.1.1.2.5-04"
+
+
+def test_a_first_message_may_have_its_receipt_at_either_url() -> None:
+    """At sendTo by SRMP-2.2.5.4-05, at sendReceiptsTo by SRMP-2.2.5.3.4-04."""
+    for kind in (IndependentPeer, StartOverwrites):
+        with kind(HOST) as peer:
+            assert [*failures(stage_of(peer, bound=20), FIRST_ASKS, cases=streams)] == []
+
+
+def test_a_later_message_has_its_receipt_at_send_to() -> None:
+    with AllToStart(HOST) as peer:
+        stage = stage_of(peer, bound=5)
+        first, target = streams.message(stage.target, 1, 1), stage.target
+        later = streams.message(target, 2, 2, FIRST_ASKS, more=wants_receipt(target, 2))
+        failure = stage.perform(Case("srmp", (first, later))).failure
+    assert failure is not None
+    assert failure.requirements == ("SRMP-2.2.5.4-05",)
 
 
 def test_a_peer_that_is_gone() -> None:
