@@ -27,7 +27,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.peers.raw_peer import Session, establish
 from tests.support.peers.raw_reader import RawReader
 from tests.support.qm.peer_server import ORDERS, SERVER, at, server_options, serves
-from tests.support.running import ADDRESS, InThread, served, until
+from tests.support.running import ADDRESS, InThread, asyncio_only, served, until
 from tests.support.srmp.http_service import post
 
 ATTACKERS = tuple(f"127.0.0.{number}" for number in range(81, 85))
@@ -200,6 +200,7 @@ def test_requests_are_answered_beside_silent_connections(tmp_path: Path, first: 
         assert traffic(running, http, "refused") == 0
 
 
+@asyncio_only
 def test_https_is_served_beside_handshakes_that_do_not_begin(tmp_path: Path) -> None:
     certificates = Certificates(tmp_path)
     issued = tuple(map(str, certificates.issue("alpha")))

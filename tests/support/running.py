@@ -36,6 +36,10 @@ P = ParamSpec("P")
 ADDRESS = "127.0.0.31"
 LOOP = "MSMQWIRE_LOOP"
 """The environment variable that names the event loop: ``asyncio`` or ``uvloop``."""
+asyncio_only = pytest.mark.skipif(
+    os.environ.get(LOOP) == "uvloop", reason="start_tls of uvloop 0.23 does not end for accepted connections"
+)
+"""For tests of a server of TLS."""
 ORDERS = r"private$\orders"
 LEDGER = r"private$\ledger"
 READY = re.compile(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import socket
 import ssl
@@ -23,12 +22,9 @@ from tests.support.certificates import Certificates
 from tests.support.many_computers import many_computers
 from tests.support.paths import ROOT
 from tests.support.patience import happens
-from tests.support.running import LOOP
+from tests.support.running import asyncio_only
 from tests.support.srmp.http_service import HEAD, OK, Peer, ask, peer, post, service, status_of
 
-asyncio_only = pytest.mark.skipif(
-    os.environ.get(LOOP) == "uvloop", reason="start_tls of uvloop 0.23 does not end for accepted connections"
-)
 EXAMPLE = (ROOT / "tests/vectors/srmp/4.2.http").read_bytes()
 
 

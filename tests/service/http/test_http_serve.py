@@ -15,7 +15,17 @@ from msmqwire.qm.runtime.http.redirections_file import SIZE_MAX, load_redirectio
 from tests.support.certificates import Certificates
 from tests.support.paths import ROOT
 from tests.support.patience import limit
-from tests.support.running import ADDRESS, ORDERS, Process, called, command, peeked, process, until
+from tests.support.running import (
+    ADDRESS,
+    ORDERS,
+    Process,
+    asyncio_only,
+    called,
+    command,
+    peeked,
+    process,
+    until,
+)
 
 QUEUE = "/msmq/private$/orders"
 OTHER = "127.0.0.32"
@@ -32,6 +42,7 @@ def arrived(server: Process, count: int) -> list[bytes]:
 
 
 @pytest.mark.requirement("SRMP-2.1.1-01", "SRMP-2.1.1-02", "SRMP-3.1.7.9-03", "SRMP-2.2.4.2-03")
+@asyncio_only
 def test_messages_go_by_http_and_https_between_servers(tmp_path: Path) -> None:
     certificates = Certificates(tmp_path)
     certificate, key = map(str, certificates.issue("alpha"))
