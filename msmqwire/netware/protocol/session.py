@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +21,7 @@ from msmqwire.ncp.headers import (
 from msmqwire.ncp.packets import NcpRequest, connection_number, parse_request
 from msmqwire.ncp.readings import PROPOSED, Readings, reread
 from msmqwire.netware.model.caller import Caller
-from msmqwire.netware.protocol.connection_numbers import ConnectionNumbers
+from msmqwire.netware.protocol.connection_numbers import ConnectionNumbers, nothing
 from msmqwire.schema import Record, fixed_size, head_size
 
 _HEAD: Final = head_size(NCP_REQUEST_HEADER)
@@ -88,14 +88,21 @@ class NcpSession:
         numbers: the numbers of all service connections of the server.
         readings: the readings of the disputed fields of calls.
         origin: the address of the client, as `origin_of` has it.
+        end: ends the stream, if its service connection has to make room for another.
 
     Attributes:
         caller: the service connection; None before the client has made one, and after it has ended it.
         is_going_down: whether replies say that the server is going down.
     """
 
-    def __init__(self, numbers: ConnectionNumbers, readings: Readings = PROPOSED, origin: str = "") -> None:
-        self._numbers, self._readings, self._origin = numbers, readings, origin
+    def __init__(
+        self,
+        numbers: ConnectionNumbers,
+        readings: Readings = PROPOSED,
+        origin: str = "",
+        end: Callable[[], None] = nothing,
+    ) -> None:
+        self._numbers, self._readings, self._origin, self._end = numbers, readings, origin, end
         self.caller: Caller | None = None
         self.is_going_down = False
         self._last: _Identity | None = None
@@ -155,7 +162,7 @@ class NcpSession:
         """Make a service connection. The stream's former one is given up: its client begins anew."""
         if has_data:
             return Answer(self._reply(header, CompletionCode.BAD_LENGTH))
-        before, caller = self.caller, self._numbers.take(header.TaskNumber, self._origin)
+        before, caller = self.caller, self._numbers.take(header.TaskNumber, self._origin, self._end)
         if caller is None:
             return Answer(self._reply(header, CompletionCode.NO_FREE_CONNECTION_SLOTS, connection=0))
         self.caller = caller

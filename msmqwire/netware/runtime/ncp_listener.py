@@ -68,13 +68,14 @@ class NcpListener(Listener[NcpServerConnection]):
         """Take the connections of a file server of this name; `clock` is its clock."""
         self.limits = limits = limits or NcpLimits()
         self.traffic, self.turns, self.port = NcpTraffic(), PeerTurns(), 0
+        reserved = limits.connections * limits.reserved_percent // 100
         most = ListenerLimits(
             limits.connections + SPARE_CONNECTIONS, limits.connections_per_peer, limits.held_bytes,
-            limits.close_s, SPARE_CONNECTIONS + limits.connections * limits.reserved_percent // 100,
+            limits.close_s, reserved,
         )  # fmt: skip
         super().__init__("NCP", most, self.traffic, OpenConnections(), self._too_much_held)
         self._driver, self._readings, self._clock = driver, readings, clock
-        self._numbers = ConnectionNumbers(limits.connections)
+        self._numbers = ConnectionNumbers(limits.connections, reserved, self._knows)
         self._host = Host(name, self._numbers)
         self._hasher = PasswordHasher()
         self._endings: set[asyncio.Task[None]] = set()
@@ -119,9 +120,16 @@ class NcpListener(Listener[NcpServerConnection]):
         """Register a connection; return None if there are too many."""
         if not self.admit(connection):
             return None
-        session = NcpSession(self._numbers, self._readings, connection.peer)
+        session = NcpSession(
+            self._numbers, self._readings, connection.peer, partial(self._makes_room, connection)
+        )
         self._sessions.add(session)
         return session
+
+    def _makes_room(self, connection: NcpServerConnection) -> None:
+        """End a connection whose number another one needs, unless it has ended already."""
+        if connection in self:
+            self._evict(connection)
 
     def _too_much_held(self, connection: NcpServerConnection) -> None:
         self.traffic.ended += 1
@@ -160,6 +168,7 @@ class NcpListener(Listener[NcpServerConnection]):
             fields = await self._fields(task, connection)
             if task.caller.object_id is not None:
                 self.proved(connection)
+                self._numbers.logged_in(task.caller.connection)
             return session.performed(task, fields)
         except NcpRefused as exc:
             self.traffic.calls_refused += 1
@@ -216,6 +225,7 @@ class NcpListener(Listener[NcpServerConnection]):
         A server that stops does not retry: the next start does the same.
         """
         self._ended[caller.connection] = caller
+        self._numbers.leave(caller.connection)
         try:
             while not await self._gives_up(caller, peer) and not self.is_stopping:
                 await asyncio.sleep(RETRY_S)

@@ -6,7 +6,7 @@ import random
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -230,6 +230,31 @@ def test_service_connections_run_out_before_tcp_connections() -> None:
         more = [stack.enter_context(served.connect(attach=False)) for _ in range(SPARE_CONNECTIONS)]
         late_ones = [client for client in more if client.exchange(ATTACH) == b""]
         assert len(late_ones) == 0 or served.listener.traffic.refused == len(late_ones)
+
+
+def test_clients_beyond_the_reserve_are_answered() -> None:
+    """Numbers for known addresses are free: others read that there are too many connections."""
+    limits = NcpLimits(connections=16, connections_per_peer=99)
+    with in_memory(office()[0], limits=limits) as served, ExitStack() as stack:
+        for _ in range(14):
+            stack.enter_context(served.connect()).login("ALICE")
+        late = [stack.enter_context(served.connect(attach=False)) for _ in range(SPARE_CONNECTIONS)]
+        assert {client.exchange(ATTACH)[6] for client in late} == {0xF9}
+        assert {client.exchange(ATTACH)[6] for client in late} == {0xF9}, "they may ask again"
+        traffic = served.listener.traffic
+        assert (served.listener.service_connections, traffic.evicted, traffic.refused) == (14, 0, 0)
+
+
+def test_who_attaches_again_and_again_keeps_nobody_out() -> None:
+    limits = NcpLimits(connections=2, connections_per_peer=99)
+    with in_memory(office()[0], limits=limits) as served, ExitStack() as stack:
+        stack.enter_context(served.connect()).login("ALICE")
+        again = stack.enter_context(served.connect())
+        with suppress(ConnectionError):
+            assert again.exchange(ATTACH) == b"", "it made room for itself"
+        until(lambda: served.do(lambda: served.listener.service_connections) == 1, "its number is free")
+        assert served.listener.traffic.evicted == 1
+        stack.enter_context(served.connect()).login("BOB")
 
 
 def test_too_many_connections_of_one_peer_are_refused() -> None:
