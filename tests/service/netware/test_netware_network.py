@@ -251,7 +251,7 @@ def test_who_attaches_again_and_again_keeps_nobody_out() -> None:
         stack.enter_context(served.connect()).login("ALICE")
         again = stack.enter_context(served.connect())
         with suppress(ConnectionError):
-            assert again.exchange(ATTACH) == b"", "it made room for itself"
+            assert again.exchange(ATTACH[:2] + b"\1" + ATTACH[3:]) == b"", "it made room for itself"
         until(lambda: served.do(lambda: served.listener.service_connections) == 1, "its number is free")
         assert served.listener.traffic.evicted == 1
         stack.enter_context(served.connect()).login("BOB")
