@@ -207,7 +207,8 @@ def wide(data: Path) -> Path:
 
 
 def test_a_file_of_keys_that_others_may_read_is_refused(wide: Path) -> None:
-    why = f"{wide / KEYS} has the mode 0640: other users may use it; use chmod 600"
+    file = wide / KEYS
+    why = f"{file} has the mode 0640: other users may use it; use chmod 600 {file}"
     for arguments in (("key", "list"), ("key", "create"), ("queue", "list"), ("cert", "list")):
         assert called(*arguments, "--data", wide).error(65)["error"] == why
     assert (
