@@ -107,6 +107,7 @@ class Core:
         self.binary = Recorder()
         self.effects: list[Effect] = []
         self.context = SimpleNamespace(now=0, refusals=Refusals())
+        self.messages = SimpleNamespace(pool=SimpleNamespace(known=frozenset[str]()))
 
     def at(self, now_ms: int, utc: int) -> None:
         """No timers."""
