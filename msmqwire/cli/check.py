@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from click import BadParameter
 from click.exceptions import Exit
 
+from msmqwire.cli.accept import accept, agree
 from msmqwire.cli.common import EX_DATAERR
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.options import Argument, Option
@@ -22,8 +24,9 @@ from msmqwire.netware.store.tables import LAYOUT as NETWARE_LAYOUT
 from msmqwire.qm.directory.files import check_file
 from msmqwire.qm.runtime.data_folder import DIRECTORY, STORE
 from msmqwire.qm.runtime.store_names import QueueManagerCheck
-from msmqwire.service.store.file_check import application_of
+from msmqwire.service.store.file_check import application_of, remedy
 from msmqwire.service.store.findings import Finding, FolderCheck
+from msmqwire.service.store.salvage import refuse_served
 
 _OPENED: Final[dict[str, Callable[[Path], FolderCheck]]] = {
     STORE: QueueManagerCheck,
@@ -36,21 +39,39 @@ def command(
         Path,
         Argument(metavar="DATA", help="Folder of a queue manager or NetWare queue service, or one store."),
     ],
+    accept_loss: Annotated[
+        bool,
+        Option(
+            "--accept",
+            help="Go on without what is lost: keep a copy of a damaged store, then only what is whole.",
+        ),
+    ] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Accept the loss without asking.")] = False,
     as_json: Annotated[
         bool, Option("--json", help="One JSON object a line: the faults, then a summary of each store.")
     ] = False,
 ) -> None:
     """Check that everything that was stored in a folder is there and right; name what is lost or damaged.
 
-    Every row is read and compared with its checksum and with the counts of rows. Nothing is changed. A server
-    may use the folder meanwhile.
+    Every row is read and compared with its checksum and with the counts of rows. Nothing is changed without
+    --accept, and a server may use the folder meanwhile.
 
-    Exit statuses: 0 if all is whole, 65 if anything is lost or damaged, 66 if there is no such folder or no
-    store in it, 74 if the disk can't be read.
+    A server does not start on a damaged store. If there is no copy to put back, --accept keeps the damaged
+    one beside it under another name, leaves out the rows that are damaged, and makes the rest fit together.
+    No server may use the folder then.
+
+    Exit statuses: 0 if all is whole, or is after --accept; 1 for a question that was answered with no; 65 if
+    anything is lost or damaged; 66 if there is no such folder or no store in it; 69 for --accept while a
+    server uses the folder; 74 if the disk can't be read, or has no room for the copy.
     """
 
     def run() -> None:
-        whole = [_check(path, opened, as_json) for path, opened in _stores(data)]
+        if yes and not accept_loss:
+            raise BadParameter("it answers the question of --accept", param_hint="--yes")
+        if accept_loss:
+            whole = [_accept(path, opened, as_json, yes=yes) for path, opened in _stores(data)]
+        else:
+            whole = [_check(path, opened, as_json) for path, opened in _stores(data)]
         if data.is_dir() and (data / DIRECTORY).exists():
             whole.append(_check_directory(data / DIRECTORY, as_json))
         if not all(whole):
@@ -87,17 +108,46 @@ def _check(path: Path, opened: Callable[[Path], FolderCheck], as_json: bool) -> 
         _show(path, Finding("damaged", "file", "", exc.why), as_json)
         _sum_up(path, 1, {"version": None, "rows": 0, "unsummed": 0, "served": None}, as_json)
         return False
-    faults = 0
-    with check.store as store:
-        with byte_progress(path.stat().st_size, path.name) as advance:
-            for finding in check.findings(advance or (lambda size: None)):
-                faults += 1
-                _show(path, finding, as_json)
-        summary = {
-            "version": store.version, "rows": store.rows, "unsummed": store.unsummed, "served": store.served,
-        }  # fmt: skip
-    _sum_up(path, faults, summary, as_json)
+    with check.store:
+        faults = _findings(path, check, as_json)
+    if faults and _is_text(as_json):
+        print(safe(f"{path}: {remedy(path)}"))
     return not faults
+
+
+def _accept(path: Path, opened: Callable[[Path], FolderCheck], as_json: bool, *, yes: bool) -> bool:
+    """Check a store, and go on without what it has lost; return whether it is whole then."""
+    check = opened(path)
+    with check.store as store:
+        refuse_served(store)
+        faults = _findings(path, check, as_json)
+        if not faults:
+            return True
+        agree(path, faults, yes=yes)
+        accepted = accept(check)
+    for finding in accepted.repaired:
+        _show(path, finding, as_json)
+    if _is_text(as_json):
+        text = f"{counted(faults, 'fault')} accepted, {counted(accepted.rows, 'row')} kept"
+        print(safe(f"{path}: {text}; the damaged store is {accepted.copy}"))
+    else:
+        found = {"accepted": faults, "rows": accepted.rows, "copy": str(accepted.copy)}
+        print(dumps({"store": str(path), **found}))
+    return _check(path, opened, as_json)
+
+
+def _findings(path: Path, check: FolderCheck, as_json: bool) -> int:
+    """Print the faults of a store and a summary; return their number."""
+    store, faults = check.store, 0
+    with byte_progress(path.stat().st_size, path.name) as advance:
+        for finding in check.findings(advance or (lambda size: None)):
+            faults += 1
+            _show(path, finding, as_json)
+    summary = {
+        "version": store.version, "rows": store.rows, "unsummed": store.unsummed, "served": store.served,
+    }  # fmt: skip
+    _sum_up(path, faults, summary, as_json)
+    return faults
 
 
 def _check_directory(path: Path, as_json: bool) -> bool:
@@ -108,15 +158,19 @@ def _check_directory(path: Path, as_json: bool) -> bool:
     return not faults
 
 
+def _is_text(as_json: bool) -> bool:
+    return not as_json and sys.stdout.isatty()
+
+
 def _show(path: Path, finding: Finding, as_json: bool) -> None:
-    if as_json or not sys.stdout.isatty():
+    if not _is_text(as_json):
         print(dumps({"store": str(path), **finding._asdict()}))
         return
     print(safe(": ".join(filter(None, (finding.fault, finding.name, finding.why)))))
 
 
 def _sum_up(path: Path, faults: int, summary: dict[str, Any], as_json: bool) -> None:
-    if as_json or not sys.stdout.isatty():
+    if not _is_text(as_json):
         print(dumps({"store": str(path), "faults": faults, **summary}))
         return
     text = f"{path}: {counted(faults, 'fault') if faults else 'whole'}"

@@ -99,7 +99,7 @@ _OWN: Final = {
         r"msmqwire queue delete 'private$\orders' --data ./qm",
         r"msmqwire queue delete 'private$\orders' --data ./qm --yes --json",
     ),
-    "check": ("msmqwire check ./qm", "msmqwire check ./qm --json"),
+    "check": ("msmqwire check ./qm", "msmqwire check ./qm --accept"),
     "top": ("msmqwire top --data ./qm", "msmqwire top --data ./qm --once --json"),
     "ping": ("msmqwire ping 127.0.0.1", "msmqwire ping beta --session --count 1"),
     "fuzz": (

@@ -126,7 +126,7 @@ class Lookup:
     def unused_private_number(self) -> int:
         """Return an unused PrivateQueueNumber: DMPR-3.1.7.1.3-09. The lowest belong to system queues."""
         # MQMQ-2.2.18.1.5.1-02, MQMQ-2.2.18.1.7.2-03, DMPR-3.1.7.1.3-09
-        return max(_LAST_SYSTEM_NUMBER, *self._private) + 1
+        return max((_LAST_SYSTEM_NUMBER, *self._private)) + 1
 
     def is_local(self, host: str) -> bool:
         """Whether a name or address belongs to this computer."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 QUOTA: Final = 8 << 30
 """Default quota of a new queue manager in bytes. The specification's QueueManagerQuota is 1 MiB."""
-_LISTENING: Final = b"ListensAt"
+LISTENING: Final = b"ListensAt"
 _LOCALHOST: Final = "localhost"
 _OF_LOCALHOST: Final = ("127.0.0.1", "::1")
 
@@ -111,7 +111,7 @@ def open_core(
     if quota is None and not stored_name(store):
         quota = QUOTA
     with restoring(store):
-        before = (store.row(Table.META, _LISTENING) or b"").decode()
+        before = (store.row(Table.META, LISTENING) or b"").decode()
         core = Core(
             store,
             new_guid=uuid4,
@@ -129,5 +129,5 @@ def open_core(
             quota=quota,
         )
     if listening is not None and listening != before:
-        core.context.changes.put(Table.META, _LISTENING, listening.encode())
+        core.context.changes.put(Table.META, LISTENING, listening.encode())
     return core

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -18,9 +19,19 @@ def damaged(path: Path, reason: str) -> StoreDamaged:
     return StoreDamaged(f"{reason}; {advice(path)}", file=str(path))
 
 
+def unreadable(path: Path, reason: str) -> StoreDamaged:
+    """Return the error for a store of which nothing can be read."""
+    return StoreDamaged(f"{reason}; nothing of it can be read: put back a copy", file=str(path))
+
+
 def advice(path: Path) -> str:
     """Return the next step after damage of a store."""
-    return f"`msmqwire check {path.parent}` names what is lost; put back a copy"
+    return f"`msmqwire check {path.parent}` names what is lost; {remedy(path)}"
+
+
+def remedy(path: Path) -> str:
+    """Return what helps after damage of a store, as far as it can be read."""
+    return f"put back a copy, or go on without what is lost: msmqwire check {path.parent} --accept"
 
 
 def application_of(path: Path) -> int:
@@ -29,23 +40,29 @@ def application_of(path: Path) -> int:
         return int.from_bytes(file.read(_HEADER_SIZE)[_APPLICATION_ID], "big")
 
 
-def check_header(path: Path, layout: Layout, *, writable: bool = True) -> None:
+def check_header(
+    path: Path,
+    layout: Layout,
+    *,
+    writable: bool = True,
+    error: Callable[[Path, str], StoreDamaged] = damaged,
+) -> None:
     """Check the first bytes before SQLite opens the file: it might write into one that is not a store.
 
-    Raises StoreDamaged, StoreForeign and OSError.
+    Raises StoreForeign, OSError, and the error that `error` returns for damage.
     """
     with path.open("r+b" if writable else "rb") as file:  # SQLite opens a read-only file without an error
         header = file.read(_HEADER_SIZE)
     is_store = header[_APPLICATION_ID] == layout.application_id.to_bytes(4, "big")
     if not header:
-        raise damaged(path, "the file is empty")
+        raise error(path, "the file is empty")
     if not header.startswith(_MAGIC):
         if is_store:
-            raise damaged(path, "the beginning of the file is overwritten")
+            raise error(path, "the beginning of the file is overwritten")
         reason = f"this is not a store of {layout.content}, or its beginning is overwritten"
         raise StoreForeign(f"{reason}; name another file", file=str(path))
     if len(header) < _HEADER_SIZE:
-        raise damaged(path, "the file is cut off")
+        raise error(path, "the file is cut off")
     if not is_store:
         reason = "this is the database of another program; name another file"
         raise StoreForeign(reason, file=str(path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
+from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.store_check import Fault, StoreCheck
 
 Advance = Callable[[int], None]
@@ -15,7 +16,7 @@ class Finding(NamedTuple):
     """A fault of a store.
 
     Attributes:
-        fault: lost, damaged, outdated or structure.
+        fault: lost, damaged, outdated or structure; repaired for what a repair has made again.
         what: the kind of thing: message, queue, job, object, row, rows or file.
         name: the thing, for people; empty if its name is not known.
         why: the reason.
@@ -35,6 +36,13 @@ class Finding(NamedTuple):
     key: int | str | None = None
 
 
+class Repair(Protocol):
+    """Changes that a damaged store needs beside the loss of rows."""
+
+    changes: Changes
+    done: list[Finding]
+
+
 class FolderCheck(Protocol):
     """A check of one store of a folder."""
 
@@ -42,6 +50,9 @@ class FolderCheck(Protocol):
 
     def findings(self, advance: Advance) -> Iterator[Finding]:
         """Yield all faults."""
+
+    def repair(self) -> Repair:
+        """Return the changes that the rest of the store needs, after all findings were taken."""
 
 
 def of_row(fault: Fault) -> Finding:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock
@@ -325,17 +325,9 @@ class SqliteStore:
         if self._sibling("-wal").exists():
             raise self._damaged("the file is gone but its log (-wal) is there; put the file back")
         new = self._sibling(".new")
-        new.unlink(missing_ok=True)  # left by a process that was killed; the lock excludes any other
-        make_private(new)  # SQLite gives its log the same permissions
-        with closing(sqlite3.connect(new, isolation_level=None)) as db:
-            db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
-            _configure(db)
-            with _transaction(db):
-                db.execute(f"PRAGMA application_id = {self._layout.application_id}")
-                db.execute(f"PRAGMA user_version = {self._layout.version}")
-                for statement in (*self._layout.tables.values(), COUNTS):
-                    db.execute(statement)
-                store_counts(db, {table.value: RowCount() for table in self._layout.tables})
+        statements = (*self._layout.tables.values(), COUNTS)
+        with new_file(new, self._layout.application_id, self._layout.version, statements) as db:
+            store_counts(db, {table.value: RowCount() for table in self._layout.tables})
         os.replace(new, self._path)
         sync_directory(self._path.parent)
 
@@ -460,6 +452,27 @@ def _configure(db: sqlite3.Connection) -> None:
         "trusted_schema = OFF",
     ):
         db.execute(f"PRAGMA {setting}")
+
+
+@contextmanager
+def new_file(
+    path: Path, application_id: int, version: int, statements: Iterable[str]
+) -> Iterator[sqlite3.Connection]:
+    """Create a file with tables; they are on disk, with the rows that the block writes, when it ends.
+
+    A file of this name that was left by a process that was killed is replaced: the caller has the lock.
+    """
+    path.unlink(missing_ok=True)
+    make_private(path)  # SQLite gives its log the same permissions
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        _configure(db)
+        with _transaction(db):
+            db.execute(f"PRAGMA application_id = {application_id}")
+            db.execute(f"PRAGMA user_version = {version}")
+            for statement in statements:
+                db.execute(statement)
+            yield db
 
 
 @contextmanager

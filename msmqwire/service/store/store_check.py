@@ -17,9 +17,10 @@ from urllib.parse import quote
 from msmqwire.durable import acquire_lock, result_code
 from msmqwire.errors import StoreMissing, StoreNewer, StoreRefused
 from msmqwire.ownership import sibling_fault
+from msmqwire.service.store.around_damage import all_rows
 from msmqwire.service.store.changes import Key
-from msmqwire.service.store.file_check import check_header, damaged
-from msmqwire.service.store.layout import CountTable, Layout
+from msmqwire.service.store.file_check import check_header, unreadable
+from msmqwire.service.store.layout import COUNTS, CountTable, Layout
 from msmqwire.service.store.log_check import lost_transactions
 from msmqwire.service.store.row_counts import RowCount, WrongRows, check_row, load_count
 from msmqwire.service.store.table import StoreTable
@@ -29,9 +30,13 @@ if TYPE_CHECKING:
 
 _STRUCTURE_FAULTS_MAX: Final = 100
 _WAIT_S: Final = 5.0
+_HEADER_SIZE: Final = 100
+_PAGES: Final = slice(28, 32)
 
 Observe = Callable[[StoreTable, Key, bytes], None]
 """A function that is called with each row that is right."""
+StoredRow = tuple[Key, bytes, int | None]
+"""The key, the content and the checksum of a row; a row of an earlier version has none."""
 
 
 class Fault(NamedTuple):
@@ -60,6 +65,8 @@ class StoreCheck:
         version: that of the store.
         rows: the number of rows that were read.
         unsummed: those without a checksum, which an earlier version has written.
+        path, layout: as they were given, links resolved.
+        tables: the statements that have created its tables, by name.
     """
 
     def __init__(self, path: Path, layout: Layout) -> None:
@@ -68,37 +75,39 @@ class StoreCheck:
         Raises StoreMissing, StoreForeign, StoreNewer, StoreRefused, and StoreDamaged for a file of which
         nothing can be read.
         """
-        self._path, self._layout = Path(os.path.realpath(path)), layout
-        self._log = self._path.with_name(self._path.name + "-wal")
+        self.path, self.layout = Path(os.path.realpath(path)), layout
+        self._log = self.path.with_name(self.path.name + "-wal")
         self._had_log = self._log.exists()
         self.rows = self.unsummed = 0
-        if not self._path.exists():
+        self._unsummed: set[StoreTable] = set()  # tables of which some rows may have no checksum
+        if not self.path.exists():
             raise StoreMissing("there is no such store", file=str(path))
-        if (fault := sibling_fault(self._path)) is not None:
+        if (fault := sibling_fault(self.path)) is not None:
             raise StoreRefused(fault[1], file=str(fault[0]))
         try:
             with ExitStack() as stack:
-                lock = acquire_lock(self._path.with_name(self._path.name + ".lock"))
+                lock = acquire_lock(self.path.with_name(self.path.name + ".lock"))
                 if lock is not None:
                     stack.enter_context(closing(lock))
                 self.served = lock is None
-                check_header(self._path, layout, writable=False)
-                uri = f"file://{quote(self._path.as_posix())}?mode=ro"
+                check_header(self.path, layout, writable=False, error=unreadable)
+                uri = f"file://{quote(self.path.as_posix())}?mode=ro"
                 self._db = sqlite3.connect(uri, uri=True, timeout=_WAIT_S, isolation_level=None)
                 stack.enter_context(closing(self._db))
                 self._db.text_factory = bytes
                 self._db.execute("PRAGMA cell_size_check = ON")
+                self._db.execute("PRAGMA writable_schema = ON")  # otherwise a file that is cut off is refused
                 self._db.execute("BEGIN")
                 (self.version,) = self._db.execute("PRAGMA user_version").fetchone()
-                self._tables = {
-                    name.decode(errors="replace")
-                    for (name,) in self._db.execute("SELECT name FROM sqlite_master")
+                self.tables = {
+                    name.decode(errors="replace"): sql.decode(errors="replace")
+                    for name, sql in self._db.execute("SELECT name, ifnull(sql, '') FROM sqlite_master")
                 }
                 self._open = stack.pop_all()
         except (sqlite3.Error, UnicodeDecodeError) as exc:
             if isinstance(exc, sqlite3.Error) and result_code(exc) not in _DAMAGED:
                 raise StoreRefused(str(exc), file=str(path)) from exc
-            raise damaged(self._path, str(exc)) from exc
+            raise unreadable(self.path, str(exc)) from exc
         except OSError as exc:
             raise StoreRefused(exc.strerror or str(exc), file=str(path)) from exc
         if self.version > layout.version:
@@ -108,13 +117,17 @@ class StoreCheck:
 
     def close(self) -> None:
         """Close the file; take away the empty log that SQLite has made for reading."""
-        self._db.close()
+        self.end_reading()
         if not (self.served or self._had_log):
             with suppress(OSError):
                 if self._log.stat().st_size == 0:
                     self._log.unlink()
-                    self._path.with_name(self._path.name + "-shm").unlink()
+                    self.path.with_name(self.path.name + "-shm").unlink()
         self._open.close()
+
+    def end_reading(self) -> None:
+        """Read nothing more; the lock that keeps servers out is held until the file is closed."""
+        self._db.close()
 
     def __enter__(self) -> Self:
         return self
@@ -127,11 +140,30 @@ class StoreCheck:
     def faults(self, observe: Observe) -> Iterator[Fault]:
         """Yield all faults; `observe` sees the rows that are right, table by table."""
         yield from self._file_faults()
-        for table in self._layout.tables:
-            if table.value in self._tables:
+        yield from self._schema_faults()
+        for table in self.layout.tables:
+            if table.value in self.tables:
                 yield from self._table_faults(table, observe)
-            elif self.version == self._layout.version:
+            elif self.version == self.layout.version:
                 yield Fault("lost", f"the table {table.value} is lost", table)
+
+    def whole_rows(self, table: StoreTable) -> Iterator[StoredRow]:
+        """Yield the rows of a table that can be read and are right; `faults` has been taken to its end."""
+        if table.value in self.tables:
+            for key, content, checksum in self._all_rows(table):
+                with suppress(WrongRows):
+                    yield key, self._checked(table, key, content, checksum), checksum
+
+    def _all_rows(self, table: StoreTable) -> Iterator[tuple[Any, Any, Any]]:
+        columns = "key, content, sum" if self.has_checksums else "key, content, NULL"
+        of_bytes = "BLOB PRIMARY KEY" in self.tables[table.value]
+        return all_rows(self._db, table.value, columns, of_bytes=of_bytes)
+
+    def _checked(self, table: StoreTable, key: Any, content: object, checksum: object) -> bytes:
+        """Return the content of a row. Raises WrongRows."""
+        if not isinstance(key, (int, bytes)):
+            raise WrongRows(f"a row of the table {table.value} has no key")
+        return check_row(table, key, content, checksum, unsummed=table in self._unsummed)
 
     def row(self, table: StoreTable, key: Key) -> bytes | None:
         """Return the content of a row, right or not; None if it can't be read."""
@@ -147,6 +179,8 @@ class StoreCheck:
             if lost:
                 text = f"a part of the log (-wal) is overwritten, before {lost:,} commits or more"
                 yield Fault("structure", text, rows=lost)
+            if self._is_cut_off:
+                yield Fault("structure", "the file is cut off")
         try:
             for (line,) in self._db.execute(f"PRAGMA quick_check({_STRUCTURE_FAULTS_MAX})"):
                 text = line.decode(errors="replace")
@@ -156,6 +190,25 @@ class StoreCheck:
             yield Fault("structure", str(exc))
 
     @property
+    def _is_cut_off(self) -> bool:
+        """Whether the file is shorter than it says, while no log has the rest."""
+        if self._log.exists() and self._log.stat().st_size:
+            return False
+        with self.path.open("rb") as file:
+            pages = int.from_bytes(file.read(_HEADER_SIZE)[_PAGES], "big")
+        return self.path.stat().st_size < pages * self._page_size
+
+    def _schema_faults(self) -> Iterator[Fault]:
+        if self.version < 1:
+            yield Fault("structure", "the store has no version")
+        if self.version == self.layout.version:
+            ours = {table.value: sql for table, sql in self.layout.tables.items()}
+            ours[CountTable.COUNT.value] = COUNTS
+            for name in sorted(self.tables):
+                if self.tables[name] != ours.get(name, ""):
+                    yield Fault("structure", f"the table {name} is not as it should be")
+
+    @property
     def _page_size(self) -> int:
         (size,) = self._db.execute("PRAGMA page_size").fetchone()
         return int(size)
@@ -163,7 +216,7 @@ class StoreCheck:
     @property
     def has_checksums(self) -> bool:
         """Whether rows have checksums: those of earlier versions have none."""
-        return CountTable.COUNT.value in self._tables or self.version == self._layout.version
+        return CountTable.COUNT.value in self.tables or self.version == self.layout.version
 
     def _table_faults(self, table: StoreTable, observe: Observe) -> Iterator[Fault]:
         expected = None
@@ -172,40 +225,24 @@ class StoreCheck:
                 expected = load_count(self._db, table.value)
             except (WrongRows, sqlite3.Error) as exc:
                 yield Fault("damaged", str(exc), CountTable.COUNT, table.value.encode())
-        columns = "key, content, sum" if self.has_checksums else "key, content, NULL"
         unsummed = expected is None or expected.unsummed > 0
+        if unsummed:
+            self._unsummed.add(table)
         rows = summed = total = wrong = 0
-        for key, content, checksum in self._all_rows(table, columns):
+        for key, content, checksum in self._all_rows(table):
             rows += 1
             if isinstance(checksum, int):
                 summed, total = summed + 1, total + checksum
             try:
-                observe(table, key, check_row(table, key, content, checksum, unsummed=unsummed))
+                whole = self._checked(table, key, content, checksum)
             except WrongRows as exc:
                 wrong += 1
                 yield Fault("damaged", str(exc), table, key)
+            else:
+                observe(table, key, whole)
         self.rows, self.unsummed = self.rows + rows, self.unsummed + rows - summed
         if expected is not None:
             yield from _count_faults(table, RowCount(rows, rows - summed, total), expected, wrong)
-
-    def _all_rows(self, table: StoreTable, columns: str) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield the rows of a table in order; after damage those from the other end that can be read."""
-        last, damage = None, False
-        try:
-            for row in self._db.execute(f'SELECT {columns} FROM "{table.value}" ORDER BY key'):
-                last = row[0]
-                yield row
-        except sqlite3.Error:
-            damage = True
-        if not damage:
-            return
-        try:
-            for row in self._db.execute(f'SELECT {columns} FROM "{table.value}" ORDER BY key DESC'):
-                if last is not None and row[0] <= last:
-                    return
-                yield row
-        except (sqlite3.Error, TypeError):
-            return
 
 
 def _count_faults(table: StoreTable, found: RowCount, expected: RowCount, wrong: int) -> Iterator[Fault]:
