@@ -18,7 +18,7 @@ _DISORDER: Final = 10_000
 """The limit of rows that are out of order: a page that leads back to one above it repeats them."""
 _KEY_MAX: Final = (1 << 63) - 1
 _PREFIX: Final = 64
-"""Bytes of a key that are halved as a number; keys with the same beginning are not told apart."""
+"""Bytes of a key that are halved as a number; keys with the same beginning are not distinguished."""
 
 Row = tuple[Any, ...]
 Ends = tuple[tuple[str, Any], ...]
