@@ -86,6 +86,7 @@ class Recovery:
         in_transactions = self._in_transactions()
         by_queue: dict[int, list[MessagePosition]] = {}
         load, available, origins = self.load, PositionState.AVAILABLE, stored_rows.Origins()
+        text, text_after_history = stored_rows.TEXT, stored_rows.TEXT_AFTER_HISTORY
         for number, row in self._stored.rows(Table.MESSAGE):  # there may be millions
             assert isinstance(number, int)
             stored = stored_rows.read_position(row)
@@ -93,9 +94,11 @@ class Recovery:
             position = MessagePosition(queue, number, stored.lookup_identifier, stored.size)
             position.recoverable = position.stored = True
             position.keep_in_store(load)  # DMPR-3.1.1.11-06
-            position.origin = origins.of(row, stored)
             if stored.has_history:
                 position.history = stored_rows.read_message(row).history
+                position.origin = origins[row[text_after_history:]]
+            else:
+                position.origin = origins[row[text:]]
             if stored.state != available:
                 position.state = PositionState(stored.state)  # DMPR-3.1.1.11-06 and -11
             if stored.state != available or number in in_transactions:
@@ -108,10 +111,10 @@ class Recovery:
             positions.append(position)
         for positions in by_queue.values():
             positions.sort(key=attrgetter("lookup_identifier"))
-            insert, count = positions[0].queue.positions.insert, self._messages.quotas.count
+            insert = positions[0].queue.positions.insert
             for position in positions:
                 insert(position)
-                count(position)
+            self._messages.quotas.count_stored(positions)
         return in_use
 
     def _in_transactions(self) -> set[int]:

@@ -39,8 +39,9 @@ SETTINGS: Final = b"Settings"
 # network, a null and its origin
 _MESSAGE: Final = Struct("<IQIQQBB")
 _HISTORY_FIELDS: Final = Struct("<III")
-_TEXT: Final = _MESSAGE.size
-_TEXT_AFTER_HISTORY: Final = _TEXT + _HISTORY_FIELDS.size
+TEXT: Final = _MESSAGE.size
+"""Where the texts of a row of `Table.MESSAGE` begin, unless it has a history."""
+TEXT_AFTER_HISTORY: Final = TEXT + _HISTORY_FIELDS.size
 _PEEK_WHEN_LOCKED: Final = 1
 _HISTORY: Final = 2
 _TIME_MAX: Final = 0xFFFFFFFF
@@ -129,18 +130,14 @@ def read_position(row: bytes) -> StoredPosition:
 _new_position: Final = StoredPosition._make
 
 
-class Origins:
-    """The origins of rows of `Table.MESSAGE`. There may be millions of rows, but few origins."""
+class Origins(dict[bytes, str]):
+    """The origins of messages by the end of their rows in `Table.MESSAGE`: see `TEXT`.
 
-    def __init__(self) -> None:
-        self._of: dict[bytes, str] = {}  # by the end of a row
+    There may be millions of rows, but few ends.
+    """
 
-    def of(self, row: bytes, stored: StoredPosition) -> str:
-        """Return the origin of a row whose position has been read. Raises as `read_message`."""
-        end = row[_TEXT_AFTER_HISTORY if stored.flags & _HISTORY else _TEXT :]
-        origin = self._of.get(end)
-        if origin is None:
-            origin = self._of[end] = read_message(row).origin
+    def __missing__(self, end: bytes) -> str:
+        origin = self[end] = end.decode().partition("\0")[2]
         return origin
 
 

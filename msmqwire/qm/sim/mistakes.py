@@ -156,7 +156,7 @@ def _advanced_before_enqueue(original: Any) -> Any:
 
 
 def _no_origin(_original: Any) -> Any:
-    return lambda self, row, stored: ""
+    return lambda self, end: ""
 
 
 def _quota_ignored_after(original: Any) -> Any:
@@ -348,7 +348,9 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
             ),
         ),
         "messages that leave are counted on": Mistake(OriginShares, "give_back", nothing, _BOUNDED),
-        "a restart counts messages for nobody": Mistake(manager_rows.Origins, "of", _no_origin, _BOUNDED),
+        "a restart counts messages for nobody": Mistake(
+            manager_rows.Origins, "__missing__", _no_origin, _BOUNDED
+        ),
         "sessions that end are kept": Mistake(SessionTable, "release", nothing, _HANGS | {Invariant.BOUNDED}),
         **DRIVER_MISTAKES,
         **{name: mistake for protocol in simulated() for name, mistake in protocol.mistakes.items()},
