@@ -31,6 +31,7 @@ from tests.support.running import (
     put,
     recoverable,
     served,
+    until,
 )
 
 TO_ELSEWHERE = r"DIRECT=TCP:127.0.0.99\private$\x"
@@ -121,6 +122,7 @@ def test_an_unreadable_message_is_set_aside_when_read(folder: Path, content: str
         assert caught.value.hresult == HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
         rest = local.call("receive", queue=ORDERS, count=1000)["messages"]
         assert bodies(first + rest) == BODIES[:6] + BODIES[7:]
+        until(lambda: "damaged: " in server.log_text(), "the line, which the thread of the log writes")
         (line,) = [line["event"] for line in server.logs() if "damaged: " in str(line)]
         assert f"damaged: message 7 of alpha\\{ORDERS} is set aside" in line
         local.call("purge", queue=ORDERS)

@@ -62,6 +62,10 @@ class Recorder:
     def received(self, connection: int, data: bytes) -> None:
         self.events.append(("received", connection, data))
 
+    def has_begun(self, connection: int) -> bool:
+        """Any bytes begin a session here."""
+        return self.data(connection) != b""
+
     def buffered(self, connection: int) -> int:
         return 0
 

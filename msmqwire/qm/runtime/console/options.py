@@ -9,7 +9,6 @@ from msmqwire.service.endpoints import Endpoint
 
 PORT: Final = 8180
 """The default port."""
-"""Name of the file of the folder with the token."""
 
 
 @dataclass(frozen=True, slots=True)
