@@ -91,7 +91,9 @@ def file_fault(path: Path, status: os.stat_result, users: Trusted) -> str:
     if fault := mode_fault(path, status, users):
         return fault
     if status.st_nlink > 1:
-        return f"it has {status.st_nlink} names, hard links: move it away, or put a copy in its place"
+        return (
+            f"it has {counted(status.st_nlink, 'name')}, hard links: move it away, or put a copy in its place"
+        )
     return ""
 
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
+from typing import Final
 
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
+
+_SWEEP_MIN: Final = 1024
+"""Positions from which on those of removed messages are looked for."""
 
 
 class MessageMemory:
     """The recoverable messages that are in memory as well as in the store, oldest first.
 
-    Once their rows are durable, the oldest messages leave memory while all exceed `limit` bytes.
+    Once their rows are durable, the oldest messages leave memory while all exceed `limit` bytes. Removed ones
+    leave it whenever there are twice as many positions as at the last sweep: an old message that nobody
+    receives would else keep all after it.
 
     Attributes:
         limit: bytes of messages.
@@ -25,6 +32,10 @@ class MessageMemory:
         self._positions: deque[MessagePosition] = deque()
         self._bytes = 0
         self._taken = 0  # the number of positions whose rows the owner has taken
+        self._sweep_at = _SWEEP_MIN
+
+    def __len__(self) -> int:
+        return len(self._positions)
 
     def add(self, position: MessagePosition) -> None:
         """Add a position whose message is about to be stored."""
@@ -46,3 +57,14 @@ class MessageMemory:
             self._bytes -= position.size
             if position.stored:
                 position.keep_in_store(self.load)
+        if len(positions) >= self._sweep_at:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Drop the removed messages whose rows were taken."""
+        taken = list(islice(self._positions, self._taken))
+        kept = [position for position in taken if position.stored]
+        self._positions = deque((*kept, *islice(self._positions, self._taken, None)))
+        self._bytes -= sum(position.size for position in taken if not position.stored)
+        self._taken = len(kept)
+        self._sweep_at = max(_SWEEP_MIN, 2 * len(self._positions))

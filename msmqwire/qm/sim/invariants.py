@@ -82,7 +82,7 @@ def _check_shares(node: str, core: Core) -> None:
             counts[position.origin] += position.size
     by_origin = core.messages.quotas.shares.by_origin()
     if by_origin != counts:
-        raise Violation(Invariant.BOUNDED, f"{node} counts {by_origin} bytes by origin of {dict(counts)}")
+        raise Violation(Invariant.BOUNDED, f"{node} counts for origins {by_origin}, not {dict(counts)}")
 
 
 def check_stored_origins(node: str, core: Core, store: MemoryStore) -> None:

@@ -207,6 +207,6 @@ def compare(table: StoreTable, found: RowCount, expected: RowCount) -> None:
     if lost > 0:
         raise WrongRows(f"{name} has lost {lost:,} of {counted(expected.rows, 'row')}")
     if lost < 0:
-        raise WrongRows(f"{name} has {found.rows:,} rows, and {expected.rows:,} were written")
+        raise WrongRows(f"{name} has {counted(found.rows, 'row')}, and {expected.rows:,} were written")
     if found != expected:
         raise WrongRows(f"{name} has rows older than the last that were written")

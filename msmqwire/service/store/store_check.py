@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from msmqwire.durable import acquire_lock, result_code
 from msmqwire.errors import StoreMissing, StoreNewer, StoreRefused
+from msmqwire.names.printable import counted
 from msmqwire.ownership import sibling_fault
 from msmqwire.service.store.around_damage import all_rows
 from msmqwire.service.store.changes import Key
@@ -177,7 +178,7 @@ class StoreCheck:
         if not self.served:  # else the log grows meanwhile
             lost = lost_transactions(self._log, self._page_size)
             if lost:
-                text = f"a part of the log (-wal) is overwritten, before {lost:,} commits or more"
+                text = f"a part of the log (-wal) is overwritten, before {counted(lost, 'commit')} or more"
                 yield Fault("structure", text, rows=lost)
             if self._is_cut_off:
                 yield Fault("structure", "the file is cut off")
@@ -248,10 +249,10 @@ class StoreCheck:
 def _count_faults(table: StoreTable, found: RowCount, expected: RowCount, wrong: int) -> Iterator[Fault]:
     lost = expected.rows - found.rows
     if lost > 0:
-        text = f"the table {table.value} has lost {lost:,} of {expected.rows:,} rows"
+        text = f"the table {table.value} has lost {lost:,} of {counted(expected.rows, 'row')}"
         yield Fault("lost", text, table, rows=lost)
     elif lost < 0:
-        text = f"the table {table.value} has {found.rows:,} rows, and {expected.rows:,} were written"
+        text = f"the table {table.value} has {counted(found.rows, 'row')}, and {expected.rows:,} were written"
         yield Fault("outdated", text, table, rows=-lost)
     elif found != expected and not wrong:
         text = f"the table {table.value} has rows older than the last that were written"

@@ -50,6 +50,7 @@ def test_a_protocol_names_no_more_of_the_core_than_it_takes(protocol: str) -> No
         for name in ("needs.py", "engine.py")
     )
     named = {node.target.id for node in ast.walk(needs) if isinstance(node, ast.AnnAssign)}  # type: ignore[union-attr]
+    named |= {node.name for node in ast.walk(needs) if isinstance(node, ast.FunctionDef)}
     taken = {
         node.attr
         for node in ast.walk(engine)
