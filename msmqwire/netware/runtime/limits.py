@@ -18,8 +18,8 @@ class NcpLimits:
     Attributes:
         connections: service connections at once; `SPARE_CONNECTIONS` more TCP connections are accepted.
         connections_per_peer: TCP connections from one IPv4 address or one IPv6 network of 64 bits.
-        reserved_percent: percent of the service connections that clients can't have before a login, unless
-            one has logged in from their address before; half of it is for addresses with a login alone.
+        reserved_percent: percent of the service connections that clients can't have before a login; half of
+            it is for known addresses: a client has logged in from there by a password of a supervisor's.
         held_bytes: bytes of incomplete requests, of requests that wait for an earlier one, and of replies
             that clients have not read, of all connections together. In addition each keeps its last reply, of
             at most 64 KiB.

@@ -167,8 +167,8 @@ class NcpListener(Listener[NcpServerConnection]):
         try:
             fields = await self._fields(task, connection)
             if task.caller.object_id is not None:
-                self.proved(connection)
                 self._numbers.logged_in(task.caller.connection)
+                (self.proved if task.caller.has_proved else self.spoke)(connection)
             return session.performed(task, fields)
         except NcpRefused as exc:
             self.traffic.calls_refused += 1

@@ -19,10 +19,11 @@ from msmqwire.ncp.constants import CompletionCode
 from msmqwire.netware.model import passwords
 from msmqwire.netware.model.passwords import HashNeeded, PasswordHashing
 from msmqwire.netware.rules.service import QueueService
+from msmqwire.netware.runtime.limits import NcpLimits
 from msmqwire.netware.runtime.password_hashing import PasswordHasher
 from tests.support.many_computers import many_computers
 from tests.support.netware.netware_running import InMemory, MemoryDriver, RawNcp, in_memory
-from tests.support.netware.netware_station import SALT, MemoryServer, named, text
+from tests.support.netware.netware_station import CREATE, SALT, MemoryServer, named, text
 from tests.support.running import PATIENCE_S, called, until
 
 USER = 1
@@ -56,8 +57,7 @@ def hashes(monkeypatch: pytest.MonkeyPatch) -> Hashes:
     return Hashes(monkeypatch)
 
 
-@pytest.fixture
-def served(hashes: Hashes) -> Iterator[InMemory]:
+def office() -> MemoryServer:
     """A server with ALICE and BOB, whose passwords are their names."""
     server = MemoryServer()
     for name in NAMES:
@@ -65,6 +65,12 @@ def served(hashes: Hashes) -> Iterator[InMemory]:
         hashing = PasswordHashing(SALT)
         server.service.logins.change_password(server.administrator, user, b"", name.encode(), hashing)
     server.service.take()
+    return server
+
+
+@pytest.fixture
+def served(hashes: Hashes) -> Iterator[InMemory]:
+    server = office()
     hashes.begun.clear()
     with in_memory(server) as running:
         yield running
@@ -82,6 +88,25 @@ def test_a_right_and_a_wrong_password(served: InMemory) -> None:
         client.call(64, named(USER, "ALICE") + text("WRONG") + text("NEW"), code=0xFF)
         client.call(64, named(USER, "ALICE") + text("ALICE") + text("NEW"))
         client.call(20, login("ALICE", "NEW"))
+
+
+@pytest.mark.usefixtures("hashes")
+def test_only_a_given_password_makes_an_address_known() -> None:
+    """The last two numbers are for known addresses, and a login by a name alone proves nothing."""
+    server, by_password, by_name = office(), "127.0.0.2", "127.0.0.3"
+    server.add("CAROL")
+    server.service.take()
+    with many_computers(), in_memory(server, NcpLimits(connections=16)) as running, ExitStack() as stack:
+        stack.enter_context(running.connect(source=by_password)).call(20, login("ALICE", "ALICE"))
+        for _ in range(13):
+            client = stack.enter_context(running.connect(source=by_name))
+            client.call(20, login("CAROL", ""))
+        client.call(64, named(USER, "CAROL") + text("") + text("OWN"))
+        client.call(20, login("CAROL", "OWN"))
+        late = stack.enter_context(running.connect(attach=False, source=by_name))
+        assert late.exchange(late.packet(CREATE, sequence=0, function=0))[6] == 0xF9
+        stack.enter_context(running.connect(source=by_password)).call(20, login("ALICE", "ALICE"))
+        assert (running.listener.service_connections, running.listener.traffic.evicted) == (15, 0)
 
 
 def test_a_flood_of_logins_leaves_turns_for_others(served: InMemory, hashes: Hashes) -> None:
