@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
 MemberT = TypeVar("MemberT", bound=Hashable)
@@ -16,40 +16,45 @@ class Crowd(Generic[MemberT]):
     """
 
     def __init__(self) -> None:
+        self._origin_of: dict[MemberT, str] = {}
         self._members: dict[str, dict[MemberT, None]] = {}  # by origin, the oldest first
         self._origins: dict[int, dict[str, None]] = {}  # by the number of their members
         self.most = 0
-        self._size = 0
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._origin_of)
+
+    def __contains__(self, member: MemberT) -> bool:
+        return member in self._origin_of
+
+    def __iter__(self) -> Iterator[MemberT]:
+        return iter(self._origin_of)
 
     def of(self, origin: str) -> int:
         """Return the number of members of an origin."""
         return len(self._members.get(origin, ()))
 
-    def has(self, member: MemberT, origin: str) -> bool:
-        """Return whether an origin has a member."""
-        return member in self._members.get(origin, ())
-
     def add(self, member: MemberT, origin: str) -> None:
         """Add the newest member of an origin."""
         members = self._members.setdefault(origin, {})
         members[member] = None
-        self._size += 1
+        self._origin_of[member] = origin
         self._move(origin, len(members) - 1, len(members))
         self.most = max(self.most, len(members))
 
-    def remove(self, member: MemberT, origin: str) -> None:
-        """Remove a member of an origin."""
+    def discard(self, member: MemberT) -> bool:
+        """Remove a member; return whether it was one."""
+        origin = self._origin_of.pop(member, None)
+        if origin is None:
+            return False
         members = self._members[origin]
         del members[member]
-        self._size -= 1
         if not members:
             del self._members[origin]
         self._move(origin, len(members) + 1, len(members))
         if self.most not in self._origins:
             self.most -= 1
+        return True
 
     def oldest(self) -> MemberT | None:
         """Return the oldest member of the most crowded origin; None without members."""

@@ -68,8 +68,7 @@ class PageConnections:
         self._page, self._limits, self._is_known = page, limits, is_known
         self._rate = OriginRate(limits.accepts, limits.accepts_per_origin)
         self._bytes = OriginRate(limits.bytes_per_s, limits.bytes_per_s_per_origin)
-        self._without_login: dict[LimitedConnection, str] = {}  # with the origin
-        self._crowd: Crowd[LimitedConnection] = Crowd()  # of those
+        self._without_login: Crowd[LimitedConnection] = Crowd()
         self._with_login: dict[LimitedConnection, None] = {}  # the one used least recently first
         self.traffic = PageTraffic()
 
@@ -98,13 +97,12 @@ class PageConnections:
 
     def admit(self, connection: LimitedConnection) -> None:
         """Register an established connection, in place of another one if there are too many."""
-        origin, crowd = origin_of(connection.address), self._crowd
+        origin, crowd = origin_of(connection.address), self._without_login
         if crowd.of(origin) >= self._limits.per_origin:
             self._evict(crowd.oldest_of(origin))
         elif len(crowd) >= self._limits.connections:
             self._evict(crowd.oldest())
         self.traffic.accepted += 1
-        self._without_login[connection] = origin
         crowd.add(connection, origin)
 
     def _evict(self, oldest: LimitedConnection | None) -> None:
@@ -115,7 +113,7 @@ class PageConnections:
 
     def logged_in(self, connection: LimitedConnection) -> None:
         """Note a request with a login: its connection makes room for no connection without one."""
-        if connection not in self._with_login and not self._forget_without_login(connection):
+        if connection not in self._with_login and not self._without_login.discard(connection):
             return  # it has ended
         self._with_login.pop(connection, None)
         self._with_login[connection] = None
@@ -127,14 +125,7 @@ class PageConnections:
     def forget(self, connection: LimitedConnection) -> None:
         """Forget a connection that has ended."""
         self._with_login.pop(connection, None)
-        self._forget_without_login(connection)
-
-    def _forget_without_login(self, connection: LimitedConnection) -> bool:
-        """Return whether the connection was there."""
-        origin = self._without_login.pop(connection, None)
-        if origin is not None:
-            self._crowd.remove(connection, origin)
-        return origin is not None
+        self._without_login.discard(connection)
 
     def abort(self) -> None:
         """End all connections at once."""

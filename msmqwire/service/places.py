@@ -129,24 +129,16 @@ class Places(Generic[ConnectionT]):
     def spoke(self, connection: ConnectionT) -> None:
         """A connection is silent no more."""
         place = self._taken.get(connection)
-        if place is not None and self._forget_silent(connection, place) and not place.is_known:
+        if place is not None and self._silent[place.is_known].discard(connection) and not place.is_known:
             self._speaking.add(connection, place.origin)
-
-    def _forget_silent(self, connection: ConnectionT, place: _Place) -> bool:
-        """Return whether a connection was silent, and forget that it was."""
-        silent = self._silent[place.is_known]
-        was_silent = silent.has(connection, place.origin)
-        if was_silent:
-            silent.remove(connection, place.origin)
-        return was_silent
 
     def leave(self, connection: ConnectionT) -> None:
         """The place of a connection is free, unless it was before."""
         place = self._taken.pop(connection, None)
         if place is None:
             return
-        if not self._forget_silent(connection, place) and not place.is_known:
-            self._speaking.remove(connection, place.origin)
+        self._silent[place.is_known].discard(connection)
+        self._speaking.discard(connection)
         self._unknown -= not place.is_known
         self._of_origin[place.origin] -= 1
         if not self._of_origin[place.origin]:

@@ -66,6 +66,4 @@ class Handshakes(Generic[ConnectionT]):
 
     def end(self, connection: ConnectionT) -> None:
         """A handshake has ended; a second call does nothing."""
-        origin = origin_of(connection.address)
-        if self._under_way.has(connection, origin):
-            self._under_way.remove(connection, origin)
+        self._under_way.discard(connection)
