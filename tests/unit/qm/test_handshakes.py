@@ -64,3 +64,18 @@ def test_the_work_of_an_origin_is_limited() -> None:
         number < allowed // 2 for number in range(allowed)
     ]
     assert len(clocked.limits) == 0
+
+
+def test_a_refused_handshake_ends_no_other() -> None:
+    clocked = Clocked()
+    under_way = [clocked.begin("10.0.0.1")[0] for _ in range(EACH)]
+    allowed = SETTINGS.security_per_origin_ms // int(HANDSHAKE_MS)
+    for _ in range(allowed - EACH):
+        clocked.limits.end(under_way[0])
+        under_way[0], begun = clocked.begin("10.0.0.1")
+        assert begun
+    late, begun = clocked.begin("10.0.0.1")
+    assert not begun
+    clocked.limits.end(late)
+    assert not any(connection.ended for connection in under_way)
+    assert len(clocked.limits) == EACH

@@ -49,18 +49,18 @@ class Handshakes(Generic[ConnectionT]):
         return len(self._under_way)
 
     def begin(self, connection: ConnectionT) -> bool:
-        """Note a handshake; return False to refuse it. `end` has to follow in any case."""
+        """Note a handshake, whose `end` has to follow; return False, and note nothing, to refuse it."""
         origin = origin_of(connection.address)
+        try:
+            self._work.check(origin)
+        except TooMuchWork:
+            return False
         if self._under_way.of(origin) >= self._per_origin:
             oldest = self._under_way.oldest_of(origin)
             assert oldest is not None
             self.end(oldest)
             oldest.abort()
         self._under_way.add(connection, origin)
-        try:
-            self._work.check(origin)
-        except TooMuchWork:
-            return False
         self._work.spend(origin, HANDSHAKE_MS)
         return True
 
