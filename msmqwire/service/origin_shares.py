@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from heapq import nlargest
 from typing import Final, NamedTuple
 
 _LITTLE: Final = 64
 """An origin uses little that has up to this part of the resource."""
+_LARGEST: Final = 64
+"""The origins that are looked at together: there may be 10,000s of them, and each has to be found once."""
 
 
 class UseByStanding(NamedTuple):
@@ -31,8 +34,8 @@ class OriginShares:
     """
 
     __slots__ = (
-        "_by_origin", "_for_any", "_for_little", "_known", "_little", "_own", "_reserve", "limit",
-        "per_origin", "used",
+        "_by_origin", "_floor", "_for_any", "_for_little", "_known", "_largest", "_little", "_own",
+        "_reserve", "limit", "per_origin", "used",
     )  # fmt: skip
 
     def __init__(self, limit: int, known: Container[str], *, own: int = 25, reserve: int = 25) -> None:
@@ -45,6 +48,8 @@ class OriginShares:
         """
         self._known, self._own, self._reserve = known, own, reserve
         self._by_origin: dict[str, int] = {}
+        self._largest: dict[str, None] = {}  # all origins that use more than the floor, and others
+        self._floor = float("inf")
         self.used = 0
         self.resize(limit)
 
@@ -75,12 +80,25 @@ class OriginShares:
         """Return the origin that has to make room, if `size` more bytes do not fit for `origin`."""
         if origin not in self._known and self.used_by(origin) + size > self.per_origin:
             return origin
-        return max(self._by_origin, key=self._by_origin.__getitem__, default=origin)
+        if 0 < len(self._largest) <= 2 * _LARGEST:
+            found = max(self._largest, key=self._by_origin.__getitem__)
+            if self._by_origin[found] >= self._floor:
+                return found
+        return self._find_largest(origin)
+
+    def _find_largest(self, default: str) -> str:
+        """Find the origins that use most; return the first of them."""
+        largest = nlargest(_LARGEST, self._by_origin, key=self._by_origin.__getitem__)
+        self._largest = dict.fromkeys(largest)
+        self._floor = self._by_origin[largest[-1]] if largest else float("inf")
+        return largest[0] if largest else default
 
     def take(self, origin: str, size: int) -> None:
         """Count bytes used for an origin."""
         self.used += size
-        self._by_origin[origin] = self._by_origin.get(origin, 0) + size
+        self._by_origin[origin] = used = self._by_origin.get(origin, 0) + size
+        if used > self._floor:
+            self._largest[origin] = None
 
     def give_back(self, origin: str, size: int) -> None:
         """Count bytes as free again."""
@@ -90,6 +108,7 @@ class OriginShares:
             self._by_origin[origin] = left
         else:
             del self._by_origin[origin]
+            self._largest.pop(origin, None)
 
     def by_origin(self) -> dict[str, int]:
         """Return the bytes in use by origin."""
