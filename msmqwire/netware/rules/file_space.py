@@ -107,10 +107,11 @@ class FileSpace:
         lost = self.size(file) - size
         if lost < 0:
             self.add(file, -lost)
+            return
         self._sizes[file] = size
         parts = self._parts[file]
         for account in reversed(list(parts)):
-            less = max(0, min(lost, parts[account]))
+            less = min(lost, parts[account])
             parts[account] -= less
             lost -= less
             self._give_back(account, less)
