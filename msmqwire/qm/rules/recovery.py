@@ -86,7 +86,7 @@ class Recovery:
         in_transactions = self._in_transactions()
         by_queue: dict[int, list[MessagePosition]] = {}
         load, available, origins = self.load, PositionState.AVAILABLE, stored_rows.Origins()
-        text, text_after_history = stored_rows.TEXT, stored_rows.TEXT_AFTER_HISTORY
+        text = stored_rows.TEXT
         for number, row in self._stored.rows(Table.MESSAGE):  # there may be millions
             assert isinstance(number, int)
             stored = stored_rows.read_position(row)
@@ -95,8 +95,8 @@ class Recovery:
             position.recoverable = position.stored = True
             position.keep_in_store(load)  # DMPR-3.1.1.11-06
             if stored.has_history:
-                position.history = stored_rows.read_message(row).history
-                position.origin = origins[row[text_after_history:]]
+                message = stored_rows.read_message(row)
+                position.history, position.origin = message.history, message.origin
             else:
                 position.origin = origins[row[text:]]
             if stored.state != available:

@@ -41,7 +41,6 @@ _MESSAGE: Final = Struct("<IQIQQBB")
 _HISTORY_FIELDS: Final = Struct("<III")
 TEXT: Final = _MESSAGE.size
 """Where the texts of a row of `Table.MESSAGE` begin, unless it has a history."""
-TEXT_AFTER_HISTORY: Final = TEXT + _HISTORY_FIELDS.size
 _PEEK_WHEN_LOCKED: Final = 1
 _HISTORY: Final = 2
 _TIME_MAX: Final = 0xFFFFFFFF
