@@ -16,13 +16,14 @@ from msmqwire.qm.rules.memory_pool import Kind, MemoryPool, express_bytes
 from msmqwire.service.origin_shares import OriginShares
 
 _KILOBYTE: Final = 1024
+
 NO_ROOM: Final = {
     DISK: "the disk is almost full",
     QUOTA: "the queue manager has no room",
     SHARE: "its origin has its share of the quota, or of the disk",
     MEMORY: "there is no memory for more express messages of its origin",
 }
-"""What `Quotas.lacking` returns, in words."""
+"""The reason of a refusal by the resource that `Quotas.lacking` returns."""
 
 COPY_LOST: Final = "the queue is full: the copy of the message is lost"
 
