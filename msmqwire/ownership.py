@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import BinaryIO, Final
 
 from msmqwire.durable import UNFOLLOWED, replace_file
-from msmqwire.errors import InvalidValue
+from msmqwire.errors import InvalidValue, StoreRefused
 from msmqwire.names.printable import counted
 
 HAS_MODES: Final = os.name == "posix"
@@ -140,7 +142,7 @@ def tree_fault(folder: Path, users: Trusted) -> tuple[Path, str] | None:
     Everything is of `users`, and for nobody else to write; links are left to those who follow none.
     """
     found = (Path(parent, name) for parent, inner, names in os.walk(folder) for name in (*inner, *names))
-    for path in (folder, *found):
+    for path in chain((folder,), found):
         status = status_of(path)
         if status is None:
             continue
@@ -152,26 +154,33 @@ def tree_fault(folder: Path, users: Trusted) -> tuple[Path, str] | None:
     return None
 
 
-def sibling_fault(path: Path) -> tuple[Path, str] | None:
-    """Return the folder of a file, or one of its files, that may not be used, and why; None for none.
+def check_siblings(path: Path) -> None:
+    """Refuse a file if somebody else may have written it, its folder, or one of its own files.
 
-    Its files have its name with a suffix, as the logs and journals of SQLite.
+    Its own files have its name with a suffix, as the logs and journals of SQLite, which takes them for its
+    own. Raises StoreRefused.
     """
     if not HAS_MODES:
-        return None
+        return
+    try:
+        found = _sibling_fault(path)
+    except OSError as exc:
+        raise StoreRefused(exc.strerror or str(exc), file=str(path)) from None
+    if found:
+        file, why = found
+        raise StoreRefused(why, file=str(file))
+
+
+def _sibling_fault(path: Path) -> tuple[Path, str] | None:
     status = path.parent.stat()
     users = folder_users(status)
     if fault := folder_fault(status, users):
         return path.parent, fault
-    return _entry_fault(path, users)
-
-
-def _entry_fault(path: Path, users: Trusted) -> tuple[Path, str] | None:
     for name in sorted(os.listdir(path.parent)):
         if name == path.name or name.startswith((f"{path.name}-", f"{path.name}.")):
             entry = path.with_name(name)
-            status = status_of(entry)
-            if status is not None and (fault := file_fault(entry, status, users)):
+            entry_status = status_of(entry)
+            if entry_status is not None and (fault := file_fault(entry, entry_status, users)):
                 return entry, fault
     return None
 
@@ -202,16 +211,10 @@ def read_own(path: Path, size_max: int, users: Trusted | None) -> bytes:
     `users` may have written it; None is anybody. Raises OSError, and InvalidValue for a file that somebody
     else may have written, anything but a plain file, and a larger one.
     """
-    link = status_of(path)
-    if link is not None and stat.S_ISLNK(link.st_mode):
-        raise InvalidValue(kind_fault(link))
-    with _unfollowed(path) as stream:
-        status = os.fstat(stream.fileno())
-        if users is not None and (fault := file_fault(path, status, users)):
+    with _plain(path, str(path)) as stream:
+        if users is not None and (fault := file_fault(path, os.fstat(stream.fileno()), users)):
             raise InvalidValue(fault)
-        if not stat.S_ISREG(status.st_mode):
-            raise InvalidValue("it is not a plain file")
-        return _content(stream, path, size_max, "")
+        return _content(stream, path, size_max, str(path))
 
 
 def read_secret(file: Path, size_max: int, path: str = "", *, follow: bool = True) -> bytes:
@@ -226,7 +229,7 @@ def read_secret(file: Path, size_max: int, path: str = "", *, follow: bool = Tru
     Raises OSError if it can't be read, and InvalidValue for a file that is too large, or that other users may
     read or write.
     """
-    with file.open("rb") if follow else _unfollowed(file) as stream:
+    with file.open("rb") if follow else _plain(file, path) as stream:
         if fault := secret_fault(file, os.fstat(stream.fileno())):
             raise InvalidValue(f"{_named(file, path)} {fault}", path=path)
         return _content(stream, file, size_max, path)
@@ -255,14 +258,32 @@ def write_secret(file: Path, content: bytes) -> None:
     replace_file(file, content, mode=_SECRET_MODE)
 
 
-def _unfollowed(path: Path) -> BinaryIO:
-    """Open a file for reading, without following a link. Raises OSError."""
-    return open(os.open(path, os.O_RDONLY | UNFOLLOWED), "rb")
+@contextmanager
+def _plain(file: Path, path: str) -> Iterator[BinaryIO]:
+    """Open a plain file, without following a link or waiting for a pipe.
+
+    Raises OSError, and InvalidValue with this path for anything else.
+    """
+    where = "" if path == str(file) else f"{file}: "
+    link = status_of(file)  # for a clear error, and for systems that would follow it
+    if link is not None and stat.S_ISLNK(link.st_mode):
+        raise InvalidValue(f"{where}{kind_fault(link)}", path=path)
+    with open(file, "rb", opener=_unfollowed) as stream:
+        if fault := kind_fault(os.fstat(stream.fileno())):
+            raise InvalidValue(f"{where}{fault}", path=path)
+        yield stream
+
+
+def _unfollowed(path: str, flags: int) -> int:
+    return os.open(path, flags | UNFOLLOWED)
 
 
 def _content(stream: BinaryIO, file: Path, size_max: int, path: str) -> bytes:
     """Return what a file has. Raises InvalidValue for more than `size_max` bytes."""
-    content = stream.read(size_max + 1)
+    size = os.fstat(stream.fileno()).st_size
+    content = stream.read(min(size, size_max) + 1)  # it takes as much memory as it may read
+    if size < len(content) <= size_max:  # a pipe, or a file that grows
+        content += stream.read(size_max + 1 - len(content))
     if len(content) > size_max:
         raise InvalidValue(f"{_named(file, path)} has more than {counted(size_max, 'byte')}", path=path)
     return content

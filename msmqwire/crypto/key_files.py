@@ -38,7 +38,7 @@ def key_content(path: Path) -> bytes:
         try:
             return read_secret(path, KEYS_SIZE_MAX, str(path))
         except InvalidValue:
-            if public := _public_content(path):
+            if path.is_file() and (public := _public_content(path)):
                 return public  # its mode is not what is wrong with it
             raise
     try:

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from msmqwire.errors import StoreDamaged, StoreError, StoreForeign, StoreInUse, StoreNewer, StoreRefused
-from msmqwire.ownership import sibling_fault
+from msmqwire.ownership import check_siblings
 from msmqwire.qm.directory.stored_objects import read
 
 APPLICATION_ID: Final = 0x4D534D44
@@ -78,8 +78,7 @@ def check_file(file: str) -> list[str]:
 
     Raises StoreRefused.
     """
-    if (fault := sibling_fault(Path(file))) is not None:
-        raise StoreRefused(fault[1], file=str(fault[0]))
+    check_siblings(Path(file))
     database: sqlite3.Connection | None = None
     try:
         database = sqlite3.connect(f"file:{quote(file)}?mode=ro", uri=True, isolation_level=None)
@@ -87,7 +86,7 @@ def check_file(file: str) -> list[str]:
         if application != APPLICATION_ID:
             return ["another kind of database, not a directory"]
         problems = [row[0] for row in database.execute("PRAGMA quick_check(100)")]
-        rows = database.execute("SELECT name, type, attributes FROM object ORDER BY number").fetchall()
+        rows = database.execute("SELECT name, type, attributes FROM object ORDER BY number")
         return [problem for problem in problems if problem != "ok"] + [
             f"the {kind} {name!r:.100} can't be read" for name, kind, row in rows if not _readable(kind, row)
         ]

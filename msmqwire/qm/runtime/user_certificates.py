@@ -10,7 +10,7 @@ from uuid import uuid4
 from msmqwire.constants import HResult
 from msmqwire.durable import make_private
 from msmqwire.errors import MalformedPacket, QueueError, StoreRefused
-from msmqwire.ownership import sibling_fault
+from msmqwire.ownership import check_siblings
 from msmqwire.qm.directory.attributes import Operator
 from msmqwire.qm.directory.embedded import EmbeddedDirectory
 from msmqwire.qm.model.directory_objects import User
@@ -36,9 +36,7 @@ def open_users(folder: Path, *, create: bool = False) -> EmbeddedDirectory | Non
     Raises the subclasses of StoreError.
     """
     path = folder / DIRECTORY
-    if found := sibling_fault(path):
-        file, why = found
-        raise StoreRefused(why, file=str(file))
+    check_siblings(path)
     if create:
         try:
             make_private(path)

@@ -27,7 +27,7 @@ from msmqwire.errors import (
     StoreRefused,
 )
 from msmqwire.names.printable import counted
-from msmqwire.ownership import sibling_fault
+from msmqwire.ownership import check_siblings
 from msmqwire.service.store.changes import Changes, Key
 from msmqwire.service.store.file_check import check_header, damaged
 from msmqwire.service.store.layout import COUNTS, CountTable, Layout
@@ -111,7 +111,7 @@ class SqliteStore:
         if not (create or self._path.exists()):
             raise StoreMissing("there is no such store", file=str(self._path))
         try:
-            self._check_siblings()
+            check_siblings(self._path)
             with ExitStack() as stack:
                 self._lock = stack.enter_context(closing(self._acquire_lock()))
                 if not self._path.exists():
@@ -296,12 +296,6 @@ class SqliteStore:
             raise ValueError("the store is closed")
 
     # Opening.
-
-    def _check_siblings(self) -> None:
-        """Refuse files that SQLite would take for its own if somebody else may have written them."""
-        if found := sibling_fault(self._path):
-            file, why = found
-            raise StoreRefused(why, file=str(file))
 
     def _acquire_lock(self) -> sqlite3.Connection:
         """Take the lock that keeps other processes out; it ends with the process, in any case.

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from msmqwire.durable import acquire_lock, result_code
 from msmqwire.errors import StoreMissing, StoreNewer, StoreRefused
 from msmqwire.names.printable import counted
-from msmqwire.ownership import sibling_fault
+from msmqwire.ownership import check_siblings
 from msmqwire.service.store.around_damage import all_rows
 from msmqwire.service.store.changes import Key
 from msmqwire.service.store.file_check import check_header, unreadable
@@ -83,8 +83,7 @@ class StoreCheck:
         self._unsummed: set[StoreTable] = set()  # tables of which some rows may have no checksum
         if not self.path.exists():
             raise StoreMissing("there is no such store", file=str(path))
-        if (fault := sibling_fault(self.path)) is not None:
-            raise StoreRefused(fault[1], file=str(fault[0]))
+        check_siblings(self.path)
         try:
             with ExitStack() as stack:
                 lock = acquire_lock(self.path.with_name(self.path.name + ".lock"))

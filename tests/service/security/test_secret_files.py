@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import msmqwire
-from msmqwire.errors import InvalidValue
-from msmqwire.ownership import read_secret, secret_fault
+from msmqwire.errors import InvalidValue, StoreRefused
+from msmqwire.ownership import read_own, read_secret, secret_fault
+from msmqwire.qm.runtime.key_ring import KeyFile
+from msmqwire.qm.runtime.user_certificates import open_users
 from tests.support.paths import EXAMPLES
 from tests.support.running import ADDRESS, called
 
@@ -116,6 +121,61 @@ def test_a_pipe_is_waited_for(tmp_path: Path) -> None:
         assert read_secret(Path(f"/dev/fd/{read}"), 100) == b"secret"
     finally:
         os.close(read)
+
+
+@contextmanager
+def pipe_without_end(path: Path, mode: int) -> Iterator[None]:
+    os.mkfifo(path)
+    path.chmod(mode)
+    end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        yield
+    finally:
+        os.close(end)
+
+
+def test_a_pipe_that_others_may_use_is_not_waited_for(tmp_path: Path) -> None:
+    """Nor is it looked at again for a certificate."""
+    path = tmp_path / "key.pem"
+    with pipe_without_end(path, 0o644):
+        assert "mode 0644" in called("dissect", CAPTURE, "--key", path).error(65)["error"]
+
+
+def test_keys_of_a_folder_are_a_plain_file(tmp_path: Path, secret: Path) -> None:
+    file = KeyFile(tmp_path)
+    file.path.symlink_to(secret)
+    with pytest.raises(InvalidValue, match=r"keys\.json: it is a link, not a plain file: move it away"):
+        file.read()
+    file.path.unlink()
+    with (
+        pipe_without_end(file.path, 0o600),
+        pytest.raises(InvalidValue, match="it is a pipe, not a plain file"),
+    ):
+        file.read()
+
+
+def test_users_of_a_missing_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreRefused, match="No such file or directory"):
+        open_users(tmp_path / "missing", create=True)
+
+
+def test_a_limit_takes_no_memory(secret: Path) -> None:
+    tracemalloc.start()
+    try:
+        content = read_own(secret, 1 << 30, None)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert content == secret.read_bytes()
+    with pytest.raises(InvalidValue, match=f"it has more than {len(content) - 1:,} bytes"):
+        read_own(secret, len(content) - 1, None)
+
+
+def test_a_folder_in_place_of_a_file_stays_closed(tmp_path: Path) -> None:
+    before = os.listdir("/dev/fd")
+    with pytest.raises(IsADirectoryError):
+        read_own(tmp_path, 100, None)
+    assert os.listdir("/dev/fd") == before
 
 
 @pytest.mark.parametrize(
