@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.many_computers import many_computers
 from tests.support.pgm.multicast_networks import no_trouble_in_the_loop  # noqa: F401
 from tests.support.running import LEDGER, LOOP, ORDERS, InThread, Process, options, process, served
 
@@ -53,6 +54,13 @@ def commands_can_be_interrupted() -> Iterator[None]:
 def data(tmp_path: Path) -> Path:
     """The path of a folder that does not exist yet."""
     return tmp_path / "alpha"
+
+
+@pytest.fixture
+def computers() -> Iterator[None]:
+    """Addresses of the loopback stand for computers of a network."""
+    with many_computers():
+        yield
 
 
 @pytest.fixture(params=["served", "store"])

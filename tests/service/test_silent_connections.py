@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from msmqwire.qm.runtime.rpc.network import RpcOptions
 from msmqwire.remote_read.constants import Access
 from msmqwire.rpc.constants import AuthLevel
 from tests.support.certificates import Certificates
-from tests.support.many_computers import many_computers
 from tests.support.netware.netware_running import in_memory
 from tests.support.netware.netware_station import MemoryServer
 from tests.support.own_addresses import own_loopback
@@ -30,6 +29,7 @@ from tests.support.qm.peer_server import ORDERS, SERVER, at, server_options, ser
 from tests.support.running import ADDRESS, InThread, asyncio_only, served, until
 from tests.support.srmp.http_service import post
 
+pytestmark = pytest.mark.usefixtures("computers")
 ATTACKERS = tuple(f"127.0.0.{number}" for number in range(81, 85))
 HONEST = "127.0.0.91"
 KNOWN = "127.0.0.92"
@@ -43,13 +43,6 @@ TURNS = 8
 """Turns of the server's loop, in which it accepts a connection and reads its first bytes."""
 LOST_S = 3600.0
 """The time after which a peer that does nothing would be ended anyway."""
-
-
-@pytest.fixture(autouse=True)
-def computers() -> Iterator[None]:
-    """Addresses of the loopback stand for computers of a network."""
-    with many_computers():
-        yield
 
 
 @contextmanager
@@ -90,11 +83,6 @@ def crowd(
         yield sockets
 
 
-def half_open(running: InThread) -> AbstractContextManager[list[socket.socket]]:
-    """A crowd whose sessions have begun."""
-    return crowd(running, at(running), establish(), answers=True)
-
-
 def traffic(running: InThread, of: Callable[[Any], Any], name: str) -> int:
     """A counter of one of the listeners."""
     count: int = running.do(lambda started: getattr(of(started), name))
@@ -107,6 +95,14 @@ def binary(started: Any) -> Any:
 
 def http(started: Any) -> Any:
     return started.joined["srmp"].traffic
+
+
+def remote_read(started: Any) -> Any:
+    return started.rpc_network.traffic
+
+
+def mapper(started: Any) -> Any:
+    return started.rpc_network.mapper_traffic
 
 
 def is_open(peer: socket.socket) -> bool:
@@ -177,10 +173,6 @@ def http_at(running: InThread, scheme: str = "http") -> tuple[str, int]:
     return running.do(lambda started: started.joined["srmp"].endpoints[scheme])
 
 
-def https_at(running: InThread) -> tuple[str, int]:
-    return http_at(running, "https")
-
-
 def is_answered(at: tuple[str, int], address: str) -> None:
     """An honest request is answered; what is asked for does not matter."""
     with socket.create_connection(at, PATIENCE_S, (address, 0)) as peer:
@@ -234,14 +226,12 @@ def test_readers_are_served_beside_those_who_bind_and_no_more(tmp_path: Path) ->
             reader = RawReader(rpc_at(running)[1], source=f"127.0.0.{101 + number}")
             stack.callback(reader.disconnect)
             reader.open(rf"DIRECT=OS:alpha\{ORDERS}", Access.PEEK_ACCESS)
-        rpc = lambda started: started.rpc_network.traffic  # noqa: E731
-        assert traffic(running, rpc, "evicted") >= EACH
-        assert traffic(running, rpc, "refused") == 0
+        assert traffic(running, remote_read, "evicted") >= EACH
+        assert traffic(running, remote_read, "refused") == 0
 
 
 def test_the_mapper_makes_room_as_well(tmp_path: Path) -> None:
     with server(tmp_path / "alpha") as running, crowd(running, mapper_at(running)):
-        mapper = lambda started: started.rpc_network.mapper_traffic  # noqa: E731
         until(lambda: traffic(running, mapper, "evicted") >= EACH, "a quarter of the places is free of them")
         with socket.create_connection(mapper_at(running), PATIENCE_S, (HONEST, 0)) as peer:
             until(lambda: traffic(running, mapper, "accepted") > PLACES, "it is admitted")

@@ -195,7 +195,7 @@ def test_files_of_volumes_have_the_same_shares(harness: QueueServiceHarness) -> 
     assert files.size(VolumeFile("SYS:B.TXT")) == ROOM // 2
 
 
-def test_the_parts_are_settings(harness: QueueServiceHarness) -> None:
+def test_the_parts_are_settings() -> None:
     settings = replace(SETTINGS, files_per_origin_percent=50, files_reserve_percent=10)
     harness = QueueServiceHarness(settings)
     hostile = at(harness.user("MALLORY"), "10.0.0.1")

@@ -19,7 +19,7 @@ from msmqwire.qm.runtime.data_folder import DIRECTORY, STORE
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.user_certificates import open_users
 from msmqwire.service.store.changes import Changes
-from tests.support.qm.stores import to_version
+from tests.support.qm.stores import change, to_version
 from tests.support.running import LEDGER, ORDERS, called, options, process, put, recoverable, served
 from tests.support.terminal import on_a_terminal
 
@@ -36,13 +36,6 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 @pytest.fixture
 def folder(tmp_path: Path, intact: tuple[Path, list[str]]) -> Path:
     return Path(shutil.copytree(intact[0], tmp_path / "alpha"))
-
-
-def change(path: Path, *sql: str) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        for statement in sql:
-            db.execute(statement)
-        db.commit()
 
 
 def checked(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -23,7 +23,7 @@ from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store import open_store
 from msmqwire.service.store import salvage
 from tests.support.qm.damages import DAMAGES, damaged
-from tests.support.qm.stores import to_version
+from tests.support.qm.stores import change, to_version
 from tests.support.running import (
     LEDGER,
     ORDERS,
@@ -61,13 +61,6 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
 @pytest.fixture
 def folder(tmp_path: Path, intact: tuple[Path, bytes]) -> Path:
     return Path(shutil.copytree(intact[0], tmp_path / "alpha"))
-
-
-def change(path: Path, *sql: str) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        for statement in sql:
-            db.execute(statement)
-        db.commit()
 
 
 def accepted(path: Path) -> list[dict[str, Any]]:

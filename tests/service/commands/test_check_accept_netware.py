@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from msmqwire.netware.store import rows
 from msmqwire.netware.store.tables import NetwareTable, job_key, open_store
 from msmqwire.service.store.changes import Changes
 from tests.support.qm.damages import DAMAGES, damaged
+from tests.support.qm.stores import change
 from tests.support.running import called
 
 JOBS = 30
@@ -70,13 +69,6 @@ def accepted(data: Path) -> list[Any]:
     run = called("check", data, "--accept", "--yes")
     assert (run.status, run.err, run.lines[-1]["faults"]) == (0, "", 0), run
     return run.lines
-
-
-def change(path: Path, *sql: str) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        for statement in sql:
-            db.execute(statement)
-        db.commit()
 
 
 def test_a_lost_job_leaves_the_others(folder: tuple[Path, int, bytes]) -> None:

@@ -6,15 +6,14 @@ import asyncio
 import socket
 import time
 import tracemalloc
-from collections.abc import Iterator
 
 import pytest
 
 from msmqwire.srmp.fields import FIELD_COUNT_MAX, HEAD_SIZE_MAX
-from tests.support.many_computers import many_computers
 from tests.support.patience import happens, limit
 from tests.support.srmp.http_service import HEAD, Peer, Service, ask, peer, post, service, status_of
 
+pytestmark = pytest.mark.usefixtures("computers")
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 SMUGGLED = b"POST /msmq/smuggled HTTP/1.1\r\nHost: alpha\r\nContent-Length: 0\r\n\r\n"
 MALFORMED = {
@@ -77,13 +76,6 @@ OTHER = {
     "too long an entity": (413, post(b"", head=HEAD + b"Content-Length: 1000001\r\n")[:-21] + b"\r\n"),
     "too long chunks": (413, CHUNKED + b"80000\r\n" + bytes(0x80000) + b"\r\n80000\r\n" + bytes(0x80000)),
 }
-
-
-@pytest.fixture(autouse=True)
-def computers() -> Iterator[None]:
-    """Addresses of the loopback stand for computers of a network."""
-    with many_computers():
-        yield
 
 
 async def refused(server: Service, data: bytes, status: int) -> None:

@@ -12,7 +12,6 @@ from msmqwire.netware.model.caller import Caller
 from msmqwire.netware.model.job import JobRequest
 from msmqwire.netware.model.settings import Settings
 from msmqwire.netware.rules.service import QueueService
-from msmqwire.netware.runtime import ncp_connection
 from tests.service.netware.test_netware_administration import served
 from tests.support.netware.netware_folder import NOON
 from tests.support.netware.netware_running import RawNcp, in_memory
@@ -31,8 +30,8 @@ def write(client: RawNcp, handle: bytes, offset: int, size: int = BLOCK) -> int:
     return client.exchange(client.packet(REQUEST, data, function=73))[6]
 
 
-def test_an_honest_client_beside_one_that_fills_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ncp_connection, "origin_of", str)  # all of the loopback would be one origin
+@pytest.mark.usefixtures("computers")
+def test_an_honest_client_beside_one_that_fills_the_disk() -> None:
     server = MemoryServer(settings=Settings(files_bytes_max=ROOM))
     members = [server.add(name) for name in ("MALLORY", "TRUDY", "ALICE")]
     queue = server.queue()

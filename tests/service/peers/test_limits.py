@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -17,7 +16,6 @@ from msmqwire.qm.runtime.addresses import AddressOverrides
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.server import SETTINGS
-from tests.support.many_computers import many_computers
 from tests.support.peers.raw_peer import Session, establish
 from tests.support.running import (
     ADDRESS,
@@ -33,15 +31,9 @@ from tests.support.running import (
     until,
 )
 
+pytestmark = pytest.mark.usefixtures("computers")
 TO_ORDERS = rf"DIRECT=TCP:{ADDRESS}\{ORDERS}"
 BETA = "127.0.0.32"
-
-
-@pytest.fixture(autouse=True)
-def computers() -> Iterator[None]:
-    """Addresses of the loopback stand for computers of a network."""
-    with many_computers():
-        yield
 
 
 def connect(server: InThread, source: str = "127.0.0.41") -> socket.socket:

@@ -15,7 +15,6 @@ from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.transport import TcpNetwork
 from tests.support import handmade as h
-from tests.support.many_computers import many_computers
 from tests.support.peers.raw_peer import (
     NACK_ARRIVAL,
     PEER,
@@ -41,6 +40,7 @@ from tests.support.qm.peer_server import (
 )
 from tests.support.running import InThread, attach, served
 
+pytestmark = pytest.mark.usefixtures("computers")
 ADMIN = (2, h.private_id(9))
 ONE_SHARE = {"quota_per_origin_percent": 100, "quota_reserve_percent": 0}
 """One origin may use up the quota."""
@@ -50,13 +50,6 @@ def network(server: InThread) -> TcpNetwork:
     tcp_network = server.server.network
     assert tcp_network is not None
     return tcp_network
-
-
-@pytest.fixture(autouse=True)
-def computers() -> Iterator[None]:
-    """Addresses of the loopback stand for computers of a network."""
-    with many_computers():
-        yield
 
 
 def is_accepted(peer: Session) -> bool:

@@ -18,7 +18,6 @@ from msmqwire.qm.model import refusals
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.runtime.http.options import HttpOptions
 from msmqwire.qm.runtime.local import attach
-from tests.support.many_computers import many_computers
 from tests.support.patience import limit
 from tests.support.peers.raw_peer import PEER, TX_QUEUE, Message, Session, direct, new_id
 from tests.support.qm.console_client import Browser, token_of
@@ -38,19 +37,13 @@ from tests.support.running import (
     until,
 )
 
+pytestmark = pytest.mark.usefixtures("computers")
 ANONYMOUS_MAY_NOTHING = ("--deny", "everyone:send", "--deny", "anonymous:send")
 NOSUCH = r"DIRECT=OS:alpha\private$\nosuch"
 FOREIGN = r"DIRECT=TCP:127.0.0.76\private$\x"
 FAR = bytes(15) + b"\xfa"
 KEYS = {"peer", "queue", "label", "identifier", "reason", "count", "last"}
 HTTP_QUEUE = "/msmq/private$/"
-
-
-@pytest.fixture(autouse=True)
-def computers() -> Iterator[None]:
-    """Addresses of the loopback stand for computers of a network."""
-    with many_computers():
-        yield
 
 
 def refused(data: Path) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from msmqwire.qm.model.enumerations import Relay
 from msmqwire.qm.runtime.local import attach
-from tests.support.many_computers import many_computers
 from tests.support.peers.raw_peer import (
     ACK_ARRIVAL,
     NACK_ARRIVAL,
@@ -39,17 +37,10 @@ from tests.support.qm.peer_server import (
 )
 from tests.support.running import InThread, served
 
-pytestmark = pytest.mark.uvloop
+pytestmark = [pytest.mark.uvloop, pytest.mark.usefixtures("computers")]
 FAR = uuid.UUID(int=0xFA).bytes_le
 """A queue manager elsewhere, to which a message is to be forwarded."""
 THIRD = "TCP:127.0.0.76\\private$\\inbox"
-
-
-@pytest.fixture(autouse=True)
-def computers() -> Iterator[None]:
-    """Addresses of the loopback stand for computers of a network."""
-    with many_computers():
-        yield
 
 
 def troubles(server: InThread) -> dict[str, int]:

@@ -103,6 +103,14 @@ def filled(path: Path) -> None:
             store.commit(step(number))
 
 
+def change(path: Path, *sql: str) -> None:
+    """Change a closed store by SQL, without its checksums."""
+    with closing(sqlite3.connect(path)) as db:
+        for statement in sql:
+            db.execute(statement)
+        db.commit()
+
+
 def to_version(path: Path, version: int) -> None:
     """Make a closed store one of an earlier version, before checksums."""
     with closing(sqlite3.connect(path)) as db:

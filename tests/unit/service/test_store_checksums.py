@@ -18,7 +18,7 @@ from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.row_sums import row_sum
 from msmqwire.service.store.sqlite import SqliteStore
 from tests.support.qm.damages import DAMAGES, damaged
-from tests.support.qm.stores import after, everything, filled, refused, step, to_version
+from tests.support.qm.stores import after, change, everything, filled, refused, step, to_version
 
 CHANGES = {
     "content": ("UPDATE message SET content = x'00' WHERE key = 25", "row 25 of the table message is not"),
@@ -45,13 +45,6 @@ def path(tmp_path: Path) -> Path:
     """A closed store with the steps 1 to 30 in it: 10 messages, 21 to 30."""
     filled(tmp_path / "store.db")
     return tmp_path / "store.db"
-
-
-def change(path: Path, *sql: str) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        for statement in sql:
-            db.execute(statement)
-        db.commit()
 
 
 @pytest.fixture
