@@ -78,7 +78,6 @@ def check_counts(harness: EngineHarness) -> None:
     assert shares(harness).used == harness.core.queue_manager.total_bytes
 
 
-@pytest.mark.requirement("DMPR-3.1.7.1.9-03", "MQQB-3.1.5.8.8-06")
 @pytest.mark.parametrize("recoverable", [True, False])
 def test_one_origin_has_a_quarter_and_honest_ones_go_on(recoverable: bool) -> None:
     """A known computer is acknowledged, and the owner sends; the sender may try again."""
@@ -242,7 +241,6 @@ def test_claims_of_a_message_make_no_other_origin() -> None:
     assert shares(harness).used <= QUOTA // 4
 
 
-@pytest.mark.requirement("MQQB-3.1.1.1.1.8-07")
 def test_a_refused_transactional_message_leaves_no_hole() -> None:
     """The sequence does not advance past it: its sender continues with it when there is room."""
     harness = small()

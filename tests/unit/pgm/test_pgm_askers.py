@@ -9,7 +9,7 @@ import pytest
 from msmqwire.pgm import PgmType
 from msmqwire.pgm.constants import TXW_MAX_RTE
 from msmqwire.pgm.repairs import ASKED_MAX, ASKERS_MAX, Repairs
-from tests.unit.pgm.test_pgm_source import Run, nak
+from tests.unit.pgm.test_pgm_source import Run, confirmed, nak
 
 HONEST, ATTACKER = ip_address("10.0.0.7"), ip_address("10.0.0.9")
 
@@ -36,6 +36,7 @@ def test_one_packet_is_repaired_beside_a_whole_window():
     assert 890 in [sequence for _, sequence in repairs(run, 15.1)]
     run.until(40.0)
     assert sorted(sequence for _, sequence in repairs(run, 15.0)) == list(range(900)), "each once"
+    assert confirmed(run, since=15.0) == set(range(900))
 
 
 def test_a_receiver_that_asks_again_is_repaired_again():

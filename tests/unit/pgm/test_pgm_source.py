@@ -90,6 +90,15 @@ def option(packet, kind):
     return next((one for one in packet.options if isinstance(one, kind)), None)
 
 
+def confirmed(run, since=0.0):
+    """The packets that NCFs name."""
+    numbers = set()
+    for _, packet in run.of(PgmType.NCF, since=since):
+        more = option(packet, OptNakList)
+        numbers |= {packet.body.RequestedSequenceNumber, *(more.SequenceNumbers if more else ())}
+    return numbers
+
+
 def test_it_begins_with_an_spm_and_opt_syn():
     run = Run(first=7)
     run.send(b"one", b"two")
@@ -418,10 +427,7 @@ def test_a_flood_of_naks():
     ncfs = run.of(PgmType.NCF)
     sizes = sum(len(build_pgm(packet)) for at, packet in ncfs if at < 4.0)
     assert sizes <= 2.0 * TXW_MAX_RTE * NCF_SHARE + 600
-    confirmed = [packet.body.RequestedSequenceNumber for _, packet in ncfs]
-    for _, packet in ncfs:
-        confirmed += option(packet, OptNakList).SequenceNumbers
-    assert set(confirmed) == set(range(100))
+    assert confirmed(run) == set(range(100))
     assert {packet.body.DataPacketSequenceNumber for _, packet in run.of(PgmType.RDATA)} == set(range(100))
     data = run.of(PgmType.ODATA, since=2.0)
     assert sum(len(packet.data) for _, packet in data) == 60_000
