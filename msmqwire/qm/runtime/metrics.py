@@ -25,7 +25,7 @@ _COUNTS = (
     ("bytes_sent", "Bytes sent over TCP."),
     ("accepted", "TCP connections accepted."),
     ("refused", "TCP connections refused because there were too many."),
-    ("evicted", "TCP connections without a packet that were ended to make room for others."),
+    ("evicted", "TCP connections ended to make room for others."),
     ("connected", "TCP connections opened."),
     ("connect_failed", "TCP connections that could not be opened."),
     ("datagrams_received", "Ping packets received."),
@@ -36,7 +36,7 @@ _COUNTS = (
 _RPC_COUNTS = (
     ("accepted", "Connections of RPC accepted."),
     ("refused", "Connections of RPC refused because there were too many."),
-    ("evicted", "Connections of RPC without a call that were ended to make room for others."),
+    ("evicted", "Connections of RPC ended to make room for others."),
     ("ended", "Connections of RPC ended because they took too much memory."),
     ("calls", "Remote calls."),
     ("faults", "Remote calls that were answered with a fault."),
@@ -46,7 +46,7 @@ _RPC_COUNTS = (
 
 _PAGE_COUNTS = (
     ("accepted", "Connections to the console and the metrics accepted."),
-    ("refused", "Connections to them refused because there were too many in a second."),
+    ("refused", "Connections to them refused or ended because of too many, or too many bytes, in a second."),
     ("evicted", "Connections to them ended because a new one needed the place."),
 )
 

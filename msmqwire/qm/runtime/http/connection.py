@@ -113,7 +113,6 @@ class HttpRequestHandler(QuietRequestHandler):
 def answer(status: int, *, close: bool = False, field: tuple[str, str] | None = None) -> web.Response:
     """Return an answer without content. `close` ends the connection after it."""
     fields = [("Content-Length", "0"), ("Server", SERVER)]  # SRMP-2.1.1-12
-    # SRMP-2.1.1-12
     response = web.Response(status=status, headers=[*fields, field] if field else fields)
     if close:
         response.force_close()

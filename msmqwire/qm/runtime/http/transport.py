@@ -20,8 +20,8 @@ from msmqwire.service.endpoints import Endpoint
 _ANY: Final = "0.0.0.0"
 _COUNTS: Final = (
     ("accepted", "HTTP connections accepted."),
-    ("refused", "HTTP connections refused because there were too many."),
-    ("evicted", "HTTP connections without a request that were ended to make room for others."),
+    ("refused", "HTTP connections refused because of too many, or too many TLS handshakes."),
+    ("evicted", "HTTP connections ended to make room for others."),
     ("requests", "HTTP requests passed to the engine."),
     ("turned_away", "HTTP requests refused before they reached the engine."),
     ("sent", "HTTP requests sent."),
