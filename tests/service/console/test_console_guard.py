@@ -102,6 +102,21 @@ def test_a_session_ends_by_time_and_when_it_is_not_used() -> None:
     assert logins.find(begun[0], "192.0.2.1") is None
 
 
+def test_an_origin_is_known_while_a_session_from_there_lasts() -> None:
+    now = [0.0]
+    logins = ConsoleLogins("right", replace(ConsoleLimits(), idle_s=30), lambda: now[0])
+    assert logins.log_in("2001:db8::1", "wrong") is None
+    assert not logins.is_known("2001:db8::/64")
+    begun = logins.log_in("2001:db8::1", "right")
+    assert begun is not None
+    assert logins.is_known("2001:db8::/64")
+    now[0] += 30
+    assert logins.find(begun[0], "192.0.2.1") is begun[1]
+    assert (logins.is_known("192.0.2.1"), logins.is_known("2001:db8::/64")) == (True, False)
+    now[0] += 31
+    assert not logins.is_known("192.0.2.1")
+
+
 def test_the_session_used_least_recently_makes_room() -> None:
     logins = ConsoleLogins("right", replace(ConsoleLimits(), sessions=2))
     first, second = (logins.log_in("192.0.2.1", "right") for _ in range(2))

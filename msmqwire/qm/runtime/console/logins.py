@@ -79,8 +79,10 @@ class ConsoleLogins:
         return identifier, session
 
     def is_known(self, origin: str) -> bool:
-        """Return whether a session has been used from an origin at last."""
-        return any(session.origin == origin for session in self._sessions.values())
+        """Return whether a session that has not ended was used from an origin last."""
+        return any(
+            session.origin == origin and not self._is_over(session) for session in self._sessions.values()
+        )
 
     def find(self, identifier: str, address: str) -> BrowserSession | None:
         """Return the session with an identifier, and count it as used; None if it has ended."""
@@ -97,10 +99,12 @@ class ConsoleLogins:
 
     def is_valid(self, session: BrowserSession) -> bool:
         """Whether a session has not ended."""
+        return not self._is_over(session) and any(one is session for one in self._sessions.values())
+
+    def _is_over(self, session: BrowserSession) -> bool:
+        """Whether the time of a session is over."""
         now, limits = self._clock(), self.limits
-        if now - session.begun > limits.session_s or now - session.used > limits.idle_s:
-            return False
-        return any(one is session for one in self._sessions.values())
+        return now - session.begun > limits.session_s or now - session.used > limits.idle_s
 
     def end(self, session: BrowserSession) -> None:
         """End a session."""
