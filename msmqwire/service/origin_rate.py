@@ -11,7 +11,7 @@ _SECOND: Final = 1.0
 _RESERVE: Final = 4
 """The last fourth of what there is for a second is for origins that have had little."""
 _LITTLE: Final = 32
-"""An origin has had little that has had less than this part of its limit."""
+"""An origin has had little that has had up to this part of its limit, or one connection."""
 
 
 class OriginRate:
@@ -46,6 +46,6 @@ class OriginRate:
 
     def _has_room(self, had: int, amount: int) -> bool:
         """Return whether the limit of all leaves room for an origin that has used this much."""
-        has_little = had + amount <= self._per_origin // _LITTLE
+        has_little = had + amount <= max(1, self._per_origin // _LITTLE)
         reserve = 0 if has_little else self._total // _RESERVE
         return self._used + amount <= self._total - reserve

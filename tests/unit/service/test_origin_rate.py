@@ -38,6 +38,11 @@ def test_greedy_origins_leave_the_last_fourth() -> None:
     assert admitted(rate, "198.51.100.4", 64, 1.0) == 64
 
 
+def test_a_first_connection_has_the_last_fourth_at_any_limit() -> None:
+    rate = OriginRate(total=8, per_origin=6)
+    assert [admitted(rate, f"192.0.2.{number}", 9, 0.0) for number in range(5)] == [6, 1, 1, 0, 0]
+
+
 def test_what_is_remembered_is_bounded_by_the_limit() -> None:
     rate = OriginRate(total=100, per_origin=64)
     for number in range(10_000):
