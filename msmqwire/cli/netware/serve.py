@@ -99,7 +99,7 @@ def command(
             "--files-per-origin",
             min=1,
             max=100,
-            help="Percent of them for the files of one object or address without a password.",
+            help="Percent of the room for files that one object or address without a password may use.",
         ),
     ] = _SETTINGS.files_per_origin_percent,
     files_reserve: Annotated[
@@ -108,7 +108,7 @@ def command(
             "--files-reserve",
             min=0,
             max=100,
-            help="Percent of them that such ones leave to objects with a password, supervisors, operators.",
+            help="Percent of it in reserve for objects with a password, supervisors and operators.",
         ),
     ] = _SETTINGS.files_reserve_percent,
     name: Annotated[

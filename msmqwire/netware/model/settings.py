@@ -24,10 +24,10 @@ class Settings:
         job_list_max: job numbers in an answer of the newer list calls.
         file_bytes_max: bytes in one file.
         files_bytes_max: bytes in all files together.
-        files_per_origin_percent, files_reserve_percent: the part of these, or of what the disk can hold if
-            that is less, that the files of one object or address may have that has proved nothing; and the
-            part that such ones leave to those that are known. Those that have little, up to a sixty-fourth of
-            it, leave half of that part.
+        files_per_origin_percent, files_reserve_percent: parts of `files_bytes_max`, or of the bytes that the
+            disk can hold if those are less: the limit of an object and of an address that are not known, and
+            the reserve that they leave to known ones. Those that have little, up to a sixty-fourth, leave
+            half of it.
         handles_max: open files of a connection.
         volume_entries_max: directories and files of volumes outside the queues.
         trustees_max: trustees of a directory.
