@@ -22,7 +22,7 @@ from msmqwire.qm.runtime.data_folder import STORE
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store import open_store
 from msmqwire.service.store import salvage
-from tests.support.qm.damages import DAMAGES, damaged
+from tests.support.qm.damages import DAMAGES, damaged, whole_rows
 from tests.support.qm.stores import change, to_version
 from tests.support.running import (
     LEDGER,
@@ -73,23 +73,6 @@ def accepted(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def readable(damage: Path, intact: Path) -> set[int]:
-    """The numbers of the messages of which both rows are as they were, and found by their numbers."""
-    found = {}
-    for path in (damage, intact):
-        with closing(sqlite3.connect(path)) as db:
-            db.execute("PRAGMA writable_schema = ON")
-            for number in BODIES:
-                rows = []
-                for table in ("message", "packet"):
-                    try:
-                        rows += db.execute(f"SELECT content FROM {table} WHERE key = {number}").fetchall()
-                    except sqlite3.Error:
-                        rows.append(None)
-                found[path, number] = rows
-    return {number for number in BODIES if found[damage, number] == found[intact, number]}
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_all_that_was_whole_is_received(
@@ -107,7 +90,7 @@ def test_all_that_was_whole_is_received(
         assert damage[:4096] != (data / STORE).read_bytes()[:4096]
         return
     assert called("check", folder).lines[-1]["faults"] == 0
-    whole = readable(tmp_path / "damage", data / STORE)
+    whole = whole_rows(tmp_path / "damage", data / STORE, BODIES, "message", "packet")
     with attach(folder) as local:
         queues = [queue["queue"] for queue in local.call("list")["queues"]]
     received = [body for queue in queues for body in peeked(folder, queue)]

@@ -6,9 +6,12 @@ python -m tests.support.qm.damages CASES    damages a store in so many ways, and
 from __future__ import annotations
 
 import random
+import sqlite3
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +49,20 @@ def damaged(kind: str, intact: bytes, older: bytes, rng: random.Random) -> bytes
         case "cut":
             del data[at:]
     return bytes(data)
+
+
+def whole_rows(damage: Path, intact: Path, keys: Iterable[int], *tables: str) -> set[int]:
+    """Return the keys of which the rows of all these tables are as they were, and are found by their keys."""
+
+    def row(db: sqlite3.Connection, table: str, key: int) -> object:
+        try:
+            return db.execute(f"SELECT content, sum FROM {table} WHERE key = {key}").fetchall()
+        except sqlite3.Error:
+            return None
+
+    with closing(sqlite3.connect(damage)) as one, closing(sqlite3.connect(intact)) as other:
+        one.execute("PRAGMA writable_schema = ON")
+        return {key for key in keys if all(row(one, name, key) == row(other, name, key) for name in tables)}
 
 
 def main(cases: int) -> None:

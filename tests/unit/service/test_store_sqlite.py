@@ -347,9 +347,8 @@ def test_migration_to_a_later_version(path: Path) -> None:
         assert store.version == LAYOUT.version + 2
         marked = [(key, row + b"m") for key, row in after(30)[Table.MESSAGE]]
         assert everything(store) == {**after(30), Table.MESSAGE: marked}
-        assert (
-            store._reader.execute("SELECT key, content FROM note").fetchall() == marked
-        )  # one step after the other
+        noted = store._reader.execute("SELECT key, content FROM note").fetchall()
+        assert noted == marked, "one step after the other"
     with SqliteStore(path, LATER) as store:
         assert list(store.rows(Table.MESSAGE)) == marked  # marked once
     refused(path, StoreNewer)
