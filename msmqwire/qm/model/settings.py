@@ -60,10 +60,11 @@ class Settings:
         memory: bytes of memory for everything that peers can make the queue manager keep: express messages,
             senders of transactional messages, MessageIDHistoryTable, outgoing queues. `MemoryPool` divides
             them.
-        quota_per_origin_percent, quota_reserve_percent: the part of QueueManagerQuota, or of what the disk
-            can hold if that is less, that the messages of one unknown origin may have; and the part that
-            unknown origins leave to known ones and to applications of this computer. Origins that have
-            little, up to a sixty-fourth of it, leave half of that part.
+        quota_per_origin_percent: the part of QueueManagerQuota, or of what the disk can hold if that is less,
+            that the messages of one unknown origin may have.
+        quota_reserve_percent: the part of QueueManagerQuota, or of what the disk can hold if that is less,
+            that unknown origins leave to known ones and to applications of this computer. Origins that have
+            little, up to a sixty-fourth, leave half of it.
         send_insecure_nacks: SendInsecureNacks, [MS-MQQB] 3.1.1.3: whether refusals that reveal information
             are acknowledged to senders.
         report_messages: EnableReportMessages of [MS-MQMQ] 2.2.20.8: whether reports are sent for the messages
