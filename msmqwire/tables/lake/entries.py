@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -24,51 +24,48 @@ def check_entries(folder: Path) -> None:
     system has modes. Raises LakeDamaged, and OSError.
     """
     if ownership.HAS_MODES:
-        _check(_entries(folder))
+        _check(folder)
+        _check_inside(folder)
 
 
 def check_hidden(folder: Path) -> None:
     """Do the same for what is opened before the lake is locked."""
     if ownership.HAS_MODES:
         hidden = folder / HIDDEN
-        _check([folder, hidden, *sorted(hidden.iterdir())])
+        for path in (folder, hidden, *sorted(hidden.iterdir())):
+            _check(path)
 
 
-def _check(paths: Iterable[Path]) -> None:
-    users = ownership.trusted()
-    for path in paths:
-        status = ownership.status_of(path)
-        if status is None:
-            continue
-        is_folder = stat.S_ISDIR(status.st_mode)
-        fault = ownership.owner_fault(status, users) or ("" if is_folder else ownership.kind_fault(status))
-        if fault:
-            raise LakeDamaged(fault, file=str(path))
-        if status.st_mode & stat.S_IWOTH and status.st_uid == os.geteuid():
-            with suppress(OSError):
-                path.chmod(stat.S_IMODE(status.st_mode) & ~stat.S_IWOTH)
+def _check(path: Path) -> bool:
+    """Check one entry; return whether it is a folder."""
+    status = ownership.status_of(path)
+    if status is None:
+        return False
+    is_folder = stat.S_ISDIR(status.st_mode)
+    fault = ownership.owner_fault(status, ownership.trusted())
+    if fault := fault or ("" if is_folder else ownership.kind_fault(status)):
+        raise LakeDamaged(fault, file=str(path))
+    if status.st_mode & stat.S_IWOTH and status.st_uid == os.geteuid():
+        with suppress(OSError):
+            path.chmod(stat.S_IMODE(status.st_mode) & ~stat.S_IWOTH)
+    return is_folder
 
 
-def check_files(folder: Path, paths: Iterable[str]) -> None:
-    """Refuse files of a lake that lead elsewhere, or that a reader would wait for. Raises LakeDamaged."""
-    folders = {folder / HIDDEN}
-    for path in map(Path, paths):
-        status = ownership.status_of(path)
-        if status is not None and (fault := ownership.kind_fault(status)):
-            raise LakeDamaged(fault, file=str(path))
-        folders |= {path.parent, path.parent.parent}
-    for inner in sorted(folders):
-        if inner.is_symlink():  # that of the lake itself is known by its real path
-            raise LakeDamaged("it is a link, in place of a folder of the lake: move it away", file=str(inner))
-
-
-def _entries(folder: Path, *, is_top: bool = True) -> Iterator[Path]:
-    """Yield a folder and its entries, and all that is in folders of the lake, without following links."""
-    yield folder
+def _check_inside(folder: Path, *, is_top: bool = True) -> None:
+    """Check the entries of a folder, and all that is in folders of the lake."""
     for name in sorted(os.listdir(folder)):
-        path = folder / name
         is_ours = not is_top or name == HIDDEN or name.startswith(PARTITION)
-        if is_ours and path.is_dir() and not path.is_symlink():
-            yield from _entries(path, is_top=False)
-        else:
-            yield path
+        if _check(folder / name) and is_ours:
+            _check_inside(folder / name, is_top=False)
+
+
+def check_files(folder: Path, paths: Collection[str]) -> None:
+    """Refuse files of a lake that lead elsewhere, or that a reader would wait for. Raises LakeDamaged."""
+    for path in paths:
+        status = ownership.status_of(Path(path))
+        if status is not None and (fault := ownership.kind_fault(status)):
+            raise LakeDamaged(fault, file=path)
+    folders = {str(folder / HIDDEN), *map(os.path.dirname, paths)}
+    for inner in sorted(folders | set(map(os.path.dirname, folders))):
+        if os.path.islink(inner):  # that of the lake itself is known by its real path
+            raise LakeDamaged("it is a link, in place of a folder of the lake: move it away", file=inner)

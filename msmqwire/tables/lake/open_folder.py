@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final
 
 from msmqwire.errors import LakeDamaged
@@ -109,8 +109,9 @@ def opened_folder(path: Path) -> Iterator[OpenFolder]:
 def names_by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
     """Return the names of files by their folders, both of paths with ``/``."""
     result: dict[str, list[str]] = {}
-    for path in sorted(map(PurePosixPath, paths)):
-        result.setdefault(str(path.parent), []).append(path.name)
+    for path in sorted(paths):
+        folder, _, name = path.rpartition("/")
+        result.setdefault(folder, []).append(name)
     return result
 
 
