@@ -16,6 +16,12 @@ the caller: it neither begins nor ends one, so it must not use `executescript`.
 """
 
 
+Schema = set[tuple[str, str]]
+"""Names, and the statements that create what has them."""
+
+_CHECKSUM: Final = ", sum INTEGER"
+
+
 class Layout(NamedTuple):
     """The schema of a store.
 
@@ -38,6 +44,23 @@ class Layout(NamedTuple):
     def version(self) -> int:
         return 1 + len(self.migrations)
 
+    @property
+    def schema(self) -> Schema:
+        """The tables of a file of this version."""
+        return {(table.value, sql) for table, sql in self.tables.items()} | {(CountTable.COUNT.value, COUNTS)}
+
+    @property
+    def schemas(self) -> Schema:
+        """The tables of files of all versions."""
+        return self.schema | {(name, without_checksums(sql)) for name, sql in self.schema}
+
+
+def schema_of(db: sqlite3.Connection) -> Schema:
+    """Return the tables of a file, and what else its schema has. Raises sqlite3.Error."""
+    columns = "ifnull(CAST(name AS TEXT), ''), CAST(sql AS TEXT)"  # in a damaged file they may be numbers
+    found = db.execute(f"SELECT {columns} FROM sqlite_master WHERE sql IS NOT NULL")
+    return {(name.decode(errors="replace"), sql.decode(errors="replace")) for name, sql in found}
+
 
 def statement(table: StoreTable, *, integer_keys: Collection[StoreTable] = ()) -> str:
     """Return the statement that creates a table."""
@@ -47,7 +70,12 @@ def statement(table: StoreTable, *, integer_keys: Collection[StoreTable] = ()) -
         key, end = "INTEGER PRIMARY KEY", ""
     else:
         key, end = "BLOB PRIMARY KEY", " WITHOUT ROWID"
-    return f'CREATE TABLE "{table.value}" (key {key}, content BLOB NOT NULL, sum INTEGER){end}'
+    return f'CREATE TABLE "{table.value}" (key {key}, content BLOB NOT NULL{_CHECKSUM}){end}'
+
+
+def without_checksums(sql: str) -> str:
+    """Return the statement that created a table in the versions before checksums."""
+    return sql.replace(_CHECKSUM, "")
 
 
 class CountTable(StoreTable):

@@ -19,7 +19,7 @@ from msmqwire.durable import UNFOLLOWED, sync_directory
 from msmqwire.errors import StoreInUse, StoreRefused
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.findings import Advance
-from msmqwire.service.store.layout import COUNTS
+from msmqwire.service.store.layout import COUNTS, without_checksums
 from msmqwire.service.store.row_counts import recount, store_counts, write_rows
 from msmqwire.service.store.sqlite import new_file
 from msmqwire.service.store.store_check import StoreCheck
@@ -96,7 +96,7 @@ def _write(check: StoreCheck, new: Path, repairs: Changes, advance: Advance) -> 
     tables = list(layout.tables)
     if not check.has_checksums:  # the start after this migrates it, as it would have done
         tables = [table for table in tables if table.value in check.tables]
-        statements = [check.tables[table.value] for table in tables]
+        statements = [without_checksums(layout.tables[table]) for table in tables]
     values = "?, ?, ?" if check.has_checksums else "?, ?"
     with new_file(new, layout.application_id, version, statements) as db:
         for table in tables:

@@ -30,7 +30,7 @@ from msmqwire.names.printable import counted
 from msmqwire.ownership import check_siblings
 from msmqwire.service.store.changes import Changes, Key
 from msmqwire.service.store.file_check import check_header, damaged
-from msmqwire.service.store.layout import COUNTS, CountTable, Layout
+from msmqwire.service.store.layout import COUNTS, Layout, Schema, schema_of
 from msmqwire.service.store.log_check import lost_transactions
 from msmqwire.service.store.read_ahead import ReadAhead
 from msmqwire.service.store.row_counts import (
@@ -374,6 +374,8 @@ class SqliteStore:
         self._check_rows(db)
 
     def _migrate(self, db: sqlite3.Connection, version: int) -> None:
+        # The statements that follow would run a view or a trigger, which no version has made.
+        self._refuse_tables(schema_of(db) - self._layout.schemas)
         check_counted(db, self._layout.tables)
         for migration in self._layout.migrations[version - 1 :]:
             migration(db)
@@ -403,13 +405,10 @@ class SqliteStore:
             raise self._damaged("the file is cut off")
 
     def _check_tables(self, db: sqlite3.Connection) -> None:
-        tables = {
-            (name.decode(errors="replace"), sql.decode(errors="replace"))
-            for name, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-        }
-        ours = {(table.value, sql) for table, sql in self._layout.tables.items()}
-        ours.add((CountTable.COUNT.value, COUNTS))
-        if names := sorted({name for name, _ in tables ^ ours}):
+        self._refuse_tables(schema_of(db) ^ self._layout.schema)
+
+    def _refuse_tables(self, wrong: Schema) -> None:
+        if names := sorted({name for name, _ in wrong}):
             raise self._damaged(f"these tables are not as they should be: {', '.join(names)}")
 
     # Errors.

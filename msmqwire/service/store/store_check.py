@@ -21,7 +21,7 @@ from msmqwire.ownership import check_siblings
 from msmqwire.service.store.around_damage import all_rows
 from msmqwire.service.store.changes import Key
 from msmqwire.service.store.file_check import check_header, unreadable
-from msmqwire.service.store.layout import COUNTS, CountTable, Layout
+from msmqwire.service.store.layout import CountTable, Layout, schema_of
 from msmqwire.service.store.log_check import lost_transactions
 from msmqwire.service.store.row_counts import RowCount, WrongRows, check_row, load_count
 from msmqwire.service.store.table import StoreTable
@@ -67,7 +67,7 @@ class StoreCheck:
         rows: the number of rows that were read.
         unsummed: those without a checksum, which an earlier version has written.
         path, layout: as they were given, links resolved.
-        tables: the statements that have created its tables, by name.
+        tables: the names of its tables.
     """
 
     def __init__(self, path: Path, layout: Layout) -> None:
@@ -96,13 +96,14 @@ class StoreCheck:
                 stack.enter_context(closing(self._db))
                 self._db.text_factory = bytes
                 self._db.execute("PRAGMA cell_size_check = ON")
+                self._db.execute("PRAGMA trusted_schema = OFF")
+                self._db.execute("PRAGMA ignore_check_constraints = ON")  # no store has them
                 self._db.execute("PRAGMA writable_schema = ON")  # otherwise a file that is cut off is refused
                 self._db.execute("BEGIN")
                 (self.version,) = self._db.execute("PRAGMA user_version").fetchone()
-                self.tables = {
-                    name.decode(errors="replace"): sql.decode(errors="replace")
-                    for name, sql in self._db.execute("SELECT name, ifnull(sql, '') FROM sqlite_master")
-                }
+                self._schema = schema_of(self._db)
+                self.tables = {name for name, _ in self._schema}
+                self._plain = set(filter(self._is_plain, (*layout.tables, CountTable.COUNT)))
                 self._open = stack.pop_all()
         except (sqlite3.Error, UnicodeDecodeError) as exc:
             if isinstance(exc, sqlite3.Error) and result_code(exc) not in _DAMAGED:
@@ -155,9 +156,20 @@ class StoreCheck:
                     yield key, self._checked(table, key, content, checksum), checksum
 
     def _all_rows(self, table: StoreTable) -> Iterator[tuple[Any, Any, Any]]:
+        if table not in self._plain:
+            return iter(())
         columns = "key, content, sum" if self.has_checksums else "key, content, NULL"
-        of_bytes = "BLOB PRIMARY KEY" in self.tables[table.value]
+        of_bytes = "BLOB PRIMARY KEY" in self.layout.tables[table]
         return all_rows(self._db, table.value, columns, of_bytes=of_bytes)
+
+    def _is_plain(self, table: StoreTable) -> bool:
+        """Whether a table has stored columns only. SQLite would run the statement of a view, which need not
+        end, and compute a generated column.
+        """
+        with suppress(sqlite3.Error):
+            columns = self._db.execute(f'PRAGMA table_xinfo("{table.value}")').fetchall()
+            return any(key for *_, key, _ in columns) and not any(hidden for *_, hidden in columns)
+        return False
 
     def _checked(self, table: StoreTable, key: Any, content: object, checksum: object) -> bytes:
         """Return the content of a row. Raises WrongRows."""
@@ -167,6 +179,8 @@ class StoreCheck:
 
     def row(self, table: StoreTable, key: Key) -> bytes | None:
         """Return the content of a row, right or not; None if it can't be read."""
+        if table not in self._plain:
+            return None
         with suppress(sqlite3.Error):
             found = self._db.execute(f'SELECT content FROM "{table.value}" WHERE key = ?', (key,)).fetchone()
             if found is not None and isinstance(found[0], bytes):
@@ -181,6 +195,8 @@ class StoreCheck:
                 yield Fault("structure", text, rows=lost)
             if self._is_cut_off:
                 yield Fault("structure", "the file is cut off")
+        if any(_computes(sql) for _, sql in self._schema):
+            return  # SQLite would compute as well; the schema is reported
         try:
             for (line,) in self._db.execute(f"PRAGMA quick_check({_STRUCTURE_FAULTS_MAX})"):
                 text = line.decode(errors="replace")
@@ -201,12 +217,9 @@ class StoreCheck:
     def _schema_faults(self) -> Iterator[Fault]:
         if self.version < 1:
             yield Fault("structure", "the store has no version")
-        if self.version == self.layout.version:
-            ours = {table.value: sql for table, sql in self.layout.tables.items()}
-            ours[CountTable.COUNT.value] = COUNTS
-            for name in sorted(self.tables):
-                if self.tables[name] != ours.get(name, ""):
-                    yield Fault("structure", f"the table {name} is not as it should be")
+        ours = self.layout.schema if self.version == self.layout.version else self.layout.schemas
+        for name in sorted({name for name, _ in self._schema - ours}):
+            yield Fault("structure", f"the table {name} is not as it should be")
 
     @property
     def _page_size(self) -> int:
@@ -222,6 +235,8 @@ class StoreCheck:
         expected = None
         if self.has_checksums:
             try:
+                if CountTable.COUNT not in self._plain:
+                    raise WrongRows(f"the count of the rows of the table {table.value} is lost")
                 expected = load_count(self._db, table.value)
             except (WrongRows, sqlite3.Error) as exc:
                 yield Fault("damaged", str(exc), CountTable.COUNT, table.value.encode())
@@ -243,6 +258,11 @@ class StoreCheck:
         self.rows, self.unsummed = self.rows + rows, self.unsummed + rows - summed
         if expected is not None:
             yield from _count_faults(table, RowCount(rows, rows - summed, total), expected, wrong)
+
+
+def _computes(sql: str) -> bool:
+    """Whether a statement of a schema may have an expression, or be of a virtual table; none of ours does."""
+    return sql.count("(") > 1 or "virtual" in sql.lower()
 
 
 def _count_faults(table: StoreTable, found: RowCount, expected: RowCount, wrong: int) -> Iterator[Fault]:

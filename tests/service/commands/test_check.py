@@ -19,6 +19,7 @@ from msmqwire.qm.runtime.data_folder import DIRECTORY, STORE
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.user_certificates import open_users
 from msmqwire.service.store.changes import Changes
+from tests.support.qm.damages import HOSTILE_SCHEMAS, with_schema
 from tests.support.qm.stores import change, to_version
 from tests.support.running import LEDGER, ORDERS, called, options, process, put, recoverable, served
 from tests.support.terminal import on_a_terminal
@@ -133,6 +134,17 @@ def test_a_folder_of_an_earlier_version_stays_one(folder: Path) -> None:
     change(folder / STORE, "DELETE FROM packet WHERE key = 3")
     faults, _ = checked(folder)
     assert [fault["name"] for fault in faults] == [f"message 3 of {ORDERS}"]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("name", HOSTILE_SCHEMAS)
+def test_nothing_in_the_schema_of_a_store_is_run(folder: Path, name: str, version: int) -> None:
+    with_schema(folder / STORE, *HOSTILE_SCHEMAS[name])
+    change(folder / STORE, f"PRAGMA user_version = {version}")
+    faults, summary = checked(folder)
+    named = f"the table {HOSTILE_SCHEMAS[name][0]} is not as it should be"
+    assert named in {fault["why"] for fault in faults if fault["fault"] == "structure"}
+    assert summary["rows"] < 100
 
 
 def test_a_folder_is_checked_while_it_is_served(folder: Path) -> None:

@@ -22,7 +22,7 @@ from msmqwire.qm.runtime.data_folder import STORE
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.store import open_store
 from msmqwire.service.store import salvage
-from tests.support.qm.damages import DAMAGES, damaged, whole_rows
+from tests.support.qm.damages import DAMAGES, HOSTILE_SCHEMAS, damaged, whole_rows, with_schema
 from tests.support.qm.stores import change, to_version
 from tests.support.running import (
     LEDGER,
@@ -260,6 +260,22 @@ def test_a_store_of_an_earlier_version_stays_one(folder: Path) -> None:
     with closing(sqlite3.connect(folder / STORE)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (4,)
     assert peeked(folder, ORDERS) == [BODIES[number] for number in BODIES if number != 3]
+
+
+def test_no_statement_of_a_store_is_run(folder: Path, tmp_path: Path) -> None:
+    to_version(folder / STORE, 4)
+    planted = tmp_path / "planted"
+    with_schema(folder / STORE, "meta", f"ATTACH '{planted}' AS other")
+    with_schema(folder / STORE, "queue", "CREATE TABLE other.planted AS SELECT 1 AS one")
+    accepted(folder)
+    assert not planted.exists()
+
+
+@pytest.mark.parametrize("name", HOSTILE_SCHEMAS)
+def test_a_hostile_schema_is_replaced(folder: Path, name: str) -> None:
+    with_schema(folder / STORE, *HOSTILE_SCHEMAS[name])
+    accepted(folder)
+    open_store(folder / STORE).close()
 
 
 def test_a_full_disk_leaves_the_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

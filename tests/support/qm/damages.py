@@ -19,6 +19,21 @@ from msmqwire.errors import StoreError
 from msmqwire.qm.store import open_store
 from msmqwire.service.store.sqlite import PAGE_SIZE
 
+_ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+_VIEW = f"AS {_ENDLESS} SELECT i AS key, x'00' AS content, 1 AS sum FROM n"
+_HUGE = "content BLOB NOT NULL AS (zeroblob(900000000))"
+HOSTILE_SCHEMAS: Final = {
+    "view": ("message", f"CREATE VIEW message {_VIEW}"),
+    "view of counts": ("row_count", f"CREATE VIEW row_count {_VIEW}"),
+    "view under another name": ("other", f"CREATE VIEW message {_VIEW}"),
+    "column": (
+        "message",
+        f'CREATE TABLE "message" (key INTEGER PRIMARY KEY, a, b, {_HUGE}, sum INTEGER AS (1))',
+    ),
+    "column of another table": ("other", f"CREATE TABLE other (key BLOB PRIMARY KEY, {_HUGE}) WITHOUT ROWID"),
+}
+"""What SQLite would run for a reader of such a store: the name in its schema, and the statement."""
+
 DAMAGES: Final = ("bit", "byte", "bytes", "zeros", "page of noise", "swapped", "copied", "older", "cut")
 
 
@@ -63,6 +78,21 @@ def whole_rows(damage: Path, intact: Path, keys: Iterable[int], *tables: str) ->
     with closing(sqlite3.connect(damage)) as one, closing(sqlite3.connect(intact)) as other:
         one.execute("PRAGMA writable_schema = ON")
         return {key for key in keys if all(row(one, name, key) == row(other, name, key) for name in tables)}
+
+
+def with_schema(path: Path, name: str, statement: str) -> None:
+    """Put a statement into the schema of a closed store, in place of that of a table if there is one."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        found = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+        kind = "view" if statement.startswith("CREATE VIEW") else "table"
+        page = 0 if kind == "view" else found[0] if found else 2
+        db.execute("DELETE FROM sqlite_master WHERE name = ?", (name,))
+        rows = db.execute("SELECT * FROM sqlite_master").fetchall()
+        db.execute("DELETE FROM sqlite_master")
+        rows.insert(0, (kind, name, name, page, statement))  # the first one of a name is taken
+        db.executemany("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", rows)
+        db.commit()
 
 
 def main(cases: int) -> None:

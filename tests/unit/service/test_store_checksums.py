@@ -17,7 +17,7 @@ from msmqwire.service.store import sqlite
 from msmqwire.service.store.changes import Changes
 from msmqwire.service.store.row_sums import row_sum
 from msmqwire.service.store.sqlite import SqliteStore
-from tests.support.qm.damages import DAMAGES, damaged
+from tests.support.qm.damages import DAMAGES, HOSTILE_SCHEMAS, damaged, with_schema
 from tests.support.qm.stores import after, change, everything, filled, refused, step, to_version
 
 CHANGES = {
@@ -74,6 +74,14 @@ def test_a_changed_row_is_reported_when_the_rows_are_read(path: Path, name: str)
                 everything(store)
         with pytest.raises(StoreDamaged):
             store.check()
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("name", HOSTILE_SCHEMAS)
+def test_nothing_in_the_schema_is_run_when_a_store_is_opened(path: Path, name: str, version: int) -> None:
+    with_schema(path, *HOSTILE_SCHEMAS[name])
+    change(path, f"PRAGMA user_version = {version}")
+    refused(path, StoreDamaged)
 
 
 @pytest.mark.usefixtures("large")
