@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from fuzz.peer.failure import PeerFailure
-from fuzz.peer.recording import Recording, write_pcap
+from fuzz.peer.recording import Recording, pcap_of
 from fuzz.peer.steps import Case
 from fuzz.peer.target import PROTOCOLS, Ports, Target
 from msmqwire import ownership
+from msmqwire.durable import replace_file
 from msmqwire.errors import InvalidValue, LocatedError
 
 VERSION: Final = 1
 _SIZE_MAX: Final = 256 << 20
+_MODE: Final = 0o644
+"""The mode of the files, less what the umask takes away: one that others may write is refused afterwards."""
 _TEST: Final = '''"""{text}
 
 {ids}
@@ -131,8 +134,6 @@ def keep(
     prepare_folder(folder)
     name = f"failure_{number:03}"
     names = f"{name}.pcap", f"{name}.json", f"test_{name}.py"
-    write_pcap(list(recordings), folder / names[0])
-    (folder / names[1]).write_text(json.dumps(seed.to_json(), indent=1) + "\n")
     target, failure = seed.target, seed.failure
     text = _TEST.format(
         text=_plain(failure.text),
@@ -141,7 +142,9 @@ def keep(
         seed=names[1],
         consent="" if target.loopback else f', consent="{target.host}"',
     )
-    (folder / names[2]).write_text(text)
+    contents = pcap_of(recordings), f"{json.dumps(seed.to_json(), indent=1)}\n".encode(), text.encode()
+    for path, content in zip(names, contents, strict=True):
+        replace_file(folder / path, content, mode=_MODE)
     packets = max(1, sum(1 for case in seed.cases for step in case.steps if step.data))  # one may be empty
     return ReportedFailure(failure.requirements, failure.text, packets, *names, replayed)
 

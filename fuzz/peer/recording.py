@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Literal
 
 from msmqwire.qm.sim.capture import Capture, CapturedConnection
@@ -91,13 +92,14 @@ class Recording:
                 self.received += len(data)
 
 
-def write_pcap(recordings: list[Recording], path: Path) -> None:
-    """Write the traffic as a capture file; an address that is not of IPv4 is written as 127.0.0.1."""
+def pcap_of(recordings: Sequence[Recording]) -> bytes:
+    """Return the traffic as a capture file; an address that is not of IPv4 is written as 127.0.0.1."""
     begin = min((event.at for recording in recordings for event in recording.events), default=0.0)
-    with path.open("wb") as file:
-        capture = Capture(file)
-        for recording in recordings:
-            _write(recording, capture, begin)
+    file = BytesIO()
+    capture = Capture(file)
+    for recording in recordings:
+        _write(recording, capture, begin)
+    return file.getvalue()
 
 
 def _write(recording: Recording, capture: Capture, begin: float) -> None:

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.peer.evidence import Seed, prepare_folder
+from fuzz.peer.evidence import Seed, keep, prepare_folder
+from fuzz.peer.failure import PeerFailure
+from fuzz.peer.recording import Recording
+from fuzz.peer.steps import Case
+from fuzz.peer.target import Ports, Target
 from msmqwire.errors import LocatedError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of Unix")
@@ -31,6 +35,19 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     with pytest.raises(OSError, match="other users may write into the folder"):
         prepare_folder(tmp_path)
+
+
+def test_our_own_evidence_is_safe_without_an_umask(tmp_path: Path) -> None:
+    """As a container may have none."""
+    seed = Seed(Target("127.0.0.1", Ports(1801)), (Case("ping", ()),), PeerFailure((), "it hangs", "hang"))
+    before = os.umask(0)
+    try:
+        for number in (1, 2):
+            kept = keep(tmp_path / "found", number, seed, [Recording()], replayed=True)
+    finally:
+        os.umask(before)
+    assert {path.name for path in (tmp_path / "found").iterdir()} >= {kept.pcap, kept.seed, kept.test}
+    assert Seed.read(tmp_path / "found" / kept.seed).cases == seed.cases
 
 
 @needs_root
