@@ -17,7 +17,7 @@ from uuid import UUID
 import msmqwire
 from msmqwire.errors import InvalidValue, LocatedError, MalformedPacket
 from msmqwire.packets import Protocol
-from msmqwire.schema import Align, Fill, Flags, Header, OemText, Packet, Record, UInt, plain, reference
+from msmqwire.schema import Align, Fill, Flags, Header, OemText, Packet, Record, Text, UInt, plain, reference
 from msmqwire.schema.layout import Field, layout
 from msmqwire.schema.record import FlagsValue
 from msmqwire.schema.texts import OEM_CODE_PAGE, encode_oem
@@ -187,9 +187,21 @@ def byte_order(field: Field) -> Literal["little", "big"]:
 
 
 def padding_may_hold_anything(value: Record, seed: bytes) -> None:
-    """Different bytes in the padding are read as different padding, and change nothing else."""
+    """Different bytes in the padding are read as different padding, and change nothing else.
+
+    But for padding at the end of the longer reading of a text whose length has no stated unit: a null there
+    decides which reading it is.
+    """
     data = bytearray(value.to_bytes())
-    paddings = [field for field in layout(value) if isinstance(field.node, Align | Fill)]
+    fields = layout(value)
+    texts = [field for field in fields if isinstance(field.node, Text) and field.node.otherwise]
+    ends = [field.offset + 2 * field.size for field in texts]
+    paddings = [
+        field
+        for field in fields
+        if isinstance(field.node, Align | Fill)
+        and not any(field.offset < end and end - 2 < field.offset + field.size for end in ends)
+    ]
     for field in paddings:
         data[field.offset : field.offset + field.size] = (seed * field.size)[: field.size]
     read, _ = value.schema.read(bytes(data))

@@ -149,9 +149,8 @@ class OracleState:
             codes |= {NO_JOB} if roles else {NO_JOB, NO_RIGHTS}
             return None
         job = self.job(queue_id, number)
-        if self.effective(connection) == job["client_id"] and job["client_id"] in self.objects:
-            roles.add("owner")
-        if not roles & set(allowed):
+        is_owner = self.effective(connection) == job["client_id"] and job["client_id"] in self.objects
+        if not (roles | ({"owner"} if is_owner else set())) & set(allowed):
             codes |= {NO_JOB_RIGHTS} if roles else {NO_JOB_RIGHTS, NO_RIGHTS}
         return job
 
