@@ -15,7 +15,6 @@ import numpy as np
 
 from msmqwire.analysis.protocols import stream_ports
 from msmqwire.capture.events import distance
-from msmqwire.tables.compiled.failed_checks import END_SHIFT
 from msmqwire.tables.compiled.flow_table import (
     ACKED,
     AFTER_BAD,
@@ -136,7 +135,7 @@ def are_between_packets(flows: Any) -> Any:
     return (
         (flows[:, [IN_DOUBT, PACKET_BYTES, AFTER_BAD]] == 0).all(axis=1)
         & (flows[:, SEARCHED_TO] <= delivered)
-        & ((flows[:, FAILED:] >> END_SHIFT) <= delivered[:, None]).all(axis=1)
+        & (flows[:, FAILED:] <= delivered[:, None]).all(axis=1)
     )
 
 

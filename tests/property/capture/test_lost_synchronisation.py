@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from benchmarks.support.hostile_packets import LOST
 from tests.support import captures as c
 from tests.support import handmade as h
-from tests.support.capture.both_readers import assert_same, columnar
+from tests.support.capture.both_readers import assert_same, columnar, generic
 
 ACK = h.session_ack()
 GOOD = h.user_message(properties=h.properties_header(label="label", body=b"body" * 40))
@@ -121,6 +121,30 @@ def test_checks_that_failed_are_counted_once(claims: int, is_sound: bool) -> Non
     assert len(cover).bit_length() == len(GOOD).bit_length()
     for mss in (1, 7, 60, 1460):
         assert_same([c.pcap_bytes(conversation(ACK, cover, b"z" * 90, GOOD, ACK, mss=mss).frames)])
+
+
+@pytest.mark.parametrize("mss", [11, 100, 1460])
+@pytest.mark.parametrize("size", [60, 300], ids=["of another size", "of the same size"])
+def test_a_break_forgets_no_checks_that_failed(size: int, mss: int) -> None:
+    """The search goes to the end of the bytes and then back to a packet that is cut off.
+
+    Four failed ranges of its size cover it, so that it is not checked: it ends where the next cut-off packet
+    begins. The false packet at the end is checked between the two, and pushes none of the four out.
+    """
+    covering = b"".join(h.base_header(claimed) for claimed in (300, 400, 500, 600))
+    message = h.user_message(properties=h.properties_header(body=b"b" * 5000))
+    packets = [
+        covering,
+        message[:400],
+        h.base_header(5000).ljust(200, b"z"),
+        h.base_header(size).ljust(size, b"z"),
+    ]
+    files = [c.pcap_bytes(conversation(*packets, mss=mss).frames)]
+    assert_same(files)
+    for read in (generic, columnar):
+        rows = read(files)[1]
+        assert rows["kind"].to_pylist() == ["Malformed"] * 3
+        assert rows["size"].to_pylist() == [64, 400, 200 + size]
 
 
 @pytest.mark.parametrize("mss", range(1, 41))
