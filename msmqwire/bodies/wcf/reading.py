@@ -138,6 +138,8 @@ def _read_stream(
                 problems.base = None  # its bytes are not in one piece
                 _put(value, bytes(whole), encoding, session, budget, problems)  # NMF-3.1.1.2-03
             elif ready and kind == Kind.END:
+                if message.mode == SINGLETON_UNSIZED and not {"xml", "message"} & set(value):
+                    raise Fault("a session of one envelope has none", at)  # NMF-3.1.1.2-03
                 at += 1  # NMF-3.1.1.2-02, NMF-3.1.1.2-03
                 break
             else:

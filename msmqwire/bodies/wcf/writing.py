@@ -38,6 +38,7 @@ DEFAULT_ENCODING: Final = 7
 _BINARY, _BINARY_SESSION = 7, 8
 _TEXTS: Final = {0: "utf-8", 1: "utf-16-le", 2: "utf-16-le", 3: "utf-8", 4: "utf-16-le", 5: "utf-16-le"}
 _TYPES: Final = {"application/soap+msbin1": _BINARY, "application/soap+msbinsession1": _BINARY_SESSION}
+_SESSIONS: Final = frozenset(MODES) - {SINGLETON_SIZED, SINGLETON_UNSIZED}
 _MEMBERS: Final = frozenset({"via", "encoding", "xml", "mode", "more"})
 
 
@@ -56,9 +57,11 @@ def write_body(value: Plain, type_: str | None) -> bytes:
     more = value.get("more", [])
     if not isinstance(more, list):
         raise InvalidValue("these are the envelopes after the first one, a list", path="more")
-    named = [("xml", value.get("xml")), *((f"more[{index}]", xml) for index, xml in enumerate(more))]
+    via, first = value.get("via"), value.get("xml")
+    named = [("xml", first), *((f"more[{index}]", xml) for index, xml in enumerate(more))]
+    if first is None and "xml" in value and via is not None and mode in _SESSIONS and not more:
+        named = []  # a session may end without any
     envelopes = [_envelope(xml, path, number, session) for path, xml in named]
-    via = value.get("via")
     if via is None:
         if number not in (_BINARY, _BINARY_SESSION) or mode != SINGLETON_SIZED or more:
             raise InvalidValue("only one envelope of records can stand without framing", path="via")

@@ -831,6 +831,22 @@ def test_sessions(mode, more):
         assert body.count(b"\x13http://tempuri.org/") == 1
 
 
+@pytest.mark.parametrize("mode", ["Simplex", "Duplex"])
+def test_a_session_without_envelopes(mode):
+    value = {"via": VIA, "encoding": 8, "mode": mode, "xml": None}
+    content = read(wcf.write(value, None))
+    assert (content.value, content.problems) == (value, ())
+    for wrong in ({"mode": "SingletonUnsized"}, {"mode": "SingletonSized"}, {"more": [XML]}, {"via": None}):
+        with pytest.raises(InvalidValue, match="the envelope, a text of XML"):
+            wcf.write(value | wrong, None)
+
+
+def test_a_session_of_one_envelope_without_it():
+    content = read(b"\x00\x01\x00\x01\x01\x02\x01u\x03\x07\x0c\x07")
+    assert [problem.error for problem in content.problems] == ["a session of one envelope has none"]
+    assert content.value["xml"] is None
+
+
 @pytest.mark.requirement("NMF-3.1.1.2-03", "NMF-2.2.4.3-01", "NMF-3.1.4.12-01")
 def test_an_unsized_envelope_in_chunks():
     data = write_document(XML)
