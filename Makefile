@@ -6,7 +6,7 @@
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	$$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo $$python; break; }; done)
-EXTRAS := ciphers,columns,dev,fuzz,native,qm,scapy,spark,stores,zstd
+EXTRAS := ciphers,columns,delta,dev,fuzz,native,qm,scapy,spark,stores,zstd
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet

@@ -351,7 +351,7 @@ class RpcRefused(MsmqError):
 
 
 class LakeError(MsmqError):
-    """A lake of Parquet files that can't be read or written; the subclasses tell cause and remedy.
+    """A lake that can't be read or written; the subclasses tell cause and remedy.
 
     Attributes:
         file: the folder or the file.
@@ -367,16 +367,12 @@ class LakeMissing(LakeError):
     """No lake is there."""
 
 
-class LakeInUse(LakeError):
-    """Another process is writing the lake."""
-
-
 class LakeMismatch(LakeError):
     """The arguments contradict the contents of the lake. It is left unchanged."""
 
 
 class LakeDamaged(LakeError):
-    """The manifest of the lake is broken, or the folder has links or entries of other users.
+    """The log, the state or a file of the lake is broken, or the folder has links or entries of other users.
 
     It is left unchanged.
     """

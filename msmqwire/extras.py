@@ -9,7 +9,8 @@ from typing import Final
 from msmqwire.errors import MsmqError
 
 _PURPOSES: Final = {
-    "columns": "columns, Parquet files, reports and lakes need",
+    "columns": "columns, Parquet files and reports need",
+    "delta": "lakes need",
     "zstd": "captures that zstd compresses need",
     "ciphers": "the old ciphers and hashes RC2, RC4, MD2 and MD4 need",
     "qm": "HTTP, the console, metrics and users of remote read need",
@@ -24,6 +25,7 @@ _EXTRA_OF: Final = {
     "Cryptodome": "ciphers",
     "aiohttp": "qm",
     "atheris": "fuzz",
+    "deltalake": "delta",
     "fsspec": "stores",
     "gssapi": "kerberos",
     "hypothesis": "fuzz",

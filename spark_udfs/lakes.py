@@ -77,7 +77,6 @@ def lake(
     Raises:
         FileNotFoundError: a path or pattern names no file.
         UnsupportedStore: the lake is a URL, or the store of a capture can't be used.
-        LakeInUse: another process is writing the lake.
         LakeMismatch: the folder is not a lake, or is one with other settings, or an exact one of which
             captures are not named.
         LakeDamaged: the manifest is broken.

@@ -97,12 +97,16 @@ class Store:
                 return None
             return Listed(info.path, info.type == FileType.Directory, info.size or 0)
 
-    def list(self, folder: str, *, recursive: bool = False) -> list[Listed]:
-        """Return the entries of a folder, given by its path in the file system. Raises OSError."""
+    def list(self, folder: str, *, recursive: bool = False, missing_ok: bool = False) -> list[Listed]:
+        """Return the entries of a folder, given by its path in the file system; none of a missing one with
+        ``missing_ok``. Raises OSError.
+        """
         from pyarrow.fs import FileSelector, FileType
 
         with store_errors(self.url(folder), self._options):
-            entries = self.filesystem.get_file_info(FileSelector(folder, recursive=recursive))
+            entries = self.filesystem.get_file_info(
+                FileSelector(folder, recursive=recursive, allow_not_found=missing_ok)
+            )
             return [
                 Listed(entry.path, entry.type == FileType.Directory, entry.size or 0) for entry in entries
             ]

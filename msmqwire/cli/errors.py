@@ -30,7 +30,6 @@ from msmqwire.errors import (
     InvalidName,
     InvalidValue,
     LakeError,
-    LakeInUse,
     LakeMismatch,
     LakeMissing,
     LocatedError,
@@ -49,7 +48,7 @@ from msmqwire.errors import (
 from msmqwire.extras import MissingExtra
 
 _STORE_STATUSES: Final = {StoreInUse: EX_UNAVAILABLE, StoreMissing: EX_NOINPUT, StoreRefused: EX_IOERR}
-_LAKE_STATUSES: Final = {LakeInUse: EX_UNAVAILABLE, LakeMissing: EX_NOINPUT, LakeMismatch: EX_USAGE}
+_LAKE_STATUSES: Final = {LakeMissing: EX_NOINPUT, LakeMismatch: EX_USAGE}
 
 
 def status_of(exc: MsmqError) -> int:

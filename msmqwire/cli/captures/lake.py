@@ -86,8 +86,7 @@ def command(
     With --splits exact the rows are those of one reader of all captures. It takes one pass over all of them
     before the first row.
 
-    Ends with status 65 if a file is cut off or damaged; the packets before the damage are in the lake. Status
-    69: another process is writing the lake.
+    Ends with status 65 if a file is cut off or damaged; the packets before the damage are in the lake.
     """
     with usage():
         where = filters.by_time(start, end) + ([filters.by_kind(kind)] if kind else [])

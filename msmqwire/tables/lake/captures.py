@@ -11,7 +11,7 @@ from typing import Final
 
 from msmqwire.capture.splits import whole_file
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
-from msmqwire.tables.lake.manifest import CaptureEntry
+from msmqwire.tables.lake.state import CaptureEntry
 from msmqwire.tables.parts import PLANNED_AT_ONCE
 
 SAMPLES: Final = 64
@@ -63,9 +63,10 @@ def examine(
     Raises:
         OSError: it can't be read.
     """
+    since = 0 if known is None else known.since
     if is_url(path):
         whole = whole_file(path, storage_options)
-        entry = CaptureEntry(path, whole.end, 0, 0, "", whole.version)
+        entry = CaptureEntry(path, whole.end, 0, 0, "", whole.version, since)
         if known is None:
             return entry, Change.NEW
         return entry, Change.NONE if entry == known else Change.REPLACED
@@ -74,7 +75,7 @@ def examine(
         size, mtime_ns, inode = status.st_size, status.st_mtime_ns, status.st_ino
         if known is not None and (known.size, known.mtime_ns, known.inode) == (size, mtime_ns, inode):
             return known, Change.NONE
-        entry = CaptureEntry(path, size, mtime_ns, inode, _digest(file.fileno(), size))
+        entry = CaptureEntry(path, size, mtime_ns, inode, _digest(file.fileno(), size), "", since)
         if known is None:
             return entry, Change.NEW
         if size == known.size:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from msmqwire import ownership
 from msmqwire.errors import LakeDamaged
-from msmqwire.tables.lake.manifest import HIDDEN
 
 PARTITION: Final = "date="
 """How the names of the folders with data begin."""
+_HIDDEN: Final = ("_delta_log", "_msmqwire", "_lake")
+"""The folders of everything but data, the last one of lakes of earlier versions."""
 
 
 def check_entries(folder: Path) -> None:
@@ -26,14 +27,6 @@ def check_entries(folder: Path) -> None:
     if ownership.HAS_MODES:
         _check(folder)
         _check_inside(folder)
-
-
-def check_hidden(folder: Path) -> None:
-    """Do the same for what is opened before the lake is locked."""
-    if ownership.HAS_MODES:
-        hidden = folder / HIDDEN
-        for path in (folder, hidden, *sorted(hidden.iterdir())):
-            _check(path)
 
 
 def _check(path: Path) -> bool:
@@ -54,18 +47,39 @@ def _check(path: Path) -> bool:
 def _check_inside(folder: Path, *, is_top: bool = True) -> None:
     """Check the entries of a folder, and all that is in folders of the lake."""
     for name in sorted(os.listdir(folder)):
-        is_ours = not is_top or name == HIDDEN or name.startswith(PARTITION)
+        is_ours = not is_top or name in _HIDDEN or name.startswith(PARTITION)
         if _check(folder / name) and is_ours:
             _check_inside(folder / name, is_top=False)
 
 
-def check_files(folder: Path, paths: Collection[str]) -> None:
-    """Refuse files of a lake that lead elsewhere, or that a reader would wait for. Raises LakeDamaged."""
-    for path in paths:
-        status = ownership.status_of(Path(path))
-        if status is not None and (fault := ownership.kind_fault(status)):
-            raise LakeDamaged(fault, file=path)
-    folders = {str(folder / HIDDEN), *map(os.path.dirname, paths)}
-    for inner in sorted(folders | set(map(os.path.dirname, folders))):
+def check_files(folder: Path, paths: Iterable[str]) -> None:
+    """Refuse files of a lake that are missing, that lead elsewhere, or that a reader would wait for.
+
+    Args:
+        folder: the folder.
+        paths: the paths of the files below it.
+
+    Raises:
+        LakeDamaged: one is not as it should be.
+    """
+    log = folder / _HIDDEN[0]
+    files = [str(folder / path) for path in paths]
+    for path in files:
+        _check_plain(path)
+    if log.is_dir():
+        for entry in os.scandir(log):
+            if not entry.is_dir(follow_symlinks=False):
+                _check_plain(entry.path)
+    folders = {str(log), *map(os.path.dirname, files)} - {str(folder)}
+    for inner in sorted(folders | (set(map(os.path.dirname, folders)) - {str(folder)})):
         if os.path.islink(inner):  # that of the lake itself is known by its real path
             raise LakeDamaged("it is a link, in place of a folder of the lake: move it away", file=inner)
+
+
+def _check_plain(path: str) -> None:
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise LakeDamaged("the log of the lake names it, and it is missing", file=path) from None
+    if fault := ownership.kind_fault(status):
+        raise LakeDamaged(fault, file=path)

@@ -16,13 +16,13 @@ from msmqwire.capture.window import Window
 from msmqwire.errors import CaptureError, LakeMismatch
 from msmqwire.tables.exact_parts import MapWindows, plan_exact_parts
 from msmqwire.tables.lake.captures import Change, examine_all
-from msmqwire.tables.lake.manifest import Manifest, PartEntry
 from msmqwire.tables.lake.planning import SPLIT_SIZE, Plan, without
+from msmqwire.tables.lake.state import LakeState, PartEntry
 
 
 def plan_exact_run(
     files: Sequence[str],
-    manifest: Manifest,
+    state: LakeState,
     *,
     split_size: int = SPLIT_SIZE,
     ports: Collection[int] = (),
@@ -35,7 +35,7 @@ def plan_exact_run(
 
     Args:
         files: absolute paths and URLs, each once, in their order; among them all that the lake has.
-        manifest: the manifest of the lake.
+        state: the state of the lake.
         split_size: bytes of a part, about.
         ports, ncp_readings: as for `msmqwire.dissect`.
         storage_options: the options of the stores of URLs.
@@ -46,14 +46,14 @@ def plan_exact_run(
         LakeMismatch: a capture of the lake is not named.
         OSError: a file can't be read.
     """
-    missing = [path for path in manifest.captures if path not in set(files)]
+    missing = [path for path in state.captures if path not in set(files)]
     if missing:
         raise LakeMismatch(
             "the lake has the rows of one capture, of which this is a part: name all of it, in its order, or"
             " start another lake",
             file=missing[0],
         )
-    examined = examine_all(files, manifest.captures, storage_options)
+    examined = examine_all(files, state.captures, storage_options)
     captures = {entry.path: entry for entry, _ in examined}
     windows = [
         Window(
@@ -66,7 +66,7 @@ def plan_exact_run(
         )
         for entry, _ in examined
     ]
-    kept, start = _kept(manifest, windows, {entry.path: change for entry, change in examined})
+    kept, start = _kept(state, windows, {entry.path: change for entry, change in examined})
     while start != (len(files), 0):
         try:
             parts = plan_exact_parts(
@@ -78,18 +78,18 @@ def plan_exact_run(
                 map_windows=map_windows,
                 progress=progress,
             ).parts
-            return Plan(parts, without(manifest.parts, kept), captures)
-        except CaptureError:  # no record begins where the manifest says so
+            return Plan(parts, without(state.parts, kept), captures)
+        except CaptureError:  # no record begins where the state says so
             kept, start = [], (0, 0)
     return Plan([], [], captures)
 
 
 def _kept(
-    manifest: Manifest, files: Sequence[Window], changes: Mapping[str, Change]
+    state: LakeState, files: Sequence[Window], changes: Mapping[str, Change]
 ) -> tuple[list[PartEntry], tuple[int, int]]:
     """The parts of a lake that stay, and the place after them: the index of a file, and an offset in it."""
-    by_start = {(part.windows[0].path, part.windows[0].start): part for part in manifest.parts}
-    valid = {path: entry.size for path, entry in manifest.captures.items()}
+    by_start = {(part.windows[0].path, part.windows[0].start): part for part in state.parts}
+    valid = {path: entry.size for path, entry in state.captures.items()}
     for path, size in valid.items():
         # A last record of a file that has grown may have been cut off.
         valid[path] = {Change.NONE: size, Change.GROWN: size - 1}.get(changes[path], 0)

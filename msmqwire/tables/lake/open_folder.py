@@ -7,20 +7,20 @@ Systems other than Unix have no such calls: there a link is looked for before ea
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from msmqwire.durable import UNFOLLOWED
 from msmqwire.errors import LakeDamaged
 
 _FLAGS: Final = (
     os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
-_BY_DESCRIPTOR: Final = {os.open, os.mkdir, os.unlink, os.rmdir, os.rename} <= os.supports_dir_fd
-_MODE: Final = 0o775
-"""Of new folders, less what the umask takes away: never for everybody to write."""
+_BY_DESCRIPTOR: Final = {os.open, os.mkdir, os.unlink, os.rmdir} <= os.supports_dir_fd
+_MODE, _FILE_MODE = 0o775, 0o664
+"""Of new folders and files, less what the umask takes away: never for everybody to write."""
 
 
 class OpenFolder:
@@ -63,13 +63,24 @@ class OpenFolder:
             return
         self.sync()
 
+    def create(self, name: str) -> int:
+        """Create a file, which must be missing; return its descriptor, for writing."""
+        entry, more = self._at(name)
+        return os.open(entry, os.O_WRONLY | os.O_CREAT | os.O_EXCL | UNFOLLOWED, _FILE_MODE, **more)
+
+    def sync_file(self, name: str) -> None:
+        """Make the content of a file durable; a missing one is no error."""
+        entry, more = self._at(name)
+        with suppress(FileNotFoundError):
+            descriptor = os.open(entry, os.O_RDWR | UNFOLLOWED, **more)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
     def names(self) -> list[str]:
         """Return the names of the entries."""
         return os.listdir(self.path if self._descriptor is None else self._descriptor)
-
-    def has(self, name: str) -> bool:
-        """Return whether there is an entry of this name, of any kind."""
-        return name in self.names() if self._descriptor is None else _exists(*self._at(name))
 
     def unlink(self, name: str) -> None:
         """Remove a file, or a link itself; a missing one is no error."""
@@ -77,21 +88,10 @@ class OpenFolder:
         with suppress(FileNotFoundError):
             os.unlink(entry, **more)
 
-    def rename(self, name: str, to: OpenFolder, new: str) -> None:
-        """Move an entry to another folder."""
-        (source, one), (target, other) = self._at(name), to._at(new)
-        at = {"src_dir_fd": one["dir_fd"], "dst_dir_fd": other["dir_fd"]} if one else {}
-        os.rename(source, target, **at)
-
     def rmdir(self, name: str) -> None:
         """Remove an empty folder."""
         entry, more = self._at(name)
         os.rmdir(entry, **more)
-
-    def remove_tree(self, name: str) -> None:
-        """Remove a folder with all that is in it, as far as that is possible; links are not followed."""
-        entry, more = self._at(name)
-        shutil.rmtree(entry, ignore_errors=True, **more)
 
     def sync(self) -> None:
         """Make durable which entries there are."""
@@ -141,11 +141,3 @@ def _opened(path: Path, entry: str | Path, more: dict[str, Any]) -> Iterator[Ope
 def _led_away(path: Path) -> LakeDamaged:
     why = "it is a link, or a file, in place of a folder of the lake: move it away"
     return LakeDamaged(why, file=str(path))
-
-
-def _exists(entry: str | Path, more: dict[str, Any]) -> bool:
-    try:
-        os.stat(entry, follow_symlinks=False, **more)
-    except FileNotFoundError:
-        return False
-    return True

@@ -1,14 +1,12 @@
-"""The rows of a part of captures to staged Parquet files, which are in the lake once they are committed."""
+"""The rows of a part of captures to Parquet files, which are in the lake once they are committed."""
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -16,15 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture.record import NO_TIME
-from msmqwire.durable import sync_directory
 from msmqwire.errors import CaptureError
 from msmqwire.tables import Condition, arrow_schema
 from msmqwire.tables.columns import BY_NAME
 from msmqwire.tables.exact_parts import ExactPart
-from msmqwire.tables.lake.manifest import Damage, LakeFile
+from msmqwire.tables.lake.deleted_rows import DeletedRows, without_deleted
+from msmqwire.tables.lake.file_names import FileNames
 from msmqwire.tables.lake.mixed_rows import MixedRows, Taken
 from msmqwire.tables.lake.partitions import DAY_NS, PARTITIONS_MAX, By, Partition, folder_of
-from msmqwire.tables.lake.sorted_files import PartitionWriter, StagedFile
+from msmqwire.tables.lake.place import Place
+from msmqwire.tables.lake.sorted_files import DataFile, PartitionWriter
+from msmqwire.tables.lake.state import Damage
+from msmqwire.tables.lake.table import LakeFile
 from msmqwire.tables.part_reader import PartReader
 from msmqwire.tables.parts import Part
 
@@ -34,6 +35,11 @@ PENDING_BYTES_MAX: Final = 256 << 20
 """Bytes of rows that wait to be written into the files of their partitions."""
 CLOSED_AT_ONCE: Final = 16
 """Files of a part that are synced at the same time."""
+
+
+PART: Final = pa.field(
+    "part", pa.int64(), metadata={"comment": "The part of captures that was read at once.", "group": "where"}
+)
 
 
 def lake_schema(columns: Sequence[str], by: By | None = None) -> pa.Schema:
@@ -49,7 +55,7 @@ def lake_schema(columns: Sequence[str], by: By | None = None) -> pa.Schema:
         if field.name == "time":
             meaning = {"comment": "The same in nanoseconds since 1970-01-01 UTC.", "group": "where"}
             fields.append(pa.field("time_ns", pa.int64(), metadata=meaning))
-    return pa.schema(fields)
+    return pa.schema([*fields, PART])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +63,20 @@ class PartFiles:
     """The result of writing a part.
 
     Attributes:
-        files: the files, as the manifest will name them.
-        staged: the place of each of them until then, below the lake.
+        number: the number of the part.
+        files: its files.
         damages: the captures that could not be read to their ends.
         not_read: the number of frames that were not read though packets may be in them, by reason.
     """
 
+    number: int
     files: tuple[LakeFile, ...]
-    staged: tuple[str, ...]
     damages: tuple[Damage, ...]
     not_read: dict[str, int]
+
+
+NumberedPart = tuple[int, Part | ExactPart]
+"""A part with the value of ``part`` in its rows."""
 
 
 @dataclass(frozen=True)
@@ -74,75 +84,73 @@ class PartWriter:
     """Writes the rows of parts.
 
     Attributes:
-        lake: the folder of the lake.
-        run: the folder of the staged files, below that of the lake.
+        place: where the lake is.
         reader: the reader of the packets.
         columns: names of `COLUMNS`.
         where: conditions that all rows meet.
         by: the second key of partitions; None for none.
+        deleted: rows that are left out.
     """
 
-    lake: str
-    run: str
+    place: Place
     reader: PartReader
     columns: tuple[str, ...]
     where: tuple[Condition, ...] = ()
     by: By | None = None
+    deleted: tuple[DeletedRows, ...] = ()
 
-    def write(self, part: Part | ExactPart) -> PartFiles:
+    def write(self, numbered: NumberedPart) -> PartFiles:
         """Write the rows of a part. Each attempt has files of its own.
 
         Raises:
             OSError: a file can't be read or written.
         """
+        number, part = numbered
         errors, not_read = list[CaptureError](), Counter[str]()
-        files = _PartitionFiles(self)
-        decoded = dict.fromkeys([*self.columns, "time", *([self.by] if self.by else [])])
+        files = _PartitionFiles(self, number)
+        needed = [name for rows in self.deleted for name in rows.columns]
+        decoded = dict.fromkeys([*self.columns, "time", *([self.by] if self.by else []), *needed])
         try:
             for batch in self.reader.batches(
                 part, list(decoded), self.where, errors=errors, not_read=not_read
             ):
-                files.add(batch)
-            written, staged = files.finish()
+                files.add(without_deleted(batch, self.deleted))
+            written = files.finish()
         except BaseException:
             files.discard()
             raise
         damages = tuple(Damage(error.file, error.offset, error.why, error.cut) for error in errors)
-        return PartFiles(written, staged, damages, dict(not_read))
+        return PartFiles(number, written, damages, dict(not_read))
 
 
 class _PartitionFiles:
     """The files of one attempt to write a part."""
 
-    def __init__(self, writer: PartWriter) -> None:
-        self._writer = writer
-        # Meanings of columns are a third of a small file; `read_lake` knows them.
+    def __init__(self, writer: PartWriter, number: int) -> None:
+        self._writer, self._number = writer, number
+        # Meanings of columns are a third of a small file; the log of the table has them.
         self._schema = pa.schema(
             [field.remove_metadata() for field in lake_schema(writer.columns, writer.by)]
         )
-        self._token = secrets.token_hex(16)
+        self._names = FileNames()
         self._numbers: dict[Partition, int] = {}
         self._partitions: list[PartitionWriter] = []
-        self._files: list[StagedFile] = []
+        self._files: list[DataFile] = []
         self._mixed = MixedRows()
 
-    def _open(self, partition: Partition, uncompressed: Collection[str]) -> StagedFile:
+    def _open(self, partition: Partition, uncompressed: Collection[str]) -> DataFile:
         """Begin a file of a partition; some columns have no values in it."""
-        number = len(self._files)
         keys = partition.keys(self._writer.by)
-        path = f"{folder_of(keys)}/part-{self._token}-{number}.parquet"
-        staged = Path(self._writer.lake, self._staged(number))
-        entry = LakeFile(path, 0, 0, keys, None, None)
-        self._files.append(StagedFile(staged, entry, self._schema, uncompressed))
+        path = self._names.new(folder_of(keys))
+        self._files.append(DataFile(self._writer.place, path, keys, self._schema, uncompressed))
         return self._files[-1]
-
-    def _staged(self, number: int) -> str:
-        return f"{self._writer.run}/{self._token}-{number}.staged"
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
+        if not batch.num_rows:
+            return
         times = batch.column("time").view(pa.int64()).fill_null(NO_TIME).to_numpy()
-        rows = _as_written(batch, self._schema)
+        rows = _as_written(batch, self._schema, self._number)
         numbers = self._partitions_of(batch, times)
         if np.all(numbers == numbers[0]):
             self._partitions[numbers[0]].add(pa.Table.from_batches([rows]), rows.nbytes, times)
@@ -184,17 +192,16 @@ class _PartitionFiles:
             # They may be a small part of the memory kept for them.
             self._partitions[number].flush_in_order(is_end=is_end)
 
-    def finish(self) -> tuple[tuple[LakeFile, ...], tuple[str, ...]]:
-        """Write the remaining rows; return the files, on disk now, and their staged paths."""
+    def finish(self) -> tuple[LakeFile, ...]:
+        """Write the remaining rows; return the files, which are on disk then."""
         self._write_mixed(self._mixed.take(), is_end=True)
         for writer in self._partitions:
             writer.flush(is_end=True)
         # Each waits for the disk, which completes several at once.
         with ThreadPoolExecutor(CLOSED_AT_ONCE) as pool:
-            list(pool.map(StagedFile.close, self._files))
-        sync_directory(Path(self._writer.lake, self._writer.run))
-        staged = tuple(self._staged(number) for number in range(len(self._files)))
-        return tuple(file.entry for file in self._files), staged
+            files = tuple(pool.map(DataFile.close, self._files))
+        self._writer.place.sync(file.path for file in files)
+        return files
 
     def discard(self) -> None:
         """Remove the files."""
@@ -202,7 +209,7 @@ class _PartitionFiles:
             file.discard()
 
 
-def _as_written(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _as_written(batch: pa.RecordBatch, schema: pa.Schema, part: int) -> pa.RecordBatch:
     """Rows with the columns of a lake."""
     arrays = []
     for field in schema:
@@ -210,6 +217,8 @@ def _as_written(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             arrays.append(pc.cast(batch.column("time"), field.type, safe=False))
         elif field.name == "time_ns":
             arrays.append(batch.column("time").view(field.type))
+        elif field.name == PART.name:
+            arrays.append(pa.repeat(pa.scalar(part, field.type), batch.num_rows))
         else:
             arrays.append(batch.column(field.name))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from msmqwire.tables.lake.manifest import Keys
-
+Keys = dict[str, str | None]
+"""The values of a partition: a date as ISO text, a kind, a queue. None stands for null."""
 By = Literal["kind", "destination"]
 COLUMN_KEYS: Final[dict[By | None, str | None]] = {None: None, "kind": "kind", "destination": "queue"}
 """The name of the second key. A destination stays a column too: its key may be cut, or stand for several."""
@@ -52,7 +52,8 @@ class Partition(NamedTuple):
         keys: Keys = {"date": None if self.day is None else str(np.datetime64(self.day, "D"))}
         key = COLUMN_KEYS[by]
         if key is not None:
-            keys[key] = self.value if by == "kind" or self.value is None else queue_key(self.value)
+            value = self.value or None  # an empty one is null in Delta tables
+            keys[key] = value if by == "kind" or value is None else queue_key(value)
             if self.is_other:
                 keys[key] = OTHER_QUEUES
         return keys

@@ -19,7 +19,7 @@ from msmqwire.capture.window import Window
 from msmqwire.errors import LakeMismatch
 from msmqwire.tables.exact_parts import ExactPart
 from msmqwire.tables.lake.captures import Change, examine_all
-from msmqwire.tables.lake.manifest import CaptureEntry, Manifest, PartEntry, WindowRange
+from msmqwire.tables.lake.state import CaptureEntry, LakeState, PartEntry, WindowRange
 from msmqwire.tables.parts import WARM_UP_FILES_MAX, Part, plan_parts, plan_windows
 
 SPLIT_SIZE: Final = 512 << 20
@@ -44,7 +44,7 @@ class Plan:
 
 def plan_run(
     files: Sequence[str],
-    manifest: Manifest,
+    state: LakeState,
     *,
     split_size: int = SPLIT_SIZE,
     overlap: int = OVERLAP,
@@ -56,7 +56,7 @@ def plan_run(
 
     Args:
         files: absolute paths and URLs, each once, in their order.
-        manifest: the manifest of the lake.
+        state: the state of the lake.
         split_size: bytes of a part, about.
         overlap: bytes that are read before a part to learn the state of connections.
         search, storage_options: as for `plan_windows`.
@@ -67,13 +67,13 @@ def plan_run(
         LakeMismatch: a capture has to be read again together with captures that are not named.
         OSError: a file can't be read.
     """
-    examined = examine_all(files, manifest.captures, storage_options)
+    examined = examine_all(files, state.captures, storage_options)
     changes = {entry.path: change for entry, change in examined}
     captures = {entry.path: entry for entry, _ in examined}
     run = _Run(files, captures, changes, 0 if whole else split_size, overlap, search, storage_options)
     while True:
-        replaced = _replaced(run, manifest)
-        kept = _ranges(without(manifest.parts, replaced))
+        replaced = _replaced(run, state)
+        kept = _ranges(without(state.parts, replaced))
         windows, already_read, moved = _windows(run, kept)
         if whole and kept and any(len(found) > had for found, had in zip(windows, already_read, strict=True)):
             moved = set(files)
@@ -157,9 +157,9 @@ class _Run:
             within = windows[:1] + [window for window in windows[1:] if window.start < size]
             yield path, [*within[:-1], replace(within[-1], end=size)]
 
-    def makes_stale(self, part: PartEntry, manifest: Manifest) -> bool:
+    def makes_stale(self, part: PartEntry, state: LakeState) -> bool:
         """Whether a part of the lake has to be read again."""
-        if not all(self._is_valid(window, manifest) for window in part.windows):
+        if not all(self._is_valid(window, state) for window in part.windows):
             return True
         paths = list(dict.fromkeys(window.path for window in part.windows))
         order, last = self.order, self.order.get(paths[-1])
@@ -170,13 +170,13 @@ class _Run:
             for before, after in pairwise(paths)
         )
 
-    def _is_valid(self, window: WindowRange, manifest: Manifest) -> bool:
+    def _is_valid(self, window: WindowRange, state: LakeState) -> bool:
         """Whether the bytes of a window are those of the capture now."""
         if window.path in self.distrusted:
             return False
         change = self.changes.get(window.path, Change.NONE)
         if change is Change.GROWN:
-            return window.end < manifest.captures[window.path].size
+            return window.end < state.captures[window.path].size
         return change is Change.NONE
 
     def _differs_before(self, window: WindowRange) -> bool:
@@ -191,19 +191,19 @@ class _Run:
         return False
 
 
-def _replaced(run: _Run, manifest: Manifest) -> list[PartEntry]:
+def _replaced(run: _Run, state: LakeState) -> list[PartEntry]:
     """The parts that have to be read again.
 
     Raises:
         LakeMismatch: some, but not all captures of such a part are named.
     """
-    stale = [part for part in manifest.parts if run.makes_stale(part, manifest)]
+    stale = [part for part in state.parts if run.makes_stale(part, state)]
     while True:
         # The part kept of a capture is its beginning.
         starts = {path: ranges[0].start for path, ranges in _ranges(stale).items()}
         behind = [
             part
-            for part in without(manifest.parts, stale)
+            for part in without(state.parts, stale)
             if any(window.start > starts.get(window.path, window.end) for window in part.windows)
         ]
         if not behind:

@@ -1,128 +1,125 @@
-"""A lake as a dataset of Arrow: the files that the manifest names, and nothing else."""
+"""A lake as a dataset of Arrow: the files of a version, and nothing else."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
+from functools import reduce
+from operator import and_
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyarrow import fs
 
-from msmqwire.errors import LakeDamaged
-from msmqwire.tables.lake.entries import check_files
-from msmqwire.tables.lake.manifest import LakeFile, Manifest, lake_folder, load
-from msmqwire.tables.lake.part_writer import TIME, lake_schema
-from msmqwire.tables.lake.partitions import COLUMN_KEYS
+from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
+from msmqwire.errors import LakeDamaged, LakeMissing
+from msmqwire.tables.lake.place import Place, lake_place
+from msmqwire.tables.lake.schemas import read_schema
+from msmqwire.tables.lake.table import LakeFile, LakeTable, table_at
 
-WAIT_S: Final = 2.0
-"""The time that a reader waits for a commit that is not complete: files then get their names."""
-_POLL_S: Final = 0.02
+_NUMBERS: Final = ("time", "time_ns", "part", "message_id")
+_TEXTS: Final = ("destination",)
+"""Columns whose least and greatest values let a dataset pass over files."""
 
 
 @dataclass(frozen=True)
 class LakeContents:
-    """A lake as one commit has left it.
+    """A version of a lake.
 
     Attributes:
-        folder: the folder, as an absolute path.
+        place: where it is.
         schema: the schema of its rows: the columns, then the keys of partitions.
-        keys: the names of these keys.
-        files: each file, by its absolute path.
+        table: the table.
+        files: its files.
     """
 
-    folder: str
+    place: Place
     schema: pa.Schema
-    keys: tuple[str, ...]
-    files: Mapping[str, LakeFile]
+    table: LakeTable
+    files: list[LakeFile]
 
 
-def lake_contents(path: str | os.PathLike[str]) -> LakeContents:
-    """Return the contents of a lake now.
-
-    Raises:
-        LakeMissing: the folder is not a lake.
-        LakeDamaged: the manifest is broken.
-        UnsupportedStore: it is a URL.
-        OSError: it can't be read.
-    """
-    folder = lake_folder(path)
-    deadline = time.monotonic() + WAIT_S
-    while (manifest := load(folder)).pending is not None and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
-    staged = {} if manifest.pending is None else {name: path for path, name in manifest.pending.moves}
-    files = {}
-    for file in manifest.files:
-        place = folder / file.path
-        if file.path in staged and not place.exists():
-            place = folder / staged[file.path]
-        files[str(place)] = file
-    check_files(folder, files)
-    schema, keys = _schema(manifest, folder)
-    return LakeContents(str(folder), schema, keys, files)
-
-
-def _schema(manifest: Manifest, folder: Path) -> tuple[pa.Schema, tuple[str, ...]]:
-    columns, by = manifest.settings.get("columns"), manifest.settings.get("by")
-    try:
-        schema, key = lake_schema(columns, by), COLUMN_KEYS[by]  # type: ignore[arg-type]
-    except (KeyError, TypeError) as exc:
-        raise LakeDamaged(f"the manifest is damaged: settings: {exc!r}", file=str(folder)) from None
-    keys = [pa.field("date", pa.date32())] + ([pa.field(key, pa.string())] if key else [])
-    return pa.schema([*schema, *keys]), tuple(field.name for field in keys)
-
-
-def read_lake(path: str | os.PathLike[str]) -> ds.Dataset:
-    """Return a lake as a `pyarrow.dataset.Dataset`, as the last commit has left it.
-
-    The keys of partitions are columns too: ``date``, and ``kind`` or ``queue``. Conditions on them and on
-    ``time`` leave out files without opening them.
-
-    After a commit that replaces files, those of captures that have grown, it must be called again.
+def lake_contents(
+    path: str | os.PathLike[str],
+    version: int | None = None,
+    storage_options: StorageOptions = NO_OPTIONS,
+) -> LakeContents:
+    """Return the contents of a lake.
 
     Args:
-        path: the folder.
+        path: the folder, or its URL.
+        version: the number of the version; None for the last one.
+        storage_options: the options of the store of a URL.
 
     Raises:
-        LakeMissing: the folder is not a lake.
-        LakeDamaged: the manifest is broken.
-        UnsupportedStore: it is a URL.
+        LakeMissing: the folder is not a lake, or has not this version, or no longer its files.
+        LakeMismatch: an earlier or a later version has made it, or somebody else has changed its columns.
+        LakeDamaged: the log is broken, or a file is missing.
+        UnsupportedStore: the store can't be used.
         OSError: it can't be read.
     """
-    contents = lake_contents(path)
-    form, local = ds.ParquetFileFormat(), fs.LocalFileSystem()
+    place = lake_place(path, storage_options)
+    place.check_files([])
+    table = table_at(place, version)
+    files = table.files()
+    try:
+        place.check_files(file.path for file in files)
+    except LakeDamaged as exc:
+        if version is None or place.has(os.path.relpath(exc.file, place.shown)):
+            raise
+        raise LakeMissing(
+            f"version {version} is no longer there: its files were removed by --vacuum", file=place.shown
+        ) from None
+    return LakeContents(place, read_schema(table), table, files)
+
+
+def read_lake(
+    path: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    storage_options: StorageOptions = NO_OPTIONS,
+) -> ds.Dataset:
+    """Return a lake as a `pyarrow.dataset.Dataset`, as the last commit has left it.
+
+    The keys of partitions are columns too: ``date``, and ``kind`` or ``queue``. Conditions on them, and on
+    ``time``, ``time_ns``, ``destination``, ``message_id`` and ``part``, leave out files without opening them.
+
+    Args:
+        path: the folder, or its URL.
+        version: an earlier version, as far as the log (30 days) and its files are kept; see docs/lake.md.
+        storage_options: as for `msmqwire.dissect`.
+
+    Raises:
+        LakeMissing: the folder is not a lake, or has not this version, or no longer its files.
+        LakeMismatch: an earlier or a later version has made it, or somebody else has changed its columns.
+        LakeDamaged: the log is broken, or a file is missing.
+        UnsupportedStore: the store can't be used.
+        OSError: it can't be read.
+    """
+    contents = lake_contents(path, version, storage_options)
+    form, place = ds.ParquetFileFormat(), contents.place
     fragments = [
-        form.make_fragment(place, local, partition_expression=_guarantee(file, contents.schema))
-        for place, file in contents.files.items()
+        form.make_fragment(place.full(file.path), place.filesystem, partition_expression=guarantee)
+        for file, guarantee in zip(contents.files, _guarantees(contents), strict=True)
     ]
-    return ds.FileSystemDataset(fragments, contents.schema, form, local)
+    return ds.FileSystemDataset(fragments, contents.schema, form, place.filesystem)
 
 
-def _guarantee(file: LakeFile, schema: pa.Schema) -> Any:
-    """Facts that hold for all rows of a file."""
-    guarantee = _key("date", file.keys.get("date"))
-    for name in schema.names:
-        if name in file.keys and name != "date":
-            guarantee &= _key(name, file.keys[name])
-    if (
-        "time" in schema.names
-        and file.first_ns is not None
-        and file.last_ns is not None
-        and "date" in file.keys
-    ):
-        field = ds.field("time")
-        first, last = (pa.scalar(ns // 1000, TIME) for ns in (file.first_ns, file.last_ns))
-        bounds = (field >= first) & (field <= last)
-        guarantee &= bounds if file.keys.get("date") is not None else bounds | field.is_null()
-    return guarantee
-
-
-def _key(name: str, value: str | None) -> Any:
-    if value is None:
-        return ds.field(name).is_null()
-    return ds.field(name) == pa.scalar(date.fromisoformat(value) if name == "date" else value)
+def _guarantees(contents: LakeContents) -> list[Any]:
+    """Facts that hold for all rows of each file."""
+    facts: list[list[Any]] = [[] for _ in contents.files]
+    actions = contents.table.actions
+    for name in contents.table.keys:
+        field, values = ds.field(name), actions[f"partition.{name}"]
+        for fact, value in zip(facts, values, strict=True):
+            fact.append(field == value if value.is_valid else field.is_null())
+    for name in (*_NUMBERS, *_TEXTS):
+        needed = [f"{kind}.{name}" for kind in ("min", "max", "null_count")]
+        if name not in contents.schema.names or not set(needed) <= set(actions.column_names):
+            continue
+        field, kind = ds.field(name), contents.schema.field(name).type
+        for fact, low, high, nulls in zip(facts, *(actions[column] for column in needed), strict=True):
+            if low.is_valid and high.is_valid and nulls.is_valid:
+                bounds = (field >= low.cast(kind)) & (field <= high.cast(kind))
+                fact.append(bounds | field.is_null() if nulls.as_py() else bounds)
+    return [reduce(and_, fact) for fact in facts]

@@ -6,19 +6,18 @@ go sorted into a file of their own.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import fs, parquet
+from pyarrow import parquet
 
-from msmqwire.capture.record import NO_TIME
-from msmqwire.tables.lake.manifest import LakeFile
+from msmqwire.tables.lake.partitions import Keys
+from msmqwire.tables.lake.place import Place
+from msmqwire.tables.lake.statistics import statistics
+from msmqwire.tables.lake.table import LakeFile
 
 ROW_GROUP_ROWS: Final = 65_536
 ROW_GROUP_BYTES: Final = 32 << 20
@@ -27,35 +26,31 @@ STRETCHES_MAX: Final = 64
 """Stretches of a batch that are sorted each on its own."""
 SMALL_BYTES: Final = 65_536
 """Bytes in memory of a column that is not worth compressing: a compressor takes longer to set up."""
-FILE_BUFFER_BYTES: Final = 65_536
-"""Bytes that are written to a file at once; pages of small files have some hundred."""
 ASCENDING: Final = ("time", "time_ns", "frame", "message_id")
 """Columns whose values mostly differ from each other, and little from the one before: a dictionary would only
 take time, and differences are smaller."""
 
 
-class StagedFile:
-    """A Parquet file that is being written.
+class DataFile:
+    """A Parquet file of a lake that is being written.
 
     Args:
-        path: the path of the file.
-        entry: its entry in the manifest as long as it is empty.
+        place: where the lake is.
+        path: the path of the file below the lake.
+        keys: the values of its partition.
         schema: the schema of its rows.
         uncompressed: columns that are not compressed.
-
-    Attributes:
-        path: the path of the file.
-        entry: its future entry in the manifest.
     """
 
     def __init__(
-        self, path: Path, entry: LakeFile, schema: pa.Schema, uncompressed: Collection[str] = ()
+        self, place: Place, path: str, keys: Keys, schema: pa.Schema, uncompressed: Collection[str] = ()
     ) -> None:
-        self.path, self.entry = path, entry
         sorting = [("time", "ascending")] if "time" in schema.names else None
-        self._stream = fs.LocalFileSystem().open_output_stream(str(path), buffer_size=FILE_BUFFER_BYTES)
+        self._path, self._keys, self._schema = path, keys, schema
+        self._metadata: list[Any] = []
+        self._file = place.create(path)
         self._writer = parquet.ParquetWriter(
-            self._stream,
+            self._file.stream,
             schema,
             compression={
                 leaf: "none" if field.name in uncompressed else "zstd"
@@ -67,44 +62,31 @@ class StagedFile:
             ],
             column_encoding={name: "DELTA_BINARY_PACKED" for name in ASCENDING if name in schema.names},
             sorting_columns=sorting and parquet.SortingColumn.from_ordering(schema, sorting),
+            metadata_collector=self._metadata,
         )
 
-    def write(self, rows: pa.Table, size: int, first_ns: int, last_ns: int) -> None:
+    def write(self, rows: pa.Table, size: int) -> None:
         """Write rows as row groups.
 
         Args:
             rows: the rows, sorted.
             size: their bytes in memory.
-            first_ns: the earliest of their times but `NO_TIME`.
-            last_ns: the latest.
         """
         groups = max(-(-rows.num_rows // ROW_GROUP_ROWS), round(size / ROW_GROUP_BYTES), 1)
         self._writer.write_table(rows, row_group_size=max(-(-rows.num_rows // groups), 1))
-        entry = replace(self.entry, rows=self.entry.rows + rows.num_rows)
-        if last_ns != NO_TIME:
-            first_ns = first_ns if entry.first_ns is None else min(entry.first_ns, first_ns)
-            last_ns = last_ns if entry.last_ns is None else max(entry.last_ns, last_ns)
-            entry = replace(entry, first_ns=first_ns, last_ns=last_ns)
-        self.entry = entry
 
-    def close(self) -> None:
+    def close(self) -> LakeFile:
         """Complete the file; it is on disk then. Raises OSError."""
         self._writer.close()
-        self._stream.close()
-        descriptor = os.open(self.path, os.O_RDWR)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        self.entry = replace(self.entry, size=self.path.stat().st_size)
+        size = self._file.close()
+        (metadata,) = self._metadata
+        return LakeFile(self._path, metadata.num_rows, size, self._keys, statistics(metadata, self._schema))
 
     def discard(self) -> None:
-        """Close and remove the file, whatever is in it."""
-        for opened in (self._writer, self._stream):
-            with suppress(OSError):
-                opened.close()
-        with suppress(OSError):
-            self.path.unlink(missing_ok=True)
+        """Remove the file, whatever is in it."""
+        with suppress(OSError, ValueError):
+            self._writer.close()
+        self._file.discard()
 
 
 class PartitionWriter:
@@ -117,9 +99,9 @@ class PartitionWriter:
         pending_bytes: the size of the rows that wait in memory.
     """
 
-    def __init__(self, open_file: Callable[[Collection[str]], StagedFile]) -> None:
+    def __init__(self, open_file: Callable[[Collection[str]], DataFile]) -> None:
         self._open_file = open_file
-        self._file: StagedFile | None = None
+        self._file: DataFile | None = None
         self._last_ns: int | None = None
         self._in_order, self._late = _Pending(), _Pending()
 
@@ -172,15 +154,15 @@ class PartitionWriter:
             self._write_late()
 
     def _write_in_order(self, *, is_end: bool = False) -> None:
-        table, times, size = self._in_order.take()
+        table, _, size = self._in_order.take()
         if self._file is None:
             self._file = self._open_file(_small(table) if is_end else ())
-        self._file.write(table, size, *_bounds(times))
+        self._file.write(table, size)
 
     def _write_late(self) -> None:
         table, times, size = self._late.take()
         order = np.argsort(times, kind="stable")
-        self._open_file(_small(table)).write(table.take(pa.array(order)), size, *_bounds(times[order]))
+        self._open_file(_small(table)).write(table.take(pa.array(order)), size)
 
 
 def _leaves(field: pa.Field) -> tuple[str, ...]:
@@ -252,9 +234,3 @@ class _Pending:
         table, times, size = pa.concat_tables(self._tables), np.concatenate(self.times), self.bytes
         self._tables, self.times, self._rows, self.bytes = [], [], 0, 0
         return table, times, size
-
-
-def _bounds(times: Any) -> tuple[int, int]:
-    """The first time that is one, and the last, of sorted times."""
-    first = int(np.searchsorted(times, NO_TIME, side="right"))
-    return int(times[min(first, len(times) - 1)]), int(times[-1])

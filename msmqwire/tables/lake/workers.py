@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from msmqwire.capture.window import Window
 from msmqwire.errors import LakeError
-from msmqwire.tables.exact_parts import SURVEYORS_MIN, ExactPart, MapWindows
-from msmqwire.tables.lake.part_writer import PartFiles, PartWriter
-from msmqwire.tables.parts import Part
+from msmqwire.tables.exact_parts import SURVEYORS_MIN, MapWindows
+from msmqwire.tables.lake.part_writer import NumberedPart, PartFiles, PartWriter
 
 if TYPE_CHECKING:
     from msmqwire.tables.part_survey import PartSurvey
@@ -32,9 +31,9 @@ ATTEMPTS_MAX: Final = 3
 
 
 def write_parts(
-    writer: PartWriter, parts: Sequence[Part | ExactPart], workers: int
+    writer: PartWriter, parts: Sequence[NumberedPart], workers: int
 ) -> Iterator[tuple[int, PartFiles]]:
-    """Yield the number of each part with its result, as they come.
+    """Yield the place of each part in the list with its result, as they come.
 
     A single worker, or a single part, is this process.
 
@@ -47,7 +46,7 @@ def write_parts(
         LakeError: processes were killed again and again.
         OSError: a file can't be read or written.
     """
-    return _results(writer.write, parts, workers, writer.lake)
+    return _results(writer.write, parts, workers, writer.place.shown)
 
 
 def surveys_by_processes(workers: int, lake: str) -> MapWindows | None:

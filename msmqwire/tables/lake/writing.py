@@ -4,13 +4,15 @@ them.
 
 from __future__ import annotations
 
-import json
 import os
+import secrets
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
 
 from msmqwire.analysis.dissection import check_ports
 from msmqwire.analysis.dissection.message_security import Examiner, FileContent, contents_of
@@ -19,26 +21,31 @@ from msmqwire.capture.folders import all_captures_of
 from msmqwire.capture.not_read import NotRead, listed, warn_of
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.errors import CaptureError, CaptureWarning, InvalidArgument, LakeDamaged, LakeMismatch
+from msmqwire.errors import CaptureError, CaptureWarning, InvalidArgument
 from msmqwire.names.nearest import unknown_name
-from msmqwire.tables import Condition, Expression, Where, chosen_columns
+from msmqwire.tables import Condition, Where, chosen_columns
 from msmqwire.tables.columns import FINDING_IDS
 from msmqwire.tables.exact_parts import ExactPart, MapWindows
 from msmqwire.tables.filters import Filter, conditions_of, need_findings
+from msmqwire.tables.lake.commits import until_accepted
+from msmqwire.tables.lake.deleted_rows import deleted_again
 from msmqwire.tables.lake.exact_planning import plan_exact_run
-from msmqwire.tables.lake.folder import LakeFolder, opened
-from msmqwire.tables.lake.manifest import Manifest, PartEntry, Pending, WindowRange
-from msmqwire.tables.lake.part_writer import PartFiles, PartWriter
+from msmqwire.tables.lake.part_files import replaced_files
+from msmqwire.tables.lake.part_writer import NumberedPart, PartFiles, PartWriter
 from msmqwire.tables.lake.partitions import COLUMN_KEYS, By
+from msmqwire.tables.lake.place import Place, lake_place
 from msmqwire.tables.lake.planning import OVERLAP, SPLIT_SIZE, Plan, plan_run, without
+from msmqwire.tables.lake.schemas import table_schema, table_with_columns
+from msmqwire.tables.lake.settings import Settings, check_settings, lake_columns, settings_of
+from msmqwire.tables.lake.state import LakeState, PartEntry, WindowRange
+from msmqwire.tables.lake.table import Commit, LakeTable, create
 from msmqwire.tables.lake.workers import surveys_by_processes, write_parts
 from msmqwire.tables.part_reader import PartReader
 from msmqwire.tables.parts import SPLITS, Part, Splits
 
-WriteParts = Callable[[PartWriter, Sequence[Part | ExactPart]], Iterable[tuple[int, PartFiles]]]
-"""Writes parts, and gives the number of each with its result."""
-_TOLD: Final = 8
-"""Entries of a list of settings that a message tells."""
+WriteParts = Callable[[PartWriter, Sequence[NumberedPart]], Iterable[tuple[int, PartFiles]]]
+"""Writes parts, and gives the place of each in the list with its result."""
+_RANDOM_BITS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ class LakeCommit:
         rows_replaced: rows that the lake had of the same packets before.
         damages: captures that could not be read to their ends.
         frames_not_read: the number of frames that were not read in these captures, by reason.
+        version: the version of the lake that the run has made, or has found if there was nothing to do; None
+            if there is no lake.
     """
 
     number: int
@@ -64,6 +73,12 @@ class LakeCommit:
     rows_replaced: int
     damages: tuple[CaptureError, ...]
     frames_not_read: tuple[NotRead, ...] = ()
+    version: int | None = None
+
+    def figures(self) -> dict[str, int]:
+        """Return the figures of the run, for the history of the lake."""
+        names = ("captures_read", "captures_unchanged", "rows", "files", "rows_replaced")
+        return {name: getattr(self, name) for name in names} | {"damages": len(self.damages)}
 
 
 def write_lake(
@@ -98,7 +113,7 @@ def write_lake(
 
     Args:
         captures: paths, patterns, folders and URLs; absolute paths and URLs tell captures apart.
-        out: the folder, a local one; created if missing.
+        out: the folder, a local one, or the URL of one in a store; created if missing.
         by: partition by this column too, not by date alone.
         columns, where, ports, body_limit: as for `msmqwire.read_capture`, the same for all runs of a lake.
             Without ``columns`` those of the lake are meant if there is one.
@@ -122,13 +137,14 @@ def write_lake(
     Frames that were not read though packets may be in them are reported by a `CaptureWarning`, and so are
     files in a folder that are not captures: they are passed over.
 
+    Of two writers at once the one that commits later plans again, from what the other has left.
+
     Raises:
         FileNotFoundError: a path or pattern names no file.
-        LakeInUse: another process is writing the lake.
-        LakeMismatch: the folder is not a lake, or is one with other settings, or an exact one of which
-            captures are not named.
-        LakeDamaged: the manifest is broken.
-        UnsupportedStore: the folder is a URL, or the store of a capture can't be used.
+        LakeMismatch: the folder is not a lake, or is one with other settings, an exact one of which captures
+            are not named, or one of an earlier or later version.
+        LakeDamaged: the log or the state of the lake is broken.
+        UnsupportedStore: a store can't be used.
         InvalidArgument: no such column, operator, key, port or way to divide captures, or a value that a
             column can't have. Its text names the nearest right ones. Or findings in an exact lake.
         InvalidValue: something is not a private key, or no certificate.
@@ -171,22 +187,30 @@ def write_lake(
         readings=readings,
         ncp_readings=ncp_readings,
     )
-    settings = _settings(names, where, ports, body_limit, by, splits)
-    with opened(out) as folder:
-        if columns is None and folder.manifest is not None:
-            names = _columns_of(folder.manifest, folder)
-            if findings and FINDING_IDS not in names:
-                raise LakeMismatch(
-                    "the lake was begun without findings: leave them out, or start another one",
-                    file=str(folder.path),
-                )
-            settings["columns"] = list(names)
-        manifest = folder.manifest or Manifest(settings)
-        _check_settings(manifest, settings, folder)
+    run = _Run(
+        place=lake_place(out, storage_options),
+        files=files,
+        reader=reader,
+        where=tuple(where),
+        by=by,
+        settings=settings_of(
+            columns=None if columns is None else names,
+            findings=findings,
+            where=where,
+            ports=ports,
+            body_limit=body_limit,
+            by=by,
+            splits=splits,
+        ),
+        write=write or partial(write_parts, workers=workers),
+        progress=progress,
+    )
+
+    def plan(state: LakeState, names: Sequence[str]) -> Plan:
         if splits == "exact":
-            plan = plan_exact_run(
+            return plan_exact_run(
                 files,
-                manifest,
+                state,
                 split_size=split_size,
                 ports=reader.ports,
                 ncp_readings=ncp_readings,
@@ -194,123 +218,131 @@ def write_lake(
                 map_windows=map_windows or surveys_by_processes(workers, str(out)),
                 progress=planned,
             )
-        else:
-            plan = plan_run(
-                files,
-                manifest,
-                split_size=split_size,
-                overlap=overlap,
-                search=splits == "searched",
-                whole=need_findings(names, where),
-                storage_options=storage_options,
-            )
-        if not plan.parts:
-            return LakeCommit(manifest.commit, 0, len(files), 0, 0, 0, ())
-        run = folder.begin()
-        writer = PartWriter(str(folder.path), run, reader, names, tuple(where), by)
-        results: list[PartFiles | None] = [None] * len(plan.parts)
-        for number, written in (
-            write(writer, plan.parts) if write is not None else write_parts(writer, plan.parts, workers)
-        ):
-            results[number] = written
-            if progress is not None:
-                progress(sum(window.end - window.start for window in plan.parts[number].windows))
-        complete = [written for written in results if written is not None]
-        folder.commit(_committed(manifest, plan, complete, run))
-    commit = _commit_of(manifest, plan, complete)
+        return plan_run(
+            files,
+            state,
+            split_size=split_size,
+            overlap=overlap,
+            search=splits == "searched",
+            whole=need_findings(names, where),
+            storage_options=storage_options,
+        )
+
+    commit = run.carry_out(plan)
     warn_of(commit.frames_not_read, stacklevel=3)
     return commit
 
 
-def _settings(
-    names: Sequence[str],
-    where: Sequence[Condition],
-    ports: Collection[int],
-    body_limit: int | None,
-    by: By | None,
-    splits: Splits,
-) -> dict[str, Any]:
-    """The settings that all runs of a lake have in common, as JSON."""
-    settings = {
-        "columns": list(names),
-        "where": [c.text if isinstance(c, Expression) else list(c) for c in where],
-        "ports": sorted(set(ports)),
-        "body_limit": body_limit,
-        "by": by,
-        "splits": "exact" if splits == "exact" else None,
-    }
-    return cast(dict[str, Any], json.loads(json.dumps(settings, default=repr)))
+@dataclass
+class _Run:
+    """A run of a writer.
+
+    Attributes:
+        place: where the lake is.
+        files: the captures.
+        reader: the reader of their packets.
+        where, by: as for `write_lake`.
+        settings: those of the run.
+        write: writes parts.
+        progress: as for `write_lake`.
+    """
+
+    place: Place
+    files: Sequence[str]
+    reader: PartReader
+    where: tuple[Condition, ...]
+    by: By | None
+    settings: Settings
+    write: WriteParts
+    progress: Callable[[int], None] | None
+    _written: dict[Part | ExactPart, PartFiles] = field(default_factory=dict)
+    """What was written for a commit that was refused."""
+
+    def carry_out(self, plan: Callable[[LakeState, Sequence[str]], Plan]) -> LakeCommit:
+        """Write what is new, and commit it."""
+        self.place.prepare()
+        try:
+            return until_accepted(self.place, lambda found: self._attempt(found, plan))
+        finally:
+            self.place.remove(file.path for written in self._written.values() for file in written.files)
+
+    def _attempt(
+        self, found: tuple[LakeTable, LakeState] | None, plan_of: Callable[[LakeState, Sequence[str]], Plan]
+    ) -> LakeCommit:
+        table, state = found or (None, LakeState(self.settings))
+        check_settings(state, self.settings, self.place)
+        names = lake_columns(state.settings, self.place)
+        plan = plan_of(state, names)
+        if not plan.parts:
+            version = None if table is None else table.version
+            return LakeCommit(state.commit, 0, len(self.files), 0, 0, 0, (), version=version)
+        if table is not None:
+            table = table_with_columns(table, names, self.by)
+        results = self._results(plan, state, names)
+        new_state = _committed(state, plan, results)
+        files = [file for written in results for file in written.files]
+        with replaced_files(table, plan.replaced) as replaced:
+            result = _commit_of(new_state, plan, results, replaced.rows)
+            change = Commit("write", new_state, [*files, *replaced.adds], replaced.removes, result.figures())
+            if table is None:
+                table = create(self.place, *table_schema(names, self.by), change)
+            else:
+                table = table.commit(change)
+        self._written.clear()
+        return replace(result, version=table.version)
+
+    def _results(self, plan: Plan, state: LakeState, names: Sequence[str]) -> list[PartFiles]:
+        """Write the parts but those that were written for the same plan; return the results of all."""
+        taken = {part.number for part in state.parts}
+        for part, written in list(self._written.items()):
+            if part not in plan.parts or written.number in taken:
+                self.place.remove(file.path for file in self._written.pop(part).files)
+        waiting = [part for part in plan.parts if part not in self._written]
+        writer = PartWriter(self.place, self.reader, tuple(names), self.where, self.by, deleted_again(state))
+        first = _first_number()
+        for place, written in self.write(writer, [(first + n, part) for n, part in enumerate(waiting)]):
+            part = waiting[place]
+            self._written[part] = written
+            if self.progress is not None:
+                self.progress(sum(window.end - window.start for window in part.windows))
+        return [self._written[part] for part in plan.parts]
 
 
-def _columns_of(manifest: Manifest, folder: LakeFolder) -> tuple[str, ...]:
-    """The columns that a lake was begun with. Raises LakeDamaged."""
-    try:
-        return tuple(column.name for column in chosen_columns(manifest.settings["columns"]))
-    except (KeyError, TypeError, ValueError):
-        raise LakeDamaged(
-            "the manifest is damaged: settings: no such columns", file=str(folder.path)
-        ) from None
+def _first_number() -> int:
+    """Return a number for a new part, after all of earlier times: two writers have different ones."""
+    return (time.time_ns() // 1_000_000 << _RANDOM_BITS) + secrets.randbits(_RANDOM_BITS)
 
 
-def _check_settings(manifest: Manifest, settings: dict[str, Any], folder: LakeFolder) -> None:
-    for name, value in settings.items():
-        if manifest.settings.get(name) != value:
-            raise LakeMismatch(
-                f"the lake was begun with {name} {_shown(name, manifest.settings.get(name))},"
-                f" not {_shown(name, value)}:"
-                " use the same, or start another one",
-                file=str(folder.path),
-            )
-
-
-def _shown(name: str, value: Any) -> str:
-    """A setting as a message has it: of a long list, how many there are and the first."""
-    if name == "splits" and value is None:
-        return "walked or searched"
-    if isinstance(value, list) and len(value) > _TOLD:
-        return f"{json.dumps(value[:_TOLD])[:-1]} and {len(value) - _TOLD} more]"
-    return json.dumps(value)
-
-
-def _committed(manifest: Manifest, plan: Plan, results: Sequence[PartFiles], run: str) -> Manifest:
-    """The manifest with the files that a run has written."""
-    number = manifest.commit + 1
+def _committed(state: LakeState, plan: Plan, results: Sequence[PartFiles]) -> LakeState:
+    """The state after a run."""
+    number = state.commit + 1
     parts = [
         PartEntry(
+            number=written.number,
             windows=tuple(WindowRange(window.path, window.start, window.end) for window in part.windows),
             is_last=part.is_last,
-            commit=number,
-            files=written.files,
             damages=written.damages,
         )
         for part, written in zip(plan.parts, results, strict=True)
     ]
+    captures = {path: replace(entry, since=entry.since or number) for path, entry in plan.captures.items()}
     return replace(
-        manifest,
+        state,
         commit=number,
-        captures={**manifest.captures, **plan.captures},
-        parts=[*without(manifest.parts, plan.replaced), *parts],
-        pending=Pending(
-            run,
-            removals=tuple(file.path for part in plan.replaced for file in part.files),
-            moves=tuple(
-                (staged, file.path)
-                for written in results
-                for staged, file in zip(written.staged, written.files, strict=True)
-            ),
-        ),
+        captures={**state.captures, **captures},
+        parts=[*without(state.parts, plan.replaced), *parts],
     )
 
 
-def _commit_of(manifest: Manifest, plan: Plan, results: Sequence[PartFiles]) -> LakeCommit:
+def _commit_of(state: LakeState, plan: Plan, results: Sequence[PartFiles], replaced: int) -> LakeCommit:
     read = {window.path for part in plan.parts for window in part.windows}
     return LakeCommit(
-        number=manifest.commit + 1,
+        number=state.commit,
         captures_read=len(read),
         captures_unchanged=len(plan.captures) - len(read),
-        rows=sum(file.rows for written in results for file in written.files),
+        rows=sum(file.rows or 0 for written in results for file in written.files),
         files=sum(len(written.files) for written in results),
-        rows_replaced=sum(file.rows for part in plan.replaced for file in part.files),
+        rows_replaced=replaced,
         damages=tuple(_errors(results)),
         frames_not_read=listed(sum((Counter(written.not_read) for written in results), Counter())),
     )

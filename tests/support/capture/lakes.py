@@ -8,12 +8,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import msmqwire
 from msmqwire.tables.flow_number import FlowNumbers
-from msmqwire.tables.lake import manifest
+from msmqwire.tables.lake.place import lake_place
+from msmqwire.tables.lake.reading import lake_contents
+from msmqwire.tables.lake.state import LakeState
+from msmqwire.tables.lake.table import LakeFile, opened
 from tests.support import captures as c
 from tests.support import handmade as h
 
@@ -56,7 +59,7 @@ def write_capture(path: Path, frames: Iterable[c.Frame], *, pcapng: bool = False
 
 def rows_of(table: pa.Table) -> Counter[str]:
     """The rows of a table of a lake that a reader of the whole capture has too."""
-    names = [name for name in table.column_names if name not in ("date", "queue", "time", *UNKNOWN)]
+    names = [name for name in table.column_names if name not in ("date", "queue", "time", "part", *UNKNOWN)]
     return Counter(repr(sorted(row.items())) for row in table.select(names).to_pylist())
 
 
@@ -70,15 +73,32 @@ def expected_rows(paths: Iterable[Path], **options: Any) -> Counter[str]:
     return rows_of(pa.Table.from_batches(batches)) if batches else Counter()
 
 
-def listed_rows(lake: Path) -> Counter[str]:
-    """The rows for a reader that lists the Parquet files of the folder."""
-    tables = [pq.ParquetFile(path).read() for path in sorted(lake.glob("**/*.parquet"))]
-    return rows_of(pa.concat_tables(tables)) if tables else Counter()
+def delta_rows(lake: Path) -> Counter[str]:
+    """The rows for another reader of Delta tables."""
+    return rows_of(polars.read_delta(str(lake)).to_arrow())
 
 
 def named_rows(lake: Path) -> Counter[str]:
-    """The rows that the manifest names."""
+    """The rows of the last version."""
     return rows_of(msmqwire.read_lake(lake).to_table())
+
+
+def files_of(lake: Path) -> list[LakeFile]:
+    """The files of the last version."""
+    return lake_contents(lake).files
+
+
+def state_of(lake: Path) -> LakeState:
+    """The state of the last version."""
+    found = opened(lake_place(lake))
+    assert found is not None
+    return found[1]
+
+
+def state_file(lake: Path) -> Path:
+    """The only file of a state."""
+    (path,) = (lake / "_msmqwire").iterdir()
+    return path
 
 
 def all_files(lake: Path) -> set[str]:
@@ -100,17 +120,12 @@ class Growth(NamedTuple):
     new: Counter[str]
 
     def check_readers(self, lake: Path) -> None:
-        """Readers of the manifest find all or nothing of the run, others nothing twice, and no half files."""
-        named = named_rows(lake)
-        assert named in (self.old, self.new)
-        listed = listed_rows(lake)
-        assert not listed - (self.new if named == self.new else self.old)
+        """Readers find all or nothing of the run, and the files of the version are whole."""
+        assert named_rows(lake) in (self.old, self.new)
 
     def check_complete(self, lake: Path) -> None:
-        """All of the run is there for every reader, and nothing else is left."""
-        assert named_rows(lake) == listed_rows(lake) == self.new
-        named = {file.path for file in manifest.load(lake).files}
-        assert all_files(lake) == named | {"_lake/manifest.json", "_lake/lock"}
+        """All of the run is there, for other readers of Delta tables too."""
+        assert named_rows(lake) == delta_rows(lake) == self.new
 
 
 def grown(folder: Path, split_size: int) -> Growth:

@@ -15,12 +15,11 @@ from msmqwire.capture.splits import whole_file
 from msmqwire.errors import InvalidArgument, LakeMismatch
 from msmqwire.tables.exact_parts import ExactPart
 from msmqwire.tables.filters import conditions_of
-from msmqwire.tables.lake import manifest
 from msmqwire.tables.part_reader import PartReader
 from msmqwire.tables.parts import Part
 from tests.support import captures as c
 from tests.support import handmade as h
-from tests.support.capture.lakes import write_capture
+from tests.support.capture.lakes import state_of, write_capture
 
 SMALL = 2000
 """Bytes of a part, so that captures without findings would have several."""
@@ -75,7 +74,7 @@ def test_findings_are_those_of_one_reader(tmp_path, captures, splits, workers):
     assert done.rows == sum(judged(captures).values())
     assert rows(lake) == judged(captures)
     assert judged(captures) != judged(captures[:1]) + judged(captures[1:])  # so the beginning matters
-    assert len(manifest.load(lake).parts) == 1
+    assert len(state_of(lake).parts) == 1
 
 
 def test_whatever_is_new_has_all_captures_read_again(tmp_path, captures):

@@ -1,0 +1,80 @@
+"""Errors of the library that writes the log of a lake, in our words: its own have colours and a stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from msmqwire.capture.store_errors import translated
+from msmqwire.capture.stores import NO_OPTIONS
+from msmqwire.errors import LakeDamaged, LakeMismatch, LakeMissing, MsmqError
+
+if TYPE_CHECKING:
+    from msmqwire.tables.lake.place import Place
+
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_PREFIX: Final = re.compile(
+    r"^((Kernel error|External error|Generic( delta)?( kernel| \w+)? error)(:| ->)\s*)+"
+)
+_PARTS: Final = 3
+"""Lines of an error of a store that say something: the request, and why it failed."""
+_IN_THE_WAY: Final = "already exists"
+_PANIC: Final = "PanicException"
+
+
+class Refused(Exception):
+    """A commit was refused as another one came before it, or its table is there already."""
+
+
+@contextmanager
+def delta_errors(place: Place) -> Iterator[None]:
+    """Turn the errors of the library into ours.
+
+    Raises:
+        Refused: another commit came before.
+        LakeMissing: there is no table.
+        LakeMismatch: the table needs a newer version.
+        LakeDamaged: the log can't be read.
+        OSError: a file or a store can't be reached.
+    """
+    from deltalake.exceptions import CommitFailedError, DeltaProtocolError, TableNotFoundError
+
+    try:
+        yield
+    except (MsmqError, OSError) as exc:
+        if isinstance(exc, MsmqError) or exc.filename is not None:
+            raise
+        raise translated(OSError(_text(exc)), place.shown, NO_OPTIONS) from None
+    except CommitFailedError as exc:
+        raise Refused(_text(exc)) from None
+    except TableNotFoundError as exc:
+        if "PermissionDenied" in str(exc):
+            raise PermissionError(13, "it can't be read", place.shown) from None
+        raise LakeMissing("no lake: it has no log", file=place.shown) from None
+    except DeltaProtocolError as exc:
+        raise _newer(place, exc) from None
+    except BaseException as exc:
+        if not isinstance(exc, Exception) and type(exc).__name__ != _PANIC:
+            raise
+        text = _text(exc)
+        if _IN_THE_WAY in text:
+            raise Refused(text) from None
+        if "nsupported" in text or "not supported" in text:
+            raise _newer(place, exc) from None
+        raise LakeDamaged(f"the log of the lake can't be read or written: {text}", file=place.shown) from None
+
+
+def _newer(place: Place, exc: BaseException) -> LakeMismatch:
+    return LakeMismatch(
+        f"the table needs what this version does not know: {_text(exc)}; install a newer one",
+        file=place.shown,
+    )
+
+
+def _text(exc: BaseException) -> str:
+    """The error in one line, without the stack."""
+    lines = [line.strip(" ↳\t") for line in _COLOURS.sub("", str(exc)).splitlines()]
+    lines = [line for line in lines if line and not re.match(r"\d+: |at |Help: ", line)]
+    return _PREFIX.sub("", " ".join(lines[:_PARTS])).strip().rstrip(",") or type(exc).__name__
