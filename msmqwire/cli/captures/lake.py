@@ -136,8 +136,10 @@ def command(
 
 def _is_of_lake(file: str | None, out: str) -> bool:
     """Whether an error is about the lake, and not about its captures."""
-    if file is None or is_url(file):
-        return file is None
+    if file is None:
+        return True
+    if is_url(file) or is_url(out):
+        return is_url(out) and (file == out or file.startswith(f"{out.rstrip('/')}/"))
     path, lake = os.path.realpath(file), os.path.realpath(local_path(out))
     return os.path.commonpath([path, lake]) in (path, lake)
 

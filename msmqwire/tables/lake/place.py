@@ -7,6 +7,7 @@ Paths are those below the lake, with ``/``. What is written is durable once `New
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from msmqwire.tables.lake.state import FILE_PATH, FOLDER, SIZE_MAX
 LOG: Final = "_delta_log"
 OLD: Final = "_lake"
 """The folder of the manifest of lakes of earlier versions."""
+_ESCAPE: Final = re.compile("%[0-9A-Fa-f]{2}")
 _BUFFER_BYTES: Final = 65_536
 """Bytes that are written to a file at once; pages of small files have some hundred."""
 
@@ -104,13 +106,20 @@ def lake_place(path: str | os.PathLike[str], options: StorageOptions = NO_OPTION
 
     Raises:
         UnsupportedStore: it is a URL of a store that has no lakes, or an option can't be used.
+        LakeMismatch: no lake can have this path.
     """
-    text = os.fspath(path)
+    text = os.fspath(path) if is_url(path) else os.path.realpath(local_path(os.fspath(path)))
+    if escape := _ESCAPE.search(text):
+        raise LakeMismatch(
+            f"the library of Delta tables takes {escape[0]} in a path for another character: name another"
+            " folder",
+            file=text,
+        )
     if is_url(text):
         is_lake_store(text)
         delta_options(text, options)
         return StorePlace(text.rstrip("/"), dict(options))
-    return LocalPlace(Path(os.path.realpath(local_path(text))))
+    return LocalPlace(Path(text))
 
 
 @dataclass(frozen=True)
