@@ -4,7 +4,7 @@
 
 Writes a generated capture (`benchmarks/support/captures.py`; 1.25 GB by default) into a lake, all columns
 with their bodies, in one process, and measures the figures that are not given: CPU seconds for a GB, those of
-the passes that find the parts, Parquet bytes for a byte of capture, memory, bytes of the manifest for a part,
+the passes that find the parts, Parquet bytes for a byte of capture, memory, bytes of the state for a part,
 and seconds of planning for a capture. Prints core hours, hours on 16, 64 and 512 cores, sizes, files and
 parts. Assumed are that time grows with the bytes, that storage keeps up, and that captures have 1 GB each.
 Linux only.
@@ -54,7 +54,7 @@ class Figures:
         store: CPU seconds for a GB that reading from a store takes beyond those of a local file.
         output: bytes of Parquet files for a byte of capture.
         memory: MiB of a task at its peak.
-        manifest: bytes of the manifest for a part.
+        state: bytes of the state for a part.
         planning: CPU seconds of planning for a capture.
     """
 
@@ -66,25 +66,28 @@ class Figures:
     store: float
     output: float
     memory: float
-    manifest: float
+    state: float
     planning: float
 
 
 def measured(gigabytes: float) -> Figures:
     """Measure a lake of a generated capture."""
     import msmqwire
-    from msmqwire.tables.lake import manifest
     from msmqwire.tables.lake.exact_planning import plan_exact_run
+    from msmqwire.tables.lake.place import lake_place
     from msmqwire.tables.lake.planning import plan_run
+    from msmqwire.tables.lake.reading import lake_contents
+    from msmqwire.tables.lake.state import LakeState
+    from msmqwire.tables.lake.table import opened
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        path, new = folder / "mixed.pcap", manifest.Manifest({})
+        path, new = folder / "mixed.pcap", LakeState({})
         size = write(path, round(gigabytes * 1e9 / FRAME_BYTES)).bytes
         runs = iter(range(1 + RUNS))
         seconds = _cheapest(lambda: msmqwire.write_lake(path, folder / f"lake-{next(runs)}")) * 1e9 / size
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        files = manifest.load(folder / "lake-0").files
+        files = lake_contents(folder / "lake-0").files
         names = [str(path)]
         walk = _cheapest(lambda: plan_run(names, new, split_size=size // 8)) * 1e9 / size
         exact_pass = _cheapest(lambda: plan_exact_run(names, new, split_size=size // 8)) * 1e9 / size
@@ -102,7 +105,9 @@ def measured(gigabytes: float) -> Figures:
             plan_exact_run(names, new, split_size=PART_BYTES, map_windows=surveyed)
             join.append(time.process_time() - started - surveys[-1])
         msmqwire.write_lake(path, folder / "parts", columns=["time"], split_size=size // 16)
-        parted = manifest.load(folder / "parts")
+        found = opened(lake_place(folder / "parts"))
+        assert found is not None
+        parted = found[1]
         tiny = [folder / f"{number}.pcap" for number in range(TINY_CAPTURES)]
         write(tiny[0], 20)
         for small in tiny[1:]:
@@ -117,7 +122,7 @@ def measured(gigabytes: float) -> Figures:
             store=STORE_SECONDS,
             output=sum(file.size for file in files) / size,
             memory=memory,
-            manifest=len(parted.dump()) / len(parted.parts),
+            state=len(parted.dump()) / len(parted.parts),
             planning=planning,
         )
 
@@ -153,7 +158,7 @@ def table(figures: Figures, terabytes: float) -> list[tuple[str, str]]:
         ("core hours of these surveys", f"{figures.exact_survey * gigabytes / 3600:,.1f}"),
         ("Parquet, TB", f"{figures.output * terabytes:,.2f}"),
         ("parts, and files by date alone", f"{parts:,}"),
-        ("manifest, MB", f"{figures.manifest * parts / 1e6:,.1f}"),
+        ("state, MB", f"{figures.state * parts / 1e6:,.1f}"),
         ("memory of tasks on 64 cores, GiB", f"{figures.memory * 64 / 1024:,.0f}"),
     ]
     return lines
