@@ -120,6 +120,7 @@ def _guarantees(contents: LakeContents) -> list[Any]:
         field, kind = ds.field(name), contents.schema.field(name).type
         for fact, low, high, nulls in zip(facts, *(actions[column] for column in needed), strict=True):
             if low.is_valid and high.is_valid and nulls.is_valid:
-                bounds = (field >= low.cast(kind)) & (field <= high.cast(kind))
-                fact.append(bounds | field.is_null() if nulls.as_py() else bounds)
+                bounds = [field >= low.cast(kind), field <= high.cast(kind)]
+                # Arrow understands a bound with nulls, but not two at once.
+                fact += [bound | field.is_null() for bound in bounds] if nulls.as_py() else bounds
     return [reduce(and_, fact) for fact in facts]

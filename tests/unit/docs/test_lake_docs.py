@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import msmqwire
@@ -51,8 +52,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def example(*words: str) -> str:
-    """The one example of Python or SQL with these words."""
-    (found,) = (block for block in blocks("python") + blocks("sql") if all(word in block for word in words))
+    """The one example of Python with these words."""
+    (found,) = (block for block in blocks("python") if all(word in block for word in words))
     return found
 
 
@@ -69,10 +70,10 @@ def test_a_program_that_writes(folder: Path) -> None:
 def test_readers_of_this_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     names = ["time", "label"]
-    assert last_value(example("read_lake", "to_table")).column_names == names
+    assert last_value(example("pyarrow.dataset.field")).column_names == names
     library("pandas")
-    assert list(last_value(example("pandas")).columns) == names
-    assert last_value(example("pandas")).shape[0] == kinds(folder).total()
+    frame = last_value(example("to_pandas"))
+    assert (list(frame.columns), len(frame)) == (names, kinds(folder, None).total())
 
 
 @pytest.fixture(params=["kind", "destination"])
@@ -83,17 +84,23 @@ def partitioned(request: pytest.FixtureRequest, folder: Path, tmp_path: Path) ->
 
 
 def test_duckdb(folder: Path, partitioned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    duckdb = library("duckdb")
+    library("duckdb")
     monkeypatch.chdir(partitioned)
-    assert dict(duckdb.sql(example("DuckDB")).fetchall()) == kinds(folder)
+    assert dict(last_value(example("duckdb.sql")).fetchall()) == kinds(folder)
 
 
 def test_polars(folder: Path, partitioned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library("polars")
     monkeypatch.chdir(partitioned)
-    rows = last_value(example("scan_parquet"))
+    rows = last_value(example("scan_delta"))
     assert set(rows["kind"]) == {"UserMessage"}
     assert rows.height == kinds(folder, None)["UserMessage"]
+
+
+def test_deltalake(folder: Path, partitioned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(partitioned)
+    rows = pa.table(last_value(example("QueryBuilder")).read_all())
+    assert dict(zip(*(column.to_pylist() for column in rows.columns), strict=True)) == kinds(folder, None)
 
 
 def kinds(folder: Path, day: str | None = "2026-03-01") -> Counter[str]:
