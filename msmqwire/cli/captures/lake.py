@@ -62,13 +62,14 @@ def command(
     kind: Kind = None,
     port: Port = None,
     splits: Annotated[
-        str,
+        str | None,
         Option(
             "--splits",
             metavar="HOW",
-            help="Method to divide captures between processes: walked, searched or exact.",
+            help="Method to divide captures between processes: walked, searched or exact. By default that of "
+            "the lake, and walked for a new one.",
         ),
-    ] = "walked",
+    ] = None,
     storage_option: StorageOption = None,
     key: Key = None,
     cert: Cert = None,

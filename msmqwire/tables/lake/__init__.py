@@ -1,6 +1,7 @@
 """Lakes: captures as a folder of Parquet files that grows with them, exactly once."""
 
 from msmqwire.tables.lake.reading import read_lake
-from msmqwire.tables.lake.writing import LakeCommit, write_lake
+from msmqwire.tables.lake.runs import LakeCommit
+from msmqwire.tables.lake.writing import write_lake
 
 __all__ = ["LakeCommit", "read_lake", "write_lake"]

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
+from msmqwire.capture.record_index import is_splittable
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.capture.window import Window
 from msmqwire.errors import CaptureError, LakeMismatch
 from msmqwire.tables.exact_parts import MapWindows, plan_exact_parts
 from msmqwire.tables.lake.captures import Change, examine_all
 from msmqwire.tables.lake.planning import SPLIT_SIZE, Plan, without
-from msmqwire.tables.lake.state import LakeState, PartEntry
+from msmqwire.tables.lake.state import CaptureEntry, LakeState, PartEntry
 
 
 def plan_exact_run(
@@ -46,27 +47,15 @@ def plan_exact_run(
         LakeMismatch: a capture of the lake is not named.
         OSError: a file can't be read.
     """
-    missing = [path for path in state.captures if path not in set(files)]
-    if missing:
-        raise LakeMismatch(
-            "the lake has the rows of one capture, of which this is a part: name all of it, in its order, or"
-            " start another lake",
-            file=missing[0],
-        )
+    refuse_missing(state, files)
     examined = examine_all(files, state.captures, storage_options)
     captures = {entry.path: entry for entry, _ in examined}
-    windows = [
-        Window(
-            entry.path,
-            b"",
-            0,
-            entry.size,
-            storage_options=storage_options if is_url(entry.path) else NO_OPTIONS,
-            version=entry.version,
-        )
-        for entry, _ in examined
-    ]
-    kept, start = _kept(state, windows, {entry.path: change for entry, change in examined})
+    windows = [whole_window(entry, storage_options) for entry, _ in examined]
+    kept, start = kept_parts(state, windows, {entry.path: change for entry, change in examined})
+    if kept and start == (len(files), 0) and not kept[-1].is_last:
+        # It was followed: what was incomplete at the end is to be reported too.
+        first = kept.pop().windows[0]
+        start = (files.index(first.path), first.start)
     while start != (len(files), 0):
         try:
             parts = plan_exact_parts(
@@ -84,15 +73,43 @@ def plan_exact_run(
     return Plan([], [], captures)
 
 
-def _kept(
+def refuse_missing(state: LakeState, files: Collection[str]) -> None:
+    """Refuse captures of which some of the lake are missing. Raises LakeMismatch."""
+    named = set(files)
+    missing = [path for path in state.captures if path not in named]
+    if missing:
+        raise LakeMismatch(
+            "the lake has the rows of one capture, of which this is a part: name all of it, in its order, or"
+            " start another lake",
+            file=missing[0],
+        )
+
+
+def whole_window(entry: CaptureEntry, storage_options: StorageOptions = NO_OPTIONS) -> Window:
+    """Return the window of a capture as it is by its entry."""
+    options = storage_options if is_url(entry.path) else NO_OPTIONS
+    return Window(entry.path, b"", 0, entry.size, storage_options=options, version=entry.version)
+
+
+def kept_parts(
     state: LakeState, files: Sequence[Window], changes: Mapping[str, Change]
 ) -> tuple[list[PartEntry], tuple[int, int]]:
-    """The parts of a lake that stay, and the place after them: the index of a file, and an offset in it."""
+    """Return the parts of a lake that stay, and the place after them: the index of a file, and an offset in
+    it.
+
+    Args:
+        state: the state of the lake.
+        files: the files of the capture, each as one window, in their order.
+        changes: the changes of the captures of the lake.
+    """
     by_start = {(part.windows[0].path, part.windows[0].start): part for part in state.parts}
-    valid = {path: entry.size for path, entry in state.captures.items()}
-    for path, size in valid.items():
-        # A last record of a file that has grown may have been cut off.
-        valid[path] = {Change.NONE: size, Change.GROWN: size - 1}.get(changes[path], 0)
+    damaged = {damage.file for part in state.parts for damage in part.damages}
+    known = {window.path: window for window in files}
+    valid = {
+        path: _valid_bytes(entry, changes[path], known.get(path), is_damaged=path in damaged)
+        for path, entry in state.captures.items()
+        if path in changes
+    }
     kept, place = list[PartEntry](), (0, 0)
     while place[0] < len(files):
         part = by_start.get((files[place[0]].path, place[1]))
@@ -102,6 +119,15 @@ def _kept(
         kept.append(part)
         place = end
     return kept, place
+
+
+def _valid_bytes(entry: CaptureEntry, change: Change, window: Window | None, *, is_damaged: bool) -> int:
+    """The bytes at the start of a capture that are those that the lake was made of."""
+    if change is Change.GROWN and window is not None:
+        # The last record of a file that has grown may have been cut off.
+        whole = not is_damaged and is_splittable(entry.path, window.storage_options)
+        return entry.size if whole else entry.size - 1
+    return entry.size if change is Change.NONE else 0
 
 
 def _end(
@@ -115,7 +141,7 @@ def _end(
     for window in part.windows:
         if file == len(files) or (window.path, window.start) != (files[file].path, offset):
             return None
-        if not offset <= window.end <= valid[window.path]:
+        if not offset <= window.end <= valid.get(window.path, 0):
             return None
         if window.end == files[file].end:
             file, offset = file + 1, 0

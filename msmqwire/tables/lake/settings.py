@@ -28,9 +28,11 @@ def settings_of(
     ports: Collection[int],
     body_limit: int | None,
     by: By | None,
-    splits: Splits,
+    splits: Splits | None,
 ) -> Settings:
-    """Return the settings of a run; see `write_lake`. Columns are None for all, or for the lake's."""
+    """Return the settings of a run; see `write_lake`. Columns are None for all, or for the lake's; without
+    ``splits`` those of the lake are meant.
+    """
     settings = {
         "columns": None if columns is None else list(columns),
         "findings": findings,
@@ -38,9 +40,19 @@ def settings_of(
         "ports": sorted(set(ports)),
         "body_limit": body_limit,
         "by": by,
-        "splits": "exact" if splits == "exact" else None,
+        **({} if splits is None else settings_of_splits(splits)),
     }
     return cast(dict[str, Any], json.loads(json.dumps(settings, default=repr)))
+
+
+def settings_of_splits(splits: Splits) -> Settings:
+    """Return the setting of a way to divide captures."""
+    return {"splits": "exact" if splits == "exact" else None}
+
+
+def is_exact(state: LakeState) -> bool:
+    """Whether a lake has the rows of one reader of all its captures."""
+    return state.settings.get("splits") == "exact"
 
 
 def check_settings(state: LakeState, settings: Settings, place: Place) -> None:

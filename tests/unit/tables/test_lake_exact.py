@@ -176,10 +176,15 @@ def test_all_captures_of_the_lake_must_be_named(tmp_path):
 
 
 def test_a_lake_is_exact_or_not(tmp_path):
+    """Without splits that of the lake is meant."""
     capture = write_capture(tmp_path / "one.pcap", traffic(3))
     write([capture], tmp_path / "exact")
     with pytest.raises(LakeMismatch, match='begun with splits "exact", not walked or searched'):
-        msmqwire.write_lake(capture, tmp_path / "exact")
+        msmqwire.write_lake(capture, tmp_path / "exact", splits="walked")
+    assert msmqwire.write_lake(capture, tmp_path / "exact").captures_unchanged == 1
+    write_capture(capture, traffic(9))
+    assert msmqwire.write_lake(capture, tmp_path / "exact").rows
+    assert lake_rows(tmp_path / "exact") == one_reader([capture])
     msmqwire.write_lake(capture, tmp_path / "walked")
     with pytest.raises(LakeMismatch, match="splits"):
         write([capture], tmp_path / "walked")
