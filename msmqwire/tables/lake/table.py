@@ -225,9 +225,12 @@ class LakeTable:
         return _committed(self.place, commit, write, self)
 
     def checkpoint(self) -> None:
-        """Write all that the log says into one file, which readers begin with."""
+        """Write all that the log says into one file, which readers begin with, and remove what is older than the
+        retention of the log (30 days) before it.
+        """
         with delta_errors(self.place):
             self._table.create_checkpoint()
+            self._table.cleanup_metadata()
 
 
 class _StateGone(LakeDamaged):

@@ -378,3 +378,22 @@ def test_a_damaged_state(tmp_path, old, new):
     with pytest.raises(LakeDamaged):
         msmqwire.write_lake(capture, lake)
     assert all_files(lake) == before
+
+
+def test_a_checkpoint_follows_every_tenth_commit(tmp_path, monkeypatch):
+    """And the log before it goes once it is older than 30 days."""
+    capture, lake = tmp_path / "one.pcap", tmp_path / "lake"
+    content = write_capture(capture, traffic(60)).read_bytes()
+    log = lake / "_delta_log"
+    for number in range(1, 22):
+        capture.write_bytes(content[: len(content) * number // 21])
+        msmqwire.write_lake(capture, lake, columns=["time"])
+        if number == 12:
+            for path in log.iterdir():
+                os.utime(path, (0, 0))
+    assert {path.name for path in log.glob("*.checkpoint.parquet")} == {
+        f"{version:020}.checkpoint.parquet" for version in (9, 19)
+    }
+    assert not (log / f"{8:020}.json").exists()
+    assert msmqwire.read_lake(lake, version=15).count_rows() < msmqwire.read_lake(lake).count_rows()
+    assert len(list((lake / "_msmqwire").iterdir())) == 1
