@@ -122,5 +122,5 @@ def _guarantees(contents: LakeContents) -> list[Any]:
             if low.is_valid and high.is_valid and nulls.is_valid:
                 bounds = [field >= low.cast(kind), field <= high.cast(kind)]
                 # Arrow understands a bound with nulls, but not two at once.
-                fact += [bound | field.is_null() for bound in bounds] if nulls.as_py() else bounds
+                fact.extend([bound | field.is_null() for bound in bounds] if nulls.as_py() else bounds)
     return [reduce(and_, fact) for fact in facts]

@@ -225,8 +225,8 @@ class LakeTable:
         return _committed(self.place, commit, write, self)
 
     def checkpoint(self) -> None:
-        """Write all that the log says into one file, which readers begin with, and remove what is older than the
-        retention of the log (30 days) before it.
+        """Write all that the log says into one file, which readers begin with; remove the log before it that is
+        older than its retention, 30 days.
         """
         with delta_errors(self.place):
             self._table.create_checkpoint()
