@@ -216,9 +216,14 @@ class Index:
             more bytes may follow.
     """
 
-    def __init__(self, path: str, step: int, storage_options: StorageOptions = NO_OPTIONS) -> None:
-        """Create an index with an entry every `step` bytes; nothing is read before `refresh`."""
-        self.path, self._step, self._options = path, max(step, 1), storage_options
+    def __init__(
+        self, path: str, step: int, storage_options: StorageOptions = NO_OPTIONS, skip: Skip = skip_none
+    ) -> None:
+        """Create an index with an entry every `step` bytes; nothing is read before `refresh`.
+
+        `skip` skips records between the entries.
+        """
+        self.path, self._step, self._options, self._skip = path, max(step, 1), storage_options, skip
         self.end = 0
         self.error: CaptureError | None = None
         self._entries: list[Window] = []
@@ -228,19 +233,19 @@ class Index:
         """A window of any version: the file of a store grows by being replaced."""
         return Window(self.path, head, start, end, storage_options=self._options)
 
-    def refresh(self) -> None:
-        """Read the appended bytes.
+    def refresh(self, end: int | None = None) -> None:
+        """Read the appended bytes, up to an offset or to the end of the file.
 
         Raises:
             OSError: the file can't be read.
         """
-        window = replace(self._last, end=file_size(self.path, self._options))
+        window = replace(self._last, end=file_size(self.path, self._options) if end is None else end)
         if not is_splittable(self.path, self._options):
             self._read_whole(window)
             return
         self.error = None
         try:
-            for position in record_positions(window, one_per_step(self._step)):
+            for position in record_positions(window, one_per_step(self._step), self._skip):
                 self.end = position.end
                 if position.head is None:
                     continue

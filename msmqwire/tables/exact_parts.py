@@ -91,10 +91,10 @@ def exact_parts(
         checkpoints = _joined_checkpoints(dissection, files, part_size, start, by_offset, map_windows)
     begun = next(checkpoints)
     for following in checkpoints:
-        windows = _between(files, begun[:2], following[:2])
+        windows = windows_between(files, begun[:2], following[:2])
         yield ExactPart(windows, begun.state, False, by_offset)
         begun = following
-    yield ExactPart(_between(files, begun[:2], (len(files), 0)), begun.state, True, by_offset)
+    yield ExactPart(windows_between(files, begun[:2], (len(files), 0)), begun.state, True, by_offset)
 
 
 def _read_checkpoints(
@@ -105,7 +105,7 @@ def _read_checkpoints(
 
     surveyor = Surveyor(dissection, part_size, by_offset=by_offset)
     if any(start):
-        yield surveyor.read_until(_between(files, (0, 0), start), start)
+        yield surveyor.read_until(windows_between(files, (0, 0), start), start)
     else:
         yield Checkpoint(*start, b"")
     yield from surveyor.checkpoints(files, start)
@@ -237,7 +237,9 @@ def _joined(first: ExactPart, *others: ExactPart) -> ExactPart:
     return replace(first, windows=tuple(windows), is_last=[first, *others][-1].is_last)
 
 
-def _between(files: Sequence[Window], start: tuple[int, int], end: tuple[int, int]) -> tuple[Window, ...]:
+def windows_between(
+    files: Sequence[Window], start: tuple[int, int], end: tuple[int, int]
+) -> tuple[Window, ...]:
     """Return the windows between two places, each an index of a file and an offset in it."""
     windows = [*files[start[0] : end[0]]]
     if end[1]:

@@ -62,6 +62,7 @@ class PartReader:
         *,
         errors: list[CaptureError] | None = None,
         not_read: Counter[str] | None = None,
+        states: list[bytes] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part as record batches with these columns.
 
@@ -71,6 +72,7 @@ class PartReader:
             where: conditions that all rows meet.
             errors: gets the errors in the files of the part, with their offsets there, once all is read.
             not_read: gets the counts of frames of the part that were not read, by reason; likewise.
+            states: gets the state after an exact part, for that of the one that follows it; likewise.
 
         Raises:
             OSError: a file can't be read.
@@ -81,7 +83,7 @@ class PartReader:
         if finds and not _is_beginning(part):
             refuse_findings([FINDING_IDS])
         if isinstance(part, ExactPart):
-            yield from self._exact_batches(part, columns, where, errors, not_read)
+            yield from self._exact_batches(part, columns, where, errors, not_read, states)
             return
         flows = None if part.is_only else FlowNumbers()
         decoded = list(columns)
@@ -129,6 +131,7 @@ class PartReader:
         where: Sequence[Condition],
         errors: list[CaptureError] | None,
         not_read: Counter[str] | None,
+        states: list[bytes] | None,
     ) -> Iterator[pa.RecordBatch]:
         from msmqwire.tables.arrow.batch import BatchMaker
         from msmqwire.tables.resumable_decoder import ResumableDecoder
@@ -146,6 +149,8 @@ class PartReader:
             errors += decoder.dissection.errors
         if not_read is not None:
             not_read += decoder.dissection.decoder.frames_not_read()
+        if states is not None:
+            states.append(decoder.save())
 
 
 def _is_beginning(part: Part | ExactPart) -> bool:

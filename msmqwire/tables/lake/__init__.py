@@ -1,7 +1,8 @@
 """Lakes: captures as a folder of Parquet files that grows with them, exactly once."""
 
+from msmqwire.tables.lake.following import follow_lake
 from msmqwire.tables.lake.reading import read_lake
 from msmqwire.tables.lake.runs import LakeCommit
 from msmqwire.tables.lake.writing import write_lake
 
-__all__ = ["LakeCommit", "read_lake", "write_lake"]
+__all__ = ["LakeCommit", "follow_lake", "read_lake", "write_lake"]

@@ -6,6 +6,7 @@ import enum
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
@@ -84,6 +85,12 @@ def examine(
         if size > known.size and _digest(file.fileno(), known.size) == known.digest:
             return entry, Change.GROWN
         return entry, Change.REPLACED
+
+
+def entry_of_beginning(entry: CaptureEntry, size: int) -> CaptureEntry:
+    """Return the entry of a local capture of which only the first bytes count. Raises OSError."""
+    with open(entry.path, "rb", buffering=0) as file:
+        return replace(entry, size=size, digest=_digest(file.fileno(), size))
 
 
 def _digest(descriptor: int, size: int) -> str:

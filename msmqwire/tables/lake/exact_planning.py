@@ -92,7 +92,11 @@ def whole_window(entry: CaptureEntry, storage_options: StorageOptions = NO_OPTIO
 
 
 def kept_parts(
-    state: LakeState, files: Sequence[Window], changes: Mapping[str, Change]
+    state: LakeState,
+    files: Sequence[Window],
+    changes: Mapping[str, Change],
+    *,
+    readable: Collection[str] = (),
 ) -> tuple[list[PartEntry], tuple[int, int]]:
     """Return the parts of a lake that stay, and the place after them: the index of a file, and an offset in
     it.
@@ -101,9 +105,15 @@ def kept_parts(
         state: the state of the lake.
         files: the files of the capture, each as one window, in their order.
         changes: the changes of the captures of the lake.
+        readable: captures whose damages, unless they are cut off, are records that are passed over.
     """
     by_start = {(part.windows[0].path, part.windows[0].start): part for part in state.parts}
-    damaged = {damage.file for part in state.parts for damage in part.damages}
+    damaged = {
+        damage.file
+        for part in state.parts
+        for damage in part.damages
+        if damage.cut or damage.file not in readable
+    }
     known = {window.path: window for window in files}
     valid = {
         path: _valid_bytes(entry, changes[path], known.get(path), is_damaged=path in damaged)

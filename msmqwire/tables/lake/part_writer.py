@@ -67,12 +67,14 @@ class PartFiles:
         files: its files.
         damages: the captures that could not be read to their ends.
         not_read: the number of frames that were not read though packets may be in them, by reason.
+        state: that of the reader after the part, if the writer keeps it.
     """
 
     number: int
     files: tuple[LakeFile, ...]
     damages: tuple[Damage, ...]
     not_read: dict[str, int]
+    state: bytes = b""
 
 
 NumberedPart = tuple[int, Part | ExactPart]
@@ -90,6 +92,7 @@ class PartWriter:
         where: conditions that all rows meet.
         by: the second key of partitions; None for none.
         deleted: rows that are left out.
+        keeps_state: whether results have the state of the reader after the part, which is an exact one.
     """
 
     place: Place
@@ -98,6 +101,7 @@ class PartWriter:
     where: tuple[Condition, ...] = ()
     by: By | None = None
     deleted: tuple[DeletedRows, ...] = ()
+    keeps_state: bool = False
 
     def write(self, numbered: NumberedPart) -> PartFiles:
         """Write the rows of a part. Each attempt has files of its own.
@@ -106,13 +110,18 @@ class PartWriter:
             OSError: a file can't be read or written.
         """
         number, part = numbered
-        errors, not_read = list[CaptureError](), Counter[str]()
+        errors, not_read, states = list[CaptureError](), Counter[str](), list[bytes]()
         files = _PartitionFiles(self, number)
         needed = [name for rows in self.deleted for name in rows.columns]
         decoded = dict.fromkeys([*self.columns, "time", *([self.by] if self.by else []), *needed])
         try:
             for batch in self.reader.batches(
-                part, list(decoded), self.where, errors=errors, not_read=not_read
+                part,
+                list(decoded),
+                self.where,
+                errors=errors,
+                not_read=not_read,
+                states=states if self.keeps_state else None,
             ):
                 files.add(without_deleted(batch, self.deleted))
             written = files.finish()
@@ -120,7 +129,7 @@ class PartWriter:
             files.discard()
             raise
         damages = tuple(Damage(error.file, error.offset, error.why, error.cut) for error in errors)
-        return PartFiles(number, written, damages, dict(not_read))
+        return PartFiles(number, written, damages, dict(not_read), b"".join(states))
 
 
 class _PartitionFiles:

@@ -106,6 +106,7 @@ class Run:
     new_splits: Splits = "walked"
     _written: dict[Part | ExactPart, PartFiles] = field(default_factory=dict)
     """What was written for a commit that was refused."""
+    _is_prepared: bool = False
 
     def carry_out(self, plan: Callable[[LakeState, Sequence[str]], Plan]) -> LakeCommit:
         """Write what is new, and commit it.
@@ -115,7 +116,9 @@ class Run:
 
         Raises as `msmqwire.tables.lake.write_lake` does.
         """
-        self.place.prepare()
+        if not self._is_prepared:  # it takes a look at each file
+            self.place.prepare()
+            self._is_prepared = True
         try:
             return until_accepted(self.place, lambda found: self._attempt(found, plan))
         finally:
