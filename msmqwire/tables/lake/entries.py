@@ -18,18 +18,18 @@ _HIDDEN: Final = ("_delta_log", "_msmqwire", "_lake")
 """The folders of everything but data, the last one of lakes of earlier versions."""
 
 
-def check_entries(folder: Path) -> None:
+def check_entries(folder: Path, *, mend: bool = True) -> None:
     """Refuse a lake with an entry that another user has put there, or that leads elsewhere.
 
     Its owner chooses the modes, but for the right of everybody to write, which is taken away where the file
-    system has modes. Raises LakeDamaged, and OSError.
+    system has modes, unless nothing is to be mended. Raises LakeDamaged, and OSError.
     """
     if ownership.HAS_MODES:
-        _check(folder)
-        _check_inside(folder)
+        _check(folder, mend=mend)
+        _check_inside(folder, mend=mend)
 
 
-def _check(path: Path) -> bool:
+def _check(path: Path, *, mend: bool) -> bool:
     """Check one entry; return whether it is a folder."""
     status = ownership.status_of(path)
     if status is None:
@@ -38,18 +38,18 @@ def _check(path: Path) -> bool:
     fault = ownership.owner_fault(status, ownership.trusted())
     if fault := fault or ("" if is_folder else ownership.kind_fault(status)):
         raise LakeDamaged(fault, file=str(path))
-    if status.st_mode & stat.S_IWOTH and status.st_uid == os.geteuid():
+    if mend and status.st_mode & stat.S_IWOTH and status.st_uid == os.geteuid():
         with suppress(OSError):
             path.chmod(stat.S_IMODE(status.st_mode) & ~stat.S_IWOTH)
     return is_folder
 
 
-def _check_inside(folder: Path, *, is_top: bool = True) -> None:
+def _check_inside(folder: Path, *, mend: bool, is_top: bool = True) -> None:
     """Check the entries of a folder, and all that is in folders of the lake."""
     for name in sorted(os.listdir(folder)):
         is_ours = not is_top or name in _HIDDEN or name.startswith(PARTITION)
-        if _check(folder / name) and is_ours:
-            _check_inside(folder / name, is_top=False)
+        if _check(folder / name, mend=mend) and is_ours:
+            _check_inside(folder / name, mend=mend, is_top=False)
 
 
 def check_files(folder: Path, paths: Iterable[str]) -> None:

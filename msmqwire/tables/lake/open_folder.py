@@ -18,7 +18,7 @@ from msmqwire.errors import LakeDamaged
 _FLAGS: Final = (
     os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
-_BY_DESCRIPTOR: Final = {os.open, os.mkdir, os.unlink, os.rmdir} <= os.supports_dir_fd
+_BY_DESCRIPTOR: Final = {os.open, os.mkdir, os.unlink, os.rmdir, os.rename} <= os.supports_dir_fd
 _MODE, _FILE_MODE = 0o775, 0o664
 """Of new folders and files, less what the umask takes away: never for everybody to write."""
 
@@ -78,6 +78,10 @@ class OpenFolder:
             finally:
                 os.close(descriptor)
 
+    def has(self, name: str) -> bool:
+        """Return whether there is an entry of this name, of any kind."""
+        return name in self.names()
+
     def names(self) -> list[str]:
         """Return the names of the entries."""
         return os.listdir(self.path if self._descriptor is None else self._descriptor)
@@ -87,6 +91,12 @@ class OpenFolder:
         entry, more = self._at(name)
         with suppress(FileNotFoundError):
             os.unlink(entry, **more)
+
+    def rename(self, name: str, to: OpenFolder, new: str) -> None:
+        """Move an entry to another folder."""
+        (source, one), (target, other) = self._at(name), to._at(new)
+        at = {"src_dir_fd": one["dir_fd"], "dst_dir_fd": other["dir_fd"]} if one else {}
+        os.rename(source, target, **at)
 
     def rmdir(self, name: str) -> None:
         """Remove an empty folder."""

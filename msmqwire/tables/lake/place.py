@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any, BinaryIO, Final, Protocol
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from msmqwire.tables.lake.state import FILE_PATH, FOLDER, SIZE_MAX
 LOG: Final = "_delta_log"
 OLD: Final = "_lake"
 """The folder of the manifest of lakes of earlier versions."""
+OLD_MANIFEST: Final = f"{OLD}/manifest.json"
 _ESCAPE: Final = re.compile("%[0-9A-Fa-f]{2}")
 _BUFFER_BYTES: Final = 65_536
 """Bytes that are written to a file at once; pages of small files have some hundred."""
@@ -122,6 +124,16 @@ def lake_place(path: str | os.PathLike[str], options: StorageOptions = NO_OPTION
     return LocalPlace(Path(text))
 
 
+def refuse_old(place: Place) -> None:
+    """Refuse a lake that an earlier version has made. Raises LakeMismatch."""
+    if place.has(OLD_MANIFEST):
+        raise LakeMismatch(
+            "an earlier version has made the lake: make a table of it, which leaves its files as they are, by"
+            f" msmqwire lake --out {quote(place.shown)} --upgrade",
+            file=place.shown,
+        )
+
+
 @dataclass(frozen=True)
 class LocalPlace:
     """A local folder, by its real path; no link in it is followed."""
@@ -152,6 +164,8 @@ class LocalPlace:
         is_lake = any(os.path.lexists(folder / name) for name in (LOG, OLD, FOLDER))
         if not is_lake and folder.exists() and any(folder.iterdir()):
             raise LakeMismatch("the folder has files, and is not a lake: name another one", file=self.shown)
+        if not self.has(LOG):
+            refuse_old(self)
         folder.mkdir(parents=True, exist_ok=True)
         check_entries(folder)
         with opened_folder(folder) as root, root.inside(FOLDER, make=True):

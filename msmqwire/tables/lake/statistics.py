@@ -29,13 +29,16 @@ def statistics(metadata: Any, schema: pa.Schema) -> str:
 
     Args:
         metadata: the `pyarrow.parquet.FileMetaData` of the file.
-        schema: the schema of its rows.
+        schema: the schema of its rows; a column that the file has not is null in all of them.
     """
     least, greatest, nulls = dict[str, Any](), dict[str, Any](), dict[str, int]()
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
     for name in COLUMNS:
+        if name not in schema.names:
+            continue
         if name not in places:
+            nulls[name] = metadata.num_rows
             continue
         kind = schema.field(name).type
         found = [group.column(places[name]).statistics for group in groups]

@@ -23,7 +23,7 @@ from msmqwire.errors import LakeDamaged, LakeMismatch, LakeMissing
 from msmqwire.extras import importing
 from msmqwire.tables.lake.delta_errors import delta_errors
 from msmqwire.tables.lake.partitions import Keys
-from msmqwire.tables.lake.place import LOG, OLD, Place
+from msmqwire.tables.lake.place import LOG, Place, refuse_old
 from msmqwire.tables.lake.state import LakeState, new_number, parse_state, state_path
 from msmqwire.tables.lake.statistics import COLUMNS
 
@@ -225,8 +225,8 @@ class LakeTable:
         return _committed(self.place, commit, write, self)
 
     def checkpoint(self) -> None:
-        """Write all that the log says into one file, which readers begin with; remove the log before it that is
-        older than its retention, 30 days.
+        """Write all that the log says into one file, which readers begin with; remove what is older in the
+        log than its retention, 30 days.
         """
         with delta_errors(self.place):
             self._table.create_checkpoint()
@@ -246,20 +246,30 @@ def table_at(place: Place, version: int | None = None) -> LakeTable:
         LakeDamaged: its log is broken.
         OSError: it can't be read.
     """
+    try:
+        return _table_at(place, version)
+    except LakeMissing:
+        refuse_old(place)
+        raise
+
+
+def table_if_any(place: Place) -> LakeTable | None:
+    """Return the last version of a table, also beside an old lake; None if there is none.
+
+    Raises as `table_at` otherwise.
+    """
+    try:
+        return _table_at(place)
+    except LakeMissing:
+        return None
+
+
+def _table_at(place: Place, version: int | None = None) -> LakeTable:
     with importing():
         from deltalake import DeltaTable
 
-    try:
-        with delta_errors(place):
-            return LakeTable(place, DeltaTable(place.uri, version, dict(place.options) or None))
-    except LakeMissing:
-        if place.has(f"{OLD}/manifest.json"):
-            raise LakeMismatch(
-                "an earlier version has made the lake: let msmqwire lake --upgrade make a table of it, which"
-                " leaves its files as they are",
-                file=place.shown,
-            ) from None
-        raise
+    with delta_errors(place):
+        return LakeTable(place, DeltaTable(place.uri, version, dict(place.options) or None))
 
 
 def open_table(place: Place) -> LakeTable:
@@ -368,10 +378,8 @@ def _committed(
 
 def _is_there(place: Place, number: int) -> bool:
     """Whether a commit has happened whose writer met an error."""
-    try:
-        return table_at(place).state_number == number
-    except LakeMissing:
-        return False
+    table = table_if_any(place)
+    return table is not None and table.state_number == number
 
 
 def _history(commit: Commit) -> dict[str, Any]:

@@ -8,62 +8,22 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable, transaction
 
 import msmqwire
 from msmqwire.errors import LakeError, LakeMissing
 from msmqwire.tables.lake.part_writer import PartWriter
-from msmqwire.tables.lake.sorted_files import DataFile
+from tests.support.capture.killed import killed_at
 from tests.support.capture.lakes import Growth, all_files, grown, named_rows
 from tests.support.paths import ROOT
 from tests.support.patience import limit
 from tests.support.running import until
 
 SPLIT = 4000
-STEPS = ("open", "fsync", "mkdir", "unlink")
-COMMITS = (
-    (DeltaTable, "create_write_transaction"),
-    (DeltaTable, "create_checkpoint"),
-    (transaction, "create_table_with_add_actions"),
-)
-
-
-class Killed(BaseException):
-    """The process is gone: nothing that it would do afterwards reaches the disk."""
-
-
-@contextmanager
-def killed_at(step: int) -> Iterator[Callable[[], int]]:
-    """Run the block; from this step on nothing reaches the disk. Gives the number of steps so far."""
-    steps = 0
-
-    def counting(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **more: Any) -> Any:
-            nonlocal steps
-            if function is real_open and not arguments[1] & (os.O_WRONLY | os.O_RDWR):
-                return function(*arguments, **more)  # a folder to be synced, or listed
-            steps += 1
-            if steps >= step:
-                raise Killed
-            return function(*arguments, **more)
-
-        return call
-
-    real_open = os.open
-    with pytest.MonkeyPatch.context() as patch:
-        for name in STEPS:
-            patch.setattr(os, name, counting(getattr(os, name)))
-        patch.setattr(DataFile, "write", counting(DataFile.write))
-        for owner, name in COMMITS:
-            patch.setattr(owner, name, counting(getattr(owner, name)))
-        with suppress(Killed):
-            yield lambda: steps
 
 
 @pytest.fixture
