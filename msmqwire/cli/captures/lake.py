@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
+from click import BadParameter
 from click.exceptions import Exit
 
 from msmqwire.capture.folders import all_captures_of
-from msmqwire.capture.not_read import to_json
 from msmqwire.capture.paths import local_path
 from msmqwire.capture.stores import is_url
 from msmqwire.cli.captures import filters
@@ -27,13 +28,13 @@ from msmqwire.cli.captures.capture_input import (
     storage_options_of,
 )
 from msmqwire.cli.captures.filter_options import Columns, From, Kind, Port, To, column_names, say_no_match
+from msmqwire.cli.captures.lake_report import commit_json, say_damages
 from msmqwire.cli.captures.readings import CaptureReading
-from msmqwire.cli.common import EX_DATAERR, NoInput, say
+from msmqwire.cli.common import EX_DATAERR, NoInput
 from msmqwire.cli.errors import run_reporting_errors, usage
 from msmqwire.cli.options import Option
 from msmqwire.cli.progress import byte_progress
 from msmqwire.errors import CaptureWarning, UnsupportedStore
-from msmqwire.json_text import dumps
 from msmqwire.names.printable import counted
 
 if TYPE_CHECKING:
@@ -70,12 +71,22 @@ def command(
             "the lake, and walked for a new one.",
         ),
     ] = None,
+    follow: Annotated[
+        bool,
+        Option(
+            "--follow", help="Go on adding what is new, until Ctrl-C or SIGTERM; a new lake is exact then."
+        ),
+    ] = False,
+    every: Annotated[
+        float | None,
+        Option("--every", metavar="SECONDS", help="Time between two looks of --follow, 10 by default."),
+    ] = None,
     storage_option: StorageOption = None,
     key: Key = None,
     cert: Cert = None,
     reading: CaptureReading = None,
     as_json: Annotated[
-        bool, Option("--json", help="Print the result of the run as one JSON object.")
+        bool, Option("--json", help="Print the result of the run, or of each commit, as one JSON object.")
     ] = False,
 ) -> None:
     """Decode captures into a lake: Parquet files by date, to which later runs add new packets.
@@ -87,11 +98,40 @@ def command(
     With --splits exact the rows are those of one reader of all captures. It takes one pass over all of them
     before the first row.
 
+    With --follow the captures are looked at again and again: what is new in them is committed as soon as it
+    is complete. The lake has the rows of one reader of all captures.
+
     Ends with status 65 if a file is cut off or damaged; the packets before the damage are in the lake.
     """
     with usage():
         where = filters.by_time(start, end) + ([filters.by_kind(kind)] if kind else [])
     names = column_names(columns)
+    if every is not None and not follow:
+        raise BadParameter("goes with --follow", param_hint="--every")
+    if follow:
+        from msmqwire.cli.captures.lake_following import check_options, follow_captures
+
+        check_options(workers, splits, every)
+        try:
+            storage_options = storage_options_of(storage_option)
+        except UnsupportedStore as exc:
+            raise no_input(exc) from None
+        with _errors_of_captures(out):
+            follow_captures(
+                captures,
+                out,
+                every=every,
+                as_json=as_json,
+                by=by,
+                columns=names,
+                findings=findings,
+                where=where,
+                ports=port or (),
+                body_limit=body_limit,
+                storage_options=storage_options,
+                **MessageSecurity(key, cert, reading).arguments(),
+            )
+        raise Exit(0)
     try:
         storage_options = storage_options_of(storage_option)
         files = all_captures_of(captures, say_passed_over, storage_options)
@@ -124,15 +164,22 @@ def command(
             )
 
     results: list[LakeCommit] = []
-    try:
+    with _errors_of_captures(out):
         run_reporting_errors(lambda: results.append(run()))
+    if where and results[0].captures_read and not results[0].rows:
+        say_no_match(sys.stderr, "packet", results[0].captures_read, "capture")
+    raise Exit(_report(results[0], as_json=as_json))
+
+
+@contextmanager
+def _errors_of_captures(out: str) -> Iterator[None]:
+    """Report an error about a capture as missing input; one about the lake is an output error."""
+    try:
+        yield
     except OSError as exc:
         if _is_of_lake(exc.filename, out):
             raise
         raise no_input(exc) from None
-    if where and results[0].captures_read and not results[0].rows:
-        say_no_match(sys.stderr, "packet", results[0].captures_read, "capture")
-    raise Exit(_report(results[0], as_json=as_json))
 
 
 def _is_of_lake(file: str | None, out: str) -> bool:
@@ -147,13 +194,9 @@ def _is_of_lake(file: str | None, out: str) -> bool:
 
 def _report(commit: LakeCommit, *, as_json: bool) -> int:
     """Print the result; return the exit status."""
-    for error in commit.damages:
-        say(f"{error.file}: {error.why}", offset=error.offset)
+    say_damages(commit)
     if as_json:
-        data: dict[str, Any] = {field.name: getattr(commit, field.name) for field in fields(commit)}
-        data["frames_not_read"] = to_json(commit.frames_not_read)
-        data["damages"] = [{"file": e.file, "offset": e.offset, "error": e.why} for e in commit.damages]
-        print(dumps(data))
+        print(commit_json(commit))
     else:
         replaced = f", {commit.rows_replaced:,} replaced" if commit.rows_replaced else ""
         print(

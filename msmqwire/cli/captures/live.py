@@ -40,7 +40,7 @@ Follow = Annotated[
 ]
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _ENDED_BY_FORCE: Final = 2
-"""Signals after which nothing more is waited for."""
+"""Signals after which nothing more of a tool is waited for."""
 
 
 EndlessStream = LiveCapture | StoppableInput
@@ -152,7 +152,7 @@ def live_input(
         yield LiveInput([standard_input() if path == "-" else path for path in paths], None)
         return
     sources = [stream if path == "-" else path for path in paths] or [stream]
-    with stream, _ended_by_signals(stream.stop):
+    with stream, ended_by_signals(stream.stop, _ENDED_BY_FORCE):
         yield LiveInput(sources, stream)
 
 
@@ -179,7 +179,8 @@ def _standard_pipe() -> StoppableInput | None:
 
 
 @contextmanager
-def _ended_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+def ended_by_signals(stop: Callable[[], None], handled: int = 1) -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM call a function in the block; after so many signals they do what they did."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may handle signals
         return
@@ -195,7 +196,7 @@ def _ended_by_signals(stop: Callable[[], None]) -> Iterator[None]:
         nonlocal signals
         signals += 1
         stop()
-        if signals == _ENDED_BY_FORCE:
+        if signals == handled:
             restore()
 
     for number in _SIGNALS:

@@ -151,7 +151,7 @@ class _Follower:
             if is_final:
                 self._say_left()
                 return
-            self.stop.wait(every)
+            self.stop.wait(min(every, threading.TIMEOUT_MAX))
 
     def _steps(self, look: Look, *, is_final: bool) -> Iterator[LakeCommit]:
         """Yield the commits after a look: several if much is new, but no more than one once it is to end."""

@@ -289,5 +289,5 @@ def new_run(
 
 def check_least(name: str, value: float, least: int) -> None:
     """Refuse a number below the least one. Raises InvalidArgument."""
-    if value < least:
+    if not value >= least:  # nor is one that is not a number
         raise InvalidArgument(f"it is {least} or more, not {value}", path=name)
