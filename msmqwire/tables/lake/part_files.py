@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,16 +25,19 @@ class Replacement:
         removes: files that have rows of theirs.
         adds: in place of them, files with the other rows that they have.
         rows: the rows that are gone.
+        pending: those of `adds` that are not the lake's yet.
     """
 
     removes: tuple[LakeFile, ...]
     adds: tuple[LakeFile, ...]
     rows: int
+    pending: list[LakeFile] = field(default_factory=list)
 
 
 @contextmanager
 def replaced_files(table: LakeTable | None, parts: Sequence[PartEntry]) -> Iterator[Replacement]:
-    """Give the files of parts that are read again; those to be added are there, unless the block fails.
+    """Give the files of parts that are read again; those to be added are there. Pending ones are removed if
+    the block fails.
 
     Raises:
         LakeDamaged: a file is not as it should be.
@@ -63,9 +67,16 @@ def _replacement(table: LakeTable, parts: Sequence[PartEntry], adds: list[LakeFi
     rows = sum(file.rows or 0 for file in removes)
     values = pa.array(numbers)
     for file in table.files(is_near & ~is_own):
-        found = rewritten(table.place, file, [PART.name], lambda batch: pc.is_in(batch[PART.name], values))
+        found = rewritten(table.place, file, [PART.name], lambda rows: _is_of_parts(rows, values))
         if found is not None:
             removes.append(file)
             rows += found.dropped
             adds += [found.file] if found.file is not None else []
-    return Replacement(tuple(removes), tuple(adds), rows)
+    return Replacement(tuple(removes), tuple(adds), rows, adds)
+
+
+def _is_of_parts(rows: pa.Table, numbers: pa.Array) -> Any:
+    """Which rows are those of some parts; those that another program has written are of none."""
+    if PART.name not in rows.column_names:
+        return pa.nulls(rows.num_rows, pa.bool_())
+    return pc.is_in(rows[PART.name], numbers)

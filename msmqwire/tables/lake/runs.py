@@ -141,12 +141,19 @@ class Run:
         files = [file for written in results for file in written.files]
         with replaced_files(table, plan.replaced) as replaced:
             result = _commit_of(new_state, plan, results, replaced.rows)
-            change = Commit("write", new_state, [*files, *replaced.adds], replaced.removes, result.figures())
+
+            def accepted() -> None:
+                self._written.clear()
+                replaced.pending.clear()
+
+            change = Commit(
+                "write", new_state, [*files, *replaced.adds], replaced.removes, result.figures(),
+                accepted=accepted,
+            )  # fmt: skip
             if table is None:
                 table = create(self.place, *table_schema(names, self.by), change)
             else:
                 table = table.commit(change)
-        self._written.clear()
         return replace(result, version=table.version)
 
     def _new_state(self) -> LakeState:
@@ -187,7 +194,11 @@ def _committed(state: LakeState, plan: Plan, results: Sequence[PartFiles]) -> La
         )
         for part, written in zip(plan.parts, results, strict=True)
     ]
-    captures = {path: replace(entry, since=entry.since or number) for path, entry in plan.captures.items()}
+    known = state.captures
+    captures = {
+        path: entry if path in known else replace(entry, since=number)
+        for path, entry in plan.captures.items()
+    }
     return replace(
         state,
         commit=number,

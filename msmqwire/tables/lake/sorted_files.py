@@ -75,6 +75,11 @@ class DataFile:
         groups = max(-(-rows.num_rows // ROW_GROUP_ROWS), round(size / ROW_GROUP_BYTES), 1)
         self._writer.write_table(rows, row_group_size=max(-(-rows.num_rows // groups), 1))
 
+    @property
+    def written(self) -> int:
+        """The bytes of the file so far."""
+        return int(self._file.stream.tell())
+
     def close(self) -> LakeFile:
         """Complete the file; it is on disk then. Raises OSError."""
         self._writer.close()

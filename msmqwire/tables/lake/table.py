@@ -60,6 +60,10 @@ class LakeFile:
     stats: str = ""
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 @dataclass(frozen=True)
 class Commit:
     """What changes in a lake at once.
@@ -70,6 +74,8 @@ class Commit:
         adds, removes: files.
         details: figures for the history.
         same_rows: whether there are the same rows as before, in other files.
+        accepted: is called once it has happened, before anything that may fail: then the files are the
+            lake's.
     """
 
     operation: str
@@ -78,6 +84,7 @@ class Commit:
     removes: Sequence[LakeFile] = ()
     details: Mapping[str, Any] | None = None
     same_rows: bool = False
+    accepted: Callable[[], object] = _nothing
 
 
 class LakeTable:
@@ -365,6 +372,7 @@ def _committed(
         if not _is_there(place, number):
             place.remove([state_path(number)])
             raise
+    commit.accepted()
     table = table_at(place)
     first = 0 if before is None else before.version + 1
     place.sync((f"{LOG}/{version:020}.json" for version in range(first, table.version + 1)), contents=True)
