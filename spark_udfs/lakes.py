@@ -1,8 +1,8 @@
 """Lakes of `msmqwire.write_lake` whose parts are written by tasks of Spark, and read by Spark.
 
-Each task decodes its part of the captures, writes Parquet files itself, and returns their list. The driver
-plans and commits, as `msmqwire.write_lake` does, so a failed attempt, or a second attempt at the same task,
-leaves no files that are read. Spark has one row for each part.
+Each task decodes its part of the captures, writes Parquet files into the lake itself, and returns their list.
+The driver plans and commits once, as `msmqwire.write_lake` does: files of a failed attempt, or of a second
+attempt at the same task, are in no commit, and nobody reads them. Spark has one row for each part.
 """
 
 from __future__ import annotations
@@ -14,24 +14,29 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
 from msmqwire.analysis.dissection.message_security import FileContent
 from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.errors import LakeError
+from msmqwire.errors import LakeError, UnsupportedStore
 from msmqwire.tables import Where
-from msmqwire.tables.exact_parts import ExactPart
 from msmqwire.tables.lake import LakeCommit, write_lake
-from msmqwire.tables.lake.part_writer import PartFiles, PartWriter
-from msmqwire.tables.lake.partitions import By
+from msmqwire.tables.lake.part_writer import NumberedPart, PartFiles, PartWriter
+from msmqwire.tables.lake.partitions import NULL, By, folder_of
+from msmqwire.tables.lake.place import LocalPlace, Place
 from msmqwire.tables.lake.planning import OVERLAP, SPLIT_SIZE
 from msmqwire.tables.lake.reading import LakeContents, lake_contents
-from msmqwire.tables.parts import Part, Splits
+from msmqwire.tables.lake.state import FOLDER
+from msmqwire.tables.lake.table import LakeFile
+from msmqwire.tables.parts import Splits
 from spark_udfs.source.schema import spark_schema
 from spark_udfs.source.survey_tasks import surveys_by_tasks
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import Column, DataFrameReader, SparkSession
 
 _GLOB: Final = re.compile(r"([\\\[\]{}*?])")
 """Characters that Spark takes for a pattern in a path."""
@@ -60,12 +65,12 @@ def lake(
     """Read captures into a lake by the tasks of a session: `msmqwire.write_lake` on a cluster.
 
     A run of either adds to the lake of the other. The driver and all executors need captures and lake at the
-    same paths; captures may be URLs.
+    same paths, or URLs.
 
     Args:
         spark: the session, not one of Spark Connect.
         paths: capture files, patterns, folders or URLs: one capture, in this order.
-        out: the folder of the lake; created if missing.
+        out: the folder of the lake, which driver and executors share, or its URL; created if missing.
         by, columns, where, ports, body_limit: as for `msmqwire.write_lake`, the same for all runs of a lake.
         findings: as for `msmqwire.write_lake`; then there is one task.
         keys, certificates, readings, ncp_readings: as for `msmqwire.dissect`; files are read here, not by the
@@ -76,10 +81,10 @@ def lake(
 
     Raises:
         FileNotFoundError: a path or pattern names no file.
-        UnsupportedStore: the lake is a URL, or the store of a capture can't be used.
-        LakeMismatch: the folder is not a lake, or is one with other settings, or an exact one of which
-            captures are not named.
-        LakeDamaged: the manifest is broken.
+        UnsupportedStore: a store can't be used.
+        LakeMismatch: the folder is not a lake, or is one with other settings, an exact one of which captures
+            are not named, or one of an earlier or later version.
+        LakeDamaged: the log or the state of the lake is broken.
         LakeError: an executor has another folder than the driver.
         InvalidValue: something is not a private key, or no certificate.
         ValueError: no such column, operator or key.
@@ -109,98 +114,127 @@ def lake(
 
 
 def _write_by_tasks(
-    spark: SparkSession, writer: PartWriter, parts: Sequence[Part | ExactPart]
+    spark: SparkSession, writer: PartWriter, parts: Sequence[NumberedPart]
 ) -> Iterator[tuple[int, PartFiles]]:
-    """Yield the number of each part with the result of its task, once all are written."""
+    """Yield the place of each part in the list with the result of its task, once all are written."""
+    if not parts:
+        return
     # Each in a partition of its own; only the one is sent to a task, with the state of an exact part.
-    numbered = spark.sparkContext.parallelize(list(enumerate(parts)), len(parts))
-    for number, written in numbered.map(partial(_write, writer)).collect():
-        _check_shared(writer, written)
-        yield number, written
+    tasks = spark.sparkContext.parallelize(list(enumerate(parts)), len(parts))
+    results = tasks.map(partial(_write, writer)).collect()
+    check_shared(writer.place, [file for _, written in results for file in written.files])
+    yield from results
 
 
-def _write(writer: PartWriter, numbered: tuple[int, Part | ExactPart]) -> tuple[int, PartFiles]:
+def _write(writer: PartWriter, numbered: tuple[int, NumberedPart]) -> tuple[int, PartFiles]:
     """Write a part, in a task."""
     number, part = numbered
-    if not Path(writer.lake, writer.run).is_dir():
-        raise LakeError("the driver has begun a run in this folder, which is not here", file=writer.lake)
+    check_here(writer.place)
     return number, writer.write(part)
 
 
-def _check_shared(writer: PartWriter, written: PartFiles) -> None:
-    """Refuse files that the driver does not see as the task has left them. Raises LakeError."""
-    for staged, file in zip(written.staged, written.files, strict=True):
-        path = Path(writer.lake, staged)
+def check_here(place: Place) -> None:
+    """Refuse, in a task, a local folder that the driver has not prepared. Raises LakeError."""
+    if isinstance(place, LocalPlace) and not place.has(FOLDER):
+        raise LakeError(
+            "the driver has prepared this folder, which is not here: executors and driver need the lake in a"
+            " folder that they share, or in a store",
+            file=place.shown,
+        )
+
+
+def check_shared(place: Place, files: Sequence[LakeFile]) -> None:
+    """Refuse files that the driver does not see as the tasks have left them, and remove them all.
+
+    Raises:
+        LakeError: there is one.
+    """
+    if not isinstance(place, LocalPlace):
+        return
+    for file in files:
+        path = Path(place.full(file.path))
         if not path.exists() or path.stat().st_size != file.size:
-            raise LakeError("a file that a task has written is not here, or not whole", file=str(path))
+            place.remove(each.path for each in files)
+            raise LakeError(
+                "a file that a task has written is not here, or not whole: executors and driver need the lake"
+                " in a folder that they share, or in a store",
+                file=str(path),
+            )
 
 
-def read_lake(spark: SparkSession, path: str | os.PathLike[str]) -> DataFrame:
-    """Return a lake as a DataFrame of its Parquet files after the last commit.
+def read_lake(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    version: int | None = None,
+    *,
+    storage_options: StorageOptions = NO_OPTIONS,
+) -> DataFrame:
+    """Return a lake as a DataFrame of the Parquet files of a version.
 
     The keys of partitions are its last columns: ``date``, and ``kind`` or ``queue``. Conditions on them skip
     files, conditions on other columns row groups.
 
-    Call it again after a commit that replaces files of captures that have grown.
+    Call it again for the rows of a later commit.
 
     Args:
         spark: the session.
-        path: the folder, at the same path for the driver and all executors.
+        path: the folder, at the same path for the driver and all executors, or its URL.
+        version: the number of the version; None for the last one.
+        storage_options: as for `msmqwire.read_lake`.
 
     Raises:
-        LakeMissing: the folder is not a lake.
-        LakeDamaged: the manifest is broken.
-        UnsupportedStore: it is a URL.
+        LakeMissing: the folder is not a lake, or has not this version, or no longer its files.
+        LakeMismatch: an earlier or a later version has made it, or somebody else has changed its columns.
+        LakeDamaged: the log is broken, or a file is missing.
+        UnsupportedStore: the session can't read the store.
         OSError: it can't be read.
     """
-    from pyspark.sql import DataFrame
-
-    contents = lake_contents(path)
+    contents = lake_contents(path, version, storage_options)
+    if not isinstance(contents.place, LocalPlace):
+        raise UnsupportedStore(f"{path}: Spark reads local lakes only")
     schema = spark_schema(contents.schema)
-    in_place, staged = list[str](), dict[tuple[str | None, ...], list[str]]()
-    for place, file in contents.files.items():
-        if Path(place) == Path(contents.folder, file.path):
-            in_place.append(place)
+    by_path, by_values = list[LakeFile](), dict[tuple[str | None, ...], list[LakeFile]]()
+    for file in contents.files:
+        if _tells_its_values(file):
+            by_path.append(file)
         else:
-            staged.setdefault(tuple(file.keys.get(name) for name in contents.keys), []).append(place)
-    frames = [_partition(spark, schema, contents.keys, values, places) for values, places in staged.items()]
-    if in_place or not frames:
-        frames.append(_partitioned(spark, schema, contents, in_place))
+            by_values.setdefault(tuple(file.keys.values()), []).append(file)
+    frames = [_partition(spark, schema, contents, files) for files in by_values.values()]
+    if by_path or not frames:
+        frames.append(_partitioned(spark, schema, contents, by_path))
     return reduce(DataFrame.unionAll, frames)
 
 
+def _tells_its_values(file: LakeFile) -> bool:
+    """Whether readers of the path find the values of the partition in it; so they do in all of ours."""
+    return file.path.rpartition("/")[0] == folder_of(file.keys) and NULL not in file.keys.values()
+
+
 def _partitioned(
-    spark: SparkSession, schema: Any, contents: LakeContents, places: Sequence[str]
+    spark: SparkSession, schema: Any, contents: LakeContents, files: Sequence[LakeFile]
 ) -> DataFrame:
     """The rows of files whose paths tell their partitions."""
-    if not places:
+    if not files:
         return spark.createDataFrame([], schema)
-    files = _reader(spark, schema).option("basePath", f"file:{contents.folder}").parquet(*_local(places))
+    place = contents.place
+    rows = _reader(spark, schema).option("basePath", f"file:{place.shown}").parquet(*_local(place, files))
     mangled = [
-        name
-        for name in contents.keys
-        if any(not (file.keys.get(name) or "").isascii() for file in contents.files.values())
+        name for name in contents.table.keys if any(not (file.keys[name] or "").isascii() for file in files)
     ]
-    return files.withColumns({name: _utf_8(files[name]) for name in mangled})
+    return rows.withColumns({name: _utf_8(rows[name]) for name in mangled})
 
 
 def _partition(
-    spark: SparkSession, schema: Any, keys: Sequence[str], values: Sequence[str | None], places: Sequence[str]
+    spark: SparkSession, schema: Any, contents: LakeContents, files: Sequence[LakeFile]
 ) -> DataFrame:
-    """The rows of files of one partition that are not in its folder yet: a commit is not complete."""
-    from pyspark.sql import functions as F
-
-    columns = type(schema)([field for field in schema if field.name not in keys])
-    constants = {
-        name: F.lit(value).cast(schema[name].dataType) for name, value in zip(keys, values, strict=True)
-    }
-    return _reader(spark, columns).parquet(*_local(places)).withColumns(constants)
+    """The rows of files of one partition, of whose values their paths say nothing."""
+    columns = type(schema)([field for field in schema if field.name not in contents.table.keys])
+    constants = {name: F.lit(value).cast(schema[name].dataType) for name, value in files[0].keys.items()}
+    return _reader(spark, columns).parquet(*_local(contents.place, files)).withColumns(constants)
 
 
 def _utf_8(key: Column) -> Column:
     """A key that Spark has taken from the name of a folder: it reads each byte of UTF-8 as a character."""
-    from pyspark.sql import functions as F
-
     return F.decode(F.encode(key, "ISO-8859-1"), "UTF-8")
 
 
@@ -209,6 +243,6 @@ def _reader(spark: SparkSession, schema: Any) -> DataFrameReader:
     return spark.read.schema(schema).options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
 
 
-def _local(places: Iterable[str]) -> list[str]:
+def _local(place: Place, files: Iterable[LakeFile]) -> list[str]:
     """Local paths in a form for Spark, for any default file system and any characters in a name."""
-    return ["file:" + _GLOB.sub(r"\\\1", place) for place in places]
+    return ["file:" + _GLOB.sub(r"\\\1", place.full(file.path)) for file in files]
