@@ -111,25 +111,39 @@ class PartWriter:
         """
         number, part = numbered
         errors, not_read, states = list[CaptureError](), Counter[str](), list[bytes]()
-        files = _PartitionFiles(self, number)
         needed = [name for rows in self.deleted for name in rows.columns]
         decoded = dict.fromkeys([*self.columns, "time", *([self.by] if self.by else []), *needed])
+        batches = self.reader.batches(
+            part,
+            list(decoded),
+            self.where,
+            errors=errors,
+            not_read=not_read,
+            states=states if self.keeps_state else None,
+        )
+        written = self.write_rows(number, (without_deleted(batch, self.deleted) for batch in batches))
+        damages = tuple(Damage(error.file, error.offset, error.why, error.cut) for error in errors)
+        return PartFiles(number, written, damages, dict(not_read), b"".join(states))
+
+    def write_rows(self, number: int, batches: Iterable[pa.RecordBatch]) -> tuple[LakeFile, ...]:
+        """Write rows; return their files, which are on disk then. Each attempt has files of its own.
+
+        Args:
+            number: the value of ``part`` in them.
+            batches: the rows, with `columns`, ``time`` in nanoseconds, and the column of `by`.
+
+        Raises:
+            OSError: a file can't be written.
+            Whatever `batches` raise.
+        """
+        files = _PartitionFiles(self, number)
         try:
-            for batch in self.reader.batches(
-                part,
-                list(decoded),
-                self.where,
-                errors=errors,
-                not_read=not_read,
-                states=states if self.keeps_state else None,
-            ):
-                files.add(without_deleted(batch, self.deleted))
-            written = files.finish()
+            for batch in batches:
+                files.add(batch)
+            return files.finish()
         except BaseException:
             files.discard()
             raise
-        damages = tuple(Damage(error.file, error.offset, error.why, error.cut) for error in errors)
-        return PartFiles(number, written, damages, dict(not_read), b"".join(states))
 
 
 class _PartitionFiles:

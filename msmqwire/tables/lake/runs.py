@@ -168,7 +168,7 @@ class Run:
                 self.place.remove(file.path for file in self._written.pop(part).files)
         waiting = [part for part in plan.parts if part not in self._written]
         writer = PartWriter(self.place, self.reader, tuple(names), self.where, self.by, deleted_again(state))
-        first = _first_number()
+        first = first_number()
         for place, written in self.write(writer, [(first + n, part) for n, part in enumerate(waiting)]):
             part = waiting[place]
             self._written[part] = written
@@ -177,7 +177,7 @@ class Run:
         return [self._written[part] for part in plan.parts]
 
 
-def _first_number() -> int:
+def first_number() -> int:
     """Return a number for a new part, after all of earlier times: two writers have different ones."""
     return (time.time_ns() // 1_000_000 << _RANDOM_BITS) + secrets.randbits(_RANDOM_BITS)
 

@@ -50,6 +50,14 @@ def settings_of_splits(splits: Splits) -> Settings:
     return {"splits": "exact" if splits == "exact" else None}
 
 
+def stream_settings(columns: Sequence[str] | None, by: By | None) -> Settings:
+    """Return the settings of a lake that a stream fills; see `settings_of`."""
+    settings = settings_of(
+        columns=columns, findings=False, where=(), ports=(), body_limit=None, by=by, splits="walked"
+    )
+    return {**settings, "stream": True}
+
+
 def is_exact(state: LakeState) -> bool:
     """Whether a lake has the rows of one reader of all its captures."""
     return state.settings.get("splits") == "exact"
@@ -63,6 +71,14 @@ def check_settings(state: LakeState, settings: Settings, place: Place) -> None:
         LakeDamaged: the lake has columns that there are not.
     """
     names = lake_columns(state.settings, place)
+    is_stream = state.settings.get("stream") is True
+    if is_stream != (settings.get("stream") is True):
+        raise LakeMismatch(
+            "a stream fills the lake, and knows alone what it has read: write captures into another one"
+            if is_stream
+            else "the lake is made of captures: let the stream fill another one",
+            file=place.shown,
+        )
     if settings["findings"] and settings["columns"] is None and FINDING_IDS not in names:
         raise LakeMismatch(
             "the lake was begun without findings: leave them out, or start another one", file=place.shown

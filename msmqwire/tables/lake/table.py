@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -76,6 +76,8 @@ class Commit:
         same_rows: whether there are the same rows as before, in other files.
         accepted: is called once it has happened, before anything that may fail: then the files are the
             lake's.
+        transactions: numbers of transactions of other applications, by their ids; see
+            `LakeTable.transaction`.
     """
 
     operation: str
@@ -85,6 +87,7 @@ class Commit:
     details: Mapping[str, Any] | None = None
     same_rows: bool = False
     accepted: Callable[[], object] = _nothing
+    transactions: Mapping[str, int] = field(default_factory=dict)
 
 
 class LakeTable:
@@ -186,6 +189,12 @@ class LakeTable:
             raise _StateGone("the state of the lake is missing", file=self.place.full(path)) from None
         return parse_state(content, self.place.full(path))
 
+    def transaction(self, application: str) -> int | None:
+        """Return the number of the last transaction of an application that a commit has had, if any."""
+        with delta_errors(self.place):
+            number: int | None = self._table.transaction_version(application)
+            return number
+
     def add_columns(self, fields: Sequence[pa.Field]) -> LakeTable:
         """Add columns in a commit of its own; return the version with them. Raises `Refused`."""
         from deltalake import Field
@@ -204,7 +213,7 @@ class LakeTable:
         """
 
         def write(number: int) -> None:
-            from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
+            from deltalake.transaction import AddAction, CommitProperties, RemoveAction
 
             now = round(time.time() * 1000)
             self._table.create_write_transaction(
@@ -224,7 +233,7 @@ class LakeTable:
                 commit_properties=CommitProperties(
                     custom_metadata=_history(commit),
                     max_commit_retries=_ATTEMPTS,
-                    app_transactions=[Transaction(_APPLICATION, number)],
+                    app_transactions=_transactions(commit, number),
                 ),
                 post_commithook_properties=_no_hooks(),
             )
@@ -324,7 +333,6 @@ def create(place: Place, schema: pa.Schema, keys: Sequence[str], commit: Commit)
         from deltalake.transaction import (
             AddAction,
             CommitProperties,
-            Transaction,
             create_table_with_add_actions,
         )
 
@@ -342,7 +350,7 @@ def create(place: Place, schema: pa.Schema, keys: Sequence[str], commit: Commit)
             },
             storage_options=dict(place.options) or None,
             commit_properties=CommitProperties(
-                custom_metadata=_history(commit), app_transactions=[Transaction(_APPLICATION, number)]
+                custom_metadata=_history(commit), app_transactions=_transactions(commit, number)
             ),
             post_commithook_properties=_no_hooks(),
         )
@@ -392,6 +400,14 @@ def _is_there(place: Place, number: int) -> bool:
 
 def _history(commit: Commit) -> dict[str, Any]:
     return {"msmqwire": {"operation": commit.operation, **(commit.details or {})}}
+
+
+def _transactions(commit: Commit, number: int) -> list[Any]:
+    """The transactions of a commit whose state has a number."""
+    from deltalake.transaction import Transaction
+
+    numbers = {_APPLICATION: number, **commit.transactions}
+    return [Transaction(application, last) for application, last in numbers.items()]
 
 
 def _no_hooks() -> Any:
