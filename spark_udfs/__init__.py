@@ -30,17 +30,21 @@ if TYPE_CHECKING:
     from msmqwire.analysis.dissection.message_security import FileContent
     from spark_udfs.fates import fate, fate_summary
     from spark_udfs.frames import frame
+    from spark_udfs.lake_streams import lake_batches
     from spark_udfs.lakes import lake, read_lake
     from spark_udfs.reassembly.packets import packets
     from spark_udfs.spark_session import session
 
-__all__ = ["fate", "fate_summary", "frame", "lake", "packets", "read_lake", "register", "session"]
+__all__ = [
+    "fate", "fate_summary", "frame", "lake", "lake_batches", "packets", "read_lake", "register", "session",
+]  # fmt: skip
 
 _MODULES: Final = {
     "fate": "fates",
     "fate_summary": "fates",
     "frame": "frames",
     "lake": "lakes",
+    "lake_batches": "lake_streams",
     "packets": "reassembly.packets",
     "read_lake": "lakes",
     "session": "spark_session",
