@@ -25,9 +25,10 @@ Captures = Annotated[
     list[str],
     Argument(help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs of stores; - ."),
 ]
-StoredCaptures = Annotated[
-    list[str], Argument(help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs.")
-]
+_STORED = Argument(help="pcap or pcapng files, also gzip or zstd; folders; patterns; URLs.")
+StoredCaptures = Annotated[list[str], _STORED]
+AnyStoredCaptures = Annotated[list[str] | None, _STORED]
+"""Those of a command that has work without captures."""
 RecordSizeMax = Annotated[
     int,
     Option(

@@ -74,7 +74,7 @@ def meets(conditions: list[Condition]) -> Filter:
     return test
 
 
-def expression_of(text: str) -> Expression:
+def expression_of(text: str, option: str = "--where") -> Expression:
     """Parse an expression over columns. Raises BadParameter, which shows the place."""
     from msmqwire.cli.wrong_usage import WrongText
     from msmqwire.tables.expression_parser import InvalidExpression, parse_expression
@@ -82,7 +82,7 @@ def expression_of(text: str) -> Expression:
     try:
         return parse_expression(text)
     except InvalidExpression as exc:
-        raise WrongText(exc.why, text, exc.position, param_hint="--where") from None
+        raise WrongText(exc.why, text, exc.position, param_hint=option) from None
 
 
 def by_expression(expression: Expression) -> Filter:

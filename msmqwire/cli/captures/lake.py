@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
-from click import BadParameter
+from click import BadParameter, MissingParameter, get_current_context
 from click.exceptions import Exit
 
 from msmqwire.capture.folders import all_captures_of
@@ -17,17 +17,29 @@ from msmqwire.capture.paths import local_path
 from msmqwire.capture.stores import is_url
 from msmqwire.cli.captures import filters
 from msmqwire.cli.captures.capture_input import (
+    AnyStoredCaptures,
     Cert,
     Key,
     MessageSecurity,
     StorageOption,
-    StoredCaptures,
     no_input,
     report_not_read,
     say_passed_over,
     storage_options_of,
 )
 from msmqwire.cli.captures.filter_options import Columns, From, Kind, Port, To, column_names, say_no_match
+from msmqwire.cli.captures.lake_maintenance import (
+    Compact,
+    DeleteWhere,
+    DryRun,
+    History,
+    Maintenance,
+    Retain,
+    TargetSize,
+    Vacuum,
+    captures_of,
+    given,
+)
 from msmqwire.cli.captures.lake_report import commit_json, say_damages
 from msmqwire.cli.captures.readings import CaptureReading
 from msmqwire.cli.common import EX_DATAERR, NoInput
@@ -42,8 +54,8 @@ if TYPE_CHECKING:
 
 
 def command(
-    captures: StoredCaptures,
     out: Annotated[str, Option("--out", metavar="DIR", help="The folder; created if missing.")],
+    captures: AnyStoredCaptures = None,
     by: Annotated[
         str | None,
         Option("--by", metavar="COLUMN", help="Partition by this column, too: kind or destination."),
@@ -81,6 +93,13 @@ def command(
         float | None,
         Option("--every", metavar="SECONDS", help="Time between two looks of --follow, 10 by default."),
     ] = None,
+    compact: Compact = False,
+    target_size: TargetSize = None,
+    delete_where: DeleteWhere = None,
+    retain: Retain = None,
+    vacuum: Vacuum = None,
+    history: History = False,
+    dry_run: DryRun = False,
     storage_option: StorageOption = None,
     key: Key = None,
     cert: Cert = None,
@@ -101,8 +120,24 @@ def command(
     With --follow the captures are looked at again and again: what is new in them is committed as soon as it
     is complete. The lake has the rows of one reader of all captures.
 
+    A lake that is there is maintained by --compact, --delete-where, --retain and --vacuum, one at a time and
+    without captures; --history shows its versions, and --dry-run what would be done.
+
     Ends with status 65 if a file is cut off or damaged; the packets before the damage are in the lake.
     """
+    maintenance = Maintenance(
+        given(
+            compact=compact, delete_where=delete_where, retain=retain, vacuum=vacuum, history=history
+        ),
+        target_size,
+        dry_run,
+    )  # fmt: skip
+    if maintenance.is_wanted:
+        maintenance.carry_out(out, storage_option, as_json=as_json)
+        raise Exit(0)
+    if not captures:
+        context = get_current_context()
+        raise MissingParameter(ctx=context, param=captures_of(context))
     with usage():
         where = filters.by_time(start, end) + ([filters.by_kind(kind)] if kind else [])
     names = column_names(columns)

@@ -6,7 +6,9 @@ Systems other than Unix have no such calls: there a link is looked for before ea
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -86,6 +88,15 @@ class OpenFolder:
         """Return the names of the entries."""
         return os.listdir(self.path if self._descriptor is None else self._descriptor)
 
+    def plain_files(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield the names of plain files with their status; links are none."""
+        for name in self.names():
+            entry, more = self._at(name)
+            with suppress(FileNotFoundError):
+                status = os.stat(entry, follow_symlinks=False, **more)
+                if stat.S_ISREG(status.st_mode):
+                    yield name, status
+
     def unlink(self, name: str) -> None:
         """Remove a file, or a link itself; a missing one is no error."""
         entry, more = self._at(name)
@@ -102,6 +113,14 @@ class OpenFolder:
         """Remove an empty folder."""
         entry, more = self._at(name)
         os.rmdir(entry, **more)
+
+    def remove_if_empty(self, name: str) -> None:
+        """Remove a folder, unless there is something in it."""
+        try:
+            self.rmdir(name)
+        except OSError as exc:
+            if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
 
     def sync(self) -> None:
         """Make durable which entries there are."""

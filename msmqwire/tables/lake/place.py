@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 from pyarrow import fs
@@ -51,6 +51,20 @@ class NewFile(Protocol):
 
     def discard(self) -> None:
         """Remove the file."""
+
+
+class FoundFile(NamedTuple):
+    """A file that is there.
+
+    Attributes:
+        path: its path below the lake.
+        size: its bytes.
+        mtime_ns: when it was changed last, in nanoseconds since 1970.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
 
 
 class Place(Protocol):
@@ -101,6 +115,15 @@ class Place(Protocol):
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files; missing ones are no error. Raises OSError."""
+
+    def found(self, folder: str) -> list[FoundFile]:
+        """Return the files of a folder, but not those of folders in it; none of a missing one.
+
+        Raises LakeDamaged for a link in its place, OSError.
+        """
+
+    def remove_empty(self, folders: Iterable[str]) -> None:
+        """Remove folders that are empty, and those above them. Raises OSError."""
 
 
 def lake_place(path: str | os.PathLike[str], options: StorageOptions = NO_OPTIONS) -> Place:
@@ -195,8 +218,14 @@ class LocalPlace:
         self.sync([path])
 
     def create(self, path: str) -> NewFile:
-        with self._folder_of(path, make=True) as (folder, name):
-            return _LocalFile(self, path, folder.create(name))
+        for is_last in (False, False, True):
+            try:
+                with self._folder_of(path, make=True) as (folder, name):
+                    return _LocalFile(self, path, folder.create(name))
+            except FileNotFoundError:  # a vacuum has found the folder empty, and removed it
+                if is_last:
+                    raise
+        raise AssertionError
 
     def sync(self, paths: Iterable[str], *, contents: bool = False) -> None:
         files = names_by_folder(paths)
@@ -214,6 +243,25 @@ class LocalPlace:
                 with suppress(FileNotFoundError), root.inside(inner) as folder:
                     for name in names:
                         folder.unlink(name)
+
+    def found(self, folder: str) -> list[FoundFile]:
+        with suppress(FileNotFoundError), opened_folder(self.folder) as root, root.inside(folder) as inside:
+            return [
+                FoundFile(f"{folder}/{name}", status.st_size, status.st_mtime_ns)
+                for name, status in inside.plain_files()
+            ]
+        return []
+
+    def remove_empty(self, folders: Iterable[str]) -> None:
+        steps = {step for folder in folders for step in _steps(folder)}
+        with opened_folder(self.folder) as root:
+            for path in sorted(steps, key=len, reverse=True):
+                above, _, name = path.rpartition("/")
+                with (
+                    suppress(FileNotFoundError),
+                    root.inside(above) if above else nullcontext(root) as folder,
+                ):
+                    folder.remove_if_empty(name)
 
     @contextmanager
     def _folder_of(self, path: str, *, make: bool = False) -> Iterator[tuple[OpenFolder, str]]:
@@ -322,6 +370,21 @@ class StorePlace:
         for path in paths:
             with suppress(FileNotFoundError):
                 self._store.remove(f"{self.url}/{path}")
+
+    def found(self, folder: str) -> list[FoundFile]:
+        url = f"{self.url}/{folder}"
+        with store_errors(url, self.storage_options):
+            entries = self.filesystem.get_file_info(
+                fs.FileSelector(self._store.path(url), allow_not_found=True)
+            )
+        return [
+            FoundFile(f"{folder}/{entry.base_name}", entry.size or 0, entry.mtime_ns or 0)
+            for entry in entries
+            if entry.type == fs.FileType.File
+        ]
+
+    def remove_empty(self, folders: Iterable[str]) -> None:
+        """A store has no folders."""
 
 
 class _StoreFile:

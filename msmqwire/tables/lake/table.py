@@ -240,6 +240,13 @@ class LakeTable:
 
         return _committed(self.place, commit, write, self)
 
+    def unneeded(self, hours: int) -> list[str]:
+        """Return the paths of files that this version does not need and that are older than some hours,
+        whoever has put them there.
+        """
+        with delta_errors(self.place):
+            return self._table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+
     def checkpoint(self) -> None:
         """Write all that the log says into one file, which readers begin with; remove what is older in the
         log than its retention, 30 days.
