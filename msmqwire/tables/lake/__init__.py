@@ -12,11 +12,11 @@ from msmqwire.tables.lake.vacuuming import vacuum_lake
 from msmqwire.tables.lake.writing import write_lake
 
 __all__ = [
+    "TARGET_SIZE",
     "LakeChange",
     "LakeCommit",
     "LakeUpgrade",
     "LakeVersion",
-    "TARGET_SIZE",
     "compact_lake",
     "delete_from_lake",
     "follow_lake",

@@ -238,8 +238,11 @@ class LocalPlace:
             root.sync()
 
     def remove(self, paths: Iterable[str]) -> None:
+        files = names_by_folder(paths)
+        if not files:
+            return
         with opened_folder(self.folder) as root:
-            for inner, names in names_by_folder(paths).items():
+            for inner, names in files.items():
                 with suppress(FileNotFoundError), root.inside(inner) as folder:
                     for name in names:
                         folder.unlink(name)
