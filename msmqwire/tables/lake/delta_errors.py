@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Final
 from msmqwire.capture.store_errors import translated
 from msmqwire.capture.stores import NO_OPTIONS
 from msmqwire.errors import LakeDamaged, LakeMismatch, LakeMissing, MsmqError
+from msmqwire.names.printable import safe
 
 if TYPE_CHECKING:
     from msmqwire.tables.lake.place import Place
 
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _PREFIX: Final = re.compile(
-    r"^((Kernel error|External error|Generic( delta)?( kernel| \w+)? error)(:| ->)\s*)+"
+    r"^((Kernel error|External error|Generic( delta)?( kernel| \w+)? error|Unsupported)(:| ->)\s*)+"
 )
+_DUMP: Final = re.compile(r": \w+ \{.*")
+"""A value as programmers see it."""
 _PARTS: Final = 3
 """Lines of an error of a store that say something: the request, and why it failed."""
 _IN_THE_WAY: Final = "already exists"
@@ -63,7 +66,11 @@ def delta_errors(place: Place) -> Iterator[None]:
             raise Refused(text) from None
         if "nsupported" in text or "not supported" in text:
             raise _newer(place, exc) from None
-        raise LakeDamaged(f"the log of the lake can't be read or written: {text}", file=place.shown) from None
+        raise LakeDamaged(
+            f"the log of the lake is damaged: {text:.200}; put it back from a copy, or read the captures into"
+            " another lake",
+            file=place.shown,
+        ) from None
 
 
 def _newer(place: Place, exc: BaseException) -> LakeMismatch:
@@ -77,4 +84,5 @@ def _text(exc: BaseException) -> str:
     """The error in one line, without the stack."""
     lines = [line.strip(" ↳\t") for line in _COLOURS.sub("", str(exc)).splitlines()]
     lines = [line for line in lines if line and not re.match(r"\d+: |at |Help: ", line)]
-    return _PREFIX.sub("", " ".join(lines[:_PARTS])).strip().rstrip(",") or type(exc).__name__
+    text = _DUMP.sub("", _PREFIX.sub("", " ".join(lines[:_PARTS]))).strip().rstrip(",.;")
+    return safe(text) or type(exc).__name__

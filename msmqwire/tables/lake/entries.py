@@ -11,10 +11,12 @@ from typing import Final
 
 from msmqwire import ownership
 from msmqwire.errors import LakeDamaged
+from msmqwire.tables.lake.open_folder import NO_FOLDER
 
 PARTITION: Final = "date="
 """How the names of the folders with data begin."""
-_HIDDEN: Final = ("_delta_log", "_msmqwire", "_lake")
+LOG: Final = "_delta_log"
+_HIDDEN: Final = (LOG, "_msmqwire", "_lake")
 """The folders of everything but data, the last one of lakes of earlier versions."""
 
 
@@ -48,8 +50,19 @@ def _check_inside(folder: Path, *, mend: bool, is_top: bool = True) -> None:
     """Check the entries of a folder, and all that is in folders of the lake."""
     for name in sorted(os.listdir(folder)):
         is_ours = not is_top or name in _HIDDEN or name.startswith(PARTITION)
-        if _check(folder / name, mend=mend) and is_ours:
-            _check_inside(folder / name, mend=mend, is_top=False)
+        if _check(folder / name, mend=mend):
+            if folder.name == LOG and not is_top:
+                _check_is_file(folder / name)
+            if is_ours:
+                _check_inside(folder / name, mend=mend, is_top=False)
+        elif is_top and is_ours and os.path.lexists(folder / name):
+            raise LakeDamaged(NO_FOLDER, file=str(folder / name))
+
+
+def _check_is_file(path: Path) -> None:
+    """Refuse a folder in the log that has the name of a commit or a checkpoint."""
+    if "." in path.name:
+        raise LakeDamaged("it is a folder, in place of a file of the log: move it away", file=str(path))
 
 
 def check_files(folder: Path, paths: Iterable[str]) -> None:
@@ -62,24 +75,30 @@ def check_files(folder: Path, paths: Iterable[str]) -> None:
     Raises:
         LakeDamaged: one is not as it should be.
     """
-    log = folder / _HIDDEN[0]
+    log = folder / LOG
     files = [str(folder / path) for path in paths]
     for path in files:
-        _check_plain(path)
-    if log.is_dir():
-        for entry in os.scandir(log):
-            if not entry.is_dir(follow_symlinks=False):
-                _check_plain(entry.path)
+        if not _check_plain(path):
+            raise LakeDamaged("the log of the lake names it, and it is missing", file=path)
     folders = {str(log), *map(os.path.dirname, files)} - {str(folder)}
     for inner in sorted(folders | (set(map(os.path.dirname, folders)) - {str(folder)})):
-        if os.path.islink(inner):  # that of the lake itself is known by its real path
-            raise LakeDamaged("it is a link, in place of a folder of the lake: move it away", file=inner)
+        status = ownership.status_of(Path(inner))  # that of the lake itself is known by its real path
+        if status is not None and not stat.S_ISDIR(status.st_mode):
+            raise LakeDamaged(NO_FOLDER, file=inner)
+    if log.is_dir():
+        for entry in os.scandir(log):
+            if entry.is_dir(follow_symlinks=False):
+                _check_is_file(Path(entry.path))
+            else:
+                _check_plain(entry.path)  # of writers, which come and go
 
 
-def _check_plain(path: str) -> None:
+def _check_plain(path: str) -> bool:
+    """Check a file; return whether there is one."""
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise LakeDamaged("the log of the lake names it, and it is missing", file=path) from None
+        return False
     if fault := ownership.kind_fault(status):
         raise LakeDamaged(fault, file=path)
+    return True

@@ -17,6 +17,7 @@ from typing import Any, Final
 from msmqwire.durable import UNFOLLOWED
 from msmqwire.errors import LakeDamaged
 
+NO_FOLDER: Final = "it is a link, or a file, in place of a folder of the lake: move it away"
 _FLAGS: Final = (
     os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
@@ -168,5 +169,4 @@ def _opened(path: Path, entry: str | Path, more: dict[str, Any]) -> Iterator[Ope
 
 
 def _led_away(path: Path) -> LakeDamaged:
-    why = "it is a link, or a file, in place of a folder of the lake: move it away"
-    return LakeDamaged(why, file=str(path))
+    return LakeDamaged(NO_FOLDER, file=str(path))

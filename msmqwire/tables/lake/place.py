@@ -24,11 +24,10 @@ from msmqwire.capture.store_errors import store_errors
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, Store, is_url, open_store
 from msmqwire.errors import InvalidValue, LakeDamaged, LakeMismatch
 from msmqwire.tables.lake.delta_options import delta_options, is_lake_store
-from msmqwire.tables.lake.entries import check_entries, check_files
+from msmqwire.tables.lake.entries import LOG, check_entries, check_files
 from msmqwire.tables.lake.open_folder import OpenFolder, names_by_folder, opened_folder
 from msmqwire.tables.lake.state import FILE_PATH, FOLDER, SIZE_MAX
 
-LOG: Final = "_delta_log"
 OLD: Final = "_lake"
 """The folder of the manifest of lakes of earlier versions."""
 OLD_MANIFEST: Final = f"{OLD}/manifest.json"
@@ -191,8 +190,9 @@ class LocalPlace:
             refuse_old(self)
         folder.mkdir(parents=True, exist_ok=True)
         check_entries(folder)
-        with opened_folder(folder) as root, root.inside(FOLDER, make=True):
-            pass  # by which the next writer knows what a killed one has left
+        if not self.has(LOG):
+            with opened_folder(folder) as root, root.inside(FOLDER, make=True):
+                pass  # by which the next writer knows what a killed one has left
 
     def check_files(self, paths: Iterable[str]) -> None:
         check_files(self.folder, paths)
@@ -206,6 +206,10 @@ class LocalPlace:
                 return ownership.read_own(folder.path / name, SIZE_MAX, None)
         except InvalidValue as exc:
             raise LakeDamaged(exc.why, file=self.full(path)) from None
+        except IsADirectoryError:
+            raise LakeDamaged(
+                "it is a folder, not a plain file: move it away", file=self.full(path)
+            ) from None
 
     def write(self, path: str, content: bytes) -> None:
         file = self.create(path)

@@ -52,8 +52,9 @@ def lake_contents(
         storage_options: the options of the store of a URL.
 
     Raises:
+        InvalidArgument: no version has such a number.
         LakeMissing: the folder is not a lake, or has not this version, or no longer its files.
-        LakeMismatch: an earlier or a later version has made it, or somebody else has changed its columns.
+        LakeMismatch: an earlier or a later version has made it, or it is somebody else's table.
         LakeDamaged: the log is broken, or a file is missing.
         UnsupportedStore: the store can't be used.
         OSError: it can't be read.
@@ -61,6 +62,8 @@ def lake_contents(
     place = lake_place(path, storage_options)
     place.check_files([])
     table = table_at(place, version)
+    table.check_ours()
+    schema = read_schema(table)
     files = table.files()
     try:
         place.check_files(file.path for file in files)
@@ -70,7 +73,7 @@ def lake_contents(
         raise LakeMissing(
             f"version {version} is no longer there: its files were removed by --vacuum", file=place.shown
         ) from None
-    return LakeContents(place, read_schema(table), table, files)
+    return LakeContents(place, schema, table, files)
 
 
 def read_lake(
@@ -90,8 +93,9 @@ def read_lake(
         storage_options: as for `msmqwire.dissect`.
 
     Raises:
+        InvalidArgument: no version has such a number.
         LakeMissing: the folder is not a lake, or has not this version, or no longer its files.
-        LakeMismatch: an earlier or a later version has made it, or somebody else has changed its columns.
+        LakeMismatch: an earlier or a later version has made it, or it is somebody else's table.
         LakeDamaged: the log is broken, or a file is missing.
         UnsupportedStore: the store can't be used.
         OSError: it can't be read.

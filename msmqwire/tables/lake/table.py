@@ -19,11 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.errors import LakeDamaged, LakeMismatch, LakeMissing
+from msmqwire.errors import InvalidArgument, LakeDamaged, LakeMismatch, LakeMissing
 from msmqwire.extras import importing
 from msmqwire.tables.lake.delta_errors import delta_errors
+from msmqwire.tables.lake.entries import LOG
 from msmqwire.tables.lake.partitions import Keys
-from msmqwire.tables.lake.place import LOG, Place, refuse_old
+from msmqwire.tables.lake.place import Place, refuse_old
 from msmqwire.tables.lake.state import LakeState, new_number, parse_state, state_path
 from msmqwire.tables.lake.statistics import COLUMNS
 
@@ -37,7 +38,7 @@ _CHECKPOINT_COMMITS: Final = 10
 _CHECKPOINT_FILES: Final = 1000
 _ATTEMPTS: Final = 5
 """How often a state may be gone that a commit has just replaced."""
-_OUTSIDE: Final = r"^/|(^|/)\.{1,2}(/|$)|^[A-Za-z][A-Za-z0-9+.-]*:|//|\\|%2[eEfF]|%5[cC]|%00|[\x00-\x1f]"
+_OUTSIDE: Final = r"^$|^/|(^|/)\.{1,2}(/|$)|^[A-Za-z][A-Za-z0-9+.-]*:|//|\\|%2[eEfF]|%5[cC]|%00|[\x00-\x1f]"
 """What a path in the log has that leads out of the table."""
 
 
@@ -108,7 +109,7 @@ class LakeTable:
         if protocol.min_reader_version > _READER or protocol.min_writer_version > _WRITER:
             raise LakeMismatch(
                 f"the table has protocol {protocol.min_reader_version}, {protocol.min_writer_version}:"
-                " somebody else has changed it, and this version does not know how to read it",
+                " somebody else has changed it: read the captures into another lake",
                 file=place.shown,
             )
 
@@ -132,7 +133,8 @@ class LakeTable:
         wrong = actions.filter(pc.match_substring_regex(actions["path"], _OUTSIDE))
         if wrong.num_rows:
             raise LakeDamaged(
-                f"the log names a file that is not in the lake: {wrong['path'][0].as_py()!r:.120}",
+                f"the log names a file that is not in the lake, {wrong['path'][0].as_py()!r:.120}: read the"
+                " captures into another one",
                 file=self.place.shown,
             )
         return actions
@@ -171,6 +173,14 @@ class LakeTable:
         all_null = pc.equal(self.actions[name], self.actions["num_records"])
         return pc.fill_null(all_null, False).to_numpy()
 
+    def check_ours(self) -> int:
+        """Return the number of the state. Raises LakeMismatch if the table is not ours."""
+        if self.state_number is None:
+            raise LakeMismatch(
+                "the table is somebody else's, not a lake: name another folder", file=self.place.shown
+            )
+        return self.state_number
+
     def state(self) -> LakeState:
         """Return the state of the captures.
 
@@ -178,15 +188,15 @@ class LakeTable:
             LakeMismatch: the table is not ours.
             LakeDamaged: the state is missing or broken.
         """
-        if self.state_number is None:
-            raise LakeMismatch(
-                "the table is somebody else's, not a lake: name another folder", file=self.place.shown
-            )
-        path = state_path(self.state_number)
+        path = state_path(self.check_ours())
         try:
             content = self.place.read(path)
         except (FileNotFoundError, NotADirectoryError):
-            raise _StateGone("the state of the lake is missing", file=self.place.full(path)) from None
+            raise _StateGone(
+                "the state of the captures is missing: put it back from a copy, or read them into another"
+                " lake",
+                file=self.place.full(path),
+            ) from None
         return parse_state(content, self.place.full(path))
 
     def transaction(self, application: str) -> int | None:
@@ -264,16 +274,41 @@ def table_at(place: Place, version: int | None = None) -> LakeTable:
     """Return a version of a table, the last one by default, whoever has made it.
 
     Raises:
+        InvalidArgument: no version has such a number.
         LakeMissing: there is none.
         LakeMismatch: it needs a newer version, or is an old lake.
         LakeDamaged: its log is broken.
         OSError: it can't be read.
     """
+    if version is not None:
+        _check_version(version)
     try:
         return _table_at(place, version)
     except LakeMissing:
         refuse_old(place)
+        if version is not None:
+            _check_has(place, version)
         raise
+    except LakeDamaged:
+        if version is not None:
+            _check_has(place, version)
+        raise
+
+
+def _check_version(version: int) -> None:
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        raise InvalidArgument(f"a number of 0 or more is wanted, not {version!r:.40}", path="version")
+
+
+def _check_has(place: Place, version: int) -> None:
+    """Raise LakeMissing for a version that a lake has not, and what is wrong with the log itself."""
+    last = _table_at(place).version
+    if version > last:
+        raise LakeMissing(f"there is no version {version}: the last one is {last}", file=place.shown)
+    if not place.has(f"{LOG}/{version:020}.json"):
+        raise LakeMissing(
+            f"version {version} is no longer there: the log has those of the last 30 days", file=place.shown
+        )
 
 
 def table_if_any(place: Place) -> LakeTable | None:
@@ -298,8 +333,7 @@ def _table_at(place: Place, version: int | None = None) -> LakeTable:
 def open_table(place: Place) -> LakeTable:
     """Return the last version of the table of a lake. Raises as `table_at`; LakeMismatch for others."""
     table = table_at(place)
-    if table.state_number is None:
-        table.state()
+    table.check_ours()
     return table
 
 
