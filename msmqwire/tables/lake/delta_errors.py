@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ _PREFIX: Final = re.compile(
 )
 _DUMP: Final = re.compile(r": \w+ \{.*")
 """A value as programmers see it."""
+_OS_ERROR: Final = re.compile(r"\(os error (\d+)\)")
 _PARTS: Final = 3
 """Lines of an error of a store that say something: the request, and why it failed."""
 _IN_THE_WAY: Final = "already exists"
@@ -49,12 +52,12 @@ def delta_errors(place: Place) -> Iterator[None]:
     except (MsmqError, OSError) as exc:
         if isinstance(exc, MsmqError) or exc.filename is not None:
             raise
-        raise translated(OSError(_text(exc)), place.shown, NO_OPTIONS) from None
+        raise _os_error(place, _text(exc)) from None
     except CommitFailedError as exc:
         raise Refused(_text(exc)) from None
     except TableNotFoundError as exc:
         if "PermissionDenied" in str(exc):
-            raise PermissionError(13, "it can't be read", place.shown) from None
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), place.shown) from None
         raise LakeMissing("no lake: it has no log", file=place.shown) from None
     except DeltaProtocolError as exc:
         raise _newer(place, exc) from None
@@ -71,6 +74,15 @@ def delta_errors(place: Place) -> Iterator[None]:
             " another lake",
             file=place.shown,
         ) from None
+
+
+def _os_error(place: Place, text: str) -> OSError:
+    """The error of the system that a text names, or that of a store."""
+    number = _OS_ERROR.search(text)
+    if number is None:
+        return translated(OSError(text), place.shown, NO_OPTIONS)
+    file = re.search(re.escape(place.shown) + r"\S*", text)
+    return OSError(int(number[1]), os.strerror(int(number[1])), file[0] if file else place.shown)
 
 
 def _newer(place: Place, exc: BaseException) -> LakeMismatch:

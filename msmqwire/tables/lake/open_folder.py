@@ -43,6 +43,14 @@ class OpenFolder:
         return name, {"dir_fd": self._descriptor}
 
     @contextmanager
+    def _naming(self, name: str) -> Iterator[None]:
+        """Let errors have the whole path of an entry."""
+        try:
+            yield
+        except OSError as exc:
+            raise OSError(exc.errno, exc.strerror, str(self.path / name)) from None
+
+    @contextmanager
     def inside(self, path: str, *, make: bool = False) -> Iterator[OpenFolder]:
         """Open a folder by its path below this one, with ``/``; missing ones are made durably with `make`.
 
@@ -61,7 +69,8 @@ class OpenFolder:
     def _make(self, name: str) -> None:
         entry, more = self._at(name)
         try:
-            os.mkdir(entry, _MODE, **more)
+            with self._naming(name):
+                os.mkdir(entry, _MODE, **more)
         except FileExistsError:
             return
         self.sync()
@@ -69,12 +78,13 @@ class OpenFolder:
     def create(self, name: str) -> int:
         """Create a file, which must be missing; return its descriptor, for writing."""
         entry, more = self._at(name)
-        return os.open(entry, os.O_WRONLY | os.O_CREAT | os.O_EXCL | UNFOLLOWED, _FILE_MODE, **more)
+        with self._naming(name):
+            return os.open(entry, os.O_WRONLY | os.O_CREAT | os.O_EXCL | UNFOLLOWED, _FILE_MODE, **more)
 
     def sync_file(self, name: str) -> None:
         """Make the content of a file durable; a missing one is no error."""
         entry, more = self._at(name)
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), self._naming(name):
             descriptor = os.open(entry, os.O_RDWR | UNFOLLOWED, **more)
             try:
                 os.fsync(descriptor)
@@ -101,19 +111,21 @@ class OpenFolder:
     def unlink(self, name: str) -> None:
         """Remove a file, or a link itself; a missing one is no error."""
         entry, more = self._at(name)
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), self._naming(name):
             os.unlink(entry, **more)
 
     def rename(self, name: str, to: OpenFolder, new: str) -> None:
         """Move an entry to another folder."""
         (source, one), (target, other) = self._at(name), to._at(new)
         at = {"src_dir_fd": one["dir_fd"], "dst_dir_fd": other["dir_fd"]} if one else {}
-        os.rename(source, target, **at)
+        with self._naming(name):
+            os.rename(source, target, **at)
 
     def rmdir(self, name: str) -> None:
         """Remove an empty folder."""
         entry, more = self._at(name)
-        os.rmdir(entry, **more)
+        with self._naming(name):
+            os.rmdir(entry, **more)
 
     def remove_if_empty(self, name: str) -> None:
         """Remove a folder, unless there is something in it."""
@@ -156,10 +168,8 @@ def _opened(path: Path, entry: str | Path, more: dict[str, Any]) -> Iterator[Ope
         return
     try:
         descriptor = os.open(entry, _FLAGS, **more)
-    except FileNotFoundError:
-        raise
     except OSError as exc:
-        if path.is_symlink() or not path.is_dir():
+        if os.path.lexists(path) and (path.is_symlink() or not path.is_dir()):
             raise _led_away(path) from None
         raise OSError(exc.errno, exc.strerror, str(path)) from None
     try:

@@ -312,7 +312,7 @@ def test_permission_denied(made: Path, place: str) -> None:
         root.chmod(0o755)
         lake = Path(shutil.copytree(made / "lake", root / "lake"))
         capture = Path(shutil.copy(made / "2.pcap", root))
-        for path in (lake, *lake.rglob("*")):
+        for path in (capture, lake, *lake.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         rows = named_rows(lake)
         closed = {"lake": lake, "log": lake / "_delta_log", "commit": commit(lake, 1)}.get(place)
