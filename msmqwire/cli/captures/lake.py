@@ -36,6 +36,7 @@ from msmqwire.cli.captures.lake_maintenance import (
     Maintenance,
     Retain,
     TargetSize,
+    Upgrade,
     Vacuum,
     captures_of,
     given,
@@ -99,6 +100,7 @@ def command(
     retain: Retain = None,
     vacuum: Vacuum = None,
     history: History = False,
+    upgrade: Upgrade = False,
     dry_run: DryRun = False,
     storage_option: StorageOption = None,
     key: Key = None,
@@ -121,13 +123,15 @@ def command(
     is complete. The lake has the rows of one reader of all captures.
 
     A lake that is there is maintained by --compact, --delete-where, --retain and --vacuum, one at a time and
-    without captures; --history shows its versions, and --dry-run what would be done.
+    without captures; --history shows its versions, --upgrade makes a Delta table of a lake of an earlier
+    version, and --dry-run shows what would be done.
 
     Ends with status 65 if a file is cut off or damaged; the packets before the damage are in the lake.
     """
     maintenance = Maintenance(
         given(
-            compact=compact, delete_where=delete_where, retain=retain, vacuum=vacuum, history=history
+            compact=compact, delete_where=delete_where, retain=retain, vacuum=vacuum, history=history,
+            upgrade=upgrade,
         ),
         target_size,
         dry_run,

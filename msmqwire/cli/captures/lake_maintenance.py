@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.cli.captures import filters
 from msmqwire.cli.captures.capture_input import no_input, storage_options_of
+from msmqwire.cli.common import say
 from msmqwire.cli.errors import run_reporting_errors, usage
 from msmqwire.cli.options import Option
 from msmqwire.cli.progress import byte_progress, waiting_shown
@@ -59,6 +60,9 @@ Vacuum = Annotated[
     ),
 ]
 History = Annotated[bool, Option("--history", help="Show the versions of the lake, the last one first.")]
+Upgrade = Annotated[
+    bool, Option("--upgrade", help="Make a Delta table of a lake of an earlier version; its files stay.")
+]
 DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be done.")]
 
 _AGE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhdw])")
@@ -110,6 +114,9 @@ class Maintenance:
             raise no_input(exc) from None
         if name == "history":
             run_reporting_errors(lambda: _show_history(out, storage_options, as_json=as_json))
+            return
+        if name == "upgrade":
+            run_reporting_errors(lambda: _upgrade(out, dry_run=self.dry_run, as_json=as_json))
             return
         function = self._function(name, str(value))
 
@@ -213,6 +220,25 @@ def _sentence(change: LakeChange) -> str:
         return f"{removed} merged into {added}{at}"
     rows = f"{counted(change.rows_deleted, 'row')} {would}deleted"
     return f"{rows} from {removed}" if change.dry_run else f"{rows}, {removed} replaced by {added}{at}"
+
+
+def _upgrade(out: str, *, dry_run: bool, as_json: bool) -> None:
+    from msmqwire.tables.lake import upgrade_lake
+
+    with waiting_shown(lambda: "reading the files of the lake"):
+        result = upgrade_lake(out, dry_run=dry_run)
+    if as_json:
+        print(dumps(result.to_json()))
+        return
+    found = f"{counted(result.files, 'file')} with {counted(result.rows, 'row')}"
+    if not result.upgraded:
+        print(f"nothing to do: the lake is a Delta table, at version {result.version:,}")
+    elif dry_run:
+        print(f"{found} would be made a Delta table")
+    else:
+        print(f"{found} made a Delta table: version {result.version:,}")
+    for path in result.left:
+        say(f"{safe(path)}: not of a lake, so that its folder stays: move it away, and repeat --upgrade")
 
 
 def _show_history(out: str, storage_options: StorageOptions = NO_OPTIONS, *, as_json: bool) -> None:

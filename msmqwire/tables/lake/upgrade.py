@@ -12,7 +12,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -57,6 +57,7 @@ class LakeUpgrade:
         files: the number of these files.
         version: the version of the table; None if there is none yet.
         left: entries of the folder of the manifest that are none of ours, which keep it from being removed.
+        dry_run: whether it was only looked at.
     """
 
     upgraded: bool
@@ -64,6 +65,11 @@ class LakeUpgrade:
     files: int
     version: int | None
     left: tuple[str, ...] = ()
+    dry_run: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values by name."""
+        return {"operation": "upgrade", **asdict(self)}
 
 
 def upgrade_lake(path: str | os.PathLike[str], *, dry_run: bool = False) -> LakeUpgrade:
@@ -95,7 +101,7 @@ def upgrade_lake(path: str | os.PathLike[str], *, dry_run: bool = False) -> Lake
             result = _of_manifest(place, dry_run=dry_run)
     else:
         result = _known(place)
-    return result if dry_run else replace(result, left=_removed(place))
+    return replace(result, dry_run=True) if dry_run else replace(result, left=_removed(place))
 
 
 def _of_manifest(place: LocalPlace, *, dry_run: bool) -> LakeUpgrade:

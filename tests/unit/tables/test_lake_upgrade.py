@@ -29,7 +29,8 @@ import msmqwire
 from msmqwire.durable import acquire_lock
 from msmqwire.errors import LakeDamaged, LakeMismatch, LakeMissing, UnsupportedStore
 from msmqwire.tables.columns import FINDING_IDS
-from msmqwire.tables.lake import LakeUpgrade, upgrade, upgrade_lake
+from msmqwire.tables.expression_parser import parse_expression
+from msmqwire.tables.lake import LakeUpgrade, compact_lake, delete_from_lake, upgrade, upgrade_lake
 from msmqwire.tables.lake.manifest import FORMAT, UPGRADING
 from tests.support import captures as c
 from tests.support.capture.killed import killed_at
@@ -115,7 +116,7 @@ def test_refused_before_and_unchanged(tmp_path: Path, name: str) -> None:
     old.folder.chmod(0o777)
     files = sum(len(part["files"]) for part in old.data()["parts"])
     assert upgrade_lake(old.folder, dry_run=True) == LakeUpgrade(
-        upgraded=True, rows=ROWS, files=files, version=None
+        upgraded=True, rows=ROWS, files=files, version=None, dry_run=True
     )
     assert old.contents() == before
     assert old.folder.stat().st_mode & 0o777 == 0o777
@@ -145,6 +146,25 @@ def check_rows(old: OldLake) -> None:
         assert numbered_rows(msmqwire.read_lake(old.folder).to_table()) == numbered_rows(read)
     else:
         assert named_rows(old.folder) == delta_rows(old.folder) == expected_rows(old.captures)
+
+
+@pytest.mark.parametrize("name", ["by_date", "by_queue"])
+def test_maintenance_of_old_files(tmp_path: Path, name: str) -> None:
+    """Their rows have the numbers of their parts once they are written anew: then these are read again."""
+    old = old_lake(tmp_path, name)
+    upgrade_lake(old.folder)
+    parts = state_of(old.folder).parts
+    deleted = delete_from_lake(old.folder, "label == '1'").rows_deleted
+    assert deleted > 0
+    assert compact_lake(old.folder).files_removed > 1
+    assert named_rows(old.folder).total() == ROWS - deleted
+    numbers = msmqwire.read_lake(old.folder).to_table(columns=["part"])["part"].unique().to_pylist()
+    assert {part.number for part in parts if part.files} >= set(numbers) - {None}
+    with old.captures[0].open("ab") as file:
+        file.write(c.pcap_bytes(traffic(3, port=50_020, start_ns=c.START_NS + DAY_NS))[24:])
+    assert msmqwire.write_lake(old.captures, old.folder, **old.options).rows_replaced > 0
+    expected = expected_rows(old.captures, where=[parse_expression("label is null or label != '1'")])
+    assert named_rows(old.folder) == delta_rows(old.folder) == expected
 
 
 def test_killed_at_any_step(tmp_path: Path) -> None:
