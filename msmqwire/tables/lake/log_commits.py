@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import LakeDamaged
-from msmqwire.tables.lake.place import LOG, Place
+from msmqwire.tables.lake.entries import LOG
+from msmqwire.tables.lake.place import Place
 
 _NAME: Final = re.compile(r"[0-9]{20}\.json")
 
