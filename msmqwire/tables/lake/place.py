@@ -97,6 +97,9 @@ class Place(Protocol):
     def check_files(self, paths: Iterable[str]) -> None:
         """Refuse files that are missing or lead elsewhere. Raises LakeDamaged."""
 
+    def check_log(self) -> None:
+        """Refuse a link in place of the log, which its library would follow. Raises LakeDamaged."""
+
     def has(self, path: str) -> bool:
         """Whether there is an entry of this path. Raises OSError."""
 
@@ -196,6 +199,10 @@ class LocalPlace:
 
     def check_files(self, paths: Iterable[str]) -> None:
         check_files(self.folder, paths)
+
+    def check_log(self) -> None:
+        with opened_folder(self.folder) as root, suppress(FileNotFoundError), root.inside(LOG):
+            pass
 
     def has(self, path: str) -> bool:
         return os.path.lexists(self.folder / path)
@@ -350,6 +357,9 @@ class StorePlace:
 
     def check_files(self, paths: Iterable[str]) -> None:
         """A store has no links, and to ask for each file would take long."""
+
+    def check_log(self) -> None:
+        """A store has no links."""
 
     def has(self, path: str) -> bool:
         return self._store.info(f"{self.url}/{path}") is not None

@@ -342,6 +342,7 @@ def opened(place: Place) -> tuple[LakeTable, LakeState] | None:
 
     Raises as `open_table` and `LakeTable.state`.
     """
+    place.check_files([])  # the library would follow a link, and wait for a pipe
     for attempt in range(_ATTEMPTS):
         try:
             table = open_table(place)
@@ -413,6 +414,7 @@ def _committed(
 ) -> LakeTable:
     """Write the state, then the commit that names it; clean up after it."""
     number = new_number()
+    place.check_log()
     place.write(state_path(number), commit.state.dump())
     try:
         with delta_errors(place):
