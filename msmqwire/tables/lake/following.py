@@ -136,7 +136,7 @@ class _Follower:
             writer: PartWriter, parts: Sequence[NumberedPart]
         ) -> Iterator[tuple[int, PartFiles]]:
             for place, written in write(replace(writer, keeps_state=True), parts):
-                self.planner.keep(written.number, written.state)
+                self.planner.keep(written.number, parts[place][1].windows[-1], written.state)
                 yield place, replace(written, state=b"")
 
         self.run.write = keeping_states
@@ -146,6 +146,8 @@ class _Follower:
         while True:
             is_final = self.stop.is_set()
             look = self.watch.look()
+            if not look.stamps and look.is_new:
+                self.planner.notice("there is no capture as yet")
             if look.is_new or is_final or self.planner.waits:
                 yield from self._steps(look, is_final=is_final)
             if is_final:

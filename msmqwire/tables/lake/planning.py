@@ -35,11 +35,14 @@ class Plan:
         parts: the parts to read.
         replaced: the parts of the lake whose files those of `parts` replace.
         captures: the captures of the run, as they are now, by path.
+        continued: the part of the lake that the only one of `parts` continues, under its number; None if they
+            are parts of their own.
     """
 
     parts: Sequence[Part | ExactPart]
     replaced: Sequence[PartEntry]
     captures: dict[str, CaptureEntry]
+    continued: PartEntry | None = None
 
 
 def plan_run(

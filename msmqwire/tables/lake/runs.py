@@ -123,6 +123,7 @@ class Run:
             return until_accepted(self.place, lambda found: self._attempt(found, plan))
         finally:
             self.place.remove(file.path for written in self._written.values() for file in written.files)
+            self._written.clear()
 
     def _attempt(
         self, found: tuple[LakeTable, LakeState] | None, plan_of: Callable[[LakeState, Sequence[str]], Plan]
@@ -168,7 +169,7 @@ class Run:
                 self.place.remove(file.path for file in self._written.pop(part).files)
         waiting = [part for part in plan.parts if part not in self._written]
         writer = PartWriter(self.place, self.reader, tuple(names), self.where, self.by, deleted_again(state))
-        first = first_number()
+        first = first_number() if plan.continued is None else plan.continued.number
         for place, written in self.write(writer, [(first + n, part) for n, part in enumerate(waiting)]):
             part = waiting[place]
             self._written[part] = written
@@ -194,6 +195,10 @@ def _committed(state: LakeState, plan: Plan, results: Sequence[PartFiles]) -> La
         )
         for part, written in zip(plan.parts, results, strict=True)
     ]
+    gone = list(plan.replaced)
+    if plan.continued is not None:
+        gone.append(plan.continued)
+        parts = [_continued(plan.continued, parts[0])]
     known = state.captures
     captures = {
         path: entry if path in known else replace(entry, since=number)
@@ -203,8 +208,16 @@ def _committed(state: LakeState, plan: Plan, results: Sequence[PartFiles]) -> La
         state,
         commit=number,
         captures={**state.captures, **captures},
-        parts=[*without(state.parts, plan.replaced), *parts],
+        parts=[*without(state.parts, gone), *parts],
     )
+
+
+def _continued(part: PartEntry, more: PartEntry) -> PartEntry:
+    """A part with what follows it."""
+    windows, others = list(part.windows), list(more.windows)
+    if others[0].start:
+        windows[-1] = replace(windows[-1], end=others.pop(0).end)
+    return replace(part, windows=(*windows, *others), damages=part.damages + more.damages)
 
 
 def _commit_of(state: LakeState, plan: Plan, results: Sequence[PartFiles], replaced: int) -> LakeCommit:

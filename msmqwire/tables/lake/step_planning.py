@@ -1,8 +1,11 @@
 """The work of a step that follows captures: what is new in them and complete, as one part.
 
-The state of the reader after each part that this process has read is kept in memory, by the number of the
-part. Numbers are never used again, and an exact lake keeps the parts before a change only: so a state fits as
+The state of the reader after what this process has read is kept in memory, by the number of the part, and its
+end. Numbers are never used again, and an exact lake keeps the parts before a change only: so a state fits as
 long as its part is in the lake, whoever has changed the lake meanwhile.
+
+Steps are small, and what a lake has of each part is written with each commit: so a step continues the last
+part, until that is large enough or another file begins.
 """
 
 from __future__ import annotations
@@ -31,8 +34,13 @@ from msmqwire.tables.lake.watching import Look
 STATES_MAX: Final = 64 << 20
 """Bytes of the states of readers that are kept; the last one is in any case."""
 
+CONTINUED_MAX: Final = 64 << 20
+"""Bytes of a part that is not continued any more."""
+
 Notice = Callable[[str], None]
 """Says something to whoever follows."""
+_Place = tuple[int, str, int]
+"""The number of a part, and a file with an offset in it."""
 
 
 @dataclass
@@ -60,14 +68,14 @@ class StepPlanner:
     has_more: bool = False
     waits: bool = False
     unread: dict[str, int] = field(default_factory=dict)
-    _states: dict[int, bytes] = field(default_factory=dict)
+    _states: dict[_Place, bytes] = field(default_factory=dict)
     _order: list[str] = field(default_factory=list)
     _indexes: dict[str, Index] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
 
-    def keep(self, number: int, state: bytes) -> None:
-        """Keep the state of the reader after a part."""
-        self._states[number] = state
+    def keep(self, number: int, end: Window, state: bytes) -> None:
+        """Keep the state of the reader after a window of a part."""
+        self._states[number, end.path, end.end] = state
         while len(self._states) > 1 and sum(map(len, self._states.values())) > STATES_MAX:
             del self._states[next(iter(self._states))]
 
@@ -98,7 +106,7 @@ class StepPlanner:
             self.unread = {}
             return Plan([], [], {path: entry for path, (entry, _) in found.items()})
         self._say_why(state, kept, changes)
-        reader = self._states.get(kept[-1].number) if kept else b""
+        reader = self._states.get(_end_of(kept[-1])) if kept else b""
         if reader is None:
             kept, place, reader = self._earlier(windows, kept, place)
         new = self._new(windows, place, look, is_final=is_final)
@@ -107,7 +115,13 @@ class StepPlanner:
         parts = [ExactPart(tuple(new), reader, is_last=False)] if new else []
         replaced = without(state.parts, kept)
         self.has_work = bool(parts or replaced)
-        return Plan(parts, replaced, self._entries(place, new, found, state))
+        continued = kept[-1] if kept and new and self._continues(kept[-1], new) else None
+        return Plan(parts, replaced, self._entries(place, new, found, state), continued)
+
+    def _continues(self, part: PartEntry, new: Sequence[Window]) -> bool:
+        """Whether windows continue a part of this process: inside a file, unless it is large enough."""
+        size = sum(window.end - window.start for window in part.windows)
+        return new[0].start > 0 and size < CONTINUED_MAX and _end_of(part) in self._states
 
     def _examine(self, look: Look, state: LakeState) -> dict[str, tuple[CaptureEntry, Change]]:
         """The captures in their order, also those that are gone since an earlier look."""
@@ -180,7 +194,7 @@ class StepPlanner:
         """
         numbers = {window.path: number for number, window in enumerate(windows)}
         for count in range(len(kept) - 1, 0, -1):
-            state = self._states.get(kept[count - 1].number)
+            state = self._states.get(_end_of(kept[count - 1]))
             if state is not None:
                 first = kept[count].windows[0]
                 return kept[:count], (numbers[first.path], first.start), state
@@ -289,6 +303,11 @@ class StepPlanner:
             elif path in state.captures:
                 entries[path] = state.captures[path]
         return entries
+
+
+def _end_of(part: PartEntry) -> _Place:
+    """Where a part ends."""
+    return part.number, part.windows[-1].path, part.windows[-1].end
 
 
 def _with_gone(listed: Sequence[str], before: Sequence[str], captures: Collection[str]) -> list[str]:

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import msmqwire
 from msmqwire.errors import InvalidArgument, LakeMismatch
-from msmqwire.tables.lake import step_planning
+from msmqwire.tables.lake import compact_lake, step_planning
 from msmqwire.tables.lake.part_writer import PartWriter
 from tests.support import captures as c
 from tests.support.capture.busy import busy_capture
@@ -27,7 +28,7 @@ from tests.support.capture.following import (
     one_reader,
     polars_rows,
 )
-from tests.support.capture.lakes import state_file, state_of, traffic, write_capture
+from tests.support.capture.lakes import files_of, state_file, state_of, traffic, write_capture
 
 
 def pieces(path: Path, content: bytes, size: int) -> Iterator[Action]:
@@ -271,8 +272,9 @@ def test_files_that_are_no_captures_are_reported_once(tmp_path):
     path = folder / "0.pcap"
     path.touch()
     done = follow(folder, lake, [lambda: None, lambda: write_capture(path, traffic(3)), lambda: None])
-    (line,) = done.notices
-    assert "notes.txt" in line
+    assert len(done.notices) == 2
+    assert "notes.txt" in done.notices[0]
+    assert done.notices[1] == "there is no capture as yet"
     assert lake_rows(lake) == one_reader([path])
     with pytest.raises(FileNotFoundError):
         follow(tmp_path / "none.pcap", lake)
@@ -322,3 +324,35 @@ def test_deleted_rows_do_not_come_back(tmp_path):
     labels = msmqwire.read_lake(lake).to_table(columns=["label"]).column(0).to_pylist()
     assert "2" not in labels
     assert labels.count("1") == 2
+
+
+def test_a_part_is_continued_until_it_is_large(tmp_path, monkeypatch):
+    """So that the state of a lake grows with its captures, not with each step."""
+    path, lake = tmp_path / "0.pcap", tmp_path / "lake"
+    content = busy(path)
+    path.touch()
+    done = follow(path, lake, pieces(path, content, 3000))
+    assert len(done.commits) > 20
+    (part,) = state_of(lake).parts
+    assert [(window.start, window.end) for window in part.windows] == [(0, len(content))]
+    assert len({file.path for file in files_of(lake)}) > 10
+    path.unlink()
+    monkeypatch.setattr(step_planning, "CONTINUED_MAX", 9000)
+    follow(path.parent / "*.pcap", tmp_path / "other", pieces(path, content, 3000))
+    ends = [part.windows[-1].end for part in state_of(tmp_path / "other").parts]
+    assert len(ends) > 3
+    assert min(end - start for start, end in pairwise([0, *ends[:-1]])) >= 9000
+    assert lake_rows(lake) == lake_rows(tmp_path / "other") == complete_rows([path])
+    msmqwire.write_lake(path, lake)
+    assert lake_rows(lake) == polars_rows(lake) == one_reader([path])
+
+
+def test_files_are_compacted_meanwhile(tmp_path):
+    path, lake = tmp_path / "0.pcap", tmp_path / "lake"
+    content = busy(path)
+    path.write_bytes(content[:6000])
+    actions = list[Action]()
+    for action in pieces(path, content[6000:], 6000):
+        actions += [action, lambda: compact_lake(lake)]
+    follow(path, lake, [*actions, lambda: path.write_bytes(content[:-8000]), lambda: None])
+    assert lake_rows(lake) == polars_rows(lake) == complete_rows([path])
