@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from shlex import quote
 from typing import Any, Final
 
 from msmqwire.errors import LakeMissing
@@ -48,7 +49,9 @@ class LakeChange:
 def lake_there(place: Place, found: tuple[LakeTable, LakeState] | None) -> tuple[LakeTable, LakeState]:
     """Return a lake that was found. Raises LakeMissing if it was not."""
     if found is None:
-        raise LakeMissing("there is no lake: msmqwire lake CAPTURES --out makes one", file=place.shown)
+        raise LakeMissing(
+            f"there is no lake: msmqwire lake CAPTURES --out {quote(place.shown)} makes one", file=place.shown
+        )
     return found
 
 

@@ -161,9 +161,7 @@ class LakeTable:
         if name not in self.actions.column_names:
             return np.full(self.actions.num_rows, missing)
         values = self.actions[name]
-        if pa.types.is_timestamp(values.type):
-            values = values.cast(pa.int64())
-        return pc.fill_null(values, missing).to_numpy()
+        return pc.fill_null(values.cast(pa.int64()), missing).to_numpy()
 
     def without(self, column: str) -> Any:
         """Return which files have no value of a column, by their statistics."""
