@@ -256,8 +256,8 @@ class LakeTable:
             return self._table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
 
     def checkpoint(self) -> None:
-        """Write all that the log says into one file, which readers begin with; remove what is older in the
-        log than its retention, 30 days.
+        """Write all that the log says into one file, which readers begin with; what is older than the
+        retention of the log, 30 days, goes.
         """
         with delta_errors(self.place):
             self._table.create_checkpoint()
