@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +18,9 @@ from msmqwire.cli import app
 from msmqwire.errors import LakeMismatch, LakeMissing, UnsupportedStore
 from msmqwire.tables.lake import LakeCommit
 from msmqwire.tables.lake.delta_options import delta_options
+from tests.support import captures as c
+from tests.support.capture.following import follow
+from tests.support.capture.following import rows_of as all_rows
 from tests.support.capture.lakes import expected_rows, rows_of, traffic, write_capture
 from tests.support.capture.s3_server import SECRET, S3Server, s3_server
 from tests.support.patience import limit
@@ -151,3 +154,27 @@ def test_a_writer_that_is_killed(server, captures, tmp_path):
 )  # fmt: skip
 def test_options_are_translated(url, options, expected):
     assert delta_options(url, options) == expected
+
+
+def test_captures_and_lake_in_a_store_are_followed(server, captures):
+    """New files are found; one whose content has changed is read again."""
+    url, folder = f"s3://{BUCKET}/lake", f"{BUCKET}/in"
+    contents = [path.read_bytes() for path in captures]
+    other = c.pcap_bytes(traffic(7, port=50_009))
+
+    def put(number: int, content: bytes) -> Callable[[], None]:
+        return lambda: server.put(f"{folder}/{number}.pcap", content)
+
+    put(0, contents[0])()
+    done = follow(
+        f"s3://{folder}", url, [put(1, contents[1]), put(2, contents[2]), put(1, other)],
+        storage_options=server.options,
+    )  # fmt: skip
+    assert [commit.captures_read for commit in done.commits] == [1, 1, 1, 2]
+    (line,) = done.notices
+    assert line.startswith(
+        f"s3://{folder}/1.pcap was replaced, or has become shorter: 2 captures are read again"
+    )
+    expected = msmqwire.read_capture(f"s3://{folder}", storage_options=server.options)
+    found = msmqwire.read_lake(url, storage_options=server.options).to_table()
+    assert all_rows(found) == all_rows(expected)
