@@ -54,7 +54,7 @@ def vacuum_lake(
     """
     if age < timedelta():
         raise InvalidArgument("an age is not negative", path="age")
-    hours = min(-(-age // _HOUR), _HOURS_MAX)
+    hours = min(age // _HOUR + bool(age % _HOUR), _HOURS_MAX)
     place = lake_place(out, storage_options)
     table, state = lake_there(place, opened(place))
     place.check_files([])
