@@ -105,6 +105,7 @@ nightly: native
 	MSMQWIRE_HYPOTHESIS=nightly MSMQWIRE_TEST_COMPILED=1 $(PYTEST) -n $(WORKERS) --timeout=3600
 	$(BIN)/python tools/torture/torture.py --kills 80
 	$(BIN)/python tools/torture/findings.py --packets 300000
+	$(BIN)/python tools/torture/lakes.py
 	$(BIN)/python -m msmqwire.qm.sim --seeds $(SEEDS) --jobs 2
 	$(BIN)/python -m fuzz.readers --time $(TIME)
 

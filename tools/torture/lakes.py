@@ -41,6 +41,8 @@ FRAMES: Final = 4000
 CONDITIONS: Final = (
     "size > 3000", "kind = 'SessionAck' and src_port < 30000", "label like '%7%'", "dst_port = 1801",
 )  # fmt: skip
+LONGEST_S: Final = 2.5
+"""Seconds until a kill, at most: most commands end before."""
 LAKES: Final = ROOT / "tests" / "vectors" / "lakes"
 
 Rows = Counter[tuple[object, ...]]
@@ -173,24 +175,23 @@ class Model:
         rows = table.select(list(COLUMNS[1:])).to_pylist()
         return Counter((time_ns, *row.values()) for time_ns, row in zip(times, rows, strict=True))
 
-    def write(self) -> None:
+    def write(self) -> bool:
+        """Write what has grown, in a process that is killed; return whether it was at work."""
         self.grow()
         arguments = ("--columns", ",".join(COLUMNS), "--by", "kind", "--out", self.lake, *self.captures)
-        self._killed("writing", self.expected(), *arguments)
+        return self._killed("writing", self.expected(), *arguments)
 
-    def compact(self) -> None:
-        if self.rows is not None:
-            self._killed("compacting", self.rows, "--out", self.lake, "--compact")
+    def compact(self) -> bool:
+        return self._killed("compacting", self.rows, "--out", self.lake, "--compact")
 
-    def delete(self) -> None:
-        if self.rows is None:
-            return
+    def delete(self) -> bool:
         condition, before = self.rng.choice(CONDITIONS), state_of(self.lake)
         arguments = ("--out", self.lake, "--delete-where", condition)
-        self._killed("deleting", self.without(condition), *arguments)
+        at_work = self._killed("deleting", self.without(condition), *arguments)
         if len(state_of(self.lake).deletions) > len(before.deletions):
             for path in map(Path, before.captures):
                 self.deleted.setdefault(path, []).append(condition)
+        return at_work
 
     def without(self, condition: str) -> Rows:
         """The rows of the lake without those that match a condition."""
@@ -202,18 +203,19 @@ class Model:
         kept = table.filter([match is not True for match in matches.mask(table).to_pylist()])
         return counted(kept.select(["time_ns", *COLUMNS[1:]]).to_pylist())
 
-    def _killed(self, what: str, after: Rows, *arguments: object) -> None:
-        """Run a command that is killed, and see which of the two the lake is."""
+    def _killed(self, what: str, after: Rows | None, *arguments: object) -> bool:
+        """Run a command that is killed, and see which the lake is; return whether it was at work."""
         both = [self.rows, after]
-        run_and_kill(self.rng, 2.5, *arguments)
+        at_work = run_and_kill(self.rng, LONGEST_S, *arguments)
         self.rows = both[compare(lake_rows(self.lake), both, what)]
+        return at_work
 
     def finish(self) -> None:
         """Run without a kill: all of it is there, and the rest of killed writers is removed."""
         run("--columns", ",".join(COLUMNS), "--by", "kind", "--out", self.lake, *self.captures)
         self.rows = self.expected()
         compare(lake_rows(self.lake), [self.rows], "a whole run")
-        run("--out", self.lake, "--vacuum", "0")
+        run("--out", self.lake, "--vacuum", "0h")
         compare(lake_rows(self.lake), [self.rows], "vacuum")
         named = {Path(file) for file in read_lake(self.lake).files}
         left = set(self.lake.glob("date=*/**/*.parquet")) - named
@@ -254,7 +256,7 @@ def upgrade(folder: Path, rng: random.Random) -> bool:
     reference = folder / "reference"
     shutil.copytree(lake, reference)
     run("--out", reference, "--upgrade")
-    at_work = run_and_kill(rng, 2.0, "--out", lake, "--upgrade")
+    at_work = run_and_kill(rng, LONGEST_S, "--out", lake, "--upgrade")
     run("--out", lake, "--upgrade")
     compare(lake_rows(lake), [lake_rows(reference)], f"upgrading {archive.stem}")
     if (lake / "_lake").exists():
@@ -326,12 +328,11 @@ def main() -> int:
 
 def _play(model: Model, kills: Counter[str]) -> None:
     """Some commands at a lake, each of them killed."""
-    for _ in range(8):
+    model.write()
+    model.finish()
+    for _ in range(10):
         step = model.rng.choice([model.write, model.write, model.compact, model.delete])
-        if step.__name__ != "write" and model.rows is None:
-            continue
-        step()
-        kills[step.__name__] += 1
+        kills[step.__name__] += step()
     model.finish()
 
 
