@@ -91,10 +91,32 @@ def exact_parts(
         checkpoints = _joined_checkpoints(dissection, files, part_size, start, by_offset, map_windows)
     begun = next(checkpoints)
     for following in checkpoints:
-        windows = windows_between(files, begun[:2], following[:2])
+        windows = _between(files, begun[:2], following[:2])
         yield ExactPart(windows, begun.state, False, by_offset)
         begun = following
-    yield ExactPart(windows_between(files, begun[:2], (len(files), 0)), begun.state, True, by_offset)
+    yield ExactPart(_between(files, begun[:2], (len(files), 0)), begun.state, True, by_offset)
+
+
+def state_at(
+    files: Sequence[Window],
+    place: tuple[int, int],
+    *,
+    ports: Collection[int] = (),
+    ncp_readings: NcpReadings = PROPOSED,
+) -> bytes:
+    """Return the state of a reader of a capture at a place; the capture is read up to there.
+
+    Args:
+        files: the files, each as one window, in their order.
+        place: the index of a file and the offset of a record in it; not the start of the capture.
+        ports, ncp_readings: as for `exact_parts`.
+
+    Raises:
+        CaptureError: the place is not the start of a record.
+        OSError: a file can't be read.
+    """
+    dissection = dissect([], ports=ports, lint=False, ncp_readings=ncp_readings)
+    return next(_read_checkpoints(dissection, files, 0, place, False)).state
 
 
 def _read_checkpoints(
@@ -105,7 +127,7 @@ def _read_checkpoints(
 
     surveyor = Surveyor(dissection, part_size, by_offset=by_offset)
     if any(start):
-        yield surveyor.read_until(windows_between(files, (0, 0), start), start)
+        yield surveyor.read_until(_between(files, (0, 0), start), start)
     else:
         yield Checkpoint(*start, b"")
     yield from surveyor.checkpoints(files, start)
@@ -237,9 +259,7 @@ def _joined(first: ExactPart, *others: ExactPart) -> ExactPart:
     return replace(first, windows=tuple(windows), is_last=[first, *others][-1].is_last)
 
 
-def windows_between(
-    files: Sequence[Window], start: tuple[int, int], end: tuple[int, int]
-) -> tuple[Window, ...]:
+def _between(files: Sequence[Window], start: tuple[int, int], end: tuple[int, int]) -> tuple[Window, ...]:
     """Return the windows between two places, each an index of a file and an offset in it."""
     windows = [*files[start[0] : end[0]]]
     if end[1]:

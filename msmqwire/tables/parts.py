@@ -62,7 +62,7 @@ class Part:
         """
         windows = _last_windows(self.warm_up, self.overlap)
         if windows:
-            end = last_part(windows[-1], _careful_size(self.overlap), _skip)
+            end = last_part(windows[-1], _careful_size(self.overlap), skip_known)
             if end.start > windows[-1].start:
                 windows[-1:] = [replace(windows[-1], end=end.start), end]
         return windows
@@ -89,8 +89,8 @@ def _careful_size(overlap: int) -> int:
     return overlap // 4
 
 
-def _skip(*arguments: Any) -> tuple[int, int]:
-    """Call `skip_records`; its compiler is not imported before a file is scanned."""
+def skip_known(*arguments: Any) -> tuple[int, int]:
+    """Skip records by compiled code; its compiler is not imported before a file is scanned."""
     from msmqwire.tables.compiled.skip import skip_records
 
     return skip_records(*arguments)
@@ -102,7 +102,7 @@ def _last_windows(windows: Sequence[Window], size: int) -> list[Window]:
     for window in reversed(windows):
         if size <= 0:
             break
-        last.append(last_part(window, size, _skip))
+        last.append(last_part(window, size, skip_known))
         size -= window.end - window.start
     return last[::-1]
 
@@ -220,7 +220,7 @@ def plan_windows(
     def windows(path: str) -> list[Window]:
         whole = whole_file(path, storage_options)
         size = split_size if fixed else _window_size(whole.end, split_size)
-        return divide(whole, size, search=search, tails=tails, skip=_skip)
+        return divide(whole, size, search=search, tails=tails, skip=skip_known)
 
     # Planning a file of a store is mostly waiting.
     with ThreadPoolExecutor(PLANNED_AT_ONCE if any(map(is_url, files)) else 1) as pool:

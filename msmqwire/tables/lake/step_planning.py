@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from msmqwire.analysis.dissection import dissect
 from msmqwire.analysis.protocols.readings import NcpReadings
 from msmqwire.capture.source import GZIP_MAGIC, ZSTD_MAGIC, ZSTD_SKIPPABLE_MAGICS
 from msmqwire.capture.splits import Index
@@ -22,7 +21,7 @@ from msmqwire.capture.stores import NO_OPTIONS, StorageOptions, is_url
 from msmqwire.capture.window import Window
 from msmqwire.errors import CaptureError, LakeMismatch, MsmqError
 from msmqwire.names.printable import counted, safe
-from msmqwire.tables.exact_parts import ExactPart, windows_between
+from msmqwire.tables.exact_parts import ExactPart, state_at
 from msmqwire.tables.lake.captures import Change, entry_of_beginning, examine_all
 from msmqwire.tables.lake.exact_planning import kept_parts, refuse_missing, whole_window
 from msmqwire.tables.lake.place import Place
@@ -30,6 +29,7 @@ from msmqwire.tables.lake.planning import Plan, without
 from msmqwire.tables.lake.settings import is_exact
 from msmqwire.tables.lake.state import CaptureEntry, LakeState, PartEntry
 from msmqwire.tables.lake.watching import Look
+from msmqwire.tables.parts import skip_known
 
 STATES_MAX: Final = 64 << 20
 """Bytes of the states of readers that are kept; the last one is in any case."""
@@ -198,20 +198,17 @@ class StepPlanner:
             if state is not None:
                 first = kept[count].windows[0]
                 return kept[:count], (numbers[first.path], first.start), state
-        from msmqwire.tables.resumable_decoder import Surveyor
-
-        before = windows_between(windows, (0, 0), place)
-        size = sum(window.end - window.start for window in before)
+        size = sum(window.end for window in windows[: place[0]]) + place[1]
         self.notice(
             f"going over {counted(size, 'byte')} that the lake has, for the state of the connections there"
         )
-        surveyor = Surveyor(dissect([], ports=self.ports, lint=False, ncp_readings=self.ncp_readings), 0)
         try:
-            return kept, place, surveyor.read_until(before, place).state
+            state = state_at(windows, place, ports=self.ports, ncp_readings=self.ncp_readings)
         except FileNotFoundError as exc:
             raise self._gone(str(exc.filename)) from None
         except CaptureError:  # no record begins where the state of the lake says so
             return [], (0, 0), b""
+        return kept, place, state
 
     def _gone(self, path: str) -> LakeMismatch:
         return LakeMismatch(
@@ -276,12 +273,10 @@ class StepPlanner:
 
     def _index(self, path: str, end: int) -> Index:
         """The index of the records of a capture up to an offset."""
-        from msmqwire.tables.compiled.skip import skip_records
-
         index = self._indexes.get(path)
         if index is None:
             options = self.storage_options if is_url(path) else NO_OPTIONS
-            index = self._indexes[path] = Index(path, self.step_size // 4, options, skip_records)
+            index = self._indexes[path] = Index(path, self.step_size // 4, options, skip_known)
         index.refresh(end)
         return index
 
