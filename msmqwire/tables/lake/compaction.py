@@ -38,7 +38,7 @@ def compact_lake(
 
     In each partition rows are sorted by time over all files afterwards. Large files that overlap no other one
     stay as they are, and so does a lake that has nothing to merge. Files that another program has added are
-    written anew. For the memory see `msmqwire.tables.lake.merging`: mostly some 100 MB, at most some 1.5 GB.
+    written anew. For the memory see `msmqwire.tables.lake.merging`: mostly some 100 MB, at most some 1.2 GB.
 
     The files from before stay until `vacuum_lake` removes them, for those who read them. Of a writer that
     commits meanwhile nothing is lost: what it has replaced is not merged.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from msmqwire.capture.stores import StorageOptions
+from msmqwire.capture.stores import StorageOptions, has_credentials
 from msmqwire.errors import UnsupportedStore
 
 _Translated = Callable[[str], Mapping[str, str]]
@@ -50,8 +50,10 @@ _STORES: Final = {"s3": _S3, "gs": _GCS, "gcs": _GCS, "abfs": _AZURE, "abfss": _
 
 
 def is_lake_store(url: str) -> None:
-    """Raise UnsupportedStore for a URL of a store that can't have lakes."""
+    """Raise UnsupportedStore for a URL of a store that can't have lakes, and for one with credentials."""
     scheme = url.partition(":")[0].lower()
+    if has_credentials(url):
+        raise UnsupportedStore(f"{scheme}: credentials in a URL would be shown; pass them as storage options")
     if scheme not in _STORES:
         raise UnsupportedStore(
             f"{url}: a lake is in a local folder, or in s3://, gs:// or abfss://, which write a file only if"

@@ -26,7 +26,7 @@ from msmqwire.tables.lake.sorted_files import ROW_GROUP_BYTES, ROW_GROUP_ROWS, D
 from msmqwire.tables.lake.stored_rows import TIMES, StoredRows, times_of
 from msmqwire.tables.lake.table import LakeFile
 
-OPEN_BYTES_MAX: Final = 512 << 20
+OPEN_BYTES_MAX: Final = 256 << 20
 """Bytes in memory, about, of row groups whose times overlap."""
 _ROW_BYTES: Final = 1024
 """Bytes in memory of a row of all columns besides its texts, about."""
