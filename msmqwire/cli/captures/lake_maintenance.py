@@ -154,8 +154,8 @@ def given(**options: str | bool | None) -> dict[str, str | bool]:
 
 
 def age_of(text: str, option: str) -> timedelta:
-    """Return the age that a text names, as 30d. Raises BadParameter."""
-    match = _AGE.fullmatch(text.strip().lower())
+    """Return the age that a text names, as 30d; 0 needs no unit. Raises BadParameter."""
+    match = _AGE.fullmatch("0s" if text.strip() == "0" else text.strip().lower())
     if match is None:
         raise BadParameter(
             f"{text!r:.80} is not an age: a number with s, m, h, d or w, as 30d or 12h", param_hint=option
