@@ -8,38 +8,37 @@ attempt at the same task, are in no commit, and nobody reads them. Spark has one
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from msmqwire.analysis.dissection.message_security import FileContent
 from msmqwire.analysis.protocols.readings import PROPOSED, NcpReadings
 from msmqwire.capture.stores import NO_OPTIONS, StorageOptions
 from msmqwire.crypto.readings import DEFAULT, Readings
-from msmqwire.errors import LakeError, UnsupportedStore
+from msmqwire.errors import LakeError
 from msmqwire.tables import Where
 from msmqwire.tables.lake import LakeCommit, write_lake
 from msmqwire.tables.lake.part_writer import NumberedPart, PartFiles, PartWriter
 from msmqwire.tables.lake.partitions import NULL, By, folder_of
-from msmqwire.tables.lake.place import LocalPlace, Place
+from msmqwire.tables.lake.place import LocalPlace, Place, lake_place
 from msmqwire.tables.lake.planning import OVERLAP, SPLIT_SIZE
-from msmqwire.tables.lake.reading import LakeContents, lake_contents
+from msmqwire.tables.lake.reading import lake_contents
 from msmqwire.tables.lake.state import FOLDER
 from msmqwire.tables.lake.table import LakeFile
 from msmqwire.tables.parts import Splits
+from spark_udfs.lake_files import SparkPlace, spark_place
 from spark_udfs.source.schema import spark_schema
 from spark_udfs.source.survey_tasks import surveys_by_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrameReader, SparkSession
-
-_GLOB: Final = re.compile(r"([\\\[\]{}*?])")
-"""Characters that Spark takes for a pattern in a path."""
 
 
 def lake(
@@ -171,8 +170,8 @@ def read_lake(
 ) -> DataFrame:
     """Return a lake as a DataFrame of the Parquet files of a version.
 
-    The keys of partitions are its last columns: ``date``, and ``kind`` or ``queue``. Conditions on them skip
-    files, conditions on other columns row groups.
+    Its columns are those of `msmqwire.read_lake`, with the keys of partitions: ``date``, and ``kind`` or
+    ``queue``. Conditions on the keys skip files, conditions on other columns row groups.
 
     Call it again for the rows of a later commit.
 
@@ -180,7 +179,7 @@ def read_lake(
         spark: the session.
         path: the folder, at the same path for the driver and all executors, or its URL.
         version: the number of the version; None for the last one.
-        storage_options: as for `msmqwire.read_lake`.
+        storage_options: as for `msmqwire.read_lake`; of S3, for which Spark needs Hadoop's client.
 
     Raises:
         LakeMissing: the folder is not a lake, or has not this version, or no longer its files.
@@ -189,60 +188,66 @@ def read_lake(
         UnsupportedStore: the session can't read the store.
         OSError: it can't be read.
     """
+    place = spark_place(spark, lake_place(path, storage_options))
     contents = lake_contents(path, version, storage_options)
-    if not isinstance(contents.place, LocalPlace):
-        raise UnsupportedStore(f"{path}: Spark reads local lakes only")
-    schema = spark_schema(contents.schema)
+    reader = _Reader(spark, place, spark_schema(contents.schema), contents.table.keys)
     by_path, by_values = list[LakeFile](), dict[tuple[str | None, ...], list[LakeFile]]()
     for file in contents.files:
         if _tells_its_values(file):
             by_path.append(file)
         else:
             by_values.setdefault(tuple(file.keys.values()), []).append(file)
-    frames = [_partition(spark, schema, contents, files) for files in by_values.values()]
+    frames = [reader.partition(files) for files in by_values.values()]
     if by_path or not frames:
-        frames.append(_partitioned(spark, schema, contents, by_path))
-    return reduce(DataFrame.unionAll, frames)
+        frames.append(reader.partitioned(by_path))
+    return reduce(DataFrame.unionAll, frames).select(*contents.schema.names)
 
 
 def _tells_its_values(file: LakeFile) -> bool:
-    """Whether readers of the path find the values of the partition in it; so they do in all of ours."""
+    """Whether readers of the path find the values of the partition in it, as in those of our writers."""
     return file.path.rpartition("/")[0] == folder_of(file.keys) and NULL not in file.keys.values()
 
 
-def _partitioned(
-    spark: SparkSession, schema: Any, contents: LakeContents, files: Sequence[LakeFile]
-) -> DataFrame:
-    """The rows of files whose paths tell their partitions."""
-    if not files:
-        return spark.createDataFrame([], schema)
-    place = contents.place
-    rows = _reader(spark, schema).option("basePath", f"file:{place.shown}").parquet(*_local(place, files))
-    mangled = [
-        name for name in contents.table.keys if any(not (file.keys[name] or "").isascii() for file in files)
-    ]
-    return rows.withColumns({name: _utf_8(rows[name]) for name in mangled})
+@dataclass(frozen=True)
+class _Reader:
+    """Reads files of a lake.
 
+    Attributes:
+        spark: the session.
+        place: where they are.
+        schema: the Spark schema of their rows, with the keys of partitions.
+        keys: the names of these keys.
+    """
 
-def _partition(
-    spark: SparkSession, schema: Any, contents: LakeContents, files: Sequence[LakeFile]
-) -> DataFrame:
-    """The rows of files of one partition, of whose values their paths say nothing."""
-    columns = type(schema)([field for field in schema if field.name not in contents.table.keys])
-    constants = {name: F.lit(value).cast(schema[name].dataType) for name, value in files[0].keys.items()}
-    return _reader(spark, columns).parquet(*_local(contents.place, files)).withColumns(constants)
+    spark: SparkSession
+    place: SparkPlace
+    schema: StructType
+    keys: Sequence[str]
+
+    def partitioned(self, files: Sequence[LakeFile]) -> DataFrame:
+        """The rows of files whose paths tell their partitions."""
+        if not files:
+            return self.spark.createDataFrame([], self.schema)
+        reader = self._reader(self.schema).option("basePath", self.place.folder)
+        rows = reader.parquet(*self.place.paths(files))
+        mangled = [name for name in self.keys if any(not (file.keys[name] or "").isascii() for file in files)]
+        return rows.withColumns({name: _utf_8(rows[name]) for name in mangled})
+
+    def partition(self, files: Sequence[LakeFile]) -> DataFrame:
+        """The rows of files of one partition, of whose values their paths say nothing."""
+        columns = StructType([field for field in self.schema if field.name not in self.keys])
+        rows = self._reader(columns).parquet(*self.place.paths(files))
+        constants = {
+            name: F.lit(value).cast(self.schema[name].dataType) for name, value in files[0].keys.items()
+        }
+        return rows.withColumns(constants)
+
+    def _reader(self, schema: StructType) -> DataFrameReader:
+        # A file that is gone belongs to an earlier commit: rows must not be missing without a word.
+        reader = self.spark.read.options(**self.place.options)
+        return reader.schema(schema).options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
 
 
 def _utf_8(key: Column) -> Column:
     """A key that Spark has taken from the name of a folder: it reads each byte of UTF-8 as a character."""
     return F.decode(F.encode(key, "ISO-8859-1"), "UTF-8")
-
-
-def _reader(spark: SparkSession, schema: Any) -> DataFrameReader:
-    # A file that is gone belongs to an earlier commit: rows must not be missing without a word.
-    return spark.read.schema(schema).options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
-
-
-def _local(place: Place, files: Iterable[LakeFile]) -> list[str]:
-    """Local paths in a form for Spark, for any default file system and any characters in a name."""
-    return ["file:" + _GLOB.sub(r"\\\1", place.full(file.path)) for file in files]

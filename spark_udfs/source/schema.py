@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import from_arrow_type
 
 from msmqwire.errors import InvalidArgument
 from msmqwire.tables import arrow_schema
@@ -57,12 +58,14 @@ def selected(schema: pa.Schema, columns: Iterable[str]) -> pa.Schema:
 
 
 def spark_type(kind: Any) -> Any:
-    """Return the Spark type for an Arrow type, which may be a struct or a list."""
+    """Return the Spark type for an Arrow type, which may be a struct or a list, or somebody else's."""
     if pa.types.is_struct(kind):
         return spark.StructType([spark.StructField(field.name, spark_type(field.type)) for field in kind])
     if pa.types.is_list(kind):
         return spark.ArrayType(spark_type(kind.value_type))
-    return spark.TimestampType() if pa.types.is_timestamp(kind) else _TYPES[kind]
+    if pa.types.is_timestamp(kind):
+        return spark.TimestampType()
+    return _TYPES[kind] if kind in _TYPES else from_arrow_type(kind)
 
 
 def spark_schema(schema: pa.Schema) -> Any:

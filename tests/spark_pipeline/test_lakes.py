@@ -14,15 +14,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from deltalake import DeltaTable, Field
+from deltalake.transaction import AddAction, RemoveAction
 
 import msmqwire
 import spark_udfs
 from msmqwire.errors import LakeError, LakeMismatch, LakeMissing, UnsupportedStore
 from msmqwire.tables.lake.part_writer import PartWriter
 from msmqwire.tables.lake.place import LocalPlace
+from msmqwire.tables.lake.reading import lake_contents
 from spark_udfs import lakes
+from spark_udfs.lake_files import hadoop_options
 from tests.spark_pipeline.conftest import settings
 from tests.support import captures as c
 from tests.support.capture.lakes import (
@@ -38,9 +43,11 @@ from tests.support.capture.lakes import (
     traffic,
     write_capture,
 )
+from tests.support.capture.s3_server import s3_server
 from tests.support.nightly import nightly
 from tests.support.paths import ROOT
 from tests.support.patience import limit
+from tests.support.running import until
 
 SPLIT = 4000
 QUEUE = "DIRECT=TCP:2024-01-01"
@@ -114,7 +121,7 @@ def test_a_second_run_reads_what_is_new(spark: Any, tmp_path: Path) -> None:
 def test_spark_reads_only_the_needed_files_and_row_groups(
     spark: Any, captures: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lake = tmp_path / "a [lake] {of} 100%41*?"
+    lake = tmp_path / "a [lake] {of} 100*?"
     msmqwire.write_lake(captures, lake, by="destination")
     queue = "DIRECT=TCP:1.2.3.4\\\u0416"
     table = spark_udfs.read_lake(spark, lake)
@@ -147,6 +154,52 @@ def test_spark_reads_only_the_needed_files_and_row_groups(
     assert chosen.count() == count
 
 
+def test_keys_and_columns_are_those_of_read_lake(spark: Any, captures: list[Path], tmp_path: Path) -> None:
+    """Keys that are escaped, cut, or null; columns that came later; files whose paths tell no keys."""
+    lake = tmp_path / "lake"
+    long = write_capture(tmp_path / "long.pcap", traffic(2, port=50_009, queues=["TCP:" + "\u00fc" * 90]))
+    msmqwire.write_lake([*captures, long], lake, by="destination", split_size=SPLIT)
+    table = DeltaTable(str(lake))
+    table.alter.add_columns([Field("site", "string"), Field("ratio", "double")])
+    names = ["time", "time_ns", "label", "part", "date", "queue", "destination"]
+
+    def rows(found: pa.Table) -> list[str]:
+        return sorted(str(row) for row in found.select(names).to_pylist())
+
+    expected = rows(msmqwire.read_lake(lake).to_table())
+    found = spark_udfs.read_lake(spark, lake).toArrow()
+    assert rows(found) == expected
+    assert found["site"].null_count == found["ratio"].null_count == found.num_rows == len(expected)
+    keys = set(found["queue"].to_pylist())
+    assert {None, QUEUE, *(f"DIRECT={queue}" for queue in QUEUES)} < keys
+    assert any(key and "~" in key and len(key) < 60 for key in keys)
+    assert found.schema.names == msmqwire.read_lake(lake).schema.names
+    table = DeltaTable(str(lake))
+    table.optimize.compact()
+    paths = {file.path for file in files_of(lake)}
+    assert not paths & {file.path for file in lake_contents(lake, 0).files}
+    assert rows(spark_udfs.read_lake(spark, lake).toArrow()) == expected
+    old = spark_udfs.read_lake(spark, lake, 0)
+    assert rows(old.toArrow()) == expected
+    assert "site" not in old.columns
+    with pytest.raises(LakeMissing, match="99"):
+        spark_udfs.read_lake(spark, lake, version=99)
+
+
+def test_a_file_elsewhere_has_the_keys_of_the_log(spark: Any, captures: list[Path], tmp_path: Path) -> None:
+    """As another program may write them: no reader of paths would find the keys."""
+    lake = tmp_path / "lake"
+    msmqwire.write_lake(captures, lake, by="kind")
+    before = spark_rows(spark, lake)
+    moved = files_of(lake)[0]
+    os.replace(lake / moved.path, lake / "elsewhere.parquet")
+    table = DeltaTable(str(lake))
+    add = AddAction("elsewhere.parquet", moved.size, moved.keys, 0, True, "{}")
+    remove = RemoveAction(moved.path, True, 0, moved.size, moved.keys)
+    table.create_write_transaction([add, remove], "append", table.schema(), ["date", "kind"])
+    assert spark_rows(spark, lake) == named_rows(lake) == before
+
+
 def test_a_lake_without_rows(spark: Any, captures: list[Path], tmp_path: Path) -> None:
     nothing = write_capture(tmp_path / "nothing.pcap", [])
     assert spark_udfs.lake(spark, nothing, tmp_path / "lake", by="kind").rows == 0
@@ -163,6 +216,8 @@ def test_refusals(spark: Any, captures: list[Path], tmp_path: Path) -> None:
         spark_udfs.read_lake(spark, tmp_path)
     with pytest.raises(UnsupportedStore, match="in a local folder, or in s3://"):
         spark_udfs.lake(spark, captures, "hdfs://host/lake")
+    with pytest.raises(UnsupportedStore, match="local folders and s3://"):
+        spark_udfs.read_lake(spark, "gs://bucket/lake")
     with pytest.raises(FileNotFoundError):
         spark_udfs.lake(spark, tmp_path / "none.pcap", lake)
     msmqwire.write_lake(captures[0], lake, columns=["time", "kind"])
@@ -170,6 +225,35 @@ def test_refusals(spark: Any, captures: list[Path], tmp_path: Path) -> None:
         spark_udfs.lake(spark, captures, lake, columns=["time"])
     with pytest.raises(LakeMismatch, match="is not a lake"):
         spark_udfs.lake(spark, captures, captures[0].parent)
+
+
+def test_a_lake_in_a_store(spark: Any, captures: list[Path]) -> None:
+    """Tasks write to it themselves; no client of Hadoop is there to read it by Spark."""
+    with s3_server() as server:
+        server.filesystem().create_dir("lakes")
+        url, options = "s3://lakes/a b", server.options
+        for files in (captures[:1], captures):
+            done = spark_udfs.lake(spark, files, url, by="kind", split_size=SPLIT, storage_options=options)
+        assert done.captures_read > 1
+        rows = rows_of(msmqwire.read_lake(url, storage_options=options).to_table())
+        assert rows == expected_rows(captures)
+        with pytest.raises(UnsupportedStore, match=r"jar org\.apache\.hadoop:hadoop-aws:[0-9.]+ to read it"):
+            spark_udfs.read_lake(spark, url, storage_options=options)
+
+
+def test_options_of_stores_have_names_of_hadoop() -> None:
+    options = {"access_key": "a", "secret_key": "b", "endpoint_override": "localhost:9", "scheme": "http"}
+    assert hadoop_options(options) == {
+        "fs.s3a.access.key": "a",
+        "fs.s3a.secret.key": "b",
+        "fs.s3a.endpoint": "localhost:9",
+        "fs.s3a.connection.ssl.enabled": "false",
+        "fs.s3a.path.style.access": "true",
+    }
+    others = hadoop_options({"force_virtual_addressing": True, "anonymous": True, "connect_timeout": 5})
+    assert others["fs.s3a.path.style.access"] == "false"
+    assert others["fs.s3a.aws.credentials.provider"].endswith("AnonymousAWSCredentialsProvider")
+    assert others["fs.s3a.connection.establish.timeout"] == "5s"
 
 
 def test_executors_with_another_folder(
@@ -211,6 +295,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from spark_udfs import lakes
 from tests.support.patience import limit
+from tests.support.running import until
 
 config, when, marks, lake, *captures = sys.argv[1:]
 write = lakes._write
@@ -277,3 +362,56 @@ def test_a_driver_that_is_killed(spark: Any, cluster: Any, tmp_path: Path, when:
     spark_udfs.lake(spark, growth.captures, growth.lake, split_size=SPLIT)
     growth.check_complete(growth.lake)
     assert spark_rows(spark, growth.lake) == growth.new
+
+
+SECOND = """
+import json, sys
+import spark_udfs
+from pyspark.sql import SparkSession
+from spark_udfs import lakes
+from tests.spark_pipeline.test_lakes import meeting
+
+config, marks, lake, *captures = sys.argv[1:]
+lakes.check_shared = meeting(marks, "second", "first")
+spark = SparkSession.builder.config(map=json.loads(config)).getOrCreate()
+print(spark_udfs.lake(spark, captures, lake, by="kind", split_size=4000).version)
+"""
+
+
+def meeting(marks: str | Path, mine: str, other: str) -> Any:
+    """A check of files after which two drivers commit at the same time."""
+    check = lakes.check_shared
+
+    def checked(*arguments: Any) -> None:
+        check(*arguments)
+        Path(marks, mine).touch()
+        until(Path(marks, other).exists, "the other driver has written too")
+
+    return checked
+
+
+def test_two_drivers_at_once(
+    spark: Any, cluster: Any, captures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are about to commit: the one that comes later plans again, and both have their rows there."""
+    lake, marks = tmp_path / "lake", tmp_path / "marks"
+    marks.mkdir()
+    more = [
+        write_capture(tmp_path / f"more-{number}.pcap", traffic(5, port=51_000 + number, queues=QUEUES))
+        for number in range(2)
+    ]
+    monkeypatch.setattr(lakes, "check_shared", meeting(marks, "first", "second"))
+    command = [sys.executable, "-c", SECOND, json.dumps(settings(cluster)), marks, lake, *more]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    with subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdin=subprocess.DEVNULL, env=environment,
+    ) as second:  # fmt: skip
+        try:
+            first = spark_udfs.lake(spark, captures, lake, by="kind", split_size=SPLIT)
+            output, errors = second.communicate(timeout=limit(300))
+        finally:
+            second.kill()
+    assert second.returncode == 0, errors
+    assert {first.version, int(output)} == {0, 1}
+    assert named_rows(lake) == spark_rows(spark, lake) == expected_rows([*captures, *more])

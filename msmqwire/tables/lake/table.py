@@ -430,7 +430,16 @@ def _committed(
     changes = len(commit.adds) + len(commit.removes)
     if (table.version + 1) % _CHECKPOINT_COMMITS == 0 or changes > _CHECKPOINT_FILES:
         table.checkpoint()
-    return table
+    version = _version_of(place, number, range(first, table.version + 1))
+    return table if version == table.version else table_at(place, version)
+
+
+def _version_of(place: Place, number: int, versions: range) -> int:
+    """Return which version the commit with a state has made; those of other writers are beside it."""
+    for version in versions[:-1]:
+        if f'"version":{number}'.encode() in place.read(f"{LOG}/{version:020}.json"):
+            return version
+    return versions[-1]
 
 
 def _is_there(place: Place, number: int) -> bool:

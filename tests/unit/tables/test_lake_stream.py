@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import msmqwire
 from msmqwire.errors import InvalidArgument, LakeMismatch, LakeMissing
 from msmqwire.tables import arrow_schema
 from msmqwire.tables.columns import BY_NAME
+from msmqwire.tables.lake import compact_lake, delete_from_lake, retain_lake
 from msmqwire.tables.lake.place import lake_place
 from msmqwire.tables.lake.stream_batches import StreamBatch, check_stream, stream_rows
 from msmqwire.tables.lake.table import table_at
@@ -123,6 +125,23 @@ def test_two_streams_fill_one_lake(capture: Path, tmp_path: Path) -> None:
     assert state_of(lake).captures == {}
 
 
+def test_a_commit_has_its_own_version(capture: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """Another writer commits before this one looks at what it has done."""
+    lake, batches = tmp_path / "lake", batches_of(capture, 3)
+    forget = StreamBatch._forget
+
+    def overtaken(self: StreamBatch) -> None:
+        forget(self)
+        if self.stream == "1":
+            versions.append(add(lake, self.number, batches[self.number], stream="2"))
+
+    versions = list[int]()
+    monkeypatch.setattr(StreamBatch, "_forget", overtaken)
+    assert [add(lake, number, pieces) for number, pieces in enumerate(batches)] == [0, 2, 4]
+    assert versions == [1, 3, 5]
+    assert named_rows(lake) == stream_of([*batches, *batches])
+
+
 def test_columns_that_come_later(capture: Path, tmp_path: Path) -> None:
     lake, (first, second) = tmp_path / "lake", batches_of(capture, 2)
     few = [piece.select(["time", "kind"]) for piece in first]
@@ -157,6 +176,31 @@ def test_captures_and_streams_have_lakes_of_their_own(capture: Path, tmp_path: P
     with pytest.raises(LakeMismatch, match='begun with by null, not "kind"'):
         add(lake, 1, batches[0], "kind")
     assert (all_files(lake), all_files(other)) == files
+
+
+def test_other_changes_of_a_lake_of_a_stream(capture: Path, tmp_path: Path) -> None:
+    """It is compacted, and rows are deleted; batches that come later are not concerned."""
+    lake, batches = tmp_path / "lake", batches_of(capture, 4)
+    for number, pieces in enumerate(batches[:3]):
+        add(lake, number, pieces, "kind")
+    before = len(files_of(lake))
+    assert compact_lake(lake).files_added < before
+    assert named_rows(lake) == delta_rows(lake) == stream_of(batches[:3])
+    assert rows_of(msmqwire.read_lake(lake, version=0).to_table()) == stream_of(batches[:1])
+    kinds = [kind for pieces in batches for piece in pieces for kind in piece["kind"].to_pylist()]
+    gone = delete_from_lake(lake, "kind == 'UserMessage'").rows_deleted
+    assert 0 < gone < len(kinds)
+    for number, pieces in enumerate(batches):
+        assert (add(lake, number, pieces, "kind") is None) == (number < 3)
+    left = sum(named_rows(lake).values())
+    assert left == len(kinds) - gone
+    assert named_rows(lake) == delta_rows(lake)
+    last = max(time for pieces in batches for piece in pieces for time in piece["time"].to_pylist())
+    now_ns = int(last.timestamp() + 86_400 * 9) * 10**9
+    retain_lake(lake, timedelta(days=2), now_ns=now_ns)
+    assert named_rows(lake) == delta_rows(lake) == Counter()
+    assert add(lake, 3, batches[3], "kind") is None
+    assert state_of(lake).captures == {}
 
 
 def test_columns_that_no_lake_has() -> None:
