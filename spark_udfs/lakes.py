@@ -190,7 +190,8 @@ def read_lake(
     """
     place = spark_place(spark, lake_place(path, storage_options))
     contents = lake_contents(path, version, storage_options)
-    reader = _Reader(spark, place, spark_schema(contents.schema), contents.table.keys)
+    schema = spark_schema(contents.schema)
+    reader = _Reader(spark, place, schema, contents.table.keys)
     by_path, by_values = list[LakeFile](), dict[tuple[str | None, ...], list[LakeFile]]()
     for file in contents.files:
         if _tells_its_values(file):
@@ -200,7 +201,8 @@ def read_lake(
     frames = [reader.partition(files) for files in by_values.values()]
     if by_path or not frames:
         frames.append(reader.partitioned(by_path))
-    return reduce(DataFrame.unionAll, frames).select(*contents.schema.names)
+    rows = reduce(DataFrame.unionAll, frames)
+    return rows.select(*(rows[field.name].alias(field.name, metadata=field.metadata) for field in schema))
 
 
 def _tells_its_values(file: LakeFile) -> bool:
