@@ -58,7 +58,7 @@ def lake(
     ncp_readings: NcpReadings = PROPOSED,
     split_size: int = SPLIT_SIZE,
     overlap: int = OVERLAP,
-    splits: Splits = "walked",
+    splits: Splits | None = None,
     storage_options: StorageOptions = NO_OPTIONS,
 ) -> LakeCommit:
     """Read captures into a lake by the tasks of a session: `msmqwire.write_lake` on a cluster.
@@ -108,7 +108,7 @@ def lake(
         splits=splits,
         storage_options=storage_options,
         write=partial(_write_by_tasks, spark),
-        map_windows=surveys_by_tasks(spark) if splits == "exact" else None,
+        map_windows=surveys_by_tasks(spark) if splits in ("exact", None) else None,
     )
 
 
