@@ -19,13 +19,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from click.testing import CliRunner
 from pyarrow import parquet
 
 import msmqwire
+from msmqwire.cli import app
 from msmqwire.errors import InvalidArgument, LakeMismatch, LakeMissing
 from msmqwire.tables import arrow_schema
 from msmqwire.tables.columns import BY_NAME
-from msmqwire.tables.lake import compact_lake, delete_from_lake, retain_lake
+from msmqwire.tables.lake import (
+    compact_lake,
+    delete_from_lake,
+    follow_lake,
+    lake_history,
+    retain_lake,
+    vacuum_lake,
+)
 from msmqwire.tables.lake.place import lake_place
 from msmqwire.tables.lake.stream_batches import StreamBatch, check_stream, stream_rows
 from msmqwire.tables.lake.table import table_at
@@ -171,6 +180,8 @@ def test_captures_and_streams_have_lakes_of_their_own(capture: Path, tmp_path: P
     files = all_files(lake), all_files(other)
     with pytest.raises(LakeMismatch, match="a stream fills the lake"):
         msmqwire.write_lake(capture, lake)
+    with pytest.raises(LakeMismatch, match="a stream fills the lake"):
+        next(follow_lake(capture, lake))
     with pytest.raises(LakeMismatch, match="made of captures: let the stream fill another one"):
         add(other, 0, batches[0])
     with pytest.raises(LakeMismatch, match='begun with by null, not "kind"'):
@@ -201,6 +212,14 @@ def test_other_changes_of_a_lake_of_a_stream(capture: Path, tmp_path: Path) -> N
     assert named_rows(lake) == delta_rows(lake) == Counter()
     assert add(lake, 3, batches[3], "kind") is None
     assert state_of(lake).captures == {}
+    done = [(version.operation, version.figures.get("batch")) for version in lake_history(lake)]
+    assert [batch for operation, batch in reversed(done) if operation == "stream"] == [0, 1, 2, 3]
+    shown = CliRunner().invoke(app, ["lake", "--out", str(lake), "--history"])
+    assert (shown.exit_code, shown.output.count("stream")) == (0, 4)
+    assert vacuum_lake(lake, timedelta()).files_removed > 0
+    assert add(lake, 3, batches[3], "kind") is None
+    add(lake, 4, batches[3], "kind")
+    assert named_rows(lake) == delta_rows(lake) == stream_of(batches[3:])
 
 
 def test_columns_that_no_lake_has() -> None:
