@@ -4,8 +4,8 @@
 
 Makes a lake by date and one by destination of a generated capture (1 GB by default), compacts the former,
 and has each reader that uses the statistics of the log look for the rows of a condition, in a process of its
-own. Prints the bytes that it has read, of the log too, by the counters of Linux, relative to those of the files. The
-aim is 4 % for a hundredth of the time, and for one destination of the lake by destination.
+own. Prints the bytes that it has read, of the log too, by the counters of Linux, relative to those of the
+files. The aim is 4 % for a hundredth of the time, and for one destination of the lake by destination.
 """
 
 from __future__ import annotations
