@@ -98,8 +98,9 @@ SIDEWAYS = {
 # The rooms of spark_udfs, in the same manner. `source` is the base: its schema, options and flow numbers
 # serve every room. The package itself gathers the rooms above; the jobs start from it.
 SPARK_FLOORS = (
-    {"java", "source"},
+    {"java", "lake_files", "source"},
     {"fates", "frames", "functions", "lakes", "reassembly", "spark_session"},
+    {"lake_streams"},
     {"spark_udfs"},
     {"jobs"},
 )
@@ -118,7 +119,17 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "compiled": set(),
         "arrow": {"columns", "compiled", "filters"},
         "scanning": {"arrow", "compiled"},
-        "lake": {"__init__", "columns", "exact_parts", "filters", "part_reader", "part_survey", "parts"},
+        "lake": {
+            "__init__",
+            "columns",
+            "exact_parts",
+            "expression",
+            "expression_parser",
+            "filters",
+            "part_reader",
+            "part_survey",
+            "parts",
+        },
     },
     "plugins": {"scapy": set(), "wireshark": set()},
     "qm": {

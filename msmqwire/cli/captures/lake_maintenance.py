@@ -230,13 +230,13 @@ def _upgrade(out: str, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         print(dumps(result.to_json()))
         return
-    found = f"{counted(result.files, 'file')} with {counted(result.rows, 'row')}"
+    made = f"a Delta table of {counted(result.files, 'file')} with {counted(result.rows, 'row')}"
     if not result.upgraded:
         print(f"nothing to do: the lake is a Delta table, at version {result.version:,}")
     elif dry_run:
-        print(f"{found} would be made a Delta table")
+        print(f"{made} would be made")
     else:
-        print(f"{found} made a Delta table: version {result.version:,}")
+        print(f"{made} was made: version {result.version:,}")
     for path in result.left:
         say(f"{safe(path)}: not of a lake, so that its folder stays: move it away, and repeat --upgrade")
 

@@ -29,11 +29,11 @@ def run(*arguments: object) -> tuple[int, str, str]:
 
 def test_it_says_what_was_done(old: OldLake) -> None:
     upgrade = ("--out", old.folder, "--upgrade")
-    assert run(*upgrade, "--dry-run") == (0, "6 files with 28 rows would be made a Delta table\n", "")
+    assert run(*upgrade, "--dry-run") == (0, "a Delta table of 6 files with 28 rows would be made\n", "")
     assert old.manifest.exists()
     (old.folder / "_lake" / "notes").touch()
     status, output, errors = run(*upgrade)
-    assert (status, output) == (0, "6 files with 28 rows made a Delta table: version 0\n")
+    assert (status, output) == (0, "a Delta table of 6 files with 28 rows was made: version 0\n")
     assert json.loads(errors)["error"].startswith("_lake/notes: not of a lake")
     (old.folder / "_lake" / "notes").unlink()
     assert run(*upgrade) == (0, "nothing to do: the lake is a Delta table, at version 0\n", "")
