@@ -200,10 +200,14 @@ def _table_files(place: LocalPlace, manifest: Manifest, schema: pa.Schema) -> li
         for file in manifest.files
     }
     place.check_files(now.values())
-    return [_table_file(place, file, now[file.path], schema) for file in manifest.files]
+    checked = list[pa.Schema]()
+    return [_table_file(place, file, now[file.path], schema, checked) for file in manifest.files]
 
 
-def _table_file(place: LocalPlace, file: OldFile, path: str, schema: pa.Schema) -> LakeFile:
+def _table_file(
+    place: LocalPlace, file: OldFile, path: str, schema: pa.Schema, checked: list[pa.Schema]
+) -> LakeFile:
+    """A file with statistics; `checked` are the schemas of files that can be read by `schema`."""
     size = os.stat(place.full(path)).st_size
     with opened_parquet(place, path) as source:
         if (source.metadata.num_rows, size) != (file.rows, file.size):
@@ -212,15 +216,20 @@ def _table_file(place: LocalPlace, file: OldFile, path: str, schema: pa.Schema) 
                 f" {file.rows:,} rows, {file.size:,} bytes: it is another file",
                 file=place.full(path),
             )
-        for found in source.schema_arrow:
-            wanted = schema.field(found.name).type if found.name in schema.names else found.type
-            if not _is_read_as(found.type, wanted):
-                raise LakeMismatch(
-                    f"the column {found.name} is {found.type}, not {wanted}: read the captures into another"
-                    " lake",
-                    file=place.full(path),
-                )
+        if source.schema_arrow not in checked:
+            _check_columns(source.schema_arrow, schema, place.full(path))
+            checked.append(source.schema_arrow)
         return LakeFile(file.path, file.rows, file.size, file.keys, statistics(source.metadata, schema))
+
+
+def _check_columns(found: pa.Schema, wanted: pa.Schema, file: str) -> None:
+    for field in found:
+        kind = wanted.field(field.name).type if field.name in wanted.names else field.type
+        if not _is_read_as(field.type, kind):
+            raise LakeMismatch(
+                f"the column {field.name} is {field.type}, not {kind}: read the captures into another lake",
+                file=file,
+            )
 
 
 def _is_read_as(found: pa.DataType, wanted: pa.DataType) -> bool:
