@@ -8,11 +8,13 @@ import random
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import pytest
 
 import msmqwire
+from msmqwire.capture.record import RECORD_SIZE_MAX
 from msmqwire.errors import InvalidArgument, LakeMismatch
 from msmqwire.tables.lake import compact_lake, step_planning
 from msmqwire.tables.lake.part_writer import PartWriter
@@ -356,3 +358,38 @@ def test_files_are_compacted_meanwhile(tmp_path):
         actions += [action, lambda: compact_lake(lake)]
     follow(path, lake, [*actions, lambda: path.write_bytes(content[:-8000]), lambda: None])
     assert lake_rows(lake) == polars_rows(lake) == complete_rows([path])
+
+
+def test_a_record_that_is_passed_over_is_no_end(tmp_path):
+    """What follows it in a file that grows is read once."""
+    path, lake = tmp_path / "0.pcap", tmp_path / "lake"
+    content = c.pcap_bytes(traffic(9))
+    order = "<" if content[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
+    size = RECORD_SIZE_MAX + 1
+    path.write_bytes(content[:16] + bytes(4) + content[20:24])  # without a limit of its own
+    with path.open("ab") as file:
+        file.write(pack(order + "4I", c.START_NS // 10**9, 0, size, size) + bytes(size))
+    done = follow(path, lake, pieces(path, content[24:], 900))
+    assert [len(commit.damages) for commit in done.commits[:1]] == [1]
+    assert len(done.commits) > 3
+    assert [commit.rows_replaced for commit in done.commits] == [0] * len(done.commits)
+    assert lake_rows(lake) == one_reader([path])
+
+
+def test_a_file_that_grows_while_it_is_looked_at(tmp_path, monkeypatch):
+    """The next step has the rest; the end of this one is that of a record."""
+    path, lake = tmp_path / "0.pcap", tmp_path / "lake"
+    content = c.pcap_bytes(traffic(9))
+    examine = step_planning.examine_all
+
+    def then_more(*arguments: Any) -> Any:
+        found = examine(*arguments)
+        if path.stat().st_size < len(content):
+            path.write_bytes(content)
+        return found
+
+    path.write_bytes(content[:1111])
+    monkeypatch.setattr(step_planning, "examine_all", then_more)
+    done = follow(path, lake, [lambda: None])
+    assert [commit.damages for commit in done.commits] == [(), ()]
+    assert lake_rows(lake) == one_reader([path])
