@@ -49,7 +49,8 @@ def lake_batches(
 
     A batch that Spark repeats, as its driver was killed, is in the lake once: its commit has the query's id
     and the batch's number. Both come from the checkpoint, so keep that as long as the lake. Several queries
-    may fill one lake. Captures can't be written into it: what was read is in checkpoints.
+    may fill one lake. Captures can't be written into it: what was read is in checkpoints. Spark Connect does
+    not tell the id.
 
     The stream has columns of captures (docs/columns.md), among them ``time`` and the column of ``by``. Those
     of later batches are added to the lake; those that a batch lacks are null. ``time_ns`` has the
