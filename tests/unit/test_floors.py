@@ -99,7 +99,7 @@ SIDEWAYS = {
 # serve every room. The package itself gathers the rooms above; the jobs start from it.
 SPARK_FLOORS = (
     {"java", "lake_files", "source"},
-    {"fates", "frames", "functions", "lakes", "reassembly", "spark_session"},
+    {"fates", "frames", "functions", "lake_streams", "lakes", "reassembly", "spark_session"},
     {"lake_streams"},
     {"spark_udfs"},
     {"jobs"},

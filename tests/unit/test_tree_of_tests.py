@@ -84,7 +84,7 @@ def small_environment() -> set[str]:
     extras = project["optional-dependencies"]
     names = {
         re.match(r"[\w-]+", each)[0]
-        for each in (*project["dependencies"], *extras["columns"], *extras["unit"])
+        for each in (*project["dependencies"], *extras["columns"], *extras["delta"], *extras["unit"])
     }
     return {MODULES.get(name, name) for name in names}
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import polars
 import pyarrow as pa
 
 import msmqwire
@@ -23,6 +22,7 @@ from msmqwire.tables.lake import LakeCommit, follow_lake
 from msmqwire.tables.part_reader import PartReader
 from tests.support import captures as c
 from tests.support.capture.busy import busy_capture
+from tests.support.installed import library
 
 Action = Callable[[], object]
 
@@ -42,7 +42,7 @@ def lake_rows(lake: Path) -> Counter[str]:
 
 def polars_rows(lake: Path) -> Counter[str]:
     """The rows for another reader of Delta tables."""
-    table = polars.read_delta(str(lake)).to_arrow()
+    table = library("polars").read_delta(str(lake)).to_arrow()
     schema = msmqwire.read_lake(lake).schema
     return rows_of(table.select(schema.names).cast(schema))
 

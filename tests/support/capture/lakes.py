@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import polars
 import pyarrow as pa
 
 import msmqwire
@@ -19,6 +18,7 @@ from msmqwire.tables.lake.state import LakeState
 from msmqwire.tables.lake.table import LakeFile, opened
 from tests.support import captures as c
 from tests.support import handmade as h
+from tests.support.installed import library
 
 DAY_NS = 86_400 * 10**9
 MIDNIGHT_NS = c.START_NS // DAY_NS * DAY_NS
@@ -75,7 +75,7 @@ def expected_rows(paths: Iterable[Path], **options: Any) -> Counter[str]:
 
 def delta_rows(lake: Path) -> Counter[str]:
     """The rows for another reader of Delta tables."""
-    return rows_of(polars.read_delta(str(lake)).to_arrow())
+    return rows_of(library("polars").read_delta(str(lake)).to_arrow())
 
 
 def named_rows(lake: Path) -> Counter[str]:

@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
-import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -42,6 +41,7 @@ from tests.support.capture.lakes import (
     write_capture,
 )
 from tests.support.capture.old_lakes import old_lake
+from tests.support.installed import library
 
 SMALL = 4000
 """Bytes of a part, so that a capture has several."""
@@ -181,7 +181,7 @@ def test_rows_of_one_instant(tmp_path):
 
 def of_another_program(lake: Path, rows: pa.Table) -> None:
     """Add rows as another writer of Delta tables does."""
-    polars.from_arrow(rows).write_delta(
+    library("polars").from_arrow(rows).write_delta(
         str(lake), mode="append", delta_write_options={"schema_mode": "merge"}
     )
 

@@ -6,7 +6,6 @@ from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
-import polars
 import pyarrow as pa
 import pytest
 
@@ -37,6 +36,7 @@ from tests.support.capture.lakes import (
     write_capture,
 )
 from tests.support.capture.old_lakes import old_lake
+from tests.support.installed import library
 
 SMALL = 4000
 MESSAGES = "kind == 'UserMessage'"
@@ -216,7 +216,7 @@ def test_old_rows_go_and_those_without_a_time_stay(tmp_path, monkeypatch):
     msmqwire.write_lake(captures, lake)
     timeless = msmqwire.read_lake(lake).to_table().slice(0, 4)
     timeless = timeless.select(["kind", "date"])
-    polars.from_arrow(timeless).write_delta(
+    library("polars").from_arrow(timeless).write_delta(
         str(lake), mode="append", delta_write_options={"schema_mode": "merge"}
     )
     edge = c.START_NS + DAY_NS + 15 * 10**6

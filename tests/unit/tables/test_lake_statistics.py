@@ -18,6 +18,7 @@ import msmqwire
 from msmqwire.tables.lake.statistics import COLUMNS, TEXT_LENGTH, statistics, text_above
 from tests.support import captures as c
 from tests.support.capture.lakes import DAY_NS, files_of, traffic, write_capture
+from tests.support.installed import library
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=70)
 
@@ -129,8 +130,7 @@ def test_the_log_has_what_the_files_have(lake):
     "name", ["time", "time_ns", "destination", "message_id", "part", "kind", "src_port", "label"]
 )
 def test_conditions_find_the_same_rows_with_and_without_them(lake, name):
-    import polars
-
+    polars = library("polars")
     data, whole = msmqwire.read_lake(lake), msmqwire.read_lake(lake).to_table()
     lazily = polars.scan_delta(str(lake))
     values = whole[name].drop_null().unique()
