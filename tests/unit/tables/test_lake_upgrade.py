@@ -18,8 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import pandas
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -46,6 +44,7 @@ from tests.support.capture.lakes import (
     write_capture,
 )
 from tests.support.capture.old_lakes import NAMES, OldLake, old_lake
+from tests.support.installed import library
 from tests.support.paths import ROOT
 
 ROWS = 28
@@ -82,7 +81,8 @@ def test_all_rows_for_all_readers(tmp_path: Path, name: str) -> None:
         assert (
             rows_of(
                 pa.Table.from_pandas(
-                    DeltaTable(lake).to_pandas(types_mapper=pandas.ArrowDtype), preserve_index=False
+                    DeltaTable(lake).to_pandas(types_mapper=library("pandas").ArrowDtype),
+                    preserve_index=False,
                 )
             )
             == expected
@@ -97,7 +97,7 @@ def test_all_rows_for_all_readers(tmp_path: Path, name: str) -> None:
 
 def from_files(lake: Path) -> pa.Table:
     """The rows for DuckDB, by the list of files."""
-    with duckdb.connect() as db:
+    with library("duckdb").connect() as db:
         db.execute("SET TimeZone = 'UTC'")
         files = DeltaTable(lake).file_uris()
         return db.read_parquet(files, hive_partitioning=True, union_by_name=True).to_arrow_table()
