@@ -78,15 +78,8 @@ def test_all_rows_for_all_readers(tmp_path: Path, name: str) -> None:
         assert rows_of(read) == expected
         assert delta_rows(lake) == expected
         assert rows_of(DeltaTable(lake).to_pyarrow_table()) == expected
-        assert (
-            rows_of(
-                pa.Table.from_pandas(
-                    DeltaTable(lake).to_pandas(types_mapper=library("pandas").ArrowDtype),
-                    preserve_index=False,
-                )
-            )
-            == expected
-        )
+        frame = DeltaTable(lake).to_pandas(types_mapper=library("pandas").ArrowDtype)
+        assert rows_of(pa.Table.from_pandas(frame, preserve_index=False)) == expected
         assert rows_of(from_files(lake)) == expected
     assert sorted(path.name for path in lake.iterdir() if path.name[0] == "_") == ["_delta_log", "_msmqwire"]
     if name != "interrupted":
