@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -187,13 +188,18 @@ def _place(one: _Opened) -> int:
 def _divided(sources: list[list[_Group]]) -> list[list[_Group]]:
     """Divide row groups, so that of each list those that overlap are in memory at once.
 
-    The files stay together, but for one that is too large on its own. Each list has two at least, so that
-    there are fewer files to merge afterwards.
+    Those of a file stay together, unless they overlap each other and are too large on their own. Each list
+    but the last one has two such units at least, of which one file is made: there are fewer each time,
+    however large they are.
     """
     units = [
         unit
         for groups in sources
-        for unit in ([groups] if _depth(groups) <= OPEN_BYTES_MAX else [[group] for group in groups])
+        for unit in (
+            [groups]
+            if _is_ordered(groups) or _depth(groups) <= OPEN_BYTES_MAX
+            else [[group] for group in groups]
+        )
     ]
     lists = list[list[_Group]]()
     count = 0
@@ -205,6 +211,11 @@ def _divided(sources: list[list[_Group]]) -> list[list[_Group]]:
             lists.append(list(unit))
             count = 1
     return lists
+
+
+def _is_ordered(groups: Sequence[_Group]) -> bool:
+    """Whether each row group follows the one before."""
+    return all(before.last <= after.first for before, after in pairwise(groups))
 
 
 def _depth(groups: Sequence[_Group]) -> int:

@@ -24,6 +24,7 @@ from msmqwire.tables.lake import (
     lake_history,
     merging,
     retain_lake,
+    sorted_files,
     upgrade_lake,
     vacuum_lake,
 )
@@ -103,6 +104,29 @@ def test_the_same_rows_sorted_in_few_files(tmp_path, by):
     assert compact_lake(lake).version == done.version  # there is nothing to do
     assert all_files(lake) == files
     assert lake_history(lake)[0].operation == "compact"
+
+
+@pytest.mark.parametrize("open_bytes", [1, 1 << 30])
+def test_files_of_many_row_groups(tmp_path, monkeypatch, open_bytes):
+    """Each is read when its time has come; rows go on up to the least of the last times."""
+    for module in (sorted_files, merging):
+        monkeypatch.setattr(module, "ROW_GROUP_ROWS", 7)
+    captures = [
+        write_capture(
+            tmp_path / f"{n}.pcap", traffic(30, port=50_000 + n, start_ns=c.START_NS + 2_000_001 * n)
+        )
+        for n in range(3)
+    ]
+    lake = tmp_path / "lake"
+    for number in range(3):
+        msmqwire.write_lake(captures[: number + 1], lake)
+    assert max(pq.ParquetFile(lake / file.path).num_row_groups for file in files_of(lake)) > 3
+    rows = named_rows(lake)
+    monkeypatch.setattr(merging, "OPEN_BYTES_MAX", open_bytes)
+    compact_lake(lake)
+    assert len(files_of(lake)) == 1
+    assert named_rows(lake) == rows
+    check_order(lake)
 
 
 def test_compaction_changes_no_data_for_streams(tmp_path):

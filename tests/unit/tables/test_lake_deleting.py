@@ -183,6 +183,11 @@ def test_files_are_passed_over_by_their_statistics(tmp_path, monkeypatch):
         "src_port == 50001 or src_port == 7": None,
         "src_port in (7, 50002)": "2023-11-16",
         "message_id == 102": "2023-11-15",
+        "message_id == 100": "2023-11-15",
+        "message_id in (7, 204, 300)": "2023-11-16",
+        "message_id <= 0": "2023-11-14",
+        "message_id > 203": "2023-11-16",
+        "destination in ('x', 'DIRECT=OS:0\\q')": "2023-11-14",
         "message_id >= 200 and label like '2%'": "2023-11-16",
         "message_id < 100": "2023-11-14",
         "destination == 'DIRECT=OS:1\\q'": "2023-11-15",
@@ -251,6 +256,18 @@ def test_old_rows_go_and_those_without_a_time_stay(tmp_path, monkeypatch):
     assert min(time for time in times.to_pylist() if time is not None) >= edge + DAY_NS
     with pytest.raises(InvalidArgument, match="not negative"):
         retain_lake(lake, timedelta(-1))
+
+
+def test_the_first_row_alone_is_too_old(tmp_path):
+    """By one nanosecond, which is not in the statistics of times."""
+    lake = tmp_path / "lake"
+    msmqwire.write_lake(write_capture(tmp_path / "0.pcap", traffic(9)), lake)
+    times = sorted(msmqwire.read_lake(lake).to_table(columns=["time_ns"])["time_ns"].to_pylist())
+    assert retain_lake(lake, timedelta(0), now_ns=times[0]).rows_deleted == 0
+    assert retain_lake(lake, timedelta(0), now_ns=times[0] + 1).rows_deleted == times.count(times[0])
+    assert retain_lake(lake, timedelta(0), now_ns=times[-1]).rows_deleted == len(set(times)) - 2
+    assert retain_lake(lake, timedelta(0), now_ns=times[-1] + 1).files_added == 0
+    assert named_rows(lake) == delta_rows(lake) == Counter()
 
 
 def test_a_lake_without_times_has_no_age(tmp_path, captures):
