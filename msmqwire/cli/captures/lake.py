@@ -120,7 +120,7 @@ def command(
     before the first row.
 
     With --follow the captures are looked at again and again: what is new in them is committed as soon as it
-    is complete. The lake has the rows of one reader of all captures.
+    is complete. The lake has the rows of one reader of all captures. Ctrl-C or SIGTERM ends it with status 0.
 
     A lake that is there is maintained by --compact, --delete-where, --retain and --vacuum, one at a time and
     without captures; --history shows its versions, --upgrade makes a Delta table of a lake of an earlier
