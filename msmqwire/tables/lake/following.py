@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -26,6 +29,8 @@ from msmqwire.tables.lake.watching import Look, Watch
 
 EVERY: Final = 10.0
 """Seconds between two looks."""
+_RELEASED_EVERY: Final = 16
+"""Commits after which freed memory is given back: that takes about as long as a small commit."""
 
 
 def follow_lake(
@@ -109,6 +114,15 @@ def follow_lake(
     return follower.follow(every)
 
 
+def _release_memory() -> None:
+    """Give freed memory back to the system: what many small commits leave, the C library would keep."""
+    if sys.platform == "linux":
+        gc.collect()  # readers are cycles, with large arrays
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
+        if trim is not None:
+            trim(0)
+
+
 def _warn(text: str) -> None:
     warnings.warn(CaptureWarning(text), stacklevel=2)
 
@@ -122,12 +136,14 @@ class _Follower:
         watch: looks at the captures.
         planner: plans the steps.
         stop: set when it is to end.
+        commits: the number of commits so far.
     """
 
     run: Run
     watch: Watch
     planner: StepPlanner
     stop: threading.Event
+    commits: int = 0
 
     def __post_init__(self) -> None:
         write = self.run.write
@@ -167,6 +183,9 @@ class _Follower:
                     raise
                 return  # it has just gone, which the next look finds
             if self.planner.has_work:
+                self.commits += 1
+                if self.commits % _RELEASED_EVERY == 0:
+                    _release_memory()
                 yield commit
             if not self.planner.has_more or self.stop.is_set():
                 return
