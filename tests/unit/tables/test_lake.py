@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 import msmqwire
 from msmqwire.capture.window import Window
 from msmqwire.errors import LakeDamaged, LakeMismatch, LakeMissing
-from msmqwire.tables.lake import LakeCommit, captures, partitions, sorted_files
+from msmqwire.tables import chosen_columns
+from msmqwire.tables.lake import LakeCommit, captures, partitions, settings, sorted_files
 from msmqwire.tables.lake.state import CaptureEntry
 from msmqwire.tables.part_reader import PartReader
 from msmqwire.tables.parts import Part
@@ -33,6 +35,7 @@ from tests.support.capture.lakes import (
     expected_rows,
     files_of,
     named_rows,
+    rows_of,
     state_file,
     traffic,
     write_capture,
@@ -397,3 +400,34 @@ def test_a_checkpoint_follows_every_tenth_commit(tmp_path, monkeypatch):
     assert not (log / f"{8:020}.json").exists()
     assert msmqwire.read_lake(lake, version=15).count_rows() < msmqwire.read_lake(lake).count_rows()
     assert len(list((lake / "_msmqwire").iterdir())) == 1
+
+
+def test_a_lake_without_columns_gets_those_of_a_later_version(tmp_path, monkeypatch):
+    """Old rows have null there; a lake with columns of its own keeps them."""
+    captures = [write_capture(tmp_path / f"{n}.pcap", traffic(3, port=50_000 + n)) for n in range(2)]
+    lake, narrow = tmp_path / "lake", tmp_path / "narrow"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(
+            settings,
+            "chosen_columns",
+            lambda names: [
+                column for column in chosen_columns(names) if column.name not in ("label", "body")
+            ],
+        )
+        msmqwire.write_lake(captures[:1], lake)
+    msmqwire.write_lake(captures[:1], narrow, columns=["kind", "src"])
+    assert not {"label", "body"} & set(msmqwire.read_lake(lake).schema.names)
+    done = msmqwire.write_lake([captures[1]], lake)
+    assert done.version == 2  # the columns come in a commit of their own
+    rows = msmqwire.read_lake(lake).to_table(columns=["file", "label", "kind"]).to_pylist()
+    labels = {row["file"]: set() for row in rows}
+    for row in rows:
+        if row["kind"] == "UserMessage":
+            labels[row["file"]].add(row["label"])
+    assert labels == {str(captures[0]): {None}, str(captures[1]): {"0", "1", "2"}}
+    assert rows_of(DeltaTable(lake).to_pyarrow_table()) == named_rows(lake)
+    assert msmqwire.read_lake(lake, version=0).schema.names == [
+        name for name in msmqwire.read_lake(lake).schema.names if name not in ("label", "body")
+    ]
+    msmqwire.write_lake(captures, narrow)
+    assert msmqwire.read_lake(narrow).schema.names == ["kind", "src", "part", "date"]
