@@ -1,4 +1,4 @@
-"""Lakes read by the extension ``delta`` of DuckDB, which there is for another version of it than is used here."""
+"""Lakes read by the extension ``delta`` of DuckDB, which there is for another version than is used here."""
 
 from __future__ import annotations
 
