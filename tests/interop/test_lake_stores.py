@@ -124,10 +124,8 @@ def test_a_writer_that_is_killed(server, captures, tmp_path):
     program.write_text(
         "import os, signal, sys\n"
         "import msmqwire\n"
-        "from msmqwire.tables.lake import table\n"
-        "table.create = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "from msmqwire.tables.lake import writing\n"
-        "writing.create = table.create\n"
+        "from msmqwire.tables.lake import runs\n"
+        "runs.create = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"msmqwire.write_lake(sys.argv[1:], {url!r}, storage_options={server.options!r})\n"
     )
     ran = subprocess.run(

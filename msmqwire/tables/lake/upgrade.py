@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from msmqwire.durable import acquire_lock, replace_file
 from msmqwire.errors import LakeDamaged, LakeError, LakeMismatch, LakeMissing, UnsupportedStore
+from msmqwire.names.printable import counted
 from msmqwire.tables import chosen_columns
 from msmqwire.tables.columns import FINDING_IDS
 from msmqwire.tables.lake.delta_errors import Refused
@@ -211,9 +212,12 @@ def _table_file(
     size = os.stat(place.full(path)).st_size
     with opened_parquet(place, path) as source:
         if (source.metadata.num_rows, size) != (file.rows, file.size):
+            found, said = (
+                f"{counted(rows or 0, 'row')} in {counted(count, 'byte')}"
+                for rows, count in ((source.metadata.num_rows, size), (file.rows, file.size))
+            )
             raise LakeDamaged(
-                f"it has {source.metadata.num_rows:,} rows, {size:,} bytes, and the manifest of the lake says"
-                f" {file.rows:,} rows, {file.size:,} bytes: it is another file",
+                f"it has {found}, and the manifest of the lake says {said}: it is another file",
                 file=place.full(path),
             )
         if source.schema_arrow not in checked:

@@ -225,7 +225,7 @@ def test_a_writer_and_a_keeper_in_two_processes(tmp_path, is_killed):
         with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) as writer:
             while is_killed and writer.poll() is None:
                 keeper.stdout.readline()
-                time.sleep(rng.uniform(0, 0.3))
+                time.sleep(rng.uniform(0, 0.3))  # the moment of the kill is to be any
                 keeper.send_signal(signal.SIGKILL)
                 keeper.communicate()
                 keeper, rounds = start(), rounds + 1

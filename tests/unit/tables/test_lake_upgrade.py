@@ -205,7 +205,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            time.sleep(rng.uniform(0, 0.3))
+            time.sleep(rng.uniform(0, 0.3))  # the moment of the kill is to be any
             process.send_signal(signal.SIGKILL)
         upgrade_lake(old.folder)
         assert named_rows(old.folder) == expected_rows(old.captures)

@@ -84,6 +84,9 @@ ROWS: Final = [
     (("lake", SESSION, "--out", "lake"), ("--columns", "kind,lable"), "did you mean label"),
     (("lake", SESSION, "--out", "lake"), ("--by", "kinds"), "--by: 'kinds' is not a key of partitions"),
     (("lake", SESSION, "--out", "lake"), ("--splits", "exakt"), "'exakt' is not a way to divide captures"),
+    (("lake", "--out", "lake"), ("--retain", "30"), "--retain: '30' is not an age: a number with s, m, h, d"),
+    (("lake", "--out", "lake"), ("--vacuum", "week"), "--vacuum: 'week' is not an age"),
+    (("lake", "--out", "lake"), ("--delete-where", "labl == 'x'"), "'labl' is not a column; did you mean"),
     (("fate", SESSION), ("--state", "recieved"), "--state: 'recieved' is not a state; did you mean received"),
     (("fate", SESSION), ("--port", "0"), "--port"),
     (("lint", SESSION), ("--protocol", "foo"), "session, ping, remote_read, srmp"),
@@ -143,12 +146,13 @@ ANY_VALUE: Final = {
 """Options whose values are free text, patterns or names of what is elsewhere."""
 NUMBERS: Final = {
     "--body-limit": "-1", "--workers": "0", "--record-size-max": "0", "--packets": "-1", "--details": "-1",
-    "--port": "99999", "--time": "0", "--bound": "nan", "--seed": "x", "--pid": "0",
+    "--port": "99999", "--time": "0", "--bound": "nan", "--seed": "x", "--pid": "0", "--every": "0",
+    "--target-size": "0",
 }  # fmt: skip
 """Options that take numbers, each with one that can't be."""
 OF_A_SET: Final = {
     "--kind", "--findings", "--endpoint", "--from", "--to", "--where", "--columns", "--by", "--splits",
-    "--state", "--protocol", "--call", "--reading",
+    "--state", "--protocol", "--call", "--reading", "--retain", "--vacuum", "--delete-where",
 }  # fmt: skip
 """Options whose values are of a set, or of a form: `ROWS` has a wrong one of each."""
 ABOUT_CAPTURES: Final = (
