@@ -13,6 +13,9 @@ import pytest
 NIGHTLY: Final = os.environ.get("MSMQWIRE_HYPOTHESIS") == "nightly"
 """Whether this is the nightly run."""
 
+STRIDE: Final = 1 if NIGHTLY else 3
+"""Steps from one at which a process is killed to the next."""
+
 nightly: Final = pytest.mark.skipif(
     not NIGHTLY, reason="takes long beside others of its kind: make nightly runs it"
 )

@@ -37,6 +37,7 @@ from tests.support.capture.lakes import (
 )
 from tests.support.capture.old_lakes import old_lake
 from tests.support.installed import library
+from tests.support.nightly import nightly
 
 SMALL = 4000
 MESSAGES = "kind == 'UserMessage'"
@@ -75,8 +76,8 @@ CONDITIONS = (
 )
 
 
-@pytest.mark.parametrize("by", [None, "kind", "destination"])
-@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("by", [None, pytest.param("kind", marks=nightly), "destination"])
+@pytest.mark.parametrize("compacted", [pytest.param(False, marks=nightly), True])
 def test_the_rows_that_meet_an_expression_go(tmp_path, captures, by, compacted):
     lake = tmp_path / "lake"
     for number, where in enumerate(CONDITIONS):

@@ -34,6 +34,7 @@ from tests.support.capture.lakes import (
     traffic,
     write_capture,
 )
+from tests.support.nightly import STRIDE
 from tests.support.paths import ROOT
 from tests.support.patience import limit
 
@@ -91,7 +92,7 @@ def test_killed_at_any_step(lake, tmp_path, captures, name):
     assert (new == old) == (name in ("compact", "vacuum"))
     step, done, seen = 0, False, set[bool]()
     while not done:
-        step += 1
+        step += STRIDE
         killed = tmp_path / f"lake-{step}"
         shutil.copytree(lake, killed)
         with killed_at(step):

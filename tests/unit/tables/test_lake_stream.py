@@ -51,7 +51,7 @@ from tests.support.capture.lakes import (
     traffic,
     write_capture,
 )
-from tests.support.nightly import nightly
+from tests.support.nightly import STRIDE, nightly
 from tests.support.paths import ROOT
 
 QUEUES = ["TCP:1.2.3.4\\q;?*=%~", "TCP:1.2.3.4\\Ж", "TCP:" + "ü" * 90, "TCP:x"]
@@ -240,7 +240,7 @@ def test_a_writer_killed_at_any_step(capture: Path, tmp_path: Path) -> None:
     batches = batches_of(capture, 2)
     step, done, seen = 0, False, set[int]()
     while not done:
-        step += 1
+        step += STRIDE
         lake = tmp_path / f"lake-{step}"
         with killed_at(step):
             for number, pieces in enumerate(batches):
