@@ -240,11 +240,25 @@ def follow(folder: Path, rng: random.Random) -> bool:
         at_work = process.poll() is None
         os.killpg(process.pid, 9)
     found = lake_rows(lake)
-    if found is not None and found - model.expected():
+    if found is not None and found - _read_so_far(lake, folder / "cut"):
         raise Wrong("after following: there are rows that the captures do not have")
     run(folder / "captures", "--out", lake, *arguments)
     compare(lake_rows(lake), [model.expected()], "following and a run")
     return at_work
+
+
+def _read_so_far(lake: Path, folder: Path) -> Rows:
+    """The rows of the captures as far as a lake has them: what has grown since can change earlier rows."""
+    ends = Counter[Path]()
+    for part in state_of(lake).parts:
+        for window in part.windows:
+            ends[Path(window.path)] = max(ends[Path(window.path)], window.end)
+    folder.mkdir()
+    places = {folder / path.name: path for path in sorted(ends)}
+    for cut, path in places.items():
+        cut.write_bytes(path.read_bytes()[: ends[path]])
+    rows = Model(folder, random.Random(), sizes=dict.fromkeys(places, 0)).expected()
+    return Counter({(row[0], str(places[Path(str(row[1]))]), *row[2:]): n for row, n in rows.items()})
 
 
 def upgrade(folder: Path, rng: random.Random) -> bool:
