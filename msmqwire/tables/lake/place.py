@@ -186,8 +186,9 @@ class LocalPlace:
 
     def prepare(self) -> None:
         folder = self.folder
-        is_lake = any(os.path.lexists(folder / name) for name in (LOG, OLD, FOLDER))
-        if not is_lake and folder.exists() and any(folder.iterdir()):
+        # Looked at once: another writer may be making a lake of it just now.
+        names = set(os.listdir(folder)) if folder.exists() else set()
+        if names and not names & {LOG, OLD, FOLDER}:
             raise LakeMismatch("the folder has files, and is not a lake: name another one", file=self.shown)
         if not self.has(LOG):
             refuse_old(self)
@@ -352,7 +353,9 @@ class StorePlace:
             return
         root = self._store.path(self.url)
         entries = self._store.list(root, recursive=True, missing_ok=True)
-        if not all(entry.is_folder or FILE_PATH.fullmatch(entry.path[len(root) + 1 :]) for entry in entries):
+        paths = [entry.path[len(root) + 1 :] for entry in entries if not entry.is_folder]
+        # The hidden ones are of another writer, who is making a lake of it just now.
+        if not all(path.startswith((f"{LOG}/", f"{FOLDER}/")) or FILE_PATH.fullmatch(path) for path in paths):
             raise LakeMismatch("the folder has files, and is not a lake: name another one", file=self.url)
 
     def check_files(self, paths: Iterable[str]) -> None:

@@ -431,3 +431,18 @@ def test_a_lake_without_columns_gets_those_of_a_later_version(tmp_path, monkeypa
     ]
     msmqwire.write_lake(captures, narrow)
     assert msmqwire.read_lake(narrow).schema.names == ["kind", "src", "part", "date"]
+
+
+def test_a_folder_that_another_writer_begins_is_a_lake(tmp_path, monkeypatch):
+    """Between two looks at it the other one may make the first entry."""
+    lake, exists = tmp_path / "lake", Path.exists
+    lake.mkdir()
+
+    def begun(path: Path) -> bool:
+        if path == lake:
+            (lake / "_msmqwire").mkdir(exist_ok=True)
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", begun)
+    capture = write_capture(tmp_path / "one.pcap", traffic(3))
+    assert msmqwire.write_lake(capture, lake).version == 0
