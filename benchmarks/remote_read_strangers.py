@@ -38,13 +38,13 @@ from msmqwire.qm.runtime.rpc.security import initiator
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.remote_read.procedures import PROCEDURES, PROPAGATION_TOKEN_MAX
-from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import NDR20, NDR64, WHOLE, AuthLevel, AuthType, PduType, PfcFlags
 from msmqwire.rpc.ndr import NDR20 as SYNTAX
 from msmqwire.rpc.ndr import SYNTAXES, build_stub
 from msmqwire.rpc.pdu import build_pdu, make_pdu
 from msmqwire.rpc.pdus import syntax_fields
+from msmqwire.rpc.queue_format import queue_format_of
 
 AIM_MIB: Final = 300
 _OF_A_CONNECTION: Final = 250

@@ -33,6 +33,7 @@ MOVED: Final = {
     "qm.runtime.redirections_file": "qm.runtime.http.redirections_file",
     "qm.runtime.signature_files": "qm.runtime.http.signature_files",
     "qms": "netware",
+    "remote_read.queue_format": "rpc.queue_format",
     "report": "analysis.report",
     "wireshark": "plugins.wireshark",
     **{f"netware.{name}": f"ncp.{name}" for name in _BYTES_OF_NCP},

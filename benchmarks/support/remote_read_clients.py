@@ -26,9 +26,9 @@ from msmqwire.qm.client.remote_options import credentials_of
 from msmqwire.qm.runtime.rpc.client import RpcClient, open_rpc
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
 from msmqwire.remote_read.interface import INTERFACE, build_request, parse_response
-from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 from msmqwire.rpc.ndr import NDR20, SYNTAXES, Syntax
+from msmqwire.rpc.queue_format import queue_format_of
 
 USER: Final = "LAB\\bench"
 PASSWORD: Final = "benchmark"

@@ -11,13 +11,13 @@ from fuzz.readers.registry import target
 from msmqwire.errors import InvalidName, MalformedPacket
 from msmqwire.remote_read.message_packet import message_packet, read_message_packet, state_of
 from msmqwire.remote_read.procedures import PROCEDURES
-from msmqwire.remote_read.queue_format import name_of, queue_format_of
 from msmqwire.remote_read.sections import message_of, sections_of
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.endpoint_mapper import EPT_MAP_REQUEST, ept_map_response
 from msmqwire.rpc.ndr import NDR20, NDR64, Stub, build_stub, from_json, parse_stub, parsing, to_json
 from msmqwire.rpc.ndr.compiled import stub_reader
 from msmqwire.rpc.pdu import PduFramer, parse_pdu
+from msmqwire.rpc.queue_format import name_of, queue_format_of
 
 SYNTAXES = (NDR20, NDR64, NDR20.ordered(big_endian=True), NDR64.ordered(big_endian=True))
 CAPTURE = "remote_read.pcap"

@@ -7,14 +7,11 @@ that a failure leaves in them as defaults, so that ``{"status": hresult}`` is a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Final
 
 from msmqwire.remote_read.constants import Opnum
-from msmqwire.remote_read.queue_format import QUEUE_FORMAT
 from msmqwire.rpc.handles import NULL_HANDLE
+from msmqwire.rpc.interface import Procedure, by_opnum
 from msmqwire.rpc.ndr import (
     REQUIRED,
     ConformantArray,
@@ -28,9 +25,9 @@ from msmqwire.rpc.ndr import (
     Pointer,
     Reference,
     Structure,
-    Stub,
     Type,
 )
+from msmqwire.rpc.queue_format import QUEUE_FORMAT
 
 PROPAGATION_TOKEN_MAX: Final = 131072
 """The most bytes of pbPropagationToken: range(0, 131072)."""
@@ -69,39 +66,6 @@ XACTUOW: Final = Structure(
     (Member("rgb", _UNIT_OF_WORK, "The identifier; all zero for no transaction.", req=("MQRR-2.2.8-01",)),),
     "A unit of work.",
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Procedure:
-    """A procedure of the interface.
-
-    Attributes:
-        request: the parameters that the client sends.
-        response: those that the server returns, the return value last under the name ``status``; a void
-            procedure has none and fails with a fault.
-        req: ids of the requirements on the layout of both.
-    """
-
-    opnum: Opnum
-    section: str
-    meaning: str
-    sent: tuple[Member, ...] = ()
-    returned: tuple[Member, ...] = ()
-    status: Member | None = None
-    req: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.opnum.name
-
-    @cached_property
-    def request(self) -> Stub:
-        return Stub(self.name, self.section, self.sent, self.meaning)
-
-    @cached_property
-    def response(self) -> Stub:
-        status = () if self.status is None else (self.status,)
-        return Stub(self.name, self.section, (*self.returned, *status), self.meaning)
 
 
 _STATUS: Final = Member("status", _DWORD, meaning="HRESULT.", default=0, req=("MQRR-2.2.1-01",))
@@ -214,176 +178,173 @@ _END: Final = (
     _REQUEST_ID,
 )
 
-PROCEDURES: Final[Mapping[int, Procedure]] = MappingProxyType(
-    {
-        procedure.opnum: procedure
-        for procedure in (
-            Procedure(
-                Opnum.R_GetServerPort,
-                "[MS-MQRR] 3.1.4.1",
-                "The port of the interface.",
-                status=Member("status", _DWORD, "TCP port, 0 for an error.", req=("MQRR-3.1.4.1-01",)),
-            ),
-            Procedure(Opnum.Opnum1NotUsedOnWire, "[MS-MQRR] 3.1.4", "Never sent.", req=("MQRR-6-02",)),
-            Procedure(
-                Opnum.R_OpenQueue,
-                "[MS-MQRR] 3.1.4.2",
-                "Opens a queue.",
-                _OPEN,
-                (_OPENED,),
-                req=("MQRR-3.1.4.2-01", "MQRR-3.1.4.2-02"),
-            ),
-            Procedure(
-                Opnum.R_CloseQueue,
-                "[MS-MQRR] 3.1.4.3",
-                "Closes a queue.",
-                (_CLOSED,),
-                (_CLOSED,),
-                _STATUS,
-                req=("MQRR-3.1.4.3-01",),
-            ),
-            Procedure(
-                Opnum.R_CreateCursor,
-                "[MS-MQRR] 3.1.4.4",
-                "Creates a cursor on a queue.",
-                (_CONTEXT,),
-                (_ref("phCursor", _DWORD, "The cursor.", 0),),
-                _STATUS,
-                req=("MQRR-3.1.4.4-01",),
-            ),
-            Procedure(
-                Opnum.R_CloseCursor,
-                "[MS-MQRR] 3.1.4.5",
-                "Closes a cursor.",
-                (_CONTEXT, _in("hCursor", _DWORD, "The cursor.")),
-                status=_STATUS,
-                req=("MQRR-3.1.4.5-01",),
-            ),
-            Procedure(
-                Opnum.R_PurgeQueue,
-                "[MS-MQRR] 3.1.4.6",
-                "Empties a queue.",
-                (_CONTEXT,),
-                status=_STATUS,
-                req=("MQRR-3.1.4.6-01",),
-            ),
-            Procedure(
-                Opnum.R_StartReceive,
-                "[MS-MQRR] 3.1.4.7",
-                "Peeks at a message, or begins to receive one.",
-                _RECEIVE,
-                _RECEIVED,
-                _STATUS,
-                req=("MQRR-3.1.4.7-01", "MQRR-3.1.4.7-02", "MQRR-3.1.4.7-03"),
-            ),
-            Procedure(
-                Opnum.R_CancelReceive,
-                "[MS-MQRR] 3.1.4.8",
-                "Cancels a receive or peek that waits.",
-                (_CONTEXT, _REQUEST_ID),
-                status=_STATUS,
-                req=("MQRR-3.1.4.8-01",),
-            ),
-            Procedure(
-                Opnum.R_EndReceive,
-                "[MS-MQRR] 3.1.4.9",
-                "Accepts a message that was received, or gives it back.",
-                _END,
-                status=_STATUS,
-                req=("MQRR-3.1.4.9-01",),
-            ),
-            Procedure(
-                Opnum.R_MoveMessage,
-                "[MS-MQRR] 3.1.4.10",
-                "Moves a message to another queue.",
-                (
-                    _in("phContextFrom", Handle(), "Handle of the queue that it is in."),
-                    _in(
-                        "ullContextTo",
-                        _ULONGLONG,
-                        "pMoveContext of the queue that it goes to.",
-                        req=("MQRR-3.1.4.10-05",),
-                    ),
-                    _in("LookupId", _ULONGLONG, "Lookup identifier of the message."),
-                    _TRANSACTION,
+PROCEDURES: Final[Mapping[int, Procedure]] = by_opnum(
+    (
+        Procedure(
+            Opnum.R_GetServerPort,
+            "[MS-MQRR] 3.1.4.1",
+            "The port of the interface.",
+            status=Member("status", _DWORD, "TCP port, 0 for an error.", req=("MQRR-3.1.4.1-01",)),
+        ),
+        Procedure(Opnum.Opnum1NotUsedOnWire, "[MS-MQRR] 3.1.4", "Never sent.", req=("MQRR-6-02",)),
+        Procedure(
+            Opnum.R_OpenQueue,
+            "[MS-MQRR] 3.1.4.2",
+            "Opens a queue.",
+            _OPEN,
+            (_OPENED,),
+            req=("MQRR-3.1.4.2-01", "MQRR-3.1.4.2-02"),
+        ),
+        Procedure(
+            Opnum.R_CloseQueue,
+            "[MS-MQRR] 3.1.4.3",
+            "Closes a queue.",
+            (_CLOSED,),
+            (_CLOSED,),
+            _STATUS,
+            req=("MQRR-3.1.4.3-01",),
+        ),
+        Procedure(
+            Opnum.R_CreateCursor,
+            "[MS-MQRR] 3.1.4.4",
+            "Creates a cursor on a queue.",
+            (_CONTEXT,),
+            (_ref("phCursor", _DWORD, "The cursor.", 0),),
+            _STATUS,
+            req=("MQRR-3.1.4.4-01",),
+        ),
+        Procedure(
+            Opnum.R_CloseCursor,
+            "[MS-MQRR] 3.1.4.5",
+            "Closes a cursor.",
+            (_CONTEXT, _in("hCursor", _DWORD, "The cursor.")),
+            status=_STATUS,
+            req=("MQRR-3.1.4.5-01",),
+        ),
+        Procedure(
+            Opnum.R_PurgeQueue,
+            "[MS-MQRR] 3.1.4.6",
+            "Empties a queue.",
+            (_CONTEXT,),
+            status=_STATUS,
+            req=("MQRR-3.1.4.6-01",),
+        ),
+        Procedure(
+            Opnum.R_StartReceive,
+            "[MS-MQRR] 3.1.4.7",
+            "Peeks at a message, or begins to receive one.",
+            _RECEIVE,
+            _RECEIVED,
+            _STATUS,
+            req=("MQRR-3.1.4.7-01", "MQRR-3.1.4.7-02", "MQRR-3.1.4.7-03"),
+        ),
+        Procedure(
+            Opnum.R_CancelReceive,
+            "[MS-MQRR] 3.1.4.8",
+            "Cancels a receive or peek that waits.",
+            (_CONTEXT, _REQUEST_ID),
+            status=_STATUS,
+            req=("MQRR-3.1.4.8-01",),
+        ),
+        Procedure(
+            Opnum.R_EndReceive,
+            "[MS-MQRR] 3.1.4.9",
+            "Accepts a message that was received, or gives it back.",
+            _END,
+            status=_STATUS,
+            req=("MQRR-3.1.4.9-01",),
+        ),
+        Procedure(
+            Opnum.R_MoveMessage,
+            "[MS-MQRR] 3.1.4.10",
+            "Moves a message to another queue.",
+            (
+                _in("phContextFrom", Handle(), "Handle of the queue that it is in."),
+                _in(
+                    "ullContextTo",
+                    _ULONGLONG,
+                    "pMoveContext of the queue that it goes to.",
+                    req=("MQRR-3.1.4.10-05",),
                 ),
-                status=_STATUS,
-                req=("MQRR-3.1.4.10-01",),
+                _in("LookupId", _ULONGLONG, "Lookup identifier of the message."),
+                _TRANSACTION,
             ),
-            Procedure(
-                Opnum.R_OpenQueueForMove,
-                "[MS-MQRR] 3.1.4.11",
-                "Opens a queue to move messages to.",
-                _OPEN,
-                (
-                    _ref(
-                        "pMoveContext",
-                        _ULONGLONG,
-                        "The queue, for R_MoveMessage.",
-                        0,
-                        req=("MQRR-3.1.4.11-14",),
-                    ),
-                    _OPENED,
+            status=_STATUS,
+            req=("MQRR-3.1.4.10-01",),
+        ),
+        Procedure(
+            Opnum.R_OpenQueueForMove,
+            "[MS-MQRR] 3.1.4.11",
+            "Opens a queue to move messages to.",
+            _OPEN,
+            (
+                _ref(
+                    "pMoveContext",
+                    _ULONGLONG,
+                    "The queue, for R_MoveMessage.",
+                    0,
+                    req=("MQRR-3.1.4.11-14",),
                 ),
-                req=("MQRR-3.1.4.11-01",),
+                _OPENED,
             ),
-            Procedure(
-                Opnum.R_QMEnlistRemoteTransaction,
-                "[MS-MQRR] 3.1.4.12",
-                "Enlists the server in a transaction.",
-                (
-                    _TRANSACTION,
-                    _in(
-                        "cbPropagationToken",
-                        Integer(32, values=range(PROPAGATION_TOKEN_MAX + 1)),
-                        "Bytes of pbPropagationToken.",
-                        req=("MQRR-3.1.4.12-06",),
-                    ),
-                    _ref(
-                        "pbPropagationToken",
-                        ConformantBytes("cbPropagationToken"),
-                        "The transaction, for its coordinator.",
-                        req=("MQRR-3.1.4.12-07",),
-                    ),
-                    _QUEUE,
+            req=("MQRR-3.1.4.11-01",),
+        ),
+        Procedure(
+            Opnum.R_QMEnlistRemoteTransaction,
+            "[MS-MQRR] 3.1.4.12",
+            "Enlists the server in a transaction.",
+            (
+                _TRANSACTION,
+                _in(
+                    "cbPropagationToken",
+                    Integer(32, values=range(PROPAGATION_TOKEN_MAX + 1)),
+                    "Bytes of pbPropagationToken.",
+                    req=("MQRR-3.1.4.12-06",),
                 ),
-                status=_STATUS,
-                req=("MQRR-3.1.4.12-01", "MQRR-3.1.4.12-02"),
-            ),
-            Procedure(
-                Opnum.R_StartTransactionalReceive,
-                "[MS-MQRR] 3.1.4.13",
-                "Begins to receive a message in a transaction.",
-                (*_RECEIVE, _TRANSACTION),
-                _RECEIVED,
-                _STATUS,
-                req=("MQRR-3.1.4.13-01", "MQRR-3.1.4.13-03", "MQRR-3.1.4.13-04"),
-            ),
-            Procedure(
-                Opnum.R_SetUserAcknowledgementClass,
-                "[MS-MQRR] 3.1.4.14",
-                "Says why an application rejects a message.",
-                (
-                    _CONTEXT,
-                    _LOOKUP_ID,
-                    _in(
-                        "usClass",
-                        _USHORT,
-                        "0, or MQMSG_CLASS_NACK_RECEIVE_REJECTED.",
-                        req=("MQRR-3.1.4.14-05",),
-                    ),
+                _ref(
+                    "pbPropagationToken",
+                    ConformantBytes("cbPropagationToken"),
+                    "The transaction, for its coordinator.",
+                    req=("MQRR-3.1.4.12-07",),
                 ),
-                status=_STATUS,
-                req=("MQRR-3.1.4.14-01",),
+                _QUEUE,
             ),
-            Procedure(
-                Opnum.R_EndTransactionalReceive,
-                "[MS-MQRR] 3.1.4.15",
-                "Accepts a message that was received in a transaction, or gives it back.",
-                _END,
-                status=_STATUS,
-                req=("MQRR-3.1.4.15-01",),
+            status=_STATUS,
+            req=("MQRR-3.1.4.12-01", "MQRR-3.1.4.12-02"),
+        ),
+        Procedure(
+            Opnum.R_StartTransactionalReceive,
+            "[MS-MQRR] 3.1.4.13",
+            "Begins to receive a message in a transaction.",
+            (*_RECEIVE, _TRANSACTION),
+            _RECEIVED,
+            _STATUS,
+            req=("MQRR-3.1.4.13-01", "MQRR-3.1.4.13-03", "MQRR-3.1.4.13-04"),
+        ),
+        Procedure(
+            Opnum.R_SetUserAcknowledgementClass,
+            "[MS-MQRR] 3.1.4.14",
+            "Says why an application rejects a message.",
+            (
+                _CONTEXT,
+                _LOOKUP_ID,
+                _in(
+                    "usClass",
+                    _USHORT,
+                    "0, or MQMSG_CLASS_NACK_RECEIVE_REJECTED.",
+                    req=("MQRR-3.1.4.14-05",),
+                ),
             ),
-        )
-    }
+            status=_STATUS,
+            req=("MQRR-3.1.4.14-01",),
+        ),
+        Procedure(
+            Opnum.R_EndTransactionalReceive,
+            "[MS-MQRR] 3.1.4.15",
+            "Accepts a message that was received in a transaction, or gives it back.",
+            _END,
+            status=_STATUS,
+            req=("MQRR-3.1.4.15-01",),
+        ),
+    )
 )

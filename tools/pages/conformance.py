@@ -59,6 +59,7 @@ TITLES = {
     "DMPR": "[MS-MQDMPR] Common Data Model and Processing Rules",
     "MQBR": "[MS-MQBR] Binary Reliable Message Routing Algorithm",
     "MQMQ": "[MS-MQMQ] Data Structures",
+    "MQMR": "[MS-MQMR] Queue Manager Management Protocol",
     "MQQB": "[MS-MQQB] Binary Protocol",
     "MQRR": "[MS-MQRR] Queue Manager Remote Read Protocol",
     "NBFX": "[MC-NBFX], [MC-NBFS], [MC-NBFSE] .NET Binary Format",

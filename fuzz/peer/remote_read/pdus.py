@@ -17,7 +17,6 @@ from msmqwire.names import parse_format_name
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
 from msmqwire.remote_read.interface import INTERFACE, build_request
 from msmqwire.remote_read.procedures import PROCEDURES, XACTUOW
-from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.rpc.constants import (
     BIND_TIME_FEATURES,
     FRAGMENT_SIZE,
@@ -34,6 +33,7 @@ from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import SYNTAXES
 from msmqwire.rpc.pdu import build_pdu, make_pdu
 from msmqwire.rpc.pdus import REQUEST, syntax_fields
+from msmqwire.rpc.queue_format import queue_format_of
 
 BIND_CALL: Final = 1
 """The call id of binds."""

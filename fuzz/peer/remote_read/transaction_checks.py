@@ -23,7 +23,7 @@ from fuzz.peer.steps import Case, Step
 from fuzz.peer.target import Target
 from msmqwire.names import DirectName
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum
-from msmqwire.remote_read.queue_format import queue_format_of
+from msmqwire.rpc.queue_format import queue_format_of
 
 
 def transaction_checks(target: Target, source: random.Random) -> Iterator[Case]:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.remote_read.interface import INTERFACE
-from msmqwire.remote_read.procedures import Procedure
+from msmqwire.rpc.interface import Procedure
 from msmqwire.remote_read.rpc_packet import CallSecurity, StubPart, packet_offset
 from msmqwire.rpc.constants import AuthLevel, ContextResult, PduType, SyntaxId
 from msmqwire.rpc.handles import ContextHandle

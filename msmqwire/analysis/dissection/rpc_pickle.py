@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from msmqwire.remote_read.procedures import PROCEDURES, Procedure
+from msmqwire.remote_read.procedures import PROCEDURES
+from msmqwire.rpc.interface import Procedure
 from msmqwire.rpc.ndr.types import Declaration
 
 _Name = tuple[int, str]

@@ -40,8 +40,11 @@ PADDING_MAX: Final = 7
 """Bytes after the last parameter: a stub is padded to a multiple of 8 at most."""
 
 _PFC_OFFSET: Final = 3
-_FOR_MOVE: Final = {Opnum.R_OpenQueue: False, Opnum.R_OpenQueueForMove: True}
-_TRANSACTIONAL: Final = {Opnum.R_StartReceive: False, Opnum.R_StartTransactionalReceive: True}
+_FOR_MOVE: Final[dict[int, bool]] = {Opnum.R_OpenQueue: False, Opnum.R_OpenQueueForMove: True}
+_TRANSACTIONAL: Final[dict[int, bool]] = {
+    Opnum.R_StartReceive: False,
+    Opnum.R_StartTransactionalReceive: True,
+}
 
 
 def _rule(id: str, title: str, path: str = "", severity: Severity = "MUST") -> Check:

@@ -33,7 +33,7 @@ def _rule(id: str, title: str, path: str) -> Check:
 FOREIGN: Final = listed(
     "ATTACK-RPC-HANDLE", "The handle is that of another host, or of nobody", "", RPC, "ATTACK"
 )
-_HANDLES: Final = {
+_HANDLES: Final[dict[int, Check]] = {
     Opnum.R_CloseQueue: _rule("MQRR-3.1.4.3-02", "The handle is not open", "pphContext"),
     Opnum.R_CreateCursor: _rule("MQRR-3.1.4.4-02", "The handle is not open", "phContext"),
     Opnum.R_CloseCursor: _rule("MQRR-3.1.4.5-03", "The handle or the cursor is not open", "phContext"),

@@ -263,7 +263,7 @@ def _field(name: str, node: Type, default: Any, is_computed: bool) -> Field:
             return StrField(name, b"")
         case WideString():
             return TextField(name, None if absent else "")
-        case ConformantArray(element=element):
+        case ConformantArray(element=Structure() as element):
             layer = _layer_of(element)
             return ItemsField(name, None, layer) if absent else PacketListField(name, [], layer)
         case Structure() as structure:

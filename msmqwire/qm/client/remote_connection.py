@@ -14,10 +14,10 @@ from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.rpc.client import RpcCall, RpcClient
 from msmqwire.remote_read.constants import Access, Opnum, ShareMode
 from msmqwire.remote_read.interface import build_request, parse_response
-from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.rpc.constants import FaultStatus
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import SYNTAXES
+from msmqwire.rpc.queue_format import queue_format_of
 
 # MQRR-3.1.4.2-13, MQRR-3.1.4.2-14, MQRR-3.1.4.2-15, MQRR-3.1.4.11-10
 _VERSION: Final = {"Major": 6, "Minor": 1, "BuildNumber": 0}

@@ -37,8 +37,8 @@ from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.rpc.client import RpcCall, find_port, open_rpc
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum
 from msmqwire.remote_read.interface import INTERFACE
-from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.queue_format import queue_format_of
 
 _BODY_MAX: Final = 0x40_0000
 """The length that is requested of a body: no packet is longer."""

@@ -16,9 +16,9 @@ from msmqwire.qm.sim.plan import SUBQUEUE, identifier_of
 from msmqwire.qm.sim.remote_reader import Failed, Pause, ReaderLost, RemoteReader, Script
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
-from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.remote_read.sections import message_of
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.queue_format import queue_format_of
 from msmqwire.service.virtual.violation import Violation
 
 _WHOLE: Final = 0xFFFFFFFF

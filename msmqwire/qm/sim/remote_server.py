@@ -22,12 +22,12 @@ from msmqwire.qm.sim.rpc_network import RpcEnd, RpcHost
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.remote_read.constants import Acknowledge, Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_response, parse_request
-from msmqwire.remote_read.queue_format import name_of
 from msmqwire.rpc.constants import FaultStatus
 from msmqwire.rpc.events import Called, Cancelled, Closed, Orphaned
 from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import SYNTAXES, Syntax
+from msmqwire.rpc.queue_format import name_of
 from msmqwire.rpc.server_association import ServerAssociation
 from msmqwire.service.virtual.violation import Violation
 

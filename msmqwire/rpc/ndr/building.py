@@ -308,7 +308,7 @@ class _Writer:
         tag = siblings[node.switch_is]
         if tag not in node.arms:
             raise Halt(f"there is no arm for {node.switch_is} {tag!r:.100}")
-        self.integer(tag, node.discriminant.size, node.discriminant.signed)
+        self.in_place(node.discriminant, tag, siblings)
         self.align(to)
         arm = node.arms[tag]
         if arm is None:

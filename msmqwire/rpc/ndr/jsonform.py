@@ -48,9 +48,7 @@ def _to_json(node: Type, value: Any) -> Any:
             return None if value is None else _to_json(node.target, value)
         case Structure():
             return to_json(node, value)
-        case ConformantArray():
-            return [to_json(node.element, item) for item in value]
-        case ConformantVaryingArray():
+        case ConformantArray() | ConformantVaryingArray():
             return [_to_json(node.element, item) for item in value]
         case Handle():
             return {"attributes": value.attributes, "uuid": str(value.uuid)}
@@ -94,9 +92,7 @@ def _from_json(node: Type, data: Any, path: str) -> Any:
             return None if data is None else _from_json(node.target, data, path)
         case Structure():
             return _members(node, data, path)
-        case ConformantArray() if isinstance(data, list):
-            return tuple(_members(node.element, item, f"{path}[{at}]") for at, item in enumerate(data))
-        case ConformantVaryingArray() if isinstance(data, list):
+        case ConformantArray() | ConformantVaryingArray() if isinstance(data, list):
             return tuple(_from_json(node.element, item, f"{path}[{at}]") for at, item in enumerate(data))
         case Handle() if isinstance(data, Mapping):
             return ContextHandle(data.get("attributes", 0), _guid(data.get("uuid"), f"{path}.uuid"))

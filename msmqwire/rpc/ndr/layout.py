@@ -50,7 +50,7 @@ def alignment(node: Type, syntax: Syntax) -> int:
             return max((alignment(member.type, syntax) for member in inside), default=1)
         case Union():
             arms = [alignment(arm.type, syntax) for arm in node.arms.values() if arm is not None]
-            return max([node.discriminant.size, *arms])
+            return max([alignment(node.discriminant, syntax), *arms])
 
 
 @cache
@@ -74,4 +74,4 @@ def least_size(node: Type, syntax: Syntax) -> int:
         case Structure():
             return sum(least_size(member.type, syntax) for member in node.members)
         case Union():
-            return node.discriminant.size
+            return least_size(node.discriminant, syntax)

@@ -102,7 +102,7 @@ class _Reader:
     def count(self, size_is: str, siblings: Siblings, least: int) -> int:
         """Return the maximum count of an array with size_is, its elements taking `least` bytes or more."""
         count = self.integer(self.syntax.word)
-        if count != siblings[size_is]:
+        if size_is and count != siblings[size_is]:
             self.fail(f"the maximum count is {count}, {size_is} {siblings[size_is]}", self.syntax.word)
         self.room(count, least)
         return count
@@ -203,8 +203,11 @@ class _Reader:
         if referent != NULL:
             self.referents.append(referent)
         # MQRR-3.1.4-02
-        elif isinstance(node.target, (ConformantBytes, ConformantArray)) and siblings[node.target.size_is]:
-            size_is = node.target.size_is
+        elif (
+            isinstance(node.target, (ConformantBytes, ConformantArray))
+            and (size_is := node.target.size_is)
+            and siblings[size_is]
+        ):
             self.fail(f"a null pointer, {size_is} is {siblings[size_is]}", self.syntax.word)  # MQRR-3.1.4-02
         return referent
 
@@ -259,12 +262,12 @@ class _Reader:
     def _union(self, node: Union, siblings: Siblings) -> Any:
         to = alignment(node, self.syntax) if self.syntax.padded else 1
         self.align(to)
-        size, expected = node.discriminant.size, siblings[node.switch_is]
-        value = self.integer(size, node.discriminant.signed)
+        size, expected = least_size(node.discriminant, self.syntax), siblings[node.switch_is]
+        value = self.in_place(node.discriminant, siblings)
         if value != expected:
             self.fail(f"the discriminant is {value}, {node.switch_is} {expected}", size)
         if value not in node.arms:
-            self.fail(f"there is no arm for {value}", size)
+            self.fail(node.refused.get(value, f"there is no arm for {value}"), size)
         self.align(to)
         arm = node.arms[value]
         try:

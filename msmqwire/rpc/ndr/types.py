@@ -89,10 +89,13 @@ class WideString:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConformantArray:
-    """An array of structures with size_is, `size_is` being the sibling with its length: a tuple."""
+    """An array with size_is, `size_is` being the sibling with its length: a tuple.
 
-    element: Structure
-    size_is: str
+    An empty `size_is` stands for a parameter of the other direction: the caller compares the length with it.
+    """
+
+    element: Type
+    size_is: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,11 +138,13 @@ class Union:
         discriminant: the type of the discriminant.
         switch_is: the sibling that it repeats.
         arms: for each value of it the arm, None for an empty one (value None).
+        refused: for values without an arm, the reason.
     """
 
-    discriminant: Integer
+    discriminant: Integer | Enum
     switch_is: str
     arms: dict[int, Member | None]
+    refused: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,6 +193,12 @@ class Declaration:
 
 class Structure(Declaration):
     """A structure."""
+
+    def with_members(self, members: tuple[Member, ...]) -> Structure:
+        """Return it with other members under the same names: its values are of the same class."""
+        other = Structure(self.name, self.section, members, self.meaning)
+        other.__dict__["value"] = self.value
+        return other
 
 
 class Stub(Declaration):

@@ -16,11 +16,11 @@ from msmqwire.analysis.lint.remote_read_session import EACH_MAX
 from msmqwire.errors import InvalidValue
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import build_request
-from msmqwire.remote_read.queue_format import DL_ID, MULTICAST_ID, OBJECTID, QUEUE_FORMAT
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 from msmqwire.rpc.ndr import NDR20
 from msmqwire.rpc.pdu import build_pdu, make_pdu
+from msmqwire.rpc.queue_format import DL_ID, MULTICAST_ID, OBJECTID, QUEUE_FORMAT
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture import rpc_captures as r

@@ -26,8 +26,8 @@ from msmqwire.qm.protocols.remote_read.configuration import Limit, RemoteReadCon
 from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, changed_access
 from msmqwire.qm.runtime.rpc.network import RpcOptions
 from msmqwire.remote_read.constants import Access, Action, Opnum, ShareMode
-from msmqwire.remote_read.queue_format import QUEUE_FORMAT, queue_format_of
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
+from msmqwire.rpc.queue_format import QUEUE_FORMAT, queue_format_of
 from tests.support.engine_harness import OWN_ADDRESS, OWN_ID, PEER_QUEUE
 from tests.support.qm.queue_contents import bodies
 from tests.support.rpc.remote_read_harness import (

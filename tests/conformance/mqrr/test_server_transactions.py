@@ -15,8 +15,8 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import Limit
 from msmqwire.remote_read.constants import Access, Action, Opnum
 from msmqwire.remote_read.procedures import XACTUOW
-from msmqwire.remote_read.queue_format import QUEUE_FORMAT
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.queue_format import QUEUE_FORMAT
 from tests.support.engine_harness import START_UTC
 from tests.support.qm.queue_contents import bodies, states
 from tests.support.rpc.remote_read_harness import (

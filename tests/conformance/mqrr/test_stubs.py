@@ -21,9 +21,9 @@ from msmqwire.remote_read.interface import (
     parse_response,
 )
 from msmqwire.remote_read.procedures import PROCEDURES, SECTION_BUFFER
-from msmqwire.remote_read.queue_format import ARMS, QUEUE_FORMAT
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import NDR20, NDR64, SYNTAXES, Syntax, from_json, to_json
+from msmqwire.rpc.queue_format import ARMS, QUEUE_FORMAT
 from tests.support.codec_checks import proving, requirement
 from tools.pages.conformance import read_tables
 

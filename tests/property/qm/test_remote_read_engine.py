@@ -13,8 +13,8 @@ from msmqwire.qm.model.enumerations import PositionState
 from msmqwire.qm.protocols.remote_read.configuration import Limit
 from msmqwire.remote_read.constants import Acknowledge, Action
 from msmqwire.remote_read.procedures import XACTUOW
-from msmqwire.remote_read.queue_format import QUEUE_FORMAT
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
+from msmqwire.rpc.queue_format import QUEUE_FORMAT
 from tests.support.engine_harness import RECOVERABLE
 from tests.support.qm.queue_contents import bodies, states
 from tests.support.rpc.remote_read_harness import (

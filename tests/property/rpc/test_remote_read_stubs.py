@@ -18,7 +18,6 @@ from msmqwire.headers.queue_format import queue_format_of as record_of
 from msmqwire.names import parse_format_name
 from msmqwire.remote_read.interface import build_request
 from msmqwire.remote_read.procedures import PROCEDURES
-from msmqwire.remote_read.queue_format import QUEUE_FORMAT, name_of, queue_format_of
 from msmqwire.rpc.endpoint_mapper import EPT_MAP_REQUEST, ept_map_response
 from msmqwire.rpc.handles import NULL_HANDLE
 from msmqwire.rpc.ndr import (
@@ -35,6 +34,7 @@ from msmqwire.rpc.ndr import (
     to_json,
 )
 from msmqwire.rpc.ndr.compiled import stub_reader, stub_writer
+from msmqwire.rpc.queue_format import QUEUE_FORMAT, name_of, queue_format_of
 from tests.support.codec_checks import requirement
 from tests.support.rpc.ndr_strategies import values
 

@@ -12,12 +12,12 @@ import pytest
 from msmqwire.names import parse_format_name
 from msmqwire.remote_read.constants import Access, Acknowledge, Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_request, parse_response
-from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import AuthLevel
 from msmqwire.rpc.events import Answered
 from msmqwire.rpc.ndr import NDR20, NDR64, Syntax
 from msmqwire.rpc.pdu import PduFramer
+from msmqwire.rpc.queue_format import queue_format_of
 from tests.service.rpc.test_rpc_serve import QUEUE, rpc_server, send
 from tests.support.rpc.rpc_pair import as_big_endian
 from tests.support.running import ADDRESS, ORDERS, PATIENCE_S, peeked

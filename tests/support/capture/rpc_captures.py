@@ -10,7 +10,6 @@ from msmqwire.remote_read.constants import Opnum, SectionType
 from msmqwire.remote_read.interface import INTERFACE, build_request, build_response
 from msmqwire.remote_read.message_packet import MessageState, message_packet
 from msmqwire.remote_read.procedures import SECTION_BUFFER
-from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.remote_read.sections import sections_of
 from msmqwire.rpc.client_association import ClientAssociation
 from msmqwire.rpc.constants import AuthLevel, AuthType, SyntaxId
@@ -18,6 +17,7 @@ from msmqwire.rpc.groups import AssociationGroups
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 from msmqwire.rpc.ndr import NDR20, NDR64, Syntax
 from msmqwire.rpc.pdu import PduFramer
+from msmqwire.rpc.queue_format import queue_format_of
 from msmqwire.rpc.server_association import ServerAssociation
 from tests.support import captures as c
 from tests.support import handmade as h

@@ -20,10 +20,10 @@ from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum, ShareMode
 from msmqwire.remote_read.procedures import PROCEDURES, XACTUOW
-from msmqwire.remote_read.queue_format import queue_format_of
 from msmqwire.remote_read.sections import message_of
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import NDR20, NDR64, build_stub, parse_stub
+from msmqwire.rpc.queue_format import queue_format_of
 from tests.support.engine_harness import EngineHarness
 
 OK = 0

@@ -19,12 +19,12 @@ from msmqwire.qm.rules.serialization import to_packet
 from msmqwire.remote_read.constants import Access, Acknowledge, Action, Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_response, parse_request
 from msmqwire.remote_read.message_packet import MessageState, message_packet
-from msmqwire.remote_read.queue_format import name_of
 from msmqwire.remote_read.sections import sections_of
 from msmqwire.rpc.constants import AuthLevel
 from msmqwire.rpc.events import Called, ServerEvent
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 from msmqwire.rpc.ndr import SYNTAXES
+from msmqwire.rpc.queue_format import name_of
 from msmqwire.rpc.server_association import ServerAssociation
 from tests.support.rpc.rpc_server import RpcServer, rpc_server
 

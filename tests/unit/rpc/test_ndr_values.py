@@ -14,9 +14,9 @@ from msmqwire.constants import QUEUE_FORMAT_TYPE
 from msmqwire.remote_read.constants import Acknowledge, Action, SectionType
 from msmqwire.remote_read.interface import build_request, build_response, parse_request, parse_response
 from msmqwire.remote_read.procedures import PROCEDURES
-from msmqwire.remote_read.queue_format import QUEUE_FORMAT, name_of
 from msmqwire.rpc.handles import NULL_HANDLE, ContextHandle
 from msmqwire.rpc.ndr import NDR20, NDR64, from_json, to_json
+from msmqwire.rpc.queue_format import QUEUE_FORMAT, name_of
 
 GUID = UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
 HANDLE = ContextHandle(1, GUID)

@@ -23,8 +23,8 @@ from msmqwire.qm.rules.identities import Identities
 from msmqwire.qm.rules.messages import MessageEvents
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.remote_read.constants import Access, ShareMode
-from msmqwire.remote_read.queue_format import name_of
 from msmqwire.rpc.handles import NULL_HANDLE
+from msmqwire.rpc.queue_format import name_of
 
 _KINDS: Final = frozenset(
     {

@@ -1,0 +1,1 @@
+"""The queue manager management protocol, [MS-MQMR]: its bytes, and what the values in them mean."""
