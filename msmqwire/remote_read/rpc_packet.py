@@ -16,9 +16,9 @@ from msmqwire.errors import AuthenticationFailed, InvalidName, MalformedPacket
 from msmqwire.names.printable import counted
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.procedures import PROCEDURES
-from msmqwire.rpc.interface import Procedure
 from msmqwire.remote_read.sections import ReadMessage, message_of
 from msmqwire.rpc.constants import AuthLevel, AuthType, PduType, status_name
+from msmqwire.rpc.interface import Procedure
 from msmqwire.rpc.ndr import Syntax, parse_stub, to_json
 from msmqwire.rpc.pdu import Pdu
 from msmqwire.rpc.pdus import PDUS

@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.remote_read.interface import INTERFACE
-from msmqwire.rpc.interface import Procedure
 from msmqwire.remote_read.rpc_packet import CallSecurity, StubPart, packet_offset
 from msmqwire.rpc.constants import AuthLevel, ContextResult, PduType, SyntaxId
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.interface import Procedure
 from msmqwire.rpc.ndr import SYNTAXES, Syntax
 from msmqwire.rpc.ntlm_names import user_of
 from msmqwire.rpc.pdu import Pdu
