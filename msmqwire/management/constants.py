@@ -7,7 +7,7 @@ from typing import Final
 
 PROPERTIES_MAX: Final = 128  # MQMR-3.1.4.1-03
 """The most properties of a call: range(1, 128)."""
-REQUEST_MAX: Final = 0x10000
+REQUEST_MAX: Final = 0x4000
 """Bytes of the longest stub of a call that a server takes: 128 properties and a name need about 3,000."""
 
 

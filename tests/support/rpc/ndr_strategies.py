@@ -46,13 +46,21 @@ def _count(node: Type) -> str:
     return ""
 
 
+def _counts(declaration: Declaration) -> dict[str, st.SearchStrategy[int]]:
+    """By the name of each count the lengths that its arrays may have: its range, up to three."""
+    names = {_count(member.type) for member in declaration.members} - {""}
+    types = {member.name: member.type for member in declaration.members if member.name in names}
+    allowed = {name: getattr(node, "values", None) or range(4) for name, node in types.items()}
+    return {name: st.integers(values[0], values[0] + 2) for name, values in allowed.items()}
+
+
 @st.composite
 def _members(draw: st.DrawFn, declaration: Declaration) -> dict[str, Any]:
     switches = {
         m.type.switch_is: sorted(m.type.arms) for m in declaration.members if isinstance(m.type, Union)
     }
     members: dict[str, Any] = {}
-    counts: dict[str, int] = {}
+    counts = {name: draw(lengths) for name, lengths in _counts(declaration).items()}
     for member in declaration.members:
         node = member.type
         if isinstance(node, Union):
@@ -61,13 +69,13 @@ def _members(draw: st.DrawFn, declaration: Declaration) -> dict[str, Any]:
         elif member.name in switches:
             members[member.name] = int(draw(st.sampled_from(switches[member.name])))
         else:
-            members[member.name] = content = draw(_value(node))
-            if count := _count(node):
-                counts[count] = len(content or ())
+            members[member.name] = draw(_value(node, counts.get(_count(node))))
     return {**members, **counts}
 
 
-def _value(node: Type) -> st.SearchStrategy[Any]:
+def _value(node: Type, length: int | None = None) -> st.SearchStrategy[Any]:
+    """Values of a type; those of an array with a count have this length."""
+    least, most = (0, 3) if length is None else (length, length)
     match node:
         case Integer(values=None):
             return st.integers(node.least, node.most)
@@ -82,17 +90,19 @@ def _value(node: Type) -> st.SearchStrategy[Any]:
         case FixedBytes():
             return st.binary(min_size=node.size, max_size=node.size)
         case ConformantBytes():
-            return st.binary(max_size=9)
+            return st.binary(min_size=least, max_size=most)
         case WideString():
             return TEXTS
         case ConformantArray():
-            return st.lists(values(node.element), max_size=3).map(tuple)
+            return st.lists(_value(node.element), min_size=least, max_size=most).map(tuple)
         case ConformantVaryingArray():
-            return st.lists(_value(node.element), max_size=min(3, node.most)).map(tuple)
+            most = min(most, node.most)
+            return st.lists(_value(node.element), min_size=min(least, most), max_size=most).map(tuple)
         case Pointer():
-            return st.none() | _value(node.target)
+            pointee = _value(node.target, length)
+            return pointee if length else st.none() | pointee
         case Reference():
-            return _value(node.target)
+            return _value(node.target, length)
         case Structure():
             return values(node)
     raise AssertionError(node)

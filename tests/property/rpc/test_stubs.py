@@ -1,4 +1,4 @@
-"""Stubs of remote read and the endpoint mapper: round trips in every syntax, hostile bytes, QUEUE_FORMAT."""
+"""Stubs of remote read, management and the endpoint mapper: round trips in every syntax, hostile bytes, QUEUE_FORMAT."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msmqwire import InvalidName, MalformedPacket
 from msmqwire.headers import QUEUE_FORMAT as SCHEMA
 from msmqwire.headers.queue_format import queue_format_of as record_of
+from msmqwire.management import procedures as management
 from msmqwire.names import parse_format_name
 from msmqwire.remote_read.interface import build_request
 from msmqwire.remote_read.procedures import PROCEDURES
@@ -38,7 +39,8 @@ from msmqwire.rpc.queue_format import QUEUE_FORMAT, name_of, queue_format_of
 from tests.support.codec_checks import requirement
 from tests.support.rpc.ndr_strategies import values
 
-STUBS = [stub for procedure in PROCEDURES.values() for stub in (procedure.request, procedure.response)]
+ALL = (*PROCEDURES.values(), *management.PROCEDURES.values())
+STUBS = [stub for procedure in ALL for stub in (procedure.request, procedure.response)]
 STUBS += [EPT_MAP_REQUEST, ept_map_response(2)]
 DISTINCT = {id(stub): stub for stub in STUBS if stub.members}.values()
 SYNTAXES = [NDR20, NDR64, NDR20.ordered(big_endian=True), NDR64.ordered(big_endian=True)]
