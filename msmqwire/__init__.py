@@ -2,8 +2,8 @@
 
 ``parse`` and ``build`` convert bytes into packets and back, ``dissect`` finds and checks the packets of
 captures, ``lint`` judges one, ``table`` shows many, ``ladder`` draws a session, ``connect`` sends to queues
-of other computers and reads them, ``attach`` uses those of this one; everything else is imported from its
-module.
+of other computers and reads them, ``manage`` watches and steers them, ``attach`` uses those of this one;
+everything else is imported from its module.
 """
 
 import sys
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from msmqwire.packets import build, from_json, parse, to_json
-    from msmqwire.qm.client import ReceivedMessage, Signer, attach, connect, load_signer
+    from msmqwire.qm.client import ReceivedMessage, Signer, attach, connect, load_signer, manage
     from msmqwire.tables import read_capture
     from msmqwire.tables.lake import read_lake, write_lake
 
@@ -71,6 +71,7 @@ __all__ = [
     "ladder",
     "lint",
     "load_signer",
+    "manage",
     "parse",
     "read_capture",
     "read_lake",
@@ -105,7 +106,7 @@ _PARTS: Final = {
     ),
     "tables.lake": ("read_lake", "write_lake"),
     "packets": ("build", "from_json", "parse", "to_json"),
-    "qm.client": ("ReceivedMessage", "Signer", "attach", "connect", "load_signer"),
+    "qm.client": ("ReceivedMessage", "Signer", "attach", "connect", "load_signer", "manage"),
 }
 _PART_OF: Final = {name: part for part, names in _PARTS.items() for name in names}
 

@@ -214,6 +214,14 @@ class Unreachable(MsmqError):
     """A queue manager that does not answer or is gone."""
 
 
+class AnswerTimeout(Unreachable, TimeoutError):
+    """The other side did not answer in time."""
+
+
+class ProtocolViolation(Unreachable):
+    """The other side answers, and not as the protocol requires: nothing of it may be believed."""
+
+
 class HostNotFound(Unreachable):
     """A computer whose name has no address, as far as can be found out here."""
 

@@ -99,6 +99,7 @@ class ClientAssociation:
         level: AuthLevel = AuthLevel.NONE,
         group: int = 0,
         stub_max: int = STUB_MAX,
+        held_max: int | None = None,
     ) -> None:
         """Prepare an association; `bind` begins it.
 
@@ -110,6 +111,7 @@ class ClientAssociation:
             level: the protection of calls.
             group: the association group to join, 0 for a new one.
             stub_max: the bytes of results that a call may have.
+            held_max: the bytes of unfinished results that all calls together may have; no limit by default.
 
         Raises InvalidValue for a level without a security context, or the other way round.
         """
@@ -117,7 +119,7 @@ class ClientAssociation:
             raise InvalidValue("a security context and a level above NONE go together", path="level")
         self._interface, self._offered = interface, tuple(transfer_syntaxes)
         self._security = None if security is None else Security(auth_type, level, 1, security)
-        self._stub_max = stub_max
+        self._stub_max, self._held_max, self._held = stub_max, held_max, 0
         self._framer = PduFramer()
         self._out: list[bytes] = []
         self._calls: dict[int, _Waiting] = {}
@@ -205,6 +207,7 @@ class ClientAssociation:
             self._orphans[call] = None
             if len(self._orphans) > _ORPHANS_MAX:
                 del self._orphans[next(iter(self._orphans))]
+        self._held -= self._calls[call].results.held
         del self._calls[call]
         self._send_queued()
 
@@ -390,9 +393,11 @@ class ClientAssociation:
             raise wrong_header("packed_drep", "not that of the first fragment")
         waiting.begun, waiting.big_endian = True, big_endian
         waiting.results.add(response.stub_data)
-        if waiting.results.overflow:
+        self._held += len(response.stub_data)
+        if waiting.results.overflow or (self._held_max is not None and self._held > self._held_max):
+            most = self._stub_max if waiting.results.overflow else self._held_max
             raise MalformedPacket(
-                f"more than {counted(self._stub_max, 'byte')} of results", path="response.stub_data"
+                f"more than {counted(most or 0, 'byte')} of results", path="response.stub_data"
             )
         if not flags & PfcFlags.LAST_FRAG:
             return []
@@ -418,6 +423,7 @@ class ClientAssociation:
         return waiting
 
     def _end(self, call: int) -> None:
+        self._held -= self._calls[call].results.held
         del self._calls[call]
         self._send_queued()
 

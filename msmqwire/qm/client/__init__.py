@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from msmqwire.qm.client.attachment import Attachment, QueueManager, SyncQueueManager, attach
     from msmqwire.qm.client.connecting import connect
     from msmqwire.qm.client.connection import Connection
+    from msmqwire.qm.client.management import ManagedHost, Management, SyncManagedHost, manage
     from msmqwire.qm.client.pushed_messages import Messages
     from msmqwire.qm.client.queue import Cursor, Queue
     from msmqwire.qm.client.received_message import ReceivedMessage
@@ -26,6 +27,8 @@ __all__ = [
     "Attachment",
     "Connection",
     "Cursor",
+    "ManagedHost",
+    "Management",
     "Messages",
     "Outcome",
     "Queue",
@@ -33,12 +36,14 @@ __all__ = [
     "ReceivedMessage",
     "Sent",
     "Signer",
+    "SyncManagedHost",
     "SyncQueue",
     "SyncQueueManager",
     "Transactional",
     "attach",
     "connect",
     "load_signer",
+    "manage",
 ]
 
 _PARTS: Final = {
@@ -50,6 +55,12 @@ _PARTS: Final = {
     ),
     "client.connecting": ("connect",),
     "client.connection": ("Connection",),
+    "client.management": (
+        "ManagedHost",
+        "Management",
+        "SyncManagedHost",
+        "manage",
+    ),
     "client.pushed_messages": ("Messages",),
     "client.queue": (
         "Cursor",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from msmqwire.errors import MsmqError, RpcFault, Unreachable
+from msmqwire.errors import MsmqError, ProtocolViolation, RpcFault, Unreachable
 from msmqwire.qm.runtime.rpc.credentials import ANONYMOUS, Credentials
-from msmqwire.rpc.client_association import ClientAssociation
-from msmqwire.rpc.constants import SyntaxId, status_name
+from msmqwire.rpc.client_association import STUB_MAX, ClientAssociation
+from msmqwire.rpc.constants import NDR20, NDR64, SyntaxId, status_name
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, EPT_MAP, map_request, mapped_port
 from msmqwire.rpc.events import Answered, Bound, ClientEvent, Closed, Faulted
 from msmqwire.service.keep_alive import keep_alive
@@ -156,7 +157,7 @@ class RpcClient(asyncio.Protocol):
             case Closed(error):
                 self._flush()
                 if isinstance(error, ValueError):  # MalformedPacket: it does not speak DCE/RPC as it should
-                    error = Unreachable(f"{self._server} breaks the protocol: {error}")
+                    error = ProtocolViolation(f"{self._server} breaks the protocol: {error}")
                 self.end(error)
 
     def _set(self, number: int, result: Answered | RpcFault) -> None:
@@ -190,9 +191,18 @@ class RpcClient(asyncio.Protocol):
 
 
 async def open_rpc(
-    host: str, port: int, interface: SyntaxId, credentials: Credentials = ANONYMOUS
+    host: str,
+    port: int,
+    interface: SyntaxId,
+    credentials: Credentials = ANONYMOUS,
+    *,
+    transfer_syntaxes: Sequence[SyntaxId] = (NDR64, NDR20),
+    stub_max: int = STUB_MAX,
+    held_max: int | None = None,
 ) -> RpcClient:
     """Return a connection to the server of an interface.
+
+    `transfer_syntaxes`, `stub_max` and `held_max` are those of `ClientAssociation`.
 
     Raises:
         Unreachable: there is no server, or it does not answer.
@@ -202,7 +212,14 @@ async def open_rpc(
     """
     server = f"{host} at port {port}"
     security = credentials.context(host)
-    association = ClientAssociation(interface, security=security, level=credentials.level)
+    association = ClientAssociation(
+        interface,
+        transfer_syntaxes=transfer_syntaxes,
+        security=security,
+        level=credentials.level,
+        stub_max=stub_max,
+        held_max=held_max,
+    )
     client = RpcClient(association, server)
     try:
         async with asyncio.timeout(ANSWER_S):
@@ -231,7 +248,7 @@ async def find_port(host: str, interface: SyntaxId, mapper_port: int) -> int:
         answered = await client.answer(client.begin(EPT_MAP, stub))
         return mapped_port(answered.stub, interface, answered.transfer_syntax, big_endian=answered.big_endian)
     except ValueError as exc:  # MalformedPacket
-        raise Unreachable(f"the endpoint mapper of {host} does not give the port: {exc}") from None
+        raise ProtocolViolation(f"the endpoint mapper of {host} does not give the port: {exc}") from None
     finally:
         client.end(Unreachable("the connection was left"))
 
