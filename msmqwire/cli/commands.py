@@ -35,6 +35,7 @@ _PLACES: Final = {
     "queue": ("queue", "app"),
     "check": ("check", "command"),
     "top": ("top", "command"),
+    "explain": ("explain", "command"),
     "ping": ("ping", "command"),
     "fuzz": ("fuzz", "command"),
     "key": ("key", "app"),
@@ -71,6 +72,7 @@ _SUMMARIES: Final = {
         "Check that everything that was stored in a folder is there and right; name what is lost or damaged."
     ),
     "top": "Watch the queues, sessions and counters of a queue manager; q quits.",
+    "explain": "Explain codes of MSMQ: what they mean, what usually causes them, and what to do.",
     "ping": ("Ping a queue manager, as [MS-MQQB] 2.1.2 has it, and open a session with it."),
     "fuzz": (
         "Test a peer by property, and keep the evidence of each failure: a capture, a seed to replay, a test."
@@ -145,7 +147,7 @@ def _command(name: str, module: str, attribute: str) -> Command | Group:
         gc.freeze()
         if collects:
             gc.enable()
-    return found if isinstance(found, Group) else command(name, found)
+    return found if isinstance(found, Command | Group) else command(name, found)
 
 
 class LazyGroup(Group):

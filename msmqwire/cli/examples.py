@@ -101,6 +101,10 @@ _OWN: Final = {
     ),
     "check": ("msmqwire check ./qm", "msmqwire check ./qm --accept"),
     "top": ("msmqwire top --data ./qm", "msmqwire top --data ./qm --once --json"),
+    "explain": (
+        "msmqwire explain 0xC00E0027 -1072824283 NACK_BAD_DST_Q",
+        "msmqwire explain 'NEED VALIDATION' 0x80000004 --json",
+    ),
     "ping": ("msmqwire ping 127.0.0.1", "msmqwire ping beta --session --count 1"),
     "fuzz": (
         r"msmqwire fuzz 127.0.0.1:1801 --time 60 --queue 'private$\orders'",

@@ -302,8 +302,8 @@ class Group(Helpful, click.Group):
                 formatter.write_dl([(name.ljust(width), text) for name, text in rows])
 
 
-def command(name: str, function: Callable[..., Any]) -> Command:
-    """Return a function as a command: its docstring is the help."""
+def command(name: str, function: Callable[..., Any], kind: type[Command] = Command) -> Command:
+    """Return a function as a command, of a class of commands: its docstring is the help."""
     hints = get_type_hints(function, include_extras=True)
     parameters = []
     for one in inspect.signature(function).parameters.values():
@@ -314,7 +314,7 @@ def command(name: str, function: Callable[..., Any]) -> Command:
                 parameters.append(_parameter(added, hint))
         else:
             parameters.append(_parameter(one, hints[one.name]))
-    return Command(name, callback=function, params=parameters, help=_filled(inspect.getdoc(function) or ""))
+    return kind(name, callback=function, params=parameters, help=_filled(inspect.getdoc(function) or ""))
 
 
 def summary(command: click.Command) -> str:

@@ -20,6 +20,7 @@ from msmqwire.constants.explanations.security_results import SECURITY_RESULTS
 from msmqwire.constants.explanations.system_codes import NTSTATUSES, RPC_STATUSES, WIN32_CODES
 from msmqwire.constants.hresult import MQ_OK, hresult_name
 from msmqwire.constants.message_class import MessageClass
+from msmqwire.constants.property_values import CONNECTION_STATUS
 
 __all__ = [
     "CONNECTION_STATUSES",
@@ -115,8 +116,11 @@ def explained(number: int) -> tuple[Explanation, ...]:
 
 
 def named(name: str) -> tuple[Explanation, ...]:
-    """Return the entries with a name, in any case, and with or without its first part (``MQ_ERROR_``)."""
-    return _by_name().get(name.strip().lower(), ())
+    """Return the entries with a name, with or without its first part (``MQ_ERROR_``).
+
+    Case, spaces and underscores do not matter; the words of a connection status are names, too.
+    """
+    return _by_name().get(_letters(name), ())
 
 
 def known_names() -> tuple[str, ...]:
@@ -152,9 +156,15 @@ def _by_name() -> Mapping[str, tuple[Explanation, ...]]:
     found: dict[str, tuple[Explanation, ...]] = {}
     for one in catalogue():
         names = {one.name, *(one.name.removeprefix(prefix) for prefix in _PREFIXES)}
-        for name in {name.lower() for name in names}:
+        if one.kind is CodeKind.CONNECTION_STATUS and one.number is not None:
+            names.add(CONNECTION_STATUS[one.number])
+        for name in {_letters(name) for name in names}:
             found[name] = (*found.get(name, ()), one)
     return found
+
+
+def _letters(name: str) -> str:
+    return "".join(char for char in name.lower() if char.isalnum())
 
 
 def _win32(number: int) -> int:
