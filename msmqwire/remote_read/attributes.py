@@ -10,12 +10,12 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, Final
 
-from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.remote_read.remote_read_packet import RemoteReadPacket
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.schema.record import class_of, first_of
 
 
-def attributes(packet: RpcPacket) -> Mapping[str, Callable[[RpcPacket], Any]]:
+def attributes(packet: RemoteReadPacket) -> Mapping[str, Callable[[RemoteReadPacket], Any]]:
     """Return the attributes of packets like this one, by name, each with the function that finds it.
 
     The function returns None if a packet does not tell. All packets that are alike share one object.
@@ -24,9 +24,9 @@ def attributes(packet: RpcPacket) -> Mapping[str, Callable[[RpcPacket], Any]]:
 
 
 @cache
-def _attributes(value: type, arguments: type) -> Mapping[str, Callable[[RpcPacket], Any]]:
+def _attributes(value: type, arguments: type) -> Mapping[str, Callable[[RemoteReadPacket], Any]]:
     """Return those of packets whose `value` and `arguments` have these classes."""
-    found: dict[str, Callable[[RpcPacket], Any]] = {"read_queue": lambda packet: packet.queue or None}
+    found: dict[str, Callable[[RemoteReadPacket], Any]] = {"read_queue": lambda packet: packet.queue or None}
     for name, (convert, *parameters) in _PARAMETERS.items():
         places = [f"value.{parameter}" for parameter in parameters if hasattr(value, parameter)]
         places += [f"arguments.{parameter}" for parameter in parameters if hasattr(arguments, parameter)]

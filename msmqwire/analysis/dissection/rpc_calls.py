@@ -6,27 +6,26 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from msmqwire.analysis.dissection.rpc_interfaces import interface_named
 from msmqwire.errors import MalformedPacket
-from msmqwire.remote_read.interface import INTERFACE
-from msmqwire.remote_read.rpc_packet import CallSecurity, StubPart, packet_offset
-from msmqwire.rpc.constants import AuthLevel, ContextResult, PduType, SyntaxId
-from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.constants import AuthLevel, ContextResult, PduType
 from msmqwire.rpc.interface import Procedure
 from msmqwire.rpc.ndr import SYNTAXES, Syntax
 from msmqwire.rpc.ntlm_names import user_of
 from msmqwire.rpc.pdu import Pdu
 from msmqwire.rpc.pdus import syntax_of
+from msmqwire.rpc.rpc_packet import CallSecurity, StubPart, packet_offset
 
 CALLS_MAX: Final = 4096
 """Calls of a connection that wait for their answers; of more, the oldest are forgotten."""
 CONTEXTS_MAX: Final = 64
 """Presentation contexts and security contexts of a connection that are known, each."""
-HANDLES_MAX: Final = 1 << 16
-"""Context handles and move contexts of all servers that are known; of more, the oldest are forgotten."""
+QUEUE_MAX: Final = 1024
+"""Characters of the name of a queue that is kept."""
 
 _PROPOSALS_MAX: Final = 4
-_ARGUMENTS_MAX: Final = 1024  # bytes of the stub of a call whose arguments are kept
-_QUEUE_MAX: Final = 1024  # characters of the name of a queue that is kept
+_ARGUMENTS_MAX: Final = 1024  # bytes of the stub of a call whose arguments are kept at the usual cost
+_ARGUMENTS_LIMIT: Final = 8192  # bytes of one whose arguments are kept at all
 # About the memory of each; a client needs no more contexts than the usual ones.
 _CALL_COST: Final = 2048
 _CONTEXT_COST: Final = 1024
@@ -34,18 +33,17 @@ _CONTEXTS_USUAL: Final = 8
 
 _PROPOSING: Final = (PduType.BIND, PduType.ALTER_CONTEXT)
 _ANSWERING: Final = (PduType.BIND_ACK, PduType.ALTER_CONTEXT_RESP)
-_REMOTE_READ: Final = (INTERFACE.uuid, INTERFACE.major)
 
 
 class PresentationContext(NamedTuple):
     """The interface and the syntax of a context id.
 
     Attributes:
-        remote_read: whether it is the RemoteRead interface.
+        interface: the name of the interface; empty for one that is not known.
         syntax: the transfer syntax; None for one that is not known.
     """
 
-    remote_read: bool
+    interface: str
     syntax: Syntax | None
 
 
@@ -56,26 +54,21 @@ class Call:
     Attributes:
         number: among those of its connection, from 0.
         frame: the last frame of the request.
-        procedure: None for another interface.
+        interface: the name of the interface; empty if that is unknown.
+        procedure: None for an unknown interface, or for an opnum that it has not.
         arguments: None if they can't be seen, or are unusually large.
         queue: the format name of the queue that it is about; empty if that is unknown.
+        cost: about the bytes of memory that it takes.
     """
 
     number: int
     frame: int
     context_id: int
-    procedure: Procedure | None
-    arguments: Any
-    queue: str
-
-    def called(self, arguments: Any, size: int, queue: str) -> None:
-        """Keep the arguments of a call, of a stub of this size, and the queue, unless they are too large."""
-        self.arguments = arguments if size <= _ARGUMENTS_MAX else None
-        self.queue = queue if len(queue) <= _QUEUE_MAX else ""
-
-
-def _is_remote_read(interface: SyntaxId) -> bool:
-    return (interface.uuid, interface.major) == _REMOTE_READ
+    interface: str = ""
+    procedure: Procedure | None = None
+    arguments: Any = None
+    queue: str = ""
+    cost: int = _CALL_COST
 
 
 class Association:
@@ -86,14 +79,14 @@ class Association:
         calls: the calls without an answer, by call id.
     """
 
-    __slots__ = ("_contexts", "_numbers", "_proposals", "_security", "began_group", "calls")
+    __slots__ = ("_calls_cost", "_contexts", "_numbers", "_proposals", "_security", "began_group", "calls")
 
     def __init__(self) -> None:
         self._contexts: OrderedDict[int, PresentationContext] = OrderedDict()
-        # By call id: context ids, and whether each is for RemoteRead.
-        self._proposals: OrderedDict[int, list[tuple[int, bool]]] = OrderedDict()
+        # By call id: context ids, and the name of the interface of each.
+        self._proposals: OrderedDict[int, list[tuple[int, str]]] = OrderedDict()
         self._security: OrderedDict[int, CallSecurity] = OrderedDict()
-        self._numbers = 0
+        self._numbers = self._calls_cost = 0
         self.began_group = False
         self.calls: OrderedDict[int, Call] = OrderedDict()
 
@@ -103,16 +96,16 @@ class Association:
         if kind in _PROPOSING:
             self.began_group |= kind == PduType.BIND and not record.assoc_group_id
             elements = [
-                (element.p_cont_id, _is_remote_read(syntax_of(element.abstract_syntax)))
+                (element.p_cont_id, interface_named(syntax_of(element.abstract_syntax)))
                 for element in record.p_context_elem
             ]
             _put(self._proposals, record.header.call_id, elements, _PROPOSALS_MAX)
         elif kind in _ANSWERING:
             proposed = self._proposals.pop(record.header.call_id, [])
-            for (number, remote_read), result in zip(proposed, record.p_results, strict=False):
+            for (number, interface), result in zip(proposed, record.p_results, strict=False):
                 syntax = syntax_of(result.transfer_syntax)
                 if result.result == ContextResult.ACCEPTANCE:
-                    context = PresentationContext(remote_read, SYNTAXES.get(syntax))
+                    context = PresentationContext(interface, SYNTAXES.get(syntax))
                     _put(self._contexts, number, context, CONTEXTS_MAX)
         if pdu.sec_trailer is None:
             return
@@ -127,11 +120,12 @@ class Association:
     def held(self) -> int:
         """The approximate number of bytes of memory that calls take, and unusually many contexts."""
         contexts = len(self._contexts) + len(self._security)
-        return _CALL_COST * len(self.calls) + _CONTEXT_COST * max(0, contexts - _CONTEXTS_USUAL)
+        return self._calls_cost + _CONTEXT_COST * max(0, contexts - _CONTEXTS_USUAL)
 
     def discard(self) -> None:
         """Free that memory."""
         self.calls.clear()
+        self._calls_cost = 0
         for table in (self._contexts, self._security):
             while len(table) > _CONTEXTS_USUAL // 2:
                 table.popitem(last=False)
@@ -155,37 +149,31 @@ class Association:
 
     def begin(self, call_id: int, frame: int, context_id: int) -> Call:
         """Let a call wait for its answer; one of the same id that waits is given up."""
-        call = Call(self._numbers, frame, context_id, None, None, "")
+        call = Call(self._numbers, frame, context_id)
         self._numbers += 1
-        self.calls.pop(call_id, None)
-        _put(self.calls, call_id, call, CALLS_MAX)
+        self.end(call_id)
+        if len(self.calls) >= CALLS_MAX:
+            self.end(next(iter(self.calls)))
+        self.calls[call_id] = call
+        self._calls_cost += call.cost
         return call
 
+    def keep(self, call: Call, arguments: Any, size: int, queue: str) -> None:
+        """Keep the arguments of a call, of a stub of this size, and the queue, unless they are too large."""
+        call.queue = queue if len(queue) <= QUEUE_MAX else ""
+        if size <= _ARGUMENTS_LIMIT:
+            call.arguments = arguments
+            self._calls_cost -= call.cost
+            # Values are about as many times their bytes whatever their number.
+            call.cost = _CALL_COST * -(-max(size, 1) // _ARGUMENTS_MAX)
+            self._calls_cost += call.cost
 
-class Handles:
-    """The queues of context handles and move contexts, by the server that issued them.
-
-    A client may use it in each connection of an association group, and may have one for each call.
-    """
-
-    __slots__ = ("_queues",)
-
-    def __init__(self) -> None:
-        self._queues: OrderedDict[tuple[str, int, ContextHandle | int], str] = OrderedDict()
-
-    def opened(self, server: tuple[str, int], handle: ContextHandle | int, queue: str) -> None:
-        """Note the handle of a queue that has been opened."""
-        if len(queue) > _QUEUE_MAX:
-            return
-        _put(self._queues, (*server, handle), queue, HANDLES_MAX)
-
-    def closed(self, server: tuple[str, int], handle: ContextHandle | int) -> None:
-        """Forget a handle."""
-        self._queues.pop((*server, handle), None)
-
-    def queue(self, server: tuple[str, int], handle: ContextHandle | int) -> str:
-        """Return the format name of the queue; empty if the handle was not seen to be opened."""
-        return self._queues.get((*server, handle), "")
+    def end(self, call_id: int) -> Call | None:
+        """Return the call with that id, which waits no more; None if there is none."""
+        call = self.calls.pop(call_id, None)
+        if call is not None:
+            self._calls_cost -= call.cost
+        return call
 
 
 def _put(table: OrderedDict[Any, Any], key: Any, value: Any, most: int) -> None:

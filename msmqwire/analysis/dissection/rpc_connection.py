@@ -1,33 +1,32 @@
-"""A TCP connection that carries DCE/RPC: its PDUs, and the calls of RemoteRead in them."""
+"""A TCP connection that carries DCE/RPC: its PDUs, and the calls of known interfaces in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from msmqwire.analysis.dissection.dissector import Dissector, Opening, Surroundings
 from msmqwire.analysis.dissection.finder import ScanResult
 from msmqwire.analysis.dissection.followed_conversation import FollowedConversation
 from msmqwire.analysis.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
-from msmqwire.analysis.dissection.rpc_calls import Association, Call, Handles, in_packet
+from msmqwire.analysis.dissection.rpc_calls import Association, Call, in_packet
 from msmqwire.analysis.dissection.rpc_finder import RpcFinder, RpcRange, begins_bind, begins_pdu
+from msmqwire.analysis.dissection.rpc_interfaces import CapturedInterface, interfaces, ports
 from msmqwire.analysis.lint import Finding
-from msmqwire.analysis.lint.remote_read_calls import lint_malformed_rpc, lint_rpc
-from msmqwire.analysis.lint.remote_read_session import RemoteReadLint
-from msmqwire.analysis.protocols.remote_read import PROTOCOL
+from msmqwire.analysis.lint.rpc import lint_malformed_rpc, lint_rpc
 from msmqwire.capture import Flow
 from msmqwire.capture.events import Endpoint
 from msmqwire.errors import MalformedPacket
-from msmqwire.remote_read.constants import Opnum
-from msmqwire.remote_read.procedures import PROCEDURES
-from msmqwire.remote_read.rpc_packet import RpcPacket, StubPart, call_kind, read_stub
 from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.fragments import wrong_fragment
+from msmqwire.rpc.interface import Procedure
+from msmqwire.rpc.ndr import Syntax
 from msmqwire.rpc.pdu import Pdu, wrong_header
 from msmqwire.rpc.pdus import SEC_TRAILER_SIZE
+from msmqwire.rpc.rpc_packet import RpcPacket, StubPart, call_kind, is_sent, read_stub
 
-RPC_PORTS: Final = frozenset(PROTOCOL.traffic.stream_ports)
+RPC_PORTS: Final = ports()
 STUB_MAX: Final = 8 << 20
 """Bytes of the longest stub that is put together: twice the largest message, and more."""
 FRAGMENTED_MAX: Final = 64
@@ -68,19 +67,18 @@ class _Direction(FollowedDirection[RpcFinder]):
         return self.finder.held + self.fragments_cost
 
 
-class RemoteRead(Dissector):
-    """Remote read over DCE/RPC: streams that begin with a bind to its interface.
+class Rpc(Dissector):
+    """DCE/RPC: streams that begin with a bind to an interface that is read.
 
     On the ports of MSMQ and its RPC any PDU will do.
 
     Attributes:
-        handles: the context handles of all connections.
-        lint: judges their calls.
+        interfaces: the interfaces by name, with what is known of their servers.
     """
 
     def __init__(self, surroundings: Surroundings) -> None:
         super().__init__(surroundings)
-        self.handles, self.lint = Handles(), RemoteReadLint()
+        self.interfaces = {name: interface() for name, interface in interfaces().items()}
 
     def recognises(self, opening: Opening) -> bool | None:
         flow = opening.flow
@@ -97,7 +95,7 @@ class RpcConnection(FollowedConversation[_Direction]):
     __slots__ = ("_association", "_shared", "_whole")
 
     def __init__(
-        self, surroundings: Surroundings, shared: RemoteRead, ignored: dict[Endpoint, Ignored]
+        self, surroundings: Surroundings, shared: Rpc, ignored: dict[Endpoint, Ignored]
     ) -> None:
         super().__init__(surroundings, ignored)
         self._shared = shared
@@ -141,8 +139,11 @@ class RpcConnection(FollowedConversation[_Direction]):
             client, server = server, client
         whole = self._whole and not self._around.is_behind(flow)
         new_group = self._association.began_group
-        calls = self._shared.lint.packet(client[0], server, packet, whole=whole, new_group=new_group)
-        return lint_rpc(packet) + calls
+        findings = lint_rpc(packet)
+        for interface in self._shared.interfaces.values():
+            if interface.packet is type(packet):
+                findings += interface.lint(packet, client, server, whole=whole, new_group=new_group)
+        return findings
 
     def _lint_malformed(self, data: bytes, error: MalformedPacket) -> list[Finding]:
         return lint_malformed_rpc(data, error)
@@ -213,98 +214,83 @@ class RpcConnection(FollowedConversation[_Direction]):
             why = "the fragments are not all in the byte order of the first"
             return _malformed(ranges, wrong_header("packed_drep", why))
         self._association.learn(first)
+        if first.record.header.PTYPE == PduType.REQUEST:
+            return self._request(direction, ranges, first)
+        return self._answer(direction, ranges, first)
+
+    def _packet(
+        self, interface: CapturedInterface | None, ranges: list[RpcRange], first: Pdu, **known: Any
+    ) -> RpcPacket:
+        """Return the packet of a request, response or fault."""
         stub, parts = _joined(ranges)
-        packet = RpcPacket(
-            first,
-            first.record.schema.name,
-            len(ranges),
-            stub,
-            parts,
-            security=self._association.security(first),
-        )
-        if packet.ptype == PduType.REQUEST:
-            return self._request(direction, ranges, packet)
-        return self._answer(direction, ranges, packet)
+        kind = known.pop("kind", first.record.schema.name)
+        cls = RpcPacket if interface is None else interface.packet
+        security = self._association.security(first)
+        return cls(first, kind, len(ranges), stub, parts, security=security, **known)
 
-    def _request(self, direction: _Direction, ranges: list[RpcRange], packet: RpcPacket) -> ScanResult:
-        record, association = packet.pdu.record, self._association
+    def _request(self, direction: _Direction, ranges: list[RpcRange], first: Pdu) -> ScanResult:
+        record, association = first.record, self._association
         context = association.context(record.p_cont_id)
-        call = association.begin(packet.call_id, max(f for r in ranges for f in r.frames), record.p_cont_id)
-        if context is None or not context.remote_read:  # without its bind a call may be one of any interface
-            return _whole(ranges, packet, call)
-        call.procedure = PROCEDURES.get(record.opnum)
-        packet = replace(packet, remote_read=True)
-        if call.procedure is None:
-            return _whole(ranges, packet, call)
-        kind = record.schema.name
-        if call.procedure.opnum != Opnum.Opnum1NotUsedOnWire:
-            kind = call_kind(call.procedure, PduType.REQUEST)
-        packet = replace(packet, kind=kind, procedure=call.procedure)
-        if context.syntax is None or packet.encrypted:
-            return _whole(ranges, packet, call)
-        syntax = context.syntax.ordered(big_endian=packet.pdu.big_endian)
-        try:
-            stub = read_stub(
-                call.procedure, PduType.REQUEST, packet.stub, syntax,
-                may_have_trailer=packet.security is not None,
-            )  # fmt: skip
-        except MalformedPacket as exc:
-            return _malformed(ranges, in_packet(exc, packet.parts), call)
-        packet = replace(packet, value=stub.value, places=stub.places)
-        queue = packet.opened_queue or self._queue_of(stub.value, direction.flow.receiver)
-        call.called(stub.value, len(packet.stub), queue)
-        return _whole(ranges, replace(packet, queue=queue), call)
-
-    def _queue_of(self, arguments: object, server: Endpoint) -> str:
-        """Return the queue of the context handle in the arguments; empty if it is unknown."""
-        for name in ("phContext", "pphContext", "phContextFrom"):
-            handle = getattr(arguments, name, None)
-            if handle is not None:
-                return self._shared.handles.queue(server, handle)
-        return ""
-
-    def _answer(self, direction: _Direction, ranges: list[RpcRange], packet: RpcPacket) -> ScanResult:
-        """Return the result of a response or fault."""
-        call = self._association.calls.pop(packet.call_id, None)
-        if call is None:
-            return _whole(ranges, packet, is_answer=True)
-        packet = replace(
-            packet,
-            remote_read=call.procedure is not None,
-            procedure=call.procedure,
-            arguments=call.arguments,
-            queue=call.queue,
+        call = association.begin(
+            record.header.call_id, max(f for r in ranges for f in r.frames), record.p_cont_id
         )
-        if packet.ptype == PduType.FAULT or call.procedure is None:
-            return _whole(ranges, packet, call, is_answer=True)
-        if call.procedure.opnum != Opnum.Opnum1NotUsedOnWire:
-            packet = replace(packet, kind=call_kind(call.procedure, PduType.RESPONSE))
-        context = self._association.context(call.context_id)
-        if context is None or context.syntax is None or packet.encrypted:
-            return _whole(ranges, packet, call, is_answer=True)
-        syntax = context.syntax.ordered(big_endian=packet.pdu.big_endian)
+        if context is None or not context.interface:  # without its bind a call may be one of any interface
+            return _whole(ranges, self._packet(None, ranges, first), call)
+        call.interface = context.interface
+        interface = self._shared.interfaces[context.interface]
+        call.procedure = interface.interface.procedures.get(record.opnum)
+        known: dict[str, Any] = {}
+        if call.procedure is not None:
+            known["procedure"] = call.procedure
+            if is_sent(call.procedure):
+                known["kind"] = call_kind(call.procedure, PduType.REQUEST)
+        if context.syntax is not None:
+            known["syntax"] = context.syntax.ordered(big_endian=first.big_endian)
+        packet = self._packet(interface, ranges, first, **known)
+        if packet.procedure is None or packet.syntax is None or packet.encrypted:
+            return _whole(ranges, packet, call)
         try:
-            stub = read_stub(call.procedure, PduType.RESPONSE, packet.stub, syntax, may_have_trailer=False)
+            read = self._read(interface, packet, packet.procedure, packet.syntax)
         except MalformedPacket as exc:
             return _malformed(ranges, in_packet(exc, packet.parts), call)
-        packet = replace(packet, value=stub.value, places=stub.places, message=stub.message)
-        self._follow(call, stub.value, direction.flow.sender)
-        return _whole(ranges, packet, call, is_answer=True)
+        packet = replace(packet, **read)
+        queue = interface.queue(packet, direction.flow.receiver)
+        association.keep(call, *interface.kept(packet), queue)
+        return _whole(ranges, replace(packet, queue=queue) if queue else packet, call)
 
-    def _follow(self, call: Call, results: object, server: Endpoint) -> None:
-        """Take note of the handles that an answer issues or closes."""
-        assert call.procedure is not None
-        handle = getattr(results, "pphContext", None)
-        if handle is None:
-            return
-        if call.procedure.opnum == Opnum.R_CloseQueue:
-            if handle.is_null and call.arguments is not None:
-                self._shared.handles.closed(server, call.arguments.pphContext)
-        elif not handle.is_null:
-            self._shared.handles.opened(server, handle, call.queue)
-            move_context = getattr(results, "pMoveContext", None)
-            if move_context:
-                self._shared.handles.opened(server, move_context, call.queue)
+    def _read(
+        self, interface: CapturedInterface, packet: RpcPacket, procedure: Procedure, syntax: Syntax
+    ) -> dict[str, Any]:
+        """Return what a stub tells, as attributes of the packet. Raises MalformedPacket."""
+        may_have_trailer = packet.is_request and packet.security is not None
+        stub = read_stub(procedure, packet.ptype, packet.stub, syntax, may_have_trailer=may_have_trailer)
+        return {"value": stub.value, "places": stub.places, **interface.read(stub)}
+
+    def _answer(self, direction: _Direction, ranges: list[RpcRange], first: Pdu) -> ScanResult:
+        """Return the result of a response or fault."""
+        call = self._association.end(first.record.header.call_id)
+        if call is None or not call.interface:
+            return _whole(ranges, self._packet(None, ranges, first), call, is_answer=True)
+        interface = self._shared.interfaces[call.interface]
+        known: dict[str, Any] = {
+            "procedure": call.procedure, "arguments": call.arguments, "queue": call.queue,
+        }  # fmt: skip
+        is_response = first.record.header.PTYPE == PduType.RESPONSE
+        if is_response and call.procedure is not None and is_sent(call.procedure):
+            known["kind"] = call_kind(call.procedure, PduType.RESPONSE)
+        context = self._association.context(call.context_id)
+        if context is not None and context.syntax is not None:
+            known["syntax"] = context.syntax.ordered(big_endian=first.big_endian)
+        packet = self._packet(interface, ranges, first, **known)
+        if not is_response or packet.procedure is None or packet.syntax is None or packet.encrypted:
+            return _whole(ranges, packet, call, is_answer=True)
+        try:
+            read = self._read(interface, packet, packet.procedure, packet.syntax)
+        except MalformedPacket as exc:
+            return _malformed(ranges, in_packet(exc, packet.parts), call)
+        packet = replace(packet, **read)
+        interface.answered(call, packet.value, direction.flow.sender)
+        return _whole(ranges, packet, call, is_answer=True)
 
 
 def _joined(ranges: list[RpcRange]) -> tuple[bytes, tuple[StubPart, ...]]:

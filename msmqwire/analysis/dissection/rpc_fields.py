@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msmqwire.names.printable import counted, cut, safe
-from msmqwire.remote_read.rpc_packet import RpcPacket, section_offset
-from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.ndr import to_json as ndr_to_json
 from msmqwire.rpc.pdu import Pdu
+from msmqwire.rpc.rpc_packet import RpcPacket
 from msmqwire.schema.display import PlacedField
 from msmqwire.schema.showing import TEXT_MAX
 from msmqwire.schema.showing import placed_fields as _of_record
@@ -18,7 +17,12 @@ _VERSION_HALF: Final = 2  # bytes of the major version of an interface, and of t
 
 
 def placed_fields(packet: RpcPacket, _raw: bytes) -> Iterator[PlacedField]:
-    """Yield the fields of the first PDU, and of its stub the parameters and the message in it."""
+    """Yield the fields of the first PDU, and of its stub the parameters."""
+    return fields_with(packet, ())
+
+
+def fields_with(packet: RpcPacket, inside: Iterable[PlacedField]) -> Iterator[PlacedField]:
+    """Yield the fields of the first PDU, the parameters of its stub, and other fields in that."""
     pdu = packet.pdu
     end = 0
     for field in _of_pdu(pdu):
@@ -26,11 +30,7 @@ def placed_fields(packet: RpcPacket, _raw: bytes) -> Iterator[PlacedField]:
         if not (field.path.endswith("stub_data") and packet.places):
             yield field
     yield from _parameters(packet)
-    if packet.message is not None and len(packet.parts) == 1:
-        sections = packet.value.ppPacketSections
-        start = section_offset(packet.stub, sections)
-        stop = start + len(sections[0].pSectionBuffer or b"")
-        yield from _of_record(packet.message.whole, packet.offset(start), packet.offset(stop))
+    yield from inside
     if pdu.sec_trailer is not None and packet.fragments == 1:
         if pdu.auth_padding:
             yield PlacedField(
@@ -58,10 +58,8 @@ def _of_pdu(pdu: Pdu) -> Iterator[PlacedField]:
 def _parameters(packet: RpcPacket) -> Iterator[PlacedField]:
     if packet.procedure is None or packet.value is None:
         return
-    is_request = packet.ptype == PduType.REQUEST
-    values: Any = ndr_to_json(
-        packet.procedure.request if is_request else packet.procedure.response, packet.value
-    )
+    declaration = packet.procedure.request if packet.is_request else packet.procedure.response
+    values: Any = ndr_to_json(declaration, packet.value)
     places = sorted(packet.places.items(), key=lambda place: place[1])
     ends = [offset for _, offset in places[1:]] + [len(packet.stub)]
     for (name, offset), stop in zip(places, ends, strict=True):

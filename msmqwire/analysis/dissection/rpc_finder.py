@@ -7,12 +7,13 @@ in the middle of a stream, the next PDU is the next common header.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final, TypeAlias
 
+from msmqwire.analysis.dissection.rpc_interfaces import interfaces
 from msmqwire.analysis.dissection.stream_finder import StreamFinder, StreamRange
 from msmqwire.errors import MalformedPacket
 from msmqwire.names.printable import agreed, counted
-from msmqwire.remote_read.interface import INTERFACE
 from msmqwire.rpc.constants import FRAGMENT_SIZE, PduType, PfcFlags
 from msmqwire.rpc.pdu import (
     PTYPE_OFFSET,
@@ -28,9 +29,7 @@ from msmqwire.schema import Record
 
 RpcRange: TypeAlias = StreamRange[Pdu]
 
-_INTERFACES: Final = {False: INTERFACE.uuid.bytes_le, True: INTERFACE.uuid.bytes}
-"""The interface as it stands in a PDU, by whether that is big-endian."""
-_BIND_MAX: Final = FRAGMENT_SIZE  # bytes in which the interface is looked for
+_BIND_MAX: Final = FRAGMENT_SIZE  # bytes in which an interface is looked for
 _PROPOSING: Final = (PduType.BIND, PduType.ALTER_CONTEXT)
 _DREPS: Final = b"|".join(re.escape(drep.to_bytes(4, "little")) for drep in (LITTLE_ENDIAN, BIG_ENDIAN))
 _TYPES: Final = b"".join(re.escape(bytes([kind])) for kind in PduType)
@@ -38,6 +37,13 @@ _HEADER: Final = re.compile(rb"\x05[\0\1][" + _TYPES + rb"].(?:" + _DREPS + rb")
 _HEADER_START: Final = 8  # bytes that the expression matches
 _RESERVED: Final = COMMON_HEADER.bits("pfc_flags.PFC_RESERVED_1").mask
 _CALL_ID_USUAL: Final = 0xFF_FFFF  # clients count their calls from 1
+
+
+@cache
+def _identifiers(big_endian: bool) -> tuple[bytes, ...]:
+    """Return the identifiers of interfaces as they stand in a PDU."""
+    uuids = [each.interface.identifier.uuid for each in interfaces().values()]
+    return tuple(uuid.bytes if big_endian else uuid.bytes_le for uuid in uuids)
 
 
 def may_begin_pdu(data: bytes) -> bool:
@@ -62,14 +68,14 @@ def begins_pdu(data: bytes) -> bool | None:
 
 
 def begins_bind(data: bytes) -> bool | None:
-    """Return whether bytes begin with a PDU that proposes the RemoteRead interface; None if that is open."""
+    """Return whether bytes begin with a PDU that proposes an interface that is read; None if that is open."""
     if not may_begin_pdu(data) or (len(data) > PTYPE_OFFSET and data[PTYPE_OFFSET] not in _PROPOSING):
         return False
     if len(data) < COMMON_HEADER_SIZE:
         return None
     header = parse_header(data)
     size = min(int(header.frag_length), _BIND_MAX)
-    if data.find(_INTERFACES[has_big_endian(header)], COMMON_HEADER_SIZE, size) >= 0:
+    if any(data.find(name, COMMON_HEADER_SIZE, size) >= 0 for name in _identifiers(has_big_endian(header))):
         return True
     return None if len(data) < size else False
 

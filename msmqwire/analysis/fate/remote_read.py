@@ -20,8 +20,8 @@ from msmqwire.analysis.fate.row_attributes import attributes_of, cut_text
 from msmqwire.analysis.fate.rows import Row
 from msmqwire.remote_read.constants import RECEIVE_ACTIONS, Acknowledge, Opnum
 from msmqwire.remote_read.procedures import PROCEDURES
-from msmqwire.remote_read.rpc_packet import call_kind
 from msmqwire.rpc.constants import PduType
+from msmqwire.rpc.rpc_packet import call_kind
 
 
 def _kinds(*calls: Opnum) -> tuple[str, ...]:

@@ -2,10 +2,10 @@
 
 `lint_packet` checks one packet, `SessionLint` the order of the packets on a connection, `PingLint` ping
 requests and responses, `lint_malformed` bytes that are not a packet; `lint_srmp` a message of SRMP,
-`lint_malformed_srmp` bytes that are none; `lint_rpc` a call or answer of remote read, `RemoteReadLint` their
-order, `lint_malformed_rpc` bytes of RPC that can't be read; `NcpLint` packets of NCP and their order,
-`lint_malformed_ncp` bytes that are none; `lint_pgm` a packet of PGM. `checks` lists all rules. `lint` judges
-any of them alone.
+`lint_malformed_srmp` bytes that are none; `lint_rpc` a PDU, call or answer of DCE/RPC, `RemoteReadLint` the
+order of those of remote read, `lint_malformed_rpc` bytes of RPC that can't be read; `NcpLint` packets of NCP
+and their order, `lint_malformed_ncp` bytes that are none; `lint_pgm` a packet of PGM. `checks` lists all
+rules. `lint` judges any of them alone.
 
 The package itself can be called as `lint`: ``msmqwire.lint(packet)``.
 """
@@ -32,9 +32,9 @@ if TYPE_CHECKING:  # of protocols that join: see `_join`
     from msmqwire.analysis.lint.ncp_attacks import lint_malformed_ncp as lint_malformed_ncp
     from msmqwire.analysis.lint.ncp_session import NcpLint as NcpLint
     from msmqwire.analysis.lint.pgm import lint_pgm as lint_pgm
-    from msmqwire.analysis.lint.remote_read_calls import lint_malformed_rpc as lint_malformed_rpc
-    from msmqwire.analysis.lint.remote_read_calls import lint_rpc as lint_rpc
     from msmqwire.analysis.lint.remote_read_session import RemoteReadLint as RemoteReadLint
+    from msmqwire.analysis.lint.rpc import lint_malformed_rpc as lint_malformed_rpc
+    from msmqwire.analysis.lint.rpc import lint_rpc as lint_rpc
     from msmqwire.analysis.lint.srmp import lint_srmp as lint_srmp
     from msmqwire.analysis.lint.srmp_attacks import lint_malformed_srmp as lint_malformed_srmp
 

@@ -13,9 +13,8 @@ from typing import Any, Final, TypeAlias
 from msmqwire.analysis.lint.finding import Finding
 from msmqwire.analysis.lint.registry import RPC, Check, listed
 from msmqwire.remote_read.constants import RECEIVE_ACTIONS, Access, Opnum
-from msmqwire.remote_read.rpc_packet import RpcPacket
-from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.handles import ContextHandle
+from msmqwire.rpc.rpc_packet import RpcPacket
 
 HANDLES_MAX: Final = 2048
 """Handles of all servers that are followed; of more, the oldest are forgotten."""
@@ -132,7 +131,7 @@ class RemoteReadLint:
         """
         if packet.procedure is None:
             return []
-        if packet.ptype != PduType.REQUEST:
+        if not packet.is_request:
             self._answer(client, server, packet)
             return []
         if packet.value is None:

@@ -17,7 +17,7 @@ from msmqwire.schema import Record
 if TYPE_CHECKING:
     from msmqwire.ncp.ncp_packet import NcpPacket
     from msmqwire.pgm import PgmPacket
-    from msmqwire.remote_read.rpc_packet import RpcPacket
+    from msmqwire.rpc.rpc_packet import RpcPacket
     from msmqwire.srmp.message import SrmpMessage
 
 

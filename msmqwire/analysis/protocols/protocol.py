@@ -185,6 +185,7 @@ class Traffic(NamedTuple):
             if asked to; it returns None for other protocols.
         readings: the class of its readings; None if no field is read in several ways.
         reduce: the function that pickles objects of its state that pickle has no name for: `state_pickle`.
+        interface: the `CapturedInterface` class of its calls, of a protocol over DCE/RPC.
     """
 
     dissectors: tuple[str, ...]
@@ -194,6 +195,7 @@ class Traffic(NamedTuple):
     in_payloads: str = ""
     readings: type[ProtocolReadings] | None = None
     reduce: str = ""
+    interface: str = ""
 
 
 class Judging(NamedTuple):
@@ -205,12 +207,15 @@ class Judging(NamedTuple):
             there is none.
         exports: its exports in `msmqwire.analysis.lint`. Their modules register its checks.
         of_cut: the ids of findings that bytes may have because a capture has left out some.
+        judge_stub: the function that returns the rule which a stub of DCE/RPC breaks that can't be read, by
+            the error; None for a stub of another protocol. Empty if it has none.
     """
 
     judge: str
     judge_bytes: str = ""
     exports: tuple[str, ...] = ()
     of_cut: tuple[str, ...] = ()
+    judge_stub: str = ""
 
 
 class Columns(NamedTuple):

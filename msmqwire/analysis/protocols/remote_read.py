@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from string import hexdigits
-from typing import Any, Final
+from typing import Final
 
 from msmqwire.analysis.protocols.protocol import (
     CaptureProtocol,
@@ -16,17 +17,15 @@ from msmqwire.analysis.protocols.protocol import (
     TextForm,
     Traffic,
 )
-from msmqwire.constants import hresult_name
+from msmqwire.analysis.protocols.rpc import group_of, packet_to_json, status_text, summary_with
 from msmqwire.headers.message_summary import message_summary
 from msmqwire.headers.queue_names import text
 from msmqwire.names.printable import safe
 from msmqwire.remote_read.attributes import attributes
 from msmqwire.remote_read.constants import RPC_PORTS, Action, Opnum
-from msmqwire.remote_read.rpc_packet import KINDS, RpcPacket
-from msmqwire.rpc.constants import PduType, status_name
+from msmqwire.remote_read.remote_read_packet import KINDS, RemoteReadPacket
 
 _HANDLE_DIGITS: Final = 40
-_GROUPS: Final = {PduType.REQUEST: "call", PduType.RESPONSE: "answer", PduType.FAULT: "answer"}
 _COLUMNS: Final = tuple(
     ProtocolColumn(*column)
     for column in (
@@ -46,50 +45,27 @@ def _handle(handle: str) -> str:
     return handle.lower()
 
 
-def _to_json(packet: RpcPacket) -> dict[str, Any]:
-    """Return the fields, and the facts about a call beside its bytes."""
-    result: dict[str, Any] = {"fields": packet.to_json()}
-    if packet.queue:
-        result["queue"] = packet.queue
-    if packet.security is not None:
-        result["security"] = packet.security.to_json()
-    return result
+def _summary(packet: RemoteReadPacket, exchange: int | None) -> str:
+    return summary_with(packet, exchange, _of_call(packet))
 
 
-def _summary(packet: RpcPacket, exchange: int | None) -> str:
-    parts = [] if exchange is None else [f"#{exchange}"]
-    if packet.queue:
-        parts.append(packet.queue)
-    if packet.ptype == PduType.FAULT:
-        if packet.procedure is not None:
-            parts.append(packet.procedure.name)
-        parts.append(_status(packet.pdu.record.status))
+def _of_call(packet: RemoteReadPacket) -> Iterator[str]:
+    """Yield the parts of the summary that are about the call."""
     action = getattr(packet.value, "ulAction", None)
     if action is not None:
-        parts.append(Action(action).name if action in set(Action) else f"action {action:#x}")
+        yield Action(action).name if action in set(Action) else f"action {action:#x}"
     if getattr(packet.value, "status", 0):
         status = packet.value.status
         is_port = packet.procedure is not None and packet.procedure.opnum == Opnum.R_GetServerPort
-        parts.append(str(status) if is_port else _status(status))
+        yield str(status) if is_port else status_text(status)
     if packet.message is not None:
-        parts += ["cut:"] * packet.message.cut + [message_summary(packet.message.whole)]
-    if packet.procedure is None and packet.opnum is not None:
-        parts.append(f"opnum {packet.opnum}")
-    if packet.encrypted:
-        parts.append("encrypted")
-    if packet.security is not None and packet.security.user:
-        parts.append(f"by {packet.security.user}")
-    return safe(" ".join(parts))
+        if packet.message.cut:
+            yield "cut:"
+        yield message_summary(packet.message.whole)
 
 
-def _status(number: int) -> str:
-    """Return the name of an HRESULT or of a status of RPC."""
-    name = hresult_name(number)
-    return status_name(number) if name.startswith("0x") else name
-
-
-def _facts(packet: RpcPacket, _transport: str) -> PacketFacts:
-    protocol, group = "Remote read (RPC)", _GROUPS.get(PduType(packet.ptype), "handshake")
+def _facts(packet: RemoteReadPacket, _transport: str) -> PacketFacts:
+    protocol, group = "Remote read (RPC)", group_of(packet)
     if packet.message is None:
         return PacketFacts(protocol, group, safe(packet.queue))
     label = safe(text(packet.message.whole.MessagePropertiesHeader.Label) or "")
@@ -98,29 +74,25 @@ def _facts(packet: RpcPacket, _transport: str) -> PacketFacts:
 
 PROTOCOL: Final = CaptureProtocol(
     name="remote_read",
-    order=30,
+    order=31,
     packets=Packets(
-        type=RpcPacket,
+        type=RemoteReadPacket,
         kinds=KINDS,
-        to_json=_to_json,
+        to_json=packet_to_json,
         summary=_summary,
         facts=_facts,
-        placed_fields="msmqwire.analysis.dissection.rpc_fields:placed_fields",
+        placed_fields="msmqwire.analysis.dissection.remote_read_fields:placed_fields",
         message="message",
     ),
     traffic=Traffic(
         stream_ports=RPC_PORTS,
-        dissectors=("msmqwire.analysis.dissection.rpc_connection:RemoteRead",),
-        reduce="msmqwire.analysis.dissection.rpc_pickle:reduce",
+        dissectors=(),
+        interface="msmqwire.analysis.dissection.remote_read_calls:RemoteReadCalls",
     ),
     judging=Judging(
-        judge="msmqwire.analysis.lint.remote_read_calls:lint_rpc",
-        exports=(
-            "msmqwire.analysis.lint.remote_read_session:RemoteReadLint",
-            "msmqwire.analysis.lint.remote_read_calls:lint_malformed_rpc",
-            "msmqwire.analysis.lint.remote_read_calls:lint_rpc",
-        ),
-        of_cut=("ATTACK-RPC-FRAGMENT",),
+        judge="msmqwire.analysis.lint.remote_read_calls:lint_remote_read",
+        exports=("msmqwire.analysis.lint.remote_read_session:RemoteReadLint",),
+        judge_stub="msmqwire.analysis.lint.remote_read_calls:rule_of_stub",
     ),
     columns=Columns(
         groups={"call": _COLUMNS},
@@ -133,5 +105,5 @@ PROTOCOL: Final = CaptureProtocol(
         queue="read_queue",
     ),
     follower="msmqwire.analysis.fate.remote_read:RemoteReadFollower",
-    plugins=Plugins(scapy="msmqwire.plugins.scapy.remote_read", fuzz=("ndr", "rpc")),
+    plugins=Plugins(scapy="msmqwire.plugins.scapy.remote_read", fuzz=("ndr",)),
 )

@@ -1,31 +1,30 @@
-"""A packet of DCE/RPC in a capture: a PDU, or a call or answer of RemoteRead from all its fragments.
+"""A packet of DCE/RPC in a capture: a PDU, or a call or answer from all its fragments.
 
 Offsets count from the first byte of the first PDU, the PDUs of a stub in fragments standing one after the
-other.
+other. The calls and answers of an interface are a class of their own, made of this one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from msmqwire.errors import AuthenticationFailed, InvalidName, MalformedPacket
+from msmqwire.errors import AuthenticationFailed, MalformedPacket
 from msmqwire.names.printable import counted
-from msmqwire.remote_read.constants import Opnum
-from msmqwire.remote_read.procedures import PROCEDURES
-from msmqwire.remote_read.sections import ReadMessage, message_of
 from msmqwire.rpc.constants import AuthLevel, AuthType, PduType, status_name
 from msmqwire.rpc.interface import Procedure
 from msmqwire.rpc.ndr import Syntax, parse_stub, to_json
 from msmqwire.rpc.pdu import Pdu
 from msmqwire.rpc.pdus import PDUS
-from msmqwire.rpc.queue_format import name_of
 from msmqwire.rpc.verification_trailer import split_trailer
 
 _WITH_STUB: Final = (PduType.REQUEST, PduType.RESPONSE)
+
+PDU_KINDS: Final = tuple(schema.name for schema in PDUS.values())
+"""The names of packets that are not calls and answers of a known interface."""
 
 
 def call_kind(procedure: Procedure, kind: int) -> str:
@@ -33,16 +32,14 @@ def call_kind(procedure: Procedure, kind: int) -> str:
     return f"{procedure.name} {PDUS[PduType(kind)].name}"
 
 
-KINDS: Final = (
-    *(schema.name for schema in PDUS.values()),
-    *(
-        call_kind(procedure, kind)
-        for procedure in PROCEDURES.values()
-        if procedure.opnum != Opnum.Opnum1NotUsedOnWire
-        for kind in _WITH_STUB
-    ),
-)
-"""The names of packets of DCE/RPC: those of calls and answers of RemoteRead, and of all other PDUs."""
+def is_sent(procedure: Procedure) -> bool:
+    """Return whether a procedure is more than a reserved number."""
+    return bool(procedure.request.members or procedure.response.members)
+
+
+def call_kinds(procedures: Iterable[Procedure]) -> tuple[str, ...]:
+    """Return the names of all calls and answers of an interface."""
+    return tuple(call_kind(one, kind) for one in procedures if is_sent(one) for kind in _WITH_STUB)
 
 
 class CallSecurity(NamedTuple):
@@ -85,16 +82,15 @@ class RpcPacket:
 
     Attributes:
         pdu: the PDU, the first of several.
-        kind: its name, one of `KINDS`.
+        kind: its name: that of the PDU, or of a call or answer with its procedure.
         fragments: PDUs that it came in.
         stub: the stub of a request, response or fault, as it was transmitted.
         parts: the places of the fragments of the stub.
-        remote_read: whether a request, response or fault is known to be one of RemoteRead.
-        procedure: the procedure of RemoteRead; None for an opnum that it has not, too.
+        syntax: the transfer syntax of the stub; None if that is unknown.
+        procedure: the procedure of a known interface; None for an opnum that it has not, too.
         value: the arguments or results; None if they can't be seen.
         arguments: those of the call that an answer belongs to; None if they can't be seen.
         places: the offset in the stub of each of them.
-        message: the message in an answer.
         security: the security context; None without one.
         queue: the format name of the queue that a call or answer is about; empty if that is unknown.
     """
@@ -104,19 +100,19 @@ class RpcPacket:
     fragments: int = 1
     stub: bytes = b""
     parts: tuple[StubPart, ...] = ()
-    remote_read: bool = False
+    syntax: Syntax | None = None
     procedure: Procedure | None = None
     value: Any = None
     arguments: Any = None
     places: Mapping[str, int] = field(default_factory=dict)
-    message: ReadMessage | None = None
     security: CallSecurity | None = None
     queue: str = ""
 
     def __repr__(self) -> str:
         queue = f" {self.queue!r}" if self.queue else ""
         return (
-            f"<RpcPacket {self.kind}{queue}, call {self.call_id}, {counted(len(self.stub), 'byte')} of stub>"
+            f"<{type(self).__name__} {self.kind}{queue}, call {self.call_id},"
+            f" {counted(len(self.stub), 'byte')} of stub>"
         )
 
     @property
@@ -125,30 +121,22 @@ class RpcPacket:
         return int(self.pdu.record.header.PTYPE)
 
     @property
+    def is_request(self) -> bool:
+        return self.ptype == PduType.REQUEST
+
+    @property
     def call_id(self) -> int:
         return int(self.pdu.record.header.call_id)
 
     @property
     def opnum(self) -> int | None:
         """The number of the procedure in a request, also of another interface."""
-        return int(self.pdu.record.opnum) if self.ptype == PduType.REQUEST else None
+        return int(self.pdu.record.opnum) if self.is_request else None
 
     @property
     def encrypted(self) -> bool:
         """Whether it has a stub that is encrypted."""
         return bool(self.stub) and self.security is not None and self.security.seals
-
-    @property
-    def opened_queue(self) -> str:
-        """The format name of the queue in the arguments; empty if there is none, or none that is legal."""
-        queue_format = getattr(self.value, "pQueueFormat", None)
-        if queue_format is None:
-            return ""
-        try:
-            name = name_of(queue_format)
-        except InvalidName:
-            return ""
-        return "" if name is None else str(name)
 
     def offset(self, stub_offset: int) -> int:
         """Return the offset in the packet of a byte of the stub."""
@@ -169,9 +157,8 @@ class RpcPacket:
         if self.ptype == PduType.FAULT:
             fields["status_name"] = status_name(self.pdu.record.status)
         if self.value is not None and self.procedure is not None:
-            is_request = self.ptype == PduType.REQUEST
-            declaration = self.procedure.request if is_request else self.procedure.response
-            fields["arguments" if is_request else "results"] = to_json(declaration, self.value)
+            declaration = self.procedure.request if self.is_request else self.procedure.response
+            fields["arguments" if self.is_request else "results"] = to_json(declaration, self.value)
             del fields["stub_data"]
         if self.encrypted:
             fields["encrypted"] = True
@@ -186,17 +173,17 @@ def packet_offset(parts: Sequence[StubPart], stub_offset: int) -> int:
 
 
 class Stub(NamedTuple):
-    """A stub that could be read: its value, the places of the parameters, and the message in it."""
+    """A stub that could be read: its bytes without a trailer, its value, and the places of the parameters."""
 
+    data: bytes
     value: Any
     places: Mapping[str, int]
-    message: ReadMessage | None
 
 
 def read_stub(
     procedure: Procedure, kind: int, stub: bytes, syntax: Syntax, *, may_have_trailer: bool
 ) -> Stub:
-    """Return the call in a stub of RemoteRead.
+    """Return the arguments or results in a stub.
 
     `may_have_trailer` tells whether a verification trailer may stand after the arguments. Raises
     MalformedPacket, its offset counted in the stub.
@@ -207,23 +194,7 @@ def read_stub(
             stub, _ = split_trailer(stub)
     places: dict[str, int] = {}
     declaration = procedure.request if kind == PduType.REQUEST else procedure.response
-    value = parse_stub(declaration, stub, syntax, places)
-    sections = getattr(value, "ppPacketSections", None)
-    if not sections:
-        return Stub(value, places, None)
-    try:
-        message = message_of(sections)
-    except MalformedPacket as exc:
-        start = section_offset(stub, sections) if exc.offset is not None else places["ppPacketSections"]
-        raise MalformedPacket(
-            exc.why, path=exc.path, offset=start + (exc.offset or 0), requirement=exc.requirement
-        ) from None
-    return Stub(value, places, message)
-
-
-def section_offset(stub: bytes, sections: Sequence[Any]) -> int:
-    """Return where the bytes of the first section begin in the stub that the sections were read from."""
-    return max(0, stub.find(sections[0].pSectionBuffer or b""))
+    return Stub(stub, parse_stub(declaration, stub, syntax, places), places)
 
 
 def _name(names: type[AuthType] | type[AuthLevel], number: int) -> str | int:
