@@ -10,11 +10,12 @@ from fuzz.peer.channel import Channel
 from fuzz.peer.failure import PeerFailure
 from msmqwire.analysis.dissection.dissector import Surroundings
 from msmqwire.analysis.dissection.finder import ScanResult
-from msmqwire.analysis.dissection.rpc_connection import RemoteRead, RpcConnection
+from msmqwire.analysis.dissection.rpc_connection import Rpc, RpcConnection
 from msmqwire.analysis.lint import BREACHES, lint_malformed_rpc, lint_rpc
 from msmqwire.capture.events import Data, Flow
 from msmqwire.names.printable import agreeing, counted
-from msmqwire.remote_read.rpc_packet import RpcPacket
+from msmqwire.remote_read.remote_read_packet import RemoteReadPacket
+from msmqwire.remote_read.sections import ReadMessage
 from msmqwire.rpc.constants import (
     FRAG_LENGTH_MAX,
     FRAGMENT_SIZE,
@@ -26,6 +27,7 @@ from msmqwire.rpc.constants import (
 )
 from msmqwire.rpc.pdu import PduFramer
 from msmqwire.rpc.pdus import REQUEST, syntax_of
+from msmqwire.rpc.rpc_packet import RpcPacket
 
 TRANSPORT: Final = "MQRR-2.1-01"
 """The requirement for the interface over DCE/RPC by TCP: rules about PDUs fall under it."""
@@ -88,6 +90,11 @@ class Answer:
     at: float
 
     @property
+    def message(self) -> ReadMessage | None:
+        """The message in it."""
+        return self.packet.message if isinstance(self.packet, RemoteReadPacket) else None
+
+    @property
     def fault(self) -> bool:
         """Whether it is a fault."""
         return self.packet.ptype == PduType.FAULT
@@ -135,7 +142,7 @@ class PeerAssociation:
         self.results: Any = None
         self._proposals: dict[int, Any] = {}
         around = Surroundings()
-        self._reader = RpcConnection(around, RemoteRead(around), {})
+        self._reader = RpcConnection(around, Rpc(around), {})
         client, server = ("client", 0), ("server", number)
         self._flows = (Flow(0, *client, *server, False), Flow(0, *server, *client, False))
         self._framer = PduFramer()
@@ -168,7 +175,7 @@ class PeerAssociation:
         record = packet.pdu.record
         match packet.ptype:
             case PduType.REQUEST:
-                known = self.bound and packet.remote_read
+                known = self.bound and isinstance(packet, RemoteReadPacket)
                 opnum, arguments = (record.opnum, packet.value) if known else (-1, None)
                 now = time.monotonic()
                 return [Call(packet.call_id, opnum, arguments, record.p_cont_id, now, note, breaks)]

@@ -118,11 +118,11 @@ class Reading:
             if cursor is not None:
                 cursor.certain = False
             return
-        if answer.packet.message is None:
+        if answer.message is None:
             raise _failure(("MQRR-3.1.4.7-32",), "a read succeeds and returns no message", answer)
-        message = self._identified(answer, answer.packet.message, opened)
+        message = self._identified(answer, answer.message, opened)
         if message is not None:
-            self._check_contents(answer, answer.packet.message, message)
+            self._check_contents(answer, answer.message, message)
             self._check_place(answer, message, opened, action)
             self._take(answer, message)
         self._follow(answer, message, opened, action)

@@ -94,9 +94,7 @@ class RpcConnection(FollowedConversation[_Direction]):
 
     __slots__ = ("_association", "_shared", "_whole")
 
-    def __init__(
-        self, surroundings: Surroundings, shared: Rpc, ignored: dict[Endpoint, Ignored]
-    ) -> None:
+    def __init__(self, surroundings: Surroundings, shared: Rpc, ignored: dict[Endpoint, Ignored]) -> None:
         super().__init__(surroundings, ignored)
         self._shared = shared
         self._association = Association()

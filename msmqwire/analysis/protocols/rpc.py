@@ -95,5 +95,5 @@ PROTOCOL: Final = CaptureProtocol(
         ),
         of_cut=("ATTACK-RPC-FRAGMENT",),
     ),
-    plugins=Plugins(scapy="", fuzz=("rpc",)),
+    plugins=Plugins(scapy="msmqwire.plugins.scapy.rpc", fuzz=("rpc",)),
 )

@@ -1,87 +1,19 @@
 """The calls of remote read as layers, inside scapy's DCE/RPC: [MS-MQRR] 2.2 and 3.1.4.
 
-Each procedure has ``R_..._Request`` and ``R_..._Response``, with the parameters of the IDL as fields, made
-from `msmqwire.remote_read.procedures`. They are registered as the interface RemoteRead, so that scapy's
-sessions and clients of DCE/RPC find them. Structures have their names with ``RemoteRead_`` before them.
+They are registered as the interface RemoteRead. Structures have their names with ``RemoteRead_`` before them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from typing import Final
 
-from scapy.fields import (
-    ByteField,
-    ConditionalField,
-    Field,
-    IntField,
-    LongField,
-    PacketField,
-    PacketListField,
-    ShortField,
-    SignedIntField,
-    StrField,
-    StrFixedLenField,
-    UUIDField,
-)
-from scapy.layers.dcerpc import (
-    DCE_RPC_INTERFACES,
-    DceRpc5,
-    DceRpc5Request,
-    DceRpcOp,
-    NDRPacket,
-    register_dcerpc_interface,
-)
-from scapy.layers.inet import TCP
+from scapy.fields import IntField, UUIDField
 from scapy.packet import Packet as ScapyPacket
-from scapy.packet import bind_top_down
 
-from msmqwire.errors import MalformedPacket
-from msmqwire.plugins.scapy.binary import MSMQBaseHeader, is_whole_prefix
-from msmqwire.plugins.scapy.fields import BodyField, TextField
-from msmqwire.remote_read.constants import Opnum
-from msmqwire.remote_read.interface import INTERFACE
-from msmqwire.remote_read.procedures import PROCEDURES
+from msmqwire.plugins.scapy.rpc import InterfaceLayers
+from msmqwire.remote_read.interface import REMOTE_READ
 from msmqwire.rpc.handles import ContextHandle
-from msmqwire.rpc.ndr import (
-    NDR20,
-    NDR64,
-    REQUIRED,
-    ConformantArray,
-    ConformantBytes,
-    Declaration,
-    Enum,
-    FixedBytes,
-    Guid,
-    Handle,
-    Integer,
-    Member,
-    Pointer,
-    Reference,
-    Structure,
-    Stub,
-    Syntax,
-    Type,
-    Union,
-    WideString,
-    Wire,
-    build_stub,
-    parse_stub,
-)
-from msmqwire.rpc.pdu import parse_header
-from msmqwire.rpc.pdus import COMMON_HEADER_SIZE, RPC_VERSION
 from msmqwire.schema import NULL_GUID
-
-STUBS: Final[dict[str, type[ScapyPacket]]] = {}
-"""The layers by their names."""
-
-_INTEGERS: Final[dict[tuple[int, bool], type[Field]]] = {
-    (8, False): ByteField,
-    (16, False): ShortField,
-    (32, False): IntField,
-    (32, True): SignedIntField,
-    (64, False): LongField,
-}
 
 
 class RemoteRead_ContextHandle(ScapyPacket):
@@ -90,243 +22,15 @@ class RemoteRead_ContextHandle(ScapyPacket):
     name = "RemoteRead context handle"
     fields_desc = [IntField("attributes", 0), UUIDField("uuid", NULL_GUID)]
 
-
-class ItemsField(PacketField):
-    """An array of structures, or None for a null pointer."""
-
-    islist = 1
+    def context_handle(self) -> ContextHandle:
+        """Return the value of the fields."""
+        return ContextHandle(self.attributes, self.uuid)
 
 
-class _Members:
-    """A layer whose fields are the members of a declaration."""
-
-    declaration: ClassVar[Declaration]
-    __slots__ = ()
-
-    def members(self: Any) -> dict[str, Any]:
-        """Return the members, without those left to building."""
-        fixed = self if self.explicit else next(iter(self))
-        computed = _computed(self.declaration)
-        members: dict[str, Any] = {}
-        for member in self.declaration.members:
-            if isinstance(member.type, Union):
-                members.update(_arm(fixed, member, member.type, members))
-                continue
-            value = _value(fixed.getfieldval(member.name))
-            if value is not None or not (member.name in computed or member.default is not REQUIRED):
-                members[member.name] = value
-        return members
-
-    def take(self: Any, value: Any) -> None:
-        """Set all fields to the members of a value."""
-        for member in self.declaration.members:
-            given = getattr(value, member.name)
-            if isinstance(member.type, Union):
-                chosen = member.type.arms[getattr(value, member.type.switch_is)]
-                for arm in filter(None, member.type.arms.values()):
-                    self.fields[arm.name] = _shown(arm.type, given) if arm is chosen else None
-            else:
-                self.fields[member.name] = _shown(member.type, given)
-        self.explicit = 1
-
-
-class _Declared(_Members, ScapyPacket):
-    """A structure; it has bytes only in its stub."""
-
-    def self_build(self) -> bytes:
-        return b""
-
-
-class _Stub(_Members, NDRPacket):
-    """The parameters of one direction of a procedure.
-
-    `wire` keeps the sender's other choices, so that unchanged parts are built as they came.
-    """
-
-    __slots__ = ["wire"]
-    declaration: ClassVar[Stub]
-
-    def __init__(self, *args: Any, **kargs: Any) -> None:
-        self.wire: Wire | None = None
-        super().__init__(*args, **kargs)
-
-    def do_build(self) -> bytes:
-        """Return the stub and the bytes after it. Raises InvalidValue."""
-        value = _Values(self.members(), self.wire)
-        return build_stub(self.declaration, value, self._syntax()) + bytes(self.do_build_payload())
-
-    def do_dissect(self, s: bytes) -> bytes:
-        """Take all parameters; bytes after them are kept. Raises MalformedPacket."""
-        value = parse_stub(self.declaration, s, self._syntax())
-        self.take(value)
-        self.wire = value.wire
-        return b""
-
-    def _syntax(self) -> Syntax:
-        return (NDR64 if self.ndr64 else NDR20).ordered(big_endian=self.ndrendian == "big")
-
-    def copy(self) -> Any:
-        """Return a deep copy."""
-        clone = super().copy()
-        clone.wire = self.wire
-        return clone
-
-    def clone_with(self, *args: Any, **kargs: Any) -> Any:
-        """Return a copy with other fields."""
-        clone = super().clone_with(*args, **kargs)
-        clone.wire = self.wire
-        return clone
-
-    def setfieldval(self, attr: str, val: Any) -> None:
-        """Set a field; the padding of another sender may not fit then."""
-        self.wire = None
-        super().setfieldval(attr, val)
-
-    def mysummary(self) -> Any:
-        return type(self).__name__, [TCP]
-
-
-class _Values:
-    """Members by name as attributes, and `wire`, for building."""
-
-    def __init__(self, members: dict[str, Any], wire: Wire | None) -> None:
-        self.__dict__.update(members, wire=wire)
-
-
-def _layer_of(structure: Structure) -> type[ScapyPacket]:
-    name = f"RemoteRead_{structure.name}"
-    if name not in STUBS:
-        _make(name, _Declared, structure)
-    return STUBS[name]
-
-
-def _make(name: str, base: type[ScapyPacket], declaration: Declaration) -> type[ScapyPacket]:
-    metaclass: Any = type(base)
-    space = {
-        "name": name.replace("_R", " r") if name.startswith("R_") else name.replace("_", " ", 1),
-        "declaration": declaration,
-        "fields_desc": [f for member in declaration.members for f in _fields(member, declaration)],
-        "__doc__": f"{declaration.meaning}\n\n{declaration.section}",
-        "__module__": __name__,
-    }
-    STUBS[name] = globals()[name] = metaclass(name, (base,), space)
-    return STUBS[name]
-
-
-def _fields(member: Member, owner: Declaration) -> Iterator[Field]:
-    """The field of a member; for a union one for each arm, shown if it is present."""
-    if not isinstance(member.type, Union):
-        is_computed = member.name in _computed(owner)
-        default = None if is_computed or member.default is REQUIRED else member.default
-        yield _field(member.name, member.type, default, is_computed)
-        return
-    for arm in filter(None, member.type.arms.values()):
-        field = _field(arm.name, arm.type, None, True)
-        yield ConditionalField(field, lambda pkt, name=arm.name: pkt.getfieldval(name) is not None)
-
-
-def _computed(owner: Declaration) -> set[str]:
-    """The members that building computes: counts, and the discriminants of unions."""
-    names: set[str] = set()
-    for member in owner.members:
-        match _target(member.type):
-            case ConformantArray(size_is=name) | ConformantBytes(size_is=name) | Union(switch_is=name):
-                names.add(name)
-    return names
-
-
-def _target(node: Type) -> Type:
-    while isinstance(node, Pointer | Reference):
-        node = node.target
-    return node
-
-
-def _field(name: str, node: Type, default: Any, is_computed: bool) -> Field:
-    may_be_null = isinstance(node, Pointer) or (
-        isinstance(node, Reference) and isinstance(node.target, Pointer)
-    )
-    absent = is_computed or may_be_null
-    match _target(node):
-        case Integer() as number:
-            return _INTEGERS[number.bits, number.signed](name, None if absent else default or 0)
-        case Enum():
-            return ShortField(name, None if absent else default or 0)
-        case Guid():
-            return UUIDField(name, None if absent else default or NULL_GUID)
-        case Handle():
-            return PacketField(name, RemoteRead_ContextHandle(), RemoteRead_ContextHandle)
-        case FixedBytes(size=size):
-            return StrFixedLenField(name, bytes(size), size)
-        case ConformantBytes() if may_be_null:
-            return BodyField(name, None)
-        case ConformantBytes():
-            return StrField(name, b"")
-        case WideString():
-            return TextField(name, None if absent else "")
-        case ConformantArray(element=Structure() as element):
-            layer = _layer_of(element)
-            return ItemsField(name, None, layer) if absent else PacketListField(name, [], layer)
-        case Structure() as structure:
-            layer = _layer_of(structure)
-            return PacketField(name, None if absent else layer(), layer)
-    raise TypeError(node)
-
-
-def _arm(layer: ScapyPacket, member: Member, union: Union, members: dict[str, Any]) -> dict[str, Any]:
-    """The value of a union, and its discriminant if it is left out: that of the first given arm."""
-    arms = {number: arm for number, arm in union.arms.items() if arm is not None}
-    given = (number for number, arm in arms.items() if layer.getfieldval(arm.name) is not None)
-    switch = {} if union.switch_is in members else {union.switch_is: next(given, 0)}
-    arm = arms.get({**members, **switch}[union.switch_is])
-    value = None if arm is None else _value(layer.getfieldval(arm.name))
-    return {**switch, member.name: value}
-
-
-def _value(value: Any) -> Any:
-    """A field as a value of the declaration."""
-    match value:
-        case RemoteRead_ContextHandle():
-            return ContextHandle(value.attributes, value.uuid)
-        case _Declared():
-            return value.members()
-        case ScapyPacket():
-            return bytes(value)
-        case list():
-            return tuple(map(_value, value))
-    return value
-
-
-def _shown(node: Type, value: Any) -> Any:
-    """A value of the declaration as a field."""
-    target = _target(node)
-    match value:
-        case ContextHandle():
-            return RemoteRead_ContextHandle(attributes=value.attributes, uuid=value.uuid)
-        case bytes() if isinstance(target, ConformantBytes) and is_whole_prefix(value):
-            return MSMQBaseHeader(value, _internal=1)
-        case tuple() if isinstance(target, ConformantArray):
-            return [_shown(target.element, item) for item in value]
-    if isinstance(target, Structure) and value is not None:
-        layer = _layer_of(target)(_internal=1)
-        layer.take(value)
-        return layer
-    return value
-
-
-def _stub(name: str, stub: Stub) -> type[ScapyPacket]:
-    return STUBS[name] if name in STUBS else _make(name, _Stub, stub)
-
-
-def stream_layer(data: bytes) -> type[ScapyPacket] | None:
-    """Return the layer of a stream that begins with these bytes; None if it is not DCE/RPC."""
-    if data[:1] != RPC_VERSION.to_bytes() or len(data) < COMMON_HEADER_SIZE:
-        return None
-    try:
-        parse_header(data)
-    except MalformedPacket:
-        return None
-    layer: type[ScapyPacket] = DceRpc5
-    return layer
+LAYERS: Final = InterfaceLayers(REMOTE_READ, globals(), RemoteRead_ContextHandle)
+STUBS: Final = LAYERS.stubs
+"""The layers of calls, answers and structures by their names."""
+register = LAYERS.register
 
 
 def bind() -> None:
@@ -334,21 +38,6 @@ def bind() -> None:
     register()
 
 
-def register() -> None:
-    """Register the interface with scapy's DCE/RPC. If it is registered already, dissecting stays with the
-    present one.
-    """
-    operations = {
-        int(opnum): DceRpcOp(
-            _stub(f"{procedure.name}_Request", procedure.request),
-            _stub(f"{procedure.name}_Response", procedure.response),
-        )
-        for opnum, procedure in PROCEDURES.items()
-        if opnum != Opnum.Opnum1NotUsedOnWire
-    }
-    if (INTERFACE.uuid, INTERFACE.minor << 16 | INTERFACE.major) not in DCE_RPC_INTERFACES:
-        version = f"{INTERFACE.major}.{INTERFACE.minor}"
-        register_dcerpc_interface("RemoteRead", INTERFACE.uuid, version, operations)
-        return
-    for opnum, operation in operations.items():
-        bind_top_down(DceRpc5Request, operation.request, opnum=opnum)
+def stream_layer(data: bytes) -> type[ScapyPacket] | None:
+    """Return the layer of a stream that begins with these bytes: none, as streams are of DCE/RPC."""
+    return None

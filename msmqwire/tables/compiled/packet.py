@@ -29,7 +29,8 @@ from msmqwire.headers.session import SESSION_HEADER_SIZE
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.ncp.ncp_packet import KINDS as NCP_KINDS
 from msmqwire.packets import FINAL_ACK, ORDER_ACK
-from msmqwire.remote_read.rpc_packet import KINDS as RPC_KINDS
+from msmqwire.remote_read.remote_read_packet import KINDS as REMOTE_READ_KINDS
+from msmqwire.rpc.rpc_packet import PDU_KINDS
 from msmqwire.schema import field_offset, least_size
 from msmqwire.tables.compiled.arrays import Input, Int32Rows
 from msmqwire.tables.compiled.decorators import exported, inlined, jit
@@ -57,7 +58,8 @@ KINDS: Final = (
     "Skipped",
     "SrmpMessage",
     "PgmPacket",
-    *RPC_KINDS,
+    *PDU_KINDS,
+    *REMOTE_READ_KINDS,
     *NCP_KINDS,
 )
 """The kinds of rows, by number."""

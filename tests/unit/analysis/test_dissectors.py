@@ -157,7 +157,7 @@ def test_what_was_pending_of_a_direction_is_reported_as_its_own(toys: None) -> N
 def test_the_order_is_fixed() -> None:
     names = [kind.__name__ for kind in (*registry.STREAMS, *registry.DATAGRAMS)]
     assert names == [
-        "SrmpOverHttp", "RemoteRead", "NcpOverTcp", "MsmqSessions",
+        "SrmpOverHttp", "Rpc", "NcpOverTcp", "MsmqSessions",
         "PgmItems", "NcpDatagrams", "PingDatagrams",
     ]  # fmt: skip
 
