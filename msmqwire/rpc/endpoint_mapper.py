@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 from itertools import count, islice
 from types import SimpleNamespace
@@ -27,6 +27,7 @@ from msmqwire.rpc.ndr import (
     build_stub,
     parse_stub,
 )
+from msmqwire.rpc.presentation import NO_SYNTAXES
 from msmqwire.rpc.towers import NO_ADDRESS, Tower, build_tower, parse_tower
 from msmqwire.schema import NULL_GUID
 
@@ -128,9 +129,13 @@ def mapped_port(
 class EndpointMapper:
     """The answers of an endpoint mapper for a table of interfaces."""
 
-    def __init__(self, endpoints: Mapping[SyntaxId, int]) -> None:
-        """Take the port of each interface."""
-        self._endpoints = endpoints
+    def __init__(
+        self,
+        endpoints: Mapping[SyntaxId, int],
+        of_interfaces: Mapping[SyntaxId, Sequence[SyntaxId]] = NO_SYNTAXES,
+    ) -> None:
+        """Take the port of each interface, and the transfer syntaxes of those that do not have all."""
+        self._endpoints, self._of_interfaces = endpoints, of_interfaces
 
     def called(
         self,
@@ -174,7 +179,8 @@ class EndpointMapper:
         found = []
         for interface, port in self._endpoints.items():
             same = (interface.uuid, interface.major) == (asked.interface.uuid, asked.interface.major)
-            if same and asked.interface.minor <= interface.minor and asked.transfer_syntax in SYNTAXES:
+            syntaxes = self._of_interfaces.get(interface, tuple(SYNTAXES))
+            if same and asked.interface.minor <= interface.minor and asked.transfer_syntax in syntaxes:
                 tower = build_tower(Tower(interface, asked.transfer_syntax, port, address))
                 found.append({"tower_octet_string": tower})
         return found

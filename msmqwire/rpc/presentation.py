@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from msmqwire.rpc.constants import BIND_TIME_FEATURES, ContextResult, ProviderReason, SyntaxId, features_of
@@ -10,6 +11,9 @@ from msmqwire.rpc.pdus import syntax_fields, syntax_of
 
 CONTEXTS_MAX: Final = 64
 """The presentation contexts of an association."""
+
+NO_SYNTAXES: Final[Mapping[SyntaxId, Sequence[SyntaxId]]] = MappingProxyType({})
+"""All interfaces of a server have all of its transfer syntaxes."""
 
 
 class PresentationContext(NamedTuple):
@@ -32,8 +36,15 @@ class PresentationContexts:
         accepted: the transfer syntaxes that were last accepted, by interface.
     """
 
-    def __init__(self, interfaces: Collection[SyntaxId], transfer_syntaxes: Sequence[SyntaxId]) -> None:
+    def __init__(
+        self,
+        interfaces: Collection[SyntaxId],
+        transfer_syntaxes: Sequence[SyntaxId],
+        of_interfaces: Mapping[SyntaxId, Sequence[SyntaxId]] = NO_SYNTAXES,
+    ) -> None:
+        """`of_interfaces` has the transfer syntaxes of interfaces that do not have all of them."""
         self._interfaces, self._transfer_syntaxes = interfaces, transfer_syntaxes
+        self._of_interfaces = of_interfaces
         self._contexts: dict[int, PresentationContext] = {}
         self.accepted: dict[SyntaxId, SyntaxId] = {}
 
@@ -52,7 +63,13 @@ class PresentationContexts:
         ]
         chosen: dict[SyntaxId, SyntaxId] = {}
         for syntax in reversed(self._transfer_syntaxes):
-            chosen.update({abstract: syntax for abstract, transfers in offered if syntax in transfers})
+            chosen.update(
+                {
+                    abstract: syntax
+                    for abstract, transfers in offered
+                    if syntax in transfers and syntax in self._syntaxes_of(abstract)
+                }
+            )
         results = []
         for element, (abstract, transfers) in zip(elements, offered, strict=True):
             features = features_of(transfers[0]) if len(transfers) == 1 else None
@@ -62,10 +79,19 @@ class PresentationContexts:
             results.append(self._result(element.p_cont_id, abstract, transfers, chosen.get(abstract)))
         return results
 
+    def _known(self, abstract: SyntaxId) -> SyntaxId | None:
+        return next((known for known in self._interfaces if _serves(known, abstract)), None)
+
+    def _syntaxes_of(self, abstract: SyntaxId) -> Sequence[SyntaxId]:
+        interface = self._known(abstract)
+        if interface is None:
+            return ()
+        return self._of_interfaces.get(interface, self._transfer_syntaxes)
+
     def _result(
         self, context_id: int, abstract: SyntaxId, transfers: list[SyntaxId], chosen: SyntaxId | None
     ) -> dict[str, Any]:
-        interface = next((known for known in self._interfaces if _serves(known, abstract)), None)
+        interface = self._known(abstract)
         reason = None
         if interface is None:
             reason = ProviderReason.ABSTRACT_SYNTAX_NOT_SUPPORTED

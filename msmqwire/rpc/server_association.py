@@ -36,7 +36,7 @@ from msmqwire.rpc.pdu import (
     wrong_header,
 )
 from msmqwire.rpc.pdus import RESPONSE
-from msmqwire.rpc.presentation import PresentationContexts
+from msmqwire.rpc.presentation import NO_SYNTAXES, PresentationContexts
 from msmqwire.rpc.security import Security
 from msmqwire.rpc.server_security import Acceptor, SecurityContexts
 from msmqwire.rpc.verification_trailer import check_commands, split_trailer
@@ -83,6 +83,7 @@ class ServerAssociation:
         security: Acceptor | None = None,
         minimum_level: AuthLevel = AuthLevel.NONE,
         transfer_syntaxes: Sequence[SyntaxId] = (NDR64, NDR20),
+        of_interfaces: Mapping[SyntaxId, Sequence[SyntaxId]] = NO_SYNTAXES,
         stub_max: int = STUB_MAX,
         calls_max: int = CALLS_MAX,
     ) -> None:
@@ -97,12 +98,13 @@ class ServerAssociation:
                 argument) that the server does not have.
             minimum_level: calls below it are answered with access denied.
             transfer_syntaxes: the supported ones, the preferred one first.
+            of_interfaces: of these, the ones of interfaces that do not support all.
             stub_max: the bytes of arguments that a call may have.
             calls_max: the calls that may be outstanding.
         """
         self._interfaces, self._groups, self._origin, self._port = interfaces, groups, origin, port
         self._security_contexts, self._minimum_level = SecurityContexts(security), minimum_level
-        self._contexts = PresentationContexts(interfaces, transfer_syntaxes)
+        self._contexts = PresentationContexts(interfaces, transfer_syntaxes, of_interfaces)
         self._stub_max, self._calls_max = stub_max, calls_max
         self._framer = PduFramer()
         self._out: list[bytes] = []
