@@ -35,6 +35,12 @@ class Subscriber(Protocol):
     def queue_resumed(self, queue: OutgoingQueue) -> None:
         """[MS-MQDMPR] 3.1.7.2.4."""
 
+    def taken_offline(self) -> None:
+        """Take Offline, [MS-MQDMPR] 3.1.4.12: no message goes to or comes from another queue manager."""
+
+    def brought_online(self) -> None:
+        """Bring Online, [MS-MQDMPR] 3.1.4.13: what waits is transferred."""
+
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         """Send User Message Wrapper, raised by Dispatch Send Message: [MS-MQDMPR] 3.1.7.3.9."""
 

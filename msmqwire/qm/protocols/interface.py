@@ -41,6 +41,15 @@ class TransferProtocol(Subscriber, Protocol):
     def leads_back(self, name: FormatName, origin: str) -> bool:
         """Return whether messages to a name go over an open session with an origin."""
 
+    def resend(self, queue: OutgoingQueue) -> None:
+        """Send the transactional messages of a queue without order acknowledgement again, with the numbers
+        that they have: Resend Transactional Sequence, [MS-MQMR] 3.1.4.2. Ignored for a queue that this
+        protocol does not serve.
+        """
+
+    def forget_unused(self) -> None:
+        """Remove the outgoing queues that are empty, not open and not being transferred."""
+
     def start(self, stored: Stored) -> None:
         """Queue Manager Started: the queues have their messages again; resume the transfers."""
 

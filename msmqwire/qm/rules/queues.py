@@ -163,8 +163,12 @@ class Queues:
         self.announce_groups()
 
     def announce_groups(self) -> None:
-        """Notify the owner of the multicast groups that queues listen to, if they have changed."""
-        groups = self.lookup.multicast_groups
+        """Notify the owner of the multicast groups that queues listen to, if they have changed.
+
+        While the queue manager is offline there are none.
+        """
+        online = self._context.queue_manager.connection_active
+        groups = self.lookup.multicast_groups if online else frozenset()
         if groups != self._groups:
             self._groups = groups
             self._context.effects.append(MulticastGroups(groups))
@@ -465,11 +469,23 @@ class Queues:
 
     def take_offline(self) -> None:
         """Take Offline: [MS-MQDMPR] 3.1.4.12."""
-        self._context.queue_manager.connection_active = False  # DMPR-3.1.4.12-01
+        manager = self._context.queue_manager
+        if not manager.connection_active:
+            return
+        manager.connection_active = False  # DMPR-3.1.4.12-01
+        for subscriber in self._context.subscribers:
+            subscriber.taken_offline()  # MQMR-3.1.4.2-15
+        self.announce_groups()
 
     def bring_online(self) -> None:
         """Bring Online: [MS-MQDMPR] 3.1.4.13."""
-        self._context.queue_manager.connection_active = True  # DMPR-3.1.4.13-01
+        manager = self._context.queue_manager
+        if manager.connection_active:
+            return
+        manager.connection_active = True  # DMPR-3.1.4.13-01
+        self.announce_groups()
+        for subscriber in self._context.subscribers:
+            subscriber.brought_online()  # MQMR-3.1.4.2-14
 
 
 def _may_open(queue: Queue, user: access.Token | None, access_type: QueueAccessType) -> bool:

@@ -28,5 +28,11 @@ class QueueObserver:
     def queue_resumed(self, queue: OutgoingQueue) -> None:
         """Do nothing: no message is concerned."""
 
+    def taken_offline(self) -> None:
+        """Do nothing: no message is concerned."""
+
+    def brought_online(self) -> None:
+        """Do nothing: no message is concerned."""
+
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         """Do nothing: sent messages are observed on the wire."""

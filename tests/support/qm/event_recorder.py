@@ -32,6 +32,12 @@ class EventRecorder:
     def queue_resumed(self, queue: OutgoingQueue) -> None:
         self.log.append(("resumed", queue))
 
+    def taken_offline(self) -> None:
+        self.log.append(("offline",))
+
+    def brought_online(self) -> None:
+        self.log.append(("online",))
+
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         self.log.append(("send", position, protocol_data))
 

@@ -320,6 +320,12 @@ class Connecting:
         else:
             self.establish(session, retry=True)  # MQQB-3.1.6.1-02
 
+    def retry_now(self, session: Session) -> None:
+        """Try to connect now if the Session Retry Connect Timer runs."""
+        if self._context.timers.active(Timer.SESSION_RETRY_CONNECT, session.number):
+            self._context.timers.stop(Timer.SESSION_RETRY_CONNECT, session.number)
+            self._retry(session)
+
     # -- closing ----------------------------------------------------------------------------------------
 
     def close(self, session: Session) -> None:

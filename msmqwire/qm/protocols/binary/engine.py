@@ -378,6 +378,41 @@ class BinaryEngine(TransferProtocol):
         elif transfer.table:  # MQQB-3.1.7.14-01
             self.connecting.ensure_session(transfer)
 
+    def taken_offline(self) -> None:
+        """Take Offline: end all sessions. Their messages wait, and those received are acknowledged."""
+        self.acknowledge_received()
+        for session in list(self.sessions.values()):
+            self.close(session)
+
+    def brought_online(self) -> None:
+        """Bring Online: connect again for what waits."""
+        for session in list(self.sessions.values()):
+            self.connecting.retry_now(session)
+
+    def resend(self, queue: OutgoingQueue) -> None:
+        """Resend Transactional Sequence: see `TransferProtocol.resend`.
+
+        Without a session one is tried now: its beginning sends these messages again.
+        """
+        transfer = self.transfers.get(queue.number)
+        if transfer is None or not transfer.ordered:
+            return
+        session = transfer.session
+        if session is not None and session.is_open:
+            self.outgoing_sequences.resend(transfer)  # MQMR-3.1.4.2-25
+        elif queue.state not in HELD:
+            self.connecting.ensure_session(transfer)
+            if transfer.session is not None:
+                self.connecting.retry_now(transfer.session)
+
+    def forget_unused(self) -> None:
+        """Remove the outgoing queues that are empty, not open and not being transferred."""
+        for transfer in list(self.transfers.values()):
+            queue = transfer.queue
+            unused = transfer.is_idle and transfer.session is None and queue.acknowledged_peer is None
+            if unused and queue.state not in HELD:
+                self.transfer_table.forget(queue)
+
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         """Send User Message Wrapper: [MS-MQQB] 3.1.7.16."""
         if isinstance(protocol_data, OutgoingMessagePosition):

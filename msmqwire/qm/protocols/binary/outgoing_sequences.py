@@ -156,6 +156,11 @@ class OutgoingSequences:
         if transfer.session is not None:
             self._send_waiting(transfer.session)
 
+    def resend(self, transfer: SessionTransfer) -> None:
+        """Let the Transactional Ack Wait Timer fire now."""
+        self._context.timers.stop(Timer.TRANSACTIONAL_ACK_WAIT, transfer.queue.number)
+        self._resend(transfer)
+
     def given_up(self, outgoing: OutgoingMessagePosition) -> None:
         """Drop a message from its sequence: its successor now refers to its predecessor."""
         if not outgoing.tx_sequence_number:

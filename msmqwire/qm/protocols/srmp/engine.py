@@ -19,7 +19,7 @@ from msmqwire.qm.protocols.srmp.on_demand import is_awaited
 from msmqwire.qm.protocols.srmp.places import HttpPlaces
 from msmqwire.qm.protocols.srmp.queue_names import is_http
 from msmqwire.qm.protocols.srmp.receipt_sending import ReceiptSending
-from msmqwire.qm.protocols.srmp.receiving import SrmpReceiving
+from msmqwire.qm.protocols.srmp.receiving import SERVICE_UNAVAILABLE, SrmpReceiving
 from msmqwire.qm.protocols.srmp.sending import SrmpSending
 from msmqwire.qm.protocols.srmp.transfer import OutgoingMessage, SrmpTransfer
 from msmqwire.qm.rules.recovery import Stored
@@ -107,11 +107,15 @@ class SrmpEngine(JoinedProtocol):
     ) -> None:
         """A request has come by HTTP or HTTPS from an address.
 
-        It is answered by an `HttpResponse` with its number. From now on the local address of the request
+        It is answered by an `HttpResponse` with its number. While the queue manager is offline its sender has
+        to try again. From now on the local address of the request
         counts as one of this computer, which ``to`` may name.
         """
         if local_address is not None:
             self.urls.is_at(local_address)
+        if not self.context.queue_manager.connection_active:  # MQMR-3.1.4.2-15
+            self.context.effects.append(HttpResponse(request, SERVICE_UNAVAILABLE))
+            return
         # SRMP-3-01
         place = len(self.context.effects)  # the response comes before receipts: SRMP-3.1.1.1.2.2-04
         status = self.receiving.take(http, address)
@@ -119,7 +123,8 @@ class SrmpEngine(JoinedProtocol):
 
     def multicast_received(self, data: bytes, address: str, group: str, port: int) -> None:
         """A request has come by PGM from an address to a group and port; it gets no answer."""
-        self.receiving.take_multicast(data, address, MulticastName(group, port))
+        if self.context.queue_manager.connection_active:  # MQMR-3.1.4.2-15
+            self.receiving.take_multicast(data, address, MulticastName(group, port))
 
     def reached(self, request: int) -> None:
         """A request is being sent over a connection to its server."""
@@ -187,6 +192,28 @@ class SrmpEngine(JoinedProtocol):
         transfer = self.transfers.get(queue.number)
         if transfer is not None and not transfer.is_held:
             self.sending.resume(transfer)  # SRMP-3.1.7.5-01 and -02, SRMP-3.1.7-01
+
+    def taken_offline(self) -> None:
+        """Take Offline: a request under way is awaited, and nothing else is sent."""
+
+    def brought_online(self) -> None:
+        """Bring Online: send what waits."""
+        for transfer in list(self.transfers.values()):
+            if not transfer.is_held:
+                self.sending.resume(transfer)
+
+    def resend(self, queue: OutgoingQueue) -> None:
+        """Resend Transactional Sequence: see `TransferProtocol.resend`."""
+        transfer = self.transfers.get(queue.number)
+        if transfer is not None:
+            self.sending.resend(transfer)
+
+    def forget_unused(self) -> None:
+        """Remove the outgoing queues that are empty, not open and not being transferred."""
+        for transfer in list(self.transfers.values()):
+            idle = transfer.is_idle and transfer.under_way is None and not transfer.awaiting_final
+            if idle and not transfer.is_held:
+                self.sending.forget(transfer)
 
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         """Send User Message Wrapper: [MC-MQSRM] 3.1.7.8."""

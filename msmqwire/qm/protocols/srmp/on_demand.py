@@ -113,6 +113,18 @@ class SrmpOnDemand(JoinedProtocol):
     def queue_resumed(self, queue: OutgoingQueue) -> None:
         """Resume Queue Event: there are no transfers."""
 
+    def taken_offline(self) -> None:
+        """Take Offline: there are no transfers."""
+
+    def brought_online(self) -> None:
+        """Bring Online: there are no transfers."""
+
+    def resend(self, queue: OutgoingQueue) -> None:
+        """Resend Transactional Sequence: there are no transfers."""
+
+    def forget_unused(self) -> None:
+        """There are no transfers."""
+
     def send_user_message(self, position: MessagePosition, protocol_data: object) -> None:
         """Send User Message Wrapper: no message has been dispatched here."""
 

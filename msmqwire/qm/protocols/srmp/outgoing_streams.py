@@ -169,6 +169,12 @@ class OutgoingStreams:
             self.await_receipt(transfer)
             self._send_waiting(transfer)
 
+    def resend(self, transfer: SrmpTransfer) -> None:
+        """Let the Stream Receipt Wait Timer fire now."""
+        self.stop_waiting(transfer)
+        self._resend(transfer)
+        self.report(transfer)
+
     # -- receipts ---------------------------------------------------------------------------------------
 
     def find(self, stream: StreamIdentifier) -> SrmpTransfer | None:

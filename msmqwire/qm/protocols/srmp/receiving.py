@@ -49,6 +49,7 @@ from msmqwire.srmp.request import request_address
 OK: Final = 200
 BAD_REQUEST: Final = 400
 INTERNAL_SERVER_ERROR: Final = 500
+SERVICE_UNAVAILABLE: Final = 503
 _EVERYONE: Final = access.Token(access.EVERYONE)
 _FOR_APPLICATIONS: Final = (EnvelopeKind.DELIVERY_RECEIPT, EnvelopeKind.COMMITMENT_RECEIPT)
 _TO: Final = "Envelope.Header.path.to"

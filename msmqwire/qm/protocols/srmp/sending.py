@@ -402,6 +402,12 @@ class SrmpSending:
             self.streams.await_receipt(transfer)
         self.send_waiting(transfer)  # SRMP-3.1.6.1-01 and -02
 
+    def resend(self, transfer: SrmpTransfer) -> None:
+        """Send the stream messages without a receipt again now, or once the queue is resumed."""
+        self.streams.resend(transfer)  # MQMR-3.1.4.2-25
+        if not transfer.is_held and transfer.unacknowledged:
+            self.resume(transfer)
+
     def pause(self, transfer: SrmpTransfer) -> None:
         """Pause Queue Event: [MC-MQSRM] 3.1.7.4."""
         for timer in _QUEUE_TIMERS:
