@@ -212,9 +212,9 @@ def test_a_final_receipt_before_the_stream_receipt(state, decision):
     harness.send(b"1", transactional=True, negative_journaling_requested=True)
     harness.send(b"2", transactional=True)
     if state is S.PREPARE_TO_SEND:  # it is to be sent again
-        harness.core.queues.take_offline()
+        harness.core.queue_manager.connection_active = False
         harness.advance(30_000)
-        harness.core.queues.bring_online()
+        harness.core.queue_manager.connection_active = True
     elif state is S.WAIT_FOR_RETRANSMISSION:
         harness.answer(500)
     harness.take()

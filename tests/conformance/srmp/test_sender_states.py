@@ -109,11 +109,11 @@ def test_a_message_is_sent_and_waits_for_the_response(kind):
 @pytest.mark.requirement("SRMP-3.1.7.2.1-01", "SRMP-3.1.7.2.1-02", "SRMP-3.1.7.2.1-03", "SRMP-3.1.5.2.1-01")
 def test_a_message_that_expires_before_it_is_sent_is_never_sent(kind, wanted):
     harness = SrmpHarness()
-    harness.core.queues.take_offline()
+    harness.core.queue_manager.connection_active = False
     outgoing = send_message(harness, kind, time_to_reach_queue=30, negative_journaling_requested=wanted)
     harness.advance(30_000)
     assert (outgoing.state, harness.where()) == (S.PREPARE_TO_SEND, {"outgoing": [b"m"]})  # equal is in time
-    harness.core.queues.bring_online()
+    harness.core.queue_manager.connection_active = True
     harness.advance(1_000)
     assert outgoing.state is S.DONE
     assert harness.take() == []
@@ -234,11 +234,11 @@ def test_the_time_of_an_idle_session_can_be_set():
 def test_a_message_as_old_as_its_limit_is_sent(age, sent):
     """Greater is too late; the clock is set here, so that no timer finds that out before."""
     harness = SrmpHarness()
-    harness.core.queues.take_offline()
+    harness.core.queue_manager.connection_active = False
     harness.send(b"m", time_to_reach_queue=30)
     harness.utc_start += age
     harness.run()
-    harness.core.queues.bring_online()
+    harness.core.queue_manager.connection_active = True
     harness.core.queues.pause(harness.outgoing())
     harness.core.queues.resume(harness.outgoing())
     assert [request.body for request in harness.take()] == [b"m"] * sent
@@ -248,12 +248,12 @@ def test_a_message_as_old_as_its_limit_is_sent(age, sent):
 @pytest.mark.requirement("SRMP-3.1.7.2-01")
 def test_an_expired_message_takes_no_number():
     harness = SrmpHarness()
-    harness.core.queues.take_offline()
+    harness.core.queue_manager.connection_active = False
     harness.send(b"1", transactional=True, time_to_reach_queue=5)
     harness.send(b"2", transactional=True)
     harness.utc_start += 6  # the clock is set: no timer has found out that the message is late
     harness.run()
-    harness.core.queues.bring_online()
+    harness.core.queue_manager.connection_active = True
     harness.core.queues.pause(harness.outgoing())
     harness.core.queues.resume(harness.outgoing())
     sent = harness.take_one()
@@ -465,7 +465,7 @@ def test_a_message_deleted_by_an_administrator_is_not_sent(kind, pending):
 @pytest.mark.requirement("SRMP-3.1.1.1.4-01", "SRMP-3.1.1.1.4-02", "SRMP-3.1.7.7-03", "SRMP-3.1.3.2-02")
 def test_a_message_is_numbered_when_it_is_sent():
     harness = SrmpHarness(answers=lambda _: 200)
-    harness.core.queues.take_offline()
+    harness.core.queue_manager.connection_active = False
     harness.send(b"m", transactional=True)
     outgoing, transfer = harness.only_message(), harness.outgoing_transfer()
     assert (outgoing.tx_sequence_number, transfer.unacknowledged, transfer.awaiting_final) == (
@@ -476,6 +476,6 @@ def test_a_message_is_numbered_when_it_is_sent():
     assert (transfer.stream_id, harness.rows_of_streams()) == (NO_SEQUENCE, {})
     number = harness.outgoing().number
     assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, number) is None
-    harness.core.queues.bring_online()
+    harness.core.queue_manager.connection_active = True
     harness.advance(20_000)
     assert harness.time_left(SrmpTimer.STREAM_RECEIPT_WAIT, number) == 30_000
