@@ -12,6 +12,7 @@ from click import BadParameter
 
 from msmqwire.cli.common import readable
 from msmqwire.cli.options import Option
+from msmqwire.qm.model.enumerations import ManageAccess
 from msmqwire.qm.runtime.rpc.network import RpcOptions
 from msmqwire.qm.runtime.rpc.users import load_users
 from msmqwire.remote_read.constants import DEFAULT_PORT
@@ -62,6 +63,14 @@ Auth = Annotated[
     RpcAuth,
     Option(help="The least protection of calls; none takes anonymous callers, too."),
 ]
+Manage = Annotated[
+    ManageAccess,
+    Option(
+        help="Who may see all queues and pause, resume and disconnect them from other computers, as their "
+        "administrator: none; callers, everybody whose calls --rpc-auth takes; or users, those of "
+        "--rpc-users alone."
+    ),
+]
 Pending = Annotated[
     int,
     Option(
@@ -73,8 +82,14 @@ Pending = Annotated[
 ]
 
 
-def check_rpc(rpc: str | None, mapper: str | None, users: Path | None, auth: RpcAuth) -> None:
+def check_rpc(
+    rpc: str | None, mapper: str | None, users: Path | None, auth: RpcAuth, manage: ManageAccess
+) -> None:
     """Raise BadParameter for options that do not go together."""
+    if manage is not ManageAccess.NONE and rpc is None:
+        raise BadParameter(f"--rpc-manage {manage.value} needs --rpc, the address that it is at")
+    if manage is ManageAccess.USERS and users is None:
+        raise BadParameter("--rpc-manage users needs --rpc-users, the file that lists them")
     if rpc is None:
         for option, given in (("--endpoint-mapper", mapper), ("--rpc-users", users)):
             if given is not None:

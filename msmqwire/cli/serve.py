@@ -22,7 +22,18 @@ from msmqwire.cli.network_options import (
     address_overrides,
 )
 from msmqwire.cli.options import Option
-from msmqwire.cli.rpc_options import LEVELS, Auth, Mapper, Pending, Rpc, RpcAuth, Users, check_rpc, with_users
+from msmqwire.cli.rpc_options import (
+    LEVELS,
+    Auth,
+    Manage,
+    Mapper,
+    Pending,
+    Rpc,
+    RpcAuth,
+    Users,
+    check_rpc,
+    with_users,
+)
 from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
 from msmqwire.cli.srmp_files import SrmpFiles, srmp_configuration
 from msmqwire.errors import InvalidValue, Unreachable
@@ -30,7 +41,7 @@ from msmqwire.names.addresses import HTTP_PORTS
 from msmqwire.names.printable import format_endpoint
 from msmqwire.pgm.constants import TXW_MAX_RTE
 from msmqwire.ping import PING_PORT
-from msmqwire.qm.model.enumerations import Relay
+from msmqwire.qm.model.enumerations import ManageAccess, Relay
 from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.runtime.addresses import TCP_PORT
 from msmqwire.qm.runtime.console import PORT as CONSOLE_PORT
@@ -241,6 +252,7 @@ def command(
     endpoint_mapper: Mapper = None,
     rpc_users: Users = None,
     rpc_auth: Auth = RpcAuth.PRIVACY,
+    rpc_manage: Manage = ManageAccess.NONE,
     rpc_pending: Pending = PENDING_S,
     quota: Annotated[int | None, Option(min=1, help="MiB of all messages.")] = None,
     min_free: Annotated[
@@ -310,7 +322,7 @@ def command(
         raise BadParameter("--metrics-name is for --metrics")
     _check_host_names("--console-name", console_name)
     _check_host_names("--metrics-name", metrics_name)
-    check_rpc(rpc, endpoint_mapper, rpc_users, rpc_auth)
+    check_rpc(rpc, endpoint_mapper, rpc_users, rpc_auth, rpc_manage)
     at = parse_endpoint(listen, TCP_PORT)
     settings, limits = replace(SETTINGS, relay=relay), Limits(max_connections)
     if memory is not None:
@@ -333,7 +345,7 @@ def command(
         else ConsoleOptions(
             parse_endpoint(console, CONSOLE_PORT), write=console_write, names=tuple(console_name or ())
         ),
-        rpc=_rpc_options(rpc, endpoint_mapper, rpc_auth, rpc_pending) if rpc else None,
+        rpc=_rpc_options(rpc, endpoint_mapper, rpc_auth, rpc_manage, rpc_pending) if rpc else None,
         quota=None if quota is None else quota << 20,
         min_free=min_free << 20,
         settings=settings,
@@ -373,7 +385,9 @@ def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -
         raise BadParameter(f"--{exc.path.replace('_', '-')}: {exc.why}") from None
 
 
-def _rpc_options(rpc: str, endpoint_mapper: str | None, auth: RpcAuth, pending_s: int) -> RpcOptions:
+def _rpc_options(
+    rpc: str, endpoint_mapper: str | None, auth: RpcAuth, manage: ManageAccess, pending_s: int
+) -> RpcOptions:
     """Parse the options of remote read. Raises BadParameter."""
     at = parse_endpoint(rpc, DEFAULT_PORT)
     return RpcOptions(
@@ -381,6 +395,7 @@ def _rpc_options(rpc: str, endpoint_mapper: str | None, auth: RpcAuth, pending_s
         next_port=at != parse_endpoint(rpc, 0),  # no port was given
         endpoint_mapper=parse_endpoint(endpoint_mapper, ENDPOINT_MAPPER_PORT) if endpoint_mapper else None,
         level=LEVELS[auth],
+        manage=manage,
         pending_s=pending_s,
     )
 

@@ -50,6 +50,7 @@ from msmqwire.qm.security.protection import Protection
 from msmqwire.service.store.changes import Changes
 
 if TYPE_CHECKING:
+    from msmqwire.qm.protocols.management.engine import ManagementEngine
     from msmqwire.qm.protocols.remote_read.engine import RemoteReadEngine
 
 
@@ -165,6 +166,7 @@ class Core:
         self.binary = BinaryEngine(self)
         self._remote_read_configuration = remote_read
         self._remote_read: RemoteReadEngine | None = None
+        self._management: ManagementEngine | None = None
         self._joined = {joined.name: joined for joined in registrations() if joined.engine}
         self._configurations = configurations or {}
         self.engines: dict[str, JoinedProtocol] = {}
@@ -224,6 +226,15 @@ class Core:
                 self._remote_read_configuration,
             )  # fmt: skip
         return self._remote_read
+
+    @property
+    def management(self) -> ManagementEngine:
+        """The server of [MS-MQMR] for administrators at other computers, made on first use."""
+        if self._management is None:
+            from msmqwire.qm.protocols.management.engine import ManagementEngine
+
+            self._management = ManagementEngine(self)
+        return self._management
 
     def start(self) -> None:
         """Queue Manager Started: [MS-MQDMPR] 3.1.4.1. The time must have been set."""

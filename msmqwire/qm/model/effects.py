@@ -135,6 +135,10 @@ class EnlistTransaction(NamedTuple):
     token: bytes
 
 
+class TidyStore(NamedTuple):
+    """Free the room of deleted messages on the disk, as far as that can be done at once."""
+
+
 class ErrorReport(NamedTuple):
     """A report for the administrator. `warning` is whether everything still works as it should."""
 
@@ -155,6 +159,7 @@ Effect = (
     | RpcAnswer
     | RpcFault
     | EnlistTransaction
+    | TidyStore
     | ErrorReport
     | tuple[Any, ...]  # those of protocols that have joined
 )

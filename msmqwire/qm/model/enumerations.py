@@ -261,6 +261,14 @@ class Relay(Enum):
     ALL = "all"
 
 
+class ManageAccess(Enum):
+    """The callers that may ask about this queue manager and act on it from other computers: [MS-MQMR] 3."""
+
+    NONE = "none"
+    CALLERS = "callers"
+    USERS = "users"
+
+
 class AesCipher(Enum):
     """The ciphers of PreferredAdvancedAlgorithm: [MS-MQQB] 3.1.1.3."""
 

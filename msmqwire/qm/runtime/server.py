@@ -12,6 +12,7 @@ from msmqwire.constants import HResult
 from msmqwire.crypto.readings import DEFAULT, Readings
 from msmqwire.errors import InvalidName, InvalidValue, StoreError
 from msmqwire.ping import PING_PORT
+from msmqwire.qm.model.effects import TidyStore
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.runtime import queues
@@ -188,6 +189,7 @@ class Server:
         if options.rpc is not None:
             self.rpc_network = RpcNetwork(driver, options.rpc, options.limits, self.network.open_connections)
             driver.register(self.rpc_network)
+        driver.perform_by(TidyStore, lambda effect: store.shorten_log())
         driver.room, driver.refused_s = DiskRoom(store, options.min_free), DISK_S
         # Messages sent at the start already name the address for their receipts.
         for carrier in self.joined.values():

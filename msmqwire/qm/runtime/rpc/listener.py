@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -14,6 +14,7 @@ from msmqwire.qm.runtime.rpc.connection import RpcConnection
 from msmqwire.rpc.constants import AuthLevel, SyntaxId
 from msmqwire.rpc.events import Bound, Called, Cancelled, Closed, Denied, Orphaned, ServerEvent
 from msmqwire.rpc.groups import AssociationGroups
+from msmqwire.rpc.presentation import NO_SYNTAXES
 from msmqwire.rpc.server_association import ServerAssociation
 from msmqwire.rpc.server_security import Acceptor
 from msmqwire.service.descriptors import OpenConnections
@@ -22,6 +23,8 @@ from msmqwire.service.logs import log
 
 ANSWERS_MAX: Final = 1 << 20
 """Limit of bytes of answers not yet handed to their connections; beyond it no further calls are accepted."""
+BUSY_S: Final = 0.02
+"""Seconds of a turn of the loop for calls that are answered at once: other protocols have their turn too."""
 
 Acceptors = Callable[[str], Acceptor]
 """By the address of a client: the factory of the server's ends of its security contexts."""
@@ -46,17 +49,20 @@ class RpcListener(Listener[RpcConnection], ABC):
         security: Acceptors | None = None,
         is_known: Callable[[str], bool],
         minimum_level: AuthLevel = AuthLevel.NONE,
+        of_interfaces: Mapping[SyntaxId, Sequence[SyntaxId]] = NO_SYNTAXES,
     ) -> None:
         """See `ServerAssociation` for interfaces, security and level, `Places` for `is_known`."""
         most = limits.listener(limits.rpc_connections, limits.rpc_connections_per_peer, limits.rpc_held_bytes)
         super().__init__("RPC", most, traffic, open_connections, self._too_much_held, is_known)
         self._interfaces = interfaces
         self._security, self._minimum_level = security, minimum_level
+        self._of_interfaces = of_interfaces
         self.limits, self.traffic, self.port = limits, traffic, 0
         self._groups = AssociationGroups()
         self._unflushed: dict[RpcConnection, None] = {}
         self._unflushed_bytes = 0
         self._stalled: dict[RpcConnection, None] = {}
+        self._now_bytes, self._now_until = 0, 0.0
 
     async def bind(self, address: str, port: int) -> int:
         """Listen, so that connections wait for `accept`; return the port. Raises OSError."""
@@ -86,6 +92,11 @@ class RpcListener(Listener[RpcConnection], ABC):
         """The bytes of answers not yet handed to their connections."""
         return 0
 
+    @property
+    def unsent(self) -> int:
+        """The bytes of answers of `answer_now` in this turn of the loop."""
+        return self._now_bytes
+
     # -- connections: `RpcConnectionOwner` ------------------------------------------------------------------
 
     def accepted(self, connection: RpcConnection) -> ServerAssociation | None:
@@ -99,6 +110,7 @@ class RpcListener(Listener[RpcConnection], ABC):
             port=self.port,
             security=None if self._security is None else self._security(connection.address),
             minimum_level=self._minimum_level,
+            of_interfaces=self._of_interfaces,
             stub_max=self.limits.rpc_request_bytes,
             calls_max=self.limits.rpc_calls,
         )
@@ -121,7 +133,7 @@ class RpcListener(Listener[RpcConnection], ABC):
 
     def takes_calls(self, connection: RpcConnection) -> bool:
         """Return whether the answers under way leave room for more; if not, `go_on` follows `flush`."""
-        if self.answering <= ANSWERS_MAX:
+        if self.answering <= ANSWERS_MAX and not self._is_busy:
             return True
         self._stalled[connection] = None
         return False
@@ -163,6 +175,31 @@ class RpcListener(Listener[RpcConnection], ABC):
         if self._unflushed_bytes > ANSWERS_MAX:
             self._send_answers()
 
+    def answer_now(self, connection: RpcConnection, call: int, stub: bytes) -> None:
+        """Send the results of a call in this turn of the loop, whether or not the driver ends a turn.
+
+        Such calls may take `BUSY_S` of a turn, or `ANSWERS_MAX` bytes; further ones wait for the next one.
+        """
+        self._begin_now()
+        self._now_bytes += len(stub)
+        self.answer_call(connection, call, stub)
+
+    def _begin_now(self) -> None:
+        if not self._now_until:
+            loop = asyncio.get_running_loop()
+            self._now_until = loop.time() + BUSY_S
+            loop.call_soon(self._end_now)
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether calls that are answered at once have had their time of this turn."""
+        return bool(self._now_until) and asyncio.get_running_loop().time() > self._now_until
+
+    def _end_now(self) -> None:
+        self._now_bytes, self._now_until = 0, 0.0
+        self._send_answers()
+        self._go_on()
+
     def fault_call(self, connection: RpcConnection, call: int, status: int, *, executed: bool = True) -> None:
         """Let a call fail, with the next `flush`."""
         self.traffic.faults += 1
@@ -173,8 +210,12 @@ class RpcListener(Listener[RpcConnection], ABC):
     def flush(self) -> None:
         """Send all answers so far, and take the calls that have waited for that."""
         self._send_answers()
-        stalled, self._stalled = self._stalled, {}
-        for connection in stalled:
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Take the calls that have waited, beginning with the connection after the one that was first."""
+        waiting, self._stalled = list(self._stalled), {}
+        for connection in waiting[1:] + waiting[:1]:
             asyncio.get_running_loop().call_soon(connection.go_on)
 
     def _send_answers(self) -> None:

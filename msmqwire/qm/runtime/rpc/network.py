@@ -12,10 +12,12 @@ from functools import partial
 from typing import Final
 
 from msmqwire.qm.model.effects import RpcAnswer, RpcFault
+from msmqwire.qm.model.enumerations import ManageAccess
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.rpc.listener import Acceptors, RpcListener
 from msmqwire.qm.runtime.rpc.logins import LoginAttempts
+from msmqwire.qm.runtime.rpc.management import ManagementCalls
 from msmqwire.qm.runtime.rpc.services import MapperListener, RemoteReadListener
 from msmqwire.remote_read.constants import PORT_STEP
 from msmqwire.rpc.constants import AuthLevel
@@ -38,6 +40,7 @@ class RpcOptions:
         endpoint_mapper: address and TCP port of the endpoint mapper; None for none.
         users: passwords, or NT hashes after ``$NT$``, by ``DOMAIN\user``.
         level: the least authentication level of callers; with NONE anonymous callers are admitted.
+        manage: the callers that may ask about the queue manager and its queues, and act on them.
         pending_s: seconds after which a message that was received and not ended returns to its queue.
     """
 
@@ -46,6 +49,7 @@ class RpcOptions:
     endpoint_mapper: Endpoint | None = None
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
     level: AuthLevel = AuthLevel.PKT_PRIVACY
+    manage: ManageAccess = ManageAccess.NONE
     pending_s: int = PENDING_S
 
 
@@ -54,6 +58,7 @@ class RpcNetwork:
 
     Attributes:
         traffic, mapper_traffic: counters.
+        management: carries out the calls of administrators.
         listen, endpoint_mapper: its addresses, with the ports that the system has chosen.
     """
 
@@ -69,6 +74,11 @@ class RpcNetwork:
         self._acceptors = None if not options.users else _acceptors(options.users, attempts)
         known = {name.upper() for name in options.users}
         anonymous = options.level is AuthLevel.NONE
+
+        def is_known(name: str) -> bool:
+            return anonymous or name.upper() in known
+
+        self.management = ManagementCalls(driver, options.manage, users=known, may_call=is_known)
         self._queues = RemoteReadListener(
             driver,
             limits,
@@ -76,7 +86,8 @@ class RpcNetwork:
             open_connections,
             security=self._acceptors,
             minimum_level=options.level,
-            is_known=lambda name: anonymous or name.upper() in known,
+            is_known=is_known,
+            manager=self.management,
         )
         driver.flush_by(self._queues.flush)
         self._mapper: MapperListener | None = None

@@ -1,18 +1,22 @@
-"""The services over DCE/RPC: the queues, by [MS-MQRR], and the endpoint mapper, by [MS-RPCE] 2.2.1.2."""
+"""Services over DCE/RPC: queues, by [MS-MQRR] and [MS-MQMR]; the endpoint mapper, by [MS-RPCE] 2.2.1.2."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from ipaddress import IPv4Address, ip_address
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msmqwire.errors import MalformedPacket, RpcFault
+from msmqwire.management import interface as management
+from msmqwire.management.constants import Opnum as ManagementOpnum
 from msmqwire.qm.model import effects
 from msmqwire.qm.model.caller import Caller
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.rpc.connection import RpcConnection
 from msmqwire.qm.runtime.rpc.listener import Acceptors, RpcListener
+from msmqwire.qm.runtime.rpc.management import METHODS as MANAGEMENT_METHODS
+from msmqwire.qm.runtime.rpc.management import TRANSFER_SYNTAXES, ManagementCalls
 from msmqwire.remote_read.constants import Opnum
 from msmqwire.remote_read.interface import INTERFACE, build_response, parse_request
 from msmqwire.rpc.constants import AuthLevel, FaultStatus
@@ -23,6 +27,7 @@ from msmqwire.rpc.towers import NO_ADDRESS
 from msmqwire.service.descriptors import OpenConnections
 
 _METHODS: Final = max(Opnum) + 1
+MANAGEMENT: Final = management.INTERFACE
 
 
 class _Outstanding(NamedTuple):
@@ -32,10 +37,11 @@ class _Outstanding(NamedTuple):
     call: int
     opnum: int
     syntax: Syntax
+    build: Callable[[int, Any, Syntax], bytes]
 
 
 class RemoteReadListener(RpcListener):
-    """Passes calls to the engine of remote read, and its answers back."""
+    """Passes calls to the engines of remote read and of management, and their answers back."""
 
     def __init__(
         self,
@@ -47,17 +53,20 @@ class RemoteReadListener(RpcListener):
         security: Acceptors | None,
         minimum_level: AuthLevel,
         is_known: Callable[[str], bool],
+        manager: ManagementCalls,
     ) -> None:
         """`is_known` returns whether a named caller is one of the users."""
         super().__init__(
-            {INTERFACE: _METHODS},
+            {INTERFACE: _METHODS, MANAGEMENT: MANAGEMENT_METHODS},
             limits,
             traffic,
             open_connections,
             security=security,
             is_known=driver.is_known,
             minimum_level=minimum_level,
+            of_interfaces=TRANSFER_SYNTAXES,
         )
+        self._manager = manager
         self._driver, self._engine, self._is_known = driver, driver.core.remote_read, is_known
         self._calls: dict[int, _Outstanding] = {}
         self._call_numbers = 0
@@ -69,6 +78,9 @@ class RemoteReadListener(RpcListener):
         """Pass a call to the engine."""
         if self.is_stopping:
             self._refuse(connection, event, FaultStatus.NCA_S_SERVER_TOO_BUSY)
+            return
+        if event.interface == MANAGEMENT:
+            self._manage(connection, event)
             return
         if event.identity and not self._is_known(event.identity):
             connection.report("a caller is not listed", user=event.identity)
@@ -85,13 +97,39 @@ class RemoteReadListener(RpcListener):
             self._refuse(connection, event, FaultStatus.RPC_X_BAD_STUB_DATA)
             return
         assert connection.association is not None, "it has reported the call"
-        self._call_numbers += 1
-        number = self._call_numbers
-        self._calls[number] = _Outstanding(connection, event.call, event.opnum, syntax)
-        connection.calls[event.call] = number
+        number = self._outstanding(connection, event, build_response)
         caller = Caller(event.identity, origin=connection.address)  # MQRR-2.1-06
         group = connection.association.group
         self._driver.notify(self._engine.called, number, group, caller, event.opnum, arguments)
+
+    def _outstanding(
+        self, connection: RpcConnection, event: Called, build: Callable[[int, Any, Syntax], bytes]
+    ) -> int:
+        """Note a call that an engine will answer; return its number."""
+        self._call_numbers += 1
+        number, syntax = self._call_numbers, SYNTAXES[event.transfer_syntax]
+        self._calls[number] = _Outstanding(connection, event.call, event.opnum, syntax, build)
+        connection.calls[event.call] = number
+        return number
+
+    def _manage(self, connection: RpcConnection, event: Called) -> None:
+        """Carry out a call of management. Its callers are refused by a status, not by a fault."""
+        if event.identity and self._is_known(event.identity):
+            self.proved(connection)
+        try:
+            arguments = self._manager.arguments(event)
+        except RpcFault as exc:
+            connection.report("the arguments of a call can't be read", opnum=event.opnum, reason=exc.name)
+            self._refuse(connection, event, FaultStatus(exc.status))
+            return
+        user, peer = event.identity, connection.address
+        if event.opnum == ManagementOpnum.R_QMMgmtAction:
+            number = self._outstanding(connection, event, management.build_response)
+            self._manager.act(number, user, peer, arguments)
+            return
+        results = self._manager.info(user, peer, arguments)
+        stub = management.build_response(event.opnum, results, SYNTAXES[event.transfer_syntax])
+        self.answer_now(connection, event.call, stub)
 
     def _refuse(self, connection: RpcConnection, event: Called, status: FaultStatus) -> None:
         self.fault_call(connection, event.call, status, executed=False)
@@ -127,13 +165,15 @@ class RemoteReadListener(RpcListener):
         call, results = effect
         known = self._take(call)
         if known is not None and not known.connection.is_closing:
-            stub = build_response(known.opnum, results, known.syntax)
+            stub = known.build(known.opnum, results, known.syntax)
             self.answer_call(known.connection, known.call, stub)
 
     @property
     def answering(self) -> int:
-        """The bytes of messages that the engine has handed out and the driver has not passed on."""
-        return self._engine.receiving.handed_out - self._answered
+        """The bytes of messages that the engine has handed out and the driver has not passed on, and of
+        answers of management.
+        """
+        return self._engine.receiving.handed_out - self._answered + self.unsent
 
     def flush(self) -> None:
         """Send the answers of this turn."""
@@ -175,7 +215,7 @@ class MapperListener(RpcListener):
     ) -> None:
         interfaces = {ENDPOINT_MAPPER: ENDPOINT_MAPPER_METHODS}
         super().__init__(interfaces, limits, traffic, open_connections, security=security, is_known=is_known)
-        self._mapper = EndpointMapper({INTERFACE: port})
+        self._mapper = EndpointMapper({INTERFACE: port, MANAGEMENT: port}, TRANSFER_SYNTAXES)  # MQMR-2.1-02
 
     def called(self, connection: RpcConnection, event: Called) -> None:
         """Answer at once."""
